@@ -1,4 +1,4 @@
-"""Fixtures of all tests: they isolate each test from the machine's settings."""
+"""Fixtures for all tests, which isolate each test from the settings of the machine."""
 
 from __future__ import annotations
 
@@ -50,11 +50,14 @@ SHARING: Final = (
     "tests/release/test_site.py",
     "tests/release/test_wheel.py",
 )
-"""Patterns of tests that share a slow resource: a server and browser, an executed notebook, the site, the wheel. The
-browser tests form three groups of about equal length, which the workers take one after another."""
+"""Patterns of tests that share a slow resource, such as a server and browser, an executed notebook, the site or the
+wheel.
+
+The browser tests form three groups of similar duration, which the workers run one after another.
+"""
 
 EXAMPLES: Final = int(os.environ.get("MATERIA_EXAMPLES", "40"))
-"""Number of examples of a property that sets no number itself; raise it for a long search."""
+"""Number of examples for a property that sets no number itself; increase it for a long search."""
 
 # CI searches the same examples at each run, so that a change is judged and not luck; at home each run
 # looks elsewhere. A deadline would measure the machine, and so does the check how fast examples are drawn.
@@ -81,7 +84,7 @@ ROOM: Final = 2 * 1024**3
 
 
 def pytest_configure() -> None:
-    """Enable interrupts, and put temporary files into memory."""
+    """Enable keyboard interrupts, and store temporary files in memory."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         # What a shell starts in the background ignores them, and so would every process that a test interrupts.
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -89,7 +92,7 @@ def pytest_configure() -> None:
 
 
 def _write_to_memory() -> None:
-    """Use a file system in memory for the thousands of small files of the tests, which are slow on a disk."""
+    """Use a file system in memory, because the thousands of small test files are slow on a disk."""
     if "TMPDIR" in os.environ or not Path(MEMORY).is_dir():
         return
     there = os.statvfs(MEMORY)
@@ -107,7 +110,7 @@ def pytest_collection_finish() -> None:
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> LoadScopeScheduling | None:
     """Schedule all tests that share a slow resource on one worker.
 
-    Not by xdist's marker for groups, which pytest 9.2 leaves without effect.
+    The group marker of xdist cannot be used, because it has no effect with pytest 9.2.
     """
     if config.getvalue("dist") != "loadgroup":
         return None
@@ -123,7 +126,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> LoadScope
 
 @pytest.fixture(scope="session", autouse=True)
 def drawn_once() -> Iterator[None]:
-    """Cache the PNG of each picture for all tests of a worker, because it is slow to make."""
+    """Cache the PNG of each picture for all tests of a worker, because rendering is slow."""
     with pytest.MonkeyPatch.context() as patch:
         drawn, draw = functools.cache(blocks.png_of), blocks.png_of
         # Unless a test takes the renderer away.
@@ -133,7 +136,7 @@ def drawn_once() -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def apart(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Isolate IPython's settings, and make ``python3`` the interpreter itself instead of a slower shim."""
+    """Isolate the IPython settings, and replace the slow ``python3`` shim on PATH by the interpreter itself."""
     folder = tmp_path_factory.mktemp("bin")
     (folder / "python3").symlink_to(Path(sys.executable).resolve())
     with pytest.MonkeyPatch.context() as patch:
@@ -144,14 +147,14 @@ def apart(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def own_folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Yield a new folder for each test. ``mktemp`` would search all existing folders for the next free name."""
+    """Yield a new folder for each test; ``mktemp`` would search all existing folders for the next free name."""
     base = tmp_path_factory.mktemp("own")
     return (base / str(number) for number in itertools.count())
 
 
 @pytest.fixture(autouse=True)
 def isolated(own_folders: Iterator[Path], monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Isolate profile, config and notebook settings, and end the shells of the test."""
+    """Isolate profile, config and notebook settings, and close the shells of the test."""
     own = next(own_folders)
     (own / "profile").mkdir(parents=True)
     monkeypatch.setenv("MATERIA_PROFILE_DIR", str(own / "profile"))
@@ -173,7 +176,7 @@ def project(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def wb(project: Path) -> Iterator[Workbench]:
-    """Return a workbench of the empty project."""
+    """Return a workbench for the empty project."""
     made = Workbench(project)
     yield made
     made.close()
@@ -181,8 +184,10 @@ def wb(project: Path) -> Iterator[Workbench]:
 
 @pytest.fixture
 def bench(project: Path) -> Iterator[Workbench]:
-    """Return a workbench with Plan-Build-Eval and agents: the plan has the items a, b and c; the first evaluation is
-    not satisfied."""
+    """Return a workbench with Plan-Build-Eval and its agents.
+
+    The plan has the items a, b and c, and the first evaluation is not satisfied.
+    """
     made = Workbench(project)
     made.use("Plan-Build-Eval")
     made.agent("Plan", lambda: {"workItems": h.items("a", "b", "c")})
@@ -196,13 +201,13 @@ def bench(project: Path) -> Iterator[Workbench]:
 
 @pytest.fixture
 def cast(bench: Workbench) -> Cast:
-    """Return a cast of :func:`bench` before its first step."""
+    """Return a cast of the workbench ``bench`` before its first step."""
     return bench.cast("edit me")
 
 
 @pytest.fixture
 def shell(project: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[InteractiveShell]:
-    """Return an IPython shell with the magics, in the project folder with ``hello.json``."""
+    """Return an IPython shell with the magics loaded, in the project folder with ``hello.json``."""
     monkeypatch.chdir(project)
     (project / "hello.json").write_text(json.dumps(HELLO))
     made = new_shell()

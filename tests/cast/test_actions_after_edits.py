@@ -1,4 +1,4 @@
-"""Every action that continues a failed cast keeps a person's edits, or asks, and does exactly what it says (R71)."""
+"""Test that every action that continues a failed cast keeps the edits of a person or asks first (R71)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from materia_nb.cast.repairs import ACTS, changed_definition, offers
 from materia_nb.errors import MateriaError
 
 EDITS = {"note": "mine", "deep.value": [1, 2]}
-"""Paths of the state that only a person sets, with their values."""
+"""Values that a person sets in the state, by path."""
 
 
 def unreachable():
@@ -54,7 +54,9 @@ FAILURES = {
     "correct": fails_at_an_edge,
     "skip_item": fails_at_an_edge,
 }
-"""A cast that offers the act; in every other act's case a turn of an agent fails."""
+"""Functions that create a failed cast, by the action that this cast offers; for other actions, an agent fails in its
+turn.
+"""
 
 
 def answer_of(cast):
@@ -100,7 +102,7 @@ PERFORM = {
     "skip": lambda cast: cast.skip("not needed"),
     "skip_item": lambda cast: cast.skip("not needed", item=True),
 }
-"""What the verbs of each act do."""
+"""Functions that perform each action as its verb does, by action."""
 
 
 def act_names(cast):

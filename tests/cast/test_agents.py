@@ -1,4 +1,4 @@
-"""Agents of every kind: persons, agents that raise or return nonsense, and code that calls back into the cast."""
+"""Test agents of every kind: people, agents that raise or return invalid values, and agents that use their own cast."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from materia_nb.handoff.checks import RefusedAnswer
 
 
 class Foreign:
-    """An agent of another package: returns or raises what it was given."""
+    """An agent of another package that returns the given value, or raises it if it is an exception."""
 
     name = "foreign"
 
@@ -302,7 +302,7 @@ def test_only_a_draft_can_be_refined_or_finalized(tmp_path):
 
 
 def test_retry_of_drafts_keeps_earlier_drafts(tmp_path):
-    """An artifact that the journal names is never overwritten."""
+    """An artifact that the journal names must never be overwritten."""
     agent = Foreign("first", RuntimeError("x"), "second", "third")
     cast = h.start(tmp_path, h.one_config(h.agent("Draft", multiTurn=True)), agent)
     cast.run()

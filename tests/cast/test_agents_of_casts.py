@@ -1,4 +1,4 @@
-"""A cast owns its agents (R47): changes of the workbench or of other casts do not affect the cast."""
+"""Test that a cast has its own agents (R47), which changes to the workbench or to other casts do not affect."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def wb(tmp_path):
 
 
 def _two():
-    """Return two loadouts: say and judge, and one with a utility."""
+    """Return a config with two loadouts: one with Say and Judge, and one with a utility."""
     made = h.config(
         {"Socket-1": h.at("Say", ("always", "Socket-2")), "Socket-2": h.at("Judge", parse="json")},
         {"Say": h.agent(), "Judge": h.agent(), "Run": h.python("print(1)", parse="text")},
@@ -39,7 +39,7 @@ def said(cast):
 
 
 def speak(*words):
-    """Return agents: Say gives this text, Judge is satisfied."""
+    """Return a Say agent that gives the specified text, and a Judge agent that is satisfied."""
     return {"Say": lambda: " ".join(words), "Judge": lambda: YES}
 
 

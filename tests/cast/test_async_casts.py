@@ -1,4 +1,4 @@
-"""Awaited casts do not block the event loop, and cancelling one is an interrupt."""
+"""Test that awaited casts do not block the event loop, and that cancelling one has the effect of an interrupt."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from stream_helpers import stream_agents, streams_config
 
 
 def coroutines(agents):
-    """Return the same agents as coroutine functions."""
+    """Return coroutine functions with the behaviour of the specified agents."""
 
     def one(function):
         @wraps(function)

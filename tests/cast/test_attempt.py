@@ -1,4 +1,4 @@
-"""Ask a turn several times in parallel; nothing enters the cast before one answer is chosen."""
+"""Test asking one turn several times in parallel; the cast does not change until one answer is accepted."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from materia_nb.errors import MateriaError
 
 
 class Counting:
-    """Gives a different answer each time; the second is not JSON."""
+    """An agent that gives a different answer each time; its second answer is not JSON."""
 
     name = "counting"
 

@@ -1,4 +1,4 @@
-"""A cast saved as a test: its answers must take the same route through the loadout."""
+"""Test casts that are saved as test cases: their answers must take the same route through the loadout."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every kind of breakpoint: those of a loadout, those of one cast, and how files store them."""
+"""Test every kind of breakpoint, of a loadout and of a single cast, and how files store them."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from materia_nb.errors import MateriaError
 
 @pytest.fixture
 def checked(tmp_path):
-    """Return a cast of two items; the first check is not satisfied and sends the build back."""
+    """Return a cast with two items; its first check is not satisfied and sends the work back."""
     return h.start(tmp_path, h.loop_config(), h.loop_agents(2, refuse=(1,)))
 
 
 def stops(cast):
-    """Run to the end and return after how many steps the run stopped."""
+    """Run the cast to its end and return the number of steps at each stop."""
     found = []
     while cast.run() == "breakpoint":
         found.append(len(cast.steps))
@@ -29,12 +29,12 @@ def stops(cast):
 
 
 def sockets(cast):
-    """Return the sockets before which the runs stop."""
+    """Return the sockets that have a breakpoint before them."""
     return {one.socket for one in cast.breakpoints if one.kind == "before"}
 
 
 def one_judge(tmp_path):
-    """Return a cast whose agent is refused twice before its third output is accepted."""
+    """Return a cast whose agent has two outputs refused before its third output is accepted."""
     document = h.config({"A": h.at("M", parse="json")}, {"M": h.agent("x")}, limits={"repairAttempts": 3})
     said = iter(["no JSON", "nor this", h.YES])
     return h.start(tmp_path, document, lambda: next(said))

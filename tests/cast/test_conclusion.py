@@ -1,4 +1,4 @@
-"""The conclusion of a cast: the agents' own summary, and suggested memories."""
+"""Test the conclusion of a cast: the summary written by its agents, and the memories that they suggest."""
 
 from __future__ import annotations
 

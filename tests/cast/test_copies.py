@@ -1,4 +1,4 @@
-"""Copy a loadout into the project's config file to edit it there."""
+"""Test copying a loadout into the config file of the project for editing."""
 
 from __future__ import annotations
 

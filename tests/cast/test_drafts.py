@@ -1,4 +1,4 @@
-"""Drafts of multi-turn sockets stay drafts until a person finishes them, and none is lost."""
+"""Test that drafts of multi-turn sockets remain drafts until a person accepts them, and that no draft is lost."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ DONE = '{"satisfied": true, "context": "done"}'
 
 
 def drafting(tmp_path, *replies):
-    """Return a cast of a multi-turn socket followed by another, and the turns of its agent."""
+    """Return a cast with a multi-turn socket and a second socket, and the list of turns that its agent receives."""
     left, turns = list(replies), []
 
     def agent(turn):
@@ -49,7 +49,7 @@ def test_draft_that_contains_a_valid_handoff_remains_a_draft(tmp_path):
 
 @pytest.mark.parametrize("go_on", ["run", "step"])
 def test_another_run_does_not_continue_past_a_draft(tmp_path, go_on):
-    """Running again neither finishes the draft nor asks, and pays, again."""
+    """Another run must neither accept the draft nor ask the agent again, which would cost money."""
     cast, turns = drafting(tmp_path, "first", DONE)
     cast.run()
     before = h.types_of(cast)

@@ -1,4 +1,4 @@
-"""Stored record of every command in every state of a cast: its effect, or why it is refused and what to do."""
+"""Store the outcome of every command in every state of a cast: its effect, or the reason why it is refused."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ COMMANDS = {
 
 
 def outcome(cast, command):
-    """Return the effect of a command, or why it is refused, and the resulting status."""
+    """Return the effect of a command or the error that refuses it, and the resulting status of the cast."""
     try:
         gave = command(cast)
     except MateriaError as error:
@@ -133,7 +133,10 @@ def every_command(tmp_path, scene):
 
 
 RECORDED = ("not_begun", "by_a_person", "failing_utility", "in_lanes", "come_to_its_end")
-"""Scenes whose outcomes are stored word by word; in the others each command must be done, or refused with a clear error."""
+"""The scenes whose outcomes are compared word for word.
+
+In all other scenes, a command must succeed or be refused with a clear error.
+"""
 
 
 @pytest.mark.parametrize("scene", cast_scenes.ALL, ids=lambda scene: scene.__name__)

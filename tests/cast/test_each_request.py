@@ -1,4 +1,4 @@
-"""Stored record of the workbench's other methods: their results, or why they refuse."""
+"""Store the results of the other workbench methods, or the errors with which they are refused."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ BROKEN = {"entry": "Socket-1", "sockets": {"Socket-1": at("Nobody", edge("Nowher
 
 
 def asked(requests, said=lambda value: value):
-    """Return the result of each request, or why it is refused."""
+    """Yield the result of each request, or the error with which it is refused."""
     for words, act in requests.items():
         try:
             gave = said(act())

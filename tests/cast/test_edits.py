@@ -1,4 +1,4 @@
-"""A person's edits between steps: items, state, outputs, the step to continue from."""
+"""Test edits that a person makes between steps: items, state, outputs, and the step to continue from."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PLAN = [item("a"), item("b"), item("c")]
 
 
 def rebuilt(bench, cast):
-    """Return the cast rebuilt from its journal."""
+    """Return the cast as rebuilt from its journal."""
     return open_cast(cast.run_dir)
 
 
@@ -324,7 +324,7 @@ def test_snapshot_of_an_aborted_cast_shows_its_next_socket(cast):
 
 
 def test_editing_a_long_list_takes_linear_time(tmp_path):
-    """The old position of each of 20,000 items is found without comparing it with all others."""
+    """The former position of each of 20,000 items must be found without comparing the item with all others."""
     cast = start(tmp_path, one_config())
     cast.edit.items([item(f"old {n}") for n in range(20_000)])
     began = time.process_time()
@@ -373,7 +373,7 @@ def test_utilities_with_similar_names_keep_separate_scripts(bench):
 
 
 def at_eval_limit(bench, cast):
-    """Run until Eval has sent the first item back too often, then edit the items."""
+    """Run until Eval has sent the first item back more often than allowed, and then edit the items."""
     bench.agent("Eval", lambda: {"satisfied": False, "feedback": "no"})
     cast.run()
     assert cast.status == "failed"

@@ -1,4 +1,4 @@
-"""Casts that fail after an accepted output: failures reported by a utility (R48), and assignments (R54)."""
+"""Test casts that fail after an accepted output: failures reported by a utility (R48) and failing assignments (R54)."""
 
 from __future__ import annotations
 

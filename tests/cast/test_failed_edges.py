@@ -1,4 +1,4 @@
-"""A cast continues along a ``failed`` edge, its journal records it, and a resumed cast is equal (R60)."""
+"""Test casts that continue along a ``failed`` edge: the journal records it, and a resumed cast is equal (R60)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sockets with ``finalize``: the agent works first and is asked for its handoff in a separate turn."""
+"""Test sockets with ``finalize``: the agent works first and is asked for its handoff in a separate turn."""
 
 from __future__ import annotations
 
@@ -135,7 +135,9 @@ DONE = '{"context": "done"}'
 
 
 def scripted(*replies):
-    """Return an agent that gives the answers in order, raises exceptions among them, and records the turns."""
+    """Return an agent that records its turns and gives the answers in order; an exception is raised instead of
+    returned.
+    """
     left, turns = list(replies), []
 
     def agent(turn: Turn):
@@ -246,7 +248,7 @@ def test_corrected_output_replaces_the_handoff_and_not_the_work_answer(tmp_path)
 
 
 def test_recording_without_a_handoff_turn_can_be_opened(tmp_path):
-    """An engine without the field takes the first answer as the handoff."""
+    """An engine that does not know the field treats the first answer as the handoff."""
     cast = h.start(tmp_path, h.one_config(parse="json"), scripted(DONE))
     cast.run()
     path = cast.run_dir / "config.resolved.json"
@@ -290,7 +292,7 @@ def test_envelope_is_requested_in_a_turn_after_the_work(tmp_path):
 
 
 def test_agent_with_an_unfinished_contract_continues_and_is_asked_for_it_again(tmp_path):
-    """Work in progress is continued and handed over in a separate turn again."""
+    """The agent continues its work and is then asked for its handoff in another separate turn."""
     me = {"agent_status__agent_id": agent_id("the widget", "Socket-1")}
     on = contract(**me, agent_status__plan_status="IN_PROGRESS", evidence_report__verification={"result": "fail"})
     agent = scripted("part one", block(on), "part two", block(contract(**me)))

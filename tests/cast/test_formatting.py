@@ -1,4 +1,4 @@
-"""Lists of steps and casts display themselves and convert to data frames."""
+"""Test that lists of steps and casts display themselves and can be converted to data frames."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_missing_pandas_error_names_the_extra(bench, monkeypatch):
 
 
 def at(*when):
-    """Return a local time in seconds."""
+    """Return the timestamp of a local date and time, in seconds."""
     return datetime(*when).timestamp()  # noqa: DTZ001 - days are those of this machine
 
 

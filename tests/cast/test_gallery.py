@@ -1,4 +1,4 @@
-"""Every card of the gallery behaves as described, its tests pass, and its notebook runs."""
+"""Test that every gallery card behaves as described, that its test cases pass, and that its notebook runs."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_saved_tests_of_a_card_pass(card):
 
 @each([card for card in CARDS if card.graph is not None])
 def test_stored_tests_of_a_card_equal_the_tests_generated_by_explore(card, tmp_path):
-    """All ways to end and no others; after a change of the loadout, make_docs.py explores it again."""
+    """Every possible end has a test and no others exist; make_docs.py generates the tests again when a loadout changes."""
     written = ExploreView(card.graph, range(4), document=card.document).save_tests(tmp_path)
     stored = [path for path in card.cases if path.parent != card.folder]
     assert [path.name for path in stored] == sorted(path.name for path in written)

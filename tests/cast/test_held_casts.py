@@ -1,4 +1,4 @@
-"""Held casts: an agent asks for another turn, a person or a detour instead of routing its output."""
+"""Test held casts, in which an agent requests another turn, a decision or a detour before its output is routed."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_decision_for_an_unknown_socket_is_refused(tmp_path):
 
 
 def test_envelope_loop_is_limited_by_its_edge(tmp_path):
-    """The limit is that of the edge (envelope rules, section 4)."""
+    """The limit is set by the edge and not by the envelope (envelope rules, section 4)."""
     cast = start(tmp_path, "envelope", [say("UNVERIFIED", "LOOP")] * 3)
     cast.run()
     assert sockets(cast) == ["Work", "Check"] * 3
@@ -156,7 +156,7 @@ def test_detour_to_an_unknown_socket_escalates(tmp_path):
 
 
 def test_three_invalid_envelopes_escalate(tmp_path):
-    """Three attempts, then the fallback (envelope rules, section 5)."""
+    """After three refused attempts, the fallback envelope is used (envelope rules, section 5)."""
     cast = start(tmp_path, "envelope", ["no", "no {", '{"status": "DONE"}'])
     cast.run()
     assert cast.now.held.action == "escalate"
@@ -170,7 +170,7 @@ def test_three_invalid_envelopes_escalate(tmp_path):
 
 
 def test_fallback_envelope_names_files_changed_by_the_agent(tmp_path):
-    """The evidence is the runtime's own diff over all turns of the visit (envelope rules, section 5)."""
+    """The runtime itself determines which files changed in all turns of the visit (envelope rules, section 5)."""
     (tmp_path / "old.txt").write_text("before")
     made = iter(["made.txt", "old.txt", "later.txt"])
 
@@ -259,7 +259,7 @@ def test_file_names_of_steps_are_unique_and_valid(sockets):
 
 
 def test_agent_in_progress_continues_its_conversation_up_to_a_limit(tmp_path):
-    """A third IN_PROGRESS in a row is refused (agent contract rules, section 11)."""
+    """A third consecutive IN_PROGRESS is refused (agent contract rules, section 11)."""
     cast = start(tmp_path, "agent-contract", [report("IN_PROGRESS"), report("COMPLETE")])
     assert cast.run() == "complete"
     assert [turn.mode for turn in cast.steps[1].turns] == ["work", "resume"]
@@ -312,7 +312,7 @@ def test_approval_covers_one_exact_command_in_one_turn(tmp_path):
 
 
 def cut_off_after_consent(tmp_path):
-    """Return a cast whose agent failed right after the approval and is to be asked again."""
+    """Return a cast whose agent failed immediately after the approval and must be asked again."""
 
     def lost(turn):
         if turn.approval is None:
@@ -400,7 +400,7 @@ def test_approval_request_cannot_be_approved_after_a_day(tmp_path, monkeypatch):
 
 
 def test_unfinished_work_without_an_edge_back_runs_again(tmp_path):
-    """Without a not_satisfied edge the node runs again (agent contract rules, section 14)."""
+    """Without a ``not_satisfied`` edge, the socket itself runs again (agent contract rules, section 14)."""
     failing = contract(agent_status__plan_status="IN_PROGRESS", evidence_report__verification={"result": "fail"})
     cast = start(
         tmp_path,
@@ -501,7 +501,7 @@ def test_damaged_project_context_does_not_stop_the_cast(tmp_path):
 
 
 def test_envelope_file_is_a_draft_until_its_socket_is_completed(tmp_path):
-    """Envelope rules, section 6."""
+    """See envelope rules, section 6."""
     cast = start(tmp_path, "envelope", [say("BLOCKED", "ESCALATE"), say("VERIFIED", "CONTINUE")])
     cast.run()
     folder = cast.run_dir / "T" / "handoffs"

@@ -1,4 +1,4 @@
-"""The inbox: a list of the casts that wait for a person, which answers them by number."""
+"""Test the inbox, which lists the casts that wait for a person and answers them by number."""
 
 from __future__ import annotations
 

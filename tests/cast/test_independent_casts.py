@@ -1,4 +1,4 @@
-"""Changing one of two casts leaves the other unchanged, in memory and on disk (R47)."""
+"""Test that changing one of two casts does not change the other, in memory or on disk (R47)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def wb(tmp_path):
 
 
 def to_an_item(cast):
-    """Finish the first item, and wait at the second."""
+    """Run until the first item is done and the second one waits."""
     cast.run(steps=3)
     cast.step(ask=False)
     return cast
@@ -152,20 +152,20 @@ WAYS = {
     },
 }
 REFUSED = {"in_lane", "remember", "answer", "approve", "deny", "decide"}
-"""What no cast here waits for: refused, and it must change nothing elsewhere for all that."""
+"""Methods that are refused because the cast does not wait for them; a refusal must not change any cast either."""
 ON_A_FORK = {"abandon", "output", "prompt", "again"}
-"""What takes the cast to where the others are not possible any more."""
+"""Methods that are called on a fork, because the other methods would no longer be possible after them."""
 LOOKS = {
     Labels: {"of"},
     Pins: {"get", "items", "keys", "values"},
     CastBreakpoints: {"begin_as", "follow", "reached"},
     AgentTable: {"describe", "for_turn"},
 }
-"""Methods that look, or that a workbench calls when it makes a cast."""
+"""Methods that do not change a cast, or that only the workbench calls when it creates a cast."""
 
 
 def known(cast):
-    """Return the content of a cast in memory."""
+    """Return the state of a cast in memory."""
     return {
         "known": h.facts(cast),
         "agents": [cast.agents.for_turn(name, one.materia.id) for name, one in cast.graph.sockets.items()],
@@ -177,7 +177,7 @@ def known(cast):
 
 
 def kept(cast):
-    """Return every byte of a cast on disk."""
+    """Return the contents of every file of a cast on disk, except its lock."""
     cast.export.derived_files()
     return {
         one.relative_to(cast.run_dir): one.read_bytes()

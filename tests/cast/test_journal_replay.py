@@ -1,4 +1,4 @@
-"""The journal always reproduces the state of the cast (R29)."""
+"""Test that the journal of a cast always reproduces its state (R29)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from materia_nb.utilities.utility_step import UtilityResult
 
 
 def check_everywhere(cast: h.WatchedCast, folder: Path) -> None:
-    """Open the cast, resume it, and open it as of each of its changes."""
+    """Open the cast, resume it, and open it as it was after each of its changes."""
     h.assert_same(open_cast(cast.run_dir), cast)
     lines = h.lines_of(cast)
     sessions = dict(cast.seen)
@@ -298,7 +298,7 @@ def test_any_random_cast_is_rebuilt_from_its_journal(document, actions):
 
 
 def test_randomly_generated_loadouts_can_be_cast():
-    """The property above must not pass because every drawn loadout is refused."""
+    """The property above would be vacuous if every generated loadout were refused."""
     valid = []
 
     @given(document=configs())

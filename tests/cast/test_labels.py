@@ -1,4 +1,4 @@
-"""Names, tags, notes and verdicts: stored in the journal, shown in the list, without effect on the cast."""
+"""Test names, tags, notes and verdicts: they are stored in the journal, listed, and do not affect the cast otherwise."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Casts of several loadouts, and casts that continue an earlier one."""
+"""Test casts that run several linked loadouts, and casts that continue an earlier cast."""
 
 from __future__ import annotations
 

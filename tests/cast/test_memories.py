@@ -1,4 +1,4 @@
-"""Memories suggested by agents are kept only by a person; files that an envelope names may not exist."""
+"""Test memories that agents suggest and only people accept, and evidence files that may not exist."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A real MCP server, a model and stand-ins for coding agents in one cast: approval, a crash, cost, and continuing."""
+"""Test a cast with a model, a real MCP server and stand-ins for coding agents: approval, crash, cost and resume."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NOON = {"source_timezone": "UTC", "time": "12:00", "target_timezone": "Asia/Toky
 
 @pytest.fixture
 def programs(tmp_path, monkeypatch):
-    """Install stand-ins with the output of each program; codex first kills the kernel, as a crash would."""
+    """Install stand-ins that print the output of each program; codex first kills the kernel to simulate a crash."""
     folder = tmp_path / "bin"
     folder.mkdir()
     for name in team_caster.PROGRAMS:

@@ -1,4 +1,4 @@
-"""Snapshots of a cast after an earlier step, on the current or an abandoned branch."""
+"""Test snapshots of a cast as it was after an earlier step, on the current branch or on an abandoned one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pins: a person fixes the answer of a socket or materia, including utilities (R40)."""
+"""Test pins, with which a person fixes the answer of a socket or a materia, including utilities (R40)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PIN = {"state": {"by": "pin"}}
 
 @pytest.fixture
 def bench(project):
-    """Return a utility, then an agent whose prompt has the utility's result."""
+    """Return a workbench with a utility and an agent whose prompt contains the output of the utility."""
     made = Workbench(project, bundled=False)
     made.load(
         config(
@@ -321,7 +321,7 @@ def test_output_of_a_complete_cast_is_pinned_for_the_next_cast(bench):
 
 
 def magic(bench, verb, body=None, /, **given):
-    """Return a function that calls a verb as the magic does."""
+    """Return a function that calls a verb in the same manner as the magic command."""
     return find_verb(verb).handler(Call(bench, given, body, {}))
 
 

@@ -1,4 +1,4 @@
-"""The prompt context of a cast (R50): the parts that an agent receives, and the parts that views show."""
+"""Test the prompt context of a cast (R50): the parts that agents receive and the parts that views show."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The prompt sizes of the bundled loadouts over a whole cast (R50)."""
+"""Test the prompt sizes of bundled loadouts during complete casts (R50)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from materia_nb import Workbench
 
 
 def told(tmp_path, name, count, context=450):
-    """Return the prompts of a cast over ``count`` items, by socket."""
+    """Return the prompts of a cast with ``count`` items, by socket."""
     workbench, prompts = Workbench(tmp_path / f"{name}-{count}"), []
 
     def answer(turn):

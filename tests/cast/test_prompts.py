@@ -1,4 +1,4 @@
-"""Prompts can be read before a cast costs anything: all prompts of a scripted cast, or the prompt of a socket."""
+"""Test previews of prompts before a cast: all prompts of a scripted cast, or the prompt of one socket."""
 
 from __future__ import annotations
 

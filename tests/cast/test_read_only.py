@@ -1,4 +1,4 @@
-"""Read-only casts: they follow the journal that another program writes, and a fork continues them here."""
+"""Test read-only casts, which follow the journal of another process and can be continued in a fork."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def other(tmp_path):
 
 @pytest.fixture
 def recorded(tmp_path):
-    """Return a copy of a cast of the reference engine with its first lines, and a function that writes the next lines."""
+    """Return a copy of a recording with only its first lines, and a function that appends the next lines."""
     path = tmp_path / "casts" / "loop-retry"
     shutil.copytree(RECORDED / "loop-retry", path)
     journal = path / "events.jsonl"
@@ -166,7 +166,7 @@ def test_workbench_opens_and_forks_a_cast_that_runs_in_another_kernel(other, tmp
 
 
 def test_snapshot_of_a_running_cast_does_not_wait_for_a_lock(tmp_path):
-    """Else a panel that waits for a step, and a step that waits for the panel, would wait for each other."""
+    """Otherwise a panel that waits for a step and a step that waits for the panel would deadlock."""
     cast = h.start(tmp_path, h.chain_config(1))
     held, release = threading.Event(), threading.Event()
 

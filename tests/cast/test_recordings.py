@@ -1,4 +1,4 @@
-"""Recordings: a cast is answered again from a file, offline, with the same result."""
+"""Test recordings: a cast is repeated offline from the answers in a file, with the same result."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ READ = ToolCall(id="1.1", tool="read", args={"path": "a"}, result="text")
 
 
 class Model:
-    """Repairs its first plan, reads before it builds, and sends the first build back once."""
+    """An agent that repairs its first plan, reads a file before it builds, and sends the first build back once."""
 
     name = "model"
 
@@ -101,7 +101,7 @@ def test_recorded_approvals_are_not_requested_again(wb, tmp_path):
 
 
 class Lines:
-    """Gives one line after another for ten tokens each; None fails and costs three."""
+    """An agent that gives one line per turn for ten tokens; None makes the turn fail and cost three tokens."""
 
     name = "lines"
 
@@ -121,7 +121,7 @@ def said(cast):
 
 
 def same_again(cast, tmp_path, *, most=None):
-    """Run the cast again, answered from its recording file."""
+    """Return a new cast that is answered from the recording of ``cast``; ``most`` is its token budget."""
     agent = agent_of(json.loads(json.dumps(recording_of(cast.now))), "recording")
     again = h.start(tmp_path / "again", cast_config(cast), agent)
     if most is not None:

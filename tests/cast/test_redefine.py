@@ -1,4 +1,4 @@
-"""A changed definition of a materia enters a running cast as an event, and is kept when it is resumed."""
+"""Test that a changed materia definition enters a running cast as an event and is kept when the cast is resumed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Failed casts: each kind of failure offers actions, and each action continues, is recorded and explained."""
+"""Test that each kind of failure offers actions, and that each action continues the cast and is recorded."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from materia_nb.utilities.process import ProcessResult
 
 SOURCE = Path(materia_nb.__file__).parent
 NO_FAILURE = {"interrupted", "pin_gone"}
-"""What an agent or a process can say that fails no cast: its turn waits."""
+"""Failure kinds of agents and processes that leave the turn waiting and do not fail the cast."""
 ENDINGS = [
     ProcessResult((), started=False),
     ProcessResult((), timed_out=True),
     ProcessResult((), stopped=True),
     ProcessResult((), code=1),
 ]
-"""The results of processes that fail a step."""
+"""Results of processes that fail a step."""
 
 
 def kinds_in_the_code() -> set[str]:
-    """Return the kinds of failure that the code can produce: engine, processes, agents."""
+    """Return the failure kinds that the engine, processes and agents can produce, as found in the source code."""
     asking = tomllib.loads((SOURCE / "agents" / "failures.toml").read_text("utf-8"))
     failures = [ending.failure(who, "1 s") for ending in ENDINGS for who in ("utility", "agent")]
     found = {"aborted", *(kind for kind, _ in failures), *(row["kind"] for row in asking.values())}
@@ -89,7 +89,7 @@ def test_unknown_failure_kind_has_the_generic_description():
 
 @pytest.fixture
 def failed(tmp_path):
-    """Return a cast whose first socket, a utility, failed."""
+    """Return a cast whose first socket, a utility, has failed."""
     cast = h.start(tmp_path, UTILITY, {"Tell": lambda: "told"})
     assert cast.run() == "failed"
     return cast

@@ -1,4 +1,4 @@
-"""Values returned by a cast, a turn or a workbench cannot change it (R47)."""
+"""Test that changing a value returned by a cast, a turn or a workbench does not change its owner (R47)."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ MACHINES = (
     threading.Event,
     Path,
 )
-"""Their attributes are there to be set, by methods of their own, or are not ours."""
+"""Types whose attributes may change, because they have methods for that purpose or belong to other packages."""
 ROOMS = {"runner", "library"}
-"""Where the machinery is, which only those enter who change it on purpose."""
+"""Attributes that hold internals, which callers change only deliberately."""
 NOT_CALLED = (type, ModuleType, FunctionType, MethodType, type(len), str, bytes, int, float, bool, complex)
 ASKED = (
     "why",
@@ -50,11 +50,11 @@ ASKED = (
     "of",
     "items",
 )
-"""Methods that look, and need no argument."""
+"""Methods that only return a value and need no arguments."""
 
 
 class Meddler:
-    """Tries to change everything that it receives."""
+    """Tries to change every value that is reachable from an object."""
 
     def __init__(self):
         self.seen = {}
@@ -171,7 +171,7 @@ def begun(wb, seen=lambda turn: None):
 
 
 def without_ids(cast):
-    """Return the content of a cast, in memory and on disk, without its id and times."""
+    """Return the content of a cast, in memory and on disk, without its id and its times."""
     cast.export.derived_files()
     lines = [{"type": line["type"], **line["data"]} for line in h.lines_of(cast)]
     for line in lines:

@@ -1,4 +1,4 @@
-"""Stepping and running, and where a run stops."""
+"""Test stepping and running a cast, and the conditions at which a run stops."""
 
 from __future__ import annotations
 

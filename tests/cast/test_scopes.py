@@ -1,4 +1,4 @@
-"""A utility's output sets the working directory of the following utilities and agents."""
+"""Test that the output of a utility can set the working directory of later utilities and agents."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ BACK = {"scopeTransition": {"kind": "base"}}
 
 
 def config(*outputs):
-    """Return utilities with these outputs, each followed by one that prints its directory; then an agent."""
+    """Return a config with utilities that print the given outputs, each followed by one that prints its directory, and
+    an agent.
+    """
     sockets, materia = {}, {"Look": h.python(LOOKS, parse="json"), "Tell": h.agent()}
     for number, output in enumerate(outputs, 1):
         materia[f"Say{number}"] = h.python(SAYS, parse="json", params={"says": json.dumps(output)})

@@ -1,4 +1,4 @@
-"""A socket that assigns from `$.text` shows prose as its output (R62); the stored output stays raw JSON."""
+"""Test that a socket that assigns from `$.text` displays prose (R62), while its stored output stays raw JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ``event`` field of a sparse output in the journal, in lists and after a replay (R39)."""
+"""Test the ``event`` field of sparse outputs: in the journal, in lists, and after a replay (R39)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def told(cast):
 
 
 def loop_of_events(tmp_path):
-    """Return a utility generator with an event, then two items whose check reports one each."""
+    """Return a cast with a utility generator that reports an event, and two items whose checks report one event each."""
     document = h.loop_config()
     plan = {"workItems": h.items("a", "b"), "event": [{"type": "planned", "severity": "debug"}]}
     code = f"import sys;sys.stdin.read();print({json.dumps(json.dumps(plan))})"

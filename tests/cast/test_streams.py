@@ -1,4 +1,4 @@
-"""Casts with lanes: fork, join, failures, continuing, persons, budget."""
+"""Test casts with lanes: fork, join, failures, retries, people who answer, and budgets."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ def test_utilities_in_lanes_receive_the_name_of_their_lane(tmp_path):
 
 
 def failing(times):
-    """Return a builder that fails this many times for the item of lane api."""
+    """Return a builder that fails the specified number of times for the item of lane api."""
     left = [times]
 
     def build(item, lane):
@@ -363,7 +363,7 @@ def test_person_answers_in_a_lane_while_other_lanes_run(tmp_path):
 
 
 class AsksFirst:
-    """Asks in lane api for approval of a command, and answers when it has it."""
+    """An agent that asks for approval of a command in lane api, and answers after the approval."""
 
     name = "asks"
 

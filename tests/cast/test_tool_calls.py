@@ -1,4 +1,4 @@
-"""Agents with tools: calls, cost and notes are recorded, and calls that need approval wait for a person."""
+"""Test agents with tools: calls, cost and notes are recorded, and calls that need approval wait for a person."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MAKE = ToolCall(id="2.1", tool="bash", args={"command": "make"}, round=2)
 
 
 class Toolsmith:
-    """Reads, then asks to run a command, then answers with the decision."""
+    """An agent that reads a file, asks to run a command, and then answers with the decision."""
 
     name = "toolsmith"
 
@@ -69,7 +69,7 @@ def spent_by_turn(cast):
 
 
 def reopened(cast):
-    """Reopen the cast from its journal and assert that everything from tools is equal."""
+    """Reopen the cast from its journal and assert that all data about tool calls is unchanged."""
     other = open_cast(cast.run_dir)
     h.assert_same(other, cast)
     assert other.approvals.asking == cast.approvals.asking

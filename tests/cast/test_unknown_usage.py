@@ -1,4 +1,4 @@
-"""Unreported usage is unknown, not zero (R56); a budget in money also stops a cast (R20)."""
+"""Test that unreported usage is unknown rather than zero (R56), and that a cost budget stops a cast (R20)."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def test_turn_budget_counts_drafts_and_repairs_but_no_process(tmp_path):
 
 
 def seconds_pass(monkeypatch):
-    """Let a second pass with each answer, and none otherwise."""
+    """Replace the clock by one that advances by one second with each answer."""
     clock = [1_000_000]
     monkeypatch.setattr("materia_nb.cast.work.now", lambda: clock[0])
 

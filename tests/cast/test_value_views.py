@@ -1,4 +1,4 @@
-"""Values returned by the public API display themselves."""
+"""Test that the values returned by the public API display themselves."""
 
 from __future__ import annotations
 
@@ -155,18 +155,18 @@ def test_workbench_agents_and_labels_are_shown_as_tables(wb):
 
 
 LEFT_OUT = {"attempt", "simulate", "explore", "odds", "runner", "tool"}
-"""What takes seconds, or the network; and what is not for people."""
+"""Members that are slow, need a network, or are not intended for users."""
 COMMANDS = {
     *("close", "step", "run", "retry", "skip", "abort", "stop", "accept", "show"),
     *("forget", "fork", "back", "arun", "astream"),
 }
-"""Methods that do something, rather than tell of it."""
+"""Methods that have side effects."""
 DATA = (Mapping, MappingView, Sequence, Iterator, Why)
-"""What may take more room, since it is data, or a text for people."""
+"""Types whose text may be long, because they are data or explanations for people."""
 
 
 def samples(root, name, depth=2):
-    """Yield the values of public properties and of methods without required arguments."""
+    """Yield the values of public properties and of public methods without required arguments."""
     for member in dir(type(root)):
         if member.startswith("_") or member in COMMANDS | LEFT_OUT:
             continue

@@ -1,4 +1,4 @@
-"""The working and waiting time of a step, recorded in the journal and shown everywhere (R56)."""
+"""Test the working time and the waiting time of steps, in the journal and in all views (R56)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from materia_nb.widgets.cast_slices import StepRows, bar_state, timeline_state
 
 
 class Clock:
-    """A clock that advances only when the test says so."""
+    """A clock that advances only when the test advances it."""
 
     def __init__(self, monkeypatch):
         self.ms = 1_000_000
@@ -34,7 +34,9 @@ def clock(monkeypatch):
 
 @pytest.fixture
 def paused(tmp_path, clock):
-    """Return a cast with a function of 0.2 s, one that fails and is retried 46 s later, and a person who takes 30 s."""
+    """Return a cast with a function that takes 0.2 s, one that fails and is retried 46 s later, and a person who takes
+    30 s.
+    """
 
     def first():
         clock.passes(0.2)
@@ -95,7 +97,7 @@ def test_bar_and_usage_show_the_total_work_time(paused):
 
 
 def test_short_steps_stay_visible_next_to_a_long_pause(paused):
-    """Waiting is folded: the axis is as long as the work, and every wait has the same short width."""
+    """The axis is as long as the working time, and every waiting time is shortened to the same width."""
     shown = timeline_state(paused.now, StepRows(), None, busy=False)
     assert shown["span"] == [300, 2]
     assert [row[9] for row in shown["tail"]] == [
@@ -120,7 +122,7 @@ def test_time_axis_shrinks_when_a_cast_goes_back(paused):
 
 
 def test_unrecorded_time_is_unknown_rather_than_zero(paused):
-    """As in a journal without recorded times."""
+    """Journals written without times have no recorded time."""
     paused.close()
     kept = []
     for line in h.lines_of(paused):

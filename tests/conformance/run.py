@@ -39,11 +39,11 @@ from materia_nb.loadout.graph import Socket
 from materia_nb.loadout.resolve import sketch_graph
 
 _ANY_JSON = Requirements("json", False, None, False, True, frozenset(), ())
-"""Requirements of a socket that needs no verdict and assigns nothing."""
+"""The requirements of a socket that needs no verdict and has no assignments."""
 
 
 def generated(recipe: Mapping[str, Any]) -> str:
-    """Return a long text: the template with "@@" replaced by the repeated unit."""
+    """Return a long text from a recipe: its template with "@@" replaced by the repeated unit."""
     return str(recipe["template"]).replace("@@", recipe["unit"] * recipe["times"])
 
 
@@ -53,20 +53,21 @@ def codes(issues: Iterable[Issue]) -> list[JSON]:
 
 
 def judged(issues: Iterable[Issue], warnings: Iterable[Issue] = ()) -> dict[str, JSON]:
-    """Return the reasons of a refusal and the warnings in the form of the vectors."""
+    """Return the issues of a refusal and the warnings in the format of the vectors."""
     errors = codes(issues)
     return {"accepted": not errors, "errors": errors, "warnings": codes(warnings)}
 
 
 def routing(reading: Reading) -> dict[str, JSON]:
-    """Return the routing part of a reading in the form of the vectors."""
+    """Return the routing part of a parsed output in the format of the vectors."""
     found: dict[str, JSON] = {"satisfied": reading.satisfied, "action": reading.action}
     return found if reading.target is None else {**found, "target": reading.target}
 
 
 def differences(found: Mapping[str, JSON], expect: Mapping[str, JSON]) -> list[str]:
-    """Return the differences from ``expect``; ``errors`` and ``warnings`` in any order, ``parsed`` only if it is
-    named."""
+    """Return the differences from ``expect``; the order of ``errors`` and ``warnings`` is ignored, and ``parsed`` is
+    compared only if it is expected.
+    """
     wrong = []
     for name, wanted in expect.items():
         if name not in found:
@@ -88,7 +89,7 @@ _NOW = 1_000_000.0
 
 
 def _run_output(vector: Mapping[str, Any]) -> list[str]:
-    """Read one reply; return the differences in its issues, its repair and its route."""
+    """Parse one reply; return the differences in its issues, its repair and its route."""
     given, context = vector["input"], vector["input"].get("context") or {}
     text = generated(given["generate"]) if "generate" in given else given["text"]
     facts = TurnFacts(agent_id=context.get("task_agent_id", ""), assignment=context.get("input_envelope") or {})
@@ -118,7 +119,7 @@ def _parsed(output: contract_fields.Contract, facts: TurnFacts) -> dict[str, JSO
 
 
 def _run_transition(vector: Mapping[str, Any]) -> list[str]:
-    """Report a status after earlier statuses."""
+    """Parse a reply that reports a status after earlier statuses."""
     given = vector["input"]
     record = contract_fields.StatusRecord()
     for status in given["history"]:
@@ -137,7 +138,7 @@ def _run_transition(vector: Mapping[str, Any]) -> list[str]:
 
 
 def _run_merge(vector: Mapping[str, Any]) -> list[str]:
-    """Merge one payload into one stored section."""
+    """Merge one update into one stored section."""
     given = vector["input"]
     name = given["contract"]
     done = runtime_rules.apply_updates(
@@ -168,7 +169,7 @@ def _run_updates(vector: Mapping[str, Any]) -> list[str]:
 
 
 def _run_repair(vector: Mapping[str, Any]) -> list[str]:
-    """Read replies until one is accepted or the repairs are used up."""
+    """Parse replies until one is accepted or the repairs are used up."""
     given, context = vector["input"], vector["input"]["context"]
     spared = contract_protocol.MAX_REPAIRS - context.get("max_repairs", contract_protocol.MAX_REPAIRS)
     repairs, seen = 0, None
@@ -190,7 +191,7 @@ def _run_repair(vector: Mapping[str, Any]) -> list[str]:
 
 
 def _run_approval(vector: Mapping[str, Any]) -> list[str]:
-    """Request approval, let a person approve, and use the approval."""
+    """Request an approval, grant it as a person, and use it."""
     given = vector["input"]
     reading = contract_protocol.examine(given["contract"], _ANY_JSON).reading
     approval = None
@@ -211,7 +212,7 @@ def _run_approval(vector: Mapping[str, Any]) -> list[str]:
 
 
 def _run_envelope(vector: Mapping[str, Any]) -> list[str]:
-    """Check an envelope that is already an object, and the route that follows."""
+    """Check an envelope that is already a parsed object, and the resulting route."""
     given, context = vector["input"], vector["input"]["context"]
     value = json.loads(generated(given["generate_json"])) if "generate_json" in given else given["object"]
     loop = context.get("loop") or {}
@@ -238,13 +239,13 @@ def _found(reading: Reading) -> dict[str, JSON]:
 
 
 def _run_parse(vector: Mapping[str, Any]) -> list[str]:
-    """Find the object in a reply, without checking its fields."""
+    """Find the object in a reply without checking its fields."""
     value, issue = handoff_envelope.envelope_in(vector["input"]["text"])
     return differences({**judged(filter(None, [issue])), "parsed": value}, vector["expect"])
 
 
 def _run_finalization(vector: Mapping[str, Any]) -> list[str]:
-    """Request an envelope until one is valid or the attempts are used up. The work itself runs once."""
+    """Request an envelope until one is valid or the attempts are used up; the work itself runs once."""
     given = vector["input"]
     tries = given["context"].get("max_attempts", handoff_envelope.MAX_TRIES)
     kernel = given["context"].get("kernel") or {}
@@ -264,7 +265,7 @@ def _run_finalization(vector: Mapping[str, Any]) -> list[str]:
 
 
 def run_path(vector: Mapping[str, Any]) -> list[str]:
-    """Build file names from ids, read ids from a file name, or find an envelope among files."""
+    """Build file names from ids, parse ids from a file name, or find an envelope among files."""
     try:
         found = _path(vector["input"])
     except MateriaError as error:
@@ -283,7 +284,7 @@ def _path(given: Mapping[str, Any]) -> dict[str, JSON]:
 
 
 def _parse_envelope_name(filename: str) -> dict[str, JSON]:
-    """Split a file name at its first hyphen; the package must accept the parts and make the same name from them."""
+    """Split a file name at its first hyphen, and check that the package builds the same name from the parts."""
     is_draft = filename.endswith(".draft.json")
     stem = filename.removesuffix(".draft.json" if is_draft else ".json")
     step_id, _, agent_key = stem.partition("-")
@@ -295,7 +296,7 @@ def _parse_envelope_name(filename: str) -> dict[str, JSON]:
 
 
 def _find_envelope(files: Sequence[str], read: Mapping[str, str], run_base: str) -> dict[str, JSON]:
-    """Find a step's envelope among files; if only the draft exists, the turn is unfinished."""
+    """Find the envelope of a step among files; if only a draft exists, the turn is unfinished."""
     names = runtime_rules.envelope_files(run_base, read["flow"], read["step_id"], read["agent_key"])
     if names.final in files:
         return judged(())
@@ -315,15 +316,14 @@ _PROTOCOL_KINDS: dict[str, Callable[[Mapping[str, Any]], list[str]]] = {
     "repair": _run_repair,
     "approval": _run_approval,
 }
-"""The function for each kind of vector about protocols."""
+"""The functions that run vectors about protocols, by kind of vector."""
 
 
 _ON_STDIN_SINCE = ("executionScope", "baseScope")
-"""What utilities are given since the vectors were made that list what they are given.
+"""Fields of a utility's input that are newer than the vectors that list the input fields.
 
-P8 says without a condition that utilities get both, the newer reference gives both in every cast that it recorded, and the
-programs of these very vectors take both away before they show the rest: only the list of names is older. So they are skipped
-in such a list, rather than left out of stdin where a cast has no scope but the base, which a utility could then not ask for.
+P8 requires both fields in every cast, and the reference engine writes both in every cast that it recorded. Only the
+lists of field names in the vectors are older, so the fields are ignored when such a list is compared.
 """
 _LONG = re.compile(r"(.*)…\[string of (\d+) chars\]", re.DOTALL)
 
@@ -342,7 +342,7 @@ def run_vector(vector: Mapping[str, Any]) -> list[str]:
 
 
 def _run_validate(vector: Mapping[str, Any]) -> list[str]:
-    """Check a config: whether it is valid, and whether the named problems are found."""
+    """Check a config: its validity, and that the expected problems are reported."""
     report = check_config(vector["config"])
     expect = vector["expect"]
     found = {(problem.code, problem.source) for problem in report.problems}
@@ -356,7 +356,7 @@ def _run_validate(vector: Mapping[str, Any]) -> list[str]:
 
 
 def _run_handoff(vector: Mapping[str, Any]) -> list[str]:
-    """Read one output at a socket: accepted and parsed, or refused for the expected reasons."""
+    """Parse one output at a socket, which is either accepted or refused for the expected reasons."""
     socket = {**vector["socket"], "materia": "M"}
     others = {edge["to"] for edge in socket.get("edges", []) if edge.get("to") != "end"}
     document = {
@@ -386,7 +386,7 @@ def _run_handoff(vector: Mapping[str, Any]) -> list[str]:
 
 
 def _socket_of(document: JSON) -> Socket:
-    """Resolve the socket of a vector; for a parallel generator, add the loop that its loadout would have."""
+    """Resolve the socket of a vector; a parallel generator gets the loop that its loadout would have."""
     try:
         graph = build_graph(document)
     except LoadoutError:
@@ -395,7 +395,7 @@ def _socket_of(document: JSON) -> Socket:
 
 
 class _VectorAgent:
-    """An agent that returns the n-th reply in the n-th turn of a socket, and records the prompts."""
+    """An agent that gives the n-th reply in the n-th turn of a socket, and records the prompts."""
 
     name = "vector"
 
@@ -428,7 +428,7 @@ class _VectorAgent:
 
 
 def _run_cast(vector: Mapping[str, Any]) -> list[str]:
-    """Run a whole cast with real utilities and the vector's replies, and compare its route and result."""
+    """Run a complete cast with real utilities and the replies of the vector, and compare its route and result."""
     expect = vector["expect"]
     try:
         graph = build_graph(vector["config"])
@@ -488,7 +488,7 @@ def _compare(cast: Cast, agent: _VectorAgent, expect: Mapping[str, Any]) -> list
 
 
 def _abbreviated(found: JSON, wanted: JSON) -> JSON:
-    """Return a long string in the vector's abbreviated form, if the vector abbreviates this string."""
+    """Return a long string in the abbreviated format of the vector if the vector abbreviates this string."""
     if isinstance(found, str) and isinstance(wanted, str) and (match := _LONG.fullmatch(wanted)):
         head, length = match.group(1), int(match.group(2))
         return wanted if len(found) == length and found.startswith(head) else found
@@ -507,7 +507,7 @@ _KINDS: dict[str, Callable[[Mapping[str, Any]], list[str]]] = {
     "handoff": _run_handoff,
     **_PROTOCOL_KINDS,
 }
-"""The function for each kind of vector that can be run."""
+"""The functions that run vectors, by kind of vector."""
 
 _NEEDED: dict[str, tuple[str, ...]] = {
     "cast": ("config",),
@@ -515,14 +515,14 @@ _NEEDED: dict[str, tuple[str, ...]] = {
     "handoff": ("text", "materia", "socket"),
     **dict.fromkeys(_PROTOCOL_KINDS, ("input",)),
 }
-"""The required fields of a vector by kind, in addition to id, kind and expect."""
+"""The required fields of a vector in addition to id, kind and expect, by kind."""
 
 
 _USAGE: Final = "usage: python tests/conformance/run.py FILE...\n\nFILE holds one JSON vector a line.\n"
 
 
 class UnusableInput(Exception):
-    """Raised if a file cannot be read, or one of its lines is not a vector. The message names the location."""
+    """Raised if a file cannot be read or one of its lines is not a vector; the message names the location."""
 
 
 def main(arguments: Sequence[str]) -> int:

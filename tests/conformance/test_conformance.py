@@ -1,4 +1,4 @@
-"""The comparison of vectors and the command that runs them; the tests of each package run its vectors."""
+"""Test the comparison of vectors and the command that runs them; the tests of each package run its vectors."""
 
 from __future__ import annotations
 

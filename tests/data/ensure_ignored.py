@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Add ignore patterns to a file of the project, each once: a utility with JSON on stdin and stdout."""
+"""A utility with JSON on stdin and stdout that adds each missing ignore pattern to a file of the project."""
 
 import json
 import sys

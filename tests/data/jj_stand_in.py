@@ -1,8 +1,8 @@
-"""A stand-in for jj that accepts exactly the commands of the shipped utilities.
+"""A stand-in for jj that accepts exactly the commands that the shipped utilities use.
 
-It keeps its repository in .jj/store.json: commits with description and files, the working commit, and
-bookmarks. Every call is added to the file that JJ_LOG names; a call that begins with the words of JJ_FAIL
-fails before it does anything.
+It stores its repository in .jj/store.json: commits with descriptions and files, the working commit, and bookmarks. It
+appends every call to the file named by JJ_LOG. A call that begins with the words in JJ_FAIL fails before it has any
+effect.
 """
 
 import hashlib

@@ -1,4 +1,4 @@
-"""Pictures show the colour of a materia, the agent of a socket, and the consumers of a loop."""
+"""Test that pictures show the colour of a materia, the agent of a socket, and the consumers of a loop."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def scene_of(graph):
 
 
 def coloured(colour):
-    """Return a socket whose materia has that colour."""
+    """Return a socket whose materia has the specified colour."""
     build = socket("Socket-1", "Build")
     return graph("C", [replace(build, materia=replace(build.materia, raw={"color": colour}))])
 

@@ -1,4 +1,4 @@
-"""Escaping of hostile text."""
+"""Test the escaping of hostile text."""
 
 import html
 import re

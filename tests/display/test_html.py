@@ -1,4 +1,4 @@
-"""HTML fragments, the page of a cast, and MIME bundles."""
+"""Test HTML fragments, the page of a cast, and MIME bundles."""
 
 import json
 import re
@@ -68,7 +68,7 @@ PAGE_TAGS = FRAGMENT_TAGS | {
 
 
 class Reader(HTMLParser):
-    """Collects tags, attribute names and text, and checks that tags are closed in order."""
+    """An HTML parser that collects tags, attribute names and text, and checks that tags are closed in order."""
 
     def __init__(self, html):
         super().__init__()
@@ -167,7 +167,7 @@ def test_theme_variables_have_fallbacks():
 
 
 def every_block(text):
-    """Return one block of each kind with hostile text in all its fields."""
+    """Return one block of each kind with hostile text in every field."""
     cells = (text, 3, Pointer(text), Pointer(text, text), Badge(text), Bar(text, 0.5), Jump(text, "step-1"))
     return [
         Heading(text, tone="bad"),
@@ -292,7 +292,7 @@ def test_graph_follows_the_theme_of_its_page_and_is_light_by_default():
 
 
 def test_html_sanitizer_does_not_change_pictures():
-    """A sanitizer keeps the words of elements that it removes, so the picture may contain none."""
+    """A sanitizer keeps the text of elements that it removes, so a picture must not contain text elements."""
     bundle = GraphPicture(graphs.hello())._repr_mimebundle_()
     rest = sanitized(bundle["text/html"])
     assert re.sub(r"<[^>]*>", "", rest).strip() == ""

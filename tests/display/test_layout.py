@@ -1,4 +1,4 @@
-"""Layouts have no forbidden overlaps, nest correctly, and are deterministic."""
+"""Test that layouts have no forbidden overlaps, are nested correctly, and are deterministic."""
 
 import os
 import random
@@ -17,7 +17,7 @@ from materia_nb.loadout.graph import Edge
 
 
 def nested():
-    """Return a loop in a loop, exits from both, an edge back from outside, and unreachable sockets."""
+    """Return a graph with nested loops, exits from both loops, an edge back from outside, and unreachable sockets."""
     make = graphs.socket
     return graphs.graph(
         "nested",
@@ -64,11 +64,11 @@ def overlapping():
 
 CONDITIONS = ("always", "satisfied", "not_satisfied")
 MANY = int(os.environ.get("MATERIA_GRAPHS", "30"))
-"""Number of random graphs to lay out; 500 take a minute."""
+"""Number of random graphs to lay out; 500 take one minute."""
 
 
 def any_graph(seed):
-    """Return a random graph with disjoint, nested or overlapping loops; deterministic for a seed."""
+    """Return a random graph with disjoint, nested or overlapping loops, determined by the seed."""
     draw = random.Random(seed)
     names = [f"Socket-{n}" for n in range(1, draw.randint(1, 14) + 1)]
     targets = [*names, "end"]
@@ -96,7 +96,7 @@ def any_graph(seed):
 
 
 def options(seed):
-    """Return a random direction and level."""
+    """Return a random direction and level of detail."""
     draw = random.Random(seed)
     return {"direction": draw.choice(["down", "right"]), "level": draw.choice([1, 2, 3])}
 
@@ -105,7 +105,7 @@ SEEDS = range(MANY)
 
 
 def overlaps(graph):
-    """Return whether a loop cannot have its own box."""
+    """Return True if two loops overlap, so that they cannot have separate boxes."""
     sets = [set(loop.sockets) for loop in graph.loops.values()]
     return any(a & b and not a <= b and not b <= a for a in sets for b in sets)
 
@@ -139,7 +139,9 @@ def test_no_edge_crosses_a_card_an_edge_label_or_a_heading(seed):
     [(86, "down", 3), (59, "down", 1), (97, "right", 1), (230, "right", 3), (434, "right", 3)],
 )
 def test_parts_do_not_overlap_if_edge_labels_are_close_together(seed, direction, level):
-    """Facing chips, chips next to incoming edges, long before short ones, and too many for a side."""
+    """The graphs have edge labels that face each other, lie next to incoming edges, or are too many for one side of a
+    card.
+    """
     assert faults(layout_graph(any_graph(seed), direction=direction, level=level)) == []
 
 
@@ -162,7 +164,7 @@ def test_parts_do_not_overlap_if_a_person_has_moved_the_cards(seed):
 
 @pytest.mark.parametrize("seed", SEEDS[::2])
 def test_edits_move_only_the_edited_card(seed):
-    """After a socket is added, removed or dragged, the other sockets keep their positions, and edges avoid all sockets."""
+    """After a socket is added, removed or dragged, other sockets keep their positions, and edges avoid all sockets."""
     draw, graph = random.Random(seed), replace(any_graph(seed), loops={})
     placed = layout_graph(graph, **options(seed))
     for number in range(6):
@@ -380,7 +382,7 @@ def test_the_longest_lines_of_a_large_graph_name_their_target():
 
 
 def test_edge_label_box_fits_its_longest_text():
-    """It has room for the texts of a bare loadout and of a cast."""
+    """The box must fit the label texts of a loadout without a cast and of a running cast."""
     link = next(link for link in links(graphs.rework()) if link.limit == 3)
     assert label_size([link], 2, stub=False)[0] >= label_size([replace(link, limit=None)], 2, stub=False)[0]
 

@@ -1,4 +1,4 @@
-"""marimo shows a cast as its picture and its steps as their table."""
+"""Test that marimo displays a cast as its picture and its steps as a table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tool calls that a person may have to judge are shown completely."""
+"""Test that tool calls which a person may have to approve are shown completely."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def calls_html(calls):
 
 
 class Asks:
-    """Asks for approval."""
+    """An agent that asks for approval."""
 
     name = "asks"
 
@@ -115,7 +115,7 @@ def test_text_and_html_status_show_the_end_of_a_long_command(tmp_path):
 
 @pytest.mark.parametrize("view", [status_view, step_view, cast_view])
 def test_views_show_what_a_waiting_call_would_write(tmp_path, view):
-    """A person without a panel approves from these views."""
+    """A person who does not use a panel approves calls on the basis of these views."""
     call = ToolCall(id="1", tool="edit", args={"path": "a.sh", "old": "safe", "new": "echo\nrm -rf ~"})
     cast = h.start(tmp_path, h.one_config(h.agent(tools="coding")), Asks(call))
     cast.run()

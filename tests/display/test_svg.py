@@ -1,4 +1,4 @@
-"""The SVG of a graph is well-formed, self-contained and complete, and never uses colour alone."""
+"""Test that the SVG of a graph is well-formed, self-contained and complete, and never relies on colour alone."""
 
 import re
 import xml.etree.ElementTree as ET
@@ -40,7 +40,7 @@ RUNNING = Marks(
 
 
 def parse(svg):
-    """Parse the SVG and assert that it has only our own elements and attributes."""
+    """Parse the SVG and assert that it contains only allowed elements and attributes."""
     root = ET.fromstring(svg)  # noqa: S314 - a document of our own
     for element in root.iter():
         assert element.tag.removeprefix("{http://www.w3.org/2000/svg}") in ELEMENTS

@@ -1,4 +1,4 @@
-"""Tables, the text grid of a graph, and its Mermaid source."""
+"""Test text tables, the text form of a graph, and its Mermaid source."""
 
 import re
 

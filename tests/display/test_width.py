@@ -1,4 +1,4 @@
-"""Text tables are at most 88 columns wide, so that no page breaks them within words."""
+"""Test that text tables are at most 88 columns wide, so that no page breaks their words."""
 
 from __future__ import annotations
 

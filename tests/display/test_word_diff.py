@@ -1,4 +1,4 @@
-"""Word diffs lose nothing and mark only what changed."""
+"""Test that word diffs preserve the complete text and mark only changed words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A view has the same content in a terminal, in a notebook cell, on the exported page and in the panel."""
+"""Test that a view has the same content in a terminal, in a notebook, on the exported page and in the panel."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def wb(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def cast(wb):
-    """Return a cast whose second step was refused once, by a model that reports its usage."""
+    """Return a cast with a model that reports its usage and whose second step had one refused answer."""
     answers = iter(["no object", '{"satisfied": true, "context": "fine"}'])
     facts = {"model": "m-1", "attempt": {"number": 1, "of": 3, "agent": "first"}}
     check = lambda turn: Reply(next(answers), Usage(11, 7), meta=facts)  # noqa: E731
@@ -72,7 +72,7 @@ def words(text):
 
 
 def words_of_json(value):
-    """Return the words that the panel draws, without kinds, tones and open states."""
+    """Return the words that the panel displays, without block kinds, tones and open states."""
     if isinstance(value, dict):
         said = [one for name, one in value.items() if name not in ("is", "svg", "dark", "tone", "kind")]
         return set().union(*map(words_of_json, said))

@@ -1,4 +1,4 @@
-"""The files that each step changed, and the changes."""
+"""Test the view of the files that each step changed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ def start(project, document, agents, files="not ignored"):
 
 @pytest.fixture
 def cast(tmp_path):
-    """Return a cast of three steps: write a file, extend it, change nothing; a person changes it in between."""
+    """Return a cast whose three steps write a file, extend it, and change nothing; a person changes the file in
+    between.
+    """
     (tmp_path / "a.py").write_text("old = 0\n")
 
     def agent(turn):

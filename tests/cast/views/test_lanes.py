@@ -1,4 +1,4 @@
-"""Views of lanes: a row each, a time axis, why, and marks on the graph."""
+"""Test the views of lanes: rows, time axis, explanations, and marks on the graph."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HOSTILE = "<img src=x onerror=alert(1)>"
 
 @pytest.fixture
 def waiting(tmp_path):
-    """Return a cast with two lanes that both wait for a person's check."""
+    """Return a cast with two lanes that both wait for the check of a person."""
     agents = stream_agents({"ui": [2, 0], HOSTILE: [1]})
     del agents["Check"]
     cast = h.start(tmp_path, streams_config(), agents)

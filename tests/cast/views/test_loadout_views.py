@@ -1,4 +1,4 @@
-"""Views of a loadout before a cast: as text, HTML and picture, and in the magics."""
+"""Test the views of a loadout before a cast: text, HTML, picture and verbs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_workbench_computes_odds_and_explorations(wb):
 
 
 def guarded_text():
-    """Return a loadout with a guard on text, which never matches."""
+    """Return a loadout with a guarded edge on a text output, which can never match."""
     return build_graph(config({"A": at("P", edge("B", "satisfied"), edge("C")), "B": at("P", edge("C")), "C": at("P")}))
 
 

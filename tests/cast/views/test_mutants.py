@@ -1,7 +1,9 @@
-"""The tests that explore writes notice changes of single edges and exits.
+"""Test that the test cases written by explore detect changes of single edges and exits.
 
-A mutant counts when casts of it can come to something else, or come to it otherwise: its ends, what is never taken or
-visited, or its odds differ. ``MATERIA_NB_MUTANTS=all`` tries every loadout of the package and prints the score of each.
+A mutant counts only if its casts can behave differently: its ends, its unused edges or sockets, or its odds differ from
+those of the original loadout.
+
+``MATERIA_NB_MUTANTS=all`` tests every bundled loadout and prints the score of each.
 """
 
 from __future__ import annotations
@@ -37,7 +39,9 @@ if ALL:
 
 
 def mutants(document) -> Iterator[dict]:
-    """Yield the document with one change: an edge or exit with another target or condition, doubled, or removed."""
+    """Yield copies of the document with one change: an edge or exit that is removed, doubled, or has another target or
+    condition.
+    """
     loadout = document["loadouts"][document["activeLoadout"]]
     places = [*loadout["sockets"], "end"]
     ways = [("sockets", name, "edges") for name in loadout["sockets"]]
@@ -66,7 +70,7 @@ def mutants(document) -> Iterator[dict]:
 
 
 def does(document):
-    """Return the possible ends of casts and their odds, which distinguish a mutant from the original."""
+    """Return the possible ends of casts and their odds, by which a mutant can be distinguished from the original."""
     e = ExploreView(build_graph(document), range(3), 20_000, document=document)
     odds = e.odds(0.6, 2)
     ends = {end: sorted(sockets) for end, sockets in e.ends.items()}
@@ -80,7 +84,7 @@ def does(document):
 
 
 def score(document, folder):
-    """Return the number of mutants and how many the tests notice; the same for those with a new end."""
+    """Return the number of mutants and of detected mutants, in total and among the mutants with a new end."""
     view = ExploreView(build_graph(document), range(3), document=document)
     cases = [read_case(path) for path in view.save_tests(folder)]
     assert [case.check() for case in cases] == [[]] * len(cases)

@@ -1,4 +1,4 @@
-"""The page that plays a loadout: taps take the same route as the engine, and the page is a single small file."""
+"""Test the page that plays a loadout: taps take the route of the engine, and the page is one small file."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ def bench(tmp_path):
 
 
 def embedded(page):
-    """Return the data of a page."""
+    """Return the data that is embedded in a page."""
     return json.loads(EMBEDDED.search(page.read_text("utf-8"))[1])
 
 
 def stop(session):
-    """Return where a session of the engine stands, as a page says it: the socket and the end."""
+    """Return the waiting socket and the end of a session in the format of the page."""
     state = session.state
     if state.status == "complete":
         return None, "complete"

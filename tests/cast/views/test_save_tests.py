@@ -1,4 +1,4 @@
-"""Explore writes one test case for each way to end, and one of all routes."""
+"""Test the cases that explore saves: one for each possible end, and one that covers all routes."""
 
 from __future__ import annotations
 

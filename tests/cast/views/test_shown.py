@@ -1,4 +1,4 @@
-"""Stored records of all views of casts in each state, and of loadouts; see ``shown_texts``."""
+"""Store all views of casts in every state and of loadouts; see ``shown_texts``."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ RECORDED = Path(__file__).parents[2] / "data" / "recorded-casts"
 
 @pytest.fixture
 def clock(monkeypatch):
-    """Replace the clock by one that agents advance, so that working times are known."""
+    """Replace the clock by one that agents advance, so that working times are reproducible."""
     now = [1_700_000_000_000]
     monkeypatch.setattr("materia_nb.cast.work.time.time_ns", lambda: now[0] * 1_000_000)
 
@@ -67,13 +67,13 @@ def clock(monkeypatch):
 
 
 def page_words(cast):
-    """Return the words of a cast's page, one per line."""
+    """Return the words on the page of a cast, one per line."""
     without = re.sub("<s(vg|tyle).*?</s(vg|tyle)>", "", cast_page_html(cast), flags=re.DOTALL)
     return "\n".join(line for line in re.sub("<[^>]*>", "\n", unescape(without)).splitlines() if line.strip())
 
 
 def fields_of(value):
-    """Return the fields of a dataclass; elements of a set are sorted."""
+    """Return the fields of a dataclass, with the elements of sets sorted."""
     found = ((name, getattr(value, name)) for name in value.__dataclass_fields__)
     return [(name, sorted(one) if isinstance(one, frozenset) else one) for name, one in found]
 
@@ -108,7 +108,9 @@ def of_cast(cast):
 
 
 def in_a_loop(tmp_path, clock):
-    """Return a cast with one refused visit and one verdict that leads back; usage and time of one agent are known."""
+    """Return a cast with one refused visit and one unsatisfied verdict, in which the usage and time of one agent are
+    known.
+    """
     answers = iter(["no object", h.YES, h.NO, '{"satisfied": true, "event": [{"type": "seen", "message": "m"}]}'])
 
     def check(turn):

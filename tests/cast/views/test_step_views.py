@@ -1,4 +1,4 @@
-"""The views of an envelope and of an agent contract: text, HTML, links, statuses."""
+"""Test the views of envelopes and agent contracts: text, HTML, links and statuses."""
 
 from __future__ import annotations
 

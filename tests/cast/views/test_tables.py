@@ -1,4 +1,4 @@
-"""Tables of a workbench and a cast: the facts in each row, and the text of an empty table."""
+"""Test the tables of a workbench and of a cast: the facts in each row, and the text of an empty table."""
 
 from __future__ import annotations
 
