@@ -51,7 +51,7 @@ class Box:
         return Box(self.y, self.x, self.h, self.w)
 
     def hits(self, others: Iterable[Box], margin: float = 0) -> bool:
-        """Return True if the box overlaps one of the other boxes, or is closer to one of them than ``margin``."""
+        """Return True if any of the other boxes overlaps this box or is closer to it than ``margin``."""
         x, y, right, bottom = self.x, self.y, self.x + self.w + margin, self.y + self.h + margin
         return any(
             x < other.x + other.w + margin and other.x < right and y < other.y + other.h + margin and other.y < bottom

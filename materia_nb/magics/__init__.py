@@ -1,4 +1,4 @@
-"""The magics of a notebook: ``%load_ext materia_nb`` calls :func:`load_ipython_extension`."""
+"""The IPython extension with the magics ``%materia`` and ``%%materia``, which ``%load_ext materia_nb`` loads."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def load_ipython_extension(shell: InteractiveShell) -> None:
-    """Register the magics, the tab completion and the display of casts. A second call registers all of them again."""
+    """Register the magics, the tab completion and the display of casts. A second call replaces all of them."""
     from materia_nb.agents.interface import CELL_NAME_FINDERS
     from materia_nb.magics.cast_display import CastDisplay
     from materia_nb.magics.magic import MateriaMagics, QuestionLine, make_cell_namer, make_matcher
@@ -31,7 +31,7 @@ def load_ipython_extension(shell: InteractiveShell) -> None:
 
 
 def unload_ipython_extension(shell: InteractiveShell) -> None:
-    """Remove the magics, the tab completion and the display of casts; keep the user's variables."""
+    """Remove the magics, the tab completion and the display of casts. The user's variables are kept."""
     magics: Any = shell.magics_manager.registry.pop("MateriaMagics", None)
     if magics is not None:
         magics.hooks.close()
@@ -40,13 +40,13 @@ def unload_ipython_extension(shell: InteractiveShell) -> None:
 
 
 def run_cells(cells: Iterable[tuple[str, bool]]) -> Mapping[str, Any]:
-    """Run cells one after another in a new shell without a kernel; return the variables that the cells define.
+    """Run cells one after another in a new shell without a kernel, and return the variables that the cells define.
 
     Args:
-        cells: the source of each cell, and True if it may fail.
+        cells: the source of each cell, and True if the cell is allowed to fail.
 
     Raises:
-        Exception: the error of a cell that must not fail.
+        Exception: the error of a cell that is not allowed to fail.
     """
     import atexit
 

@@ -1,8 +1,8 @@
-"""Display of casts in a notebook: panels, a record that is stored with the notebook, and a progress bar during a run.
+"""Display of casts in a notebook: panels, a record that is stored in the notebook, and a progress bar during a run.
 
-A cast as the value of a cell is displayed as panels, followed by the record: a picture of the graph and the outcome,
-for readers without a kernel, without widgets, or of an untrusted notebook. The record is updated at the end of each
-cell and shortly after a change. A live panel hides the record (``widgets/cast_panel.py``).
+A cast that is the value of a cell is displayed as panels, followed by a record with a picture of the graph and the
+outcome. The record is for readers of an untrusted notebook, and for readers who have no kernel or no widgets. It is
+updated at the end of each cell and shortly after a change. A live panel hides the record (``widgets/cast_panel.py``).
 """
 
 from __future__ import annotations
@@ -48,18 +48,18 @@ if TYPE_CHECKING:
     from materia_nb.engine.session import StepRecord
 
 MAX_STEPS: Final = 30
-"""Maximum number of steps in the record; earlier steps are omitted."""
+"""Maximum number of steps in the record. Earlier steps are omitted."""
 _OUTPUT_CHARS: Final = 1_500
 """Maximum length of a step's output in the record, in characters."""
 
 _IDLE_S: Final = 0.6
-"""Time in seconds without a change of the cast, after which the record is updated."""
+"""Time without changes of the cast after which the record is updated, in seconds."""
 
 _log = logging.getLogger("materia_nb.magics")
 
 
 def record_text(cast: Cast) -> MimeBundle:
-    """Return the record of a cast as text and HTML: status, latest steps, and the command that continues it."""
+    """Return the record of a cast as text and HTML: its status, its latest steps, and the command to reopen it."""
     now = cast.now
     steps = steps_view(now)
     title = f"Record of cast {cast.id}: {shorten(now.request, 60)}".rstrip(": ")
@@ -76,7 +76,7 @@ def record_text(cast: Cast) -> MimeBundle:
 
 
 def _step_fold(now: Snapshot, step: StepRecord) -> Fold:
-    """Return one step as a folded block with its output and the explanation of its route."""
+    """Return a step as a collapsed block with its output and an explanation of its route."""
     blocks = [Code(step.shown, max_chars=_OUTPUT_CHARS)] if step.shown is not None else []
     why = lines(now.why(step.number).lines, "quiet") if step.decision else []
     return Fold(f"{step.title} → {way_words(step)}", [*blocks, *why])
@@ -89,11 +89,11 @@ def record_picture(cast: Cast) -> str:
 
 
 class Record:
-    """The record of a cast in a notebook: an output with text and an output with a picture.
+    """The record of a cast in a notebook, which consists of an output with text and an output with a picture.
 
     Args:
         cast: the cast to record.
-        display: IPython's ``display``.
+        display: IPython's function ``display``.
     """
 
     def __init__(self, cast: Cast, display: Callable[..., object]) -> None:
@@ -107,16 +107,16 @@ class Record:
         self._end = cast.follow.changes(lambda _: self._schedule_refresh())
 
     def show(self) -> None:
-        """Show the text and the picture after the other outputs of the cell."""
+        """Display the text and the picture below the other outputs of the cell."""
         self._display_content(update=False)
 
     def refresh(self) -> None:
-        """Update the text and the picture if the cast has changed since they were shown."""
+        """Update the text and the picture if the cast has changed since they were displayed."""
         if self._changed:
             self._display_content(update=True)
 
     def close(self) -> None:
-        """Stop updating the record; keep its outputs in the notebook."""
+        """Stop updating the record. Its outputs remain in the notebook."""
         self._end()
         with self._lock:
             if self._timer is not None:
@@ -155,11 +155,12 @@ class Record:
 
 
 class CastDisplay:
-    """The display of the casts of a shell: shows their panels and updates their records.
+    """The display of casts in an IPython shell: it shows their panels and updates their records.
 
     Args:
-        shell: the shell.
-        workbench: returns the workbench of the shell. A cast that is forked in a panel becomes its current cast.
+        shell: the IPython shell.
+        workbench: a function that returns the shell's workbench. A cast that is forked in a panel becomes the current
+            cast of this workbench.
     """
 
     def __init__(self, shell: InteractiveShell, workbench: Callable[[], Workbench]) -> None:
@@ -178,7 +179,7 @@ class CastDisplay:
         shell.events.register("post_run_cell", self._refresh_records)
 
     def close(self) -> None:
-        """Stop showing panels for casts and stop updating records; keep the outputs in the notebook."""
+        """Stop showing panels and updating records. The outputs remain in the notebook."""
         for name in self._display_by_type:
             self._formatter.pop(name, None)
         self._shell.events.unregister("post_run_cell", self._refresh_records)
@@ -200,7 +201,11 @@ class CastDisplay:
         self._panel(casts.show)._ipython_display_()
 
     def _panel(self, show: Callable[[], Any]) -> Any:
-        """Return the panel that ``show`` creates; None if ``show`` fails. IPython then shows a picture or a table."""
+        """Return the panel that ``show`` creates.
+
+        If there is no kernel or ``show`` fails, the method raises NotImplementedError, so that IPython displays a
+        picture or a table instead.
+        """
         if getattr(self._shell, "kernel", None) is None:
             raise NotImplementedError
         try:
@@ -234,12 +239,12 @@ class CastDisplay:
 
 
 SHOW_AFTER_S = 0.5
-"""Delay before a progress bar appears, in seconds; a short run shows no bar."""
+"""Delay before a progress bar appears, in seconds. A shorter run shows no progress bar."""
 _REDRAW_S = 0.1
-"""Delay between an update and the redraw of the bar, in seconds."""
+"""Delay between an update and the redraw of the progress bar, in seconds."""
 _BAR_FORMAT = "{desc} |{bar}|"
 _MAX_TEXT_CHARS = 60
-"""Maximum length of the text next to the bar that an agent has written so far, in characters."""
+"""Maximum length of an agent's unfinished answer next to the progress bar, in characters."""
 
 
 @contextmanager
@@ -256,7 +261,7 @@ def running(cast: Cast) -> Iterator[None]:
 
 @contextmanager
 def counting(unit: str) -> Iterator[Callable[[int, int], None]]:
-    """Show a progress bar while the ``with`` block runs; yield a function that sets the finished and total counts."""
+    """Show a progress bar while the ``with`` block runs. Yield a function that sets the finished and total counts."""
     counts = (0, 0)
 
     def report(done: int, total: int) -> None:
@@ -269,12 +274,12 @@ def counting(unit: str) -> Iterator[Callable[[int, int], None]]:
 
 
 ProgressSource: TypeAlias = Callable[[], tuple[int, int, str]]
-"""Function that returns the number of finished units, the total (0 if unknown), and the text next to the bar."""
+"""Function that returns the number of finished units, their total (0 if unknown), and the text next to the bar."""
 
 
 @contextmanager
 def _progress_bar(status: ProgressSource) -> Iterator[Callable[[], None]]:
-    """Show a bar if the ``with`` block runs longer than :data:`SHOW_AFTER_S`; yield a function that updates the bar."""
+    """Show a progress bar if the ``with`` block runs longer than :data:`SHOW_AFTER_S`. Yield a function that updates it."""
     progress = _Progress(status)
     if _is_watched():
         call_later(SHOW_AFTER_S, progress.show)
@@ -285,7 +290,7 @@ def _progress_bar(status: ProgressSource) -> Iterator[Callable[[], None]]:
 
 
 class _Progress:
-    """A tqdm bar that several threads may update. After the last update, the bar always shows the latest status."""
+    """A tqdm progress bar that several threads may update. After the last update, it always shows the latest status."""
 
     def __init__(self, status: ProgressSource) -> None:
         self._status = status
@@ -344,8 +349,8 @@ def _kernel() -> Any:
 def _is_watched() -> bool:
     """Return True if a person may be watching the terminal or the running cell.
 
-    Programs that run a notebook unattended (nbconvert, nbclient, papermill, nbval) send ``allow_stdin: false`` with each
-    cell. They do not get a bar, so that their stored outputs do not depend on the speed of the machine.
+    Programs that run a notebook unattended (nbconvert, nbclient, papermill, nbval) send ``allow_stdin: false`` with
+    each cell. They get no progress bar, so that the stored outputs do not depend on the speed of the machine.
     """
     kernel = _kernel()
     if kernel is None:
@@ -355,7 +360,7 @@ def _is_watched() -> bool:
 
 
 def _progress_text(cast: Cast) -> tuple[int, int, str]:
-    """Return the finished items, the total, and a text with the cast's position and the latest text of its agent."""
+    """Return the finished items, all items, and a text with the current socket and the agent's unfinished answer."""
     now = cast.now
     done, total = _progress_of(cast)
     items = f"{done}/{total} items, " if total else ""
@@ -366,7 +371,7 @@ def _progress_text(cast: Cast) -> tuple[int, int, str]:
 
 
 def _progress_of(cast: Cast) -> tuple[int, int]:
-    """Return the number of finished items and the total of the current loop, or else of the first loop."""
+    """Return the number of finished items and of all items in the current loop, or else in the first loop."""
     now = cast.now
     progress, visit = now.loop_progress, now.engine.at
     loops = cast.graph.sockets[visit.socket].loops if visit else ()

@@ -1,4 +1,4 @@
-"""``%materia`` and ``%%materia``: dispatch, completion, and hooks into IPython."""
+"""The magics ``%materia`` and ``%%materia``: running verbs, tab completion, and hooks into IPython."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from materia_nb.magics import verbs as _verbs  # noqa: F401 - importing it regis
 from materia_nb.widgets.cast_parts import alone_names
 
 _BENCH_NAME = "wb"
-"""Name of the notebook variable with the workbench."""
+"""The notebook variable that contains the workbench."""
 
 
 class Interrupted(MateriaError):
-    """An interrupt of the kernel while a verb was running. The cast can be continued."""
+    """The user interrupted the kernel while a verb was running. The cast can be continued."""
 
 
 @magics_class
 class MateriaMagics(Magics):
-    """The magics ``%materia`` and ``%%materia`` of one shell.
+    """The magics ``%materia`` and ``%%materia`` of one IPython shell.
 
     Attributes:
-        hooks: the hooks in the shell; closing the stack removes them.
+        hooks: the hooks in the shell. Closing this exit stack removes them.
     """
 
     def __init__(self, shell: InteractiveShell) -> None:
@@ -44,7 +44,7 @@ class MateriaMagics(Magics):
 
     @property
     def bench(self) -> Workbench:
-        """The workbench in the variable ``wb``; created on first use."""
+        """The workbench in the variable ``wb``, which is created on first use."""
         bench = self.namespace.get(_BENCH_NAME)
         if not isinstance(bench, Workbench):
             if bench is not None:
@@ -66,7 +66,7 @@ class MateriaMagics(Magics):
         return None if registry.is_silenced(line, cell) else value
 
     def run(self, line: str, cell: str | None) -> Any:
-        """Parse the line, run the verb, and return the result of its handler."""
+        """Parse the line, run its verb, and return the result of the verb's handler."""
         name, rest = registry.split_verb(line)
         if name in ("", "-h", "--help"):
             name, rest = "help", ""
@@ -100,7 +100,7 @@ _CONFIG_SUFFIXES = (".json", ".jsonc", ".yaml", ".yml")
 
 
 def make_matcher(bench: Callable[[], Workbench]) -> Any:
-    """Return a matcher for IPython's completer, which completes words on ``%materia`` lines only."""
+    """Return a matcher for IPython's completer, which completes words only on ``%materia`` lines."""
 
     @context_matcher(identifier="materia_nb")
     def materia_matcher(context: CompletionContext) -> Any:
@@ -124,7 +124,7 @@ def make_matcher(bench: Callable[[], Workbench]) -> Any:
 
 
 def next_words(bench: Callable[[], Workbench], before: list[str]) -> list[str]:
-    """Return the words that can follow the words ``before`` on a line."""
+    """Return the words that can follow the words ``before`` on a ``%materia`` line."""
     before = [word for word in before if word]
     if not before:
         return registry.first_words()
@@ -146,7 +146,7 @@ def next_words(bench: Callable[[], Workbench], before: list[str]) -> list[str]:
 
 
 def _next_positional(verb: registry.Verb, typed_words: list[str]) -> registry.Argument | None:
-    """Return the positional argument that the next word belongs to, or None."""
+    """Return the positional argument to which the next word belongs, or None."""
     positional = [argument for argument in verb.arguments if argument.is_positional]
     index, skip = 0, False
     for word in typed_words:
@@ -177,7 +177,7 @@ def _materia(wb: Workbench) -> list[str]:
 
 
 def _loadouts_and_materia(wb: Workbench) -> list[str]:
-    """Return the names of loadouts and materia; a name used by both gets the prefix loadout: or materia:."""
+    """Return the names of all loadouts and materia; an ambiguous name gets the prefix ``loadout:`` or ``materia:``."""
     groups = {
         "loadout": as_object(wb.loadouts.config.document.get("loadouts")),
         "materia": as_object(wb.loadouts.config.document.get("materia")),
@@ -206,7 +206,7 @@ def _quoted(name: str) -> str:
 
 
 def _casts(wb: Workbench) -> list[str]:
-    """Return the ids of the 50 latest casts, and the names of all named casts."""
+    """Return the ids of the 50 latest casts, and the names of all casts that have a name."""
     entries = wb.casts()
     return [*(entry.id for entry in entries[:50]), *(_quoted(entry.name) for entry in entries if entry.name)]
 
@@ -231,7 +231,7 @@ _NAMES: Final[Mapping[str, Callable[[Workbench], list[str]]]] = {
 
 
 def make_cell_namer(shell: InteractiveShell) -> Callable[[str], str | None]:
-    """Return a function that converts the file name of a cell's code to the name of the cell, such as ``In[3]``."""
+    """Return a function that converts the file name of a cell's code to the prompt of the cell, such as ``In[3]``."""
 
     def name(filename: str) -> str | None:
         named = shell.compile.format_code_name(filename)
@@ -246,7 +246,7 @@ _PREFIX: Final = "%materia "
 class QuestionLine(TokenTransformBase):
     """An IPython input transformer that passes a ``%materia`` line with a final ``?`` to the magic.
 
-    Otherwise IPython would treat the question mark as a request for help, as it does for ``%materia?``.
+    Without it, IPython would treat the question mark as a request for help, as in ``%materia?``.
     """
 
     priority = 0  # runs before IPython's help transformer, whose priority is 5

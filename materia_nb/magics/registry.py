@@ -1,8 +1,9 @@
-"""Registry of the verbs of ``%materia``, and the parser of a ``%materia`` line.
+"""Registry of the verbs of ``%materia``, and parser for ``%materia`` lines.
 
-A verb has one word, or two words such as ``edit items``. A decorated function (:func:`verb`) or a method
-(:func:`from_method`) defines its arguments and its help. In a line, ``$name`` is replaced with the value of a variable.
-Braces are not expanded, because the JSON of handoffs contains many braces.
+The name of a verb consists of one word or of two words, such as ``edit items``. A verb is defined by a decorated
+function (:func:`verb`) or by a method (:func:`from_method`), whose signature defines the arguments and whose docstring
+is the help. In a line, ``$name`` is replaced with the value of a variable. Braces are not expanded, because the JSON of
+handoffs contains many of them.
 """
 
 from __future__ import annotations
@@ -31,14 +32,15 @@ _Completes: TypeAlias = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """One argument of a verb.
+    """An argument of a verb.
 
     Attributes:
         name: the name in the help text; an option is written ``--name``.
         help: a short description.
-        kind: ``word`` takes one word; ``words`` takes all words up to ``--``; ``rest`` takes the remaining line unparsed;
-            ``option`` takes a value; ``options`` may be repeated, its values are a list; ``flag`` takes no value.
-        required: True if the argument must be given; options and flags are never required.
+        kind: ``word`` takes one word; ``words`` takes all words up to ``--``; ``rest`` takes the remaining line as
+            text; ``option`` takes a value; ``options`` takes a value, may be repeated and becomes a list; ``flag``
+            takes no value.
+        required: True if a call without the argument is an error; always False for options and flags.
         integer: True if the value must be a whole number.
         completes: the kind of names that tab completion offers.
         choices: the allowed words, which tab completion offers; empty if any word is allowed.
@@ -54,17 +56,17 @@ class Argument:
 
     @property
     def key(self) -> str:
-        """Key of the argument in ``Call.arguments``."""
+        """The key of the argument in ``Call.arguments``."""
         return self.name.lstrip("-").replace("-", "_")
 
     @property
     def is_positional(self) -> bool:
-        """True if the argument is positional."""
+        """True if the argument is positional, False if it is an option or a flag."""
         return self.kind in ("word", "words", "rest")
 
     @property
     def shown(self) -> str:
-        """The argument as shown in a usage line."""
+        """The argument as it appears in a usage line."""
         text = self.name.upper() if self.is_positional else self.name
         if self.kind in ("option", "options"):
             text = f"{self.name} {self.key.upper()}"
@@ -77,7 +79,14 @@ class Argument:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call of a verb: the workbench, the parsed arguments, the cell body if any, and the user's variables."""
+    """A call of a verb.
+
+    Attributes:
+        bench: the workbench.
+        arguments: the parsed arguments, by key.
+        body: the body of the cell, or None if the verb was called on a line.
+        names: the user's variables.
+    """
 
     bench: Workbench
     arguments: Mapping[str, Any]
@@ -86,20 +95,20 @@ class Call:
 
     @property
     def cast(self) -> Cast:
-        """The current cast; raises MateriaError if no cast is current."""
+        """The current cast; raises MateriaError if the workbench has no current cast."""
         return self.bench.current
 
     def body_or(self, value: Any) -> Any:
-        """Return the body of the cell, or ``value`` if the verb was called without a cell."""
+        """Return the body of the cell, or ``value`` if the verb was called on a line."""
         return value if self.body is None else self.body
 
     def request(self, value: Any) -> Any:
-        """Return the text on the line (``value``), followed by the body of the cell if there is one."""
+        """Return ``value``, which is the text on the line, followed by the body of the cell if there is one."""
         return value if self.body is None else f"{value}\n{self.body.strip()}".strip()
 
 
 Handler: TypeAlias = Callable[[Any], Any]
-"""Function that runs a verb. Its argument is a :class:`Call` in ``%materia``, or parsed arguments in a terminal."""
+"""Function that runs a verb. It receives a :class:`Call` in ``%materia``, and the parsed arguments in a terminal."""
 _H = TypeVar("_H", bound=Callable[..., Any])
 Rest: TypeAlias = Any
 """Annotation for the parameter of a verb that takes the rest of the line as unparsed text."""
@@ -109,7 +118,7 @@ Several: TypeAlias = Any
 
 @dataclass(frozen=True, slots=True)
 class Verb:
-    """A verb of ``%materia``; ``cell`` states whether the verb accepts the body of a ``%%materia`` cell."""
+    """A verb of ``%materia``. ``cell`` states whether it accepts or requires the body of a ``%%materia`` cell."""
 
     name: str
     summary: str
@@ -120,28 +129,28 @@ class Verb:
 
     @property
     def options(self) -> dict[str, Argument]:
-        """The options and flags by name."""
+        """The options and flags of the verb, by name."""
         return {argument.name: argument for argument in self.arguments if not argument.is_positional}
 
     @property
     def usage(self) -> str:
-        """The usage line."""
+        """The usage line, which shows the verb and its arguments."""
         line = " ".join([self.name, *(argument.shown for argument in self.arguments)])
         return f"%%materia {line}" if self.cell == "must" else f"%materia {line}"
 
 
 VERBS: Final[dict[str, Verb]] = {}
-"""Every verb by name."""
+"""All verbs, by name."""
 
 _WORDS: Final = read_package_toml(__file__, "words.toml")
 FAMILIES: Final[Mapping[str, str]] = _WORDS["families"]
-"""Summaries of the first words that need a second word, such as ``edit``."""
+"""Summaries of the first words that need a second word, such as ``edit``, by first word."""
 _SYNONYMS: Final[Mapping[str, str]] = {
     synonym: hint for synonyms, hint in _WORDS["instead"].items() for synonym in synonyms.split()
 }
-"""Hints that name the right verb, by common wrong words."""
+"""Hints that name the correct verb, by a wrong word that users often type."""
 SHELL: Final[Mapping[str, Sequence[str]]] = _WORDS["shell"]
-"""The verbs by the access that they need in a terminal, such as ``reads``; ``notebook`` verbs need a notebook."""
+"""The verbs by the access that they need in a terminal, such as ``reads``. ``notebook`` verbs need a notebook."""
 
 
 def verb(
@@ -152,11 +161,11 @@ def verb(
     example: str = "",
     **changed: Mapping[str, Any],
 ) -> Callable[[_H], _H]:
-    """Register a function as a verb, with its later parameters as arguments and its docstring as help.
+    """Register a function as a verb. The parameters after the first are its arguments, and the docstring is its help.
 
-    A keyword-only parameter is an option, or a flag if it is a bool. ``changed`` overrides fields of the
-    :class:`Argument` of a parameter. If the function takes any keyword (``**failures``), the other names in ``changed``
-    define further arguments.
+    A keyword-only parameter becomes an option, or a flag if it is a bool. ``changed`` overrides fields of a parameter's
+    :class:`Argument`. If the function accepts any keyword (``**failures``), the other names in ``changed`` define
+    further arguments.
     """
 
     def register(function: _H) -> _H:
@@ -187,23 +196,23 @@ def _add(
 
 
 def _given_values(arguments: Mapping[str, Argument], call: Call) -> dict[str, Any]:
-    """Return the values of the arguments that a call contains, by parameter name."""
+    """Return the values of the arguments that a call sets, by parameter name."""
     values = {key: call.arguments.get(argument.key) for key, argument in arguments.items()}
     return {key: value for key, value in values.items() if value is not None}
 
 
 def value_of(_: Call, value: Any) -> Any:
-    """Return the value unchanged; used to display the return value of a verb's method."""
+    """Return ``value`` unchanged. A verb with this function displays the return value of its method."""
     return value
 
 
 def status_after(call: Call, _: object) -> Any:
-    """Return the status view of the current cast; used to display the effect of a verb."""
+    """Return the status view of the current cast. A verb with this function displays the effect of its method."""
     return status_view(call.cast.now)
 
 
 def step_after(call: Call, result: object) -> Any:
-    """Return a view of the latest step, with its lane if the step belongs to a lane."""
+    """Return a view of the latest step. If the method returned a step in a lane, return the latest step of that lane."""
     return step_view(call.cast.now, lane=result.lane if isinstance(result, StepRecord) else "")
 
 
@@ -227,7 +236,7 @@ _COMPLETES: Final[Mapping[str, _Completes]] = {
     "cast": "cast",
     "panel": "panel",
 }
-"""The kind of names that tab completion offers, by parameter name."""
+"""The kind of names that tab completion offers for a parameter, by parameter name."""
 
 
 def from_method(
@@ -242,20 +251,20 @@ def from_method(
     example: str = "",
     **changed: Mapping[str, Any],
 ) -> None:
-    """Register a method as a verb. The signature defines the arguments of the verb, and the docstring is its help.
+    """Register a method as a verb. Its signature defines the arguments of the verb, and its docstring is the help.
 
-    A keyword-only parameter is an option, or a flag if it is a bool. The last positional parameter takes the rest of
-    the line and the body of the cell, unless it is a number.
+    A keyword-only parameter becomes an option, or a flag if it is a bool. The last positional parameter takes the rest
+    of the line and the body of the cell, unless it is a number.
 
     Args:
-        name: the verb.
+        name: the name of the verb.
         method: a method of one of the classes in ``_OWNERS``.
-        show: returns the value to show, from the value that the method returned.
-        only: the parameters that a line can set, separated by spaces; all if left out.
-        cell: ``never``, ``may`` or ``must`` if the verb does not accept, accepts or requires the body of a cell.
-        runs: True if the verb may take long; a bar then shows the progress of the cast.
-        example: the example for the help text.
-        changed: fields of an :class:`Argument` to override, by parameter.
+        show: a function that returns the value to display, for the value that the method returned.
+        only: the parameters that a line can set, separated by spaces; defaults to all parameters.
+        cell: ``never``, ``may`` or ``must``: whether the verb refuses, accepts or requires the body of a cell.
+        runs: True if the verb may take a long time and needs a progress bar.
+        example: the example in the help text.
+        changed: fields of the :class:`Argument` to override, by parameter name.
     """
     parameters = inspect.signature(method).parameters
     keys = only.split() or [key for key in parameters if key != "self"]
@@ -293,7 +302,7 @@ def _is_integer(parameter: inspect.Parameter) -> bool:
 
 
 def _argument(parameter: inspect.Parameter, texts: Mapping[str, str], changed: Mapping[str, Any]) -> Argument:
-    """Return the argument for a parameter. Its default help is the help for its name in ``words.toml``."""
+    """Return the argument for a parameter. If its docstring has no help for it, ``words.toml`` provides the help."""
     key, kind = parameter.name, str(parameter.annotation)
     name = key.rstrip("_")  # from_ stands for from, a Python keyword
     argument = Argument(
@@ -317,7 +326,7 @@ _ENTRY: Final = re.compile(r"^    (\w+): (.*(?:\n {8}.*)*)", re.MULTILINE)
 
 
 def _parse_docstring(method: Callable[..., Any]) -> tuple[str, dict[str, str]]:
-    """Return the summary and the help of each parameter from a docstring, without backticks and rule numbers."""
+    """Return the summary and the help of each parameter from a docstring, without double backticks and rule numbers."""
     doc = _MARKS.sub("", inspect.getdoc(method) or "")
     _, _, args_section = doc.partition("\nArgs:\n")
     entries = _ENTRY.findall(args_section.partition("\n\n")[0])
@@ -327,24 +336,24 @@ def _parse_docstring(method: Callable[..., Any]) -> tuple[str, dict[str, str]]:
 
 
 def groups(verbs: Mapping[str, Verb] = VERBS) -> dict[str, list[str]]:
-    """Return the titles of the groups in the help, each with the first words of its verbs."""
+    """Return the first words of the verbs in each group of the help, by the title of the group."""
     known = {name.partition(" ")[0] for name in verbs}
     words = {title: [word for word in line.split() if word in known] for title, line in _WORDS["groups"].items()}
     return {title: group for title, group in words.items() if group}
 
 
 def first_words(verbs: Mapping[str, Verb] = VERBS) -> list[str]:
-    """Return the first words of the verbs, in the order of the help."""
+    """Return the first words of all verbs, in the order of the help."""
     return [word for group in groups(verbs).values() for word in group]
 
 
 def family(word: str, verbs: Mapping[str, Verb] = VERBS) -> list[str]:
-    """Return the possible second words after ``word``, such as ``items`` after ``edit``; empty if there are none."""
+    """Return the words that can follow the first word of a verb, such as ``items`` after ``edit``."""
     return [name.partition(" ")[2] for name in verbs if name.startswith(f"{word} ")]
 
 
 def find_verb(name: str, verbs: Mapping[str, Verb] = VERBS) -> Verb:
-    """Return the verb with this name; raise MateriaError with a suggestion for an unknown name (``usage``)."""
+    """Return the verb with this name; raise MateriaError (``usage``) with a suggestion if no verb has this name."""
     if name in verbs:
         return verbs[name]
     if seconds := family(name, verbs):
@@ -354,7 +363,7 @@ def find_verb(name: str, verbs: Mapping[str, Verb] = VERBS) -> Verb:
 
 
 def help_text(name: str | None = None, verbs: Mapping[str, Verb] = VERBS) -> str:
-    """Return the help of one verb or family, or the list of all verbs."""
+    """Return the help of one verb or of all verbs with the same first word, or else the list of all verbs."""
     if name is not None:
         shown = [verbs[name]] if name in verbs else []
         shown += [verbs[f"{name} {second}"] for second in family(name, verbs)]
@@ -368,7 +377,7 @@ def help_text(name: str | None = None, verbs: Mapping[str, Verb] = VERBS) -> str
 
 
 def summary_of(word: str, verbs: Mapping[str, Verb] = VERBS) -> str:
-    """Return the summary of a first word, followed by the possible second words."""
+    """Return the summary for a first word, followed by the possible second words."""
     summary = verbs[word].summary if word in verbs else FAMILIES[word]
     seconds = family(word, verbs)
     return f"{summary} ({word} {', '.join(seconds)})" if seconds else summary
@@ -394,7 +403,7 @@ _ESCAPE = re.compile(r"\\(.)")
 
 
 def split_verb(line: str) -> tuple[str, str]:
-    """Split a line into its verb, which has one or two words, and the rest without a final ``;``."""
+    """Split a line into the name of its verb, which has one or two words, and the rest without a final ``;``."""
     line = line.strip()
     if line.endswith(";"):
         line = line[:-1].rstrip()
@@ -406,19 +415,19 @@ def split_verb(line: str) -> tuple[str, str]:
 
 
 def is_silenced(line: str, cell: str | None) -> bool:
-    """Return True if the line ends in a semicolon, which suppresses the output. Always False for a cell."""
+    """Return True if the line ends in a semicolon, which suppresses the output. A cell is never silenced."""
     return cell is None and line.rstrip().endswith(";")
 
 
 def parse(verb: Verb, line: str | Sequence[str], names: Mapping[str, Any]) -> dict[str, Any]:
-    """Parse the arguments of a verb; raise MateriaError with the usage if that fails.
+    """Parse the arguments of a verb; raise MateriaError with the usage if they are invalid.
 
     Args:
         verb: the verb.
-        line: the rest of a notebook line, in which quotes group words and ``$name`` means a variable; or the words of a
-            command line, which are used unchanged. On a command line, options may also follow an argument of kind
-            ``rest``.
-        names: the variables.
+        line: the rest of a notebook line, in which quotes group words and ``$name`` is replaced with a variable; or the
+            words of a command line, which are used unchanged. On a command line, options may also follow an argument of
+            kind ``rest``.
+        names: the user's variables.
     """
     matches = list(_WORD.finditer(line)) if isinstance(line, str) else []
     words = [match[1] for match in matches] if isinstance(line, str) else line
@@ -458,7 +467,7 @@ def parse(verb: Verb, line: str | Sequence[str], names: Mapping[str, Any]) -> di
 
 
 def _option(verb: Verb, words: Sequence[str], index: int, values: dict[str, Any], read: Callable[[str], Any]) -> int:
-    """Store the option before ``index`` in ``values``, and return the index of the word after the option."""
+    """Store the value of the option before ``index`` in ``values``, and return the index of the next word."""
     name, equals, text = words[index - 1].partition("=")
     argument = verb.options.get(name)
     if argument is None:

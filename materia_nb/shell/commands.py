@@ -33,7 +33,7 @@ from materia_nb.shell.terminal import ExitCode
 
 PACKAGE: Final = Path(__file__).resolve().parents[1]
 ROOTS: Final = [PACKAGE] if (PACKAGE / "notebooks").is_dir() else [PACKAGE, PACKAGE.parent]
-"""Folders to search for data files, which are inside the package in a wheel, and next to it in a checkout."""
+"""Folders to search for data files, which are inside the package in a wheel, and next to the package in a checkout."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +43,9 @@ class Bundle:
     Attributes:
         command: the word after ``materia``.
         about: the description in the list of commands.
-        sources: folders and files, relative to one of :data:`ROOTS`. Missing sources are skipped; a command without any
-            file is not offered.
-        first: the file to open first.
+        sources: folders and files, relative to one of :data:`ROOTS`. Missing sources are skipped. If all are missing,
+            the command is not offered.
+        first: the file that the user should open first.
     """
 
     command: str
@@ -69,7 +69,7 @@ class Bundle:
 
 
 def _visible_files(folder: Path) -> Iterator[Path]:
-    """Yield the files in a folder and its subfolders, except hidden files, and files of a Python package such as caches."""
+    """Yield the files in a folder and its subfolders, except hidden files, caches, and names that begin with ``__``."""
     for directory, subfolders, names in os.walk(folder):
         subfolders[:] = [name for name in subfolders if not name.startswith((".", "__"))]
         yield from (Path(directory, name) for name in names if not name.startswith((".", "__")))
@@ -84,7 +84,7 @@ BUNDLES: Final = (
         ("cheatsheet", "cheatsheet.svg", "cheatsheet.pdf"),
     ),
 )
-"""The bundles of files that can be copied, in the order of the help."""
+"""The bundles of files that users can copy, in the order of the help."""
 
 
 def available_bundles() -> list[Bundle]:
@@ -93,7 +93,7 @@ def available_bundles() -> list[Bundle]:
 
 
 def run_copy(bundle: Bundle, folder: Path | None, *, force: bool = False) -> str:
-    """Copy a bundle to a folder and return the next steps; without a folder, return the list of its files."""
+    """Copy a bundle to a folder and return the next steps for the user; if no folder is named, list the files."""
     if folder is None:
         listing = "\n".join(map(str, bundle.notebooks() or bundle.files()))
         return f"{listing}\n\nmateria {bundle.command} DIR copies them to DIR."
@@ -105,11 +105,11 @@ def run_copy(bundle: Bundle, folder: Path | None, *, force: bool = False) -> str
 def copy_bundle(bundle: Bundle, folder: Path, *, force: bool = False) -> list[Path]:
     """Copy the files of a bundle and return the paths of the written files, relative to the folder.
 
-    Files with the same content are skipped. If an existing file differs, it may contain the user's work: nothing is
-    written unless ``force`` is given.
+    Files whose content is already the same are skipped. An existing file with different content may contain the user's
+    work: unless ``force`` is true, nothing is written then.
 
     Raises:
-        MateriaError: an existing file differs (``exists``), or the folder cannot be written (``not_written``).
+        MateriaError: an existing file differs (``exists``), or the folder is not writable (``not_written``).
     """
     contents = {target: content_to_copy(source) for target, source in bundle.files().items()}
     changed = {target: content for target, content in contents.items() if not _has_content(folder / target, content)}
@@ -136,10 +136,10 @@ def copy_bundle(bundle: Bundle, folder: Path, *, force: bool = False) -> list[Pa
 
 
 def trust_notebooks(notebooks: Sequence[Path]) -> bool:
-    """Sign notebooks as ``jupyter trust`` does; return False if Jupyter is missing or its signatures cannot be stored.
+    """Sign notebooks as ``jupyter trust`` does; return False if Jupyter is missing or cannot store the signatures.
 
-    Signing is safe, because the notebooks come from this package, whose code runs anyway. JupyterLab shows the stored
-    tables of an untrusted notebook as HTML source.
+    Signing is safe, because the notebooks come from this package, whose code the user runs anyway. If a notebook is not
+    trusted, JupyterLab shows its stored tables as HTML source.
     """
     try:
         import nbformat
@@ -156,9 +156,9 @@ def trust_notebooks(notebooks: Sequence[Path]) -> bool:
 
 
 def content_to_copy(source: Path) -> bytes:
-    """Return the content of a file; a notebook gets the kernel and Python version that JupyterLab would write.
+    """Return the content of a file. A notebook gets the kernel and Python version that JupyterLab would add.
 
-    Without these fields, JupyterLab would mark a notebook as changed when a user only opens it.
+    Without these fields, JupyterLab would mark a notebook as changed as soon as a user opens it.
     """
     content = read_plain(source, follow=True)
     if source.suffix != ".ipynb" or find_spec("ipykernel") is None:
@@ -213,7 +213,7 @@ materia --help lists all commands, materia COMMAND --help explains a command."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the program with these arguments and return its :class:`~materia_nb.shell.terminal.ExitCode`."""
+    """Run the program with these arguments, and return its :class:`~materia_nb.shell.terminal.ExitCode`."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # the encoding may be Latin-1
@@ -257,7 +257,7 @@ def _run_command_line(words: list[str]) -> int:
 
 
 def _help_topic(words: Sequence[str]) -> str | None:
-    """Return the command whose help is requested; empty for the list of commands, None if no help is requested."""
+    """Return the command whose help is requested, "" for the list of commands, or None if no help is requested."""
     if words[0] in ("help", "-h", "--help"):
         return " ".join(words[1:])
     before = list(takewhile(lambda word: word not in ("-h", "--help"), words))
@@ -271,7 +271,7 @@ def _command_name(words: Sequence[str]) -> str:
 
 
 def parse_command(words: Sequence[str]) -> tuple[Verb, dict[str, Any]]:
-    """Return the command of a command line and its arguments; raise MateriaError (``usage``) if the line is invalid."""
+    """Return the command on a command line and its arguments; raise MateriaError (``usage``) if the line is invalid."""
     name = _command_name(words)
     if name not in COMMANDS and not family(name, COMMANDS) and (name in SHELL["notebook"] or family(name)):
         hint = "name loadouts with --file and agents with --agent; commands continue the latest cast, or the cast named with --cast"
@@ -292,29 +292,30 @@ def _json_text(document: object) -> str:
 
 # -- from a verb to a command ----------------------------------------------------------
 
-_BODY: Final = Argument("--body", "a file with the text of a notebook cell; - for the standard input", "option")
+_BODY: Final = Argument("--body", "the file that contains the body of the cell; - for standard input", "option")
 _CAST: Final = Argument(
     "--cast",
-    "the cast: its id, the beginning of its id, its name, or -2 for the second latest; the latest cast if left out",
+    "the cast: its id, the beginning of its id, its name, or -2 for the second latest; defaults to the latest cast",
     "option",
 )
 _AGENT: Final = Argument(
     "--agent",
-    "the agent of a materia or socket, as for the verb agent: Build=openai:gpt-4o, '*=command:claude'; repeatable",
+    "the agent for a materia or socket, in the format of the agent verb, such as Build=openai:gpt-4o or "
+    "'*=command:claude'; may be repeated",
     "options",
 )
-_PROJECT: Final = Argument("--project", "the project directory; the current directory if left out", "option")
+_PROJECT: Final = Argument("--project", "the project directory; defaults to the current directory", "option")
 _COMMON_OPTIONS: Final = (
     _PROJECT,
-    Argument("--file", "load this file of loadouts in addition to the project's files", "option"),
+    Argument("--file", "load this loadout file in addition to the project's files", "option"),
     Argument("--json", "write the result as JSON", "flag"),
 )
 _STARTS_CASTS: Final = frozenset({"quest run", "sweep"})
-"""Verbs that start and run casts; their commands have the option ``--agent``."""
+"""Verbs that start and run casts, and whose commands therefore have the option ``--agent``."""
 
 
 def _command(verb: Verb, access: str) -> Verb:
-    """Return the terminal command for a verb; ``access`` is its key in the table ``shell`` of ``words.toml``."""
+    """Return the terminal command for a verb. ``access`` is its key in the table ``shell`` of ``words.toml``."""
     options = [_BODY] if verb.cell != "never" else []
     if access in ("reads", "changes") and "--cast" not in verb.options:
         options.append(_CAST)
@@ -331,7 +332,7 @@ def _command(verb: Verb, access: str) -> Verb:
 
 
 def _run_verb(verb: Verb, access: str, values: Mapping[str, Any]) -> int:
-    """Run a verb as a command: open its workbench and cast, write its result and return the exit code."""
+    """Run a verb as a command: open its workbench and its cast, write its result, and return the exit code."""
     with _bench(access, values) as bench:
         call = _call(verb, bench, values)
         if access in ("reads", "changes"):
@@ -341,7 +342,7 @@ def _run_verb(verb: Verb, access: str, values: Mapping[str, Any]) -> int:
 
 @contextmanager
 def _bench(access: str, values: Mapping[str, Any]) -> Iterator[Any]:
-    """Open the workbench of a command; a :class:`DryBench`, which cannot run casts, for the access ``tests``."""
+    """Open the workbench of a command. For the access ``tests``, it is a :class:`DryBench`, which cannot run casts."""
     project = Path(values.get("project", "."))
     if not project.is_dir():
         raise usage_error(f"The project directory {project} does not exist.", "name a directory after --project")
@@ -358,7 +359,7 @@ def _bench(access: str, values: Mapping[str, Any]) -> Iterator[Any]:
 
 
 def _call(verb: Verb, bench: Workbench, values: Mapping[str, Any]) -> Call:
-    """Return the call of a verb; load a file that is named as the loadout, and read the file of ``--body``."""
+    """Return the call for a verb, with the loadout file loaded and the file after ``--body`` read."""
     arguments = dict(values)
     for argument in verb.arguments:
         if argument.completes == "loadout" and Path(str(values.get(argument.key))).suffix in ENDINGS:
@@ -379,7 +380,7 @@ def _body_text(name: str) -> str:
 
 
 def _report_result(verb: Verb, value: object, bench: Workbench, values: Mapping[str, Any]) -> int:
-    """Write the result of a verb and return the exit code."""
+    """Write the result of a verb, and return the exit code."""
     code = terminal.exit_code(verb.name, value, bench)
     if "json" in values:
         terminal.echo(_json_text({"ok": code == ExitCode.SUCCESS, **terminal.data_of(verb.name, value, bench)}))
@@ -392,7 +393,7 @@ def _report_result(verb: Verb, value: object, bench: Workbench, values: Mapping[
 
 
 def _check(values: Mapping[str, Any]) -> int:
-    """Run the command ``check`` on loadout files, loadouts and saved tests; return the exit code."""
+    """Run the command ``check`` on loadout files, loadouts and saved tests, and return the exit code."""
     verb, names = VERBS["check"], values.get("names", [])
     with _bench("tests", values) as bench:
         if "fix" not in values:
@@ -406,7 +407,7 @@ def _check(values: Mapping[str, Any]) -> int:
 
 
 def _run(values: Mapping[str, Any]) -> int:
-    """Run the command ``run``: cast a request or continue a cast. If a person must answer, ask at the terminal."""
+    """Run the command ``run``, which starts or continues a cast. If a person must answer, ask at the terminal."""
     run, start = VERBS["run"], VERBS["cast"]
     with _bench("changes", values) as bench:
         if "request" in values:
@@ -453,19 +454,19 @@ def _schema(values: Mapping[str, Any]) -> int:
 
 
 def _commands() -> dict[str, Verb]:
-    """Return every command by name."""
+    """Return all commands by name."""
     commands = {
         name: _command(VERBS[name], access) for access, names in SHELL.items() for name in names if access != "notebook"
     }
     check, run = commands["check"], commands["run"]
     names = Argument(
         "names",
-        "files of loadouts, saved tests (*.materia-case.json) and loadouts of the project; all loadouts that the "
-        "project's files define if left out",
+        "loadout files, saved tests (*.materia-case.json) and names of loadouts; defaults to all loadouts in the "
+        "project's files",
         "words",
     )
     form = Argument(
-        "--format", "the output format of the findings; text if left out", "option", choices=terminal.FORMATS
+        "--format", "the output format of the findings; defaults to text", "option", choices=terminal.FORMATS
     )
     start = [argument for argument in VERBS["cast"].arguments if argument.key in ("request", "loadout")]
     summary = f"Cast a request and run it; without a request, continue a cast. {run.summary}"
@@ -473,12 +474,12 @@ def _commands() -> dict[str, Verb]:
     commands["check"] = replace(check, handler=_check, arguments=(names, form, *options))
     commands["run"] = replace(run, handler=_run, summary=summary, arguments=(*start, *run.arguments))
     for bundle in available_bundles():
-        folder = Argument("dir", "the folder; if left out, the files are listed")
-        force = Argument("--force", "overwrite files that differ", "flag")
+        folder = Argument("dir", "the target folder; without it, the files are listed")
+        force = Argument("--force", "overwrite existing files that differ", "flag")
         summary = f"{bundle.about}."
         commands[bundle.command] = Verb(bundle.command, summary, partial(_copy, bundle), (folder, force), "never", "")
     output = Argument("--output", "write the schema to this file instead of printing it", "option")
-    summary = "Print the JSON Schema of a file of loadouts, for editors."
+    summary = "Print the JSON Schema of loadout files, which editors can use."
     commands["schema"] = Verb("schema", summary, _schema, (output,), "never", "")
     summary = (
         "Serve MCP on stdin and stdout: a coding agent designs loadouts, and you review each step in the designer."
@@ -488,4 +489,4 @@ def _commands() -> dict[str, Verb]:
 
 
 COMMANDS: Final = _commands()
-"""The commands by name. A handler takes the parsed arguments and returns the exit code."""
+"""All commands by name. A command's handler receives the parsed arguments and returns the exit code."""

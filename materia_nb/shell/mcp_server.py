@@ -1,7 +1,7 @@
 """The command ``materia mcp``: an MCP server whose tools are the operations of the designer.
 
-A coding agent designs a loadout, and a person reviews each step in the designer. The server saves only a draft. It does
-not call a model or start a process. If a required property does not hold, the result describes a cast with scripted
+A coding agent designs a loadout, and a person reviews each step in the designer. The server stores only a draft. It
+calls no model and starts no process. If a required property does not hold, the server creates a cast with scripted
 answers as a counterexample.
 """
 
@@ -37,11 +37,11 @@ _LINE_WIDTH: Final = 100
 
 
 class DesignServer:
-    """The design session of one client: the open loadout, and the tools that change the loadout.
+    """The design session of one MCP client, with the open loadout and the tools that change it.
 
     Args:
         project: the project directory.
-        by: name of the client; the designer shows the name to the person who reviews the draft.
+        by: the name of the client, which the designer shows to the person who reviews the draft.
     """
 
     def __init__(self, project: Path, by: str = "a coding agent") -> None:
@@ -60,7 +60,7 @@ class DesignServer:
 
     @property
     def design(self) -> Design:
-        """The open loadout; raises MateriaError if no loadout is open."""
+        """The design of the open loadout; raises MateriaError if no loadout is open."""
         if self._design is None:
             raise MateriaError("No loadout is open.", hint="call open_loadout first")
         return self._design
@@ -77,7 +77,7 @@ class DesignServer:
         return ToolResult(cut_middle(result.text), ok=result.ok)
 
     def _operation_tool(self, operation: Operation) -> Tool:
-        """Create an MCP tool for an operation of the designer, with the same arguments."""
+        """Create the MCP tool for an operation of the designer. The tool has the same arguments as the operation."""
         skip = 2 if operation.on_materia else 1
         model = describe_arguments(operation.function, operation.name, skip, lambda name: name.strip("_"))
 
@@ -88,7 +88,7 @@ class DesignServer:
         return Tool(operation.name, operation.about, model.schema, changes=True, run=run)
 
     def _report(self, change: str) -> str:
-        """Describe a change, and the problems and hints after it; warn if the draft could not be stored."""
+        """Describe a change and the findings after it, with a warning if the draft could not be stored."""
         not_stored = f"\n{self.design.draft_error}" if self.design.draft_error else ""
         return f"{change}{not_stored}\n{self._findings()}"
 
@@ -100,7 +100,7 @@ class DesignServer:
     # -- tools: the client reads their docstrings -------------------------------------
 
     def loadouts(self) -> str:
-        """List the loadouts of the project, and the materia that can be placed."""
+        """List the loadouts of the project, and the materia that can be placed in them."""
         config = self.bench.loadouts.config
         drafts = [f"- {draft.name}: {draft}" for draft in self.bench.loadouts.drafts()]
         return "\n".join(
@@ -110,13 +110,13 @@ class DesignServer:
         )
 
     def open_loadout(self, loadout: str, *, new: bool = False, draft: bool = False) -> str:
-        """Open a loadout for design. `new` creates an empty loadout. `draft` continues a draft that was handed over but not taken up yet."""
+        """Open a loadout for design. `new` creates an empty loadout. `draft` continues a draft that was handed over but has not been reviewed yet."""
         self.close()
         self._design = self.bench.design(loadout, new=new, draft=draft, by=outgoing_line(self.by))
         return self.show()
 
     def show(self) -> str:
-        """Show the loadout as JSON, with your steps so far."""
+        """Show the loadout as JSON, and the steps that you have made so far."""
         design = self.design
         steps = "".join(f"\n{number}. {step}" for number, step in enumerate(design.steps, 1)) or " none"
         return f"{compact(design.document)}\nSteps:{steps}\n{self._findings()}"
@@ -129,7 +129,7 @@ class DesignServer:
         )
 
     def fix(self, code: str, source: str) -> str:
-        """Fix a problem or hint that one change can fix. Name it by the code and source that check lists."""
+        """Fix a problem or hint that a single change can fix. Identify it by the code and source that check lists."""
         report = self.design.report
         for problem in (*report.problems, *report.hints):
             if (problem.code, problem.source) == (code, source):
@@ -145,11 +145,11 @@ class DesignServer:
         return self._report(f"done again: {self.design.redo()}")
 
     def explore(self, items: list[int] | None = None) -> str:
-        """Compute every route that a cast can take, for item lists of each of these lengths (0 to 3 if left out)."""
+        """Compute every route that a cast can take. `items` are the lengths of item lists to try (by default 0 to 3)."""
         return str(self._exploration(items).as_text(_LINE_WIDTH))
 
     def odds(self, satisfied: float = 0.5, items: int = 3) -> str:
-        """Compute the probability of each end and the average number of turns, if each verdict is satisfied with this probability."""
+        """Compute the probability of each end and the average number of turns. `satisfied` is the probability that a verdict is satisfied, and `items` is the length of every item list."""
         odds = self._exploration([items]).odds(satisfied, items)
         return odds.as_text(_LINE_WIDTH) if isinstance(odds, Block) else repr(odds)
 
@@ -164,9 +164,9 @@ class DesignServer:
     ) -> str:
         """Test properties that must hold for every cast. If a property fails, the result names a cast as a counterexample.
 
-        `never` and `possible` are lists of sockets, edges such as "Socket-1#2" (the second edge), exits, and ends: complete,
-        failed, held or the kind of a failure. `ends` requires that an end can be reached from every socket. `most_turns` is the
-        highest allowed number of turns.
+        `never` and `possible` are lists of sockets, edges such as "Socket-1#2" (the second edge), exits, and ends:
+        complete, failed, held or the kind of a failure. `ends` requires that an end can be reached from every socket.
+        `most_turns` is the highest allowed number of turns.
         """
         exploration = self._exploration(items)
         results = [self._check(exploration, target, possible=False) for target in never or ()]
@@ -184,7 +184,7 @@ class DesignServer:
         return "\n".join([*results, *exploration.notes])
 
     def hand_over(self) -> str:
-        """Hand your steps to a person, who continues with them in the designer or discards them. This ends your work on the loadout."""
+        """Hand your steps over to a person, who continues with them in the designer or discards them. This ends your work on the loadout."""
         design = self.design
         if not design.steps:
             raise MateriaError(
@@ -200,7 +200,7 @@ class DesignServer:
     # -- helpers --------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Close the design; its steps remain as a draft, which the designer offers to a person."""
+        """Close the design. Its steps remain as a draft, which the designer offers to a person."""
         if self._design is not None:
             self._design.save_draft, self._design = None, None
 
@@ -224,7 +224,7 @@ class DesignServer:
         return f"FAILS: {claim}{'; no route leads to it' if possible else self._counterexample(exploration, target)}"
 
     def _counterexample(self, exploration: Exploration, target: str) -> str:
-        """Create a cast that reaches the target, and return a description of its route."""
+        """Create a cast that reaches the target, and describe its route."""
         witness = exploration.witness(_element(target))
         try:
             cast = f"; cast {self._cast(witness, target)} shows this route"
@@ -269,7 +269,7 @@ MAX_MESSAGE_BYTES: Final = 8 * 1024 * 1024
 async def bounded_lines(
     read: Callable[[int], Awaitable[bytes]], max_bytes: int = MAX_MESSAGE_BYTES
 ) -> AsyncIterator[str]:
-    """Yield the lines from ``read(n)``; replace a line longer than ``max_bytes`` with an invalid message."""
+    """Yield the lines from ``read(n)``. A line longer than ``max_bytes`` is replaced with an invalid message."""
     while line := await read(max_bytes):
         rest = line
         while len(rest) == max_bytes and not rest.endswith(b"\n"):
@@ -281,7 +281,7 @@ def serve(project: Path) -> None:
     """Run the MCP server on standard input and output until the client disconnects.
 
     Raises:
-        MateriaError: the package mcp is missing (``not_installed``).
+        MateriaError: the package mcp is not installed (``not_installed``).
     """
     try:
         import anyio

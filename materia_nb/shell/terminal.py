@@ -1,6 +1,7 @@
-"""Terminal input and output: questions to a person, results as text or JSON, exit codes, ``materia check``.
+"""Terminal input and output: questions to a person, results as text or JSON, exit codes, and ``materia check``.
 
-``materia check`` reports the findings of loadout files and saved tests with file and line, in the formats that CI reads.
+``materia check`` reports the findings about loadout files and saved tests with file and line, in the formats that CI
+systems read.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ _END = "."
 
 
 class ExitCode(IntEnum):
-    """The exit codes of the program ``materia``. They stay the same in later versions."""
+    """The exit codes of the program ``materia``. Their meaning does not change in later versions."""
 
     SUCCESS = 0
     PROBLEMS = 1
@@ -53,34 +54,34 @@ class ExitCode(IntEnum):
     WAITING = 4
     """The cast or a quest waits for a person."""
     INTERRUPTED = 130
-    """The command was interrupted. A running cast can be continued."""
+    """The command was interrupted. The cast can be continued."""
 
 
 def echo(text: str) -> None:
-    """Write a line of text to the standard output stream."""
+    """Write a line of text to standard output."""
     sys.stdout.write(f"{text}\n")
 
 
 def print_error(problem: object) -> None:
-    """Write an error or a warning to the standard error stream."""
+    """Write an error or a warning to standard error."""
     sys.stderr.write(f"{as_commands(str(problem))}\n")
 
 
 def as_commands(text: str) -> str:
-    """Replace the ``%materia`` lines in a text of this package with terminal commands."""
+    """Replace the ``%materia`` lines in a message with the corresponding terminal commands."""
     return text.replace("%materia ", "materia ")
 
 
 def can_ask(*, as_json: bool) -> bool:
-    """Return True if a person can be asked: input and output are a terminal, and the result is not written as JSON."""
+    """Return True if a person can answer: input and output are a terminal, and the result is not written as JSON."""
     return not as_json and sys.stdin.isatty() and sys.stdout.isatty()
 
 
 def ask_person(cast: Cast) -> bool:
     """Ask the person at the terminal to answer for a cast; return False if the cast does not wait or nobody answers.
 
-    An answer may have several lines and ends with a line that contains only a dot. After Ctrl-D the cast still waits.
-    The function also returns True if the answer was refused, so that the caller asks again.
+    An answer may have several lines, and ends with a line that contains only a dot. After Ctrl-D, the cast still waits.
+    If the answer is refused, the function returns True, so that the caller asks again.
     """
     if cast.status == "complete" or not (cast.now.approvals.asking or cast.now.waiting_at or cast.now.held):
         return False
@@ -111,7 +112,7 @@ def _ask_approval(cast: Cast) -> None:
 
 
 def _read_lines(question: str) -> str:
-    """Read lines until a line contains only a dot; raises EOFError after Ctrl-D."""
+    """Read lines up to a line that contains only a dot; raise EOFError after Ctrl-D."""
     echo(f"{question}. End with a line that contains only {_END!r}; Ctrl-D leaves the cast waiting.")
     return "\n".join(iter(lambda: input("> "), _END))
 
@@ -123,7 +124,7 @@ _SUCCESS_RULES: Final[tuple[tuple[Any, Callable[[Any], bool]], ...]] = (
     (compared.CompareView | compared.StepCompareView | compared.LoadoutCompareView, lambda view: not view),
     (ExploreView, lambda view: view.complete_search and not view.stalls),
 )
-"""Functions that return True if a result means success, by type. A comparison that finds a difference is a failure."""
+"""Functions that return True if a result means success, by its type. A comparison with a difference is a failure."""
 
 
 _RUNNING_VERBS: Final = frozenset({"run", "step", "reply", "accept", "refine", "approve", "deny", "retry", "skip"})
@@ -132,10 +133,10 @@ _MISUSE_KINDS: Final = frozenset({"usage", "bad_agent", "bad_model", "not_an_age
 
 
 def exit_code(verb: str, value: object, bench: Any) -> ExitCode:
-    """Return the exit code of a verb that returned ``value``.
+    """Return the exit code for a verb that returned ``value``.
 
-    The exit code depends on the result for the types in :data:`_SUCCESS_RULES`, on the status of the cast for a verb
-    that runs a cast, and on the status of each quest for ``quest run``.
+    The exit code depends on the result if its type is listed in :data:`_SUCCESS_RULES`, on the status of the cast if
+    the verb runs a cast, and on the status of every quest for ``quest run``.
     """
     for kind, rule in _SUCCESS_RULES:
         if isinstance(value, kind):
@@ -152,7 +153,7 @@ def exit_code(verb: str, value: object, bench: Any) -> ExitCode:
 
 
 def error_code(error: MateriaError) -> ExitCode:
-    """Return the exit code of a command that raised an error."""
+    """Return the exit code for a command that raised an error."""
     if error.kind in ("cast_failed", "cast_waits"):
         return ExitCode.FAILED if error.kind == "cast_failed" else ExitCode.WAITING
     is_misuse = error.kind in _MISUSE_KINDS or error.kind.startswith("unknown_")
@@ -160,14 +161,14 @@ def error_code(error: MateriaError) -> ExitCode:
 
 
 def text_of(value: object, width: int) -> str:
-    """Return the result of a verb as text. A panel is shown as in a notebook without widgets."""
+    """Return the result of a verb as text. A panel is displayed as in a notebook without widgets."""
     if isinstance(value, Shown) and type(value)._blocks is Shown._blocks:  # noqa: SLF001
         return str(value._repr_mimebundle_()["text/plain"])
     return value.as_text(width) if isinstance(value, Block) else repr(value)
 
 
 def data_of(verb: str, value: object, bench: DryBench) -> dict[str, JSON]:
-    """Return a JSON document with the result of a verb (``value``) and the current cast (``cast``)."""
+    """Return the result of a verb (``value``) and the current cast (``cast``) as a JSON document."""
     cast = getattr(bench, "cast_", None)
     data: dict[str, JSON] = {"value": _to_json(value)}
     if cast is not None:
@@ -211,7 +212,7 @@ _EXPLORATION_FIELDS: Final = ("items", "states", "not_taken", "not_visited", "un
 
 
 def _exploration_data(exploration: Exploration) -> dict[str, object]:
-    """Return an exploration as JSON; if ``complete`` is false, the search was cut off and may have missed routes."""
+    """Return an exploration as JSON. If ``complete`` is false, the search was cut off and may have missed routes."""
     complete = exploration.complete_search
     fields = {name: getattr(exploration, name) for name in _EXPLORATION_FIELDS}
     certain = {"stalls": exploration.stalls, "most_turns": exploration.most_turns()} if complete else {}
@@ -233,11 +234,11 @@ _CONVERTERS: Final[tuple[tuple[Any, Callable[[Any], object]], ...]] = (
     (HandoffView, lambda view: _step_data(view.step)),
     (Exploration, _exploration_data),
 )
-"""Functions that convert a result to JSON, by its type, for types with more content than fields or table rows."""
+"""Functions that convert a result to JSON, by its type, if its fields or table rows are not its whole content."""
 
 
 def _to_json(value: Any) -> JSON:
-    """Convert a value to JSON: a record to its fields, a table to its rows (keyed by header), other objects to text."""
+    """Convert a value to JSON: a dataclass to its fields, a table to its rows with the headers as keys, and so on."""
     for kind, convert in _CONVERTERS:
         if isinstance(value, kind):
             return _to_json(convert(value))
@@ -265,7 +266,7 @@ def _to_json(value: Any) -> JSON:
 
 @dataclass(frozen=True, slots=True)
 class LocatedFinding:
-    """A problem or hint with its file and line; ``file`` is empty if it was not located in a file."""
+    """A problem or hint with its file and line. ``file`` is empty if no file contains it."""
 
     problem: Problem
     file: str
@@ -274,13 +275,13 @@ class LocatedFinding:
 
 @dataclass(frozen=True, slots=True)
 class CheckRun:
-    """The findings of ``materia check``, by the checked loadout or file."""
+    """The findings of ``materia check``, by the loadout or file that was checked."""
 
     subjects: Mapping[str, tuple[LocatedFinding, ...]]
 
     @property
     def findings(self) -> tuple[LocatedFinding, ...]:
-        """The findings of all checked loadouts and files."""
+        """The findings about all loadouts and files that were checked."""
         return tuple(finding for findings in self.subjects.values() for finding in findings)
 
     @property
@@ -290,10 +291,10 @@ class CheckRun:
 
 
 def findings_of(bench: DryBench, names: Sequence[str], *, strict: bool = False, engine: str | None = None) -> CheckRun:
-    """Check loadout files, saved tests and named loadouts, and return the findings.
+    """Check loadout files, saved tests and loadouts, and return the findings.
 
-    Without names, check all loadouts that are not bundled, or the active loadout if all are bundled. With ``strict``,
-    an unknown field is a problem.
+    If ``names`` is empty, check all loadouts that are not bundled, or the selected loadout if all are bundled. With
+    ``strict``, an unknown field is a problem.
     """
     subjects: dict[str, tuple[LocatedFinding, ...]] = {}
     if not names:
@@ -311,13 +312,13 @@ def findings_of(bench: DryBench, names: Sequence[str], *, strict: bool = False, 
 
 
 def names_of_own_loadouts(bench: DryBench) -> list[str]:
-    """Return the names of the loadouts that are not bundled."""
+    """Return the names of the loadouts that are not bundled with the package."""
     layers = [layer for layer in bench.loadouts.config.layers if layer.name != "bundled"]
     return list(dict.fromkeys(name for layer in layers for name in layer.loadouts))
 
 
 def select_own_loadout(bench: DryBench) -> None:
-    """Select the project's first own loadout if no file sets ``activeLoadout``; commands store no selection."""
+    """Select the project's first own loadout, unless a file sets ``activeLoadout``; commands store no selection."""
     layers = [layer for layer in bench.loadouts.config.layers if layer.name != "bundled"]
     if (own := names_of_own_loadouts(bench)) and not any("activeLoadout" in layer.document for layer in layers):
         bench.loadouts.use(own[0])
@@ -344,7 +345,7 @@ def _check_loadout(bench: DryBench, name: str, *, strict: bool, engine: str | No
 
 
 def _locate(bench: DryBench, report: Report, *, strict: bool) -> tuple[LocatedFinding, ...]:
-    """Locate each finding in the file that contains the largest part of its path."""
+    """Locate each finding in the file that contains the longest part of its path."""
     report = report.strict() if strict else report
     # Typing errors first: other findings often follow from them.
     problems = sorted((*report.problems, *report.hints), key=lambda problem: "did you mean" not in problem.hint)
@@ -363,12 +364,12 @@ def _locate(bench: DryBench, report: Report, *, strict: bool) -> tuple[LocatedFi
 
 
 def _relative(path: Path) -> str:
-    """Return the path relative to the current directory, as CI expects; a path outside it stays unchanged."""
+    """Return a path relative to the current directory, as CI systems expect; a path outside it is not changed."""
     return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
 
 
 def _unreadable_files(bench: DryBench) -> Iterator[tuple[str, tuple[LocatedFinding, ...]]]:
-    """Yield each config file that cannot be read, with a finding that describes the error."""
+    """Yield the name of each config file that cannot be read, with a finding that describes the error."""
     for layer in bench.loadouts.config.layers:
         if layer.fault is not None and layer.path is not None:
             yield _relative(layer.path), (_unreadable(_relative(layer.path), layer.fault),)
@@ -426,7 +427,7 @@ def _json(checked: CheckRun) -> str:
 
 
 def _github(checked: CheckRun) -> str:
-    """Return GitHub workflow commands, which show the findings at the lines of a pull request."""
+    """Return GitHub workflow commands, which annotate the lines of a pull request with the findings."""
     lines = []
     for finding in checked.findings:
         problem = finding.problem
@@ -458,7 +459,7 @@ def _counts(checked: CheckRun) -> str:
 
 
 def _sarif(checked: CheckRun) -> str:
-    """Return SARIF 2.1.0, the format for code scanning."""
+    """Return SARIF 2.1.0, the exchange format of code scanning tools."""
     results = []
     for finding in checked.findings:
         location = {
@@ -487,7 +488,10 @@ def _sarif(checked: CheckRun) -> str:
 
 
 def _junit(checked: CheckRun) -> str:
-    """Return JUnit XML: each subject is a test case, with its problems as failures and its hints as output."""
+    """Return JUnit XML, in which each checked loadout or file is a test case.
+
+    The problems are the failures of a test case, and the hints are its output.
+    """
     suite = ET.Element("testsuite", name="materia check", tests=str(len(checked.subjects)))
     failures = 0
     for subject, findings in checked.subjects.items():
@@ -515,9 +519,9 @@ _WRITERS: Final[Mapping[str, Callable[[CheckRun], str]]] = {
     "junit": _junit,
 }
 FORMATS: Final = tuple(_WRITERS)
-"""The output formats of findings."""
+"""The formats in which findings can be written."""
 
 
 def findings_text(checked: CheckRun, form: str) -> str:
-    """Return the findings as text in one of :data:`FORMATS`."""
+    """Return the findings as text in a format that :data:`FORMATS` lists."""
     return _WRITERS[form](checked)

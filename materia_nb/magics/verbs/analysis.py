@@ -31,10 +31,10 @@ from materia_nb.widgets.cast_parts import alone_names
 
 @verb("explore", example="%materia explore Plan-Build-Eval")
 def _explore(call: Call, loadout: str | None = None, *, items: str = "0-3") -> Any:
-    """Compute every route that the casts of a loadout can take, without asking an agent.
+    """Compute every route that casts of a loadout can take, without calling an agent.
 
     Args:
-        items: the lengths of lists to try, such as 0-3 or 2,5
+        items: the lengths of item lists to try, such as 0-3 or 2,5
     """
     with counting("states") as report:
         return call.bench.explore(loadout, _lengths(str(items)), progress=report)
@@ -42,11 +42,11 @@ def _explore(call: Call, loadout: str | None = None, *, items: str = "0-3") -> A
 
 @verb("play", example="%materia play Plan-Build-Eval play.html")
 def _play(call: Call, loadout: str, page: str, *, satisfied: Any = 0.5, items: str = "0-3") -> Any:
-    """Write an HTML page to play a loadout: choose each answer, and see where it leads and why.
+    """Write an HTML page on which you play a loadout: choose each answer, and see where it leads and why.
 
     Args:
         page: the HTML file to write
-        items: the lengths of lists to try, such as 0-3 or 2,5
+        items: the lengths of item lists to try, such as 0-3 or 2,5
     """
     with counting("states") as report:
         explored = call.bench.explore(loadout, _lengths(str(items)), progress=report)
@@ -56,17 +56,17 @@ def _play(call: Call, loadout: str, page: str, *, satisfied: Any = 0.5, items: s
 _FAILURES: Final[Mapping[str, Any]] = {
     result.value: {
         "name": f"--{result.replace('_', '-')}",
-        "help": f"the chance of {result.noun}, at sockets with an edge for it, in the form of --satisfied; 0 if left out",
+        "help": f"the probability of {result.noun} at sockets that have an edge for it, as for --satisfied; defaults to 0",
         "kind": "option",
     }
     for result in WITHOUT_OUTPUT
 }
-"""An option for the chance of each failure of a visit."""
+"""An option for the probability of each failure of a visit."""
 
 
 @verb("explore odds", example="%materia explore odds Plan-Build-Eval --satisfied 0.7", **_FAILURES)
 def _odds(call: Call, loadout: str | None = None, *, satisfied: Any = 0.5, items: int = 3, **failures: Any) -> Any:
-    """Show the exact chance of each end of a cast, and the average number of turns."""
+    """Show the exact probability of each end of a cast, and the average number of turns."""
     with counting("states") as report:
         explored = call.bench.explore(loadout, (items,), progress=report)
     return explored.odds(_chances(satisfied), items, **_failing(failures))
@@ -85,11 +85,11 @@ def _estimate(
     model: str | None = None,
     **failures: Any,
 ) -> Any:
-    """Estimate the turns, tokens and cost of a cast, without asking an agent.
+    """Estimate the turns, tokens and cost of a cast, without calling an agent.
 
     Args:
-        most: fail if the mean is above this limit: 20000 tokens in total, 2.50 USD, 10 turns
-        answer: the number of tokens of an answer; the fewest possible if left out
+        most: fail if the mean is above this limit: 20000 tokens in total, 2.50 USD or 10 turns
+        answer: the length of each answer, in tokens; defaults to the shortest possible answer
         model: use the prices of this model, such as openai:gpt-4o
     """
     bound = None if most is None else budget_limit(most)
@@ -101,7 +101,7 @@ def _estimate(
 
 
 def _refuse_above(estimate: EstimateView, bound: Bound, maximum: float) -> None:
-    """Raise MateriaError (``over_limit``) if the mean is above a maximum, or if the mean is unknown (R56)."""
+    """Raise MateriaError (``over_limit``) if the mean is above ``maximum``, or if the mean is unknown (R56)."""
     total, priced = estimate.total, estimate.total.cost is not None and not estimate.unpriced
     means = {"tokens": total.input.mean + total.output.mean, "turns": total.turns.mean}
     mean = means.get(bound.of, total.cost.mean if total.cost is not None else 0.0)
@@ -129,11 +129,11 @@ def _simulate(
     seed: int = 1,
     **failures: Any,
 ) -> Any:
-    """Cast a loadout many times in memory, with random answers, and show how the casts end.
+    """Run many casts of a loadout in memory, with random answers, and show how the casts end.
 
     Args:
-        n: the number of casts; 1000 if left out
-        seed: the random seed; 1 if left out
+        n: the number of casts; defaults to 1000
+        seed: the random seed; defaults to 1
     """
     yes, failing = _chances(satisfied), _failing(failures)
     with counting("casts") as report:
@@ -154,12 +154,12 @@ def _prompts(
     rework: bool = False,
     later: bool = False,
 ) -> Any:
-    """Show every prompt of a cast with made-up answers, and the size of each prompt, without asking an agent.
+    """Show every prompt of a cast with generated answers, and the size of each prompt, without calling an agent.
 
     Args:
         context: a castContext to try instead of the loadout's own, such as full or request
         rework: let each socket that can send work back do so once
-        later: include later turns of conversations, and one repair for each socket
+        later: include the later turns of conversations, and one repair turn for each socket
     """
     return call.bench.prompts(loadout, request, items, context, rework=rework, later=later)
 
@@ -191,7 +191,7 @@ def _chances(value: object) -> Chances:
 
 
 def _failing(failures: Mapping[str, object]) -> FailureChances:
-    """Return the chances of failures; raise MateriaError if a chance is a pair of numbers."""
+    """Return the probabilities of failures; raise MateriaError if a probability is a pair of numbers."""
     chances = {name: _chances(value) for name, value in failures.items()}
     for value in chances.values():
         if any(isinstance(chance, tuple) for chance in (value.values() if isinstance(value, Mapping) else (value,))):
@@ -212,13 +212,13 @@ def _chance(text: str) -> Probability:
     "%materia compare --visit 5",
 )
 def _compare(call: Call, a: Any, b: Any = None, *, steps: bool = False, visit: bool = False) -> Any:
-    """Show the first difference between two casts and the reasons; or compare two steps or two loadouts.
+    """Show the first difference between two casts and the reasons for it, or compare two steps or two loadouts.
 
     Args:
-        a: a cast (an id, its beginning, -1 for the latest, -2 for the one before), or a loadout
-        b: the other cast or loadout; the current cast if left out
-        steps: compare two steps of the current cast; A and B are their numbers
-        visit: compare step number A with the previous visit of its socket
+        a: a cast (its id, the beginning of its id, -1 for the latest, -2 for the second latest) or a loadout
+        b: the other cast or loadout; defaults to the current cast
+        steps: compare two steps of the current cast, whose numbers are A and B
+        visit: compare step A with the previous visit to the same socket
     """
     bench = call.bench
     if visit:
@@ -234,7 +234,7 @@ def _compare(call: Call, a: Any, b: Any = None, *, steps: bool = False, visit: b
 
 @verb("replay", example="%materia replay Plan-Build-Eval\n%materia replay Plan-Build-Eval --go-on")
 def _replay(call: Call, loadout: str | None = None, *, all_: bool = False, go_on: bool = False) -> Any:
-    """Show the route of the recorded answers in another or a changed loadout, without asking an agent.
+    """Show which route the recorded answers take in another loadout or a changed one, without calling an agent.
 
     Args:
         all_: replay every cast of the loadout with that name, not only the current cast
@@ -262,18 +262,18 @@ from_method("blame", Cast.blame, value_of, example="%materia blame workItems.0.t
 
 @verb("status")
 def _status(call: Call) -> Any:
-    """Show the status of the cast and its next action."""
+    """Show the status of the cast, and what you can do next."""
     return status_view(call.cast.now)
 
 
 @verb("state", example="%materia state workItems.0")
 def _state(call: Call, path: str | None = None, *, step: int | None = None, lane: str | None = None) -> Any:
-    """Show the state, or the value at a path in it; several matches of a JSONPath as a list.
+    """Show the state, or the value at a path in the state. Several matches of a JSONPath are shown as a list.
 
     Args:
-        path: a dotted path, such as workItems.0.title, or JSONPath; in quotes if it has spaces
-        step: the state after this step
-        lane: the state of this lane
+        path: a dotted path, such as workItems.0.title, or a JSONPath; write it in quotes if it contains spaces
+        step: show the state after this step
+        lane: show the state of this lane
     """
     current = call.cast.now.lane(lane)
     data = dict(current.state if step is None else current.steps.at(step).after.data)
@@ -291,7 +291,7 @@ def _state(call: Call, path: str | None = None, *, step: int | None = None, lane
 
 @verb("steps")
 def _steps(call: Call) -> Any:
-    """List the steps so far."""
+    """List the steps of the cast."""
     return steps_view(call.cast.now)
 
 
@@ -303,8 +303,8 @@ def _ask(call: Call, expression: Rest, *, all_: bool = False, tag: str | None = 
     """Search the outputs of all steps with JSONPath. Each match is listed with its step, socket and item.
 
     Args:
-        expression: JSONPath, or a dotted path
-        all_: search every cast of this project; reads them completely
+        expression: a JSONPath or a dotted path
+        all_: search every cast of this project, which reads all of them completely
         tag: search the casts with this tag
     """
     if all_ or tag is not None:
@@ -317,9 +317,9 @@ def _events(call: Call, *, severity: str | None = None, type_: str | None = None
     """List the events that outputs reported.
 
     Args:
-        severity: only this severity or higher, such as warning
-        type_: only events of this type
-        socket: only events of this socket
+        severity: list only events of this severity or higher, such as warning
+        type_: list only events of this type
+        socket: list only events of this socket
     """
     return call.cast.now.all_steps.events(severity=severity, type=type_, socket=socket)
 
@@ -329,20 +329,20 @@ def _usage(call: Call, by: str = "socket") -> Any:
     """Show the tokens, cost and time of the cast by group, including discarded steps.
 
     Args:
-        by: socket, materia or item, or several separated by commas; socket if left out
+        by: how to group the usage: socket, materia or item, or several of them, separated by commas; defaults to socket
     """
     return call.cast.usage(*filter(None, str(by).split(",")))
 
 
 @verb("handoff", example="%materia handoff 3")
 def _handoff(call: Call, step: int = -1, *, lane: str | None = None) -> Any:
-    """Show the handoff of a step: raw, parsed, issues, requirements, assignments."""
+    """Show the handoff of a step: the raw output, the parsed value, its issues, requirements and assignments."""
     return HandoffView(call.cast.now, call.cast.now.lane(lane).steps.at(step))
 
 
 @verb("prompt")
 def _prompt(call: Call, step: int | None = None, *, lane: str | None = None) -> Any:
-    """Show the prompt that waits for an answer, or the prompt of a step."""
+    """Show the prompt that awaits an answer, or the prompt of a step."""
     current = call.cast.now.lane(lane)
     if step is None and current.prompt is not None:
         return prompt_view(current.steps[-1], current.prompt, current.steps)
@@ -358,10 +358,10 @@ def _prompt(call: Call, step: int | None = None, *, lane: str | None = None) -> 
 
 @verb("why", example="%materia why 3")
 def _why(call: Call, step: int | None = None, *, traceback: bool = False, lane: str | None = None) -> Any:
-    """Explain the route that a step took.
+    """Explain why a step took its route.
 
     Args:
-        traceback: show the traceback of the agent's function that made the cast fail
+        traceback: show the traceback of the agent function that made the cast fail
     """
     if not traceback:
         return call.cast.why(step, lane=lane)
@@ -387,10 +387,11 @@ def _show(call: Call, panel: str | None = None) -> Any:
 
 @verb("doctor", example="%materia doctor\n%materia doctor -1")
 def _doctor(call: Call, cast: Rest = None) -> Any:
-    """Check the installation: software, keys (names only), programs, folders, config and agents; or a recorded cast.
+    """Check the installation (software, names of keys, programs, folders, config and agents) or a recorded cast.
 
     Args:
-        cast: a cast, to find the last step up to which its record is unmodified, even if the cast cannot be opened
+        cast: the cast whose record to check; shows the last step up to which the record is unmodified, even if the cast
+            cannot be opened
     """
     return lookup("checkup")(call.bench) if cast is None else call.bench.casts.verify(cast)
 
@@ -409,11 +410,11 @@ def _predict(
     """Predict the target of the next step, and see whether and why you are right. The cast does not continue. Without arguments, predict with buttons.
 
     Args:
-        socket: the targets of the next step and of the steps after it: sockets, end, or stop; or $variables
-        sure: you are sure
-        unsure: you are guessing
+        socket: the targets of the next step and of the steps after it, each a socket, end, stop or a $variable
+        sure: record that you are sure
+        unsure: record that you are guessing
         as_: the name under which the prediction is stored, such as 03-loops/first-item
-        progress: show your predictions and answers in the lessons so far
+        progress: show your predictions and answers in the lessons
         example: treat the prediction as an example, which is not recorded
     """
     if progress:

@@ -55,10 +55,10 @@ from_method(
 
 @verb("step")
 def _step(call: Call, count: int | None = None, *, enter: bool = False) -> Any:
-    """Run the next socket, or several sockets.
+    """Run the next socket, or the next several sockets.
 
     Args:
-        count: the number of steps; 1 if left out
+        count: the number of steps to run; defaults to 1
         enter: only enter the socket, so that you can read or change its prompt before it is sent
     """
     current = call.cast
@@ -81,7 +81,7 @@ def _run(call: Call, *, until: str | None = None, steps: int | None = None, rais
 
     Args:
         until: stop before this socket
-        steps: at most this many steps
+        steps: stop after this many steps
         raise_: raise an error if the cast fails or waits for a person, so that a program that runs the notebook notices
     """
     current = call.cast
@@ -111,11 +111,11 @@ from_method(
 
 @verb("approve")
 def _approve(call: Call, *, always: bool = False, lane: str | None = None) -> Any:
-    """Approve the waiting tool calls, or the exact command that an agent asks for, and show what was approved.
+    """Approve the tool calls or the exact command that an agent requests, and show what you approved.
 
     Args:
-        always: approve later calls of the same tools in this cast, too
-        lane: the lane that asks, if several lanes ask
+        always: also approve later calls of the same tools in this cast
+        lane: the lane whose request to approve, if several lanes request approval
     """
     approvals = call.cast.approvals if lane is None else call.cast.approvals.in_lane(lane)
     approved = approval_lines(approvals.cast)
@@ -129,11 +129,11 @@ from_method("deny", Approvals.deny, step_after, only="reason lane", runs=True)
 
 @verb("allow", example="%materia allow edit write")
 def _allow(call: Call, tools: Rest = "", *, ask: bool = False) -> Any:
-    """Allow tools to change files or run commands without approval in this cast; without arguments, list the allowed tools.
+    """Allow tools to change files or run commands without approval in this cast. Without arguments, list the allowed tools.
 
     Args:
         tools: bash, edit, write, or all
-        ask: require approval again; for all tools if none is named
+        ask: require approval again, for the named tools or else for all tools
     """
     names = str(tools).split()
     if ask:
@@ -157,18 +157,19 @@ def _break(
     kind: str | None = None,
     clear: bool = False,
 ) -> Any:
-    """Stop runs before a socket, or elsewhere; without arguments, list the breakpoints. Applies to all casts of the loadout.
+    """Set a breakpoint before a socket or on another condition, for all casts of the loadout. Without arguments, list the breakpoints.
 
     Args:
-        socket: the socket; if left out, a kind applies to every socket
-        on: stop after a step that changes this dotted path in the state
-        every: stop whenever this much more has been used: 20000 tokens, 2.5 usd, 60 seconds, 10 turns
-        nth: only the n-th time in a cast
-        lane: only in the lane of this name
-        when: only if this condition holds, in quotes (state, item, output, steps, visits)
-        edge: stop when this edge is taken, given by its number or its target
-        kind: stop after the socket, or when its output is refused (before the repair turn), not satisfied, the same as before
-            for the same item, or accepted after a refusal but much shorter than before
+        socket: the socket; without it, a kind applies to every socket
+        on: stop after a step that changes the state at this dotted path
+        every: stop each time this much more has been used: 20000 tokens, 2.5 usd, 60 seconds or 10 turns
+        nth: stop only at the n-th time in a cast
+        lane: stop only in this lane
+        when: stop only if this quoted condition holds; it may use state, item, output, steps and visits
+        edge: stop when this edge is taken; name it by its number or its target
+        kind: what to stop at: after (the socket has run), refused (its output is refused, before the repair turn),
+            not_satisfied (its verdict), same_again (the same output for the same item), or empty_answer (an accepted
+            output that is much shorter than the refused one)
         clear: remove this breakpoint, all breakpoints of the socket, or all breakpoints
     """
     bench = call.bench
@@ -202,15 +203,15 @@ def _attempt(
     take: int | None = None,
     pin: int | None = None,
 ) -> Any:
-    """Ask the waiting turn several times and compare the answers; the cast does not change until you take one. The body of a cell is another prompt for the materia.
+    """Ask the current turn several times and compare the answers. The cast does not change until you take an answer. The body of a cell replaces the prompt of the materia.
 
     Args:
-        socket: the waiting or next socket
-        n: the number of answers of each agent; 1 if left out
-        agents: the agents to ask, separated by commas, or a $list; the socket's own agent if left out
-        prompts: a $list of prompts of the materia to ask instead
+        socket: the socket whose turn to ask; it must be the current or the next one
+        n: the number of answers of each agent; defaults to 1
+        agents: the agents to ask, separated by commas, or a $list; defaults to the socket's own agent
+        prompts: a $list of prompts to use instead of the materia's own
         take: use the latest attempt with this number as the answer
-        pin: pin the socket to the latest attempt with this number
+        pin: pin the answer of the latest attempt with this number to the socket
     """
     cast = call.cast
     if take is not None or pin is not None:
@@ -246,17 +247,18 @@ def _sweep(
     retry: bool = False,
     most: str | None = None,
 ) -> Any:
-    """Run casts of every combination of loadouts, requests and agents, and summarize the results. Finished casts are reused. Each line of a cell is a request.
+    """Run a cast for each combination of loadout, request and agent, and summarize the results. Finished casts are reused. Each line of a cell is a request.
 
     Args:
         request: the request, or a $list or $dict of requests
-        loadouts: loadouts, separated by commas; the chosen one if left out
-        agents: agents, separated by commas, or a $list or $dict of choices
-        repeat: the number of casts of each combination; 1 if left out
+        loadouts: comma-separated loadouts; defaults to the selected loadout
+        agents: comma-separated agents, or a $list or $dict of choices
+        repeat: the number of casts for each combination; defaults to 1
         checks: a $function, or a $list or $dict of checks and judges
-        dir_: the folder for rows and casts
+        dir_: the folder for the result rows and the casts
         retry: run unfinished casts again
-        most: start no more casts once all casts together have used this much: 200000 tokens, 2.5 usd, 600 seconds, 100 turns
+        most: start no further casts once all casts together have used this much: 200000 tokens, 2.5 usd, 600 seconds or
+            100 turns
     """
     if call.body is not None:
         request = [line.strip() for line in call.body.splitlines() if line.strip()]
@@ -268,7 +270,7 @@ def _sweep(
 
 
 def _separated(value: Any) -> Any:
-    """Return the comma-separated parts of a text; return any other value unchanged."""
+    """Split a string at its commas; return any other value unchanged."""
     return [part.strip() for part in value.split(",")] if isinstance(value, str) else value
 
 
@@ -283,9 +285,9 @@ def _link(call: Call, parts: Several, request: Rest = "", *, from_: str | None =
     """Start a cast of several loadouts and materia, one after another. Continue it with step or run.
 
     Args:
-        parts: loadouts and materia in order; write loadout:NAME or materia:NAME if the name is ambiguous
+        parts: the loadouts and materia in order; write loadout:NAME or materia:NAME if the name is ambiguous
         request: the request; may be given in the cell instead
-        from_: an earlier cast; its context is stored as previous in the state
+        from_: an earlier cast, whose context is stored in the state as previous
     """
     request = call.request(request)
     if not request:
@@ -305,10 +307,10 @@ _CAST: Final = {
     example='%%materia edit items\n[{"title": "Outline", "context": "Three headings."}]',
 )
 def _items(call: Call, *, again: str | None = None, abandon: bool = False) -> Any:
-    """Show the work items and their status; with a cell body, replace them with its JSON or YAML list, ordered finished, current, open.
+    """Show the work items and their status. The body of a cell replaces the items: a JSON or YAML list, in the order finished, current, open.
 
     Args:
-        again: do these items again: numbers, keys or titles, separated by commas
+        again: run these items again; name them by number, key or title, separated by commas
         abandon: skip the current item and continue with the next item
     """
     warnings: list[str] = []
@@ -333,7 +335,7 @@ def _set(call: Call, path: str, value: Rest = None) -> Any:
 
     Args:
         path: a dotted path; missing parts are created
-        value: JSON, or plain text; leave it out in a cell
+        value: JSON or plain text; in a cell, the body is the value
     """
     value = call.body_or(value)
     if value is None:
@@ -343,7 +345,7 @@ def _set(call: Call, path: str, value: Rest = None) -> Any:
 
 
 def _value(text: str) -> JSON:
-    """Parse JSON or YAML; a bare word is returned as text."""
+    """Parse JSON or YAML. A bare word is returned as a string."""
     try:
         return json.loads(text)
     except ValueError:
@@ -357,7 +359,7 @@ def _value(text: str) -> JSON:
     example="%%materia edit prompt task\nBuild it in one file.",
 )
 def _edit_prompt(call: Call, part: Rest) -> Any:
-    """Change one part of the next prompt, for this turn only; an empty cell removes the part."""
+    """Change one part of the next prompt, for this turn only. An empty cell removes the part."""
     prompt = call.cast.edit.prompt(str(part), (call.body or "").strip())
     return prompt_view(call.cast.steps[-1], prompt)
 
@@ -375,7 +377,7 @@ from_method("edit undo", Edits.undo, status_after)
 
 @verb("edit budget", example="%materia edit budget 200000")
 def _budget(call: Call, limit: Several = None) -> Any:
-    """Show the usage so far, or set the budget of this cast: tokens, cost, working time, turns.
+    """Show the usage of this cast, or set its budget in tokens, cost, working time or turns.
 
     Args:
         limit: the limit, such as 20000 tokens, 2.50 USD, 60 seconds or 10 turns; none removes the limit
@@ -387,10 +389,10 @@ def _budget(call: Call, limit: Several = None) -> Any:
 
 @verb("edit remember", example="%materia edit remember 2")
 def _remember(call: Call, number: int | None = None) -> Any:
-    """Save an agent's suggestion to the project's knowledge; nothing is saved automatically.
+    """Save an agent's suggestion to the project's knowledge. Nothing is saved automatically.
 
     Args:
-        number: the number of a suggestion; all are listed if left out
+        number: the number of the suggestion to save; without it, all suggestions are listed
     """
     if number is not None:
         call.cast.edit.remember(number)
@@ -421,9 +423,9 @@ def _list_casts(
 
     Args:
         name: list only casts with this name
-        tag: list only casts with this tag, or with all of several tags, separated by commas
+        tag: list only casts with this tag, or with all of several comma-separated tags
         verdict: list only casts with this verdict
-        loadout: list only casts of the loadout with this name
+        loadout: list only casts of this loadout
         status: list only casts with this status, such as failed
     """
     tags = list(filter(None, str(tag).split(",")))
@@ -434,12 +436,12 @@ def _list_casts(
 
 @verb("inbox", cell="may", example='%materia inbox\n%materia inbox 2 {"satisfied": true}')
 def _inbox(call: Call, number: int | None = None, answer: Rest = None, *, loadout: str | None = None) -> Any:
-    """List the casts of this project that wait for a person. With a number, open that cast; with an answer, reply to it.
+    """List the casts of this project that wait for a person. With a number, open that cast; with an answer, also reply to it.
 
     Args:
-        number: the cast to open, by its number in the list
-        answer: the answer; or in the cell
-        loadout: list only casts of the loadout with this name
+        number: the number of the cast in the list
+        answer: the answer; may be given in the cell instead
+        loadout: list only casts of this loadout
     """
     listed = call.bench.inbox(loadout)
     if number is None:
@@ -470,18 +472,18 @@ def _label(
     by: str = "person",
     undo: bool = False,
 ) -> Any:
-    """Name, tag, judge or annotate the cast or a step. The name of a cast can be used like its id.
+    """Add a name, tags, a verdict or a note to the cast or to a step. You can use the name of a cast instead of its id.
 
     Args:
         name: the new name of the cast or step
-        tag: tags to add, separated by commas
-        untag: tags to remove
-        note: any text, in quotes
+        tag: the tags to add, separated by commas
+        untag: the tags to remove, separated by commas
+        note: a note, in quotes
         verdict: your verdict
-        step: label this step, not the cast
-        cast: label this cast, not the current one
+        step: label this step instead of the cast
+        cast: label this cast instead of the current cast
         by: the author of the label
-        undo: undo the last change of names, tags, notes and verdicts
+        undo: undo the last change to the names, tags, notes and verdicts
     """
     if undo:
         call.cast.labels.undo()
@@ -508,23 +510,23 @@ def _page(call: Call, path: Rest = None) -> Any:
     """Save the cast as one HTML page.
 
     Args:
-        path: the file to write; cast.html in the run directory if left out
+        path: the file to write; defaults to cast.html in the run directory
     """
     return _export(call, path, "cast.html", call.cast.export.page)
 
 
 @verb("export recording", example="%materia export recording recordings/demo.json")
 def _record(call: Call, path: Rest = None) -> Any:
-    """Save the answers of the cast to a file, which can answer other casts (agent * recorded:FILE).
+    """Save the answers of the cast to a file, from which other casts can be answered (agent * recorded:FILE).
 
     Args:
-        path: the file to write; recording.json in the run directory if left out
+        path: the file to write; defaults to recording.json in the run directory
     """
     return _export(call, path, "recording.json", call.cast.export.recording)
 
 
 def _export(call: Call, path: Any, name: str, write: Callable[[Path], object]) -> Text:
-    """Write a file about the current cast to ``path``; by default, to the file ``name`` in the run directory."""
+    """Write a file about the current cast to ``path``; the default is the file ``name`` in the run directory."""
     project = call.bench.project
     target = project / str(path) if path else call.cast.run_dir / name
     write(target)
@@ -543,7 +545,7 @@ def _help(call: Call, verb: Rest = None) -> Any:  # noqa: ARG001 - verbs are giv
 
 @verb("quest")
 def _quest(call: Call) -> Any:
-    """Show the quest board of this project: requests that are cast one after another."""
+    """Show the quest board of this project, whose requests are cast one after another."""
     return lookup("panel of quests").show_quests(call.bench.quests)
 
 
@@ -553,7 +555,7 @@ def _board(call: Call, _: object = None) -> Table:
 
 @verb("quest list")
 def _list_quests(call: Call) -> Any:
-    """List the quests, in order."""
+    """List the quests in order."""
     return _board(call)
 
 
@@ -565,7 +567,7 @@ def _run_quests(call: Call, count: int | None = None) -> Any:
     """Cast the quests one after another, with the agents of the workbench.
 
     Args:
-        count: the maximum number of quests to run; all if left out
+        count: the maximum number of quests to run; defaults to all quests
     """
     board = call.bench.quests
     message = STOP_MESSAGES[board.run(count)]

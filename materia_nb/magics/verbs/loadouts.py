@@ -1,4 +1,4 @@
-"""Verbs about loadouts, and about the agents of their sockets."""
+"""Verbs about loadouts and about the agents of their sockets."""
 
 from __future__ import annotations
 
@@ -64,10 +64,10 @@ from_method(
 
 @verb("list loadouts")
 def _list_loadouts(call: Call, loadout: Rest = None) -> Any:
-    """List the loadouts and the layers that they come from, or the fields of one loadout.
+    """List the loadouts and the layers in which they are defined, or the fields of one loadout.
 
     Args:
-        loadout: show the fields of this loadout, each with its layer
+        loadout: show the fields of this loadout, and the layer of each field
     """
     loadouts = call.bench.loadouts
     if loadout is not None:
@@ -80,7 +80,7 @@ def _list_materia(call: Call, materia: Rest = None) -> Any:
     """List the materia, their layers and their agents, or the fields of one materia.
 
     Args:
-        materia: show the fields of this materia, each with its layer
+        materia: show the fields of this materia, and the layer of each field
     """
     config = call.bench.loadouts.config
     if materia is not None:
@@ -90,10 +90,10 @@ def _list_materia(call: Call, materia: Rest = None) -> Any:
 
 @verb("grid", to={"choices": ("mermaid",)}, example="%materia grid --to mermaid Plan-Build-Eval")
 def _grid(call: Call, loadout: Rest = None, *, to: Any = None) -> Any:
-    """Draw the graph of the cast, or of a loadout.
+    """Draw the graph of the cast or of a loadout.
 
     Args:
-        to: print the graph in the format of another tool: a Mermaid flowchart
+        to: print the graph in the format of another tool: mermaid
     """
     cast = call.bench.cast_
     if loadout is None and cast is not None and cast.graph.name == call.bench.loadouts.chosen:
@@ -117,14 +117,14 @@ def _check(
     to: str | None = None,
     for_: str | None = None,
 ) -> Any:
-    """Show the problems and hints of a loadout; with --fix, the changes that fix them.
+    """Show the problems and hints of a loadout. With --fix, show the changes that fix them.
 
     Args:
         strict: report unknown fields as problems
         fix: show which problems and hints can be fixed by one change, and how
         save: with --fix, make the changes that need no choice, and save them where the loadout is defined
-        to: with --fix, make these changes in a copy, and save it in this JSON file; YAML files need this
-        for_: an engine, pi-materia; also report the parts that it refuses or treats differently
+        to: with --fix, make these changes in a copy and save it in this JSON file; required for YAML files
+        for_: the engine pi-materia; also report the parts that it refuses or treats differently
     """
     bench, name = call.bench, loadout or call.bench.loadouts.chosen
     if not fix:
@@ -154,7 +154,7 @@ def _check(
 
 @verb("design", example="%materia design Plan-Build-Eval")
 def _design(call: Call, loadout: Rest = None, *, new: bool = False) -> Any:
-    """Edit a loadout on its graph: sockets, edges, loops and exits; with a list of problems, and undo.
+    """Edit a loadout on its graph: sockets, edges, loops and exits, with a list of problems and with undo.
 
     Args:
         new: create an empty loadout with that name
@@ -186,7 +186,7 @@ def _loadout(call: Call, name: Rest) -> Any:
     """Define a loadout in this notebook, in JSON or YAML.
 
     Args:
-        name: its name
+        name: the name of the loadout
     """
     return call.bench.loadouts.define(name, call.body or "")
 
@@ -212,14 +212,14 @@ def _agent(
     """Choose the agent of a materia or socket: a model, a person, a command, a variable, or the Python in the cell.
 
     Args:
-        name: a materia or socket; * for all others; if left out, the agents are listed
+        name: a materia or socket; * for all others; without a name, the agents are listed
         who: a model (provider:model, or just model for the model that each materia names), person, command:NAME for a
-            known program, command and its arguments, recorded:FILE (or a cast), or a $variable; left out with a cell
-        base_url: the URL of the model's API, if not the provider's own
+            known program, command and its arguments, recorded:FILE (or a cast), or a $variable; omit it in a cell
+        base_url: the URL of the model's API, if it is not the provider's own
         max_tokens: the maximum length of an answer, in tokens
-        no_tools: ask the model without tools, because it cannot use them
-        key_env: the environment variable with the key, if it is not the provider's usual variable
-        prompt_form: the form of the prompts: md, or plain for prompts without headings and fences
+        no_tools: ask the model without tools, because it does not support them
+        key_env: the environment variable that contains the key, if it is not the provider's usual variable
+        prompt_form: the format of the prompts: md, or plain for prompts without headings and fences
     """
     if name is None:
         if call.body is not None:
@@ -264,12 +264,12 @@ def _agent(
     example='%materia pin Detect-VCS {"state": {"vcs": "git"}}\n%materia pin --off Detect-VCS',
 )
 def _pin(call: Call, name: str | None = None, to: Rest = None, *, off: bool = False, visit: int | None = None) -> Any:
-    """Set a fixed answer for a socket or materia, in this cast and later casts; a pinned utility starts no process.
+    """Set a fixed answer for a socket or materia, in this cast and later casts. A pinned utility starts no process.
 
     Args:
-        name: a socket or materia, also a utility; if left out, the pins are listed
-        to: the answer as text, a $variable (text, a dict, a function, a cast), or recorded:CAST for the recorded
-            answers of a cast; if left out, its latest output in this cast
+        name: a socket or materia, which may be a utility; without a name, the pins are listed
+        to: the answer as text, a $variable (text, a dict, a function or a cast), or recorded:CAST for the recorded
+            answers of a cast; defaults to the latest output in this cast
         off: remove the pin
         visit: use the output of this visit
     """
@@ -288,7 +288,7 @@ def _pin(call: Call, name: str | None = None, to: Rest = None, *, off: bool = Fa
 
 
 def _model(text: str, call: Call, options: Mapping[str, Any]) -> ModelAgent:
-    """Return the model agent for ``model NAME`` or ``NAME``, with the options before and after the name."""
+    """Return the model agent for the text ``model NAME`` or ``NAME``, with the options before and after the name."""
     first, _, rest = text.partition(" ")
     if first == "model" and is_model("".join(rest.split()[:1])):
         text = rest
@@ -306,7 +306,7 @@ def _model(text: str, call: Call, options: Mapping[str, Any]) -> ModelAgent:
 
 
 def _function(name: str, body: str, names: Any) -> Any:
-    """Compile the body of a cell into a function of ``turn`` and ``prompt``, with ``names`` as its globals."""
+    """Compile the body of a cell into a function of ``turn`` and ``prompt`` whose globals are ``names``."""
     source = "def answer(turn, prompt):\n" + textwrap.indent(body.strip("\n") + "\n", "    ")
     if "await " in body:
         source = "async " + source
@@ -336,13 +336,13 @@ def _function(name: str, body: str, names: Any) -> Any:
 def _utility(
     call: Call, name: str, *, text: bool = False, generator: bool = False, timeout_ms: int | None = None
 ) -> Any:
-    """Define a utility materia whose script is the Python in the cell.
+    """Define a utility materia whose script is the Python code in the cell.
 
     Args:
         name: the name of the materia
         text: read stdout as text instead of JSON
-        generator: the utility produces workItems
-        timeout_ms: the time limit, in milliseconds
+        generator: the utility generates workItems
+        timeout_ms: the time limit of the script, in milliseconds
     """
     fields = {} if timeout_ms is None else {"timeoutMs": timeout_ms}
     parse_as = "text" if text else "json"
