@@ -1,7 +1,7 @@
-"""The events of a cast, one class each.
+"""Define the events of a cast, with one class for each event type.
 
-The fields of a class are the JSON fields of the event in the journal (R29). A field that is None or an empty object is
-left out of the JSON. The field ``about`` holds the JSON fields that identify the visit.
+The fields of a class are the fields of the event's JSON object in the journal (R29). The JSON object omits a field
+whose value is None or an empty object. The field ``about`` holds the JSON fields that identify the visit.
 :mod:`materia_nb.engine.evolve` applies events to a session.
 """
 
@@ -23,31 +23,32 @@ VERSION: Final = 2
 """Format version of the events in a journal (R43)."""
 
 About: TypeAlias = Mapping[str, JSON]
-"""Fields of a visit: ``socket``, ``materia``, ``materiaLabel``, and inside items ``itemKey`` and two item labels."""
+"""JSON fields that identify a visit: ``socket``, ``materia``, ``materiaLabel``, and the item's key and two labels."""
 
 LaneEnd: TypeAlias = Literal["accepted", "failed", "interrupted"]
 
 ABOUT: Final = ("socket", "materia", "materiaLabel", "itemKey", "itemLabel", "itemLabelShort")
 
 OUTPUT_INLINE_BYTES: Final = 65_536
-"""Maximum size of an output that an event contains, in bytes; a longer output is stored as an artifact (R43)."""
+"""Maximum size, in bytes, of an output stored inside an event; a longer output is stored as an artifact (R43)."""
 
 
 _Kind: TypeAlias = "type[Event]"
 EVENTS: Final[dict[str, _Kind]] = {}
-"""The class of each event by its type name, in the order of this module."""
+"""The event classes by type name, in the order of their definition in this module."""
 
 
 REQUIRED: Final[Any] = object()
-"""Marks a required field: the default value that makes a missing field an error."""
+"""The default value that marks a field as required; a missing required field is an error."""
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)
 class _Recorded:
-    """Base class that reads an event's fields from its class annotations and registers the class by its type name.
+    """Base class that collects an event's fields from the class annotations and registers the class by its type name.
 
-    An object stores only the fields that were passed; the defaults stay in the class. Frozen dataclasses would behave
-    the same, but sixty of them accounted for a seventh of the load time of the magics.
+    An instance stores only the fields that were passed to it; default values are stored in the class. Frozen
+    dataclasses would behave in the same way, but creating sixty of them took a seventh of the time needed to load the
+    magics.
     """
 
     type: ClassVar[str]
@@ -56,7 +57,7 @@ class _Recorded:
     needed: ClassVar[frozenset[str]] = frozenset()
 
     def __init_subclass__(cls, *, type: str = "") -> None:  # noqa: A002 - it is the word of the journal
-        """Register the event class by its type name; a base class has no type name."""
+        """Register the class under the type name ``type``; a base class has no type name and is not registered."""
         own = inspect.get_annotations(cls)
         cls.forms = {**cls.forms, **own}
         cls.defaults = {**cls.defaults, **{name: cls.__dict__.get(name, REQUIRED) for name in own}}
@@ -66,14 +67,14 @@ class _Recorded:
             EVENTS[type] = cast("_Kind", cls)
 
     def __init__(self, **fields: Any) -> None:
-        """Set the fields. Raises TypeError if a field is unknown or missing."""
+        """Set the fields; raise TypeError if a field is unknown or a required field is missing."""
         if not (self.needed <= fields.keys() <= self.defaults.keys()):
             missing, more = self.needed - fields.keys(), fields.keys() - self.defaults.keys()
             raise TypeError(f"{type(self).__name__}: missing fields {sorted(missing)}, unknown fields {sorted(more)}")
         self.__dict__.update(fields)
 
     def __setattr__(self, name: str, _: object) -> None:
-        """Raise AttributeError: events are immutable."""
+        """Raise AttributeError, because events are immutable."""
         raise AttributeError(f"{name} of an event cannot be set")
 
     def __eq__(self, other: object) -> bool:
@@ -93,10 +94,12 @@ _NOT_COMPARED: Final = ("ts", "transition")
 
 
 class Event(_Recorded):
-    """Base class of events. ``ts`` is the time in milliseconds since the epoch; ``lane`` is "" outside lanes.
+    """Base class of all events.
 
-    ``transition`` is the transition that led to the event, if it is known. The journal does not contain transitions, so
-    :func:`~materia_nb.engine.evolve.evolve` computes them again. Comparing events ignores ``ts`` and ``transition``.
+    ``ts`` is the time of the event, in milliseconds since the epoch. ``lane`` is the name of the lane, or "" if the
+    event belongs to the cast itself. ``transition`` is the state transition that caused the event, or None if the event
+    was read from a journal: the journal does not contain transitions, so :func:`~materia_nb.engine.evolve.evolve`
+    computes them again. Comparisons of events ignore ``ts`` and ``transition``.
     """
 
     ts: int = 0
@@ -104,7 +107,7 @@ class Event(_Recorded):
     transition: Transition | None = None
 
     def replace(self, **changes: Any) -> Self:
-        """Return a copy with changed fields."""
+        """Return a copy of the event in which the fields in ``changes`` have new values."""
         if not changes.keys() <= self.defaults.keys():
             raise TypeError(f"a {self.type} has no {', '.join(changes.keys() - self.defaults.keys())}")
         changed = object.__new__(type(self))
@@ -113,14 +116,14 @@ class Event(_Recorded):
 
 
 class VisitEvent(Event):
-    """Base class of events that belong to one visit."""
+    """Base class of events that belong to one visit of a socket."""
 
     about: About = NOTHING
     visit: int | None = None
 
 
 class AboutEvent(Event):
-    """Base class of events that belong to a socket."""
+    """Base class of events that name a socket but not the number of the visit."""
 
     about: About = NOTHING
 
@@ -129,7 +132,7 @@ class AboutEvent(Event):
 
 
 class CastStart(Event, type="cast_start"):
-    """The cast began."""
+    """The cast was started."""
 
     request: str = ""
     config_source: str = ""
@@ -147,9 +150,9 @@ class CastStart(Event, type="cast_start"):
 
 
 class CastEnd(Event, type="cast_end"):
-    """The cast ended. A cast that failed can be retried.
+    """The cast ended. A failed cast can be retried.
 
-    ``worked`` is the working time of a failed turn, in milliseconds.
+    ``worked`` is the working time of the failed turn, in milliseconds.
     """
 
     ok: bool | None = None
@@ -165,19 +168,19 @@ class CastEnd(Event, type="cast_end"):
 
 
 class CastRetried(AboutEvent, type="cast_recast"):
-    """The socket where the cast stopped runs again."""
+    """A person retried the socket at which the cast had stopped."""
 
 
 class LimitRaised(AboutEvent, type="cast_revive"):
-    """The cast continues, with the exhausted limit raised."""
+    """A person raised the limit that had stopped the cast, and the cast continues."""
 
     kind: str = ""
 
 
 class AnsweredByHand(AboutEvent, type="answered_by_hand"):
-    """The stopped visit waits for a person's answer instead of its agent or process.
+    """The stopped visit now waits for an answer from a person instead of its agent or process.
 
-    `after` is the kind of the failure.
+    `after` is the kind of failure that stopped the visit.
     """
 
     after: str = ""
@@ -194,7 +197,10 @@ class SocketFailed(VisitEvent, type="socket_failed"):
 
 
 class SocketSkipped(VisitEvent, type="socket_skipped"):
-    """A person skipped the socket where the cast stopped or, with `item`, its item; `note` is the reason."""
+    """A person skipped the socket at which the cast had stopped or, if `item` is true, the current item.
+
+    `note` is the reason that the person gave.
+    """
 
     note: str = ""
     next: str | None = None
@@ -203,18 +209,19 @@ class SocketSkipped(VisitEvent, type="socket_skipped"):
 
 
 class CastBack(Event, type="cast_back"):
-    """The cast continues from the state after an earlier step; 0 is the start."""
+    """The cast went back and continues from the state after an earlier step; step 0 is the start of the cast."""
 
     step: int
     by: str = "person"
 
 
 class FilesKept(Event, type="files_kept"):
-    """The project's files were saved as `commit`: after a `step`, after a `person`'s change, or after going `back`.
+    """The project's files were saved as the snapshot `commit`, after a `step`, a `person`'s change, or going `back`.
 
-    `changed` has at most 200 of the `inAll` changed files, and `leftOut` has the files that are too large. If `folder`
-    is set, the cast continues in that folder of its run directory, and a lane in its own directory. If `problem` is
-    set, the files could not be saved, for that reason.
+    `by` names this cause. `changed` lists at most 200 of the changed files, and `inAll` is their total number.
+    `leftOut` lists the files that are too large to save. If `folder` is set, the cast continues in this folder of its
+    run directory; each lane has a directory of its own. If `problem` is set, the files could not be saved, and
+    `problem` is the reason.
     """
 
     step: int = 0
@@ -231,7 +238,7 @@ class FilesKept(Event, type="files_kept"):
 
 
 class StreamsStarted(Event, type="streams_started"):
-    """The items of a parallel generator were distributed to streams, each with a lane; at most `limit` run at once."""
+    """The items of a parallel generator were distributed to lanes, of which at most `limit` run at a time."""
 
     loop: str
     streams: tuple[Mapping[str, JSON], ...]
@@ -239,11 +246,11 @@ class StreamsStarted(Event, type="streams_started"):
 
 
 class LaneStarted(Event, type="lane_started"):
-    """A lane started, for the first time or again."""
+    """A lane started, either for the first time or because it was retried."""
 
 
 class LaneEnded(Event, type="lane_ended"):
-    """A lane was `accepted`, `failed` or `interrupted`. The other fields are explained in `cast_end`."""
+    """A lane ended as `accepted`, `failed` or `interrupted`. See `cast_end` for the other fields."""
 
     status: LaneEnd
     error: str | None = None
@@ -254,19 +261,19 @@ class LaneEnded(Event, type="lane_ended"):
 
     @property
     def ok(self) -> bool:
-        """True if the lane was accepted; corresponds to `ok` of `cast_end`."""
+        """True if the lane was accepted; corresponds to the field `ok` of `cast_end`."""
         return self.status == "accepted"
 
 
 class StreamsJoined(Event, type="streams_joined"):
-    """All lanes were accepted. The cast continues at the join with the outputs of the lanes."""
+    """All lanes were accepted. The cast continues after the parallel loop, with the outputs of the lanes."""
 
     loop: str
     next: str
 
 
 class StreamsFailed(Event, type="streams_failed"):
-    """At least one lane was not accepted, so the cast fails, and the results of all lanes are discarded."""
+    """At least one lane was not accepted. The cast fails, and the results of all lanes are discarded."""
 
     loop: str
     kind: str
@@ -277,19 +284,19 @@ class StreamsFailed(Event, type="streams_failed"):
 
 
 class SocketStart(VisitEvent, type="socket_start"):
-    """A socket was entered; ``step`` is the number of this visit in the cast."""
+    """A socket was entered. `step` is the number of this visit within the cast."""
 
     step: int | None = None
 
 
 class UtilityInput(VisitEvent, type="utility_input"):
-    """A utility started. The artifact contains its input."""
+    """A utility was started. The artifact contains its input."""
 
     artifact: str | None = None
 
 
 class UtilityCommand(VisitEvent, type="utility_command"):
-    """The process of a utility ended, or could not be started."""
+    """The process of a utility ended or could not be started."""
 
     command: JSON = None
     code: int | None = None
@@ -306,11 +313,12 @@ class UtilityCommand(VisitEvent, type="utility_command"):
 
 
 class Output(VisitEvent):
-    """Base class of output events. ``text`` is the output; a long output is stored in ``artifact`` instead.
+    """Base class of events that record an output.
 
-    ``by`` is the person who answered instead of a failed agent or process. ``thinking`` is the thinking of the agent
-    (R49). ``cut`` is the limit that truncated the output (R52). ``worked`` is the working time in milliseconds, 0 for
-    a person's answer, and absent if unknown (R56).
+    ``text`` is the output; if the output is long, it is stored in the file ``artifact`` instead. ``by`` is the person
+    who answered in place of a failed agent or process. ``thinking`` is the agent's thinking (R49). ``cut`` names the
+    limit that truncated the output (R52). ``worked`` is the working time in milliseconds: 0 for a person's answer, and
+    None if the time is unknown (R56).
     """
 
     text: str | None = None
@@ -327,7 +335,7 @@ class Output(VisitEvent):
 
 
 class SocketComplete(Output, type="socket_complete"):
-    """An output was accepted. ``detour`` is the socket that runs next, before this socket runs again."""
+    """An output was accepted. `detour` is the socket that runs next, before this socket runs again."""
 
     parsed: bool = False
     next: str | None = None
@@ -335,13 +343,13 @@ class SocketComplete(Output, type="socket_complete"):
 
 
 class SocketRefinement(Output, type="socket_refinement"):
-    """An agent returned a draft."""
+    """The agent of a multi-turn socket returned a draft."""
 
     refinement_turn: int | None = None
 
 
 class SocketWorked(Output, type="socket_worked"):
-    """The agent of a socket with `finalize` finished its work. Its handoff is requested next."""
+    """The agent of a socket with `finalize` finished its work. The next turn asks the agent for its handoff."""
 
 
 class SocketRefused(Output, type="socket_refused"):
@@ -359,7 +367,7 @@ class SocketHeld(Output, type="socket_held"):
 
 
 class SocketContinued(Output, type="socket_continued"):
-    """The agent has not finished and is asked to continue."""
+    """The agent reported that it has not finished its work, so it is asked to continue."""
 
     reason: str = ""
 
@@ -374,7 +382,7 @@ class RecoveryStart(Output, type="same_socket_recovery_start"):
 
 
 class RecoveryRetry(VisitEvent, type="same_socket_recovery_retry"):
-    """The repair turn begins."""
+    """The repair turn starts."""
 
     attempt: int | None = None
     max_attempts: int | None = None
@@ -382,17 +390,17 @@ class RecoveryRetry(VisitEvent, type="same_socket_recovery_retry"):
 
 
 class RecoveryExhausted(Output, type="same_socket_recovery_exhausted"):
-    """An output was refused, and no repair turn is left."""
+    """An output was refused, and the visit has no repair turns left."""
 
     attempt: int | None = None
     error: str | None = None
 
 
 class MateriaTold(VisitEvent, type="materia_event"):
-    """A side event: an entry in the `event` field of the previous output (R39).
+    """An output contained a side event, that is, an entry in its field `event` (R39).
 
-    `sequence` is its number in the cast, from 1; lanes continue the numbering. `refused` is true if the output was
-    refused for another reason (R53).
+    `sequence` is the number of the side event within the cast, starting at 1; lanes continue this numbering. `refused`
+    is true if the output was refused for a reason unrelated to the side event (R53).
     """
 
     sequence: int
@@ -413,13 +421,13 @@ class AssignmentFailed(VisitEvent, type="assignment_failed"):
 
 
 class EvidenceMissing(VisitEvent, type="evidence_missing"):
-    """The accepted output lists these files as created, but they are not on disk."""
+    """The accepted output lists files as created that do not exist on disk; `paths` names these files."""
 
     paths: tuple[str, ...] = ()
 
 
 class BudgetEvent(Event):
-    """Base class of events with the use of a budget and its maxima."""
+    """Base class of events that report the use of a budget and its limits."""
 
     tokens: int | None = None
     max_tokens: int | None = None
@@ -440,9 +448,9 @@ class BudgetLimit(BudgetEvent, type="budget_limit"):
 
 
 class BudgetBlind(AboutEvent, type="budget_blind"):
-    """The `tokens`, `cost` or `seconds` of a turn are unknown, so the budget does not count them.
+    """The `tokens`, `cost` or `seconds` of a turn are unknown, so the budget cannot count them.
 
-    Each is reported only once (R56).
+    Each of these quantities is reported at most once in a cast (R56).
     """
 
     of: str = "tokens"
@@ -452,13 +460,16 @@ class BudgetBlind(AboutEvent, type="budget_blind"):
 
 
 class ToolCalled(AboutEvent, type="tool_call"):
-    """An agent used a tool. A tool with side effects is recorded at its start and, with the same id, at its end."""
+    """An agent called a tool.
+
+    A call with side effects is recorded when it starts and again, with the same id, when it ends.
+    """
 
     call: ToolCall
 
 
 class ToolAsked(AboutEvent, type="tool_asked"):
-    """Tool calls wait for a person's approval. ``worked`` is the agent's working time in milliseconds."""
+    """Tool calls wait for a person's approval. `worked` is the agent's working time so far, in milliseconds."""
 
     calls: tuple[ToolCall, ...] = ()
     worked: int | None = None
@@ -473,14 +484,14 @@ class ToolDecided(AboutEvent, type="tool_decided"):
 
 
 class ToolsAllowed(Event, type="tools_allowed"):
-    """From now on, these tools run without approval."""
+    """A person changed the set of tools that run without approval; `tools` is the new set."""
 
     tools: tuple[str, ...] = ()
     by: str = "person"
 
 
 class AgentNote(AboutEvent, type="agent_note"):
-    """A note from the agent, such as a retried request or a tool that does not exist."""
+    """The agent sent a note to the person, for example about a retried request or an unknown tool."""
 
     text: str = ""
 
@@ -488,14 +499,14 @@ class AgentNote(AboutEvent, type="agent_note"):
 class TurnSpent(AboutEvent, type="turn_spent"):
     """A turn ended without an output, because it failed, was interrupted or waits for approval.
 
-    The event contains the usage of the turn.
+    `usage` is the usage of this turn.
     """
 
     usage: Usage
 
 
 class TurnRetried(AboutEvent, type="turn_resent"):
-    """An interrupted turn is sent again."""
+    """The prompt of an interrupted turn is sent again."""
 
 
 # -- what a person does ----------------------------------------------------------------------
@@ -508,18 +519,18 @@ class RefinementMessage(AboutEvent, type="refinement_message"):
 
 
 class RefinementFinal(AboutEvent, type="refinement_final"):
-    """A person asked for the final result."""
+    """A person asked for the final result of a draft."""
 
 
 class HoldAnswered(AboutEvent, type="hold_answered"):
-    """A person answered the agent that holds the cast."""
+    """A person answered the agent that put the cast on hold."""
 
     text: str = ""
     by: str = "person"
 
 
 class ApprovalAnswered(AboutEvent, type="approval_answered"):
-    """A person approved or denied a command."""
+    """A person approved or denied the execution of a command."""
 
     approval_id: str = ""
     fingerprint: str = ""
@@ -548,7 +559,7 @@ class BudgetSet(Event, type="budget_set"):
 
 
 class Pinned(Event, type="pinned"):
-    """A person pinned the answer of a socket or materia (R40): a `text`, a text for each visit, or a `function`."""
+    """A person pinned the answer of a socket or materia (R40): one `text`, one text for each visit, or a `function`."""
 
     name: str
     kind: str
@@ -559,14 +570,14 @@ class Pinned(Event, type="pinned"):
 
 
 class Unpinned(Event, type="unpinned"):
-    """A pin was removed from a socket or materia."""
+    """A person removed the pin of a socket or materia."""
 
     name: str
     by: str = "person"
 
 
 class SuggestionKept(Event, type="suggestion_kept"):
-    """A person saved a suggestion that the agent of the step made."""
+    """A person saved a suggestion that the agent made in this step."""
 
     step: int | None = None
     suggestion: JSON = None
@@ -574,7 +585,7 @@ class SuggestionKept(Event, type="suggestion_kept"):
 
 
 class StateEdited(Event, type="state_edited"):
-    """A person changed the state after this step. `lists` has the edits of lists; `said` describes the moved items."""
+    """A person edited the state after this step. `lists` has the edits of lists; `said` describes the moved items."""
 
     patch: tuple[Mapping[str, JSON], ...] = ()
     inverse: tuple[Mapping[str, JSON], ...] = ()
@@ -585,7 +596,7 @@ class StateEdited(Event, type="state_edited"):
 
 
 class MateriaRedefined(Event, type="materia_redefined"):
-    """A person applied a changed definition of a materia to the cast and its config; `previous` is the old one."""
+    """A person changed the definition of a materia in the cast and its config. `previous` is the old definition."""
 
     materia: str
     definition: Mapping[str, JSON]
@@ -595,7 +606,7 @@ class MateriaRedefined(Event, type="materia_redefined"):
 
 
 class PromptEdited(AboutEvent, type="prompt_edited"):
-    """A person changed a part of the prompt, for this turn."""
+    """A person changed a part of the prompt, for this turn only."""
 
     part: str = ""
     text: str = ""
@@ -603,13 +614,13 @@ class PromptEdited(AboutEvent, type="prompt_edited"):
 
 
 class EditUndone(Event, type="edit_undone"):
-    """The last change of the state was undone."""
+    """A person undid the last edit of the state."""
 
 
 class Labelled(Event, type="labelled"):
-    """A person changed the labels of a step, or of the cast if `step` is 0.
+    """A person changed the label of a step or, if `step` is 0, of the cast.
 
-    `undoes` is true if the event reverts the last change.
+    `undoes` is true if this event undoes the previous change of a label.
     """
 
     step: int = 0
@@ -642,14 +653,14 @@ OUTPUTS: Final[tuple[type[Output], ...]] = (
     RecoveryStart,
     RecoveryExhausted,
 )
-"""The events that record an output of an agent or utility."""
+"""The event classes that record an output of an agent or utility."""
 
 RECOVERY: Final = (RecoveryStart, RecoveryExhausted)
-"""The events that record a refused output."""
+"""The event classes that record a refused output and its repair."""
 
 
 class Unfit(MateriaError):
-    """Raised for an event that is impossible in the session: the journal was changed, or another engine wrote it."""
+    """Raised for an event that is impossible in the session, for example because the journal was edited."""
 
     def __init__(self, event: Event, why: str) -> None:
         super().__init__(
@@ -660,15 +671,21 @@ class Unfit(MateriaError):
 
 
 Events: TypeAlias = tuple[Event, ...]
-"""The events that one command returns, in order."""
+"""The events that a command returns, in order."""
 
 
 @copied_by_position
 class Transition(NamedTuple):
-    """Result of a transition: the next state, the events and the decision.
+    """Result of a state transition: the next state, the events and the decision.
 
-    ``prompt`` is set if an agent must answer; ``reading`` if an output was read. ``before`` is the state in which the
-    transition begins. ``forced`` is True if a recording took this transition but the engine would not.
+    Attributes:
+        state: the state after the transition.
+        events: the events that record the transition, in order.
+        decision: the routing decision, or None if the transition made no decision.
+        prompt: the prompt that an agent must answer, or None.
+        reading: the parsed and validated output, or None if the transition read no output.
+        before: the state before the transition.
+        forced: True if a recorded cast made this transition although the engine's rules would not.
     """
 
     state: CastState
@@ -680,9 +697,10 @@ class Transition(NamedTuple):
     forced: bool = False
 
     def events_from(self, before: CastState, ts: int) -> Events:
-        """Return the events with the time ``ts``.
+        """Return the events of the transition, with the time ``ts``.
 
-        The first event contains this transition and the state before the transition, for ``evolve``.
+        The first event carries this transition and the state before it, so that ``evolve`` need not compute the
+        transition again.
         """
         first, *rest = self.events
         carrying = first.replace(ts=ts, transition=self._replace(before=before))
@@ -690,7 +708,7 @@ class Transition(NamedTuple):
 
 
 class _Conversion(NamedTuple):
-    """Conversion of a field's value to JSON and back. ``read`` raises ValueError for an invalid value."""
+    """Conversion of a field's value to and from JSON; ``read`` raises ValueError if the JSON value is invalid."""
 
     write: Callable[[Any], JSON]
     read: Callable[[JSON], Any]
@@ -701,7 +719,7 @@ def _unchanged(value: Any) -> Any:
 
 
 def _exactly(*types: type) -> Callable[[JSON], Any]:
-    """Return a reader that accepts only values of exactly these types; for example, true is not a number."""
+    """Return a reader that accepts only values of exactly these types, so that true, for example, is not a number."""
 
     def read(value: JSON) -> Any:
         if type(value) not in types:
@@ -762,7 +780,7 @@ _CONVERSIONS: Final[Mapping[str, _Conversion]] = {
 
 
 class Field(NamedTuple):
-    """A field of an event: its attribute name, its JSON key in the journal, and its conversion."""
+    """A field of an event: its attribute name, its key in the journal, its conversion and its default value."""
 
     name: str
     key: str
@@ -786,14 +804,14 @@ def _fields(event: type[Event]) -> dict[str, Field]:
 
 
 FIELDS: Final = {event: _fields(event) for event in EVENTS.values()}
-"""The fields of each event class by their JSON key, without ``ts``, ``transition`` and the fields in ``about``."""
+"""The fields of each event class by JSON key, except ``ts``, ``transition`` and the fields in ``about``."""
 _LEFT_OUT: Final = frozenset({"changed_files", "process", "session", "lane"})
-"""Fields that are left out of the JSON if they are empty."""
+"""Fields that the JSON object omits if they are empty."""
 _ABOUT: Final = frozenset(event for event in EVENTS.values() if "about" in event.forms)
 
 
 def to_json(event: Event) -> dict[str, JSON]:
-    """Return the data of an event for the journal."""
+    """Return the JSON object that represents an event in the journal."""
     kind = type(event)
     data: dict[str, JSON] = dict(event.about) if kind in _ABOUT else {}  # type: ignore[attr-defined]
     given = event.__dict__
@@ -806,11 +824,11 @@ def to_json(event: Event) -> dict[str, JSON]:
 
 
 def from_json(kind: str, data: Mapping[str, JSON], ts: int = 0, *, lenient: bool = False) -> Event | None:
-    """Read an event; return None if its type is unknown.
+    """Create an event from its JSON object; return None if the event type is unknown.
 
     Args:
-        kind: the type of the event.
-        data: the fields of the event, as in the journal.
+        kind: the type name of the event.
+        data: the JSON object from the journal.
         ts: the time of the event, in milliseconds since the epoch.
         lenient: True to ignore an optional field of the wrong type; False to raise an error.
 

@@ -1,7 +1,4 @@
-"""Choosing the edge or exit after a visit (:func:`choose_edge`), and the record of each decision.
-
-The last functions count the uses of edges against their limits.
-"""
+"""Choose the edge or exit after a visit (:func:`choose_edge`), count the uses of edges, and record decisions."""
 
 from __future__ import annotations
 
@@ -46,11 +43,11 @@ By: TypeAlias = Literal[
     "person",
     "recording",
 ]
-"""The reason why a step has its target."""
+"""The reason why a step leads to its target."""
 
 
 class Look(NamedTuple):
-    """An edge or exit that was checked, and the result of the check."""
+    """An edge or exit that was checked after a visit, and the result of this check."""
 
     kind: Literal["edge", "exit"]
     when: Condition
@@ -62,7 +59,7 @@ class Look(NamedTuple):
     limit: int | None = None
 
     def reason(self, result: Result) -> str:
-        """Return why the edge or exit matched this result or did not match, in words."""
+        """Return a sentence that explains why the edge or exit matched this result or did not match."""
         condition = condition_spec(self.when)
         if not condition.matches_any_output or result not in ACCEPTED:
             return f"{result.sentence}; {self.when} needs {condition.needed_output}"
@@ -72,7 +69,11 @@ class Look(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """The chosen target, its reason, the checked edges or exits, and the chosen edge or exit with its use and limit."""
+    """The target that was chosen after a visit, the reason, and the edges or exits that were checked.
+
+    ``edge`` or ``route`` is the edge or exit that was taken. ``used`` and ``limit`` are the number of uses and the
+    maximum of the edge.
+    """
 
     target: str
     by: By
@@ -84,14 +85,14 @@ class Choice(NamedTuple):
 
 
 def choose_edge(rules: SocketRules, result: Result, exhausted: bool) -> Choice | None:
-    """Return the edge or exit to take after a visit; None if the visit failed and no edge handles the failure.
+    """Choose the edge or exit to take after a visit; return None if the visit failed and no edge handles the failure.
 
-    The running cast and ``why`` call this function; ``explore`` and ``odds`` use it through the engine.
+    The running cast and ``why`` call this function directly; ``explore`` and ``odds`` call it through the engine.
 
     Args:
-        rules: the socket that was visited.
+        rules: the rules of the visited socket.
         result: the result of the visit.
-        exhausted: True if ``advance`` reached the end of the list, so that an exit is taken.
+        exhausted: True if ``advance`` reached the end of the list, so that an exit must be chosen.
     """
     if exhausted:
         return _choose_exit(rules.exits, result)
@@ -100,7 +101,7 @@ def choose_edge(rules: SocketRules, result: Result, exhausted: bool) -> Choice |
 
 @lru_cache(maxsize=4096)  # so that steps of a long cast share the records of what was checked
 def _choose_first_match(edges: tuple[Edge, ...], result: Result) -> Choice | None:
-    """Choose the first edge that matches. Without a match, an output ends the cast (R3), and a failure stops it."""
+    """Choose the first edge that matches; if no edge matches, an output ends the cast (R3) and a failure stops it."""
     looks: list[Look] = []
     for edge in edges:
         matched = CONDITION_SPECS[edge.when].holds(result)
@@ -112,7 +113,7 @@ def _choose_first_match(edges: tuple[Edge, ...], result: Result) -> Choice | Non
 
 @lru_cache(maxsize=4096)
 def _choose_exit(routes: tuple[ExitRoute, ...], result: Result) -> Choice:
-    """Choose the exit whose condition matches, else an ``always`` exit, else the end (R16)."""
+    """Choose the exit whose condition matches, or else an ``always`` exit, or else the end (R16)."""
     matching = [route for route in routes if CONDITION_SPECS[route.condition].holds(result)]
     conditional = [route for route in matching if not CONDITION_SPECS[route.condition].matches_any_output]
     chosen = next(iter(conditional or matching), None)
@@ -123,7 +124,7 @@ def _choose_exit(routes: tuple[ExitRoute, ...], result: Result) -> Choice:
 
 
 def awaited_failures(rules: SocketRules) -> dict[Result, Result]:
-    """Return the kinds of failure that the socket's edges handle, each with the first kind that takes the same edge."""
+    """Return the kinds of failure that the socket's edges handle, mapped to the first kind that takes the same edge."""
     first_of_edge: dict[Edge | None, Result] = {}
     awaited: dict[Result, Result] = {}
     for result in WITHOUT_OUTPUT:
@@ -134,7 +135,7 @@ def awaited_failures(rules: SocketRules) -> dict[Result, Result]:
 
 
 class AdvanceFact(NamedTuple):
-    """The effect of ``advance``: the movement of the cursor, if any, and the length of the list (R14)."""
+    """The effect of ``advance`` on a cursor: its positions before and after, and the length of the list (R14)."""
 
     when: str
     moved: bool
@@ -147,7 +148,7 @@ class AdvanceFact(NamedTuple):
 
 
 class Assigned(NamedTuple):
-    """One assignment: its target, its source, and True if the source had a value (R11)."""
+    """An assignment of a value to the state; ``found`` is True if the source had a value (R11)."""
 
     target: str
     source: str
@@ -155,7 +156,7 @@ class Assigned(NamedTuple):
 
 
 class Applied(NamedTuple):
-    """The effects of an accepted output before the next socket is chosen: assignments, advance, knowledge warnings."""
+    """The effects of an accepted output on the state: assignments, the advance, and warnings about knowledge."""
 
     assigned: tuple[Assigned, ...] = ()
     advance: AdvanceFact | None = None
@@ -167,13 +168,13 @@ NO_READING: Final = Reading(None)
 
 
 class Passed(NamedTuple):
-    """A socket that was skipped, because its list had no item left at the cursor (R16).
+    """A socket that was skipped because its list had no further item (R16).
 
     Attributes:
         socket: the skipped socket.
-        loop: the loop that was skipped; None for the socket's own ``foreach``.
+        loop: the skipped loop, or None if the socket has its own ``foreach``.
         entries: the length of the list.
-        route: the exit that was taken instead, or None.
+        route: the id of the exit that was taken instead, or None.
         target: the socket that was entered next.
     """
 
@@ -185,26 +186,26 @@ class Passed(NamedTuple):
 
     @property
     def empty(self) -> bool:
-        """True if the list had no entry (R67)."""
+        """True if the list was empty, and not only exhausted (R67)."""
         return self.entries == 0
 
 
 class Decision(NamedTuple):
-    """The decision at the end of a step: where the cast continues, and why.
+    """The decision at the end of a step about where the cast continues, with its reasons.
 
     Attributes:
         step: the number of the step.
         by: the reason for the target.
         target: the next socket, ``end``, or None if the cast stopped.
-        at: the completed or failed visit; None if the decision only skipped empty loops.
-        reading: the reading of the output.
+        at: the visit that completed or failed, or None if the decision only skipped empty loops.
+        reading: the parsed output.
         result: the result of the visit.
-        applied: the effects of an accepted output.
+        applied: the effects of an accepted output on the state.
         looks: the edges or exits that were checked, in order.
-        passed: the sockets that were skipped before the next one was entered.
-        failure: the failure that stopped the cast, if any.
-        done: True if the item of the visit advanced.
-        exhausted: True if the list of the visit has no further item.
+        passed: the sockets that were skipped before the next socket was entered.
+        failure: the failure that stopped the cast, or None.
+        done: True if the visit advanced the cursor past its item.
+        exhausted: True if the list has no further item.
     """
 
     step: int
@@ -222,52 +223,52 @@ class Decision(NamedTuple):
 
     @property
     def socket(self) -> str | None:
-        """The socket that was visited; None if the decision only skipped empty loops."""
+        """Id of the visited socket, or None if the decision only skipped empty loops."""
         return self.at.socket if self.at else None
 
     @property
     def visit(self) -> int | None:
-        """Number of this visit among the visits of the socket, from 1; None if the decision only skipped empty loops."""
+        """Number of the visit of its socket, starting at 1, or None if the decision only skipped empty loops."""
         return self.at.visit if self.at else None
 
     @property
     def item(self) -> ItemId | None:
-        """Id of the item of the visit, or None."""
+        """Id of the visit's item, or None outside a loop."""
         return self.at.item.id if self.at and self.at.item else None
 
     @property
     def item_key(self) -> str | None:
-        """Key of the item of the visit, such as WI-2, or None."""
+        """Key of the visit's item, such as WI-2, or None outside a loop."""
         return self.at.item.key if self.at and self.at.item else None
 
     @property
     def satisfied(self) -> bool | None:
-        """Verdict of the output or of a person, or None if neither gave a verdict."""
+        """Verdict of the output or of a person, or None if there is no verdict."""
         return self.result.satisfied
 
     @property
     def issues(self) -> tuple[Issue, ...]:
-        """The issues that caused the output to be refused."""
+        """Issues for which the output was refused."""
         return self.reading.issues
 
     @property
     def warnings(self) -> tuple[Issue, ...]:
-        """Warnings about the output and about the knowledge that it adds."""
+        """Warnings about the output and about the knowledge in it."""
         return self.reading.warnings + self.applied.warnings
 
     @property
     def assigned(self) -> tuple[Assigned, ...]:
-        """Assignments to the state."""
+        """Assignments from the output to the state."""
         return self.applied.assigned
 
     @property
     def advance(self) -> AdvanceFact | None:
-        """The movement of the cursor; None without ``advance``."""
+        """Movement of the cursor, or None if the socket has no ``advance``."""
         return self.applied.advance
 
     @property
     def skipped_sockets(self) -> tuple[str, ...]:
-        """The sockets that were skipped on the way to the next socket, because their lists were empty or exhausted."""
+        """The sockets that were skipped before the next socket was entered, because their lists had no further item."""
         return tuple(skipped.socket for skipped in self.passed)
 
     @property
@@ -285,7 +286,7 @@ def decision_of(
     *,
     result: Result | None = None,
 ) -> Decision:
-    """Return the decision after a visit that takes no edge or exit; ``result`` overrides the result that was read from the output."""
+    """Return the decision for a visit that takes no edge or exit; ``result`` overrides the result of the reading."""
     known_reading = reading or NO_READING
     step = 0 if visit is None else visit.step
     if result is None:
@@ -294,7 +295,7 @@ def decision_of(
 
 
 def about(rules: Rules, visit: Visit) -> dict[str, JSON]:
-    """Return the fields that identify a visit in an event, with the field names of the reference engine."""
+    """Return the fields that identify a visit in an event, under the field names of the reference engine."""
     socket_rules, item = rules.sockets[visit.socket], visit.item
     if item is None:
         return socket_rules.about
@@ -308,15 +309,15 @@ def about(rules: Rules, visit: Visit) -> dict[str, JSON]:
 
 @lru_cache(maxsize=4096)
 def short(label: str, max_chars: int = 60) -> str:
-    """Return a label on one line, shortened to at most ``max_chars`` characters."""
+    """Return a label on one line, truncated to at most ``max_chars`` characters."""
     line = " ".join(label.split())
     return line if len(line) <= max_chars else f"{line[: max_chars - 1]}…"
 
 
 class Limit(NamedTuple):
-    """One limit of a cast: its subject in words, the current use and the maximum.
+    """A limit of a cast: the limited quantity in words, its current amount and its maximum.
 
-    ``used`` is None if nothing is currently counted; ``most`` is None if there is no limit.
+    ``used`` is None if nothing is being counted at present, and ``most`` is None if the quantity is not limited.
     """
 
     what: str
@@ -325,7 +326,7 @@ class Limit(NamedTuple):
 
 
 def limits_of(rules: Rules, state: CastState) -> tuple[Limit, ...]:
-    """Return every limit of the cast except the limits of single edges, which :func:`edges_used` returns."""
+    """Return all limits of the cast except those of single edges, which :func:`edges_used` returns."""
     at, item = state.at, state.at.item if state.at else None
     repairs = rules.graph.limits.repair_attempts if at is None else repairs_allowed(rules, state, at)
     cycles, maximum = None, rules.graph.limits.max_no_advance_cycles
@@ -347,7 +348,7 @@ def limits_of(rules: Rules, state: CastState) -> tuple[Limit, ...]:
 
 
 def used_up(state: StateView) -> str | None:
-    """Return a sentence about the first exhausted limit of the budget, or None (R20, R56)."""
+    """Return a sentence about the first exhausted limit of the budget, or None if no limit is exhausted (R20, R56)."""
     for bound in BOUNDS:
         if bound.reached(state.usage, state.budget):
             used, maximum = (bound.form.format(n or 0) for n in (bound.used(state.usage), bound.most(state.budget)))
@@ -356,13 +357,13 @@ def used_up(state: StateView) -> str | None:
 
 
 def nearly_used_up(state: StateView) -> bool:
-    """Return True if the use of the budget is high enough for a warning (R20)."""
+    """Return True if enough of the budget is used to warn about it (R20)."""
     budget = state.budget
     return any(bound.reached(state.usage, budget, budget.warn_at_percent) for bound in BOUNDS)
 
 
 def edges_used(rules: Rules, state: CastState) -> dict[EdgeId, tuple[int, int]]:
-    """Return the use and limit of each edge of the current socket that has ``maxTraversals``."""
+    """Return the number of uses and the limit of each edge of the current socket that has ``maxTraversals``."""
     visit = state.at
     if visit is None:
         return {}
@@ -375,10 +376,10 @@ def edges_used(rules: Rules, state: CastState) -> dict[EdgeId, tuple[int, int]]:
 
 
 def edge_use(rules: Rules, state: StateView, visit: Visit, edge: Edge) -> tuple[int, int | None]:
-    """Return the number of uses of an edge and its limit; the limit is None if the edge is not counted.
+    """Return the number of uses of an edge and its limit; the limit is None if uses of the edge are not counted.
 
     Inside an item, only edges with ``maxTraversals`` are counted, separately for each item. Outside items, every edge
-    is counted, and the limit is ``maxTraversals`` or ``limits.maxEdgeTraversals``.
+    is counted, and its limit is ``maxTraversals`` or else ``limits.maxEdgeTraversals``.
     """
     item = visit.item
     limit = edge.max_traversals
@@ -397,7 +398,7 @@ def edge_use(rules: Rules, state: StateView, visit: Visit, edge: Edge) -> tuple[
 
 
 def with_uses(rules: Rules, socket_rules: SocketRules, state: StateView, visit: Visit, choice: Choice) -> Choice:
-    """Return the choice with the current use and limit of each checked edge."""
+    """Return the choice with the current number of uses and the limit of each edge that was checked."""
     used, limit, looks = 0, None, []
     for look, edge in zip(choice.looks, socket_rules.socket.edges, strict=False):
         used, limit = edge_use(rules, state, visit, edge)
@@ -409,7 +410,7 @@ def with_uses(rules: Rules, socket_rules: SocketRules, state: StateView, visit: 
 
 @lru_cache(maxsize=4096)
 def _with_use(look: Look, used: int, limit: int | None) -> Look:
-    """Return a checked edge with its use and limit. The result is cached, because every step stores its checked edges."""
+    """Return a checked edge with its number of uses and its limit, cached because every step stores such edges."""
     return look._replace(used=used, limit=limit)
 
 
@@ -419,7 +420,7 @@ _ALLOW_AGAIN: Final = (
 
 
 def count_edge(rules: Rules, draft: Draft, visit: Visit, edge: Edge, used: int, limit: int | None) -> Failure | None:
-    """Count a use of the chosen edge. Return a failure if the edge exceeds its limit (R18, R21)."""
+    """Count one use of the chosen edge; return a failure if the edge has exceeded its limit (R18, R21)."""
     edge_key = f"{visit.socket}->{edge.to}"
     draft.traversals = FrozenDict({**draft.traversals, edge_key: draft.traversals.get(edge_key, 0) + 1})
     if limit is None:
@@ -445,9 +446,10 @@ def count_edge(rules: Rules, draft: Draft, visit: Visit, edge: Edge, used: int, 
 
 
 def count_exit(rules: Rules, draft: Draft, visit: Visit, route: ExitRoute) -> Failure | None:
-    """Count an exit taken without an item, and return a failure if it exceeds the limit of edges outside items.
+    """Count one use of an exit outside items; return a failure if the exit exceeds the limit of edges outside items.
 
-    Inside an item, the end of the list limits the exits. Without an item, a socket could leave and return forever.
+    Inside an item, the end of the list already limits the number of exits. Outside items, a cast could take an exit and
+    return to it forever.
     """
     if visit.item is not None:
         return None
@@ -456,13 +458,13 @@ def count_exit(rules: Rules, draft: Draft, visit: Visit, route: ExitRoute) -> Fa
 
 
 def count_detour(rules: Rules, draft: Draft, visit: Visit, target: str) -> Failure | None:
-    """Count a detour, and return a failure if it exceeds the limit of edges outside items."""
+    """Count one detour; return a failure if the detour has exceeded the limit of edges outside items."""
     subject = f"The detour from {visit.socket} to {target}"
     return _count_outside(rules, draft, f"detour:{visit.socket}->{target}", visit, subject, target)
 
 
 def _count_outside(rules: Rules, draft: Draft, name: str, visit: Visit, subject: str, target: str) -> Failure | None:
-    """Count a transition against the limit of edges outside items, and return a failure if it exceeds the limit."""
+    """Count one use of an exit or detour; return a failure if it has exceeded ``limits.maxEdgeTraversals``."""
     key: EdgeId = (name, 0)
     used, maximum = draft.counts.get(key, 0), rules.graph.limits.max_edge_traversals
     draft.counts = FrozenDict({**draft.counts, key: used + 1})
@@ -479,12 +481,12 @@ def repairs_allowed(rules: Rules, state: StateView, visit: Visit) -> int:
 
 
 def cycles_allowed(rules: Rules, state: StateView, item: ItemId) -> int:
-    """Return the maximum number of cycles of an item in which the cursor does not advance (R18)."""
+    """Return the maximum number of cycles in which an item does not advance (R18)."""
     return rules.graph.limits.max_no_advance_cycles + state.extra.get(("cycles", item), 0)
 
 
 def cycles_failed(rules: Rules, state: StateView, socket: str, item: Item, limit: int, step: int) -> Failure:
-    """Return the failure for an item with too many cycles without an advance. ``step`` is the step of the visit."""
+    """Return the failure of an item that completed too many cycles without advancing; ``step`` is the current step."""
     first_step = next(step for visited, step in state.items[item.id].path if visited == socket)
     return Failure(
         "no_advance_cycles_exhausted",
@@ -500,7 +502,7 @@ def cycles_failed(rules: Rules, state: StateView, socket: str, item: Item, limit
 def _exhausted(
     trail: tuple[str, ...], visit: Visit, subject: str, target: str, most: str, allow: tuple[tuple[object, ...], int]
 ) -> Failure:
-    """Return the failure for an edge or exit that was chosen too often. The message names the cycle, if any."""
+    """Return the failure of an edge or exit that exceeded its limit; the message names the cycle, if there is one."""
     length = next((back for back, visited in enumerate(reversed(trail), start=1) if visited == target), None)
     cycle = f", in the cycle {_cycle_of(trail, target, length)}" if length else ""
     message = f"{subject} may be taken {most} and was chosen once more{cycle}."
@@ -508,7 +510,7 @@ def _exhausted(
 
 
 def _cycle_of(trail: tuple[str, ...], socket: str, length: int) -> str:
-    """Return the sockets of the latest cycle of ``length`` visits that ends at ``socket``, in order (R18)."""
+    """Return the sockets of the latest cycle, which had ``length`` visits and returned to ``socket`` (R18)."""
     known = trail[-length:]
     names: list[str] = [] if len(known) == length else [socket, "..."]
     for visited in known:
@@ -519,10 +521,10 @@ def _cycle_of(trail: tuple[str, ...], socket: str, length: int) -> str:
 
 
 def enter_path(state: StateView, socket: str, record: ItemRecord, visit_step: int) -> ItemRecord:
-    """Add a socket to the path of the current item. A socket that is already in the path closes a cycle (R18).
+    """Add ``socket`` to the path of an item and return its record; a socket already in the path ends a cycle (R18).
 
-    A cycle is not counted if an edge with ``maxTraversals`` was taken since the last visit of that socket, because
-    that edge limits the cycle.
+    The cycle is not counted if an edge with ``maxTraversals`` was taken since the last visit of the socket, because
+    that edge already limits the cycle.
     """
     path = record.path
     for index, (visited, step) in enumerate(path):

@@ -1,4 +1,4 @@
-"""The session: an immutable record of a cast with its steps, pending actions and file names (R29)."""
+"""Define the session (the immutable record of a cast with its steps), pending actions and artifact names (R29)."""
 
 from __future__ import annotations
 
@@ -53,15 +53,25 @@ from materia_nb.registry import mimebundle_from_view
 
 
 class TurnRecord(NamedTuple):
-    """One output of a visit: its prompt, text, artifact and reading.
+    """One output of a visit.
 
-    ``prompt`` is None for a utility, and ``reading`` is None for a draft. ``message`` is a person's message about a
-    draft, sent instead of a prompt. In the mode ``correction``, a person replaced the output of a completed step.
-    ``calls`` are the tool calls before the answer, ``meta`` is the metadata of the answer, and ``spent`` is the usage
-    of failed tries and of turns that waited for approval. ``events`` are the side events of the output. ``pinned`` is
-    the pin that supplied the answer, if any (R40). ``by`` is the person who answered instead of a failed agent or
-    process. ``thinking`` is the thinking of the agent (R49). ``cut`` is the limit that truncated the answer (R52).
-    ``worked`` is the working time in milliseconds, None if unknown (R56).
+    Attributes:
+        mode: the purpose of the turn; ``correction`` if a person replaced the output of a completed step.
+        prompt: the prompt, or None for a utility.
+        text: the output.
+        artifact: the path of the file that contains the output.
+        reading: the parsed output, or None for a draft.
+        usage: the usage of the turn, or None if unknown.
+        message: a person's message about a draft, which was sent instead of the prompt.
+        calls: the tool calls before the answer.
+        meta: the metadata of the answer.
+        spent: the usage of failed attempts and of turns that waited for approval.
+        events: the side events of the output.
+        pinned: the source of the pinned answer, or None if the answer was not pinned (R40).
+        by: the person who answered in place of a failed agent or process.
+        thinking: the agent's thinking (R49).
+        cut: the limit that truncated the answer, or "" if the answer is complete (R52).
+        worked: the working time in milliseconds, or None if unknown (R56).
     """
 
     mode: Mode | Literal["correction"]
@@ -83,9 +93,9 @@ class TurnRecord(NamedTuple):
 
 
 class StepFiles(NamedTuple):
-    """The project files that a step changed: the commits before and after the step, and the names of changed files.
+    """The effect of a step on the project's files: the snapshots before and after the step, and the changed files.
 
-    ``changed`` has at most 200 of the ``in_all`` changed files.
+    ``changed`` lists at most 200 of the ``in_all`` changed files.
     """
 
     before: str
@@ -96,19 +106,30 @@ class StepFiles(NamedTuple):
 
 @copied_by_position
 class StepRecord(NamedTuple):
-    """One visit, from entering the socket (``at``) to the decision that followed.
+    """One visit, from entering the socket to the decision about the next socket.
 
-    ``states`` are the state on entry and the latest state, or an object that computes both. While the socket waits for
-    an output, ``decision`` is None or the decision of its last turn. ``entry`` has the empty loops that were skipped
-    before the socket was entered. ``branch`` counts how often the cast had gone back, because visit numbers repeat
-    after going back. ``missing`` are the files that the last output names but that do not exist.
-
-    ``calls`` are all tool calls of the visit, including turns without an output. ``notes`` are the agent's notes to a
-    person. ``spent`` is the usage of turns without an output. ``left`` is the number of ``turns`` before the last
-    retry. ``pins`` are the pins on entry (R40). ``tries`` is 1 plus the number of retries, also of single turns and
-    after a raised limit. ``plain`` is True if the engine's own rules led to the entry and nothing has changed the state
-    since. ``worked`` is the working time in milliseconds so far, None if the time of a turn is unknown (R56). ``files``
-    is the effect on the project's files, None without snapshots. ``reworded`` is True if a person changed the prompt.
+    Attributes:
+        at: the visit when the socket was entered.
+        started: the start time, in milliseconds since the epoch.
+        states: the states before and after the visit, or an object that recomputes these states.
+        prompt: the first prompt of the visit, or None for a utility.
+        entry: the decision that skipped empty loops before the socket was entered, or None.
+        decision: the decision of the last turn, or None before the first output.
+        turns: the outputs of the visit, in order.
+        ended: the end time, or None while the visit continues.
+        branch: how many times the cast had gone back, which distinguishes steps with the same number.
+        missing: the files that the last output lists but that do not exist.
+        calls: all tool calls of the visit, including calls in turns without an output.
+        notes: the agent's notes to the person.
+        spent: the usage of turns without an output.
+        left: the number of ``turns`` before the last retry.
+        pins: the pins when the socket was entered (R40).
+        tries: 1 plus the number of retries, including retries of single turns and after a raised limit.
+        plain: True if the engine's rules led to this visit and nothing has changed the state since.
+        skipped: the reason that a person gave for skipping the visit, or None.
+        worked: the working time so far in milliseconds, or None if the time of a turn is unknown (R56).
+        files: the effect on the project's files, or None if no snapshots were taken.
+        reworded: True if a person changed the prompt.
     """
 
     at: Visit
@@ -134,7 +155,6 @@ class StepRecord(NamedTuple):
     reworded: bool = False
 
     def __repr__(self) -> str:
-        """Return the visit and its target in one line."""
         target = f" -> {self.decision.target}" if self.decision is not None else ""
         return f"<step {self.number}: {self.socket}, visit {self.visit}{target}>"
 
@@ -142,12 +162,12 @@ class StepRecord(NamedTuple):
         return mimebundle_from_view(self, include, exclude)
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:  # noqa: ARG002
-        """Print the step as text, on one line in a list. IPython does not request MIME bundles from tuples."""
+        """Print the step as text, abbreviated to one line inside a list; IPython ignores the MIME bundles of tuples."""
         view = mimebundle_from_view(self) if len(printer.stack) == 1 else None
         printer.text(repr(self) if view is None else view["text/plain"])
 
     def __eq__(self, other: object) -> bool:
-        """Compare the fields; a stored state and a recomputed state are equal."""
+        """Compare all fields; a stored state equals the same state computed again."""
         if not isinstance(other, StepRecord):
             return NotImplemented
         position = StepRecord._fields.index("states")
@@ -165,17 +185,17 @@ class StepRecord(NamedTuple):
 
     @property
     def number(self) -> int:
-        """Number of the step in the cast, from 1."""
+        """Number of the step in the cast, starting at 1."""
         return self.at.step
 
     @property
     def socket(self) -> str:
-        """The socket that was visited."""
+        """Id of the visited socket."""
         return self.at.socket
 
     @property
     def visit(self) -> int:
-        """Number of the visit of this socket, from 1."""
+        """Number of this visit among the visits of the socket, starting at 1."""
         return self.at.visit
 
     @property
@@ -187,38 +207,38 @@ class StepRecord(NamedTuple):
 
     @property
     def lane(self) -> str:
-        """Name of the step's lane, "" for the cast itself. Steps of different lanes can have the same number."""
+        """Name of the step's lane, or "" for the cast itself. Steps of different lanes can have the same number."""
         of_lane = (self.states[0] if isinstance(self.states, tuple) else self.states).lane
         return of_lane.name if of_lane is not None else ""
 
     @property
     def item_key(self) -> str | None:
-        """Key of the step's item, or None outside a loop."""
+        """Key of the step's item, such as WI-2, or None outside a loop."""
         return self.at.item.key if self.at.item else None
 
     @property
     def item_label(self) -> str | None:
-        """Label of the item of the step."""
+        """Label of the step's item, or None outside a loop."""
         return self.at.item.label if self.at.item else None
 
     @property
     def before(self) -> CastState:
-        """The state when the socket was entered."""
+        """The state of the cast before the socket was entered."""
         return self.states[0] if isinstance(self.states, tuple) else self.states.before(self.number)
 
     @property
     def after(self) -> CastState:
-        """The latest state of the step."""
+        """The state of the cast after the step or, while the step continues, its current state."""
         return self.states[1] if isinstance(self.states, tuple) else self.states.after(self.number)
 
     @property
     def output(self) -> str | None:
-        """Text of the last turn, or None before the first output."""
+        """Text of the last output, or None before the first output."""
         return self.turns[-1].text if self.turns else None
 
     @property
     def shown(self) -> str | None:
-        """The output as shown to a person: the text of the last turn, or the prose assigned from ``$.text`` (R62)."""
+        """The output for display to a person: the last output, or only its ``text`` if this field was assigned (R62)."""
         decision, reading = self.decision, self.reading
         value = reading.value if reading is not None and reading.accepted else None
         text = value.get("text") if isinstance(value, dict) else None
@@ -229,41 +249,50 @@ class StepRecord(NamedTuple):
 
     @property
     def reading(self) -> Reading | None:
-        """Reading of the last turn."""
+        """The last output in parsed form, or None if the step has no output or the output is a draft."""
         return self.turns[-1].reading if self.turns else None
 
     @property
     def pinned(self) -> str | None:
-        """The pin that supplied the answer, or None. A person's later correction of the output is ignored (R40)."""
+        """Source of the pinned answer, or None if the answer was not pinned; later corrections do not count (R40)."""
         return next((turn.pinned for turn in reversed(self.turns) if turn.mode != "correction"), None)
 
     @property
     def by_hand(self) -> bool:
-        """True if a person answered instead of an agent or process that had failed."""
+        """True if a person answered in place of a failed agent or process."""
         return bool(self.turns) and self.turns[-1].by is not None
 
     @property
     def thinking(self) -> str:
-        """Thinking of the agent in its last answered turn; empty if unknown (R49)."""
+        """Thinking of the agent in its last turn, or "" if unknown (R49)."""
         return next((turn.thinking for turn in reversed(self.turns) if turn.mode != "correction"), "")
 
     @property
     def events(self) -> tuple[MateriaEvent, ...]:
-        """The side events of the accepted output (R39), and of refused outputs, which are marked as refused (R53)."""
+        """Side events of the accepted output (R39) and of refused outputs; the latter are marked as refused (R53)."""
         accepted_turn = next((turn for turn in reversed(self.turns) if turn.reading and turn.reading.accepted), None)
         return tuple(event for turn in self.turns for event in turn.events if event.refused or turn is accepted_turn)
 
     @property
     def artifact(self) -> str | None:
-        """Path of the artifact that contains the output of the last turn."""
+        """Path of the file that contains the last output, or None before the first output."""
         return self.turns[-1].artifact if self.turns else None
 
 
 class Edit(NamedTuple):
-    """A person's edit after a step: a JSON Patch, its inverse, and the states before and after.
+    """A person's edit of the state after a step.
 
-    ``asked`` is the previous prompt, which undoing the edit restores. ``lists`` are the edited lists, by path. ``said``
-    is the report to the person. ``visit`` is the session before the edit if the edit ended a visit (R46).
+    Attributes:
+        ts: the time of the edit, in milliseconds since the epoch.
+        step: the number of the step before the edit.
+        patch: the edit as a JSON Patch.
+        inverse: the JSON Patch that undoes the edit.
+        before: the state before the edit.
+        after: the state after the edit.
+        asked: the prompt before the edit, which is restored when the edit is undone.
+        lists: the edits of lists, by the path of the list.
+        said: the messages to the person about the effects of the edit.
+        visit: the session before the edit, if the edit ended a visit (R46).
     """
 
     ts: int
@@ -279,13 +308,13 @@ class Edit(NamedTuple):
 
 
 class Steps(Sequence[StepRecord]):
-    """The steps of a cast so far, immutable; longer and shorter versions of the sequence share one list.
+    """The immutable sequence of the steps of a cast; longer and shorter versions of the sequence share one list.
 
-    The shared list only grows at its end, and each object stores the length of its own part. So the cost of adding a
-    step does not depend on the number of steps, and an earlier object never contains a later step.
+    The shared list only grows at its end, and each sequence stores its own length. Adding a step therefore takes
+    constant time, and an existing sequence never gains steps.
 
     Attributes:
-        latest: the latest step, or None.
+        latest: the latest step, or None if the sequence is empty.
         behind: the step before ``latest``, or None.
     """
 
@@ -339,7 +368,7 @@ class Steps(Sequence[StepRecord]):
         return f"<{len(self)} steps>"
 
     def adding(self, step: StepRecord) -> Steps:
-        """Return the steps followed by ``step``."""
+        """Return these steps followed by ``step``."""
         if self.latest is None:
             return Steps(self._shared_steps[: self._count], self._count, step)
         if len(self._shared_steps) == self._count:
@@ -349,7 +378,7 @@ class Steps(Sequence[StepRecord]):
         return Steps([*self._shared_steps[: self._count], self.latest], self._count + 1, step)
 
     def ending_in(self, step: StepRecord) -> Steps:
-        """Return the steps with ``step`` instead of the latest step."""
+        """Return these steps with the latest step replaced by ``step``."""
         return Steps(self._shared_steps, self._count, step)
 
     def to(self, number: int) -> Steps:
@@ -358,51 +387,52 @@ class Steps(Sequence[StepRecord]):
 
 
 class FollowsSteps(NamedTuple):
-    """Marks a field of :class:`Session` that ``value_after`` computes from the steps when the cast goes back."""
+    """Annotation of a :class:`Session` field that ``value_after`` computes from the remaining steps on going back."""
 
     value_after: Callable[[Rules, Session, Steps], object]
 
 
 _T = TypeVar("_T")
 Kept: TypeAlias = Annotated[_T, "kept"]
-"""Annotation of a field that keeps its value when the cast goes back."""
+"""Annotation of a :class:`Session` field that keeps its value when the cast goes back."""
 OfTurn: TypeAlias = Annotated[_T, "of turn"]
-"""Annotation of a field about the waiting turn. It gets its default value when the cast goes back."""
+"""Annotation of a :class:`Session` field about the waiting turn, which is reset to its default after going back."""
 
 
 @copied_by_position
 class Session(NamedTuple):
-    """The complete record of a cast. The annotation of each field determines its value after the cast goes back.
+    """The complete record of a cast; the annotation of a field determines its value after the cast goes back.
 
     Attributes:
-        state: the engine's state.
+        state: the current state of the cast.
         start: the state before the first step.
         steps: the steps of the current branch.
-        prompt: the prompt of the waiting turn, or of the last turn.
-        mode: the purpose of the waiting turn, or of the last turn.
+        prompt: the prompt of the waiting turn or, if no turn is waiting, of the last turn.
+        mode: the purpose of the waiting turn or, if no turn is waiting, of the last turn.
         wish: the person's message about a draft, which is sent instead of the prompt.
-        spoken: the earlier turns in the current visit's conversation.
+        spoken: the earlier turns of the current visit's conversation.
         calls: the tool calls of the waiting turn so far.
-        asking: the tool calls that wait for approval, or are approved but have not run.
-        noted_before: number of notes of the latest step that belong to turns before the waiting one.
-        spent: the usage of the waiting turn before it has an output.
+        asking: the tool calls that wait for approval, or that are approved but have not run.
+        noted_before: the number of notes in the latest step that earlier turns sent.
+        spent: the usage of the waiting turn so far.
         allowed: the tools with side effects that run without approval.
-        turns: number of turns by socket and by materia (``materia <id>``).
-        edits: the edits of a person that were not undone.
-        abandoned: the steps abandoned by going back, one entry per branch.
+        turns: the number of turns by socket and by materia (``materia <id>``).
+        edits: the edits by a person that have not been undone.
+        abandoned: the steps that the cast abandoned by going back, one entry for each branch.
         kept: the suggestions that a person saved.
-        pins: by name, the pinned answers of sockets and materia (R40).
-        ending: the decision that skipped empty loops to the end.
+        pins: the pins, by the name of the socket or materia (R40).
+        ending: the decision that skipped empty loops before the cast ended, or None.
         labels: the labels of the cast and of its steps.
-        labels_before: the labels that each change of labels replaced, the latest last.
-        keeps: the method by which project files are saved; empty if they are not saved.
-        files: the commit of the latest saved files.
-        folder: the folder in the run directory where the cast works; empty if it works in the project.
-        streams: each distribution of items to lanes in the current branch; the last may still run.
-        streams_left: the distributions in abandoned branches.
-        forks: number of distributions, including those in abandoned branches.
-        asks: number of times that tool calls waited for approval, including abandoned branches.
-        prefix: folder of the session's files in the run directory: "" for the cast itself, else the folder of its lane.
+        labels_before: the replaced labels, one for each change of a label, the latest last.
+        keeps: the method of saving snapshots of the project's files, or "" if no snapshots are saved.
+        files: the latest snapshot of the project's files.
+        folder: the folder in the run directory in which the cast works, or "" if it works in the project directory.
+        streams: the parallel loops of the current branch; the lanes of the last one may still be running.
+        streams_left: the parallel loops of abandoned branches.
+        forks: the number of parallel loops so far, including those in abandoned branches.
+        asks: the number of times that tool calls waited for approval, including those in abandoned branches.
+        prefix: the folder of the session's artifacts in the run directory: "" for the cast itself, or the lane's
+            folder.
     """
 
     state: Annotated[CastState, FollowsSteps(state_after)]
@@ -436,7 +466,7 @@ class Session(NamedTuple):
 
     @property
     def asked(self) -> str | Prompt:
-        """The question to the waiting agent: the person's last message, or the prompt if the person sent no message."""
+        """The message to send to the waiting agent: the person's message about a draft, if any, or else the prompt."""
         return self.wish if self.wish is not None else self.prompt or ""
 
     def forgetting(self) -> Session:
@@ -444,7 +474,7 @@ class Session(NamedTuple):
         return self._replace(wish=None, spoken=(), calls=(), asking=())
 
     def with_latest(self, **changes: Any) -> Session:
-        """Return the session with changed fields in the record of the latest step."""
+        """Return the session with the given fields of its latest step changed."""
         return self._replace(steps=self.steps.ending_in(self.steps[-1]._replace(**changes)))
 
     @property
@@ -455,13 +485,13 @@ class Session(NamedTuple):
 
 @cache
 def lifetimes() -> Mapping[str, object]:
-    """Return how long each field of a session keeps its value: :class:`FollowsSteps`, ``kept`` or ``of turn``."""
+    """Return the annotation of each session field: a :class:`FollowsSteps`, ``kept`` or ``of turn``."""
     hints = get_type_hints(Session, include_extras=True)
     return {name: get_args(hints[name])[1] for name in Session._fields}
 
 
 def without_later_steps(rules: Rules, session: Session, steps: Steps) -> Session:
-    """Return the session after the last of ``steps``; fields that do not follow from steps keep their current values."""
+    """Return the session as it was after the last of ``steps``; :data:`Kept` fields have their current values."""
     changes: dict[str, Any] = {}
     for name, lifetime in lifetimes().items():
         if isinstance(lifetime, FollowsSteps):
@@ -480,14 +510,14 @@ def _streams_before(_: Rules, session: Session, steps: Steps) -> tuple[Streams, 
 
 
 def state_after(_: Rules, session: Session, steps: Sequence[StepRecord]) -> CastState:
-    """Return the state after the last of ``steps``, or the start state if there are no steps."""
+    """Return the state after the last of ``steps``, or the start state if ``steps`` is empty."""
     return steps[-1].after if steps else session.start
 
 
 def edits_before(rules: Rules, session: Session, steps: Sequence[StepRecord]) -> tuple[Edit, ...]:
-    """Return the edits that are contained in the state after the last of ``steps``, oldest first.
+    """Return the edits that the state after the last of ``steps`` includes, oldest first.
 
-    The state after a step contains the edits that were made while the step was waiting.
+    The state after a step includes the edits that a person made while the step was waiting.
     """
     number, reached = len(steps), state_after(rules, session, steps)
     newer = [edit for edit in session.edits if edit.step >= number]
@@ -499,9 +529,9 @@ def edits_before(rules: Rules, session: Session, steps: Sequence[StepRecord]) ->
 
 
 def files_after(session: Session, number: int) -> str | None:
-    """Return the commit of the project files after step ``number``, or None if they were not saved.
+    """Return the snapshot of the project's files after step ``number``, or None if no snapshot was saved.
 
-    Step 0 is the start.
+    Step 0 is the start of the cast.
     """
     if not session.steps:
         return session.files
@@ -513,10 +543,11 @@ _LaneStatus: TypeAlias = Literal["waiting", "running", "accepted", "failed", "in
 
 
 class Lane(NamedTuple):
-    """A lane, which works on one stream of items.
+    """A lane, which processes one stream of the items of a parallel loop.
 
-    Its ``session`` begins when the items are distributed. Each lane continues the step numbers of the cast. ``started``
-    and ``ended`` are the times of the lane's last run.
+    The lane's ``session`` starts when the items are distributed, and its step numbers continue those of the cast.
+    ``indexes`` are the positions of the lane's items in the list. ``started`` and ``ended`` are the times of the lane's
+    last run.
     """
 
     name: str
@@ -529,14 +560,20 @@ class Lane(NamedTuple):
 
     @property
     def is_over(self) -> bool:
-        """True if the lane has finished; a retry of the cast can continue it."""
+        """True if the lane has ended; a retry of the cast can continue a lane that was not accepted."""
         return self.status not in ("waiting", "running")
 
 
 class Streams(NamedTuple):
     """The lanes of a parallel loop, in the order of the schedule.
 
-    ``step`` is the number of the generator's step, and ``before`` the usage of the cast before the lanes started.
+    Attributes:
+        region: the loop region whose items are distributed.
+        step: the number of the step in which the generator returned the items.
+        before: the usage of the cast before the lanes started.
+        limit: the maximum number of lanes that run at the same time.
+        lanes: the lanes by name.
+        status: the status of the parallel loop.
     """
 
     region: Region
@@ -548,19 +585,19 @@ class Streams(NamedTuple):
 
 
 def lanes_at_work(session: Session) -> Streams | None:
-    """Return the lanes that have not been joined: running lanes, or failed lanes that a retry can continue."""
+    """Return the lanes that are not yet joined: lanes that are running, or failed lanes that a retry can continue."""
     last = session.streams[-1] if session.streams else None
     return last if last is not None and last.status != "joined" else None
 
 
 def lanes_running(session: Session) -> Streams | None:
-    """Return the running lanes; None without lanes or if the cast has stopped."""
+    """Return the lanes that are running, or None if there are no such lanes or the cast has stopped."""
     last = session.streams[-1] if session.streams else None
     return last if last is not None and last.status == "running" and session.state.status == "ready" else None
 
 
 def parts_of(session: Session) -> Iterator[Session]:
-    """Yield the cast's session and the session of each lane."""
+    """Yield the session of the cast and then the session of each lane."""
     yield session
     for streams in session.streams:
         for lane in streams.lanes.values():
@@ -568,7 +605,7 @@ def parts_of(session: Session) -> Iterator[Session]:
 
 
 def every_step(session: Session) -> Iterator[tuple[StepRecord, bool]]:
-    """Yield each step of the cast and its lanes, with True if going back abandoned the step."""
+    """Yield each step of the cast and its lanes, together with True if the step was abandoned by going back."""
     for part in parts_of(session):
         yield from ((step, False) for step in part.steps)
         yield from ((step, True) for line in part.abandoned for step in line)
@@ -577,9 +614,9 @@ def every_step(session: Session) -> Iterator[tuple[StepRecord, bool]]:
 
 
 def all_steps(session: Session, *, by_time: bool = False) -> Sequence[StepRecord]:
-    """Return the steps of a cast. The steps of lanes come after the step that distributed the items.
+    """Return the steps of the cast and its lanes; steps of lanes follow the step that distributed the items.
 
-    The lanes follow one another. With ``by_time``, the steps of all lanes are sorted by start time.
+    The steps are grouped by lane or, if ``by_time`` is True, sorted by their start time.
     """
     if not session.streams:
         return session.steps
@@ -594,19 +631,19 @@ def all_steps(session: Session, *, by_time: bool = False) -> Sequence[StepRecord
 
 
 def label_of(session: Session, step: StepRecord | None = None) -> Label:
-    """Return the label of a step, or of the cast."""
+    """Return the label of a step or, if ``step`` is None, of the cast."""
     return session.labels.get(WHOLE_CAST if step is None else (step.branch, step.number), Label())
 
 
 def item_now(rules: Rules, session: Session, step: StepRecord) -> ItemId | None:
-    """Return the current id of a step's item; None if the step has no item or a person removed the item (R46)."""
+    """Return the current id of a step's item, or None if the step has no item or a person removed the item (R46)."""
     if step.at.item is None or not session.edits:
         return step.at.item and step.at.item.id
     return moved_by(rules, (edit for edit in session.edits if edit.step >= step.number), step.at.item.id)
 
 
 def moved_by(rules: Rules, edits: Iterable[Edit], item: ItemId) -> ItemId | None:
-    """Return the id of an item after a sequence of edits, or None if one of the edits removed the item."""
+    """Return the id that an item has after a sequence of edits, or None if one of the edits removed the item."""
     walked = list(places(item))
     for edit in edits:
         for path, change in edit.lists.items():
@@ -620,7 +657,7 @@ def moved_by(rules: Rules, edits: Iterable[Edit], item: ItemId) -> ItemId | None
 
 
 def _said_by(turn: TurnRecord) -> tuple[Message, Message]:
-    """Return the two messages of a turn: the question and the answer."""
+    """Return the question and the answer of a turn as messages of a conversation."""
     question = turn.message if turn.message is not None else turn.prompt.text if turn.prompt else ""
     return Message("user", question), Message("assistant", turn.text, turn.calls)
 
@@ -641,13 +678,13 @@ What: TypeAlias = Literal["enter", "utility", "agent", "person"]
 
 
 class Pending(NamedTuple):
-    """A pending action.
+    """An action that the cast waits for.
 
     Attributes:
         what: the kind of action: ``enter`` the next socket, run a ``utility``, ask an ``agent``, or wait for a
             ``person`` to decide about tool calls, a draft or a held output.
-        visit: the visit that waits for an output; None for ``enter``.
-        lane: the lane of the action; "" for the cast itself.
+        visit: the visit that waits for an output, or None for ``enter``.
+        lane: the name of the lane, or "" for the cast itself.
     """
 
     what: What
@@ -656,7 +693,7 @@ class Pending(NamedTuple):
 
 
 def pending(rules: Rules, session: Session) -> tuple[Pending, ...]:
-    """Return the pending actions; empty if the cast is over. Actions of lanes can run in parallel."""
+    """Return the actions that the cast waits for, or () if the cast has ended; actions of lanes can run in parallel."""
     if (streams := lanes_running(session)) is not None:
         return tuple(_pending_in(rules, streams)) or (Pending("enter"),)
     action = pending_here(rules, session)
@@ -671,7 +708,7 @@ def _pending_in(rules: Rules, streams: Streams) -> Iterator[Pending]:
 
 
 def pending_here(rules: Rules, session: Session) -> Pending | None:
-    """Return the pending action of one session without its lanes; None if the session has ended."""
+    """Return the pending action of one session, ignoring its lanes, or None if the session has ended."""
     state, visit = session.state, session.state.at
     if state.status == "ready":
         return Pending("enter")
@@ -692,32 +729,28 @@ _WORDS: Final[Mapping[type[Output], str]] = {
     SocketHeld: "held",
     SocketContinued: "continued",
 }
-"""Word in the artifact name of an output that did not complete its socket, by event type; the default is ``refused``.
-"""
+"""The word in the artifact name of an output that did not complete its socket, by event class."""
 
 
 def branch_suffix(branch: int) -> str:
-    """Return the suffix of file names in a branch, so that files of an abandoned branch are kept."""
+    """Return the suffix for file names in a branch, so that files of abandoned branches are not overwritten."""
     return f".branch-{branch}" if branch else ""
 
 
 def output_name(socket: str, visit: int, item_key: str | None, suffix: str = ".md") -> str:
-    """Return the path of the output of a visit."""
+    """Return the path of the file that contains the output of a visit."""
     item = "" if item_key is None else f"-{item_key}"
     return f"sockets/{socket}/{visit}{item}{suffix}"
 
 
 def context_name(socket: str, visit: int, item_key: str | None, branch: int = 0) -> str:
-    """Return the path of the prompt of a visit."""
+    """Return the path of the file that contains the prompt of a visit."""
     middle = f"{socket}-{visit}" if item_key is None else f"{socket}-{item_key}-{visit}"
     return f"contexts/{middle}{branch_suffix(branch)}.md"
 
 
 def name_of_output(session: Session, kind: type[Output]) -> str:
-    """Return the artifact name of an output of the latest step.
-
-    ``kind`` is the type of the event that records the output.
-    """
+    """Return the artifact name for a new output of the latest step, which an event of class ``kind`` records."""
     step = session.steps.latest
     assert step is not None  # noqa: S101 - an output answers a step
     suffix = f"{branch_suffix(step.branch)}.md" if step.branch else ".md"
@@ -733,7 +766,7 @@ def name_of_output(session: Session, kind: type[Output]) -> str:
 
 
 def name_of_correction(session: Session) -> str:
-    """Return the artifact name for a person's correction of the latest step."""
+    """Return the artifact name for a person's correction of the latest output."""
     step = session.steps[-1]
     suffix = f"{branch_suffix(step.branch)}.corrected-{len(step.turns) + 1}.md"
     return session.prefix + output_name(step.socket, step.visit, step.item_key, suffix)

@@ -1,4 +1,4 @@
-"""The immutable state of a cast between two steps, and the pins and labels that a person set."""
+"""Define the immutable state of a cast between two steps, and the pins and labels that a person sets."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from materia_nb.loadout.vocabulary import Result
 _N = TypeVar("_N", int, float)
 
 Place: TypeAlias = tuple[str, int]
-"""A position in a list: the cursor of the list, and an index."""
+"""A position in a list: the name of the list's cursor, and an index."""
 
 ItemId: TypeAlias = tuple[str, int, tuple[Place, ...]]
-"""Identity of an item: its cursor, its index, and the places of its outer items, outermost first (R34)."""
+"""Identity of an item: its cursor, its index, and the positions of its outer items, outermost first (R34)."""
 
 EdgeId: TypeAlias = tuple[str, int]
-"""Identity of an edge: its socket and its index among the edges of that socket (R18)."""
+"""Identity of an edge: its source socket and its index among the edges of this socket (R18)."""
 
 Status: TypeAlias = Literal["ready", "waiting", "held", "complete", "failed", "aborted"]
-"""Status of a cast. ``ready``: ``next`` is the socket to enter. ``waiting``: the visit ``at`` needs an output.
+"""Status of a cast. ``ready``: the socket ``next`` can be entered. ``waiting``: the visit ``at`` waits for an output.
 
 ``held``: a person must decide.
 """
@@ -34,17 +34,17 @@ Status: TypeAlias = Literal["ready", "waiting", "held", "complete", "failed", "a
 Mode: TypeAlias = Literal["work", "draft", "final", "repair", "resume"]
 """Purpose of the pending turn.
 
-``draft`` is used by multi-turn sockets. ``final`` asks for the handoff after drafts, or after the work of a socket
-with ``finalize``. ``resume`` continues work that the agent or a person's answer interrupted.
+``draft``: write a draft in a multi-turn socket. ``final``: return the handoff, after drafts or after the work of a
+socket with ``finalize``. ``resume``: continue work that the agent or a person's answer interrupted.
 """
 
 
 NOTHING: Final[Mapping[Any, Any]] = FrozenDict()
-"""A shared empty mapping, which is immutable."""
+"""An immutable empty mapping that all states share."""
 
 
 class Item(NamedTuple):
-    """The current item of a visit (R12, R13). ``id`` identifies the item within the cast."""
+    """The current work item of a visit (R12, R13); ``id`` identifies the item within the cast."""
 
     value: JSON
     key: str
@@ -54,24 +54,28 @@ class Item(NamedTuple):
 
     @property
     def cursor(self) -> str:
-        """The cursor of the item's list."""
+        """Name of the cursor of the list that contains the item."""
         return self.id[0]
 
     @property
     def position(self) -> int:
-        """The index of the item in its list."""
+        """Index of the item in its list."""
         return self.id[1]
 
     @property
     def outer(self) -> tuple[Place, ...]:
-        """The places of the outer items, outermost first (R34)."""
+        """Positions of the outer items, outermost first (R34)."""
         return self.id[2]
 
 
 class Walk(NamedTuple):
-    """The iteration of a socket over a list: the path of the list in the state, and the paths that show the item (R12).
+    """The iteration of a socket over a list in the state (R12).
 
-    ``numbered`` is True if the keys of the items are ``WI-<n>``; otherwise they are ``<index>`` (R13).
+    Attributes:
+        iterator: the ``foreach`` or loop field that defines the iteration.
+        list_path: the path of the list in the state.
+        paths: the paths in the state at which the current item is visible.
+        numbered: True if the items have the keys ``WI-<n>``; False if their keys are their indexes (R13).
     """
 
     iterator: Iterator
@@ -81,7 +85,7 @@ class Walk(NamedTuple):
 
 
 class ShownItem(NamedTuple):
-    """An item that is visible in the state's data, and the objects that were created to contain it (R12)."""
+    """An item that is visible in the state, and the paths of the objects that were created to hold it (R12)."""
 
     walk: Walk
     item: Item
@@ -89,7 +93,13 @@ class ShownItem(NamedTuple):
 
 
 class ItemRecord(NamedTuple):
-    """The record of an item in progress: the number of uses of each edge, and the path through the sockets (R18)."""
+    """Progress of an item (R18).
+
+    Attributes:
+        used: the number of uses of each edge.
+        path: the visited sockets, each with the step of its last visit.
+        cycles: the number of completed cycles in which the cursor did not advance.
+    """
 
     used: Mapping[EdgeId, int] = NOTHING
     path: tuple[tuple[str, int], ...] = ()
@@ -97,15 +107,24 @@ class ItemRecord(NamedTuple):
 
 
 NEW_ITEM: Final = ItemRecord()
-"""The record of an item that no socket has visited."""
+"""The initial record of an item that no socket has visited."""
 
 
 class Visit(NamedTuple):
-    """One visit of a socket: ``step`` numbers it within the cast, from 1.
+    """One visit of a socket.
 
-    ``memory`` is data that the handoff protocol stores for the next output of this socket. ``approval`` is a person's
-    approval of one exact command, until the approval is used, revoked or expired (R44). ``changed`` are the files that
-    changed during the visit, if the protocol needs them.
+    Attributes:
+        socket: the visited socket.
+        visit: the number of this visit among the visits of the socket, starting at 1.
+        step: the number of this visit within the cast, starting at 1.
+        item: the current item, or None outside a loop.
+        mode: the purpose of the pending turn.
+        turn: the number of turns so far.
+        repairs: the number of repair turns so far.
+        drafts: the number of drafts so far.
+        memory: JSON data that the handoff protocol stores for the next output of this socket.
+        approval: a person's approval of one exact command, until it is used, revoked or expired (R44).
+        changed: the files that changed during the visit, if the protocol needs them.
     """
 
     socket: str
@@ -122,9 +141,10 @@ class Visit(NamedTuple):
 
 
 class FollowUp(NamedTuple):
-    """The reason why a socket sent work back along a ``not_satisfied`` edge, for the target of the edge (R22).
+    """The reason why a socket sent work back along a ``not_satisfied`` edge, for the target socket of the edge (R22).
 
-    The reason is ``settled`` when the socket has accepted the item. The agent then no longer receives it (R50).
+    ``settled`` is True after the sending socket has accepted the item; the agent then no longer receives the reason
+    (R50).
     """
 
     source: str
@@ -150,24 +170,24 @@ class Handoff(NamedTuple):
 
     @property
     def satisfied(self) -> bool | None:
-        """Verdict of the output, or None."""
+        """The verdict of the output, or None if the output has no verdict."""
         return self.result.satisfied
 
     @property
     def line(self) -> str:
-        """The entry as written in ``state.context``."""
+        """The line that represents this handoff in ``state.context``."""
         return f"[{self.socket} {self.label}] {self.text}"
 
 
 class Handoffs(NamedTuple):
-    """The records of handoffs, and the text in ``state.context`` that is made from them (R50)."""
+    """The records of handoffs, and the text of ``state.context`` that is generated from these records (R50)."""
 
     entries: tuple[Handoff, ...] = ()
     text: str = ""
 
 
 class Answered(NamedTuple):
-    """Last answer of a socket for an item: its text and, for JSON, the parsed object."""
+    """The last answer of a socket for an item: its text and, if the text is JSON, the parsed object."""
 
     step: int
     text: str
@@ -175,12 +195,18 @@ class Answered(NamedTuple):
 
 
 class Failure(NamedTuple):
-    """Failure that stopped a cast.
+    """A failure that stopped a cast.
 
-    ``blocked`` is the target at which the cast continues after the limit is raised, if any. ``allow`` is a key of
-    ``CastState.extra`` and the amount by which the limit is then raised. ``refused`` has the issues and the text of
-    the last refused answer. ``again`` is True if a turn was interrupted and can be retried. ``undo`` is the cursor
-    that the failed visit moved; a retry moves it back (R48).
+    Attributes:
+        kind: a stable name of the failure for programs.
+        message: a sentence that describes the failure.
+        socket: the socket at which the cast stopped.
+        hint: instructions for fixing the failure.
+        blocked: the target at which the cast continues after the exhausted limit is raised.
+        allow: the key of the exhausted limit in ``CastState.extra``, and the amount by which the limit is raised.
+        refused: the issues and the text of the last refused answer.
+        again: True if the failure interrupted a turn that can be retried.
+        undo: the cursor that the failed visit advanced; a retry moves the cursor back (R48).
     """
 
     kind: str
@@ -195,19 +221,26 @@ class Failure(NamedTuple):
 
 
 def known_sum(first: _N | None, other: _N | None) -> _N | None:
-    """Add the known numbers. None is an unknown number; the sum is None if all numbers are unknown (R56)."""
+    """Add the known numbers; None means unknown, and the sum is None if both numbers are unknown (R56)."""
     if first is None or other is None:
         return first or other or None
     return first + other
 
 
 class Usage(NamedTuple):
-    """Tokens and cost of one or several turns (R20). None means that the number was not reported (R56).
+    """Tokens and cost of one or more turns (R20); None means that the agent did not report the number (R56).
 
-    In a sum, ``uncounted`` and ``unpriced`` are the numbers of turns without reported tokens or cost. ``cached`` are
-    the input tokens that came from a cache, and ``reasoning`` the output tokens of thinking, if reported. The usage of
-    a cast also has the number of agent ``turns``, the time ``worked`` by agents and processes in milliseconds, and the
-    number of ``untimed`` turns.
+    Attributes:
+        input: the number of input tokens.
+        output: the number of output tokens.
+        cost: the cost in US dollars.
+        uncounted: the number of turns without reported tokens, if the usage is a sum.
+        unpriced: the number of turns without a reported cost, if the usage is a sum.
+        cached: the number of input tokens read from a cache, if reported.
+        reasoning: the number of output tokens used for thinking, if reported.
+        turns: the number of agent turns of a cast.
+        worked: the working time of the agents and processes of a cast, in milliseconds.
+        untimed: the number of turns of a cast whose working time is unknown.
     """
 
     input: int | None = 0
@@ -223,11 +256,11 @@ class Usage(NamedTuple):
 
     @property
     def tokens(self) -> int | None:
-        """Sum of input and output tokens, which the budget counts."""
+        """Sum of the input and output tokens, which a token budget limits."""
         return known_sum(self.input, self.output)
 
     def plus(self, *others: Usage) -> Usage:
-        """Return the sum of this and other usages."""
+        """Return the sum of this usage and the other usages."""
         added: list[Any] = list(self)
         for other in others:
             added = [a or b or None if a is None or b is None else a + b for a, b in zip(added, other, strict=True)]
@@ -244,31 +277,31 @@ class Usage(NamedTuple):
 
     @property
     def without_tokens(self) -> int:
-        """Number of turns without known tokens."""
+        """Number of turns whose tokens are unknown."""
         return self.uncounted or int(self.tokens is None)
 
     @property
     def without_cost(self) -> int:
-        """Number of turns without known cost."""
+        """Number of turns whose cost is unknown."""
         return self.unpriced or int(self.cost is None)
 
     @property
     def seconds(self) -> float | None:
-        """Working time in seconds; None if unknown for every turn."""
+        """Working time in seconds, or None if the time of every turn is unknown."""
         return None if self.untimed and not self.worked else self.worked / 1000
 
     @property
     def tokens_words(self) -> str:
-        """The tokens in words, with the number of turns whose tokens are unknown."""
+        """Number of tokens as a phrase, including the number of turns whose tokens are unknown."""
         return in_words(None if self.tokens is None else f"{self.tokens:,}", self.without_tokens)
 
     @property
     def cost_words(self) -> str:
-        """The cost in words, with the number of turns whose cost is unknown."""
+        """Cost as a phrase, including the number of turns whose cost is unknown."""
         return in_words(None if self.cost is None else f"{self.cost:.4f} USD", self.without_cost)
 
     def as_json(self) -> dict[str, JSON]:
-        """Return the usage of one turn as JSON, for the journal; null means unknown."""
+        """Return the usage of one turn as a JSON object for the journal; null means unknown."""
         fields: dict[str, JSON] = {"input": self.input, "output": self.output, "cost": self.cost}
         if self.cached is not None or self.reasoning is not None:
             fields |= self.apart()
@@ -276,7 +309,7 @@ class Usage(NamedTuple):
 
     @classmethod
     def read(cls, value: JSON) -> Usage:
-        """Read the usage that an output reports. A field that is not a number counts as unknown (R56).
+        """Parse the usage that an output reports; a field that is not a number counts as unknown (R56).
 
         Raises:
             ValueError: the value is not an object, or a number in it is not finite.
@@ -294,43 +327,46 @@ class Usage(NamedTuple):
         return UNREPORTED if usage == UNREPORTED else usage  # shared, because every step stores its usage
 
     def apart(self) -> dict[str, JSON]:
-        """Return the reported numbers of ``cached`` and ``reasoning`` tokens, by name."""
+        """Return the numbers of cached and reasoning tokens that the agent reported, by name."""
         fields = {"cached": self.cached, "reasoning": self.reasoning}
         return {name: count for name, count in fields.items() if count is not None}
 
     @property
     def apart_words(self) -> str:
-        """The cached and reasoning tokens in words, such as ``800 cached, 120 reasoning``; empty if not reported."""
+        """Cached and reasoning tokens as a phrase, such as ``800 cached, 120 reasoning``; empty if not reported."""
         return ", ".join(f"{count:,} {name}" for name, count in self.apart().items())
 
 
 UNREPORTED: Final = Usage(None, None, None)
-"""The usage of a turn whose agent reported no usage."""
+"""The usage of a turn whose agent did not report any usage."""
 
 
 def at_work(milliseconds: int | None, usage: Usage | None = None, *, turns: int = 0) -> Usage:
     """Return ``usage`` with the number of agent turns and their working time.
 
-    None for ``milliseconds`` means that the time is unknown.
+    Args:
+        milliseconds: the working time in milliseconds, or None if it is unknown.
+        usage: the tokens and cost of the turns; defaults to none.
+        turns: the number of agent turns.
     """
     return Usage(*(usage or Usage())[:-3], turns, milliseconds or 0, int(milliseconds is None))
 
 
 Unit: TypeAlias = Literal["tokens", "usd", "seconds", "turns"]
-"""Unit of a limit in a budget: tokens, known cost, working time or agent turns."""
+"""Unit of a budget limit: tokens, known cost in US dollars, seconds of working time, or agent turns."""
 
 
 class Bound(NamedTuple):
-    """One kind of limit in a budget (R20).
+    """A kind of budget limit (R20).
 
     Attributes:
-        of: the name of the counted quantity in events and tables.
-        unit: the unit to write after a number.
-        field: the field in the budget and in events.
-        key: the field in a config.
-        form: the format string of a number.
-        counts: the limited attribute of :class:`Usage`.
-        uncounted: the attribute of :class:`Usage` with the number of turns without a known value; None if the value is
+        of: the name of the limited quantity in events and tables.
+        unit: the unit that is written after an amount.
+        field: the name of the limit's attribute in a budget and in events.
+        key: the name of the limit's field in a config.
+        form: the format string for an amount.
+        counts: the attribute of :class:`Usage` that is limited.
+        uncounted: the attribute of :class:`Usage` that counts the turns whose amount is unknown; None if the amount is
             always known.
     """
 
@@ -344,28 +380,28 @@ class Bound(NamedTuple):
 
     @property
     def whole(self) -> bool:
-        """True if the amount is an integer."""
+        """True if amounts of this quantity are integers."""
         return self.of in ("tokens", "turns")
 
     def most(self, budget: Budget) -> float | None:
-        """Return the maximum of this kind in a budget, or None without a limit."""
+        """Return the maximum that the budget sets for this quantity, or None if the quantity is not limited."""
         return getattr(budget, self.field)  # type: ignore[no-any-return]
 
     def used(self, usage: Usage) -> float | None:
-        """Return the used amount, or None if the amount is unknown."""
+        """Return the amount that ``usage`` contains, or None if the amount is unknown."""
         return getattr(usage, self.counts)  # type: ignore[no-any-return]
 
     def missing(self, usage: Usage) -> int:
-        """Return the number of turns without a known amount."""
+        """Return the number of turns whose amount is unknown."""
         return getattr(usage, self.uncounted) if self.uncounted else 0
 
     def reached(self, usage: Usage, budget: Budget, percent: float = 100) -> bool:
-        """Return True if the known use is at least ``percent`` of the maximum."""
+        """Return True if the known amount is at least ``percent`` percent of the maximum in the budget."""
         maximum = self.most(budget)
         return maximum is not None and (self.used(usage) or 0) * 100 >= maximum * percent
 
     def so_far(self, usage: Usage, maximum: float | None = None) -> str:
-        """Return the use in words, with the maximum, if given, and the number of turns whose use is unknown (R56)."""
+        """Return a phrase with the used amount, the maximum, and the number of turns whose amount is unknown (R56)."""
         used, total = self.used(usage), "" if maximum is None else f" of {self.form.format(maximum)}"
         unit = "" if self.unit == self.of else f" {self.unit}"
         if used is None:
@@ -379,7 +415,7 @@ BOUNDS: Final = (
     Bound("seconds", "seconds", "max_seconds", "maxSeconds", "{:,.1f}", "seconds", "untimed"),
     Bound("turns", "turns", "max_turns", "maxTurns", "{:,}", "turns", None),
 )
-"""The kinds of limits that a budget can have."""
+"""The kinds of limits that a budget can set."""
 
 
 _MAXIMA: Final = operator.attrgetter(*(bound.field for bound in BOUNDS))
@@ -387,19 +423,19 @@ _NO_MAXIMA: Final = (None,) * len(BOUNDS)
 
 
 def limited(budget: Budget) -> bool:
-    """True if the budget has at least one limit."""
+    """Return True if the budget sets at least one limit."""
     return _MAXIMA(budget) != _NO_MAXIMA
 
 
 def in_words(known: str | None, missing: int) -> str:
-    """Return a known amount in words, with the number of turns for which it is unknown (R56)."""
+    """Return a phrase with a known amount and the number of turns for which the amount is unknown (R56)."""
     if known is None:
         return "unknown"
     return f"{known}, unknown of {counted(missing, 'turn')}" if missing else known
 
 
 class Blind(NamedTuple):
-    """A kind of usage that a budget could not count, and the socket and step where this first happened (R56)."""
+    """A quantity that the budget cannot count, and the socket and step at which this first happened (R56)."""
 
     of: str
     socket: str
@@ -407,9 +443,9 @@ class Blind(NamedTuple):
 
 
 class OfLane(NamedTuple):
-    """The data of a lane: its name, the indexes of its items in order, its cursor and its sockets.
+    """The part of the work that a lane does: its name, the indexes of its items in order, its cursor and its sockets.
 
-    In the lane, the cursor moves from one of these indexes to the next. After the last index it moves to the end of the
+    Within the lane, the cursor moves from each of these indexes to the next, and after the last index to the end of the
     list.
     """
 
@@ -420,10 +456,10 @@ class OfLane(NamedTuple):
 
 
 class Unrouted(NamedTuple):
-    """A completed socket whose next socket has not been chosen, because the budget stopped the cast.
+    """A completed socket whose next socket was not chosen, because the budget stopped the cast first.
 
-    ``advanced`` is the item that ``advance`` completed, or None. ``target`` is the socket that a person chose, and
-    ``detour`` the socket that the output asks to run first.
+    ``advanced`` is the item that ``advance`` completed, or None. ``target`` is the next socket that a person chose, and
+    ``detour`` is the socket that the output asks to run first.
     """
 
     result: Result
@@ -436,14 +472,15 @@ class Unrouted(NamedTuple):
 
 
 class Hold(NamedTuple):
-    """An output that waits for a person.
+    """An output that waits for a person's decision.
 
     Attributes:
-        action: ``pause`` if the agent waits for a person's answer; ``escalate`` if a person must decide for the agent.
-        reason: the reason, as text for a person.
+        action: ``pause`` if the agent waits for a person's answer, or ``escalate`` if a person must decide for the
+            agent.
+        reason: the reason for the hold, in words for a person.
         needs: what a paused agent needs: approval of a command, a direction, an answer, or help.
         text: the output.
-        reading: the reading of the output, which is applied after a person's decision.
+        reading: the parsed output, which is applied after the person has decided.
     """
 
     action: Literal["pause", "escalate"]
@@ -455,31 +492,33 @@ class Hold(NamedTuple):
 
 @copied_by_position
 class CastState(NamedTuple):
-    """The state of a cast at one moment.
+    """The complete state of a cast between two transitions.
 
     Attributes:
-        data: the JSON state that sockets share.
-        counts: uses of edges outside items; the record of an item has the uses inside the item.
-        bounded_at: the step at which an edge with ``maxTraversals`` was last chosen.
-        shown: the items that ``data`` shows, outermost first: the outer items and the current item (R12, R34).
-        within: for the cursor of a nested list, the outer items of its last walk (R34).
-        trail: the last entered sockets, in order.
-        blind: the kinds of usage that the budget could not count (R56).
-        side_event_count: number of side events of the outputs so far (R39).
-        handoffs: the records of ``data["context"]``; ``answers`` has the last answers of sockets to which work is
-        sent back.
-        changed: descriptions of a person's changes since the last output.
-        last_step: the step of ``last_output``; ``last_result`` is its result.
-        last_socket: the socket of ``last_output``; ``last_artifact`` is its artifact, if known.
-        hold: the held output.
-        detours: the sockets to return to after the current detours, the innermost last.
+        data: the JSON state that all sockets share.
+        counts: the number of uses of each edge outside items; uses inside an item are counted in the item's record.
+        bounded_at: the last step at which an edge with ``maxTraversals`` was chosen.
+        shown: the items that are visible in ``data``: the outer items, outermost first, and the current item (R12,
+            R34).
+        within: the outer items of the last iteration over each nested list, by the cursor of the list (R34).
+        trail: the last sockets that were entered, in order.
+        blind: the quantities that the budget could not count (R56).
+        side_event_count: the number of side events in all outputs so far (R39).
+        handoffs: the records from which ``data["context"]`` is generated.
+        answers: the last answer of each socket to which work can be sent back.
+        changed: descriptions of the edits that a person made since the last output.
+        last_step: the step that returned ``last_output``; ``last_result`` is the result of this step.
+        last_socket: the socket that returned ``last_output``; ``last_artifact`` is the artifact, if known.
+        hold: the output that is on hold, if any.
+        detours: the sockets to which the cast returns after its current detours, the innermost last.
         knowledge: the project's knowledge in this cast, by section.
-        extra: amounts by which limits were raised: ("edge", socket, place, item) or ("repair", step) or ("cycles", item).
+        extra: the amounts by which limits were raised, by key: ("edge", socket, index, item), ("repair", step) or
+            ("cycles", item).
         scope: the working directory of utilities and agents (P8).
-        lane: the lane of the state; None for the cast itself.
-        joined: the items that accepted lanes worked on.
-        passed: the unfinished items that their cursor has passed; True for an item that was entered and then
-        abandoned (R46).
+        lane: the lane that the state belongs to, or None for the cast itself.
+        joined: the items that the accepted lanes completed.
+        passed: the unfinished items that are before their cursor; True if the item was entered and then abandoned
+            (R46).
     """
 
     request: str
@@ -525,12 +564,12 @@ class CastState(NamedTuple):
 
     @property
     def waiting_at(self) -> Visit | None:
-        """The visit that waits for an output, or None."""
+        """The visit that waits for an output, or None if the cast is not waiting."""
         return self.at if self.status == "waiting" else None
 
     @property
     def stands(self) -> str:
-        """The status as a phrase to put after "the cast", such as ``has failed`` or ``is complete``."""
+        """The status as a phrase that follows "the cast", such as ``has failed`` or ``is complete``."""
         return {"failed": "has failed", "aborted": "was aborted"}.get(self.status, f"is {self.status}")
 
 
@@ -542,11 +581,11 @@ NEXT: Final[Mapping[Status, str]] = {
     "aborted": "continue it with retry",
     "held": "answer, decide, or approve first",
 }
-"""Hint for continuing a cast, by the status of the cast."""
+"""The hint for continuing a cast, by the status of the cast."""
 
 
 def waiting_visit(state: CastState) -> Visit:
-    """Return the visit that waits for an output, or raise MateriaError (``not_waiting``)."""
+    """Return the visit that waits for an output; raise MateriaError (``not_waiting``) if no visit is waiting."""
     visit = state.at
     if visit is None or state.status != "waiting":
         raise MateriaError(
@@ -558,7 +597,7 @@ def waiting_visit(state: CastState) -> Visit:
 
 
 def held_visit(state: CastState) -> Visit:
-    """Return the visit that holds the cast, or raise MateriaError (``not_held``)."""
+    """Return the visit that put the cast on hold; raise MateriaError (``not_held``) if the cast is not on hold."""
     if state.status != "held" or state.at is None or state.hold is None:
         raise MateriaError(
             f"The cast {state.stands}; nothing is waiting for a decision.",
@@ -569,22 +608,23 @@ def held_visit(state: CastState) -> Visit:
 
 
 class Past(Protocol):
-    """An object that returns the states around earlier steps, see :mod:`materia_nb.engine.outputs`."""
+    """An object that recomputes the states before and after earlier steps; see :mod:`materia_nb.engine.outputs`."""
 
     lane: OfLane | None
 
     def before(self, number: int) -> CastState:
-        """Return the state from which step ``number`` was entered."""
+        """Return the state before step ``number`` entered its socket."""
 
     def after(self, number: int) -> CastState:
         """Return the state after step ``number``."""
 
 
 class Draft:
-    """A mutable copy of a state, with the fields of :class:`CastState`, for one transition.
+    """A mutable copy of a :class:`CastState`, used by a single transition.
 
-    A draft is used only in the transition that created it. The values of the fields are shared with earlier states,
-    so they are replaced and never modified (R47). ``artifact`` is the artifact of the applied output.
+    Only the transition that created a draft uses it. The values of the fields are shared with earlier states, so code
+    must replace these values and never modify them (R47). ``artifact`` is the artifact of the output that the
+    transition applies.
     """
 
     __slots__ = (*CastState._fields, "artifact")
@@ -636,7 +676,7 @@ class Draft:
         self.artifact = artifact
 
     def done(self) -> CastState:
-        """Return the changed state as an immutable state."""
+        """Return the draft as an immutable state."""
         return tuple.__new__(CastState, _all_fields(self))
 
 
@@ -644,7 +684,7 @@ _all_fields = operator.attrgetter(*CastState._fields)
 
 
 StateView: TypeAlias = CastState | Draft
-"""A state or a draft of a state, for functions that only read."""
+"""A state or a draft, as a parameter type for functions that only read it."""
 
 
 _PinKind: TypeAlias = Literal["text", "visits", "function"]
@@ -654,16 +694,16 @@ _KINDS: Final[Mapping[JSON, _PinKind]] = {"text": "text", "visits": "visits", "f
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """An answer that a person chose for a socket or materia.
+    """An answer that a person fixed in advance for a socket or materia.
 
-    The journal contains the whole pin, so resumed casts and forks have the pin too.
+    The journal contains the complete pin, so resumed casts and forks use the pin too.
 
     Attributes:
-        kind: ``text`` for all visits, a text for each of the ``visits``, or a ``function``, of which the journal has
-        only the name.
-        words: a description of the answer, for a person.
-        text: the answer of every visit, for the kind ``text``.
-        visits: the answers by socket and number of the visit, for the kind ``visits``.
+        kind: ``text`` if every visit gets the same answer, ``visits`` if the answers are listed by visit, or
+            ``function`` if a function answers; the journal contains only the name of a function.
+        words: a description of the pinned answer for a person.
+        text: the answer for every visit, if the kind is ``text``.
+        visits: the answers by socket and visit number, if the kind is ``visits``.
     """
 
     kind: _PinKind
@@ -672,11 +712,11 @@ class Pin:
     visits: Mapping[str, Mapping[str, str]] = field(default_factory=lambda: NOTHING)
 
     def answer(self, socket: str, visit: int) -> str | None:
-        """Return the answer for a visit, or None."""
+        """Return the pinned answer for a visit, or None if the pin has no answer for this visit."""
         return self.text if self.kind == "text" else self.visits.get(socket, {}).get(str(visit))
 
     def as_json(self) -> dict[str, JSON]:
-        """Return the pin as JSON, for the journal."""
+        """Return the pin as a JSON object for the journal."""
         fields: dict[str, JSON] = {"kind": self.kind, "to": self.words}
         if self.kind == "text":
             fields["text"] = self.text
@@ -686,7 +726,7 @@ class Pin:
 
     @classmethod
     def read(cls, data: Mapping[str, JSON]) -> Self | None:
-        """Read the output of :meth:`as_json`; return None for any other value."""
+        """Parse a pin that :meth:`as_json` returned; return None if the data is not a valid pin."""
         description, text, visits = data.get("to"), data.get("text", ""), frozen(data.get("visits", {}))
         kind = next((known for name, known in _KINDS.items() if name == data.get("kind")), None)
         if kind is None or not isinstance(description, str) or not isinstance(text, str):
@@ -701,7 +741,7 @@ def _is_text_mapping(value: JSON) -> bool:
 
 
 LabelKey: TypeAlias = tuple[int, int]
-"""Key of a step's label: the branch and the number of the step, because step numbers repeat after going back."""
+"""Key of a step's label: the branch and the step number, because step numbers are reused after going back."""
 
 WHOLE_CAST: Final[LabelKey] = (0, 0)
 """Key of the label of the cast itself."""
@@ -710,7 +750,7 @@ _LISTED_NOTE_CHARS: Final = 200  # every later line of the journal repeats it, f
 
 
 class Label(NamedTuple):
-    """The label of a cast or step: name, tags, note and verdict. All of them may be empty."""
+    """The label of a cast or step: a name, tags, a note and a verdict, each of which may be empty."""
 
     name: str = ""
     tags: tuple[str, ...] = ()
@@ -720,12 +760,12 @@ class Label(NamedTuple):
 
     @property
     def empty(self) -> bool:
-        """True if name, tags, note and verdict are empty."""
+        """True if the name, tags, note and verdict are all empty."""
         return not (self.name or self.tags or self.note or self.verdict)
 
     @property
     def words(self) -> str:
-        """The label in one line."""
+        """The label as a phrase on one line."""
         parts = [
             self.name and f"named {self.name}",
             self.verdict and f"judged {self.verdict}",
@@ -736,7 +776,7 @@ class Label(NamedTuple):
         return f"{text} (by {self.by})" if self.by not in ("", "person") else text
 
     def listed(self) -> dict[str, JSON]:
-        """Return the label as JSON for the list of casts."""
+        """Return the label as a JSON object for the list of casts, with the note shortened."""
         note = self.note[:_LISTED_NOTE_CHARS]
         fields: dict[str, JSON] = {
             "name": self.name,
@@ -748,7 +788,7 @@ class Label(NamedTuple):
 
 
 def as_listed(listed: object) -> Label:
-    """Read the output of :meth:`Label.listed`; invalid fields are ignored."""
+    """Parse a label that :meth:`Label.listed` returned, ignoring invalid fields."""
     fields: Mapping[str, JSON] = listed if isinstance(listed, dict) else {}
     texts = {key: value for key in ("name", "note", "verdict") if isinstance(value := fields.get(key), str)}
     tags = fields.get("tags")
