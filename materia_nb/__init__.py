@@ -54,7 +54,6 @@ _MODULES = {
 
 register("checkup", lambda: import_module("materia_nb.doctor").checkup)
 register("panel of all casts", lambda: import_module("materia_nb.widgets.explorer"))
-register("panel of quests", lambda: import_module("materia_nb.quests.panel"))
 register("panels of a cast", lambda: import_module("materia_nb.widgets.cast_panel"))
 register("quests", lambda: import_module("materia_nb.quests"))
 register("sweep", lambda: import_module("materia_nb.sweep"))

@@ -27,18 +27,13 @@ STOP_MESSAGES: Final[Mapping[str, str]] = {
 }
 """The messages for the reasons why a run of the board stopped."""
 
-QuestRef: TypeAlias = str | int | Quest
-"""A quest by its id or number, or as a displayed :class:`Quest`, which is refused if it is outdated."""
-
 _STATUS_AT_END: Final[Mapping[str, QuestStatus]] = {"complete": "done", "failed": "failed", "aborted": "failed"}
 
 
 class QuestBoard:
     """The quests of a project, in their order; available as ``Workbench.quests``.
 
-    Each change is one transaction on the file, so several kernels can share a board. To change a displayed quest, pass
-    the displayed :class:`Quest` instead of its id; the change is then refused if the quest has changed meanwhile
-    (``outdated``).
+    Each change is one transaction on the file, so several kernels can share a board.
     """
 
     def __init__(self, bench: Workbench) -> None:
@@ -47,7 +42,6 @@ class QuestBoard:
         self._writer = threading.Lock()  # locked while this kernel runs quests
         self._stop = Stop()
         self._active: str | None = None
-        self._watchers: list[Callable[[], object]] = []
 
     def __repr__(self) -> str:
         return f"<quest board in {self.path.name}>"
@@ -56,15 +50,6 @@ class QuestBoard:
     def path(self) -> Path:
         """Path of the board's file."""
         return self._bench.casts.root / NAME
-
-    @property
-    def loadouts(self) -> tuple[str, ...]:
-        """The names of the loadouts that a quest can use."""
-        return tuple(self._bench.loadouts)
-
-    def busy(self, wait: float = 0.0) -> bool:  # noqa: ARG002 - the signature of a cast; a run is too long to await
-        """Return True if this kernel is running quests of the board."""
-        return self._writer.locked()
 
     @property
     def quests(self) -> tuple[Quest, ...]:
@@ -103,11 +88,11 @@ class QuestBoard:
             needs_one_of(loadout, self._bench.loadouts, message, "unknown_loadout")
         return self._change(lambda board: board.with_quest(request.strip(), loadout)).quests[-1]
 
-    def move(self, quest: QuestRef, to: str | int) -> None:
+    def move(self, quest: str | int, to: str | int) -> None:
         """Move a quest on the board.
 
         Args:
-            quest: the id or the number of the quest, or the displayed quest itself.
+            quest: the id or the number of the quest.
             to: ``top``, ``up``, ``down``, ``bottom``, or a position counted from 1.
         """
 
@@ -119,21 +104,20 @@ class QuestBoard:
 
         self._change(moved)
 
-    def remove(self, quest: QuestRef) -> None:
+    def remove(self, quest: str | int) -> None:
         """Remove a quest from the board but keep its cast. A running quest cannot be removed."""
         self._change(lambda board: _replace(board, _find_idle(board, quest)))
 
-    def requeue(self, quest: QuestRef) -> Quest:
+    def requeue(self, quest: str | int) -> Quest:
         """Reset a quest to pending at its position. The next run casts the quest again; the earlier cast is kept."""
 
         def requeued(board: Board) -> Board:
             idle = _find_idle(board, quest)
             return _replace(board, idle, idle.with_fields(status="pending", cast=None, note=None))
 
-        id_ = quest.id if isinstance(quest, Quest) else quest
-        return _find(self._change(requeued), id_)
+        return _find(self._change(requeued), quest)
 
-    def run(self, count: int | None = None, *, first: Quest | None = None) -> StopReason:
+    def run(self, count: int | None = None) -> StopReason:
         """Cast the quests one after another, with the agents of the workbench.
 
         A waiting quest is continued first; then pending quests start from the top. A cast that a person must answer
@@ -142,11 +126,10 @@ class QuestBoard:
 
         Args:
             count: the maximum number of quests to run; all by default.
-            first: the displayed quest that must be the next quest to run; any quest by default.
 
         Raises:
-            MateriaError: the board already runs in this kernel (``busy``), the next quest is not ``first``
-                (``outdated``), or a cast cannot be started or is being written by another process.
+            MateriaError: the board already runs in this kernel (``busy``), or a cast cannot be started or is being written
+                by another process.
         """
         if not self._writer.acquire(blocking=False):
             raise MateriaError("The board is running already.", hint="wait until the run ends, or stop it", kind="busy")
@@ -157,7 +140,7 @@ class QuestBoard:
             while not self._stop.is_set():
                 if count is not None and done >= count:
                     return "count"
-                finished, cast = cast, self._start_next(first if not done else None)
+                finished, cast = cast, self._start_next()
                 if finished is not None:
                     finished.close()  # a long board must not keep the journals of all casts open
                 if cast is None:
@@ -169,7 +152,6 @@ class QuestBoard:
             return "stopped"
         finally:
             self._writer.release()
-            self._notify()
 
     def stop(self) -> None:
         """Stop the run of the board, during the current step if possible, or else after the step."""
@@ -178,22 +160,15 @@ class QuestBoard:
         if cast is not None:
             cast.stop()
 
-    def watch(self, watcher: Callable[[], object]) -> Callable[[], None]:
-        """Call ``watcher`` after every change made in this kernel; return a function that removes the watcher."""
-        self._watchers.append(watcher)
-        return lambda: self._watchers.remove(watcher) if watcher in self._watchers else None
-
     # -- running ----------------------------------------------------------------------
 
-    def _start_next(self, expected: Quest | None) -> Cast | None:
+    def _start_next(self) -> Cast | None:
         """Resume the cast of the first waiting quest, or start a cast of the first pending quest."""
         casts: list[Cast] = []
 
         def start(board: Board) -> Board:
             board = self._with_cast_status(board)
-            quest = next_quest(board.quests)
-            if expected is not None and not _is_unchanged(quest, expected):
-                raise _outdated(expected)
+            quest = _next_quest(board.quests)
             if quest is None:
                 return board
             if quest.status == "waiting":
@@ -255,16 +230,10 @@ class QuestBoard:
         return None if cast_id is None else self._bench.casts.open_here(self._bench.casts.root / cast_id)
 
     def _change(self, change: Callable[[Board], Board]) -> Board:
-        board = change_board(self.path, change)
-        self._notify()
-        return board
-
-    def _notify(self) -> None:
-        for watcher in tuple(self._watchers):
-            watcher()
+        return change_board(self.path, change)
 
 
-def next_quest(quests: Sequence[Quest]) -> Quest | None:
+def _next_quest(quests: Sequence[Quest]) -> Quest | None:
     """Return the quest that runs next: the first waiting quest with a cast, or else the first pending quest."""
     waiting = (quest for quest in quests if quest.status == "waiting" and quest.cast)
     pending = (quest for quest in quests if quest.status == "pending")
@@ -277,39 +246,15 @@ def _waiting_note(cast: Cast) -> str | None:
     return f"{cast.now.waiting_at.socket} waits for an answer" if cast.now.waiting_at else None
 
 
-def _find(board: Board, quest: QuestRef) -> Quest:
-    """Return the quest with an id or number, or the quest that was displayed if it has not changed meanwhile."""
+def _find(board: Board, quest: str | int) -> Quest:
     known = {known.id: known for known in board.quests}
-    if isinstance(quest, Quest):
-        current = known.get(quest.id)
-        if current is None or not _is_unchanged(current, quest):
-            raise _outdated(quest)
-        return current
     reference = str(quest).strip()
     id_ = f"Q-{reference}" if reference.isdecimal() else reference if reference in known else reference.upper()
     needs_one_of(id_, known, f"The board has no quest {quest!r}.", "unknown_quest")
     return known[id_]
 
 
-def _is_unchanged(quest: Quest | None, displayed: Quest) -> bool:
-    """Return True if a quest still has the id, status and cast of the displayed quest."""
-    return quest is not None and run_state(quest) == run_state(displayed)
-
-
-def run_state(quest: Quest) -> tuple[str, QuestStatus, str | None]:
-    """Return the values of a quest that every run changes. They show that a displayed quest is outdated."""
-    return quest.id, quest.status, quest.cast
-
-
-def _outdated(quest: Quest) -> MateriaError:
-    return MateriaError(
-        f"Nothing was done: {quest.id} or the order of the board has changed since the board was shown.",
-        hint="check the current board, then press again",
-        kind="outdated",
-    )
-
-
-def _find_idle(board: Board, reference: QuestRef) -> Quest:
+def _find_idle(board: Board, reference: str | int) -> Quest:
     quest = _find(board, reference)
     if quest.status == "running":
         raise MateriaError(f"{quest.id} is running.", hint="stop it, or wait until it ends", kind="quest_running")

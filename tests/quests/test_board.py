@@ -386,7 +386,7 @@ def line(shell, text):
 
 
 def test_quest_verb_shows_and_changes_the_board(shell, board):
-    assert "no quests yet" in repr(line(shell, "quest list"))
+    assert "No quest has been added" in repr(line(shell, "quest"))
     line(shell, "quest add first things -- first")
     shell.run_cell_magic("materia", "quest add --loadout Hello-Utility", "say\nhello")
     shown = repr(line(shell, "quest add third"))
@@ -422,7 +422,7 @@ def test_invalid_quest_command_shows_its_usage(shell, board, text, messages):
 
 
 def test_completion_offers_quest_actions(wb):
-    assert next_words(lambda: wb, ["quest"]) == ["list", "add", "run", "move", "remove", "requeue"]
+    assert next_words(lambda: wb, ["quest"]) == ["add", "run", "move", "remove", "requeue"]
     assert "Ask" in next_words(lambda: wb, ["quest", "add", "--loadout"])
 
 

@@ -198,18 +198,17 @@ _SPENT_FIELDS: Final[Mapping[str, Callable[[UsageRow], object]]] = {
 }
 
 
-QUEST_COLUMNS: Final = ("quest", "status", "request", "loadout", "cast", "note")
-
-
 def quests_view(quests: Sequence[Quest]) -> Table:
     """Return a table of the quests of a board, in order."""
-    return Table(QUEST_COLUMNS, [quest_row(quest) for quest in quests], "no quests yet: quest add REQUEST")
-
-
-def quest_row(quest: Quest) -> tuple[str, ...]:
-    """Return the table cells of a quest, in the order of :data:`QUEST_COLUMNS`."""
-    cells = (short(quest.request, 80), quest.loadout or "the chosen loadout", quest.cast or "")
-    return (quest.id, quest.status, *cells, short(quest.note or "", 120))
+    rows = [
+        (
+            quest.id, quest.status, short(quest.request, 80), quest.loadout or "the chosen loadout",
+            quest.cast or "", short(quest.note or "", 120),
+        )
+        for quest in quests
+    ]  # fmt: skip
+    columns = ("quest", "status", "request", "loadout", "cast", "note")
+    return Table(columns, rows, "No quest has been added. Add one with quest add REQUEST.")
 
 
 def items_table(cast: Snapshot) -> Table:

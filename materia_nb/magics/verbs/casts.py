@@ -40,7 +40,6 @@ from materia_nb.magics.registry import (
     verb,
 )
 from materia_nb.quests import STOP_MESSAGES, QuestBoard
-from materia_nb.registry import lookup
 
 from_method(
     "cast",
@@ -543,19 +542,13 @@ def _help(call: Call, verb: Rest = None) -> Any:  # noqa: ARG001 - verbs are giv
     return Text(help_text(verb))
 
 
-@verb("quest")
-def _quest(call: Call) -> Any:
-    """Show the quest board of this project, whose requests are cast one after another."""
-    return lookup("panel of quests").show_quests(call.bench.quests)
-
-
 def _board(call: Call, _: object = None) -> Table:
     return quests_view(call.bench.quests.quests)
 
 
-@verb("quest list")
-def _list_quests(call: Call) -> Any:
-    """List the quests in order."""
+@verb("quest")
+def _quests(call: Call) -> Any:
+    """Show the quest board of this project, whose requests are cast one after another."""
     return _board(call)
 
 
