@@ -84,7 +84,7 @@ def png_of(svg: str) -> bytes | None:
     try:
         png = _cached_png(svg, svg_to_bytes)
     except Exception:  # the SVG is still available
-        logging.getLogger("materia_nb.display").warning("a picture cannot be drawn as PNG", exc_info=True)
+        logging.getLogger("materia_nb.display").warning("a picture could not be converted to PNG", exc_info=True)
         return None
     return png if len(png) <= _MAX_PNG_BYTES else None
 

@@ -157,7 +157,7 @@ def status_tag(socket_id: str, marks: Marks) -> tuple[str, str]:
         if marks.working:
             status = "working"
         elif marks.answers.get(socket_id, "").startswith("person") and socket_id not in marks.pins:
-            status = "wants you"
+            status = "waits for you"
     uses = {"✖ failed": "bad", "only A": "A", "only B": "B", "never visited": "line"}
     return status, uses.get(status, "now")
 

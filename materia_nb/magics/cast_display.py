@@ -211,7 +211,7 @@ class CastDisplay:
         try:
             return show()
         except Exception:  # noqa: BLE001 - it is shown without a panel
-            _log.warning("no panel; a picture or a table is shown", exc_info=True)
+            _log.warning("a panel could not be created; a picture or a table is displayed instead", exc_info=True)
             raise NotImplementedError from None
 
     def _show_panel(self, panel: Any) -> None:
@@ -219,7 +219,7 @@ class CastDisplay:
             raise NotImplementedError
         from IPython.display import display
 
-        panel.show_widgets("The buttons and panels of this cast need its kernel; below is its record.")
+        panel.show_widgets("The panels of this cast need a running kernel. The record of the cast is below.")
         cast = panel.cast
         run_dir = cast.run_dir.resolve()
         known = self._records.get(run_dir)

@@ -50,7 +50,7 @@ class MateriaMagics(Magics):
             if bench is not None:
                 raise MateriaError(
                     f"The variable {_BENCH_NAME} contains {type(bench).__name__} instead of the workbench.",
-                    hint=f"rename it, or set {_BENCH_NAME} = materia_nb.Workbench()",
+                    hint=f"rename this variable, or set {_BENCH_NAME} = materia_nb.Workbench()",
                     kind="no_bench",
                 )
             bench = Workbench()
@@ -75,9 +75,9 @@ class MateriaMagics(Magics):
             name, rest = "help", name
         verb = registry.find_verb(name)
         if cell is None and verb.cell == "must":
-            raise usage_error(f"{name} needs the body of a cell.", f"write %%materia {name} at the top of a cell")
+            raise usage_error(f"{name} requires the body of a cell.", f"write %%materia {name} at the top of a cell")
         if cell is not None and verb.cell == "never":
-            raise usage_error(f"{name} does not take the body of a cell.", f"write {verb.usage} on a line")
+            raise usage_error(f"{name} does not accept the body of a cell.", f"write {verb.usage} on a line")
         arguments = registry.parse(verb, rest, self.namespace)
         try:
             return verb.handler(registry.Call(self.bench, arguments, cell, self.namespace))
@@ -86,7 +86,7 @@ class MateriaMagics(Magics):
             where = cast.now.next_socket if cast else None
             at = f" at {where}" if where else ""
             raise Interrupted(
-                f"Interrupted{at}; no recorded data is lost.",
+                f"The run was interrupted{at}. No recorded data is lost.",
                 hint="continue the cast with step or run",
                 kind="interrupted",
             ) from None

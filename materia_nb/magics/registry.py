@@ -282,7 +282,7 @@ def from_method(
             values[last] = call.request(values.get(last, ""))
         if cell != "never" and not values.get(last) and parameters[last].default is inspect.Parameter.empty:
             missing_name = arguments[last].name
-            raise usage_error(f"The {missing_name} is missing.", f"write it after {name}, or in a cell")
+            raise usage_error(f"The {missing_name} is missing.", f"write the {missing_name} after {name}, or in a cell")
         positional: list[Any] = []
         for key in [key for key, argument in arguments.items() if argument.is_positional and key in values]:
             value = values.pop(key)
@@ -357,7 +357,7 @@ def find_verb(name: str, verbs: Mapping[str, Verb] = VERBS) -> Verb:
     if name in verbs:
         return verbs[name]
     if seconds := family(name, verbs):
-        raise usage_error(f"{name} needs a second word.", f"write {name} {one_of_words(seconds)}")
+        raise usage_error(f"The verb {name} needs a second word.", f"write {name} {one_of_words(seconds)}")
     hint = _SYNONYMS.get(name.lower()) or did_you_mean(name, first_words(verbs))
     raise usage_error(f"%materia has no verb {name!r}.", f"{hint} (%materia help lists all verbs)")
 
@@ -372,7 +372,7 @@ def help_text(name: str | None = None, verbs: Mapping[str, Verb] = VERBS) -> str
     lines = ["Materia NB: load a loadout, cast it, and inspect every handoff."]
     for title, group in groups(verbs).items():
         lines += ["", f"{title}:", *(f"  {word:<{width}}  {summary_of(word, verbs)}" for word in group)]
-    variables = " $name stands for the value of a variable." if verbs is VERBS else ""
+    variables = " In a line, $name is replaced with the value of a variable." if verbs is VERBS else ""
     return "\n".join([*lines, "", f"%materia help VERB explains a verb.{variables}"])
 
 
@@ -513,4 +513,4 @@ def _convert_value(verb: Verb, argument: Argument, value: Any) -> Any:
 
 
 def _misuse(verb: Verb, message: str) -> MateriaError:
-    return usage_error(message, f"the usage is: {verb.usage}")
+    return usage_error(message, f"follow the usage: {verb.usage}")

@@ -77,7 +77,7 @@ def _visible_files(folder: Path) -> Iterator[Path]:
 
 BUNDLES: Final = (
     Bundle("lessons", "Copy a tour and the lessons to DIR, as notebooks", ("notebooks",), "00-quickstart.ipynb"),
-    Bundle("gallery", "Copy example loadouts to DIR: patterns, and mistakes to find", ("gallery",)),
+    Bundle("gallery", "Copy example loadouts to DIR: patterns, and loadouts with mistakes to find", ("gallery",)),
     Bundle(
         "cheatsheet",
         "Copy the cheat sheet to DIR: the rules on one page",
@@ -129,7 +129,7 @@ def copy_bundle(bundle: Bundle, folder: Path, *, force: bool = False) -> list[Pa
         raise MateriaError(
             f"The files cannot be written: {error.strerror or error}.",
             where=str(error.filename or folder),
-            hint="name a folder that you may write to",
+            hint="name a folder to which you can write",
             kind="not_written",
         ) from error
     return list(changed)
@@ -229,7 +229,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             terminal.print_error(f"The output could not be written: {error.strerror}.")
         return ExitCode.PROBLEMS
     except KeyboardInterrupt:
-        terminal.print_error("Interrupted; no recorded data is lost. Continue with materia run.")
+        terminal.print_error("The command was interrupted. No recorded data is lost. Continue with materia run.")
         return ExitCode.INTERRUPTED
     return int(code)
 
@@ -352,7 +352,7 @@ def _bench(access: str, values: Mapping[str, Any]) -> Iterator[Any]:
         for assignment in values.get("agent", ()):
             name, equals, agent = assignment.partition("=")
             if not equals:
-                raise usage_error(f"--agent {assignment} does not name an agent.", "write NAME=WHO")
+                raise usage_error(f"--agent {assignment} does not name an agent.", "write --agent NAME=AGENT")
             parsed = parse(VERBS["agent"], f'"{name}" {agent}', {})
             VERBS["agent"].handler(Call(bench, parsed, None, {}))
         yield bench
@@ -366,7 +366,9 @@ def _call(verb: Verb, bench: Workbench, values: Mapping[str, Any]) -> Call:
             arguments[argument.key] = bench.load(values[argument.key]).name
     body = arguments.pop("body", None)
     if body is None and verb.cell == "must":
-        raise usage_error(f"{verb.name} needs a text.", "name its file with --body FILE; - is the standard input")
+        raise usage_error(
+            f"{verb.name} needs the body of a cell.", "name its file with --body, or - for standard input"
+        )
     return Call(bench, arguments, None if body is None else _body_text(body), {})
 
 
@@ -376,7 +378,7 @@ def _body_text(name: str) -> str:
     try:
         return read_plain(name, follow=True).decode()
     except (OSError, UnicodeDecodeError) as error:
-        raise usage_error(f"The file of --body cannot be read: {error}.", "name a text file in UTF-8") from None
+        raise usage_error(f"The file after --body cannot be read: {error}.", "name a text file in UTF-8") from None
 
 
 def _report_result(verb: Verb, value: object, bench: Workbench, values: Mapping[str, Any]) -> int:
@@ -412,7 +414,7 @@ def _run(values: Mapping[str, Any]) -> int:
     with _bench("changes", values) as bench:
         if "request" in values:
             if "cast" in values:
-                raise usage_error("A request starts a new cast.", "leave out --cast or the request")
+                raise usage_error("A request starts a new cast.", "omit --cast or the request")
             start.handler(_call(start, bench, values))
         elif "loadout" in values:
             raise usage_error("The request is missing.", "write run REQUEST --loadout NAME")

@@ -138,11 +138,11 @@ class DesignServer:
 
     def undo(self) -> str:
         """Undo the last step."""
-        return self._report(f"undone: {self.design.undo()}")
+        return self._report(f"Undone: {self.design.undo()}")
 
     def redo(self) -> str:
         """Redo the step that was undone last."""
-        return self._report(f"done again: {self.design.redo()}")
+        return self._report(f"Redone: {self.design.redo()}")
 
     def explore(self, items: list[int] | None = None) -> str:
         """Compute every route that a cast can take. `items` are the lengths of item lists to try (by default 0 to 3)."""
@@ -195,7 +195,7 @@ class DesignServer:
         arguments = ("" if design.name in self.bench.loadouts.config.loadout_names else "--new ") + design.name
         count = counted(len(design.steps), "step")
         self.close()
-        return f"{count} of {design.name} wait for a person, who opens the designer with: %materia design {arguments}"
+        return f"{count} of {design.name} can now be reviewed by a person, in the designer: %materia design {arguments}"
 
     # -- helpers --------------------------------------------------------------------------------
 
@@ -218,7 +218,7 @@ class DesignServer:
         claim = f"{target} is possible" if possible else f"never {target}"
         is_possible = exploration.can(_element(target))
         if is_possible is None:
-            return f"NOT KNOWN: {claim}; the search was cut off"
+            return f"UNKNOWN: {claim}; the search was cut off"
         if is_possible is possible:
             return f"holds: {claim}"
         return f"FAILS: {claim}{'; no route leads to it' if possible else self._counterexample(exploration, target)}"

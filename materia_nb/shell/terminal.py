@@ -90,7 +90,7 @@ def ask_person(cast: Cast) -> bool:
         if cast.now.approvals.asking:
             _ask_approval(cast)
         elif cast.now.held or (cast.now.waiting_at and cast.now.waiting_at.mode == "draft"):
-            message = _read_lines("Write what should change, or nothing to accept the draft")
+            message = _read_lines("Describe what should change, or write nothing to accept the draft")
             cast.refine(message) if message else cast.accept()
         else:
             cast.reply(_read_lines("Write your answer"))
@@ -104,7 +104,7 @@ def ask_person(cast: Cast) -> bool:
 def _ask_approval(cast: Cast) -> None:
     word = ""
     while word not in ("yes", "no", "always"):
-        word = input("Approve? Enter yes, no or always; no if you enter nothing: ").strip() or "no"
+        word = input("Approve? Enter yes, no or always (default: no): ").strip() or "no"
     if word == "no":
         cast.approvals.deny("a person denied the call")
     else:

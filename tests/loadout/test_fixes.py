@@ -246,7 +246,7 @@ def test_fix_verb_previews_and_saves_on_request(shell, project):
     assert said.splitlines()[-1].startswith("saved in")
     kept = json.loads(file.read_text())["loadouts"]["Two"]
     assert (kept["entry"], kept["sockets"]["Socket-1"]["parse"]) == ("Socket-1", "json")
-    assert text(line(shell, "check --fix")).startswith("Nothing to fix")
+    assert text(line(shell, "check --fix")).startswith("There is nothing to fix")
     assert text(line(shell, "check --fix --save")).startswith("No problem can be fixed automatically")
 
 
@@ -255,9 +255,9 @@ def test_fixes_of_a_yaml_file_are_saved_as_json(shell, project):
     (project / "two.yaml").write_text(text_of)
     line(shell, "load two.yaml")
     assert "--to two.json" in text(line(shell, "check --fix"))
-    with pytest.raises(MateriaError, match="is a YAML file, and YAML files cannot be changed") as caught:
+    with pytest.raises(MateriaError, match="is a YAML file, which cannot be changed") as caught:
         line(shell, "check --fix --save")
-    assert caught.value.hint == "check --fix --to two.json"
+    assert caught.value.hint == "write check --fix --to two.json"
     assert "saved in" in text(line(shell, "check --fix --to two.json"))
     assert json.loads((project / "two.json").read_text())["loadouts"]["Two"]["entry"] == "Socket-1"
     assert (project / "two.yaml").read_text() == text_of

@@ -47,7 +47,7 @@ def texts(cell):
 
 def test_later_run_updates_the_stored_output_of_a_cast(executed):
     panel, record, picture = texts(executed["cast"])
-    assert "below is its record" in panel
+    assert "The record of the cast is below" in panel
     assert picture.startswith("<picture of cast 20")
     assert "Hello-Utility: complete after 1 step" in record
     assert "data-record" in executed["cast"].outputs[2]["data"]["image/svg+xml"]

@@ -101,7 +101,7 @@ def test_help_of_a_command_names_its_options_and_no_magic(capsys):
         (["explore", "--items"], "needs a value"),
         (["explore", "Asks", "--items", "x"], "range of list lengths"),
         (["step", "many"], "must be a whole number"),
-        (["run", "hi", "--agent", "Judge"], "write NAME=WHO"),
+        (["run", "hi", "--agent", "Judge"], "write --agent NAME=AGENT"),
         (["compare"], "A is missing"),
         (["status", "--project", "nowhere"], "directory nowhere does not exist"),
         (["edit", "prompt", "task"], "--body FILE"),
@@ -140,7 +140,7 @@ def test_cast_can_be_run_answered_shown_and_exported(bench, capsys, project):
 def test_play_command_writes_a_page(bench, capsys, tmp_path):
     page = tmp_path / "play.html"
     code, out, _ = materia(capsys, "play", "Plan-Build-Eval", str(page), "--items", "2")
-    assert (code, out.strip()) == (0, f"Play Plan-Build-Eval in a browser: {page}")
+    assert (code, out.strip()) == (0, f"Open this page to play Plan-Build-Eval: {page}")
     assert page.read_text("utf-8").startswith("<!doctype html>")
 
 
@@ -200,7 +200,7 @@ def test_interrupted_command_exits_with_code_130(bench, capsys, monkeypatch):
 
     monkeypatch.setattr(terminal, "findings_of", lambda *_, **__: interrupt())
     code, _, problem = materia(capsys, "check")
-    assert (code, "Interrupted" in problem) == (130, True)
+    assert (code, "interrupted" in problem) == (130, True)
 
 
 def test_cell_body_is_read_from_a_file(bench, capsys, project):

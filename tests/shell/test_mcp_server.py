@@ -58,8 +58,8 @@ def test_design_operations_change_a_draft_and_report_its_status(server, project)
     said = built(server)
     assert said.splitlines()[1].startswith("0 problems")
     assert "6. " in does(server, "show")
-    assert does(server, "undo").startswith("undone: ")
-    assert does(server, "redo").startswith("done again: ")
+    assert does(server, "undo").startswith("Undone: ")
+    assert does(server, "redo").startswith("Redone: ")
     wrong = server.call("add_edge", {"source": "Socket-9", "to": "Socket-1"})
     assert (wrong.ok, "'Socket-9' does not exist" in wrong.text) == (False, True)
     wrong = server.call("add_edge", {"from": "Socket-1"})
@@ -123,7 +123,7 @@ def test_loadout_with_problems_cannot_be_explored(server):
 def handed_over(server):
     built(server)
     said = does(server, "hand_over")
-    assert said == "6 steps of Mine wait for a person, who opens the designer with: %materia design Mine"
+    assert said == "6 steps of Mine can now be reviewed by a person, in the designer: %materia design Mine"
 
 
 def choose(session, label):

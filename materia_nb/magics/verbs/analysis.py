@@ -50,7 +50,7 @@ def _play(call: Call, loadout: str, page: str, *, satisfied: Any = 0.5, items: s
     """
     with counting("states") as report:
         explored = call.bench.explore(loadout, _lengths(str(items)), progress=report)
-    return Text(f"Play {explored.graph.name} in a browser: {explored.play(page, _chances(satisfied))}")
+    return Text(f"Open this page to play {explored.graph.name}: {explored.play(page, _chances(satisfied))}")
 
 
 _FAILURES: Final[Mapping[str, Any]] = {
@@ -169,7 +169,7 @@ def _lengths(text: str) -> list[int]:
     for piece in text.split(","):
         first, _, last = piece.partition("-")
         if not first.strip().isdecimal() or not (last or "0").strip().isdecimal():
-            raise usage_error(f"{text!r} is not a range of list lengths.", "write 0-3, or 2,5")
+            raise usage_error(f"{text!r} is not a range of list lengths.", "write a range such as 0-3, or 2,5")
         lengths += range(int(first), int(last or first) + 1)
     return lengths
 
@@ -185,8 +185,8 @@ def _chances(value: object) -> Chances:
         return {name.strip(): _chance(chance) for name, _, chance in pairs}
     except ValueError:
         raise usage_error(
-            f"{text!r} is not a valid chance.",
-            "write 0.7, or Check=0.7,*=0.9; 0.6/0.3 also sets a chance of 0.3 for no verdict",
+            f"{text!r} is not a valid probability.",
+            "write 0.7, or Check=0.7,*=0.9; 0.6/0.3 also sets the probability 0.3 that there is no verdict",
         ) from None
 
 
@@ -195,7 +195,7 @@ def _failing(failures: Mapping[str, object]) -> FailureChances:
     chances = {name: _chances(value) for name, value in failures.items()}
     for value in chances.values():
         if any(isinstance(chance, tuple) for chance in (value.values() if isinstance(value, Mapping) else (value,))):
-            raise usage_error("A chance of failure must be one number.", "write 0.1, or Build=0.1")
+            raise usage_error("The probability of a failure must be a single number.", "write 0.1, or Build=0.1")
     return cast("FailureChances", chances)
 
 
@@ -254,7 +254,7 @@ def _number(value: object) -> int:
     try:
         return int(text)
     except ValueError:
-        raise usage_error(f"{text!r} is not a step: it must be a whole number.", "write compare --steps 3 5") from None
+        raise usage_error(f"{text!r} is not the number of a step.", "write compare --steps 3 5") from None
 
 
 from_method("blame", Cast.blame, value_of, example="%materia blame workItems.0.title")
@@ -283,7 +283,7 @@ def _state(call: Call, path: str | None = None, *, step: int | None = None, lane
     if not matches:
         raise MateriaError(
             f"The state has no value at {path!r}.",
-            hint=f"choose one of its fields: {', '.join(data)}" if data else "run a step: the state is still empty",
+            hint=f"choose a field of the state: {', '.join(data)}" if data else "run a step first: the state is empty",
         )
     name = f"state {path}" if str(path).startswith("$") else f"state.{path}"
     return JsonView(name, matches[0] if len(matches) == 1 else matches)
@@ -373,7 +373,7 @@ def _why(call: Call, step: int | None = None, *, traceback: bool = False, lane: 
 
 @verb(
     "show",
-    panel={"help": f"show only this part: {one_of_words(alone_names())}"},
+    panel={"help": f"show only this part of the cast: {one_of_words(alone_names())}"},
     example="%materia show\n%materia show items",
 )
 def _show(call: Call, panel: str | None = None) -> Any:

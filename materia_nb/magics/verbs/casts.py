@@ -63,7 +63,7 @@ def _step(call: Call, count: int | None = None, *, enter: bool = False) -> Any:
     current = call.cast
     if enter:
         if count is not None:
-            raise usage_error("Only one socket can be entered.", "write step --enter without a number")
+            raise usage_error("Only one socket can be entered at a time.", "write step --enter without a number")
         current.step(ask=False)
         return status_view(current.now)
     if count is not None and count < 1:
@@ -92,7 +92,7 @@ def _run(call: Call, *, until: str | None = None, steps: int | None = None, rais
     if raise_ and pause == "person":
         message = "The cast waits for a person."
         raise MateriaError(
-            message, where=current.now.next_socket, hint="answer with reply, then run", kind="cast_waits"
+            message, where=current.now.next_socket, hint="answer with reply, then continue with run", kind="cast_waits"
         )
     return status_view(current.now, pause, current.now.breakpoints_hit)
 
@@ -263,7 +263,7 @@ def _sweep(
         request = [line.strip() for line in call.body.splitlines() if line.strip()]
     if not request:
         hint = "write a request after the verb, or one on each line of the cell (in a terminal: --body FILE)"
-        raise usage_error("A sweep needs requests.", hint)
+        raise usage_error("A sweep needs at least one request.", hint)
     axes = (_separated(loadouts), request, _separated(agents), repeat, checks, dir_)
     return call.bench.sweep(*axes, retry=retry, most=most, progress=True)
 
@@ -290,7 +290,7 @@ def _link(call: Call, parts: Several, request: Rest = "", *, from_: str | None =
     """
     request = call.request(request)
     if not request:
-        raise usage_error("The request is missing.", "write it after --: link A B -- request")
+        raise usage_error("The request is missing.", "write the request after --: link A B -- REQUEST")
     return call.bench.link(*map(str, parts), request=request, from_cast=from_)
 
 
@@ -338,7 +338,7 @@ def _set(call: Call, path: str, value: Rest = None) -> Any:
     """
     value = call.body_or(value)
     if value is None:
-        raise usage_error("The value is missing.", "write it after the path: edit set plan.approved true")
+        raise usage_error("The value is missing.", "write the value after the path: edit set plan.approved true")
     call.cast.edit.set(str(path), _value(value) if isinstance(value, str) else value)
     return JsonView("state", dict(call.cast.state))
 
@@ -486,7 +486,7 @@ def _label(
     """
     if undo:
         call.cast.labels.undo()
-        return Text(f"The last label was undone. The cast has {call.cast.labels.of().words or 'no labels'}.")
+        return Text(f"The last change was undone. The cast now has {call.cast.labels.of().words or 'no labels'}.")
     add = call.cast.labels.add if cast is None else partial(call.bench.casts.label, cast)
     label = add(step, name=name, tag=tag, untag=untag, note=note, verdict=verdict, by=by)
     about = "The cast" if step is None else f"Step {step}"

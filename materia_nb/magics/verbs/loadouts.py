@@ -137,7 +137,7 @@ def _check(
     if path is not None and ENDINGS[path.suffix.lower()] == "yaml":
         option = f"--to {path.with_suffix('.json').name}"
         if save and not to:
-            raise usage_error(f"{path.name} is a YAML file, and YAML files cannot be changed.", f"check --fix {option}")
+            raise usage_error(f"{path.name} is a YAML file, which cannot be changed.", f"write check --fix {option}")
     if save or to:
         if not (changes := design.fix_all()):
             return Text("No problem can be fixed automatically. List the possible changes with check --fix.")
@@ -148,7 +148,7 @@ def _check(
     ]
     empty = "No problem can be fixed by one change. List the problems with check."
     if not design.report.problems and not design.report.hints:
-        empty = "Nothing to fix: no problems, no hints."
+        empty = "There is nothing to fix: the loadout has no problems and no hints."
     return Table(("code", "where", "change", "by"), rows, empty)
 
 
