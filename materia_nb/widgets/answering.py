@@ -166,7 +166,7 @@ def _hold_state(now: Snapshot) -> dict[str, Any]:
     return {
         "is": "hold",
         "key": identity(now),
-        "words": f"{name} asks for {hold.needs}" if hold.needs else f"{name}: a person must decide",
+        "words": f"{name} asks for {hold.needs}" if hold.needs else f"{name} needs your decision",
         "said": "",
         "blocks": parts,
         "approve": hold.needs == "approval" and approval is not None and is_complete,
@@ -235,11 +235,11 @@ def _request_text(name: str, who: str | None, *, any_text: bool, draft: bool, fi
         request = "Is the work done?"
     else:
         request = (
-            "List the work items." if fields == ["workItems"] else f"Required: {', '.join(fields) or 'see prompt'}."
+            "List the work items." if fields == ["workItems"] else f"Required: {', '.join(fields) or 'see the prompt'}."
         )
     if who in (None, "person"):
         return f"Your turn. {request}"
-    return f"{part(who or '', 40)} answers {name} when you click Step, or you answer instead. {request}"
+    return f"{part(who or '', 40)} will answer for {name} when you click Step. You can also answer yourself. {request}"
 
 
 def answer_of_buttons(now: Snapshot, satisfied: bool | None, reason: str, items: Sequence[JSON] | None = None) -> str:
@@ -354,7 +354,7 @@ def _notes_and_conversation(now: Snapshot) -> list[Block]:
         parts.append(Fold(f"the conversation so far ({len(now.conversation)} messages)", turns))
     notes = [*now.messages, *(f"differs: {difference}" for difference in now.differences)]
     notes += [f"pinned: {name} to {pin.words}" for name, pin in now.pins.items()]
-    notes += [f"pinned to a function that no longer exists: {name}; pin or unpin the socket" for name in now.pins_gone]
+    notes += [f"{name} is pinned to a missing function; pin it again or unpin it" for name in now.pins_gone]
     if notes:
         parts.append(Fold(f"notes ({len(notes)})", lines(notes)))
     return parts

@@ -34,7 +34,7 @@ _Panel = TypeVar("_Panel", bound="Panel")
 CALLBACKS: Final = threading.RLock()
 """Lock that is held while a panel callback runs, because panels share casts and callbacks run in several threads."""
 
-GONE: Final = "The buttons need their kernel. Run this cell again."
+GONE: Final = "The buttons need a running kernel. Run this cell again."
 _READ_AGAIN_S: Final = 0.4
 """Minimum delay before the journal of a read-only cast is read again, in seconds."""
 _QUIET_S: Final = 0.6
@@ -469,7 +469,7 @@ class Runs:
         if self.busy:
             raise MateriaError(
                 "A step is running; nothing can be changed before it ends.",
-                hint="pause, then try again",
+                hint="click Pause or wait for the step to end, then try again",
                 kind="busy",
             )
 

@@ -149,7 +149,7 @@ class CastPanel(CastSurface):
         """Allow access to the folders outside the project that the cast requested, and run the failed socket again."""
         folders = folders_asked(self.cast.now)
         if not folders:
-            raise MateriaError("The cast does not ask for a folder outside the project.", kind="not_asked")
+            raise MateriaError("The cast has not requested access to a folder outside the project.", kind="not_asked")
         self.cast.approvals.allow(*folders)
         self.resolve(self.cast.retry)
 

@@ -137,7 +137,9 @@ def _chosen_sockets(session: DesignState) -> Ids:
         return list(session.marked) or [key]
     if kind == "loop":
         return members_of(session.design.document, key)
-    raise design_error("no socket is selected", "design", "select a socket, or Shift-drag a frame around sockets")
+    raise design_error(
+        "no socket is selected", "design", "select a socket, or hold Shift and drag a rectangle around sockets"
+    )
 
 
 # -- sockets and materia ----------------------------------------------------------------------
@@ -178,7 +180,7 @@ def add(
 def _offer_to_create(session: DesignState, name: str, message: Values) -> None:
     """Offer to create a missing materia or to use a similar one. Either choice completes ``message``."""
     if not name:
-        raise design_error("no materia is named", "add", "click a materia in the palette, or type its name")
+        raise design_error("no materia was specified", "add", "click a materia in the palette, or type its name")
     closest = close_match(name, session.design.materia)
     choices: list[tuple[str, Values]] = []
     if closest is not None:
@@ -211,7 +213,7 @@ def tidy(session: DesignState) -> str:
     """Move all cards to the positions that the layout computes."""
     positions = dict.fromkeys(as_object(as_object(session.design.document.get("layout")).get("sockets")))
     if not positions:
-        return "tidied up: all cards are placed automatically"
+        return "nothing to tidy up: all cards already have their automatic positions"
     change = place_sockets(session.design.document, positions)
     return session.design.apply(replace(change, summary="tidied up"))
 
@@ -302,7 +304,7 @@ def set_(session: DesignState, of: FormOwner, field: ShortText, value: JSON = No
     kind, key = of
     if isinstance(value, str) and len(value) > _MAX_TYPED_CHARS:
         problem = "the value is too long"
-        raise design_error(problem, field, f"write at most {_MAX_TYPED_CHARS:,} characters")
+        raise design_error(problem, field, f"enter at most {_MAX_TYPED_CHARS:,} characters")
     session.refused.pop((kind, key, field), None)
     try:
         return _set(session, kind, key, field, value)
@@ -364,14 +366,14 @@ def _set_edge_operation(kind: str, owner: str, index: int | None, field: str, va
         return do("limit_edge", owner, index, value)
     if value is None:
         where = f"{owner}.edges[{index}]" if kind == "edge" else f"loops.{owner}.exits[{index}]"
-        raise design_error(f"an {kind} needs {field}", where, f"choose a value, or remove the {kind}")
+        raise design_error(f"an {kind} must have the field {field}", where, f"choose a value, or remove the {kind}")
     return do(f"change_{kind}", owner, index, **{_ROUTE.get(field, field): str(value)})
 
 
 def _check_materia(session: DesignState, id_: str, named: JSON) -> None:
     """Refuse a materia that does not exist, and offer to create it."""
     if named is None:
-        raise design_error("a socket needs a materia", f"{id_}.materia", "choose a materia, or remove the socket")
+        raise design_error("a socket must have a materia", f"{id_}.materia", "choose a materia, or remove the socket")
     if named not in session.design.definitions:
         _offer_to_create(session, named, {"kind": "set", "of": ["socket", id_], "field": "materia"})
         problem = f"the materia {shorten(str(named), 60)!r} does not exist"
@@ -465,9 +467,7 @@ def turn(session: DesignState, of: DesignPart) -> str:
         summary = session.design.exit_to_edge(owner, index)
         session.selected = ("socket", source)
         return summary
-    raise design_error(
-        "only an edge or an exit can be converted to the other kind", "design", "select an edge or an exit"
-    )
+    raise design_error("only edges and exits can be converted to each other", "design", "select an edge or an exit")
 
 
 @act
@@ -506,7 +506,7 @@ def loop(session: DesignState, ids: Ids | None = None, *, exits: StrictBool | No
 def _ask_for_exits(session: DesignState, edges: list[str], message: Values) -> None:
     several = len(edges) > 1
     verb = "lead" if several else "leads"
-    question = f"{', '.join(edges)} {verb} out of the loop. Exits are taken after the last item, edges immediately."
+    question = f"{', '.join(edges)} {verb} out of the loop. An exit is taken after the last item, but an edge is taken immediately."
     is_exit = "Make exits" if several else "Make an exit", {**message, "exits": True}
     is_edge = "Keep the edges" if several else "Keep the edge", {**message, "exits": False}
     session.question = DesignQuestion(question, (is_exit, is_edge))

@@ -57,7 +57,7 @@ class DesignSession(DesignState):
             if summary is not None or (self.note[0] == "alert" and kind != "news"):
                 self.note = "status", summary or ""
         if self.design.draft_error not in ("", not_kept):
-            self.note = "alert", f"{summary or 'done'}; {self.design.draft_error}. Save the design, or it may be lost."
+            self.note = "alert", f"{summary or 'done'}; {self.design.draft_error}. Save the design to keep it."
         self._drop_missing_parts()
 
     def _drop_missing_parts(self) -> None:
@@ -83,7 +83,7 @@ class Designer:
     def __init__(self, bench: Workbench, design: Design, canvas: GraphPanel | None = None) -> None:
         self.session = _session_for(bench, design)
         if self.session.design.changed:
-            self.session.note = "status", "unsaved edits; Reload reads the file from disk"
+            self.session.note = "status", "the design has unsaved edits; to discard them, choose Reload from disk"
         _OPEN_DESIGNERS.add(self)
         self.canvas = canvas
         self.changed: Callable[[], object] = lambda: None
@@ -219,7 +219,7 @@ def undo(session: DesignState) -> str:
 @act
 def redo(session: DesignState) -> str:
     """Redo the last change that was undone."""
-    return f"done again: {session.design.redo()}"
+    return f"redone: {session.design.redo()}"
 
 
 @act

@@ -313,8 +313,8 @@ def _changes_slice(design: Design) -> DesignSlice:
 def _patch_text(step: Mapping[str, JSON]) -> DesignSlice:
     """Return the description of one JSON Patch operation."""
     path = ".".join(pointer_keys(step["path"]))
-    verbs = {"add": "new", "remove": "gone", "replace": "changed", "move": "moved", "copy": "copied"}
+    verbs = {"add": "new", "remove": "removed", "replace": "changed", "move": "moved", "copy": "copied"}
     about = shorten(compact(step["value"]), 160) if "value" in step else ""
     if "from" in step:
         about = f"from {'.'.join(pointer_keys(step['from']))}"
-    return {"verb": verbs[str(step["op"])], "where": part(path or "the whole", 120), "about": about}
+    return {"verb": verbs[str(step["op"])], "where": part(path or "whole design", 120), "about": about}

@@ -190,13 +190,13 @@ class DesignState:
             if self.has_part(*part):
                 return part  # type: ignore[no-any-return]
         problem = f"the design has no {shorten(str(kind), 20)} {shorten(str(key), 60)!r}"
-        raise design_error(problem, "design", "it may have been removed")
+        raise design_error(problem, "design", "select an existing part; this part may have been removed")
 
     def require_part(self, name: object) -> Selection:
         """Return the same part as :meth:`part_named`, but raise MateriaError if ``name`` is not a kind and key."""
         selection = self.part_named(name)
         if selection is None:
-            raise design_error("the message names no part", "design", "reload the page")
+            raise design_error("the message does not specify a part", "design", "reload the page")
         return selection
 
     def has_part(self, kind: str, key: str) -> bool:
@@ -222,7 +222,7 @@ class DesignState:
         if draft is not None and not (handed_over and self.question is not None):
             self._offered.add((draft.path, draft.at))
             take: dict[str, JSON] = {"kind": "draft", "file": draft.path.name}
-            choices = ("Continue with it", take), ("Discard it", {**take, "discard": True})
+            choices = ("Continue with draft", take), ("Discard draft", {**take, "discard": True})
             self.question = DesignQuestion(f"Unsaved changes exist in {draft}.", choices)
 
 
@@ -242,7 +242,7 @@ _ITEM_VARIABLES: Final = (
 
 _CONDITIONS: Final = [[word, condition.choice] for word, condition in CONDITION_SPECS.items()]
 """Possible conditions of an edge: the value and the label of each choice."""
-_NO_MODELS: Final = "No models are listed: no installed provider has an API key."
+_NO_MODELS: Final = "No models are listed, because no installed provider has an API key."
 
 
 def inspector_slice(session: DesignState) -> DesignSlice:
@@ -333,7 +333,7 @@ def _socket_form(session: DesignState, pick: Selection) -> DesignSlice:
         "isMarked": id_ in session.marked,
         "removes": shorten(removed, 300),
         "fields": [
-            _id_field(session, pick, "Every reference to the socket changes with its id."),
+            _id_field(session, pick, "All references to the socket are updated when its id changes."),
             *_fields(session, pick, SocketFields, raw),
         ],
         "ways": _edge_rows(design.document, facts, id_),
@@ -498,7 +498,7 @@ def _loop_form(session: DesignState, of: Selection) -> DesignSlice:
     document, id_ = session.design.document, of[1]
     raw, members = written(document, "loop", id_), members_of(document, id_)
     source = next((name for name in ("iterator", "consumes") if is_object(raw.get(name))), "")
-    fields = [_id_field(session, of, "The ids of the exits stay unchanged."), *_fields(session, of, LoopFields, raw)]
+    fields = [_id_field(session, of, "The ids of the exits do not change."), *_fields(session, of, LoopFields, raw)]
     if source:
         model: type[Model] = Consumes if source == "consumes" else IteratorFields
         fields += _fields(session, of, model, as_object(raw[source]), f"{source}.")

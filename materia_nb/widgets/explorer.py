@@ -359,7 +359,7 @@ class CastExplorer(Panel):
             "whole": readable,
             "resumes": readable and entry.ours and entry.status != "complete",
             "forks": readable,
-            "why": "it is complete" if entry.status == "complete" else recorded,
+            "why": "the cast is complete" if entry.status == "complete" else recorded,
         }
 
     def _read_selected(self) -> None:
@@ -377,7 +377,7 @@ class CastExplorer(Panel):
         """Return the list of casts as text."""
         more = len(self._entries) - _RECORDED
         text = blocks_as_text([casts_view(self._entries[:_RECORDED])])
-        return text + (f"\n... and {counted(more, 'cast')} more" if more > 0 else ""), None
+        return text + (f"\n... and {counted(more, 'more cast')}" if more > 0 else ""), None
 
 
 _STATUS_FILTERS: Final[Mapping[str, Any]] = {

@@ -261,7 +261,7 @@ class GraphPanel(Panel):
         if (kind, key) not in self._parts():
             raise MateriaError(
                 f"The graph of {part(self.graph.name)} has no {kind} {shorten(key, 120)!r}.",
-                hint="choose a part from the list of the graph (the find button)",
+                hint="choose a part from the list that the Find button of the graph opens",
                 kind="unknown_part",
             )
         self.selected, self._marked = (kind, key), ()
@@ -371,7 +371,7 @@ class GraphPanel(Panel):
             MateriaError: the id of the element is not a string (``bad_message``).
         """
         if not isinstance(element, str | None):
-            raise bad_message("The page sent a message in which the name of an element is not a text.")
+            raise bad_message("The page sent a message in which the id of an element is not a string.")
         return self._scene.selections.get(element or "")
 
     @canvas_messages.message

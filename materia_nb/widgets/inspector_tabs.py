@@ -58,7 +58,7 @@ def require_element(cast: Snapshot, kind: object, key: object) -> Element:
     if not (kind in KINDS and isinstance(key, str) and _is_there(cast, str(kind), key)):
         raise MateriaError(
             f"The cast has no {part(str(kind), 20)} {part(str(key), 60)!r}.",
-            hint="select one on the graph",
+            hint="select a part of the graph",
             kind="unknown_part",
         )
     return Element(kind, key)
@@ -109,7 +109,7 @@ def _item(cast: Snapshot, number: int) -> list[Block]:
     return [
         Heading(str(value.get("title", ""))),
         Code(str(value.get("context", ""))),
-        Heading("Its steps"),
+        Heading("Steps"),
         Table(("step", "socket", "went to"), [(str(s.number), names[s.socket], way_words(s)) for s in steps])
         if steps
         else Line("None yet.", "quiet"),
@@ -280,7 +280,7 @@ class _Tabs:
         current = self.now.names.get(_current_position(self.snapshot))
         if current is not None and self.now.status in ("waiting", "held", "failed"):
             where = f"The cast is at {current}. "
-            parts.append(Action(where, "Show it", "show where the cast is", "select", {"element": None}))
+            parts.append(Action(where, "Show it", "show the current position of the cast", "select", {"element": None}))
         return blocks_content([*parts, *last_handoffs(self.snapshot, self.element.id)])
 
     def _prompt(self) -> dict[str, Any]:

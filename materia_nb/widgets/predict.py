@@ -57,7 +57,7 @@ class PredictPicture(FrontWidget):
 
 _LEGEND: Final = (
     f"{line_legend()} · long dashes, hollow arrow: loop exit · "
-    "fine dots: the end, where no edge matches · the numbers are the order in which edges are checked"
+    "fine dots: the end, where no edge matches · the numbers show the order in which edges are checked"
 )
 
 

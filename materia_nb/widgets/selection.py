@@ -36,6 +36,7 @@ from materia_nb.display.graph_parts import (
     state_label,
 )
 from materia_nb.engine.rules import Rules
+from materia_nb.errors import counted
 from materia_nb.insight.why import EDGE_COLUMNS
 from materia_nb.jsonvalue import JSON, Object, as_list, as_object, is_object, is_text
 from materia_nb.loadout.graph import Graph, Loop, Socket
@@ -299,7 +300,7 @@ class Inspector:
             ("loop", link.loop or ""),
             ("when", when),
             ("may be taken", self._budget(link) if link.kind == "edge" else ""),
-            ("taken", f"{self._times_taken(link)} times in total" if self.cast is not None else ""),
+            ("taken", f"{counted(self._times_taken(link), 'time')} in total" if self.cast is not None else ""),
         ]
         return [FactTable([row for row in rows if row[1]]), *self._last_time(link)]
 
@@ -342,10 +343,10 @@ class Inspector:
         why, was_taken = self.cast.why(step.number), _took_line(decision, link)
         name = link.key if link.edge_index is None else f"edge {link.edge_index + 1}"
         rows = [row for row in why.rows if row[0] == name]
-        unseen = "" if rows else ": it was not checked"
+        unseen, noun = "" if rows else ", because it was not checked", "exit" if link.kind == "exit" else "edge"
         return [
             Heading(f"Last time: {why.title}"),
-            Line("This edge was taken.", "good") if was_taken else Line(f"This line was not taken{unseen}."),
+            Line(f"This {noun} was taken.", "good") if was_taken else Line(f"This {noun} was not taken{unseen}."),
             *([Table(EDGE_COLUMNS, rows)] if rows else ()),
             *lines(why.lines),
         ]
@@ -355,7 +356,7 @@ class Inspector:
     def _loop(self, loop: Loop) -> list[Block]:
         progress = self.cast.loop_progress.get(loop.id) if self.cast is not None else None
         rows = [
-            ("goes over", loop_label(self.graph, loop, progress)),
+            ("source", loop_label(self.graph, loop, progress)),
             ("sockets", ", ".join(self.names[id_] for id_ in loop.sockets)),
         ]
         if loop.iterator is not None:

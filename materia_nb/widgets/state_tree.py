@@ -86,7 +86,7 @@ def diff_blocks(before: _CastData, after: _CastData, title: str) -> list[Block]:
         {name: value for name, value in data.items() if name not in folded} for data in (before, after)
     )
     if same(kept_before, kept_after):
-        return [Heading(title), Line("nothing", "quiet")]
+        return [Heading(title), Line("no changes", "quiet")]
     return [Heading(title), JsonTree(kept_after, "state", was=kept_before)]
 
 
@@ -182,7 +182,7 @@ def _value(data: Mapping[str, JSON], path: str) -> Any:
 
 def _words(data: Mapping[str, JSON], path: str) -> str:
     value = _value(data, path)
-    return "not there" if value is MISSING else shorten(part(as_text(value), _MAX_VALUE_CHARS), _MAX_VALUE_CHARS)
+    return "not set" if value is MISSING else shorten(part(as_text(value), _MAX_VALUE_CHARS), _MAX_VALUE_CHARS)
 
 
 _MAX_CHARS_OF_ITEM: Final = 1_000

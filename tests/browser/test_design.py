@@ -377,7 +377,7 @@ def test_loop_and_its_exit_can_be_built_by_keyboard_alone(designer: Designer):
     )
     assert tones == [["mnb-t-no"], []]
     offered = keys.panel.locator(".mnb-d-body .mnb-d-radios label")
-    assert offered.all_inner_texts() == ["as fits", *(one.choice for one in CONDITION_SPECS.values())]
+    assert offered.all_inner_texts() == ["automatic", *(one.choice for one in CONDITION_SPECS.values())]
 
 
 # -- what is typed -----------------------------------------------------------------------------
@@ -459,7 +459,7 @@ def continue_draft(designer: Designer, steps: int, picture: str) -> None:
     designer.lab.screenshot(picture)
     designer.lab.screenshot(f"{picture}-dark", dark=True)
     assert violations(designer.lab, "a draft is offered") == []
-    designer.press("Continue with it")
+    designer.press("Continue with draft")
 
 
 def test_draft_of_a_coding_agent_can_be_continued(lab: Lab):
@@ -599,7 +599,7 @@ def test_designer_has_no_accessibility_violations(lab: Lab):
     def look_at_parts(*rules: str) -> None:
         seek = designer.panel.locator(".mnb-d-seek")
         for words, tabs in (
-            ("Socket-3", ("Socket", "Ways out 2", "JSON", "Materia")),
+            ("Socket-3", ("Socket", "Edges and exits 2", "JSON", "Materia")),
             ("loop items", ("Exits 2", "Fields")),
             ("exit always", ()),
         ):

@@ -74,7 +74,7 @@ def pinned(at: Clicks) -> None:
 
 def skipped(at: Clicks) -> None:
     at.press("Skip this step…")
-    at.write("why it is skipped", "not today")
+    at.write("reason for skipping", "not today")
     at.press("Skip it")
 
 

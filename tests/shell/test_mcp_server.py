@@ -143,9 +143,9 @@ def session(server, project):
 
 def test_draft_is_opened_only_by_a_click(session):
     assert "by robot\N{SYMBOL FOR ESCAPE} (6 steps)" in session.question.text
-    assert [label for label, _ in session.question.choices] == ["Continue with it", "Discard it"]
+    assert [label for label, _ in session.question.choices] == ["Continue with draft", "Discard draft"]
     assert session.design.document["sockets"] == {"Socket-1": {"materia": "Plan"}}
-    choose(session, "Continue with it")
+    choose(session, "Continue with draft")
     assert session.question is None
     assert len(session.design.document["sockets"]) == 3
     assert len(session.design.steps) == 6
@@ -156,7 +156,7 @@ def test_draft_is_opened_only_by_a_click(session):
 
 
 def test_discarded_draft_leaves_the_design_unchanged(session):
-    choose(session, "Discard it")
+    choose(session, "Discard draft")
     assert session.question is None
     assert session.design.document["sockets"] == {"Socket-1": {"materia": "Plan"}}
     assert session.bench.loadouts.drafts() == ()
@@ -166,7 +166,7 @@ def test_undoing_an_accepted_draft_restores_the_edits_of_the_user(session):
     session.on_message("answer", {"number": -1})
     session.design.add_edge("Socket-1", "end")
     session.offer_draft()
-    choose(session, "Continue with it")
+    choose(session, "Continue with draft")
     assert session.note[1].endswith("(6 steps), which replaces your unsaved edits until you undo its steps")
     assert len(session.design.document["sockets"]) == 3
     for _ in range(6):

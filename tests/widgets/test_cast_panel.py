@@ -1175,7 +1175,7 @@ def test_watched_paths_show_the_step_that_changed_them(looped):
     assert [row[0] for row in watched["rows"]] == changed[::-1]
     assert watched["changes"] == len(changed) > 0
     say(looped, "look", step=0)
-    assert looped.front.watch["watched"][0]["now"] == "not there"
+    assert looped.front.watch["watched"][0]["now"] == "not set"
     say(looped, "back", step=2)
     done(looped)
     after = looped.front.watch["watched"][0]

@@ -205,7 +205,7 @@ def test_autosave_of_a_dead_kernel_can_be_restored_or_discarded(project):
     question = panel.front.design["bar"]["question"]
     assert question["words"].startswith("Unsaved changes exist in the draft of ")
     assert question["words"].endswith("(2 steps).")
-    assert question["choices"] == ["Continue with it", "Discard it"]
+    assert question["choices"] == ["Continue with draft", "Discard draft"]
     assert question["words"] in panel.fallback()[0]
     panel.on_message({"kind": "answer", "number": 0})
     assert panel.design.document == gone.document

@@ -280,7 +280,7 @@ def test_reordering_edges_keeps_the_selection(session):
     ]
     assert "no edge at position" in refused(session, "order", of=["edge", "edge:1:Socket-3"], by=1)
     assert "only edges and exits" in refused(session, "order", of=["socket", "Socket-3"], by=1)
-    assert "only an edge or an exit" in refused(session, "turn", of=["socket", "Socket-3"])
+    assert "only edges and exits" in refused(session, "turn", of=["socket", "Socket-3"])
 
 
 def test_loop_can_be_completed_and_starts_at_its_entry(session):

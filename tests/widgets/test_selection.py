@@ -46,7 +46,7 @@ def test_edge_details_show_the_last_decision(cast):
     ):
         blocks = inspector.about(kind, key)
         assert [(row[0], row[3]) for one in blocks if isinstance(one, Table) for row in one.rows] == [(name, taken)]
-        assert ("This edge was taken." in blocks_as_text(blocks)) == (taken == "yes")
+        assert (f"This {kind} was taken." in blocks_as_text(blocks)) == (taken == "yes")
 
 
 def test_loop_details_show_the_list_and_the_cursor():
@@ -74,12 +74,12 @@ def test_edge_details_show_the_fields_of_the_edge(tmp_path):
     }
     out = {"from": "Check", "to": "Tell", "loop": "L"}
     out["when"] = "the list is exhausted, and satisfied"
-    assert rows(told, "exit", "loop-exit:L:e") == {**out, "taken": "1 times in total"}
+    assert rows(told, "exit", "loop-exit:L:e") == {**out, "taken": "1 time in total"}
     assert rows(told, "edge", "implied:Socket-4") == {
         "from": "Tell",
         "to": "the end",
         "when": "always: a socket without edges ends the cast successfully",
-        "taken": "1 times in total",
+        "taken": "1 time in total",
     }
     bare = Inspector(cast.graph)
     assert rows(bare, "exit", "loop-exit:L:e") == out

@@ -205,7 +205,7 @@ def test_difference_of_an_item_with_several_names_is_shown_once():
     after = {"item": h.item("b"), "workItem": h.item("b")}
     told = diff_blocks(before, after, "t")[1].as_text()
     assert [row.partition(":")[0] for row in told.splitlines()] == ["state.item.title", "state.item.context"]
-    assert diff_blocks(before, before, "t")[1].text == "nothing"
+    assert diff_blocks(before, before, "t")[1].text == "no changes"
 
 
 def test_state_changes_are_listed():

@@ -80,8 +80,8 @@ export function barPart(host, send, shell) {
     openMenu(runTo, [{ words: "the end of this item (Shift+F10)", acts: true, act: runItem }, ...sockets.map(([socket, name]) => ({ words: name, acts: true, act: () => send("run_to", { socket }) }))], { label: "run to", sought: sockets.length > 8 });
   }, { "aria-haspopup": "menu" });
   const pause = button("Pause", "stop after the current step, or within it if possible", () => send("pause"));
-  const abort = button("Abort…", "end the cast; asks first", () => openMenu(abort, [
-    { words: "End this cast? Retry continues it." },
+  const abort = button("Abort…", "abort the cast after a confirmation", () => openMenu(abort, [
+    { words: "Abort this cast? You can continue it later with Retry." },
     { words: "Abort the cast", tone: "bad", acts: true, act: () => send("abort") },
     { words: "Keep it", act: () => {} },
   ]), { class: "mnb-b mnb-bad", "aria-haspopup": "menu" });
@@ -107,9 +107,9 @@ export function barPart(host, send, shell) {
     event.stopPropagation();
     openMenu({ x: event.clientX, y: event.clientY, within: host }, [{ words: "Only when…", act: () => askWhere(send, shell, stop.breakpoint) }, { words: "Remove it", act: () => send("break", { breakpoint: stop.breakpoint }) }], { label: "breakpoint" });
   };
-  const chip = (/** @type {Break} */ stop) => h("span", { class: "mnb-chip", title: `runs stop: ${stop.words}; a right click asks when`, oncontextmenu: whereTo(stop) },
+  const chip = (/** @type {Break} */ stop) => h("span", { class: "mnb-chip", title: `runs stop: ${stop.words}; right-click to add a condition`, oncontextmenu: whereTo(stop) },
     h("span", { class: "mnb-cut" }, `● ${stop.words}`),
-    button("×", `no breakpoint: ${stop.words}`, () => send("break", { breakpoint: stop.breakpoint }), { class: "mnb-x", "aria-label": `remove the breakpoint ${stop.words}` }));
+    button("×", `remove the breakpoint: ${stop.words}`, () => send("break", { breakpoint: stop.breakpoint }), { class: "mnb-x", "aria-label": `remove the breakpoint ${stop.words}` }));
   const drawUsage = (/** @type {boolean} */ cast) => {
     const limit = data.most || 0, usage = usageWords(data), used = data.tokens ?? 0;
     setText(counts, data.counts || "");
@@ -168,7 +168,7 @@ export function moreEntries({ mode, undo, breaks = [], allowed = [], most: limit
     ...breaks.map((stop) => ({ words: `Only when…: ${stop.words}`, act: () => askWhere(send, shell, stop.breakpoint) })),
     ...breaks.map((stop) => ({ words: `Remove the breakpoint: ${stop.words}`, act: () => send("break", { breakpoint: stop.breakpoint }) })),
     { words: "Remove all breakpoints", act: () => send("clear_breaks"), off: !breaks.length },
-    ...allowed.map((tool) => ({ words: `Let ${tool} ask again`, act: () => send("disallow", { tool }) })),
+    ...allowed.map((tool) => ({ words: `Ask for approval of ${tool} again`, act: () => send("disallow", { tool }) })),
     { words: "Budget…", act: () => shell.askLine("budget of this cast: 20000 tokens, 2.50 USD, 60 seconds, 10 turns; empty for none", String(limit || ""), (budget) => send("budget", { budget })) },
   ];
   const fold = (/** @type {string} */ name, /** @type {string} */ label) => ({ words: shell.folded(name) ? `Show ${label}` : `Hide ${label}`, act: () => shell.fold(name) });

@@ -29,12 +29,12 @@ function legendOf(c, conditions) {
   const guard = conditions.find((condition) => condition.line === condition.ink)?.line ?? "line"; // an exit has the colour of its condition
   /** @type {[Child, string][]} */
   const rows = [
-    [icon("model"), "agent: a model answers"], [icon("person"), "agent: you answer"], [icon("function"), "agent: a function answers"],
-    [icon("utility"), "utility: a process"], [icon("generator"), "makes the items of a loop"], [icon("loop"), "loop, item by item; a click folds it"],
-    [ring, "where the cast is"], [icon("check"), "done"], [sign("×3"), "visited three times"], [dot, "breakpoint"],
+    [icon("model"), "agent: answered by a model"], [icon("person"), "agent: answered by you"], [icon("function"), "agent: answered by a function"],
+    [icon("utility"), "utility: a process"], [icon("generator"), "generates the items of a loop"], [icon("loop"), "loop over items; click to fold it"],
+    [ring, "current position of the cast"], [icon("check"), "done"], [sign("×3"), "visited three times"], [dot, "breakpoint"],
     ...conditions.map((condition) => /** @type {[Child, string]} */ ([line(condition.line, condition.dashes?.join(" ")), condition.choice])),
-    [line(guard, "7 4", true), "loop exit, when the items are done"], [line("now"), "taken last"],
-    [sign("1 2"), "the order in which edges are checked"],
+    [line(guard, "7 4", true), "loop exit, taken after the last item"], [line("now"), "taken last"],
+    [sign("1 2"), "order in which edges are checked"],
   ];
   return h("div", { class: "mnb-c-legend", role: "list" }, rows.map(([sample, meaning]) =>
     h("div", { role: "listitem" }, h("span", { class: "mnb-c-sign" }, sample), meaning)));

@@ -10,7 +10,7 @@ const ICON_OF = { agent: "model", utility: "utility", loop: "loop", exit: "exit"
 /** @type {Record<string, string[]>} */
 const TABS = { socket: ["materia", "socket", "ways", "json"], loop: ["form", "exits", "json"], loadout: ["form", "json"], edge: ["form", "json"], exit: ["form", "json"], oldExit: ["form"], marked: ["form"] };
 /** @type {Record<string, string>} */
-const TITLES = { materia: "Materia", socket: "Socket", ways: "Ways out", json: "JSON", form: "Fields", exits: "Exits" };
+const TITLES = { materia: "Materia", socket: "Socket", ways: "Edges and exits", json: "JSON", form: "Fields", exits: "Exits" };
 
 /** @param {HTMLElement} host @param {ToldByDesign} send @returns {Part} */
 export function designInspectorPart(host, send) {
@@ -19,7 +19,7 @@ export function designInspectorPart(host, send) {
   const seek = h("select", { class: "mnb-in mnb-d-seek", "aria-label": "select a part of the design", title: "select a part", onchange: () => act("pick", { part: seek.value ? JSON.parse(seek.value) : null, keep: true }) });
   const title = h("h3", { class: "mnb-d-head", tabindex: "-1" }), mark = h("span", { class: "mnb-d-mark", "aria-hidden": "true" }), sub = h("span", { class: "mnb-d-sub" });
   const acts = h("div", { class: "mnb-d-acts" }), armed = h("div", { class: "mnb-d-armed", hidden: true, role: "status" });
-  const tabs = tabRow("of what is selected", (name) => {
+  const tabs = tabRow("tabs of the selection", (name) => {
     chosen[data.kind] = name;
     draw();
   }, "mnb-d-");
@@ -99,7 +99,7 @@ export function designInspectorPart(host, send) {
       for (const input of [to, limit]) input.addEventListener("input", say);
       into.append(list, h("div", { class: "mnb-d-box" }, labelled("new edge"),
         line(to, button("Connect", "add an edge to this target", () => (to.value ? connect(to.value) : to.focus()), { class: "mnb-b mnb-main" })),
-        chooser("condition of the new edge", [["", "as fits"], ...data.conditions], "", (condition) => {
+        chooser("condition of the new edge", [["", "automatic"], ...data.conditions], "", (condition) => {
           when = condition;
           say();
         }),
@@ -111,11 +111,11 @@ export function designInspectorPart(host, send) {
       const list = h("ol", { class: "mnb-d-ways" }), members = h("div", { class: "mnb-d-members" });
       const from = selectOf("from …", data.members, data.members.at(-1)), to = selectOf("to …", data.targets);
       let when = data.conditions[0][0];
-      const add = button("Add exit", "an exit, taken once the list is done", () => {
+      const add = button("Add exit", "add an exit that is taken after the last item", () => {
         if (!from.value || !to.value) return (from.value ? to : from).focus();
         act("exit", { loop: data.of[1], from: from.value, when, to: to.value });
       }, { class: "mnb-b mnb-main" });
-      into.append(list, h("div", { class: "mnb-d-box" }, labelled("new exit, taken when the list is done"), line(from, to, add), chooser("condition of the new exit", data.conditions, when, (condition) => void (when = condition))), members);
+      into.append(list, h("div", { class: "mnb-d-box" }, labelled("new exit, taken after the last item"), line(from, to, add), chooser("condition of the new exit", data.conditions, when, (condition) => void (when = condition))), members);
       return () => {
         wayList(list, data.exits, "no exits: the cast ends with the last item");
         setText(members, `members: ${data.members.join(", ") || "none"}`);
@@ -123,7 +123,7 @@ export function designInspectorPart(host, send) {
     },
     loop(into) {
       const source = h("div", {}), members = h("div", { class: "mnb-d-members" }), part = h("div", {}), fieldForm = form(part);
-      into.append(h("div", { class: "mnb-d-row" }, h("span", { class: "mnb-d-label" }, "goes over"), source), part, members);
+      into.append(h("div", { class: "mnb-d-row" }, h("span", { class: "mnb-d-label" }, "iterates over"), source), part, members);
       const change = (/** @type {string[]} */ ids) => act("members", { loop: data.of[1], ids });
       const member = (/** @type {string} */ id) => h("span", { class: "mnb-d-member" }, button(id, `select ${id}`, () => act("pick", { part: ["socket", id], keep: true }), { class: "mnb-d-link" }),
         button("×", `remove ${id} from the loop`, () => change(data.members.filter((other) => other !== id)), { class: "mnb-x", "aria-label": `remove ${id} from the loop` }));
@@ -132,8 +132,8 @@ export function designInspectorPart(host, send) {
         more.addEventListener("change", () => more.value && change([...data.members, more.value]));
         refill(source, chooser("list of the loop", [["consumes", "work items"], ["iterator", "a list"], ["", "nothing"]], data.source, (sourceKind) => act("source", { loop: data.of[1], source: sourceKind })));
         fieldForm.update(data.fields);
-        refill(members, labelled("members (the first one starts each round)"), line(data.members.map(member)),
-          line(more, data.marked.length > 0 && button(`Use the ${data.marked.length} marked`, "make the marked sockets the members of the loop", () => change(data.marked))));
+        refill(members, labelled("members (each round starts with the first member)"), line(data.members.map(member)),
+          line(more, data.marked.length > 0 && button(`Use ${data.marked.length} marked sockets`, "make the marked sockets the members of the loop", () => change(data.marked))));
       };
     },
     materia(into) {
@@ -148,7 +148,7 @@ export function designInspectorPart(host, send) {
         const materia = data.materia;
         if (!materia) return;
         const { length } = materia.shared;
-        setText(about, length ? `It is placed ${length} more time${length > 1 ? "s" : ""} (${materia.shared.slice(0, 3).join(", ")}${length > 3 ? ", …" : ""}). Changes here apply there too.` : "");
+        setText(about, length ? `This materia is also used by ${materia.shared.slice(0, 3).join(", ")}${length > 3 ? ", …" : ""}. Changes apply there too.` : "");
         about.hidden = !length;
         fieldForm.update(materia.fields);
         would(materia.told);
@@ -158,13 +158,13 @@ export function designInspectorPart(host, send) {
       const sentence = h("p", { class: "mnb-d-note" }), part = h("div", {}), order = h("div", { class: "mnb-d-line" }), fieldForm = form(part);
       into.append(sentence, part, order);
       return () => {
-        const hint = data.empty ? "Click a materia in the palette to place the first socket; a cast starts there." : "Select a socket or an edge to edit it. Drag between sockets to connect them; Shift-drag a frame around sockets to make a loop.";
+        const hint = data.empty ? "Click a materia in the palette to place the first socket; a cast starts there." : "Select a socket or an edge to edit it. Drag between sockets to connect them; hold Shift and drag a rectangle around sockets to make a loop.";
         setText(sentence, data.sentence || (data.kind === "loadout" ? hint : ""));
         sentence.hidden = !sentence.textContent;
         fieldForm.update(data.fields);
         redraw(order, () => [
-          data.first === false && button("↑ earlier", "move it up, to be checked earlier", () => act("order", { of: data.of, by: -1 })),
-          data.last === false && button("↓ later", "move it down, to be checked later", () => act("order", { of: data.of, by: 1 })),
+          data.first === false && button("↑ earlier", "move it up so that it is checked earlier", () => act("order", { of: data.of, by: -1 })),
+          data.last === false && button("↓ later", "move it down so that it is checked later", () => act("order", { of: data.of, by: 1 })),
           data.turn && button(data.turn, "turn an edge into an exit, or an exit into an edge", () => act("turn", { of: data.of })),
         ], title);
       };
@@ -189,12 +189,12 @@ export function designInspectorPart(host, send) {
     const isGroup = data.kind === "marked", marked = data.marked?.length ?? 0;
     const action = (/** @type {string} */ key, /** @type {string} */ label, /** @type {string} */ about, /** @type {() => void} */ done, style = "", attrs = {}) => button(label, about, done, { class: `mnb-b mnb-small ${style || "mnb-quiet"}`, "data-key": key, ...attrs });
     return [
-      data.kind === "socket" && !data.entry && action("entry", "Make entry", "a cast starts here", () => act("entry", { id: data.of[1] })),
-      data.kind === "socket" && action("mark", data.isMarked ? "Unmark" : "Mark", "mark this socket; the marked sockets can be made into a loop", () => act("mark", { id: data.of[1] }), "", { "aria-pressed": String(Boolean(data.isMarked)) }),
+      data.kind === "socket" && !data.entry && action("entry", "Make entry", "make this the socket where a cast starts", () => act("entry", { id: data.of[1] })),
+      data.kind === "socket" && action("mark", data.isMarked ? "Unmark" : "Mark", "mark this socket, for example to make a loop of the marked sockets", () => act("mark", { id: data.of[1] }), "", { "aria-pressed": String(Boolean(data.isMarked)) }),
       marked > 0 && action("loop", `Make loop (${marked})`, "make a loop of the marked sockets", () => act("loop"), "mnb-main"),
-      (data.kind === "socket" || isGroup) && action("twice", "Duplicate", "a copy next to it (Ctrl-D)", () => act("duplicate")),
+      (data.kind === "socket" || isGroup) && action("twice", "Duplicate", "insert a copy next to it (Ctrl-D)", () => act("duplicate")),
       data.kind !== "loadout" && action("away", "Remove", "remove it (Delete)", () => act("delete", isGroup ? {} : { of: data.of }), "mnb-quiet mnb-bad"),
-      marked > 0 && action("clear", "Clear", "mark none", () => act("marquee", { ids: [] })),
+      marked > 0 && action("clear", "Clear", "remove all marks", () => act("marquee", { ids: [] })),
     ];
   };
   const draw = () => {

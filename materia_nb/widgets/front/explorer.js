@@ -53,15 +53,15 @@ export function castsView({ model, el }) {
   const open = button("Open", "show it below, read-only", () => send("open", aboutPicked()), { class: "mnb-b mnb-main" });
   const resume = button("Resume", "show it below, to continue it", () => send("resume", aboutPicked()));
   const fork = button("Fork", "fork the cast at its current state, and show the fork below", () => send("fork", aboutPicked()));
-  const compare = button("Compare…", "with another cast", () => choose());
+  const compare = button("Compare…", "compare with another cast", () => choose());
   const label = button("Label…", "set its name and tags", () => askLabel());
-  const remove = button("Delete…", "delete it from disk; asks first", () => askDelete(), { class: "mnb-b mnb-bad" });
+  const remove = button("Delete…", "delete it from disk after a confirmation", () => askDelete(), { class: "mnb-b mnb-bad" });
   const foot = h("div", { class: "mnb-bar mnb-castfoot", role: "toolbar", "aria-label": "actions for this cast" }, castName, h("span", { class: "mnb-space" }), open, resume, fork, compare, label, remove);
   const left = h("div", {}), right = h("div", {});
   const glance = h("div", { class: "mnb-glance", tabindex: "0", role: "region", "aria-label": "the selected cast" }, left, right);
   const compared = h("div", { class: "mnb-compared", tabindex: "0", role: "region", "aria-label": "differences between the casts" });
   const below = h("div", { class: "mnb-row mnb-below" });
-  const kernelGone = h("div", { class: "mnb-gone", role: "alert" }, "The kernel of this list is gone. Run its cell again.");
+  const kernelGone = h("div", { class: "mnb-gone", role: "alert" }, "The kernel of this list is no longer running. Run its cell again.");
   const front = h("div", { class: "mnb-front", "data-lm-suppress-shortcuts": "true", onkeydown: (event) => event.stopPropagation() }, head, grid.node, notice, foot, glance, compared, below, kernelGone, line);
   el.classList.add("mnb-surface", "mnb-casts");
   setAttr(el, "data-lm-suppress-shortcuts", "true");
@@ -131,10 +131,10 @@ export function castsView({ model, el }) {
   };
   const enableActions = () => {
     const cast = picked();
-    for (const node of [open, compare, label]) setEnabled(node, Boolean(cast?.whole), cast ? "it cannot be read" : "choose a cast first");
-    setEnabled(resume, Boolean(cast?.resumes), cast ? cast.why : "choose a cast first");
-    setEnabled(fork, Boolean(cast?.forks), cast ? "its journal cannot be read" : "choose a cast first");
-    setEnabled(remove, Boolean(cast), "choose a cast first");
+    for (const node of [open, compare, label]) setEnabled(node, Boolean(cast?.whole), cast ? "the cast cannot be read" : "select a cast first");
+    setEnabled(resume, Boolean(cast?.resumes), cast ? cast.why : "select a cast first");
+    setEnabled(fork, Boolean(cast?.forks), cast ? "its journal cannot be read" : "select a cast first");
+    setEnabled(remove, Boolean(cast), "select a cast first");
     open.classList.toggle("mnb-main", Boolean(cast?.whole));
   };
   const update = () => {
@@ -171,7 +171,7 @@ export function castsView({ model, el }) {
     notice.hidden = !text;
     notice.dataset.tone = tone;
     if (isNew(notice, [text, tone])) refill(notice, text && [h("span", { role: tone === "bad" ? "alert" : "status" }, `${tone === "bad" ? "✖ " : ""}${text}`), button("×", "dismiss this message", () => send("dismiss"), { class: "mnb-x", "aria-label": "dismiss this message" })]);
-    setAttr(grid.node, "data-empty", now.reading ? "…" : "no such cast");
+    setAttr(grid.node, "data-empty", now.reading ? "…" : "no matching casts");
     grid.active = now.at ?? -1;
     grid.update(now.total ?? 0);
   };

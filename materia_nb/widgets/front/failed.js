@@ -11,7 +11,7 @@ import { continues } from "./bar.js";
 export function failedBox(send, shell, opens) {
   const goOn = continues(send, shell);
   const why = h("div", {}), more = h("div", { class: "mnb-col" });
-  const rows = h("div", { class: "mnb-ways", role: "group", "aria-label": "ways to continue" });
+  const rows = h("div", { class: "mnb-ways", role: "group", "aria-label": "options to continue" });
   const node = h("div", { class: "mnb-col mnb-failure", hidden: true }, why, more, rows);
   /** @type {HTMLTextAreaElement|null} the answer by hand, initially the refused one */
   let written = null;
@@ -52,7 +52,7 @@ export function failedBox(send, shell, opens) {
     },
     skip(offer, style) {
       const item = offer.name === "skip_item";
-      const note = h("input", { class: "mnb-in", placeholder: "reason, saved in the journal", "aria-label": "why it is skipped" });
+      const note = h("input", { class: "mnb-in", placeholder: "reason, saved in the journal", "aria-label": "reason for skipping" });
       const go = actButton(item ? "Skip the item" : "Skip it", offer.does, () => send("skip", { note: note.value, item }), main);
       const may = () => setEnabled(go, Boolean(note.value.trim()), "write a short reason first");
       may();

@@ -27,13 +27,13 @@ export function inspectorPart(host, send, shell) {
   /** @param {Title} title @returns {Child} */
   const actsOf = ({ id, kind, step, present, stops = [], answered, pinned }) => [
     step !== undefined || kind === "step" ? button("Now", "back to the present", () => send("now"), small)
-      : !present && button("Now", "show where the cast is", () => send("select", { element: null }), small),
+      : !present && button("Now", "show the current position of the cast", () => send("select", { element: null }), small),
     stops.length > 0 && button("●", "breakpoints of this part", (event) => openMenu(/** @type {HTMLElement} */ (event.currentTarget), [
       { words: "Runs stop" },
       ...stops.map(([label, breakpoint, set]) => ({ words: `${set ? "✓ " : ""}${label}`, act: () => send("break", { breakpoint }) })),
       ...stops.slice(0, 1).map(([label, breakpoint]) => ({ words: `${label}, only when…`, act: () => askWhere(send, shell, breakpoint) })),
     ], { label: "breakpoints" }), { ...small, "aria-label": "breakpoint", "aria-haspopup": "menu", "aria-pressed": String(stops.some((stop) => stop[2])) }),
-    id && (answered || pinned) && button(pinned ? "Unpin" : "Pin", pinned ? "ask the agent again from now on" : "answer with the last output from now on", () => send("pin", { socket: id }), { ...small, "aria-pressed": String(pinned) }),
+    id && (answered || pinned) && button(pinned ? "Unpin" : "Pin", pinned ? "ask the agent again from now on" : "use the last output as the answer from now on", () => send("pin", { socket: id }), { ...small, "aria-pressed": String(pinned) }),
   ];
   return {
     /** @param {Inspector} data */

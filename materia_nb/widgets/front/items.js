@@ -56,7 +56,7 @@ export function itemsPart(host, send, controls) {
   const find = h("input", { class: "mnb-in mnb-find", type: "search", placeholder: "find an item", "aria-label": "find an item", oninput: () => draw() });
   const add = button("Add", "a new item at the end", () => addItem(rows.length), small);
   const currentButton = button("Current", "scroll to the current item", () => data.current !== null && goTo(data.current), small);
-  const apply = actButton("Apply", "replace the items of the cast by this list, as one change", () => send("items", newItems()), { class: "mnb-b mnb-main mnb-small" });
+  const apply = actButton("Apply", "replace the items of the cast with this list, as a single change", () => send("items", newItems()), { class: "mnb-b mnb-main mnb-small" });
   const revert = button("Revert", "discard these edits and show the items of the cast", () => take(), small);
   const undo = button("Undo", "undo the last edit of the cast", () => send("undo"), small);
   const question = h("div", { class: "mnb-row mnb-ask", role: "alert", hidden: true });
@@ -189,7 +189,7 @@ export function itemsPart(host, send, controls) {
     const act = (/** @type {string} */ name, /** @type {string} */ title, /** @type {() => void} */ done, label = title) => button(name, title, done, { class: "mnb-x", "aria-label": label });
     const redo = before === "being worked on" ? act(abandon ? "Keep" : "Abandon", abandon ? "do not abandon this item" : "abandon this item; the cast continues with the next one (key a)", giveUp, `${abandon ? "keep" : "abandon"} ${id}`)
       : (before === "done" || before === "skipped") && act(item.again ? "Not again" : "Again", item.again ? "do not work on this item again" : "work on this item again, before the other open items (key a)", () => toggleAgain(index), `${item.again ? "do not work on" : "work on"} ${id} again`);
-    const grip = h("span", { class: "mnb-grip", title: "drag to move; or Alt with the arrow keys", "aria-hidden": "true" }, "⋮");
+    const grip = h("span", { class: "mnb-grip", title: "drag to move, or press Alt and an arrow key", "aria-hidden": "true" }, "⋮");
     grip.addEventListener("pointerdown", (event) => drag(event, index));
     return {
       cells: [grip, id, state, item.cut?.title ? longField(item, index, "title") : input(index, "title"), item.cut?.context || item.context.includes("\n") ? longField(item, index) : input(index, "context"), h("span", { class: "mnb-row" }, redo,
@@ -228,7 +228,7 @@ export function itemsPart(host, send, controls) {
       first.closest("[role=row]")?.after(box);
       box.focus();
     };
-    const first = h("button", { type: "button", class: "mnb-value mnb-cell", "data-field": name, "aria-label": label, title: "open the whole text in a box", onclick: open }, displayedItem[name] + left);
+    const first = h("button", { type: "button", class: "mnb-value mnb-cell", "data-field": name, "aria-label": label, title: "open the complete text in a box", onclick: open }, displayedItem[name] + left);
     return first;
   };
   const fieldKey = (/** @type {KeyboardEvent} */ event, /** @type {number} */ index, /** @type {ItemField} */ name) => {
@@ -312,7 +312,7 @@ export function itemsPart(host, send, controls) {
     const missing = incomplete ? `WI-${rows.indexOf(incomplete) + 1} needs a ${incomplete.title.trim() ? "context" : "title"}` : "";
     setEnabled(apply, data.can && changed && !wrong && !incomplete, !changed ? "nothing is changed" : busy || (wrong ? wrong.message : missing));
     setEnabled(revert, changed || stale, "nothing is changed");
-    setEnabled(add, data.can, busy || (data.frozen ? "lanes work on these items; to change the items, go back to a step before the lanes started" : "this cast is open read-only"));
+    setEnabled(add, data.can, busy || (data.frozen ? "lanes are working on these items; to edit the items, go back to a step before the lanes started" : "this cast is open read-only"));
     setEnabled(undo, Boolean(data.undo), "no edit since the last step");
     currentButton.hidden = data.current === null;
     trouble.hidden = !wrong;

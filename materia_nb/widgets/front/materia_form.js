@@ -83,7 +83,7 @@ function textControl({ id, field, commit, help }) {
   const attrs = { class: `mnb-in${long && kind !== "prose" ? " mnb-code" : ""}`, id, title: field.about, spellcheck: kind === "prose" ? "true" : "false", autocomplete: "off" };
   const list = !long && !chosen && options.length ? h("datalist", { id: `${id}-list` }, options.map(([value]) => h("option", { value }))) : null;
   const input = chosen ? h("select", attrs, options.map(([value, caption]) => h("option", { value }, caption)))
-    : long ? h("textarea", { ...attrs, rows: kind === "prose" ? 7 : 3, placeholder: kind === "lines" ? "one on each line" : shape })
+    : long ? h("textarea", { ...attrs, rows: kind === "prose" ? 7 : 3, placeholder: kind === "lines" ? "one per line" : shape })
     : h("input", { ...attrs, placeholder: shape, list: list?.id, inputmode: kind === "number" && "numeric" });
   /** @type {Field|null} the last value from the kernel */
   let last = null;
@@ -181,7 +181,7 @@ function choiceControl({ id, field, commit }) {
 /** One of several fixed values, or a comma-separated list of names. @param {ControlOptions} options @returns {Control} */
 function scopeControl({ id, field, commit }) {
   const fixedValues = field.options.map(([value]) => value);
-  const names = h("input", { class: "mnb-in", placeholder: "names, with commas", "aria-label": `${field.label}: names`, title: field.about });
+  const names = h("input", { class: "mnb-in", placeholder: "names, separated by commas", "aria-label": `${field.label}: names`, title: field.about });
   const choose = (/** @type {string} */ value) => {
     names.hidden = value !== "";
     value === "" ? names.focus() : commit(value);

@@ -19,7 +19,7 @@ const signOf = (entry) => (entry.generator ? "generator" : entry.kind === "utili
 
 /** @param {HTMLElement} host @param {ToldByDesign} send @returns {Part} */
 export function palettePart(host, send) {
-  const find = h("input", { class: "mnb-in mnb-d-find", type: "search", placeholder: "search", "aria-label": "search materia; Enter adds the one that is named", autocomplete: "off", spellcheck: "false" });
+  const find = h("input", { class: "mnb-in mnb-d-find", type: "search", placeholder: "search", "aria-label": "search materia; press Enter to add the materia with this name", autocomplete: "off", spellcheck: "false" });
   const none = h("div", { class: "mnb-dim mnb-d-none", hidden: true }), groups = h("div", { class: "mnb-d-groups" }), newName = h("div", { class: "mnb-d-new", hidden: true });
   /** @type {Group[]} */
   let data = [];

@@ -79,10 +79,10 @@ function start(play) {
     );
     const answers = state[5].map((move, index) => element("a", text(move[1]), { href: linkTo([...numbers, index]), class: "answer" }));
     const back = steps.length ? [element("a", "Back", { href: linkTo(numbers.slice(0, -1)), class: "back" }), element("a", "Start again", { href: "#", class: "back" })] : [];
-    const instead = others.map((move) => element("li", `${text(move[1])}: it would have gone to ${text(play.states[move[0]][0])}.`));
+    const instead = others.map((move) => element("li", `${text(move[1])}: the cast would have gone to ${text(play.states[move[0]][0])}.`));
     const route = steps.map((step, index) => element("li", "", {}, element("a", `${text(step.from[0])}: ${text(step.move[1])}`, { href: linkTo(numbers.slice(0, index)) })));
     controls.replaceChildren(
-      element("nav", "", { "aria-label": state[2] ? "The cast has ended" : "What is the answer?" }, ...answers, ...back),
+      element("nav", "", { "aria-label": state[2] ? "The cast has ended" : "What does the socket answer?" }, ...answers, ...back),
       ...(instead.length ? [element("h3", "Other answers"), element("ul", "", {}, ...instead)] : []),
       ...(route.length ? [element("h3", "The route so far"), element("ol", "", {}, ...route)] : []),
     );

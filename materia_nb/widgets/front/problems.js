@@ -23,7 +23,7 @@ export function problemsPart(host, send) {
   const fold = (/** @type {boolean} */ now) => {
     folded = now;
     host.closest(".mnb-surface")?.setAttribute("data-low", now ? "row" : "");
-    const label = now ? "show what is below the tabs" : "show only the tabs";
+    const label = now ? "show the content of the tabs" : "show only the tabs";
     refill(folds, icon(now ? "unfold" : "fold"));
     for (const name of ["title", "aria-label"]) setAttr(folds, name, label);
     setAttr(folds, "aria-expanded", String(!now));
@@ -42,11 +42,11 @@ export function problemsPart(host, send) {
       cell(fix && [button("Fix it", fix, () => act("fix", { code, source }), { class: "mnb-b mnb-small", "aria-label": `Fix it: ${fix}` }), h("span", { class: "mnb-dim mnb-d-fixes" }, fix)]))));
   const happens = () => {
     const explored = data.happens;
-    const exploreButton = button(explored ? "Explore again" : "Explore", "explore every route that a cast can take; no agent is asked", () => act("explore"));
-    if (!explored) return h("div", note, exploreButton, h("span", dim, " every route that a cast can take, before any agent is asked: to find out whether it can end, fail or get stuck, and which edges are never taken"));
+    const exploreButton = button(explored ? "Explore again" : "Explore", "explore every route that a cast can take, without calling an agent", () => act("explore"));
+    if (!explored) return h("div", note, exploreButton, h("span", dim, " every route that a cast can take, without calling an agent. This shows whether a cast can end, fail or get stuck, and which edges are never taken"));
     const { rows, notes, route, states, whole: isComplete, stale } = explored;
     return h("div", {},
-      h("div", note, stale && h("b", { class: "mnb-d-stale" }, "The design has changed since then. "), exploreButton, h("span", dim, ` ${states.toLocaleString("en")} states with lists of 0 to 3${isComplete ? "" : "; stopped early: other states are unknown"}`)),
+      h("div", note, stale && h("b", { class: "mnb-d-stale" }, "The design has changed since this search. "), exploreButton, h("span", dim, ` ${states.toLocaleString("en")} states with lists of 0 to 3${isComplete ? "" : "; stopped early: other states are unknown"}`)),
       notes.map((noteText) => h("p", { class: "mnb-dim mnb-d-note" }, noteText)),
       route.length > 0 && h("p", { ...note, role: "status" }, "shortest route: ", route.map((socket, index) => [index ? " → " : "", picks(socket, ["socket", socket])])),
       table(["outcome", "details", "example"], rows.map(({ sign, what: outcome, about, pick, witness }) => h("tr", { "data-tone": SIGNS[sign].tone },

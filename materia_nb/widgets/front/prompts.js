@@ -6,7 +6,7 @@ import { rowsFor } from "./words.js";
 export function promptPart(host, send) {
   const summary = h("p", { class: "mnb-p mnb-dim" });
   const list = h("div", { class: "mnb-col" });
-  const apply = actButton("Apply to this turn", "ask with this wording, this time only", () => Object.keys(changed()).length && send("edit_prompt", { layers: changed() }), { class: "mnb-b mnb-main" });
+  const apply = actButton("Apply to this turn", "send this wording, for this turn only", () => Object.keys(changed()).length && send("edit_prompt", { layers: changed() }), { class: "mnb-b mnb-main" });
   const revert = button("Revert", "discard the changes", () => data && draw(data, {}));
   const row = h("div", { class: "mnb-row mnb-stick", hidden: true }, h("span", { class: "mnb-t-now" }, "● changed, not applied"), apply, revert);
   host.append(summary, list, row);

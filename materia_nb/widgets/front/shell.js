@@ -123,14 +123,14 @@ export function castView({ model, el }) {
     notice.dataset.tone = tone;
     if (isNew(notice, [text, tone, without])) refill(notice, text && [
       h("span", { role: tone === "bad" ? "alert" : "status" }, `${tone === "bad" ? "✖ " : ""}${text}`),
-      without && actButton("Continue without these edits", "continue and lose the edits named here", () => { const { kind, ...fields } = without; send(kind, fields); }),
+      without && actButton("Continue without these edits", "continue, and discard the edits listed here", () => { const { kind, ...fields } = without; send(kind, fields); }),
       button("×", "dismiss this message", () => send("dismiss"), { class: "mnb-x", "aria-label": "dismiss this message" }),
     ]);
   };
   const drawGone = (resume = "") => {
     const command = `%load_ext materia_nb\n%materia resume ${resume}`;
-    if (isNew(kernelGone, resume)) refill(kernelGone, h("span", {}, "This panel's kernel is gone; the cast is saved. In a new kernel: "), h("code", {}, command.replace("\n", " ⏎ ")),
-      button("Copy", "copy these two lines", () => navigator.clipboard?.writeText(command)));
+    if (isNew(kernelGone, resume)) refill(kernelGone, h("span", {}, "The kernel of this panel is no longer running, but the cast is saved. Run this in a new kernel: "), h("code", {}, command.replace("\n", " ⏎ ")),
+      button("Copy", "copy both lines", () => navigator.clipboard?.writeText(command)));
   };
   // Debugger keys, anywhere in the surface but not outside; handled before the graph sees them.
   const hear = new AbortController();
@@ -188,7 +188,7 @@ export function designView({ model, el }) {
     update(/** @type {Told} */ data) {
       parts.update(data);
       called.call(data.bar?.name);
-      if (data.bar) setText(kernelGone, `The kernel of this design is gone. Run its cell again: ${data.bar.left}`);
+      if (data.bar) setText(kernelGone, `The kernel of this design is no longer running. Run its cell again: ${data.bar.left}`);
       // Show a selection made in the form in the picture at once.
       if (box && isNew(box, data.selected ?? null)) box.dispatchEvent(new CustomEvent("mnb-selected", { detail: data.selected ?? null }));
     },
