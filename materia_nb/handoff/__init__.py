@@ -1,4 +1,4 @@
-"""Handoff protocols: the formats in which agents write their outputs. A protocol is looked up by its name."""
+"""The handoff protocols, which define the formats in which agents write their outputs, and their registry."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -30,14 +30,14 @@ _BUILT_IN: Final = {
 
 @cache
 def protocol(name: str) -> HandoffProtocol:
-    """Return the protocol with this name; load it on first use.
+    """Return the handoff protocol with the name ``name``, which is loaded on first use.
 
-    A package registers a protocol with an entry point, which refers to an instance, or to a class without constructor
-    arguments. A package cannot replace a built-in protocol.
+    A package registers a protocol with an entry point that refers to an instance, or to a class whose constructor needs
+    no arguments. A package cannot replace a built-in protocol.
 
     Raises:
-        MateriaError: no package offers a protocol with this name (``unknown_protocol``); or the protocol cannot be
-            loaded, is not a HandoffProtocol, has a different name, or is offered by two packages (``broken_protocol``).
+        MateriaError: no installed package provides the protocol (``unknown_protocol``), several packages provide it, or
+            the protocol cannot be loaded, is not a HandoffProtocol or has another name (``broken_protocol``).
     """
     if name in _BUILT_IN:
         return _load(_BUILT_IN[name])

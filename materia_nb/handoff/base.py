@@ -1,7 +1,7 @@
-"""The interface of a handoff protocol: an abstract class, and the types of its arguments and results.
+"""Defines the interface of a handoff protocol: an abstract class, and the types of its arguments and results.
 
-``read`` and ``ask`` are required. Every other method is optional; ``HandoffProtocol.overridden`` contains the names of
-the methods that a class overrides.
+A protocol must implement ``read`` and ``ask``. All other methods are optional; ``HandoffProtocol.overridden`` contains
+the names of the methods that a class overrides.
 """
 
 from __future__ import annotations
@@ -21,14 +21,21 @@ Outcome: TypeAlias = Literal["done", "accepted", "again", "open", "stuck"]
 SuggestionKind: TypeAlias = Literal["memory", "note"]
 
 EVENT_SEVERITIES: Final = ("debug", "info", "warning", "error", "critical")
-"""Severities of an event in an output, lowest first; the default is ``info``."""
+"""Severities of an event in an output, in ascending order; the default is ``info``."""
 SAMPLE: Final = "x"
-"""Placeholder in the text fields of a made-up output."""
+"""Value of the text fields in a sample output."""
 
 
 @dataclass(frozen=True, slots=True)
 class Issue:
-    """A fault in an output, with the path to the faulty part, a message, a fix and, in some protocols, a code."""
+    """A problem in an output.
+
+    Attributes:
+        path: the path of the invalid value, such as ``$.workItems.0.title``.
+        message: a sentence that describes the problem.
+        fix: an imperative phrase, without a full stop, that describes how to fix the problem.
+        code: a code that identifies the kind of problem; None if the protocol does not define codes.
+    """
 
     path: str
     message: str
@@ -48,19 +55,21 @@ class Issue:
 
 @dataclass(frozen=True, slots=True)
 class Requirements:
-    """The required content of a socket's next output, derived from its socket in the graph (R4, R7, R8, R9, R11).
+    """The requirements for an output, which follow from the socket's edges and assignments (R4, R7-R9, R11).
 
     Attributes:
-        parse: ``text`` accepts any output; the attributes below apply only to ``json``.
-        utility: True if the output comes from a process, which may add its own fields (R8).
-        why_satisfied: the reason why ``satisfied`` is required; None if it is optional (R7).
-        work_items: True if ``workItems`` is required, because the socket is a generator.
-        check_items: True if each work item must have exactly a title and a context (R9).
-        fields: top-level fields that an agent may use.
+        parse: the format of the output. Any output is valid for ``text``, and the other attributes apply only to
+            ``json``.
+        utility: True if the output comes from a utility, which may add its own fields (R8).
+        why_satisfied: the reason why the field ``satisfied`` is required; None if it is optional (R7).
+        work_items: True if the field ``workItems`` is required, because the socket is a generator.
+        check_items: True if each work item must have exactly two fields, a title and a context (R9).
+        fields: the names of the top-level fields that an agent may write.
         sources: pairs of an assignment target and its ``$`` source, which must exist in the output (R8).
-        only_guarded: True if every edge that an output can follow depends on the verdict.
-        sends_back: True if an edge is taken when the work is not satisfactory.
-        streams: True if ``parallelSchedule`` is required, which assigns the items of a parallel generator to streams.
+        only_guarded: True if every edge that the socket can take after an output depends on the verdict.
+        sends_back: True if the socket has an edge for work that is not satisfactory.
+        streams: True if the field ``parallelSchedule`` is required, which assigns the items of a parallel generator to
+            streams.
     """
 
     parse: Literal["json", "text"]
@@ -76,9 +85,13 @@ class Requirements:
 
 
 class Scope(NamedTuple):
-    """A working directory, with additional data (``state`` and ``exports``) that this package passes on unchanged.
+    """The working directory of the following steps, which a utility can set.
 
-    ``cwd`` can be relative to the project; empty means the project.
+    Attributes:
+        id: the id of the scope.
+        cwd: the directory, which may be relative to the project; empty for the project directory.
+        state: data that is passed on to later utilities without interpretation.
+        exports: named values that are passed on to later utilities without interpretation.
     """
 
     id: str = "base"
@@ -87,35 +100,34 @@ class Scope(NamedTuple):
     exports: Mapping[str, JSON] = FrozenDict()
 
     def as_json(self) -> dict[str, JSON]:
-        """Return the scope as JSON, for utilities and the journal."""
+        """Return the scope as JSON for utilities and for the journal."""
         return {**self._asdict(), "exports": dict(self.exports)}
 
 
 BASE: Final = Scope()
-"""The scope of a cast or lane before a utility changes it: the project directory."""
+"""Initial scope of a cast or lane, which is the project directory."""
 
 
 class Reading(NamedTuple):
-    """The result of reading an output.
+    """The result of parsing and checking an output.
 
     Attributes:
-        value: the parsed object (json), or the text itself (text); ``$`` sources refer to this value.
-        error: the kind of refusal, ``not_json`` or ``contract``; None if the output is accepted.
-        issues: all reasons for a refusal. An accepted output has issues only if it is well formed but reports
-            unfinished work.
-        notes: warnings on an accepted output, such as prose around the object.
-        satisfied: the verdict; None if the output has no verdict.
-        context: text for the next socket, if any.
-        work_items: the work items, if there are any.
-        action: what the runtime does next; ``route`` follows the graph.
-        target: the socket that should run as a detour.
-        warnings: faults that do not cause a refusal.
-        reason: reason for an action other than a plain ``route``, as text for a person.
-        needs: what the agent needs before it can continue after a ``pause``: approval of a command, a direction, an
-            answer, or help.
-        memory: the value of ``TurnFacts.memory`` for the next output of this socket; unchanged by a refused output.
-        events: the events in the output, unchanged (R39).
-        scope: the new scope, if a utility sets one (P8).
+        value: the parsed object or, if the socket expects text, the text. Assignments read from this value.
+        error: the kind of refusal: ``not_json`` or ``contract``; None if the output is accepted.
+        issues: the reasons for a refusal. An accepted output has issues only if it reports unfinished work.
+        notes: remarks about the format of an accepted output, such as prose around the object.
+        satisfied: the verdict; None if the output does not contain a verdict.
+        context: the text that is passed to the next socket; None if the output does not contain one.
+        work_items: the work items; None if the output does not contain any.
+        action: the next action of the runtime; ``route`` follows the edges of the graph.
+        target: the socket to run next if the action is ``detour``.
+        warnings: problems that do not cause a refusal.
+        reason: an explanation of the action for a person; empty for a plain ``route``.
+        needs: the person's contribution for which a ``pause`` waits: the approval of a command, a direction, an answer
+            or help.
+        memory: the value of ``TurnFacts.memory`` for the socket's next output. A refused output does not change it.
+        events: the events that the output reports, unchanged (R39).
+        scope: the new scope; None if the output does not set one (P8).
     """
 
     value: JSON = None
@@ -136,7 +148,7 @@ class Reading(NamedTuple):
 
     @property
     def result(self) -> Result:
-        """The result of the visit: refused, stopped for a person, or the verdict of the output."""
+        """The result of the visit: ``REFUSED``, ``STOPPED`` if a person must act, or the verdict of the output."""
         if self.action in ("pause", "escalate"):
             return Result.STOPPED
         return Result.of(self.satisfied) if self.error is None else Result.REFUSED
@@ -149,20 +161,20 @@ class Reading(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TurnFacts:
-    """Facts about a turn that the runtime passes to a protocol. Each attribute defaults to a value that means unknown.
+    """Facts about a turn that the runtime passes to a protocol. The default of each attribute means "unknown".
 
     Attributes:
-        meta: the step_id, flow_key, agent_key and timestamp from the runtime.
-        agent_id: the id that the runtime gave the agent; a repair turn is sent to this id.
+        meta: the values of ``step_id``, ``flow_key``, ``agent_key`` and ``timestamp`` that the runtime assigned.
+        agent_id: the id that the runtime assigned to the agent, to which a repair turn is sent.
         assignment: the assignment that the agent received before the turn.
-        rounds: number of times that the socket has sent work back.
-        max_rounds: maximum number of times that the socket may send work back.
-        refused: number of refused outputs in this turn.
+        rounds: the number of times that the socket has sent work back.
+        max_rounds: the maximum number of times that the socket may send work back.
+        refused: the number of outputs that were refused in this turn.
         memory: ``Reading.memory`` of the last accepted output; None at the start of a task.
-        sockets: ids of the sockets that a detour may name; None if not known.
-        names: other names that a detour may use, mapped to socket ids: each materia or label that belongs to exactly
-            one socket (R51).
-        changed_files: project files created or written since the visit began; empty unless the protocol sets
+        sockets: the ids of the sockets to which a detour may lead; None if they are unknown.
+        names: alternative names of these sockets, mapped to their ids. A name is a materia or a label that belongs to
+            exactly one socket (R51).
+        changed_files: the project files that were created or changed during the visit; empty unless the protocol sets
             ``needs_changed_files``.
     """
 
@@ -179,21 +191,21 @@ class TurnFacts:
 
 
 UNKNOWN: Final = TurnFacts()
-"""Turn facts in which every fact is unknown."""
+"""Turn facts whose attributes are all unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """The task of an agent, for a protocol with assignments.
+    """The task of an agent, from which a protocol builds the agent's assignment.
 
     Attributes:
         goal: the goal of the turn.
-        agent_id: the id that the runtime gave the agent.
-        loadout: name of the loadout.
-        assignment: the socket's ``assignment`` as written in the loadout.
+        agent_id: the id that the runtime assigned to the agent.
+        loadout: the name of the loadout.
+        assignment: the value of the socket's ``assignment`` in the loadout.
         knowledge: the project's knowledge, by section.
-        session: id of the cast, "" if not known.
-        provider: provider of the model that the loadout asks for, "" if the loadout does not name a provider.
+        session: the id of the cast; empty if it is unknown.
+        provider: the provider of the model that the loadout requests; empty if the loadout does not name a provider.
     """
 
     goal: str
@@ -206,21 +218,21 @@ class Task:
 
 
 class KnowledgeUpdate(NamedTuple):
-    """The project's knowledge after an accepted output, and warnings about refused updates."""
+    """The project's knowledge after an accepted output, with warnings about updates that were refused."""
 
     knowledge: Mapping[str, JSON]
     warnings: tuple[Issue, ...] = ()
 
 
 class AgentReport(NamedTuple):
-    """The last accepted output of an agent, with the agent's display name."""
+    """The last accepted output of an agent, together with the agent's display name."""
 
     agent: str
     value: Mapping[str, JSON]
 
 
 class WorkItem(NamedTuple):
-    """A work item: its title, and the context needed to do it."""
+    """A work item, which has a title and the context that an agent needs to complete it."""
 
     title: str
     context: str
@@ -228,13 +240,13 @@ class WorkItem(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SimpleAnswer:
-    """The content of a made-up answer or of a person's answer, independent of the format; missing parts are empty.
+    """The content of an answer by a person or of a sample answer, independent of the handoff format.
 
     Attributes:
-        outcome: ``done`` (finished and checked), ``accepted`` (not checked), ``again`` (must be redone),
-            ``open`` (no verdict) or ``stuck`` (the agent needs help).
-        findings: the findings.
-        items: the remaining work.
+        outcome: the outcome of the work: ``done`` (finished and checked), ``accepted`` (not checked), ``again`` (must
+            be redone), ``open`` (no verdict) or ``stuck`` (the agent needs help).
+        findings: the findings as text.
+        items: the remaining work items.
         commands: the commands that were run.
         reason: the reason for the outcome.
         agent: the id of the agent that answers.
@@ -249,15 +261,17 @@ class SimpleAnswer:
 
     @classmethod
     def sample(cls, outcome: Outcome, count: int, *, commands: tuple[str, ...] = (), agent: str = "") -> Self:
-        """Return a made-up answer with this outcome and ``count`` open work items."""
+        """Return a sample answer that has the given outcome and ``count`` remaining work items."""
         items = tuple(WorkItem(f"Item {number + 1}", SAMPLE) for number in range(count))
         return cls(outcome, findings=SAMPLE, items=items, commands=commands, reason=SAMPLE, agent=agent)
 
 
 class Pointer(NamedTuple):
-    """A text that names a file.
+    """A file reference in an output.
 
-    ``path`` is the file's path relative to the project, or None if the file does not exist.
+    Attributes:
+        text: the reference as written in the output.
+        path: the path of the file relative to the project; None if the file does not exist.
     """
 
     text: str
@@ -266,14 +280,14 @@ class Pointer(NamedTuple):
 
 TextOrPointer: TypeAlias = str | Pointer
 FindFile: TypeAlias = Callable[[str], str | None]
-"""A function that returns the project path of a file named in an output, or None if the file does not exist."""
+"""A function that converts a file name in an output to a path in the project; None if the file does not exist."""
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A section of an output as shown to a person: a title with a table or lines.
+    """A section of an output that is displayed to a person. It has a title, and a table or lines.
 
-    The content may contain hostile text, which is escaped when it is shown.
+    The content is not escaped yet, because the section is escaped when it is displayed.
     """
 
     title: str
@@ -283,22 +297,23 @@ class Section:
 
     @classmethod
     def of_pairs(cls, title: str, pairs: Iterable[tuple[str, TextOrPointer]]) -> Self:
-        """Return a section with a row for each name whose value is not blank."""
+        """Return a section with one row for each name and value, without rows whose value is blank."""
         rows = [(name, value) for name, value in pairs if not isinstance(value, str) or value.strip()]
         return cls(title, rows=tuple(rows))
 
 
 class HandoffProtocol(ABC):
-    """A handoff format, which reads outputs and tells agents how to write them.
+    """A handoff format. A protocol parses the outputs of agents, and writes the instructions for them.
 
-    An instance has no state; the methods may be called from several threads.
+    An instance must be stateless, because its methods may be called from several threads.
 
     Attributes:
-        name: name of the protocol in a socket's ``handoff``.
-        needs_facts: False if ``read`` and ``form`` ignore ``facts``; facts are then not collected, which is faster.
-        needs_changed_files: True if the protocol uses ``facts.changed_files``; otherwise files are not compared.
-        can_detour: True if an output may choose any socket to run next, as a detour.
-        after_answer: instruction for an agent, appended to a person's answer.
+        name: the name of the protocol, as used in the ``handoff`` field of a socket.
+        needs_facts: False if ``read`` and ``form`` ignore ``facts``, so that facts need not be collected.
+        needs_changed_files: True if the protocol uses ``facts.changed_files``. Otherwise, changed files are not
+            detected.
+        can_detour: True if an output may name a socket to run next as a detour.
+        after_answer: an instruction that is appended to the answer that a person gives to an agent.
         overridden: the names of the methods and attributes that the class overrides.
     """
 
@@ -310,7 +325,7 @@ class HandoffProtocol(ABC):
     overridden: ClassVar[frozenset[str]] = frozenset()
 
     def __init_subclass__(cls) -> None:
-        """Store the names of the overridden methods and attributes in ``overridden``."""
+        """Store the names of the methods and attributes that the subclass overrides in ``overridden``."""
         public = {name: value for name, value in vars(HandoffProtocol).items() if not name.startswith("_")}
         cls.overridden = frozenset(name for name, value in public.items() if getattr(cls, name) is not value)
 
@@ -318,21 +333,21 @@ class HandoffProtocol(ABC):
 
     @abstractmethod
     def read(self, text: str, requirements: Requirements, facts: TurnFacts = UNKNOWN) -> Reading:
-        """Find, parse and check the output in a text. Never raises."""
+        """Find the output in an agent's reply, and parse and check it; never raises an error."""
 
     def schema(self, requirements: Requirements) -> dict[str, JSON] | None:
-        """Return the JSON Schema for structured output; None for a text socket.
+        """Return the JSON Schema for structured output, or None if the socket expects text.
 
         The schema may be stricter than ``read``.
         """
         return None
 
     def fields(self, requirements: Requirements) -> Mapping[str, str]:
-        """Return the fields that a socket requires, each with a description; empty for a text socket."""
+        """Return the names and descriptions of the required fields; empty if the socket expects text."""
         return {}
 
     def artifacts(self, value: Mapping[str, JSON]) -> Sequence[str]:
-        """Return the files that the agent claims to have produced. The cast reports files that do not exist."""
+        """Return the files that an output claims to have produced, so that missing files can be reported."""
         return ()
 
     def learn(
@@ -343,66 +358,78 @@ class HandoffProtocol(ABC):
     ) -> KnowledgeUpdate:
         """Return the project's knowledge after an accepted output.
 
-        ``assignment`` is the assignment that the agent received.
+        Args:
+            value: the output.
+            assignment: the assignment that the agent received.
+            knowledge: the current knowledge, by section.
         """
         return KnowledgeUpdate(knowledge)
 
     def suggestions(self, value: Mapping[str, JSON]) -> list[tuple[SuggestionKind, Mapping[str, str]]]:
-        """Return an output's suggestions for the project's memory: ``memory`` (description, body) or ``note`` (text)."""
+        """Return the suggestions for the project's memory that an output contains.
+
+        A suggestion of the kind ``memory`` has a description and a body; a ``note`` has a text.
+        """
         return []
 
     def file_content(self, value: Mapping[str, JSON], meta: Mapping[str, str]) -> dict[str, JSON]:
-        """Return the content of an output's file in the folder ``handoffs``. ``meta`` is ``TurnFacts.meta``."""
+        """Return the content of the file in which an output is saved in the folder ``handoffs``.
+
+        ``meta`` is the value of ``TurnFacts.meta``.
+        """
         raise NotImplementedError
 
     # Prompts
 
     @abstractmethod
     def ask(self, requirements: Requirements) -> str:
-        """Return an instruction that describes the required output; empty for a text socket."""
+        """Return the instructions that describe the required output; empty if the socket expects text."""
 
     def form(self, requirements: Requirements, facts: TurnFacts = UNKNOWN, *, short: bool = False) -> str:
-        """Return the instructions for one turn: at most 600 characters, or 300 if ``short``. The default is ``ask``."""
+        """Return the instructions for one turn, in at most 600 characters, or 300 if ``short`` is True.
+
+        The default implementation calls ``ask``.
+        """
         return self.ask(requirements)
 
     def assignment(self, task: Task) -> Mapping[str, JSON]:
-        """Return the assignment to put into an agent's prompt."""
+        """Return the assignment that is included in the agent's prompt."""
         raise NotImplementedError
 
     # Views
 
     def layout(self, value: Mapping[str, JSON], find: FindFile) -> list[Section]:
-        """Return the sections that show an output to a person, most important first. Never raises.
+        """Return the sections that display an output to a person, most important first; never raises an error.
 
-        If there are no sections, the raw JSON is shown.
+        If the list is empty, the raw JSON is displayed. ``find`` converts file names in the output to paths.
         """
         return []
 
     def status_sections(self, readings: Sequence[Reading]) -> list[Section]:
-        """Return sections with the statuses of a visit's outputs; empty if the format has no statuses."""
+        """Return sections that display the statuses reported in a visit; empty if the format has no statuses."""
         return []
 
     def conclusion(self, reports: Sequence[AgentReport]) -> list[str]:
-        """Return the closing lines of a complete cast. ``reports`` has one report for each pair of agent and item."""
+        """Return the final lines for a complete cast. ``reports`` contains one report per agent and work item."""
         return []
 
     # Answers of a person, a function or the explorer
 
     def sample_outputs(self, outcome: Outcome, count: int) -> Iterator[dict[str, JSON]]:
-        """Yield made-up outputs that can lead to this outcome, with ``count`` open work items, the most likely first."""
+        """Yield sample outputs that can lead to the outcome, most likely first, each with ``count`` remaining items."""
         raise NotImplementedError
 
     def sample_stops(self) -> Iterator[dict[str, JSON]]:
-        """Yield made-up outputs that can stop the cast until a person acts."""
+        """Yield sample outputs that can stop the cast until a person acts."""
         raise NotImplementedError
 
     def write(self, value: Mapping[str, JSON]) -> str:
-        """Return an output as text, as an agent would write it."""
+        """Serialize an output in the form in which an agent would write it."""
         raise NotImplementedError
 
     def write_for_person(self, answer: SimpleAnswer, facts: TurnFacts) -> str:
-        """Return a person's answer, entered with buttons and a table, as the text of an output.
+        """Serialize an answer that a person entered with buttons and a table.
 
-        A protocol without this method uses the sparse format.
+        If a protocol does not override this method, the answer is written in the sparse format.
         """
         raise NotImplementedError

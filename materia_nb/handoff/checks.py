@@ -1,6 +1,6 @@
-"""Checks that all protocols share: required fields of a socket, field tables, and placeholders copied from a form.
+"""Validation that is shared by all protocols: the requirements of a socket, field tables, and copied placeholders.
 
-A field table defines for each field of a format its type, the test for a missing value, and the issue with its fix.
+A field table defines the type of each field in a format, the test for a missing value, and the issue to report.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ _CANONICAL = ("workItems", "satisfied", "context")
 
 @lru_cache(maxsize=1024)
 def reader(source: str) -> Callable[[JSON], JSON]:
-    """Return a function that reads ``source`` from a parsed output and returns the value, or MISSING without a match.
+    """Return a function that evaluates the JSONPath expression ``source`` on a parsed output.
 
-    ``$`` and dotted paths such as ``$.a.b.0`` are read directly. Any other source is full JSONPath: one match returns
-    the value, several matches return a list (R11).
+    The function returns MISSING if nothing matches, the value if there is one match, and a list if there are several
+    matches (R11). Dotted paths such as ``$.a.b.0`` are evaluated without the JSONPath library.
 
     Raises:
-        MateriaError: ``source`` is not valid JSONPath (``assignment``).
+        MateriaError: ``source`` is not a valid JSONPath expression (``assignment``).
     """
     if SIMPLE.fullmatch(source):
         segments = source.split(".")[1:]
@@ -58,7 +58,7 @@ def reader(source: str) -> Callable[[JSON], JSON]:
 
 
 def requirements_of(socket: Socket) -> Requirements:
-    """Return the required output of ``socket``, derived from its edges, advance condition, assignments and materia."""
+    """Derive the requirements for a socket's output from its edges, advance condition, assignments and materia."""
     followed = [edge.when for edge in socket.edges if edge.when in OUTPUT_CONDITIONS]
     sources = tuple((target, source) for target, source in socket.assign if source.startswith("$"))
     return Requirements(
@@ -77,7 +77,10 @@ def requirements_of(socket: Socket) -> Requirements:
 
 
 def _why_satisfied(socket: Socket, followed: Sequence[Condition]) -> str | None:
-    """Return the reason why ``satisfied`` is required, or None. ``followed`` contains the socket's edge conditions."""
+    """Return the reason why ``satisfied`` is required, or None if it is optional.
+
+    ``followed`` contains the conditions of the socket's edges.
+    """
     guards = [when for when in followed if when in GUARDS]
     advance_guarded = socket.advance is not None and socket.advance.when in GUARDS
     if socket.is_utility and len(guards) < len(followed):
@@ -92,9 +95,10 @@ def _why_satisfied(socket: Socket, followed: Sequence[Condition]) -> str | None:
 
 
 def missing_sources(value: JSON, requirements: Requirements, reported: Collection[str] = ()) -> Iterator[Issue]:
-    """Yield an issue for each assignment source that is missing in ``value``, except sources in ``reported``.
+    """Yield an issue for each source of an assignment that is missing in the output ``value``.
 
-    Missing work items of a generator are skipped, because its protocol reports them (R4).
+    Missing work items of a generator are skipped, because the protocol reports them itself (R4). ``reported`` contains
+    further sources to skip.
     """
     checked = {*reported, *(("$.workItems",) if requirements.work_items else ())}
     for target, source in requirements.sources:
@@ -108,7 +112,7 @@ _ISSUES_LISTED: Final = 40
 
 
 class RefusedAnswer(MateriaError):
-    """Raised if an answer is refused. ``issues`` contains every reason with its path, message and fix."""
+    """Raised if an answer is refused; the attribute ``issues`` contains all reasons."""
 
     def __init__(self, message: str, issues: Sequence[Issue], kind: str = "refused_answer") -> None:
         self.issues = tuple(issues)
@@ -126,26 +130,38 @@ _ISSUES: Final = read_package_toml(__file__, "issues.toml")
 
 
 def issue_of(code: str, detail: object = None, **values: object) -> Issue:
-    """Return the issue for a code, with texts from ``issues.toml``; ``detail`` is appended to the code."""
+    """Return the issue with the code ``code``, whose texts are defined in ``issues.toml``.
+
+    Args:
+        code: the name of the issue in ``issues.toml``.
+        detail: a value that is appended to the code of the issue; None to append nothing.
+        values: the values of the placeholders in the texts.
+    """
     path, message, fix = (_ISSUES[code][part].format_map(values) for part in ("path", "message", "fix"))
     return Issue(path, message, fix, code if detail is None else f"{code}:{detail}")
 
 
 def summarize_issues(issues: Sequence[Issue], limit: int = 8) -> str:
-    """Return the paths and messages of the first ``limit`` issues, in one line."""
+    """Return one line with the paths and messages of the first ``limit`` issues."""
     return "; ".join(issue.summary for issue in issues[:limit])
 
 
 LONGEST_FORM: Final = 600
 LONGEST_SHORT_FORM: Final = 300
-"""Maximum length of a form, and of the short form in later turns of a conversation, in characters (R50, R51)."""
+"""Maximum length of the short form that is used in later turns of a conversation, in characters (R50, R51)."""
 FORM_WORDS: Final = "form_words"
 _PLACEHOLDER = re.compile(r"<?(?:\.{3}|…)>?|<[^\W\d][\w,'-]*(?: [\w,'-]+)+>?")
-"""Pattern of a placeholder from a form: dots, or words after ``<``. Weak models also vary placeholders."""
+"""Matches a placeholder of a form, which is an ellipsis or words in angle brackets. Weak models vary placeholders."""
 
 
 def form_words(value: JSON, placeholders: Collection[str], path: str = "$") -> Iterator[Issue]:
-    """Yield an issue for each text in an answer that is only a placeholder copied from the form (R51)."""
+    """Yield an issue for each string in an answer that is a placeholder copied from the form (R51).
+
+    Args:
+        value: the answer, or a part of it.
+        placeholders: the placeholders in the form.
+        path: the path of ``value`` in the answer.
+    """
     if isinstance(value, str):
         text = value.strip()
         if text in placeholders or _PLACEHOLDER.fullmatch(text):
@@ -165,11 +181,11 @@ def form_words(value: JSON, placeholders: Collection[str], path: str = "$") -> I
 
 TEXT: Final[JSON] = {"type": "string"}
 ANYTHING: Final[JSON] = {}
-"""JSON Schema that accepts any value."""
+"""A JSON Schema that accepts any value."""
 
 
 def closed_object(fields: Mapping[str, JSON], optional: tuple[str, ...] = ()) -> dict[str, JSON]:
-    """Return the schema of an object that allows only ``fields``."""
+    """Return the JSON Schema of an object that allows only ``fields``; all of them are required except ``optional``."""
     return {
         "type": "object",
         "properties": dict(fields),
@@ -179,53 +195,54 @@ def closed_object(fields: Mapping[str, JSON], optional: tuple[str, ...] = ()) ->
 
 
 def list_of(entry: JSON) -> dict[str, JSON]:
-    """Return the schema of a list; ``entry`` is the schema of each entry."""
+    """Return the JSON Schema of a list whose entries have the schema ``entry``."""
     return {"type": "array", "items": entry}
 
 
 _FieldKind: TypeAlias = Literal["any", "word", "text", "texts", "flag", "numbers", "object", "objects"]
 MAX_ISSUES: Final = 1000
-"""Maximum number of issues per reply, because a reply of one megabyte could have a million issues."""
+"""Maximum number of issues per reply, because a reply of one megabyte could contain a million problems."""
 _SHOWN_CHARS: Final = 100
-"""Maximum length of a wrong word that is quoted in an issue code, in characters."""
+"""Maximum length of an invalid word that is quoted in an issue code, in characters."""
 
 
 def is_null(value: JSON) -> bool:
-    """Return True for null, and for a field that does not exist."""
+    """Return True if the field does not exist or its value is null."""
     return value is None
 
 
 def is_missing(value: JSON) -> bool:
-    """Return True for null, an empty string, and a field that does not exist."""
+    """Return True if the field does not exist, or if its value is null or an empty string."""
     return value is None or value == ""
 
 
 def is_blank(value: JSON) -> bool:
-    """Return True for null, and for a text that is empty or only white space."""
+    """Return True if the value is null, an empty string, or a string of white space."""
     return value is None or (isinstance(value, str) and not value.strip())
 
 
 def is_no_object(value: JSON) -> bool:
-    """Return True unless the value is an object that has at least one field."""
+    """Return True if the value is an empty object or not an object."""
     return not isinstance(value, dict) or not value
 
 
 class HandoffField(NamedTuple):
-    """One field of an object.
+    """The definition of a field in a field table.
 
     Attributes:
-        kind: the type. ``any``, and ``word`` without ``typed``, accept every JSON type. All other kinds refuse a wrong
-            type with the issue ``TYPE:path``.
-        missing: issue code if the field is missing, "" if it is optional; ``{place}`` is replaced by the index in the
-            list.
-        fix: the fix to report if the field is missing.
-        lacks: test for a missing value; None for the default test of the kind.
-        choices: the allowed words, compared after ``fold``. Any other word causes an issue: ``code`` followed by the
-            word.
-        typed: True if the word must be a string. A word that is valid only after ``fold`` causes a warning.
-        fields: fields of the object, or of each object in the list.
+        kind: the type of the value. A value of a wrong type causes the issue ``TYPE:path``. All types are valid for
+            ``any``, and for ``word`` if ``typed`` is False.
+        missing: the issue code to report if the value is missing; empty if the value is optional. ``{place}`` is
+            replaced by the index of the object in its list.
+        fix: the fix to report if the value is missing.
+        lacks: a function that returns True if the value counts as missing; None to use the default of the kind.
+        choices: the allowed words, with which the value is compared after ``fold`` was applied.
+        code: the issue code to report for any other word, which is appended to the code.
+        fold: a function that normalizes a word.
+        typed: True if a word must be a string. A word that is valid only after ``fold`` causes a warning.
+        fields: the fields of the object, or of each object in the list.
         demands: True if a missing object also causes an issue for each of its fields.
-        optional: True if the field is optional in the schema.
+        optional: True if the field is optional in the JSON Schema.
     """
 
     kind: _FieldKind = "any"
@@ -252,18 +269,27 @@ _KINDS: Final[Mapping[_FieldKind, tuple[type, str, object, Callable[[Any], bool]
     "object": (dict, "an object", None, is_null),
     "objects": (list, "a list of objects", (), is_null),
 }
-"""The Python type, the name in messages, the default value and the test for a missing value of each kind of field."""
+"""Maps each kind of field to a Python type, a name for messages, a default value and a test for missing values."""
 
 
 class Checker:
-    """Reads objects with field tables, and collects issues and warnings with paths such as ``summary.evidence``."""
+    """Reads objects according to field tables, and collects the issues and warnings."""
 
     def __init__(self) -> None:
         self.issues: list[Issue] = []
         self.warnings: list[Issue] = []
 
     def read(self, owner: Mapping[str, JSON], fields: Fields, path: str = "", index: int = 0) -> dict[str, Any]:
-        """Return the values of an object by field name; an unreadable value is replaced by the default of its kind."""
+        """Read the fields of an object, and return their values by name.
+
+        A value that cannot be read is replaced by the default of its kind.
+
+        Args:
+            owner: the object.
+            fields: the field table.
+            path: the prefix of the paths in issues, such as ``summary.evidence.``.
+            index: the index of the object in its list, for issue codes.
+        """
         return {name: self._field(owner.get(name), field, f"{path}{name}", index) for name, field in fields.items()}
 
     def _refuse(self, code: str, path: str, message: str, fix: str) -> None:
@@ -287,7 +313,7 @@ class Checker:
         return self._entries(value, field, path) if isinstance(value, list) and field.kind != "any" else value
 
     def _entries(self, value: list[JSON], field: HandoffField, path: str) -> tuple[Any, ...]:
-        """Return the entries of a list that have the right type."""
+        """Read the entries of a list, and skip entries of a wrong type after reporting them."""
         kind, kind_name = (str, "a string") if field.kind == "texts" else (dict, "an object")
         valid = [
             (index, entry) for index, entry in enumerate(value) if self._is(entry, kind, f"{path}[{index}]", kind_name)
@@ -325,7 +351,7 @@ def _issue(code: str, path: str, message: str, fix: str) -> Issue:
 
 
 def schema_of(fields: Fields) -> dict[str, JSON]:
-    """Return the JSON Schema of an object with these fields."""
+    """Return the JSON Schema of an object whose fields are defined by a field table."""
     optional = tuple(name for name, field in fields.items() if field.optional)
     return closed_object({name: _schema(field) for name, field in fields.items()}, optional=optional)
 

@@ -1,7 +1,7 @@
-"""The fields of an agent contract, with the resulting route and texts for people (agent contract rules 1-6, 8-14).
+"""Reads the fields of an agent contract and derives its route and its display (agent contract rules 1-6, 8-14).
 
-The fields are read from an unchecked object. The module also builds an agent's assignment and form, checks the order of
-statuses, and finds the contract block in a reply.
+The fields are read leniently from an object that has not been validated. The module also finds the contract block in a
+reply, checks the order of the reported statuses, and writes the assignment and the form for the agent's prompt.
 """
 
 from __future__ import annotations
@@ -55,16 +55,20 @@ FINDINGS: Final = ("confirmed_findings", "suspected_findings", "conflicts", "ope
 OWNERSHIP: Final = ("owned_here", "cross_surface_dependency", "not_my_surface")
 RISKS: Final = ("LOW", "MEDIUM", "HIGH", "CRITICAL")
 ABSENT: Final = "ABSENT"
-"""Value of ``rollback_executed`` in a contract without this field."""
+"""Value of :attr:`Contract.rollback_executed` if the contract does not contain this field."""
 
 _AGENT_ID = re.compile(r"a[0-9a-f]{5,}")
 
 
 @dataclass(frozen=True, slots=True)
 class LoopState:
-    """The progress of a loop that the agent runs within its own work.
+    """The progress that an agent reports about a loop within its own work.
 
-    Missing numbers are None. The metric and the threshold are both None if either is invalid.
+    Attributes:
+        iteration: the number of the current iteration.
+        max_iterations: the maximum number of iterations; None if it is not reported.
+        metric: the current value of the metric; None if the metric or the threshold is missing or invalid.
+        threshold: the value that the metric must reach; None if the metric or the threshold is missing or invalid.
     """
 
     iteration: int
@@ -74,29 +78,29 @@ class LoopState:
 
     @property
     def unfinished(self) -> bool:
-        """True if rounds are left and the metric is below the threshold (higher is better)."""
+        """True if iterations are left and the metric is below the threshold; a higher metric is better."""
         if self.max_iterations is None or self.metric is None or self.threshold is None:
             return False
         return self.iteration < self.max_iterations and self.metric < self.threshold
 
 
 def section_of(owner: JSON, name: str) -> dict[str, JSON]:
-    """Return the object in the field ``name``; empty if it is missing or not an object."""
+    """Return the object in the field ``name`` of ``owner``, or an empty dict if the field is not an object."""
     return as_object(as_object(owner).get(name))
 
 
 def _folded_status(text: str) -> str:
-    """Return a reported status in upper case, without spaces around it and punctuation after it."""
+    """Convert a reported status to upper case, and strip surrounding white space and trailing punctuation."""
     return text.strip().upper().rstrip(".,;").rstrip()
 
 
 def is_agent_id(text: str) -> bool:
-    """Return True if ``text`` is a valid agent id. A repair turn is sent to the agent with this id."""
+    """Return True if ``text`` is a valid agent id, to which a repair turn can be sent."""
     return _AGENT_ID.fullmatch(text) is not None
 
 
 def _loop_state(value: JSON) -> LoopState | None:
-    """Return the loop state; None if ``value`` is not an object, has no iteration, or its counts are not numbers."""
+    """Parse the field ``loop_state`` of a contract; return None if the iteration is missing or a count is invalid."""
     if not isinstance(value, dict) or "iteration" not in value:
         return None
     iteration, maximum = _int(value["iteration"]), _int(value.get("max_iterations"))
@@ -109,7 +113,7 @@ def _loop_state(value: JSON) -> LoopState | None:
 
 
 def as_entries(value: JSON) -> list[JSON]:
-    """Return a list unchanged, null as an empty list, and any other value as a list with one entry."""
+    """Return a list unchanged, an empty list for null, and a list with one entry for any other value."""
     if isinstance(value, list):
         return value
     return [] if value is None else [value]
@@ -123,7 +127,7 @@ def _int(value: JSON) -> int | None:
 
 
 def _float(value: JSON) -> float | None:
-    """Return a number as a float, None for null, and NaN for any other value."""
+    """Convert a value to a float; return None for null, and NaN if the value is not a number."""
     if value is None:
         return None
     try:
@@ -138,14 +142,19 @@ _CHOICES: Final = {"type": ("atom", "decision", "negative"), "class": ("anchor",
 
 
 class Suggestions(NamedTuple):
-    """The valid suggestions, with all values as text, and warnings about the malformed suggestions."""
+    """The suggestions that an agent makes for the project's memory.
+
+    Attributes:
+        suggestions: the valid suggestions, with their values converted to strings.
+        warnings: warnings about malformed suggestions.
+    """
 
     suggestions: list[dict[str, str]]
     warnings: list[str]
 
 
 def memorialize_suggestions(clause: JSON) -> Suggestions:
-    """Return the suggestions in a contract; malformed suggestions never make the contract invalid."""
+    """Parse the field ``memorialize_suggestions``; a malformed suggestion causes a warning, but no issue."""
     if clause is None:
         return Suggestions([], [])
     if not isinstance(clause, list):
@@ -169,28 +178,29 @@ def memorialize_suggestions(clause: JSON) -> Suggestions:
 
 
 class Contract:
-    """The content of a contract, valid or not; missing and unreadable fields are empty.
+    """The fields of a contract, which may be invalid; a field that is missing or cannot be read has an empty value.
 
     Attributes:
         value: the contract as JSON.
-        agent_status: the reported status of the task.
-        plan_status: the normalized status of the plan, which may be an unknown word; "" if missing.
-        agent_id: the reported id, which may be invalid; "" if missing.
+        agent_status: the object that contains the plan status, the agent id and the remaining steps.
+        plan_status: the status of the plan in upper case, which may be an unknown word; empty if it is missing.
+        agent_id: the agent id that the contract reports, which may be invalid; empty if it is missing.
         pending_steps: the remaining steps.
         next_action: the next action, or the options of a question.
         evidence_report: the report about the work.
-        evidence: the seven evidence lists by name; a single value becomes a list. Keys may be in upper case.
-        verification: the check of the work; only the result "pass" counts as passed.
-        passed: True if the verification passed; None if there is no verification.
-        consolidation_report: findings for other agents.
+        evidence: the seven lists of the evidence report by name. The names may be in upper case in the report.
+        verification: the agent's verification of its work.
+        passed: True if the result of the verification is "pass"; None if the contract contains no verification.
+        consolidation_report: the findings for other agents.
         approval_request: the command that needs approval.
-        loop_state: progress of the agent's own loop; None if it is missing or invalid.
-        user_facing_summary: a text for the person, None if missing.
-        memorialize_suggestions: suggestions for the project's memory; a person decides on them.
-        memory_suggestions: notes for a person.
-        update_contracts: updates of the project's knowledge, in order, unchecked.
-        rollback_executed: the reported rollback; :data:`ABSENT` if the contract has no such field.
-        context_consumption: tokens_used and pct_window, each None if invalid; None if the field is not an object.
+        loop_state: the progress of the agent's own loop; None if it is missing or invalid.
+        user_facing_summary: the agent's summary for a person; None if it is missing.
+        memorialize_suggestions: the suggestions for the project's memory, which a person accepts or rejects.
+        memory_suggestions: the agent's notes for a person.
+        update_contracts: the updates of the project's knowledge, in order, before validation.
+        rollback_executed: the reported rollback, or :data:`ABSENT` if the contract does not contain the field.
+        context_consumption: a dict with ``tokens_used`` and ``pct_window``, whose values are None if they are invalid;
+            None if the field is not an object.
     """
 
     def __init__(self, value: Mapping[str, JSON]) -> None:
@@ -232,24 +242,32 @@ def _consumption(value: Mapping[str, JSON]) -> dict[str, JSON]:
 
 
 _MAX_IN_PROGRESS: Final = 2
-"""Maximum number of consecutive IN_PROGRESS reports."""
+"""Maximum number of consecutive turns in which an agent may report IN_PROGRESS."""
 
 
 class StatusRecord(NamedTuple):
-    """The last status that an agent reported in a task, and the number of consecutive IN_PROGRESS reports."""
+    """The history of an agent's reported statuses in a task.
+
+    Attributes:
+        status: the last reported status; None at the start of a task.
+        in_progress: the number of consecutive IN_PROGRESS reports.
+    """
 
     status: str | None = None
     in_progress: int = 0
 
     def as_json(self) -> JSON:
-        """Return the record as JSON, to be stored between turns."""
+        """Return the record as JSON, in which form it is stored between turns."""
         return {"plan_status": self.status, "in_progress": self.in_progress}
 
 
 class StatusStep(NamedTuple):
-    """The record after a reported status.
+    """The result of recording a reported status.
 
-    If the report is refused, the record is unchanged, and ``issue`` is the reason.
+    Attributes:
+        record: the new record; if the status is refused, the previous record.
+        issue: the reason why the status is refused; None if it is accepted.
+        warning: a warning about an accepted status.
     """
 
     record: StatusRecord
@@ -258,12 +276,12 @@ class StatusStep(NamedTuple):
 
 
 def refusal(issue: Issue) -> Reaction:
-    """Return the action after a refused status: ``reject`` if the status may not come next, otherwise ``escalate``."""
+    """Return the reaction to a refused status: ``reject`` if the order of statuses is wrong, otherwise ``escalate``."""
     return "reject" if (issue.code or "").startswith("ILLEGAL_TRANSITION:") else "escalate"
 
 
 def remembered(memory: JSON) -> StatusRecord:
-    """Return the stored status record, or a new record if ``memory`` has no valid record."""
+    """Restore the status record from ``TurnFacts.memory``; return a new record if the value is not a valid record."""
     if not isinstance(memory, Mapping) or memory.get("plan_status") not in PLAN_STATUSES:
         return StatusRecord()
     count = memory.get("in_progress")
@@ -271,12 +289,15 @@ def remembered(memory: JSON) -> StatusRecord:
 
 
 def legal_next(status: str | None) -> tuple[str, ...]:
-    """Return the statuses that may follow: all statuses at the start and after IN_PROGRESS, otherwise IN_PROGRESS."""
+    """Return the statuses that may follow ``status``.
+
+    Any status may follow IN_PROGRESS or the start of a task. Only IN_PROGRESS may follow any other status.
+    """
     return PLAN_STATUSES if status in (None, "IN_PROGRESS") else ("IN_PROGRESS",)
 
 
 def report(record: StatusRecord, status: str) -> StatusStep:
-    """Record a reported status. If the status is not allowed, the record stays unchanged and an issue is returned."""
+    """Record the status that an agent reported, or refuse it if it may not follow the previous status."""
     status = _folded_status(status)
     legal = legal_next(record.status)
     if status not in legal:
@@ -293,10 +314,10 @@ def report(record: StatusRecord, status: str) -> StatusStep:
 
 
 def assignment_of(task: Task) -> dict[str, JSON]:
-    """Return an agent's assignment, in five sections, built from ``assignment`` in the loadout.
+    """Build an agent's assignment, which has five sections, from the socket's ``assignment`` in the loadout.
 
-    Names may be in snake case or camel case; values of the wrong type are ignored. An agent that is not the primary
-    agent, or that has several surfaces, must add a consolidation report.
+    The loadout may use snake case or camel case for names. A value of a wrong type is ignored. An agent that is not the
+    primary agent, or that is responsible for several surfaces, must return a consolidation report.
     """
 
     def field(name: str) -> JSON:
@@ -344,14 +365,14 @@ def _texts(value: JSON) -> list[str]:
 
 
 def consolidation_required(assignment: Mapping[str, JSON]) -> bool:
-    """Return True if a flag of the assignment requires a consolidation report."""
+    """Return True if the assignment requires a consolidation report."""
     briefs = (section_of(assignment, "agent_contract_handoff"), section_of(assignment, "investigation_brief"))
     flags = [brief.get(name) for brief in briefs for name in ("consolidation_required", "cross_check_required")]
     return any(flags) or bool(section_of(assignment, "surface_routing").get("multi_surface"))
 
 
 def writable_sections(assignment: Mapping[str, JSON]) -> list[str] | None:
-    """Return the sections that the agent may update; None if the assignment does not list them."""
+    """Return the knowledge sections that the agent may update, or None if the assignment does not list any."""
     names = section_of(assignment, "write_permissions").get("writable_sections")
     return _texts(names) if isinstance(names, list) else None
 
@@ -362,7 +383,7 @@ _OPENING = re.compile(rf"```{TAG}\s*\n")
 
 
 def contract_in(text: str) -> dict[str, JSON] | None:
-    """Return the object in the first block with the contract's tag; None if the block is missing or malformed.
+    """Return the object in the first contract block of a reply, or None if the block is missing or malformed.
 
     The block ends at the next three backticks. The search takes linear time.
     """
@@ -380,12 +401,18 @@ def contract_in(text: str) -> dict[str, JSON] | None:
 _STATUS = f"<{', '.join(PLAN_STATUSES[:-1])} or {PLAN_STATUSES[-1]}>"
 _ID, _STEP, _OUTPUT, _CHECK = "<your id>", "<what is next>", "<result>", "<pass or fail>"
 _COMMON_STATUSES: Final = "<COMPLETE, IN_PROGRESS or BLOCKED>"
-"""Placeholder for the status in a form that is too short to list all statuses."""
+"""Placeholder for the status in a form that has no space for all statuses."""
 FORM_WORDS_OF_CONTRACTS: Final = frozenset({_STATUS, _COMMON_STATUSES, _ID, _STEP, _OUTPUT, _CHECK})
 
 
 def skeleton(name: str = _ID, status: str = _STATUS, *, consolidate: bool = False) -> str:
-    """Return a contract block with placeholders in the required fields, as a form for the agent."""
+    """Return a contract block that has placeholders in its required fields and serves as a form for the agent.
+
+    Args:
+        name: the agent id, or a placeholder for it.
+        status: the plan status, or a placeholder for it.
+        consolidate: include a consolidation report.
+    """
     report: JSON = {"ownership_assessment": OWNERSHIP[0], **{name: ["none"] for name in FINDINGS}}
     shape: dict[str, JSON] = {
         "agent_status": {"plan_status": status, "agent_id": name, "pending_steps": [], "next_action": _STEP},
@@ -399,9 +426,9 @@ def skeleton(name: str = _ID, status: str = _STATUS, *, consolidate: bool = Fals
 
 
 def contract_form(requirements: Requirements, facts: TurnFacts = UNKNOWN, *, short: bool = False) -> str:
-    """Return the instructions for the contract block, with the agent's id and the currently allowed statuses (R51).
+    """Return the instructions for writing the contract block, with the agent's id and the allowed statuses (R51).
 
-    The instructions are empty if the socket expects text.
+    The instructions are empty if the socket expects text. With ``short``, a summary for later turns is returned.
     """
     if requirements.parse == "text":
         return ""
@@ -427,12 +454,12 @@ def contract_form(requirements: Requirements, facts: TurnFacts = UNKNOWN, *, sho
 
 
 def texts_of(entries: Sequence[JSON]) -> list[str]:
-    """Return the entries of a list as texts; skip nulls."""
+    """Convert the entries of a list to strings, and skip null entries."""
     return [as_text(entry) for entry in entries if entry is not None]
 
 
 def contract_verdict(contract: Contract, status: str) -> Reading:
-    """Return the verdict or the action that follows from a valid contract and its status."""
+    """Return the verdict, or the action of the runtime, that follows from the status of a valid contract."""
     if status == "COMPLETE":
         return Reading(satisfied=_ownership(contract) != "not_my_surface")
     if status == "IN_PROGRESS":
@@ -456,7 +483,7 @@ def _approval(request: Mapping[str, JSON]) -> Reading:
 
 
 def context_lines(contract: Contract, warnings: Sequence[Issue]) -> Iterator[str]:
-    """Yield the contract as lines of text for the next agent, one line for each field."""
+    """Yield lines that summarize a contract for the next agent."""
     yield contract.plan_status
     if contract.user_facing_summary:
         yield f"Summary: {contract.user_facing_summary}"
@@ -470,9 +497,9 @@ def context_lines(contract: Contract, warnings: Sequence[Issue]) -> Iterator[str
 
 
 def work_items_of_gaps(contract: Contract) -> list[JSON]:
-    """Return each open gap as a work item: its first line is the title, and the rest is the context.
+    """Convert each open gap to a work item, whose title is the first line and whose context is the remaining text.
 
-    An entry "none" in a mandatory list is not a work item.
+    Agents write "none" in a mandatory list that has no entries, so such an entry is skipped.
     """
     helper = "\n".join(_suggested_agent(contract))
     items: list[JSON] = []
@@ -494,7 +521,7 @@ def _next_action(contract: Contract) -> str:
 
 
 def _gaps(contract: Contract) -> list[str]:
-    """Return the open gaps in the evidence and consolidation reports, without blank entries and duplicates."""
+    """Return the distinct open gaps in the evidence report and in the consolidation report."""
     others = as_entries(contract.consolidation_report.get("open_gaps"))
     gaps = texts_of([*contract.evidence["open_gaps"], *others])
     return [gap for gap in dict.fromkeys(gaps) if gap.strip()]
@@ -513,11 +540,11 @@ _STATUS_AND_RESULT: Final[dict[Outcome, tuple[str, str | None]]] = {
     "open": ("IN_PROGRESS", None),
     "stuck": ("BLOCKED", None),
 }
-"""Status and verification result of a contract for each outcome. Unchecked work does not pass verification."""
+"""Maps each outcome to a plan status and a verification result. Work that was not checked has no result."""
 
 
 def contract_of(answer: SimpleAnswer) -> dict[str, JSON]:
-    """Return an answer as a contract object."""
+    """Convert an answer to a contract."""
     status, result = _STATUS_AND_RESULT[answer.outcome]
     next_action = answer.reason or NO_REASON
     agent_status: dict[str, JSON] = {"plan_status": status, "pending_steps": [], "next_action": next_action}
@@ -538,11 +565,11 @@ def _gap(item: WorkItem) -> str:
 
 
 def contract_layout(value: Mapping[str, JSON], find: FindFile) -> list[Section]:
-    """Return the sections that show a contract to a person, most important first; never raises.
+    """Return the sections that display a contract to a person, most important first; never raises an error.
 
     Args:
-        value: the contract, valid or not; unreadable fields are left out.
-        find: returns the path of a file that the contract names.
+        value: the contract, which may be invalid; fields that cannot be read are omitted.
+        find: a function that returns the path of a file that the contract names, or None if there is no such file.
     """
     contract = Contract(value)
     sections = [Section.of_pairs("contract", _contract_headline(contract))]

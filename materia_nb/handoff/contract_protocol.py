@@ -1,6 +1,6 @@
-"""The agent contract protocol: checks a contract, compares it with the previous contract and decides the next action.
+"""The agent contract protocol, which checks an agent's contract and decides the next action.
 
-Implements sections 3 to 8 and 14 of the agent contract rules.
+It implements sections 3 to 8 and 14 of the agent contract rules.
 """
 
 from __future__ import annotations
@@ -53,7 +53,16 @@ _PLACEHOLDER = re.compile(
 
 
 class CheckedContract(NamedTuple):
-    """A contract, its issues and warnings, and the repair that it needs."""
+    """A contract that has been checked.
+
+    Attributes:
+        contract: the parsed contract.
+        issues: the reasons why the contract is refused; empty if it is accepted.
+        warnings: the warnings about the contract.
+        tier: ``ok`` for an accepted contract, ``repair`` if the agent should correct the contract, or ``reissue`` if
+            the status is missing or unknown, so that the whole turn must be repeated.
+        repair: the repair that the contract needs.
+    """
 
     contract: contract_fields.Contract
     issues: tuple[Issue, ...]
@@ -63,13 +72,13 @@ class CheckedContract(NamedTuple):
 
     @property
     def only_unfinished(self) -> bool:
-        """True if the only issue is that the agent has not finished its own loop."""
+        """True if the only issue is that the agent has not finished the loop within its work."""
         codes = [issue.code or "" for issue in self.issues]
         return bool(codes) and all(code.startswith("LOOP_STATE_INCOMPLETE:") for code in codes)
 
 
 def check_contract(contract: Mapping[str, JSON] | None, facts: TurnFacts) -> CheckedContract:
-    """Check a contract. ``contract`` is None if the reply has no contract block. Never raises."""
+    """Check a contract; never raises an error. ``contract`` is None if the reply does not contain a contract block."""
     parsed = contract_fields.Contract(contract or {})
     status, request = parsed.plan_status, parsed.approval_request
     asks_approval = status == "APPROVAL_REQUEST" or bool(request)
@@ -103,9 +112,12 @@ def _excerpt(value: JSON) -> str:
 
 
 def _section(missing: str, fix: str, fields: Fields) -> HandoffField:
-    """Return the definition of a required object.
+    """Define a required object. If the object is missing, each of its fields is also reported as missing.
 
-    If the object is missing, each of its fields is reported as missing too.
+    Args:
+        missing: the issue code to report if the object is missing.
+        fix: the fix to report if the object is missing.
+        fields: the fields of the object.
     """
     return HandoffField("object", missing, fix, is_no_object, fields=fields, demands=True)
 
@@ -113,7 +125,13 @@ def _section(missing: str, fix: str, fields: Fields) -> HandoffField:
 def _required(
     fixes: Mapping[str, str], prefix: str = "", lacks: Callable[[JSON], bool] = is_missing
 ) -> dict[str, HandoffField]:
-    """Return definitions of required fields of any type. The issue code of a field is its name in upper case."""
+    """Define required fields that accept any type.
+
+    Args:
+        fixes: the names of the fields, each with the fix to report if the field is missing.
+        prefix: the prefix of the issue codes. It is followed by the name of the field in upper case.
+        lacks: a function that returns True if a value counts as missing.
+    """
     return {name: HandoffField("any", prefix + name.upper(), fix, lacks) for name, fix in fixes.items()}
 
 
@@ -224,7 +242,7 @@ def _loop(contract: contract_fields.Contract) -> Iterator[Issue]:
 
 
 def _unquoted_output_warnings(contract: contract_fields.Contract) -> Iterator[Issue]:
-    """Yield a warning if commands were run but the contract does not quote their output."""
+    """Yield a warning if the contract lists commands that were run but does not quote their output."""
     commands, outputs = (_evidence_texts(contract, name) for name in ("commands_run", "verbatim_outputs"))
     has_run = any(text and text != "none" and not _NOT_RUN.search(text) for text in commands)
     if has_run and not any(text and not _PLACEHOLDER.fullmatch(text) for text in outputs):
@@ -232,7 +250,10 @@ def _unquoted_output_warnings(contract: contract_fields.Contract) -> Iterator[Is
 
 
 def _evidence_texts(contract: contract_fields.Contract, name: str) -> list[str]:
-    """Return the texts of an evidence list in lower case. The text of an object is its command, output or content."""
+    """Return the entries of an evidence list as lowercase strings.
+
+    An entry that is an object is represented by its command, its output or its content.
+    """
     evidence = contract.evidence_report
     entries = evidence.get(name, evidence.get(name.upper()))
     return [_evidence_text(entry) for entry in entries] if isinstance(entries, list) else []
@@ -254,22 +275,22 @@ def _updates(contract: contract_fields.Contract, facts: TurnFacts) -> Iterator[I
 
 
 MAX_REPAIRS: Final = 2
-"""Maximum number of repair turns before a person is asked."""
+"""Maximum number of repair turns before a person must act."""
 
 
 class Examined(NamedTuple):
-    """The reading of an output together with its checked contract."""
+    """The reading of an output, together with its checked contract."""
 
     reading: Reading
     checked: CheckedContract
 
 
 _SAMPLE_ID: Final = "a000000"
-"""A valid agent id for made-up outputs. Real agents never have this id."""
+"""A valid agent id for sample outputs; real agents never have this id."""
 
 
 class ContractProtocol(HandoffProtocol):
-    """A protocol in which the agent writes prose that ends with JSON, and may ask for approval of a command."""
+    """A protocol in which a reply is prose followed by a JSON contract; agents may request approval of a command."""
 
     name = "agent-contract"
     ask = staticmethod(contract_fields.contract_form)
@@ -279,7 +300,7 @@ class ContractProtocol(HandoffProtocol):
     layout = staticmethod(contract_fields.contract_layout)
 
     def read(self, text: str, requirements: Requirements, facts: TurnFacts = UNKNOWN) -> Reading:
-        """Read an agent's reply; a text socket accepts any text."""
+        """Parse and check the contract in an agent's reply; any text is valid if the socket expects text."""
         if requirements.parse == "text":
             return Reading(text.strip())
         return examine(contract_fields.contract_in(text), requirements, facts).reading
@@ -287,15 +308,19 @@ class ContractProtocol(HandoffProtocol):
     def learn(
         self, value: Mapping[str, JSON], assignment: Mapping[str, JSON], knowledge: Mapping[str, JSON]
     ) -> KnowledgeUpdate:
-        """Merge ``update_contracts`` into the project's knowledge (section 10)."""
+        """Merge the field ``update_contracts`` of a contract into the project's knowledge (section 10)."""
         writable = contract_fields.writable_sections(assignment)
         updates = apply_updates(knowledge, value.get("update_contracts"), writable or ())
-        # If the assignment lists the writable sections, the reading already has these warnings, with the agent's id.
+        # If the assignment lists the writable sections, these warnings are already part of the reading.
         warnings = updates.warnings if writable is None else ()
         return KnowledgeUpdate(updates.document, (*warnings, *updates.issues))
 
     def conclusion(self, reports: Sequence[AgentReport]) -> list[str]:
-        """Return the summary of a single agent, or all key outputs, followed by verification, impacts and open gaps."""
+        """Return the final lines for a complete cast: its results, their verification, impacts elsewhere and open gaps.
+
+        If a single agent completed its work with a summary, the summary is used as the result. Otherwise, the key
+        outputs of all agents are listed.
+        """
         read = [(agent, contract_fields.Contract(value)) for agent, value in reports]
         complete = [(agent, contract) for agent, contract in read if contract.plan_status == "COMPLETE"]
         if len(complete) == 1 and (summary := complete[0][1].user_facing_summary):
@@ -311,7 +336,7 @@ class ContractProtocol(HandoffProtocol):
         ]
 
     def suggestions(self, value: Mapping[str, JSON]) -> list[tuple[SuggestionKind, Mapping[str, str]]]:
-        """Return an agent's suggestions for the project's memory (section 9)."""
+        """Return the suggestions for the project's memory that a contract contains (section 9)."""
         contract = contract_fields.Contract(value)
         return [
             *(("memory", memory) for memory in contract.memorialize_suggestions.suggestions),
@@ -319,7 +344,7 @@ class ContractProtocol(HandoffProtocol):
         ]
 
     def status_sections(self, readings: Sequence[Reading]) -> list[Section]:
-        """Return a section with the accepted plan statuses of a visit."""
+        """Return a section that displays the plan statuses that were accepted in a visit."""
         statuses = tuple(_accepted_statuses(readings))
         if not statuses:
             return []
@@ -327,8 +352,8 @@ class ContractProtocol(HandoffProtocol):
         return [Section("plan_status", lines=(f"{' → '.join(statuses)} (may be followed by {may_follow})",))]
 
     def sample_outputs(self, outcome: Outcome, count: int) -> Iterator[dict[str, JSON]]:
-        """Yield contracts that can lead to this outcome."""
-        # Unsatisfied work is reported as complete but not owned here, because an agent in progress is asked to continue.
+        """Yield contracts that can lead to the outcome."""
+        # For "again", the agent reports COMPLETE but disowns the work: IN_PROGRESS would make it continue.
         reported: Outcome = "done" if outcome == "again" else outcome
         value = contract_fields.contract_of(SimpleAnswer.sample(reported, count, agent=_SAMPLE_ID))
         if outcome != "again":
@@ -341,19 +366,19 @@ class ContractProtocol(HandoffProtocol):
             yield {**value, "consolidation_report": report}
 
     def sample_stops(self) -> Iterator[dict[str, JSON]]:
-        """Yield contracts that stop the cast until a person acts."""
+        """Yield sample contracts that stop the cast until a person acts."""
         for value in self.sample_outputs("stuck", 0):
             yield value
             yield set_path(value, ["agent_status", "plan_status"], "NEEDS_INPUT")
 
     def write(self, value: Mapping[str, JSON]) -> str:
-        """Return a contract as text in a fenced block."""
+        """Serialize a contract as a fenced block with the contract's tag."""
         return f"```{contract_fields.TAG}\n{without_backticks(value)}\n```"
 
     def write_for_person(self, answer: SimpleAnswer, facts: TurnFacts) -> str:
-        """Return a person's answer as a contract with the agent's id.
+        """Serialize a person's answer as a contract with the id of the agent.
 
-        The contract's verification is the check by the person. Work without a verdict counts as done.
+        The verification states that a person checked the work. If the answer has no verdict, the work counts as done.
         """
         outcome: Outcome = "done" if answer.outcome == "open" else answer.outcome
         value = contract_fields.contract_of(replace(answer, outcome=outcome, agent=facts.agent_id))
@@ -383,13 +408,19 @@ def _accepted_statuses(readings: Sequence[Reading]) -> Iterator[str]:
     for reading in readings:
         if reading.accepted and isinstance(reading.value, dict):
             status = contract_fields.Contract(reading.value).plan_status
-            # Do not record the status of accepted but unfinished work.
+            # A contract that was accepted although its work is unfinished does not change the recorded status.
             if isinstance(reading.memory, dict) and reading.memory.get("plan_status") == status:
                 yield status
 
 
 def examine(contract: JSON, requirements: Requirements, facts: TurnFacts = UNKNOWN) -> Examined:
-    """Check a contract and decide the next action (section 14). ``contract`` is None if the reply has no contract."""
+    """Check a contract and decide the next action (section 14).
+
+    Args:
+        contract: the contract as JSON; None if the reply does not contain a contract.
+        requirements: the requirements of the socket.
+        facts: the facts about the turn.
+    """
     readable = contract if isinstance(contract, dict) and not too_deep(contract) else None
     checked = check_contract(readable, facts)
     value = without_infinities(readable)

@@ -1,4 +1,4 @@
-"""The fields of an envelope, with the resulting route and texts for models and people (envelope rules 1, 3, 4, 8)."""
+"""Checks the fields of an envelope, and derives its route, its summary and its display (envelope rules 1, 3, 4, 8)."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ STATUSES: Final = ("VERIFIED", "UNVERIFIED", "BLOCKED")
 _RECOMMENDATIONS: Final = ("CONTINUE", "LOOP", "DETOUR", "ESCALATE")
 _SEVERITIES: Final = ("HIGH", "MEDIUM", "LOW")
 _IDENTITY: Final = ("step_id", "flow_key", "agent_key")
-"""Meta fields whose values must match the values that the runtime knows."""
+"""Meta fields whose values must be equal to the values that the runtime knows."""
 META: Final = (*_IDENTITY, "timestamp")
 
 
 @dataclass(frozen=True, slots=True)
 class Concern:
-    """A concern in an envelope. A missing text is ""."""
+    """A concern in an envelope. A missing field is an empty string."""
 
     severity: str
     description: str
@@ -56,7 +56,7 @@ class Concern:
 
 @dataclass(frozen=True, slots=True)
 class Assumption:
-    """An assumption, its reason, and the impact if it is wrong."""
+    """An assumption in an envelope, with the reason for it and the impact if it is wrong."""
 
     assumption: str
     why: str
@@ -65,7 +65,7 @@ class Assumption:
 
 @dataclass(frozen=True, slots=True)
 class Envelope:
-    """The content of an envelope. Status words are in upper case, missing texts are "", and missing lists are empty."""
+    """The parsed content of an envelope. Words such as the status are in upper case; missing fields are empty."""
 
     status: str
     what_i_did: str
@@ -83,23 +83,28 @@ class Envelope:
 
     @property
     def has_evidence(self) -> bool:
-        """True if the envelope has at least one artifact, command, measurement or location."""
+        """True if the envelope names at least one artifact, command, measurement or location of a concern."""
         measurements, locations = (self.measurements or {}).values(), [concern.location for concern in self.concerns]
         return not all(map(is_blank, (*self.artifacts_produced, *self.commands_run, *measurements, *locations)))
 
 
 def _text_field(missing: str = "", *, optional: bool = False) -> HandoffField:
-    """Return the definition of a text field.
+    """Define a text field.
 
-    ``missing`` is the issue code for a blank text, "" if the field is optional.
+    Args:
+        missing: the issue code to report if the text is blank; empty if the text may be blank.
+        optional: True if the field is optional in the JSON Schema.
     """
     return HandoffField("text", missing, "write a text", optional=optional)
 
 
 def _one_of(choices: tuple[str, ...], code: str, missing: str = "") -> HandoffField:
-    """Return the definition of a field that contains one of the words in ``choices``.
+    """Define a field whose value must be a word in ``choices``; case is ignored.
 
-    A blank word causes the issue ``missing``, or ``code`` if ``missing`` is empty.
+    Args:
+        choices: the allowed words.
+        code: the issue code to report for any other word.
+        missing: the issue code to report for a blank word; defaults to ``code``.
     """
     return HandoffField(
         "word", missing or code, "", is_blank if missing else is_null, choices, code, lambda word: word.strip().upper()
@@ -147,7 +152,7 @@ _FIELDS: Final[Fields] = {
         },
     ),
 }
-"""The fields of an envelope except meta, which the runtime fills in (sections 1 and 3)."""
+"""The fields of an envelope, except meta, which the runtime fills in (sections 1 and 3)."""
 
 Profile: TypeAlias = Literal["final", "fragment"]
 Channel: TypeAlias = Literal["text", "structured", "file"]
@@ -156,7 +161,7 @@ _YES_NO: Final = {"yes": True, "true": True, "no": False, "false": False}
 
 
 class CheckedEnvelope(NamedTuple):
-    """The readable content of an envelope, and the issues and warnings about it."""
+    """The parsed content of an envelope, with the issues and warnings about it."""
 
     envelope: Envelope
     issues: tuple[Issue, ...]
@@ -164,7 +169,7 @@ class CheckedEnvelope(NamedTuple):
 
     @property
     def foreign(self) -> bool:
-        """True if the envelope names a step, flow or agent other than the current one."""
+        """True if the envelope belongs to another step, flow or agent than the current turn."""
         return any((issue.code or "").startswith("META_MISMATCH:") for issue in self.issues)
 
 
@@ -175,13 +180,13 @@ def check_envelope(
     profile: Profile = "final",
     channel: Channel = "text",
 ) -> CheckedEnvelope:
-    """Check an envelope; never raises.
+    """Parse and check an envelope; never raises an error.
 
     Args:
         value: the envelope as JSON.
         meta: the meta fields that the runtime knows.
-        profile: ``fragment`` for an excerpt, for which meta and evidence are optional.
-        channel: ``file`` for an envelope from a file, whose meta must be complete.
+        profile: ``final`` for a complete envelope, or ``fragment`` for a part, in which meta and evidence are optional.
+        channel: the origin of the envelope. If it is ``file``, the meta fields of a final envelope must be complete.
     """
     check = Checker()
     _check_meta(check, value, meta, required=channel == "file" and profile == "final")
@@ -201,7 +206,7 @@ def check_envelope(
 
 
 def envelope_of(value: Mapping[str, JSON]) -> Envelope:
-    """Return the content of a valid or invalid envelope; unreadable fields are empty. Never raises."""
+    """Parse an envelope without checking it; fields that cannot be read are empty. Never raises an error."""
     return check_envelope(value, {}, profile="fragment").envelope
 
 
@@ -209,7 +214,7 @@ def _check_summary(check: Checker, envelope: Envelope, summary: Mapping[str, JSO
     has_content = not all(is_blank(summary.get(name)) for name in ("what_i_did", "what_i_found"))
     if not has_content:
         check.issues.append(issue_of("SUMMARY_CONTENT"))
-    # An envelope without a valid status also needs evidence, unless the envelope is empty (R58).
+    # An envelope with an invalid status also needs evidence, unless its summary is empty (R58).
     if (envelope.status or has_content) and not envelope.has_evidence:
         optional = envelope.status == "BLOCKED" or profile == "fragment"
         (check.warnings if optional else check.issues).append(issue_of("EVIDENCE_POINTERS_REQUIRED"))
@@ -235,7 +240,7 @@ def _is_time(text: str) -> bool:
 
 
 def _with_flag(check: Checker, value: Mapping[str, JSON]) -> Mapping[str, JSON]:
-    """Replace a word such as yes with true or false, and add a warning."""
+    """Replace a word such as "yes" in ``can_further_iteration_help`` with a boolean, and add a warning to ``check``."""
     routing, name = as_object(value.get("routing")), "can_further_iteration_help"
     word = routing.get(name)
     flag = _YES_NO.get(word.strip().lower()) if isinstance(word, str) else None
@@ -246,7 +251,7 @@ def _with_flag(check: Checker, value: Mapping[str, JSON]) -> Mapping[str, JSON]:
 
 
 def envelope_verdict(envelope: Envelope, facts: TurnFacts) -> Reading:
-    """Return the verdict or the action that follows from the status and recommendation of a valid envelope."""
+    """Return the verdict, or the action of the runtime, that follows from a valid envelope."""
     return _route(envelope, facts)._replace(warnings=tuple(_warnings(envelope, facts)))
 
 
@@ -258,7 +263,8 @@ def _route(envelope: Envelope, facts: TurnFacts) -> Reading:
         return _detour(satisfied, envelope, facts)
     if envelope.recommendation == "ESCALATE":
         return Reading(satisfied=satisfied, action="escalate", reason=envelope.reason)
-    return Reading(satisfied=True) if satisfied else _unverified(envelope, facts)  # even for LOOP: the status wins
+    # The status takes precedence: a verified envelope is satisfactory even if it recommends LOOP.
+    return Reading(satisfied=True) if satisfied else _unverified(envelope, facts)
 
 
 def _unverified(envelope: Envelope, facts: TurnFacts) -> Reading:
@@ -281,7 +287,7 @@ def _detour(satisfied: bool | None, envelope: Envelope, facts: TurnFacts) -> Rea
 
 
 def _target(envelope: Envelope, facts: TurnFacts) -> str:
-    """Return the target socket of a detour, named by its id or a unique name (R51); "" if the name is unknown."""
+    """Return the id of the socket to which a detour leads, or "" if the envelope names an unknown socket (R51)."""
     name = envelope.next_step_suggestion
     return name if facts.sockets is None or name in facts.sockets else facts.names.get(name, "")
 
@@ -306,7 +312,7 @@ def _warnings(envelope: Envelope, facts: TurnFacts) -> Iterator[Issue]:
 
 
 def _better_recommendation(status: str, wish: str, *, can_help: bool | None) -> str:
-    """Return another recommendation if ``wish``, the agent's recommendation, contradicts the status; otherwise ""."""
+    """Return a recommendation that agrees with the status, or "" if the agent's recommendation already agrees."""
     if status == "BLOCKED":
         return "" if wish == "ESCALATE" else "ESCALATE"
     if status == "VERIFIED":
@@ -316,7 +322,7 @@ def _better_recommendation(status: str, wish: str, *, can_help: bool | None) -> 
 
 
 def context_lines(envelope: Envelope) -> Iterator[str]:
-    """Yield a valid envelope as lines of text for the next agent."""
+    """Yield lines that summarize a valid envelope for the next agent."""
     yield envelope.status
     if envelope.what_i_did:
         yield f"Done: {envelope.what_i_did}"
@@ -344,7 +350,7 @@ def context_lines(envelope: Envelope) -> Iterator[str]:
 
 
 def work_items_of_concerns(envelope: Envelope) -> list[JSON]:
-    """Return each concern as a work item with a title and a context."""
+    """Convert each concern to a work item."""
     return [{"title": concern.description, "context": _item_context(concern)} for concern in envelope.concerns]
 
 
@@ -369,7 +375,7 @@ _ROUTES: Final[dict[Outcome, tuple[str, str, bool | None]]] = {
 
 
 def envelope_of_answer(answer: SimpleAnswer) -> dict[str, JSON]:
-    """Return an answer as an envelope whose evidence is the commands in the answer."""
+    """Convert an answer to an envelope, whose evidence lists the commands in the answer."""
     status, recommendation, can_help = _ROUTES[answer.outcome]
     routing: dict[str, JSON] = {"recommendation": recommendation, "reason": answer.reason or NO_REASON}
     if can_help is not None:
@@ -386,7 +392,7 @@ def new_envelope(
     artifacts: Sequence[str] = (),
     commands: Sequence[str] = (),
 ) -> dict[str, JSON]:
-    """Return an envelope without decisions, concerns and assumptions."""
+    """Return an envelope that contains no decisions, concerns or assumptions."""
     evidence = {"artifacts_produced": list(artifacts), "commands_run": list(commands), "measurements": {}}
     summary: JSON = {"what_i_did": None, "what_i_found": findings, "key_decisions": [], "evidence": evidence}
     return {"status": status, "summary": summary, "concerns": [], "assumptions": [], "routing": routing}
@@ -402,11 +408,14 @@ def _concern(item: WorkItem) -> JSON:
 
 
 def schema(requirements: Requirements) -> dict[str, JSON] | None:
-    """Return the JSON Schema of an envelope, including fields that assignments read; None for a text socket."""
+    """Return the JSON Schema of an envelope, or None if the socket expects text.
+
+    The schema includes all fields that the socket's assignments read.
+    """
     if requirements.parse == "text":
         return None
     assigned = {name: ANYTHING for _, source in requirements.sources if (name := first_field(source))}
-    assigned.pop("workItems", None)  # it follows from the concerns
+    assigned.pop("workItems", None)  # work items are derived from the concerns
     return closed_object({**assigned, **schema_of(_FIELDS)["properties"]})
 
 
@@ -415,11 +424,11 @@ _LINE: Final = re.compile(r":\d+(?:[-:]\d+)*$")
 
 
 def envelope_layout(value: Mapping[str, JSON], find: FindFile) -> list[Section]:
-    """Return the sections that show an envelope to a person, most important first; never raises.
+    """Return the sections that display an envelope to a person, most important first; never raises an error.
 
     Args:
-        value: the envelope, valid or not; unreadable fields are left out.
-        find: returns the path of a file that the envelope names.
+        value: the envelope, which may be invalid; fields that cannot be read are omitted.
+        find: a function that returns the path of a file that the envelope names, or None if there is no such file.
     """
     envelope = envelope_of(value)
     headline = Section.of_pairs("envelope", _envelope_headline(envelope))

@@ -1,4 +1,4 @@
-"""The envelope protocol: finds and checks an envelope, then decides the next action (envelope rules 2, 5 and 6)."""
+"""The envelope protocol, which checks an envelope and decides the next action (envelope rules 2, 5 and 6)."""
 
 from __future__ import annotations
 
@@ -36,17 +36,22 @@ from materia_nb.jsonvalue import JSON, as_object, compact, set_path
 
 
 def _not_object(value: JSON) -> Issue | None:
-    """Return an issue if the value is not an object or is nested too deeply; otherwise return None."""
+    """Return an issue if the value is not an object or is nested too deeply; otherwise, return None."""
     if isinstance(value, dict):
         return issue_of("ENVELOPE_NOT_JSON", why="it is nested too deeply") if too_deep(value) else None
     return issue_of("ENVELOPE_NOT_OBJECT")
 
 
 def envelope_in(text: str, *, file: bool = False) -> tuple[JSON, Issue | None]:
-    """Return the envelope in a reply and None, or None and an issue.
+    """Find and parse the envelope in a reply or in a file. The search takes linear time.
 
-    A fence tagged json is preferred over an earlier plain fence; text around the object is ignored. If ``file`` is
-    True, the text is the content of a file and must contain only the object. The search takes linear time.
+    Args:
+        text: the reply. Text around the envelope is ignored. A code fence with the tag ``json`` is preferred over a
+            fence without a tag.
+        file: True if ``text`` is the content of a file, which must contain nothing except the envelope.
+
+    Returns:
+        The envelope and None, or None and the issue.
     """
     if not text.strip():
         return None, MISSING_ENVELOPE
@@ -66,9 +71,9 @@ def envelope_in(text: str, *, file: bool = False) -> tuple[JSON, Issue | None]:
 
 
 def _fence_content(text: str) -> str:
-    """Return the content of the preferred fence, or the whole text if there is no fence.
+    """Return the content of the code fence that contains the envelope, or the whole text if it has no fence.
 
-    A fence that is not closed ends at the end of the text.
+    If the closing backticks are missing, the fence ends at the end of the text.
     """
     for opening in ("```json", "```"):
         start = text.find(opening)
@@ -84,7 +89,7 @@ MAX_TRIES: Final = 3
 
 
 def _with_meta(value: Mapping[str, JSON], meta: Mapping[str, str]) -> dict[str, JSON]:
-    """Return the envelope with its missing meta fields filled in from ``meta``."""
+    """Return a copy of an envelope in which missing meta fields are filled in from ``meta``."""
     fields = dict(as_object(value.get("meta")))
     for name in envelope_fields.META:
         if meta.get(name) and not (isinstance(fields.get(name), str) and fields[name].strip()):
@@ -95,9 +100,14 @@ def _with_meta(value: Mapping[str, JSON], meta: Mapping[str, str]) -> dict[str, 
 def finished(
     value: Mapping[str, JSON], envelope: envelope_fields.Envelope, known: Mapping[str, str]
 ) -> dict[str, JSON]:
-    """Return a valid envelope in its stored form: status words in upper case, and missing meta fields filled in.
+    """Normalize a valid envelope before it is stored.
 
-    Unknown fields are kept.
+    Status words are converted to upper case, and missing meta fields are filled in. Unknown fields are preserved.
+
+    Args:
+        value: the envelope as written by the agent.
+        envelope: the parsed content of the envelope.
+        known: the meta fields that the runtime knows.
     """
     stored = set_path(_with_meta(value, known), ["status"], envelope.status)
     stored = set_path(stored, ["routing", "recommendation"], envelope.recommendation)
@@ -110,9 +120,10 @@ def finished(
 
 
 def fallback(facts: TurnFacts, issues: Sequence[Issue]) -> dict[str, JSON]:
-    """Return an envelope without claims, which replaces a missing or invalid envelope.
+    """Return the envelope that replaces a missing or invalid envelope.
 
-    Its evidence is the files that changed during the turn.
+    It makes no claims about the work, and its evidence lists the files that changed during the visit. ``issues``
+    contains the issues of the last reply.
     """
     codes = ", ".join(issue.code or issue.path for issue in issues[:8])
     findings = f"No valid envelope was returned in {counted(facts.refused + 1, 'try', 'tries')}: {codes}."
@@ -139,7 +150,10 @@ _FORM_WORDS: Final = frozenset({_WORDS, _FILE, _COMMAND, _WHY, _STATUS, "<CONTIN
 
 
 def envelope_form(requirements: Requirements, facts: TurnFacts = UNKNOWN, *, short: bool = False) -> str:
-    """Return an envelope on one line for the agent to copy, and the allowed words (R51)."""
+    """Return a template of an envelope, which the agent fills in, and the allowed words (R51).
+
+    With ``short``, a summary for later turns is returned.
+    """
     if requirements.parse == "text":
         return ""
     if short:
@@ -160,13 +174,13 @@ def envelope_form(requirements: Requirements, facts: TurnFacts = UNKNOWN, *, sho
 
 
 def _targets(facts: TurnFacts) -> list[str]:
-    """Return the sockets that a detour may name, each followed by its alternative name, if any (R51)."""
+    """Return the sockets to which a detour may lead, each followed by its alternative name, if it has one (R51)."""
     names = {socket: name for name, socket in reversed([*facts.names.items()])}
     return [f"{id_} ({names[id_]})" if id_ in names else id_ for id_ in sorted(facts.sockets or ())]
 
 
 class EnvelopeProtocol(HandoffProtocol):
-    """A protocol in which an output has a status, evidence, concerns and a recommended route."""
+    """A protocol whose outputs, called envelopes, contain a status, evidence, concerns and a recommended route."""
 
     name = "envelope"
     needs_changed_files = True  # the fallback envelope lists the changed files
@@ -179,7 +193,7 @@ class EnvelopeProtocol(HandoffProtocol):
     write = staticmethod(without_backticks)
 
     def read(self, text: str, requirements: Requirements, facts: TurnFacts = UNKNOWN) -> Reading:
-        """Read an agent's reply; a text socket accepts any text."""
+        """Parse and check the envelope in an agent's reply; any text is valid if the socket expects text."""
         if requirements.parse == "text":
             return Reading(text.strip())
         value, issue = envelope_in(text)
@@ -188,21 +202,21 @@ class EnvelopeProtocol(HandoffProtocol):
         return read_object(value, requirements, facts)
 
     def artifacts(self, value: Mapping[str, JSON]) -> tuple[str, ...]:
-        """Return the files that the agent produced (section 3)."""
+        """Return the files that the envelope lists as produced (section 3)."""
         return envelope_fields.envelope_of(value).artifacts_produced
 
     def sample_outputs(self, outcome: Outcome, count: int) -> Iterator[dict[str, JSON]]:
-        """Yield an envelope that leads to this outcome."""
+        """Yield an envelope that leads to the outcome."""
         yield envelope_fields.envelope_of_answer(SimpleAnswer.sample(outcome, count, commands=(SAMPLE,)))
 
     def sample_stops(self) -> Iterator[dict[str, JSON]]:
-        """Yield envelopes that stop the cast until a person acts."""
+        """Yield sample envelopes that stop the cast until a person acts."""
         for value in self.sample_outputs("stuck", 0):
             yield value
             yield {**value, "status": "UNVERIFIED"}
 
     def write_for_person(self, answer: SimpleAnswer, facts: TurnFacts) -> str:  # noqa: ARG002 - the caller fills in meta later
-        """Return a person's answer as an envelope whose evidence is the person's verdict."""
+        """Serialize a person's answer as an envelope, whose evidence states that a person judged the work."""
         value = envelope_fields.envelope_of_answer(replace(answer, findings=answer.findings or NO_REASON))
         return self.write(set_path(value, ["summary", "evidence", "measurements"], {"persons_who_judged": 1}))
 
@@ -215,7 +229,15 @@ def read_object(
     profile: envelope_fields.Profile = "final",
     channel: envelope_fields.Channel = "structured",
 ) -> Reading:
-    """Read an envelope that was parsed elsewhere: structured output, or the content of a file."""
+    """Check an envelope that has already been parsed, and decide the next action.
+
+    Args:
+        value: the envelope as JSON.
+        requirements: the requirements of the socket.
+        facts: the facts about the turn.
+        profile: the profile of the envelope (see :func:`~materia_nb.handoff.envelope_fields.check_envelope`).
+        channel: the origin of the envelope, such as structured output or a file.
+    """
     issue = _not_object(value)
     if issue:
         return _refused(None, (issue,), (), facts)
@@ -229,7 +251,7 @@ def read_object(
         return _refused(value, issues, checked.warnings, facts)
     route = envelope_fields.envelope_verdict(checked.envelope, facts)
     if route.satisfied is None and route.action == "route" and requirements.only_guarded:
-        route = route._replace(satisfied=False)  # a review must have a verdict here; none counts as false
+        route = route._replace(satisfied=False)  # every edge depends on the verdict, so a missing one counts as false
     return route._replace(
         value=finished(value, checked.envelope, facts.meta),
         context="\n".join(envelope_fields.context_lines(checked.envelope)),
@@ -239,9 +261,9 @@ def read_object(
 
 
 def _refused(value: JSON, issues: tuple[Issue, ...], warnings: tuple[Issue, ...], facts: TurnFacts) -> Reading:
-    """Return a reading that asks the agent again.
+    """Return a reading that refuses an envelope and makes the runtime ask the agent again.
 
-    After the last try, the reading contains the fallback envelope, which a person must check.
+    After the last try, the reading contains the fallback envelope instead, which a person must check.
     """
     error: Refusal = "not_json" if value is None else "contract"
     if facts.refused + 1 < MAX_TRIES:

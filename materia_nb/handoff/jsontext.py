@@ -1,6 +1,6 @@
-"""Reading JSON from text: strict parsing, and the one JSON object in an agent's reply (R5, R6).
+"""Parses strict JSON, and finds the JSON object in an agent's reply or in a utility's output (R5, R6).
 
-The module also formats the short texts that protocols write: lists on one line, and lines within a length limit.
+The module also formats values for prompts and summaries, on one line or within a length limit.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from materia_nb.jsonvalue import JSON, compact, finite_number, refuse_constant
 _Where: TypeAlias = Literal["whole", "fence", "prose"]
 
 MAX_DEPTH: Final = 256
-"""Maximum nesting of objects and arrays. The limit is fixed, because the interpreter's limit depends on its stack."""
+"""Maximum nesting depth of objects and arrays, which must not depend on the interpreter's recursion limit."""
 
 _MAX_DIGITS: Final = 4300
-"""Maximum number of digits in a whole number that :func:`wide_json` accepts."""
+"""Maximum number of digits in an integer that :func:`wide_json` accepts."""
 
 _STRING_OR_BRACE = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|["{}]', re.DOTALL)
 """Matches a complete string, a brace, or the opening quote of an unterminated string."""
@@ -29,11 +29,18 @@ _TOO_DEEP: Final = f"it is nested too deeply (more than {MAX_DEPTH} levels)"
 
 
 class NotJson(ValueError):
-    """Raised if the text contains no valid JSON object; the message is the reason."""
+    """Raised if a text is not valid JSON or does not contain a JSON object; the message is the reason."""
 
 
 class FoundObject(NamedTuple):
-    """A JSON object, its position in the text, and the keys that occur more than once."""
+    """A JSON object that was found in a text.
+
+    Attributes:
+        value: the object.
+        where: the surroundings of the object: ``whole`` if it is the whole text, ``fence`` if it was in a code fence,
+            or ``prose`` if it was surrounded by other text.
+        duplicates: the keys that occur more than once in an object.
+    """
 
     value: dict[str, JSON]
     where: _Where
@@ -53,7 +60,7 @@ def _long_integer(text: str) -> int:
 
 
 def too_deep(value: JSON) -> bool:
-    """Return True if a value is nested more than :data:`MAX_DEPTH` levels deep; does not recurse."""
+    """Return True if a value is nested more than :data:`MAX_DEPTH` levels deep. The function is not recursive."""
     level = [value] if isinstance(value, (dict, list)) else []
     for _ in range(MAX_DEPTH):
         level = [
@@ -68,29 +75,29 @@ def too_deep(value: JSON) -> bool:
 
 
 def strict_json(text: str) -> tuple[JSON, tuple[str, ...]]:
-    """Parse the whole text as strict JSON.
+    """Parse a text that consists of one strict JSON value.
 
     Returns:
-        The value, and the keys that occur more than once in an object (the last value wins, R5).
+        The value, and the keys that occur more than once in an object. The last value of a repeated key is used (R5).
 
     Raises:
-        NotJson: the text is not strict JSON; it has, for example, NaN, comments, trailing commas, infinite numbers or more than
-            ``MAX_DEPTH`` levels.
+        NotJson: the text is not strict JSON; for example, it contains NaN, an infinite number, a comment or a trailing
+            comma, or it has more than ``MAX_DEPTH`` levels.
     """
     return _parse(text, finite_number, _integer)
 
 
 def wide_json(text: str) -> tuple[JSON, tuple[str, ...]]:
-    """Parse a text like :func:`strict_json`, but accept every number of the JSON grammar.
+    """Parse JSON like :func:`strict_json`, but also accept numbers that are too large for a float.
 
-    ``1e400`` becomes an infinite float, which :func:`without_infinities` replaces. Whole numbers have at most
-    :data:`_MAX_DIGITS` digits.
+    For example, ``1e400`` becomes an infinite float, which :func:`without_infinities` replaces by null. An integer may
+    have at most :data:`_MAX_DIGITS` digits.
     """
     return _parse(text, float, _long_integer)
 
 
 def without_infinities(value: JSON) -> JSON:
-    """Return ``value`` with infinite numbers replaced by null; return ``value`` itself if all numbers are finite."""
+    """Return ``value`` with each infinite number replaced by null, or ``value`` itself if all numbers are finite."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, list):
@@ -131,7 +138,7 @@ def _parse(
 
 
 def utility_object(text: str) -> FoundObject:
-    """Return the object in a utility's output, which must be one strict JSON object without other text (R6)."""
+    """Parse the output of a utility, which must be one strict JSON object without any other text (R6)."""
     value, duplicates = strict_json(text)
     if not isinstance(value, dict):
         raise NotJson(f"the output is {_kind(value)}, not an object")
@@ -139,7 +146,11 @@ def utility_object(text: str) -> FoundObject:
 
 
 def agent_object(text: str) -> FoundObject:
-    """Return the object in an agent's reply: the whole text, the first fence, or else the first valid object (R5)."""
+    """Find the JSON object in an agent's reply (R5).
+
+    The object is the whole reply, the content of the first code fence, or the first valid object in the text, in this
+    order of preference.
+    """
     text = text.lstrip("\ufeff").strip()
     if not text:
         raise NotJson("the reply is empty")
@@ -175,10 +186,10 @@ def _in_first_fence(text: str) -> FoundObject | None:
 
 
 def _in_prose(text: str) -> FoundObject | None:
-    """Return the first outermost object that parses in a prose text. The search takes linear time.
+    """Return the first top-level object in the text that is valid JSON. The search takes linear time.
 
-    An object inside a broken object must not be returned. So the search continues after the closing brace of the broken
-    object, and ends if there is no closing brace.
+    An object inside an invalid object is never returned. Therefore, the search continues after the closing brace of an
+    invalid object, and ends if the brace is missing.
     """
     position = text.find("{")
     while position >= 0:
@@ -195,7 +206,10 @@ def _in_prose(text: str) -> FoundObject | None:
 
 
 def _closing_brace(text: str, start: int) -> int | None:
-    """Return the index of the brace that closes the brace at ``start``, or None. Braces inside strings are ignored."""
+    """Return the index of the brace that matches the opening brace at ``start``, or None if the text has no such brace.
+
+    Braces inside strings are ignored.
+    """
     depth = 0
     for match in _STRING_OR_BRACE.finditer(text, start):
         mark = match.group()
@@ -213,23 +227,23 @@ def _kind(value: JSON) -> str:
 
 
 NO_REASON: Final = "No reason was given."
-"""Text for a required reason that is missing."""
+"""Default text for a required reason that an answer does not contain."""
 _ENTRIES_SHOWN: Final = 20
-"""Maximum number of list entries that are shown. The recorded output has all entries."""
+"""Maximum number of list entries in a summary. The recorded output contains all entries."""
 
 
 def one_line(text: str) -> str:
-    """Return the text on one line, with runs of white space replaced by a space."""
+    """Replace each sequence of white space in a text, including line breaks, by a single space."""
     return " ".join(text.split())
 
 
 def as_text(value: JSON) -> str:
-    """Return a string unchanged, and any other value as JSON on one line."""
+    """Return a string unchanged, and serialize any other value as JSON on one line."""
     return value if isinstance(value, str) else compact(value)
 
 
 def labelled(title: str, entries: Iterable[str]) -> Iterator[str]:
-    """Yield one line with the title and the entries that are not blank. Yield nothing if all entries are blank."""
+    """Yield a line with the title and all entries that are not blank, or yield nothing if every entry is blank."""
     texts = [one_line(entry) for entry in entries if entry.strip()]
     if texts:
         more = f" and {len(texts) - _ENTRIES_SHOWN} more" if len(texts) > _ENTRIES_SHOWN else ""
@@ -237,12 +251,12 @@ def labelled(title: str, entries: Iterable[str]) -> Iterator[str]:
 
 
 def without_backticks(value: Mapping[str, JSON]) -> str:
-    """Return an object as JSON whose backticks are escaped, so that the JSON cannot open or close a fence."""
+    """Serialize an object as JSON, with escaped backticks, so that the JSON cannot open or close a code fence."""
     return compact(value).replace("`", "\\u0060")
 
 
 def join_within_limit(lines: Sequence[str], limit: int) -> str:
-    """Join the first line with each later line that still fits into ``limit`` characters in total."""
+    """Join the first line with each later line that still fits, so that the text has at most ``limit`` characters."""
     text = lines[0]
     for line in filter(None, lines[1:]):
         if len(text) + 1 + len(line) <= limit:
@@ -251,7 +265,7 @@ def join_within_limit(lines: Sequence[str], limit: int) -> str:
 
 
 def fit_list(start: str, entries: Sequence[str], limit: int) -> str:
-    """Return ``start`` and as many entries as fit into ``limit`` characters; "" if the first entry does not fit."""
+    """Return ``start`` followed by as many entries as fit into ``limit`` characters, or "" if no entry fits."""
     for count in range(len(entries), 0, -1):
         more = "." if count == len(entries) else ", …"
         line = f"{start}{', '.join(entries[:count])}{more}"

@@ -1,7 +1,7 @@
-"""Rules of the handoff formats that the runtime applies to outputs, in addition to the protocols.
+"""Rules that the runtime applies to the outputs of agents, in addition to the handoff protocols.
 
-The rules cover schedules of parallel work, approvals of commands, updates of the project's knowledge, and envelope
-files.
+The rules cover schedules of parallel work, approvals of commands, updates of the project's knowledge, and the names of
+envelope files.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from materia_nb.jsonvalue import JSON, as_list, as_object, is_text, whole_number
 
 STREAM_NAME: Final = "<name>"
 SCHEDULE_FORM: Final = f'{{"version": 1, "streams": [{{"name": "{STREAM_NAME}", "workItemIndexes": [<n>]}}]}}'
-"""Placeholder for a schedule of parallel streams in a form."""
+"""Template of a schedule in a form."""
 SCHEDULE_ADVICE: Final = (
     f"- {SCHEDULE}: put each item, by its index from 0, into exactly one stream. Streams run in parallel and cannot see "
     "one another. Put items that depend on one another or change the same files into one stream, in order. "
     "If in doubt, use fewer streams."
 )
-"""Instructions for a generator that must return a schedule of parallel streams."""
+"""Instructions for a generator that assigns its work items to parallel streams."""
 SCHEDULE_SHAPE: Final = closed_object(
     {
         "version": {"type": "integer", "enum": [1]},
@@ -41,20 +41,20 @@ SCHEDULE_SHAPE: Final = closed_object(
 
 
 class Stream(NamedTuple):
-    """One stream of a schedule: its name, and the indexes of its work items in execution order."""
+    """A stream of a schedule, which has a name and the indexes of its work items in execution order."""
 
     name: str
     indexes: tuple[int, ...]
 
 
 def streams_of(schedule: JSON) -> tuple[Stream, ...]:
-    """Return the streams of a valid schedule."""
+    """Return the streams of a schedule, which must be valid."""
     streams = schedule["streams"] if isinstance(schedule, Mapping) else ()
     return tuple(Stream(stream["name"], tuple(int(index) for index in stream["workItemIndexes"])) for stream in streams)
 
 
 def schedule_issues(output: Mapping[str, JSON]) -> Iterator[Issue]:
-    """Yield the issues of an output's schedule, which must assign each of the output's work items to one stream."""
+    """Yield the issues of the schedule in an output; a schedule must assign each work item to exactly one stream."""
     path, schedule, items = f"$.{SCHEDULE}", output.get(SCHEDULE), output.get("workItems")
     if SCHEDULE not in output:
         message = f"{SCHEDULE} is missing: this socket divides its items into streams."
@@ -139,14 +139,21 @@ _ApprovalStatus: TypeAlias = Literal["PENDING", "CONSUMED", "EXPIRED"]
 
 
 def command_fingerprint(value: JSON) -> str:
-    """Return the SHA-256 of a value as compact JSON with sorted keys, in hexadecimal."""
+    """Return the hexadecimal SHA-256 digest of a value, which is serialized as compact JSON with sorted keys."""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode("ascii")).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
 class Approval:
-    """A person's approval to run one exact command once, until it expires."""
+    """A person's permission to run one exact command once, before a certain time.
+
+    Attributes:
+        approval_id: the id of the request that was approved.
+        exact_content: the approved command.
+        expires_at: the time at which the approval expires, in seconds of the caller's clock.
+        standing: the status of the approval.
+    """
 
     approval_id: str
     exact_content: str
@@ -155,14 +162,17 @@ class Approval:
 
     @property
     def given_at(self) -> float:
-        """The time when the approval was given, in seconds of the caller's clock."""
+        """The time at which the person approved the command, in seconds of the caller's clock."""
         return self.expires_at - _APPROVAL_SECONDS
 
     def use(self, command: str, now: float) -> tuple[bool, Approval]:
-        """Return two values: True if ``command`` may run now, and the updated approval.
+        """Use the approval for a command that is about to run.
 
-        A command that differs from the approved command in any character is refused. A refused command does not use up
+        A command that differs from the approved command in any character is refused. A refused command does not consume
         the approval.
+
+        Returns:
+            True if the command may run, and the updated approval.
         """
         approval = self.at(now)
         is_same = command_fingerprint(command) == command_fingerprint(approval.exact_content)
@@ -171,19 +181,26 @@ class Approval:
         return True, replace(approval, standing="CONSUMED")
 
     def at(self, now: float) -> Approval:
-        """Return the approval with its status at the time ``now``; an unused approval may have expired."""
+        """Return a copy of the approval with its status at the time ``now``, at which it may have expired."""
         is_over = self.standing == "PENDING" and now >= self.expires_at
         return replace(self, standing="EXPIRED") if is_over else self
 
     def as_json(self) -> dict[str, JSON]:
-        """Return the approval as JSON, for prompts and the journal."""
+        """Return the approval as JSON for prompts and for the journal."""
         uses = 1 if self.standing == "PENDING" else 0
         return {"approval_id": self.approval_id, "exact_content": self.exact_content, "uses": uses}
 
 
 @dataclass(frozen=True, slots=True)
 class ApprovalRequest:
-    """A command that waits for approval, with an unchangeable copy of the agent's request."""
+    """An agent's request for the approval of a command.
+
+    Attributes:
+        approval_id: the id that identifies the request.
+        sealed: an immutable copy of the request.
+        fingerprint: the digest of the copy.
+        asked_at: the time of the request, in seconds of the caller's clock.
+    """
 
     approval_id: str
     sealed: Mapping[str, JSON]
@@ -191,32 +208,32 @@ class ApprovalRequest:
     asked_at: float
 
     def approve(self, now: float) -> Approval | None:
-        """Return an approval of the exact command, or None if the request is at least a day old."""
+        """Approve the exact command that was requested; return None if the request is at least one day old."""
         if now >= self.asked_at + _PENDING_SECONDS:
             return None
         return Approval(self.approval_id, self.sealed["exact_content"], now + _APPROVAL_SECONDS)
 
 
 def request_of(contract: Mapping[str, JSON]) -> dict[str, JSON]:
-    """Return the approval request in a contract; empty if the contract has no request."""
+    """Return the approval request in a contract, or an empty dict if the contract does not contain a request."""
     return as_object(contract.get("approval_request"))
 
 
 def is_approval_id(value: JSON) -> bool:
-    """Return True if the value is ``P-`` followed by 32 hexadecimal digits."""
+    """Return True if the value is a string that consists of ``P-`` and 32 lowercase hexadecimal digits."""
     return isinstance(value, str) and _APPROVAL_ID.fullmatch(value) is not None
 
 
 def can_be_approved(request: Mapping[str, JSON]) -> bool:
-    """Return True if the request has an approval id and an exact command (R44).
+    """Return True if a request contains an approval id and an exact command (R44).
 
-    Any other request is a plan, to which a person responds with a direction.
+    Any other request is treated as a plan, and a person answers with a direction instead of an approval.
     """
     return is_approval_id(request.get("approval_id")) and is_text(request.get("exact_content"))
 
 
 def sealed_from(request: Mapping[str, JSON], now: float) -> ApprovalRequest:
-    """Return an unchangeable copy of an approvable request (see :func:`can_be_approved`), with the time ``now``."""
+    """Create an immutable copy of a request at the time ``now``; the request must satisfy :func:`can_be_approved`."""
     sealed = {name: request.get(name) for name in _SEALED} | {"rollback_hint": request.get("rollback")}
     if sealed["risk_level"] is not None:
         sealed["risk_level"] = str(sealed["risk_level"]).strip().upper()
@@ -224,7 +241,7 @@ def sealed_from(request: Mapping[str, JSON], now: float) -> ApprovalRequest:
 
 
 def answer_note(approval: Approval | None) -> str:
-    """Return a person's decision as text for the agent: the approved command, or a refusal."""
+    """Return the message that tells the agent whether a person approved the command; None means not approved."""
     reminder = "Report IN_PROGRESS before you report COMPLETE."
     if approval is None:
         return f"The command is not approved. Do not run it. {reminder}"
@@ -238,10 +255,10 @@ def answer_note(approval: Approval | None) -> str:
 
 
 def merged_context(stored: JSON, update: JSON) -> JSON:
-    """Return ``stored`` merged with ``update``. The arguments are not changed, but the result shares parts with them.
+    """Merge an update into a stored value, and return the result without changing the arguments.
 
-    Objects are merged key by key; keys are never removed. Lists are combined without duplicates. Any other value,
-    including null, is replaced by the value in the update.
+    Objects are merged key by key, and keys are never removed. Lists are concatenated, and duplicates are removed. Any
+    other value is replaced by the value in the update, which may be null. The result shares parts with the arguments.
 
     Raises:
         MateriaError: a value is nested too deeply (``too_deep``).
@@ -287,7 +304,7 @@ def _all_named(items: Iterable[JSON]) -> TypeGuard[list[dict[str, JSON]]]:
 
 
 def _merged_by_name(items: list[dict[str, JSON]]) -> list[JSON]:
-    """Merge items with the same name, in the order in which the names first appear."""
+    """Merge items that have the same name, and keep the order in which the names first appear."""
     item_by_name: dict[str, JSON] = {}
     for item in items:
         name = item["name"]
@@ -296,9 +313,9 @@ def _merged_by_name(items: list[dict[str, JSON]]) -> list[JSON]:
 
 
 def _distinct(items: list[JSON]) -> list[JSON]:
-    """Return the items without duplicates.
+    """Return the items without duplicates, in their original order.
 
-    Items are compared as JSON: true differs from 1, and the key order is ignored.
+    Items are compared as JSON values, so true differs from 1, and the order of keys is ignored.
     """
     item_by_identity: dict[Hashable, JSON] = {}
     for item in items:
@@ -315,7 +332,12 @@ def _identity(item: JSON) -> Hashable:
 
 
 class ContextUpdate(NamedTuple):
-    """An update of the project's knowledge: the name of a section (any JSON value), and the value to merge into it."""
+    """An update of the project's knowledge.
+
+    Attributes:
+        contract: the name of the section to update. An agent can write any JSON value here.
+        payload: the value to merge into the section.
+    """
 
     contract: JSON
     payload: JSON
@@ -325,11 +347,11 @@ class MergedUpdates(NamedTuple):
     """The result of applying updates to the project's knowledge.
 
     Attributes:
-        document: the updated knowledge; the original object if no update was applied.
-        applied: the updated sections, in order.
-        rejected: names of sections that the agent may not write.
-        issues: issues about refused payloads; the sections of these payloads stay unchanged.
-        warnings: warnings about refused names.
+        document: the updated knowledge, or the original object if no update was applied.
+        applied: the names of the updated sections, in order.
+        rejected: the names of sections that the agent may not update.
+        issues: issues about invalid payloads, which were not applied.
+        warnings: warnings about the rejected names.
     """
 
     document: Mapping[str, JSON]
@@ -340,7 +362,7 @@ class MergedUpdates(NamedTuple):
 
 
 def update_entries(clause: JSON) -> list[ContextUpdate]:
-    """Return the valid entries of ``update_contracts``; malformed entries are ignored."""
+    """Return the entries of the field ``update_contracts``; malformed entries are ignored."""
     return [
         ContextUpdate(entry["contract"], entry["payload"])
         for entry in as_list(clause)
@@ -353,17 +375,17 @@ def apply_updates(
 ) -> MergedUpdates:
     """Merge the entries of ``update_contracts`` into the project's knowledge, in order.
 
-    ``document`` is not changed, so a caller that stores the result atomically applies
-    all accepted updates or none. A refused entry does not affect other entries.
+    ``document`` is not changed, so a caller that stores the result atomically applies either all accepted updates or
+    none of them. A refused entry does not affect other entries.
 
     Args:
         document: the stored sections, by name.
-        clause: the ``update_contracts`` of an accepted contract.
-        writable: names of the sections that the agent may write.
-        agent: id of the agent, for the message.
+        clause: the value of ``update_contracts`` in an accepted contract.
+        writable: the names of the sections that the agent may update.
+        agent: the id of the agent for warnings; empty if it is unknown.
 
     Raises:
-        MateriaError: a value is nested too deeply (``too_deep``); then nothing is applied.
+        MateriaError: a value is nested too deeply (``too_deep``). No update is applied in this case.
     """
     changed = dict(document)
     applied: list[str] = []
@@ -383,7 +405,14 @@ def apply_updates(
 
 
 def rejected(index: int, name: JSON, agent: str, writable: Collection[str]) -> Issue:
-    """Return the warning about a section that the agent may not write."""
+    """Return the warning about an update of a section that the agent may not update.
+
+    Args:
+        index: the index of the update in ``update_contracts``.
+        name: the name of the section.
+        agent: the id of the agent; empty if it is unknown.
+        writable: the names of the sections that the agent may update.
+    """
     allowed = ", ".join(sorted(writable)) or "nothing"
     values = {"place": index, "agent": agent or "of this turn", "name": str(name)[:100], "may": allowed}
     return issue_of("UPDATE_CONTRACT_REJECTED", str(name)[:200], **values)
@@ -393,22 +422,24 @@ def rejected(index: int, name: JSON, agent: str, writable: Collection[str]) -> I
 
 MISSING_ENVELOPE: Final = issue_of("ENVELOPE_MISSING")
 _MAX_PART_BYTES: Final = 200
-"""Maximum length of one part of a file name, in bytes. A file name consists of two parts and a suffix."""
+"""Maximum length of each of the two parts of an envelope's file name, in bytes."""
 
 
 class EnvelopeFiles(NamedTuple):
-    """The path of a step's envelope file, and the path of the draft file while the step is in progress."""
+    """The paths of a step's envelope file: ``final`` for a completed step, and ``draft`` while it is in progress."""
 
     final: str
     draft: str
 
 
 def envelope_files(run_base: str, flow: str, step_id: str, agent_key: str) -> EnvelopeFiles:
-    """Return ``<run_base>/<flow>/handoffs/<step_id>-<agent_key>.json`` and the path of its draft.
+    """Return the paths of an envelope file and of its draft.
+
+    The path of the envelope file is ``<run_base>/<flow>/handoffs/<step_id>-<agent_key>.json``.
 
     Raises:
-        MateriaError: a part could point to another folder, or the name could not be parsed again (``path_unsafe``, with
-            ``PATH_UNSAFE:<field>`` as the location).
+        MateriaError: a part of the path is unsafe or ambiguous, for example because it leads to another folder
+            (``path_unsafe``). The location of the error is ``PATH_UNSAFE:<field>``.
     """
     for field, part in (("flow", flow), ("step_id", step_id), ("agent_key", agent_key)):
         _require_safe(field, part)

@@ -1,6 +1,7 @@
-"""The sparse protocol, with the fields ``workItems``, ``satisfied`` and ``context`` (R5-R9), and two side fields.
+"""The sparse protocol, whose outputs have the fields ``workItems``, ``satisfied`` and ``context`` (R5-R9).
 
-The side fields are ``event`` (R39) and ``scopeTransition``, with which a utility sets the working directory (P8).
+An output may also contain ``event``, which reports events (R39), and the output of a utility may contain
+``scopeTransition``, which sets the working directory (P8).
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ from materia_nb.loadout.vocabulary import first_field
 
 MAX_EXPORTS: Final = 64
 MAX_EXPORT_BYTES: Final = 65_536
-"""Maximum size of one export as compact JSON, in bytes."""
+"""Maximum size of one export in compact JSON, in bytes."""
 _MAX_EXPORTS_BYTES: Final = 262_144
 _SCOPE_FIELD: Final = "scopeTransition"
 _SCOPE_PATH: Final = f"$.{_SCOPE_FIELD}"
@@ -57,7 +58,7 @@ _SCOPE_FORM: Final = f'{{"{_SCOPE_FIELD}": {{"kind": "replace", "scope": {{"id":
 
 
 def _read_scope(transition: JSON) -> tuple[Scope | None, tuple[Issue, ...]]:
-    """Return the new scope and no issues, or None and the issues if a utility's scope transition is refused."""
+    """Parse a utility's scope transition; return the new scope, or None if it is refused, and the issues."""
     if transition == {"kind": "base"}:
         return BASE, ()
     issues = tuple(_scope_issues(transition))
@@ -124,7 +125,7 @@ _EVENT_FIELDS: Final = ("type", "severity", *_EVENT_TEXTS, "payload")
 
 
 def _read_events(events: JSON) -> tuple[tuple[dict[str, JSON], ...], tuple[Issue, ...]]:
-    """Return the side events of an output, and the issues. If one event is refused, all events are refused."""
+    """Return the events that an output reports, and the issues. If an event is refused, no events are returned."""
     if not isinstance(events, list):
         return (), (Issue("$.event", "event must be an array of events.", "put the event into [], or remove it"),)
     issues = tuple(issue for index, event in enumerate(events) for issue in _event_issues(f"$.event[{index}]", event))
@@ -164,7 +165,7 @@ _FIX_BY_NAME: Final = {
     "risks": _IF_NEEDED,
     "state": "remove the field; only utilities patch the state",
 }
-"""The fix for each unknown field that models often add, by field name."""
+"""Maps the names of unknown fields that models often add to a fix."""
 _ITEM_FIX_BY_NAME: Final = {
     "id": "remove the field; the key of an item follows from its position in the list",
     "description": "put the value into context",
@@ -177,13 +178,13 @@ _NOTES: Final = {
 
 
 class SparseProtocol(HandoffProtocol):
-    """The default protocol: an output has only the fields that its socket requires, and optional side fields."""
+    """The default protocol, in which an output has the fields that its socket requires and a few optional fields."""
 
     name = "sparse"
     needs_facts = False
 
     def read(self, text: str, requirements: Requirements, facts: TurnFacts = UNKNOWN) -> Reading:  # noqa: ARG002
-        """Read an agent's or a utility's output; a text socket accepts any text."""
+        """Parse and check the output of an agent or a utility; any text is valid if the socket expects text."""
         if requirements.parse == "text":
             return Reading(text if requirements.utility else text.strip())
         try:
@@ -215,7 +216,7 @@ class SparseProtocol(HandoffProtocol):
         )
 
     def fields(self, requirements: Requirements) -> dict[str, str]:
-        """Return the fields that this socket requires, each with a description."""
+        """Return the names and descriptions of the required fields; empty if the socket expects text."""
         if requirements.parse == "text":
             return {}
         fields: dict[str, str] = {}
@@ -232,7 +233,7 @@ class SparseProtocol(HandoffProtocol):
         return fields
 
     def form(self, requirements: Requirements, facts: TurnFacts = UNKNOWN, *, short: bool = False) -> str:  # noqa: ARG002
-        """Return a JSON line with the required fields for the agent to copy, and a description of each field (R51)."""
+        """Return a JSON template with the required fields, and a description of each field (R51)."""
         if requirements.parse == "text":
             return ""
         names = dict.fromkeys((*self.fields(requirements), "context"))
@@ -256,9 +257,10 @@ class SparseProtocol(HandoffProtocol):
     ask = form
 
     def schema(self, requirements: Requirements) -> dict[str, JSON] | None:
-        """Return a JSON Schema with the required fields and ``context``, which may be empty.
+        """Return a JSON Schema with the required fields and ``context``, or None if the socket expects text.
 
-        Every field is required, because providers enforce only schemas without optional fields.
+        All fields are required in the schema, because providers do not enforce a schema with optional fields. The
+        value of ``context`` may be empty.
         """
         if requirements.parse == "text":
             return None
@@ -330,7 +332,7 @@ def _issues(value: dict[str, JSON], requirements: Requirements) -> Iterator[Issu
 
 
 def item_issues(items: JSON, path: str = "$.workItems") -> Iterator[Issue]:
-    """Yield the issues of a list of work items (R9). ``path`` is the location of the list in the output."""
+    """Yield the issues of a list of work items (R9). ``path`` is the path of the list in the output."""
     if not isinstance(items, list):
         yield Issue(path, "workItems must be an array.", "put the items into []")
         return
