@@ -59,8 +59,8 @@ class LoopInbox(Generic[T]):
         take: called in the waiting thread with each event, in order.
     """
 
-    def __init__(self, take: Callable[[T], None]) -> None:
-        self._take = take
+    def __init__(self, on_event: Callable[[T], None]) -> None:
+        self._on_event = on_event
         self._events: queue.SimpleQueue[tuple[T] | None] = queue.SimpleQueue()
 
     def tell(self, event: T) -> None:
@@ -81,7 +81,7 @@ class LoopInbox(Generic[T]):
         entries += [self._events.get() for _ in range(self._events.qsize())]
         for entry in entries:
             if entry is not None:
-                self._take(entry[0])
+                self._on_event(entry[0])
 
 
 class BackgroundLoop:
@@ -117,14 +117,14 @@ class BackgroundLoop:
         inbox = inbox or LoopInbox(ignore_event)
         if not platform.THREADS:
             return _run_inline(awaitable, stop, inbox)
-        loop = self._running()
+        loop = self._running_loop()
         if threading.current_thread() is self._thread:
             # An agent waits for another agent: this loop is busy until the other agent has answered.
-            inner = BackgroundLoop()
+            inner_loop = BackgroundLoop()
             try:
-                return inner.run(awaitable, stop, inbox)
+                return inner_loop.run(awaitable, stop, inbox)
             finally:
-                inner.close()
+                inner_loop.close()
         call = _Call(awaitable, inbox.wake)
         stopped = False
         try:
@@ -151,7 +151,7 @@ class BackgroundLoop:
                 self._loop.close()
         self._loop = self._thread = None
 
-    def _running(self) -> asyncio.AbstractEventLoop:
+    def _running_loop(self) -> asyncio.AbstractEventLoop:
         with self._lock, HeldInterrupts():
             # A dead thread was never started, or belongs to the parent of a forked process.
             if self._loop is None or self._thread is None or not self._thread.is_alive():
@@ -167,10 +167,10 @@ def _run_inline(awaitable: Awaitable[T], stop: threading.Event | None, inbox: Lo
     The awaitable can compute, but cannot wait for a timer, the network, or another task.
     """
 
-    async def whole() -> T:
+    async def await_result() -> T:
         return await awaitable
 
-    coroutine = whole()
+    coroutine = await_result()
     try:
         while coroutine.send(None) is None:  # a bare yield, as of asyncio.sleep(0): nothing is waited for
             inbox.deliver()
@@ -199,10 +199,10 @@ class _Call(Generic[T]):
         done: called in the loop's thread once the awaitable has ended.
     """
 
-    def __init__(self, awaitable: Awaitable[T], done: Callable[[], None]) -> None:
+    def __init__(self, awaitable: Awaitable[T], on_done: Callable[[], None]) -> None:
         self.finished = Stop()
         self._awaitable = awaitable
-        self._done = done
+        self._on_done = on_done
         self._task: asyncio.Task[None] | None = None
         self._value: list[T] = []
         self._error: BaseException | None = None
@@ -210,14 +210,14 @@ class _Call(Generic[T]):
     def begin(self) -> None:
         """Start the call. Only the loop's thread may call this method and :meth:`cancel`."""
         self._task = asyncio.get_running_loop().create_task(self._run())
-        self._task.add_done_callback(self._ended)
+        self._task.add_done_callback(self._handle_end)
 
     def cancel(self) -> None:
         """Cancel the awaitable, whether or not it has begun."""
         if self._task is not None:
             self._task.cancel()
         else:
-            self._close()
+            self._close_coroutine()
 
     def result(self) -> T:
         """Return the result of the awaitable, or raise its error."""
@@ -234,16 +234,16 @@ class _Call(Generic[T]):
         except Exception as error:  # noqa: BLE001 - other people's code; result raises it
             self._error = error
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
+    def _handle_end(self, task: asyncio.Task[None]) -> None:
         if task.cancelled():
             self._error = AgentError("The agent cancelled itself")
         elif (error := task.exception()) is not None:
             self._error = error
-        self._close()
+        self._close_coroutine()
         self.finished.set()
-        self._done()
+        self._on_done()
 
-    def _close(self) -> None:
+    def _close_coroutine(self) -> None:
         if inspect.iscoroutine(self._awaitable):
             self._awaitable.close()  # otherwise Python warns about a coroutine that was never awaited
 
@@ -263,23 +263,23 @@ class _ThreadStarter:
     """
 
     def __init__(self) -> None:
-        self._asked: queue.SimpleQueue[Callable[[], object]] = queue.SimpleQueue()
+        self._requests: queue.SimpleQueue[Callable[[], object]] = queue.SimpleQueue()
         self._thread: platform.BackgroundWork | None = None
 
-    def start(self, act: Callable[[], object], name: str) -> None:
+    def start(self, action: Callable[[], object], name: str) -> None:
         """Start a thread, in the context of the caller."""
         if not platform.THREADS:
-            platform.start_thread(act, name)
+            platform.start_thread(action, name)
             return
         if self._thread is None or not self._thread.is_alive():  # not yet, or left in the parent of a fork
-            acts = self._asked = queue.SimpleQueue()
-            self._thread = platform.start_thread(partial(_run_queue, acts), "materia-starts")
-        self._asked.put(partial(copy_context().run, platform.start_thread, act, name))
+            actions = self._requests = queue.SimpleQueue()
+            self._thread = platform.start_thread(partial(_run_queue, actions), "materia-starts")
+        self._requests.put(partial(copy_context().run, platform.start_thread, action, name))
 
 
-def _run_queue(acts: queue.SimpleQueue[Callable[[], object]]) -> None:
+def _run_queue(actions: queue.SimpleQueue[Callable[[], object]]) -> None:
     while True:
-        acts.get()()
+        actions.get()()
 
 
 _THREAD_STARTER: Final = _ThreadStarter()
@@ -292,21 +292,21 @@ class _Waker:
     """
 
     def __init__(self) -> None:
-        self._awaited = 0
-        self._next: asyncio.TimerHandle | None = None
+        self._active_count = 0
+        self._timer: asyncio.TimerHandle | None = None
 
     def __enter__(self) -> None:
-        self._awaited += 1
-        if self._awaited == 1:
+        self._active_count += 1
+        if self._active_count == 1:
             self._wake()
 
     def __exit__(self, *_: object) -> None:
-        self._awaited -= 1
-        if not self._awaited and self._next is not None:
-            self._next.cancel()
+        self._active_count -= 1
+        if not self._active_count and self._timer is not None:
+            self._timer.cancel()
 
     def _wake(self) -> None:
-        self._next = asyncio.get_running_loop().call_later(_POLL_S, self._wake)
+        self._timer = asyncio.get_running_loop().call_later(_POLL_S, self._wake)
 
 
 _WAKERS: Final[weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Waker]] = weakref.WeakKeyDictionary()
@@ -321,23 +321,23 @@ async def run_in_thread(work: Callable[[], T], stop: Stop) -> T:
     """
     future: Future[T] = Future()
     loop = asyncio.get_running_loop()
-    callers = BackgroundLoop(loop)
+    caller_loop = BackgroundLoop(loop)
 
     def run() -> None:
-        CALLER_LOOP.set(callers)
+        CALLER_LOOP.set(caller_loop)
         _complete(future, work)
 
     _THREAD_STARTER.start(run, "materia-cast")
-    awaited, cancelled = asyncio.wrap_future(future), None
+    work_future, cancellation = asyncio.wrap_future(future), None
     with _WAKERS.setdefault(loop, _Waker()):
-        while not awaited.done():
+        while not work_future.done():
             try:
-                await asyncio.wait([awaited], timeout=_POLL_S if cancelled else None)
+                await asyncio.wait([work_future], timeout=_POLL_S if cancellation else None)
             except asyncio.CancelledError as error:
-                cancelled = error
-            if cancelled is not None:
+                cancellation = error
+            if cancellation is not None:
                 stop.leave()  # repeated, because a run that is just starting clears the event
-    if cancelled is not None:
-        awaited.exception()  # retrieved, so that asyncio does not log it as unretrieved
-        raise cancelled
-    return awaited.result()
+    if cancellation is not None:
+        work_future.exception()  # retrieved, so that asyncio does not log it as unretrieved
+        raise cancellation
+    return work_future.result()

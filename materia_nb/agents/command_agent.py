@@ -106,9 +106,9 @@ class JsonOutput:
     usage_at: str = ""
 
     def __post_init__(self) -> None:
-        if wrong := set(self.usage) - set(TOKEN_KINDS):
+        if unknown_kinds := set(self.usage) - set(TOKEN_KINDS):
             raise AgentError(
-                f"The usage paths cannot include {', '.join(sorted(map(str, wrong)))}",
+                f"The usage paths cannot include {', '.join(sorted(map(str, unknown_kinds)))}",
                 hint=f"use only the names {', '.join(TOKEN_KINDS)}",
             )
         for paths in (
@@ -131,15 +131,15 @@ class JsonOutput:
             return ProgramAnswer("", no_answer=f"the output is not JSON: {fault}")
         answers = next((matches for path in _as_tuple(self.answer) if (matches := _matches(path, value))), [])
         text = _as_text(answers[-1]) if answers else ""
-        end = value[self._answer_line(value) :] if self.lines else value
-        failures = [failure for failure in _all_matches(self.error, end) if failure]
-        sums = {name: _sum(_all_matches(self._usage_paths(name), value)) for name in TOKEN_KINDS}
+        lines_from_answer = value[self._answer_line(value) :] if self.lines else value
+        failures = [failure for failure in _all_matches(self.error, lines_from_answer) if failure]
+        sums = {name: _sum_numbers(_all_matches(self._usage_paths(name), value)) for name in TOKEN_KINDS}
         tokens = {name: None if count is None else int(count) for name, count in sums.items()}
-        cost = _sum(_all_matches(self.cost, value))
-        known = any(count is not None for count in (cost, *tokens.values()))
+        cost = _sum_numbers(_all_matches(self.cost, value))
+        has_usage = any(count is not None for count in (cost, *tokens.values()))
         sessions = (session for session in _all_matches(self.session, value) if isinstance(session, str))
         cut = _CUT_LIMIT if _CUT_REASONS.intersection(map(str, _all_matches(self.finish, value)[-1:])) else ""
-        answer = ProgramAnswer(text, Usage(cost=cost, **tokens) if known else None, next(sessions, ""), cut=cut)
+        answer = ProgramAnswer(text, Usage(cost=cost, **tokens) if has_usage else None, next(sessions, ""), cut=cut)
         if failures:
             message = text or "it reported an unknown error" if failures[-1] is True else _as_text(failures[-1])
             return answer._replace(error=message)
@@ -169,11 +169,11 @@ def _as_tuple(paths: Paths) -> tuple[str, ...]:
 
 
 def _matches(path: str, value: JSON) -> list[JSON]:
-    return [match.value for match in _parsed(path).find(value) if match.value is not None]
+    return [match.value for match in _compile_jsonpath(path).find(value) if match.value is not None]
 
 
 @cache
-def _parsed(path: str) -> Any:
+def _compile_jsonpath(path: str) -> Any:
     from jsonpath_ng.ext import parse
 
     return parse(path)
@@ -187,7 +187,7 @@ def _as_text(value: JSON) -> str:
     return value if isinstance(value, str) else compact(value)
 
 
-def _sum(values: Sequence[JSON]) -> float | None:
+def _sum_numbers(values: Sequence[JSON]) -> float | None:
     """Return the sum of the numbers, or None if there are none."""
     numbers = [number for number in values if isinstance(number, (int, float)) and not isinstance(number, bool)]
     return sum(numbers) if numbers else None
@@ -197,7 +197,7 @@ _AIDER_USAGE: Final = re.compile(
     r"^Tokens: (?P<sent>[\d.,]+[kM]?) sent,.*?(?P<received>[\d.,]+[kM]?) received\.(?: Cost: \$(?P<cost>[\d.,]+) message)?.*",
     re.MULTILINE,
 )
-_UNITS: Final = {"k": 1_000, "M": 1_000_000}
+_TOKEN_UNITS: Final = {"k": 1_000, "M": 1_000_000}
 
 
 def read_aider(stdout: str) -> ProgramAnswer:
@@ -207,25 +207,25 @@ def read_aider(stdout: str) -> ProgramAnswer:
     limit = re.search(r"^Model .* has hit a token limit!", output, re.MULTILINE)
     if limit and not _AIDER_USAGE.search(output, limit.end()):  # else the answer quotes such a line
         return ProgramAnswer(output[: limit.start()].strip(), cut=_CUT_LIMIT)
-    used = list(_AIDER_USAGE.finditer(output))
-    text = _AIDER_USAGE.sub("", output[: used[-1].end()] if used else output).strip()
-    if not used:
+    usage_matches = list(_AIDER_USAGE.finditer(output))
+    text = _AIDER_USAGE.sub("", output[: usage_matches[-1].end()] if usage_matches else output).strip()
+    if not usage_matches:
         return ProgramAnswer("", error=text) if text.startswith("litellm.") else ProgramAnswer(text)
-    sent, received = (sum(_count(match[name]) for match in used) for name in ("sent", "received"))
-    costs = [match["cost"] for match in used]
+    sent, received = (sum(_parse_count(match[name]) for match in usage_matches) for name in ("sent", "received"))
+    costs = [match["cost"] for match in usage_matches]
     total = None if None in costs else sum(float(cost.replace(",", "")) for cost in costs)
     return ProgramAnswer(text, Usage(sent, received, total))
 
 
-def _count(text: str) -> int:
-    unit = _UNITS.get(text[-1], 1)
+def _parse_count(text: str) -> int:
+    unit = _TOKEN_UNITS.get(text[-1], 1)
     return round(float(text.rstrip("kM").replace(",", "")) * unit)
 
 
 _MAX_REPLY_BYTES: Final = 8 * 1024 * 1024
 """Maximum length of a program's answer, in bytes."""
 
-_SESSION: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
+_SESSION_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
 """A valid session name. It becomes an argument later, so it must not look like an option."""
 
 
@@ -314,7 +314,7 @@ class CommandAgent:
     def session_to_resume(self, turn: Turn) -> str:
         """Return the session of the previous answer in the conversation, or "" if another program wrote that answer."""
         session = turn.meta.get("session") if turn.meta.get("program") == _program_name(self.argv) else None
-        return session if isinstance(session, str) and _SESSION.fullmatch(session) else ""
+        return session if isinstance(session, str) and _SESSION_ID.fullmatch(session) else ""
 
     def _parse_output(self, turn: Turn, result: ProcessResult, stdout: str) -> ProgramAnswer:
         """Return the parsed stdout, or raise AgentError.
@@ -322,15 +322,15 @@ class CommandAgent:
         A program that reports an error has failed, even if it exits with 0. The usage of a failed turn is reported
         before the error is raised. It is unknown if the program reports no usage (R56).
         """
-        ended = result.started and not (result.timed_out or result.stopped or result.stdout_truncated)
+        is_complete = result.started and not (result.timed_out or result.stopped or result.stdout_truncated)
         answer = ProgramAnswer(stdout if self.reads is None else "")
-        if self.reads is not None and ended:
+        if self.reads is not None and is_complete:
             answer = self.reads(stdout)
             if not stdout:
                 stderr = scrubbed(result.stderr.decode(errors="replace"), *secret_arguments(result.argv))
                 error_report = self.reads(_json_at_end(stderr))
                 answer = error_report if error_report.error else answer
-        failed = not ended or result.code != 0 or answer.error or answer.no_answer
+        failed = not is_complete or result.code != 0 or answer.error or answer.no_answer
         if failed and result.started:
             turn.tell(UsageEvent(answer.usage or Usage(None, None)))
         name, where = f"Command {_program_name(result.argv)}", turn.socket_id
@@ -362,14 +362,14 @@ class CommandAgent:
             failure = "agent_reply_too_long", f"returned an answer of more than {_MAX_REPLY_BYTES:,} bytes"
         if failure is None:
             return
-        kind, how = failure
+        kind, description = failure
         stderr, secrets = result.stderr.decode(errors="replace"), secret_arguments(result.argv)
         summary = summarize(scrubbed_part(stderr, *secrets, end=result.stderr_truncated), STDERR_CHARS)
-        message = f"Command {_program_name(result.argv)} {how}" + (f"; stderr: {summary}" if summary else "")
-        raise AgentError(message, where=turn.socket_id, hint=_HINTS.get(kind), kind=kind)
+        message = f"Command {_program_name(result.argv)} {description}" + (f"; stderr: {summary}" if summary else "")
+        raise AgentError(message, where=turn.socket_id, hint=_FAILURE_HINTS.get(kind), kind=kind)
 
 
-_HINTS: Final = {
+_FAILURE_HINTS: Final = {
     "agent_not_started": "install it; %materia doctor lists the known programs that are installed",
     "agent_timeout": "increase timeout_s of the agent",
 }
@@ -384,9 +384,9 @@ def _json_at_end(stderr: str) -> str:
 
 def plain_error_message(text: str) -> str:
     """Return an error in plain words: if a provider sent JSON, only the message in it."""
-    start, brace, rest = text.partition("{")
+    start, brace, json_tail = text.partition("{")
     try:
-        body = json.loads(brace + rest)
+        body = json.loads(brace + json_tail)
     except (ValueError, RecursionError):
         return text
     match body:
@@ -434,7 +434,7 @@ class ScopeOptions(NamedTuple):
     env: Mapping[str, str] = {}
 
 
-_Scope: TypeAlias = Literal["none", "readOnly", "coding"]
+_ScopeName: TypeAlias = Literal["none", "readOnly", "coding"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -464,7 +464,7 @@ class Preset:
     about: str
     tested: str
     argv: Sequence[str]
-    scopes: Mapping[_Scope, ScopeOptions]
+    scopes: Mapping[_ScopeName, ScopeOptions]
     reads: OutputParser | None = None
     env: Mapping[str, str] = field(default_factory=dict)
     tools: Sequence[str] = ()
@@ -473,7 +473,7 @@ class Preset:
     schema: Sequence[str] = ()
     resume: Sequence[str] = ()
 
-    def command(self, model: str | None, *more: str) -> tuple[str, ...]:
+    def command(self, model: str | None, *extra_args: str) -> tuple[str, ...]:
         """Return the command for a model (None for the program's default model), followed by the arguments ``more``.
 
         Raises:
@@ -486,10 +486,10 @@ class Preset:
                 hint="a model name begins with a letter or digit and contains no spaces",
                 kind="bad_model",
             )
-        return (*self.argv, *(("--model", model) if model else ()), *more)
+        return (*self.argv, *(("--model", model) if model else ()), *extra_args)
 
 
-def _scope_of(tools: str | tuple[str, ...]) -> _Scope:
+def _required_scope(tools: str | tuple[str, ...]) -> _ScopeName:
     """Return the widest scope that a materia's tools need, for a program that has its own tools."""
     names = {tools} if isinstance(tools, str) else {*tools}
     if not names or names == {"none"}:
@@ -497,14 +497,14 @@ def _scope_of(tools: str | tuple[str, ...]) -> _Scope:
     return "readOnly" if names.isdisjoint({"coding", "edit", "write", "bash"}) else "coding"
 
 
-def _preset(name: str, row: Mapping[str, Any]) -> Preset:
+def _parse_preset(name: str, row: Mapping[str, Any]) -> Preset:
     reads: OutputParser | None = JsonOutput(**row["reads"]) if "reads" in row else None
     scopes = {scope: ScopeOptions(**options) for scope, options in row["scopes"].items()}
     return Preset(name, **{**row, "scopes": scopes, "reads": read_aider if name == "aider" else reads})
 
 
-_TABLE: Final = read_package_toml(__file__, "presets.toml")
-PRESETS: Final[Mapping[str, Preset]] = {name: _preset(name, row) for name, row in _TABLE.items()}
+_PRESET_ROWS: Final = read_package_toml(__file__, "presets.toml")
+PRESETS: Final[Mapping[str, Preset]] = {name: _parse_preset(name, row) for name, row in _PRESET_ROWS.items()}
 """The presets by name."""
 
 
@@ -540,16 +540,16 @@ class PresetAgent(CommandAgent):
             AgentError: the program cannot be limited to the materia's ``tools`` (``tools_not_held``, R73).
         """
         preset, tools = self.preset, turn.tools
-        more = [*self._scope_options(turn).args]
+        extra_args = [*self._scope_options(turn).args]
         if preset.tools and isinstance(tools, tuple) and all(map(_TOOL_NAME.fullmatch, tools)) and tools:
-            more = [part.replace("{tools}", ",".join(tools)) for part in preset.tools]
+            extra_args = [part.replace("{tools}", ",".join(tools)) for part in preset.tools]
         if (level := _nearest_level(turn.thinking, preset.levels)) is not None:
-            more += (part.replace("{thinking}", level) for part in preset.thinking)
+            extra_args += (part.replace("{thinking}", level) for part in preset.thinking)
         if turn.schema is not None:
-            more += (part.replace("{schema}", compact(thawed(turn.schema))) for part in preset.schema)
+            extra_args += (part.replace("{schema}", compact(thawed(turn.schema))) for part in preset.schema)
         if session := self.session_to_resume(turn):
-            more += (part.replace("{session}", session) for part in preset.resume)
-        return preset.command(self.model or turn.model, *more)
+            extra_args += (part.replace("{session}", session) for part in preset.resume)
+        return preset.command(self.model or turn.model, *extra_args)
 
     def answer(self, turn: Turn) -> Reply:
         """Run the program and return its answer.
@@ -559,29 +559,33 @@ class PresetAgent(CommandAgent):
         Raises:
             AgentError: kind ``wrote_read_only``: files of the project changed although the tools only read (R73).
         """
-        if _scope_of(turn.tools) == "coding" or self.any_tools or turn.lane:  # other lanes may change the same folder
+        if (
+            _required_scope(turn.tools) == "coding" or self.any_tools or turn.lane
+        ):  # other lanes may change the same folder
             return super().answer(turn)
         casts = Path(turn.more_tools.run_dir).parent
-        before = _file_stamps(turn.project, casts)
+        old_stamps = _file_stamps(turn.project, casts)
         try:
             reply = super().answer(turn)
         except AgentError as error:
-            if (change := self._read_only_error(turn, before, casts)) is not None:
-                raise change from error
+            if (write_error := self._read_only_error(turn, old_stamps, casts)) is not None:
+                raise write_error from error
             raise
-        if (change := self._read_only_error(turn, before, casts)) is not None:
+        if (write_error := self._read_only_error(turn, old_stamps, casts)) is not None:
             turn.tell(UsageEvent(reply.usage or Usage(None, None)))
-            raise change
+            raise write_error
         return reply
 
-    def _read_only_error(self, turn: Turn, before: Mapping[str, tuple[int, int]], casts: Path) -> AgentError | None:
-        after = _file_stamps(turn.project, casts)
-        changed = sorted(path for path in before.keys() | after.keys() if before.get(path) != after.get(path))
+    def _read_only_error(self, turn: Turn, old_stamps: Mapping[str, tuple[int, int]], casts: Path) -> AgentError | None:
+        new_stamps = _file_stamps(turn.project, casts)
+        changed = sorted(
+            path for path in old_stamps.keys() | new_stamps.keys() if old_stamps.get(path) != new_stamps.get(path)
+        )
         if not changed:
             return None
         return AgentError(
             f"{self.argv[0]} changed files, although the materia {turn.materia_id} allows only reading: "
-            f"{summarize(', '.join(changed), _MAX_NAMES_CHARS)}",
+            f"{summarize(', '.join(changed), _MAX_FILE_NAMES_CHARS)}",
             where=turn.socket_id,
             hint="restore the files with back N --files if the cast saves files, or with version control; then run retry",
             kind="wrote_read_only",
@@ -592,7 +596,7 @@ class PresetAgent(CommandAgent):
         return {**self.preset.env, **self._scope_options(turn).env}
 
     def _scope_options(self, turn: Turn) -> ScopeOptions:
-        scope, preset = _scope_of(turn.tools), self.preset
+        scope, preset = _required_scope(turn.tools), self.preset
         if scope in preset.scopes:
             return preset.scopes[scope]
         if scope != "coding" and not self.any_tools:
@@ -622,7 +626,7 @@ class PresetAgent(CommandAgent):
         return super().not_ready(model, project)
 
 
-_MAX_NAMES_CHARS: Final = 500
+_MAX_FILE_NAMES_CHARS: Final = 500
 """Maximum total length of the names of changed files in a message, in characters."""
 
 

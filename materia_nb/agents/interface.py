@@ -51,9 +51,9 @@ def code_location(filename: str, line: int) -> str:
     """Return the location of a line of code; the first line of a cell is 1."""
     if filename.startswith(AGENT_CELL_PREFIX):
         return f"line {line} of the cell %%materia agent {filename.removeprefix(AGENT_CELL_PREFIX).removesuffix('>')}"
-    for name in CELL_NAME_FINDERS:
-        if (cell := name(filename)) is not None:
-            return f"line {line} of cell {cell}"
+    for find_cell_name in CELL_NAME_FINDERS:
+        if (cell_name := find_cell_name(filename)) is not None:
+            return f"line {line} of cell {cell_name}"
     return f"{filename}:{line}"
 
 
@@ -251,8 +251,8 @@ TURN_FIELDS: Final = tuple(field.name for field in fields(Turn))
 def list_turn_fields(*names: str) -> str:
     """Return a message that lists the fields of a turn, with suggestions for unknown names."""
     matches = [match for name in names if (match := close_match(name, TURN_FIELDS))]
-    meant = f"did you mean {', '.join(matches)}? " if matches else ""
-    return f"{meant}the fields of a turn are: {', '.join(TURN_FIELDS)}"
+    suggestion = f"did you mean {', '.join(matches)}? " if matches else ""
+    return f"{suggestion}the fields of a turn are: {', '.join(TURN_FIELDS)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,14 +322,14 @@ def name_of(agent: Agent) -> str:
 
 def price_names(agent: Agent, model: str | None) -> tuple[str, ...]:
     """Return the names under which a config may list the price of an agent, the most exact first."""
-    own_names: Callable[[str | None], tuple[str, ...]] | None = getattr(agent, "price_names", None)
-    return (name_of(agent),) if own_names is None else own_names(model)
+    get_names: Callable[[str | None], tuple[str, ...]] | None = getattr(agent, "price_names", None)
+    return (name_of(agent),) if get_names is None else get_names(model)
 
 
 def readiness_problem(agent: Agent, model: str | None, project: Path) -> AgentError | None:
     """Return the error that prevents an agent from answering with ``model``, or None if no problem is known."""
-    check: Callable[[str | None, Path], AgentError | None] | None = getattr(agent, "not_ready", None)
-    return None if check is None else check(model, project)
+    find_problem: Callable[[str | None, Path], AgentError | None] | None = getattr(agent, "not_ready", None)
+    return None if find_problem is None else find_problem(model, project)
 
 
 def can_think(agent: Agent) -> bool:
@@ -337,7 +337,7 @@ def can_think(agent: Agent) -> bool:
     return getattr(agent, "thinking", True) is not False
 
 
-def reply_from(value: object, who: object) -> Reply:
+def reply_from(value: object, source: object) -> Reply:
     """Convert a value that user code returned to a reply: a reply, text, or an object to send as JSON.
 
     Raises:
@@ -351,17 +351,17 @@ def reply_from(value: object, who: object) -> Reply:
         try:
             return Reply(compact(value), value=value)
         except (TypeError, ValueError, RecursionError) as error:
-            raise AgentError(f"{who} returned an object that is not JSON: {error}") from error
-    forgot = " (is a return statement missing?)" if value is None else ""
+            raise AgentError(f"{source} returned an object that is not JSON: {error}") from error
+    return_hint = " (is a return statement missing?)" if value is None else ""
     raise AgentError(
-        f"{who} returned {type(value).__name__}{forgot}",
+        f"{source} returned {type(value).__name__}{return_hint}",
         hint="return text, a dict, or a materia_nb.agents.Reply",
     )
 
 
 def validate_reply(
     value: object,
-    who: object,
+    agent_name: object,
     write: Callable[[Mapping[str, JSON]], str] | None = None,
     *,
     free: bool = False,
@@ -379,32 +379,32 @@ def validate_reply(
     Raises:
         AgentError: the value is not a reply, or has parts that cannot be stored; kind ``answer_cut``: the reply has no text.
     """
-    reply = value if isinstance(value, Reply) else reply_from(value, who)
+    reply = value if isinstance(value, Reply) else reply_from(value, agent_name)
     for part in ("text", "thinking", "cut"):
         if not isinstance(getattr(reply, part), str):
-            raise AgentError(f"{who} returned a reply whose {part} is a {type(getattr(reply, part)).__name__}")
+            raise AgentError(f"{agent_name} returned a reply whose {part} is a {type(getattr(reply, part)).__name__}")
     if thinks and reply.value is None and not reply.thinking:
-        text, thinking, ended = split_thinking(reply.text)
-        if thinking or not ended:
-            reply = replace(reply, text=text, thinking=thinking, cut=reply.cut or ("" if ended else UNCLOSED_THINKING))
+        text, thinking, closed = split_thinking(reply.text)
+        if thinking or not closed:
+            reply = replace(reply, text=text, thinking=thinking, cut=reply.cut or ("" if closed else UNCLOSED_THINKING))
     if free and reply.cut and not reply.text.strip():
         raise AgentError(
-            f"{who} reached a limit before its answer began: {reply.cut}",
+            f"{agent_name} reached a limit before its answer began: {reply.cut}",
             hint="increase max_tokens of the agent (--max-tokens N, or max_tokens in its settings), then run retry --turn",
             kind="answer_cut",
         )
     text = reply.text if write is None or reply.value is None else write(reply.value)
-    usage = None if reply.usage is None else validate_usage(reply.usage, who)
+    usage = None if reply.usage is None else validate_usage(reply.usage, agent_name)
     try:
         meta = dict(reply.meta) if reply.meta else NOTHING
         if meta:
             json.dumps(meta, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
-        raise AgentError(f"{who} returned a reply whose meta is not JSON: {error}") from error
+        raise AgentError(f"{agent_name} returned a reply whose meta is not JSON: {error}") from error
     return Answer(text, usage, meta, thinking=reply.thinking, cut=reply.cut)
 
 
-def validate_usage(usage: Any, who: object) -> StepUsage:
+def validate_usage(usage: Any, agent_name: object) -> StepUsage:
     """Return the usage that an agent reported, as whole numbers.
 
     Raises:
@@ -414,12 +414,12 @@ def validate_usage(usage: Any, who: object) -> StepUsage:
         optional = {name: getattr(usage, name, None) for name in ("cached", "reasoning")}
         counts = {"input": usage.input, "output": usage.output, **optional}
         whole_counts: dict[str, Any] = {name: None if count is None else int(count) for name, count in counts.items()}
-        used = StepUsage(cost=None if usage.cost is None else float(usage.cost), **whole_counts)
+        step_usage = StepUsage(cost=None if usage.cost is None else float(usage.cost), **whole_counts)
     except (AttributeError, TypeError, ValueError, OverflowError) as error:
-        raise AgentError(f"{who} returned usage values that are not numbers: {usage!r}") from error
-    if any(count is not None and not 0 <= count < math.inf for count in used):
-        raise AgentError(f"{who} returned an invalid usage: {usage!r}")
-    return used
+        raise AgentError(f"{agent_name} returned usage values that are not numbers: {usage!r}") from error
+    if any(count is not None and not 0 <= count < math.inf for count in step_usage):
+        raise AgentError(f"{agent_name} returned an invalid usage: {usage!r}")
+    return step_usage
 
 
 def agent_failure(agent: Agent, socket: str, error: Exception) -> tuple[str, str, str]:
@@ -468,7 +468,7 @@ class SplitReply(NamedTuple):
 
     text: str
     thinking: str = ""
-    ended: bool = True
+    is_closed: bool = True
 
 
 def split_thinking(text: str, tags: tuple[str, str] = THINKING_TAGS) -> SplitReply:
@@ -479,28 +479,28 @@ def split_thinking(text: str, tags: tuple[str, str] = THINKING_TAGS) -> SplitRep
     everything before the first closing tag is thinking, unless the tag is quoted as code or part of a JSON answer (R68).
     A block without an end leaves no answer.
     """
-    written = text.lstrip("\ufeff \t\r\n")
-    if written.startswith(tags[0]):
-        thinking, ended, answer = written.removeprefix(tags[0]).partition(tags[1])
-        return SplitReply(answer.strip(), thinking.strip(), bool(ended))
-    if channel := _CHANNEL.match(written):
-        final = _FINAL.search(written, channel.end())
-        thinking = written[channel.end() : final.start() if final else None]
-        answer = _AFTER_CHANNEL.sub("", written[final.end() :]) if final else ""
+    stripped_text = text.lstrip("\ufeff \t\r\n")
+    if stripped_text.startswith(tags[0]):
+        thinking, is_closed, answer = stripped_text.removeprefix(tags[0]).partition(tags[1])
+        return SplitReply(answer.strip(), thinking.strip(), bool(is_closed))
+    if channel := _CHANNEL.match(stripped_text):
+        final = _FINAL.search(stripped_text, channel.end())
+        thinking = stripped_text[channel.end() : final.start() if final else None]
+        answer = _AFTER_CHANNEL.sub("", stripped_text[final.end() :]) if final else ""
         return SplitReply(answer.strip(), _AFTER_CHANNEL.sub("", thinking).strip(), final is not None)
-    if "<" not in written or not (tag_matches := list(_TAG.finditer(written))):
+    if "<" not in stripped_text or not (tag_matches := list(_TAG.finditer(stripped_text))):
         return SplitReply(text)
     if tag_matches[0].start() == 0 and not tag_matches[0][1]:
         name = tag_matches[0][2].lower()
-        end = next((tag for tag in tag_matches[1:] if tag[1] and tag[2].lower() == name), None)
-        begin = tag_matches[0].end()
+        closing_tag = next((tag for tag in tag_matches[1:] if tag[1] and tag[2].lower() == name), None)
+        thinking_start = tag_matches[0].end()
     else:
-        begin, end = 0, _unopened_tag(written, tag_matches)
-        if end is None:
+        thinking_start, closing_tag = 0, _unopened_tag(stripped_text, tag_matches)
+        if closing_tag is None:
             return SplitReply(text)
-    answer = written[end.end() :] if end is not None else ""
-    thinking = written[begin : end.start() if end is not None else None]
-    return SplitReply(answer.strip(), thinking.strip(), end is not None)
+    answer = stripped_text[closing_tag.end() :] if closing_tag is not None else ""
+    thinking = stripped_text[thinking_start : closing_tag.start() if closing_tag is not None else None]
+    return SplitReply(answer.strip(), thinking.strip(), closing_tag is not None)
 
 
 def _unopened_tag(text: str, tags: list[re.Match[str]]) -> re.Match[str] | None:
@@ -568,10 +568,10 @@ def make_turn(  # noqa: PLR0913 - all that a turn is made of, by name
     """
     socket_rules = rules.sockets[visit.socket]
     materia, item = socket_rules.socket.materia, visit.item
-    free = visit.mode in socket_rules.any_text  # any text is accepted before the final answer
+    accepts_any_text = visit.mode in socket_rules.any_text  # any text is accepted before the final answer
     state = session.state
-    last = rules.sockets.get(state.last_socket or "")  # where it hands over JSON, the object that was read
-    value = state.last_json if last is not None and last.wanted.parse == "json" else state.last_output
+    last_rules = rules.sockets.get(state.last_socket or "")  # where it hands over JSON, the object that was read
+    last_output = state.last_json if last_rules is not None and last_rules.wanted.parse == "json" else state.last_output
     question = session.asked if document is None else compact(document)
     turn = object.__new__(Turn)  # a frozen dataclass sets its fields one by one, which takes longer than many an answer
     turn.__dict__.update(
@@ -584,7 +584,7 @@ def make_turn(  # noqa: PLR0913 - all that a turn is made of, by name
         parts=() if isinstance(question, str) else lambda: question.parts,
         item=item.value if item else None,
         state=state.data,
-        last=None if value is MISSING else value,
+        last=None if last_output is MISSING else last_output,
         handoffs=lambda: current_handoffs(state),
         conversation=session.said if session.spoken else (),
         meta=session.spoken[-1].meta if session.spoken else NOTHING,
@@ -593,8 +593,8 @@ def make_turn(  # noqa: PLR0913 - all that a turn is made of, by name
         tools=materia.tools,
         model=materia.model,
         thinking=materia.thinking,
-        wants=None if free else dict(socket_rules.wants) or None,
-        schema=None if free or socket_rules.schema is None else lambda: thawed(socket_rules.schema),
+        wants=None if accepts_any_text else dict(socket_rules.wants) or None,
+        schema=None if accepts_any_text or socket_rules.schema is None else lambda: thawed(socket_rules.schema),
         request=state.request,
         cast_id=run_dir.name,
         project=folder,

@@ -28,7 +28,7 @@ _OTHER_KEY_NAMES: Final = {
     "google-gla": ("GEMINI_API_KEY",),
 }
 """Environment variables of API keys, for providers whose variable is not named after the provider."""
-_VARIABLE: Final = re.compile(r"`([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)`")
+_VARIABLE_NAME: Final = re.compile(r"`([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)`")
 _PLACEHOLDER_KEY: Final = "none"
 """Placeholder for the API key of a server that needs no key; the client library requires a value."""
 
@@ -49,9 +49,9 @@ def providers() -> list[str]:
 
 def suggest_model(name: str) -> str:
     """Return the model name for a misspelling such as ``openai/gpt-5`` or ``model:openai/gpt-5``, or an empty string."""
-    provider, slash, rest = name.removeprefix("model:").removeprefix("model/").partition("/")
-    known = bool(slash and rest) and find_spec("pydantic_ai") is not None and provider in providers()
-    return f"{provider}:{rest}" if known else ""
+    provider, slash, model_name = name.removeprefix("model:").removeprefix("model/").partition("/")
+    known = bool(slash and model_name) and find_spec("pydantic_ai") is not None and provider in providers()
+    return f"{provider}:{model_name}" if known else ""
 
 
 def ready_models() -> tuple[str, ...]:
@@ -145,11 +145,11 @@ def make_model(model: object, base_url: str | None = None, key_env: str | None =
     if isinstance(model, Model):
         return ModelHandle(model, display_name(model))
     name = str(model)
-    provider, _, rest = name.partition(":")
+    provider, _, model_name = name.partition(":")
     if provider == "openai" and (base_url or os.environ.get("OPENAI_BASE_URL")):
         provider = "openai-chat"  # the protocol that servers other than OpenAI's understand
-    built = infer_model(f"{provider}:{rest}", lambda _: _provider(provider, base_url, key_env))
-    return ModelHandle(built, name)
+    pydantic_model = infer_model(f"{provider}:{model_name}", lambda _: _make_provider(provider, base_url, key_env))
+    return ModelHandle(pydantic_model, name)
 
 
 def _provider_class(provider: str) -> Any:
@@ -170,11 +170,11 @@ def _provider_class(provider: str) -> Any:
         ) from None
 
 
-def _provider(provider: str, base_url: str | None, key_env: str | None) -> Any:
+def _make_provider(provider: str, base_url: str | None, key_env: str | None) -> Any:
     from pydantic_ai.exceptions import UserError
 
-    kind = _provider_class(provider)
-    known = inspect.signature(kind.__init__).parameters
+    provider_class = _provider_class(provider)
+    accepted_options = inspect.signature(provider_class.__init__).parameters
     options: dict[str, str] = {}
     if provider == "ollama" and not base_url and not os.environ.get("OLLAMA_BASE_URL"):
         base_url = _OLLAMA_URL
@@ -186,13 +186,13 @@ def _provider(provider: str, base_url: str | None, key_env: str | None) -> Any:
     elif provider == "openai-chat" and not os.environ.get("OPENAI_API_KEY"):
         options["api_key"] = _PLACEHOLDER_KEY
     for name in options:
-        if name not in known:
-            word = "base URL" if name == "base_url" else "key"
-            raise _bad_model(f"The provider {provider} does not accept a {word}")
+        if name not in accepted_options:
+            option_label = "base URL" if name == "base_url" else "key"
+            raise _bad_model(f"The provider {provider} does not accept a {option_label}")
     try:
-        return kind(**options)
+        return provider_class(**options)
     except UserError as error:
-        _raise_missing_key(_VARIABLE.findall(str(error)), provider, str(error))
+        _raise_missing_key(_VARIABLE_NAME.findall(str(error)), provider, str(error))
     except OSError as error:
         raise AgentError(
             f"The certificates for {provider} cannot be read: {scrubbed(error.strerror or str(error))}",
@@ -349,9 +349,9 @@ class ModelAgent:
         return f"ModelAgent({self.name!r})"
 
 
-def _no_model_error(who: str, where: str | None = None) -> AgentError:
+def _no_model_error(subject: str, where: str | None = None) -> AgentError:
     return AgentError(
-        f"{who} does not name a model, and the agent has no default model",
+        f"{subject} does not name a model, and the agent has no default model",
         where=where,
         hint="name a model in the materia or for the agent: provider:model, as in openai:gpt-5",
         kind="no_model",

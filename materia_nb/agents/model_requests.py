@@ -74,10 +74,10 @@ class StreamCutOff(Exception):
     """A stream ended before the answer was complete."""
 
 
-_TABLE: Final = read_package_toml(__file__, "failures.toml")
+_FAILURES: Final = read_package_toml(__file__, "failures.toml")
 
 
-def request_error(error: Exception, model: str, tries: int = 1) -> AgentError:
+def request_error(error: Exception, model: str, attempts: int = 1) -> AgentError:
     """Convert an exception from pydantic-ai to an AgentError with a hint. API keys are redacted.
 
     Args:
@@ -91,13 +91,13 @@ def request_error(error: Exception, model: str, tries: int = 1) -> AgentError:
     hint = _NO_TOOLS_HINT if name == "request" and _TOOL_PATTERN.search(detail) else ""
     if suggested := getattr(error, "suggested_model_id", None):
         hint = f"did you mean {suggested!r}?"
-    return answer_error(name, model, detail, tries=tries, hint=hint)
+    return answer_error(name, model, detail, attempts=attempts, hint=hint)
 
 
-def answer_error(name: str, model: str, detail: str = "", *, tries: int = 1, hint: str = "") -> AgentError:
+def answer_error(name: str, model: str, detail: str = "", *, attempts: int = 1, hint: str = "") -> AgentError:
     """Return the error that ``failures.toml`` defines under ``name``, with the provider's message as the detail."""
-    row = _TABLE[name]
-    sentence = row["what"].format(model=model) + (f", in {tries} tries" if tries > 1 else "")
+    row = _FAILURES[name]
+    sentence = row["what"].format(model=model) + (f", in {attempts} tries" if attempts > 1 else "")
     return AgentError(f"{sentence}: {detail}" if detail else sentence, hint=hint or row["hint"], kind=row["kind"])
 
 
@@ -169,12 +169,12 @@ def one_short_line(text: str) -> str:
 
 def usage_of(response: ModelResponse) -> Usage:
     """Return the tokens and the cost of an answer; values that are not reported are None."""
-    used = response.usage
-    if used.unmeasured_requests or not used.has_values():
+    usage = response.usage
+    if usage.unmeasured_requests or not usage.has_values():
         return Usage(None, None)
     # A provider that counts zero looks like one that reports nothing, so a count of zero is unknown.
-    cached, thought = used.cache_read_tokens or None, used.details.get("reasoning_tokens") or None
-    return Usage(used.input_tokens, used.output_tokens, _price(response), cached, thought)
+    cached, reasoning = usage.cache_read_tokens or None, usage.details.get("reasoning_tokens") or None
+    return Usage(usage.input_tokens, usage.output_tokens, _price(response), cached, reasoning)
 
 
 def _price(response: ModelResponse) -> float | None:
@@ -188,11 +188,11 @@ def _price(response: ModelResponse) -> float | None:
 def price_of(model: str, tokens_in: int, tokens_out: int) -> float | None:
     """Return the cost of a request to the model ``provider:model`` in US dollars, or None if it is unknown."""
     provider, _, name = model.partition(":")
-    used = RequestUsage(input_tokens=tokens_in, output_tokens=tokens_out)
-    return _price(ModelResponse([], usage=used, model_name=name, provider_name=provider)) if name else None
+    usage = RequestUsage(input_tokens=tokens_in, output_tokens=tokens_out)
+    return _price(ModelResponse([], usage=usage, model_name=name, provider_name=provider)) if name else None
 
 
-_LONGEST_PAUSE_S: Final = 60.0
+_MAX_DELAY_S: Final = 60.0
 
 MAX_ANSWER_CHARS: Final = 8 * 1024 * 1024
 """Maximum length of an answer with its thinking and the arguments of its calls, in characters."""
@@ -250,19 +250,19 @@ class Requests:
         deadline = time.monotonic() + self.options.timeout_s
         attempt = 1
         while True:
-            left = max(deadline - time.monotonic(), 0.001)
+            remaining_s = max(deadline - time.monotonic(), 0.001)
             try:
-                return self._try_once(messages, {**settings, "request_timeout": left}, parameters)
+                return self._try_once(messages, {**settings, "request_timeout": remaining_s}, parameters)
             except Exception as error:  # noqa: BLE001 - the libraries of many providers raise what they like
-                pause = self._pause(error, attempt)
-                is_last = attempt >= self.options.attempts or time.monotonic() + pause >= deadline
+                delay_s = self._retry_delay(error, attempt)
+                is_last = attempt >= self.options.attempts or time.monotonic() + delay_s >= deadline
                 if is_last or not _is_transient(error):
                     raise request_error(error, self.handle.name, attempt) from None
                 reason = short_reason(error, self.handle.name)
             attempt += 1
             self.retries += 1
-            self.tell(NoteEvent(f"{reason}; trying again in {pause:.2g} s ({attempt} of {self.options.attempts})"))
-            if self.stop.wait(pause):
+            self.tell(NoteEvent(f"{reason}; trying again in {delay_s:.2g} s ({attempt} of {self.options.attempts})"))
+            if self.stop.wait(delay_s):
                 raise AgentError("The agent was interrupted", kind="interrupted")
 
     def _try_once(
@@ -314,13 +314,13 @@ class Requests:
                     fresh = False
         return stream.get()
 
-    def _pause(self, error: Exception, attempt: int) -> float:
+    def _retry_delay(self, error: Exception, attempt: int) -> float:
         """Return the delay before the next attempt, in seconds: as the provider asks, or exponential with jitter."""
         retry_after = getattr(error, "retry_after", None)
         if retry_after is not None:
             return float(retry_after)
-        first = self.options.first_pause_s
-        return min(first * 2.0 ** (attempt - 1), _LONGEST_PAUSE_S) + random.uniform(0, first / 2)  # noqa: S311 - no secret
+        first_delay = self.options.first_pause_s
+        return min(first_delay * 2.0 ** (attempt - 1), _MAX_DELAY_S) + random.uniform(0, first_delay / 2)  # noqa: S311 - no secret
 
 
 def _accept_unstreamed(model: Model) -> None:

@@ -59,7 +59,7 @@ from materia_nb.handoff.runtime_rules import Approval
 from materia_nb.jsonvalue import JSON, compact
 from materia_nb.loadout.topology import free_name
 
-_THINKING: Final[Mapping[str, Any]] = {level: level for level in THINKING_LEVELS} | {
+_THINKING_VALUES: Final[Mapping[str, Any]] = {level: level for level in THINKING_LEVELS} | {
     "off": False,
     "none": False,
     "on": True,
@@ -72,12 +72,12 @@ _REQUIRE_THINKING: Final = ("anthropic", "bedrock")
 _INVALID_CHARS: Final = re.compile(r"[^A-Za-z0-9_-]")
 
 
-def _wire_name(tool: str) -> str:
+def _provider_name(tool: str) -> str:
     """Return a tool's name in the form that providers accept: ``time_now`` for ``time.now``."""
     return _INVALID_CHARS.sub("_", tool)[:64]
 
 
-def conversation(turn: Turn) -> list[ModelMessage]:
+def build_messages(turn: Turn) -> list[ModelMessage]:
     """Return the messages of this visit so far and the current prompt."""
     messages: list[ModelMessage] = []
     for message in turn.conversation:
@@ -93,20 +93,20 @@ def conversation(turn: Turn) -> list[ModelMessage]:
 def tool_rounds(calls: Sequence[ToolCall]) -> Iterator[ModelMessage]:
     """Yield each answer with tool calls as a message, followed by a message with the results of the calls."""
     for _, group in groupby(sorted(calls, key=lambda call: call.round), key=lambda call: call.round):
-        together = list(group)
-        text = "".join(call.said for call in together)
+        round_calls = list(group)
+        text = "".join(call.said for call in round_calls)
         parts: list[TextPart | ToolCallPart] = [TextPart(text)] if text else []
-        parts += [ToolCallPart(_wire_name(call.tool), dict(call.args), call.id) for call in together]
+        parts += [ToolCallPart(_provider_name(call.tool), dict(call.args), call.id) for call in round_calls]
         yield ModelResponse(parts)
-        yield results(together)
+        yield make_results_message(round_calls)
 
 
-def results(calls: Iterable[ToolCall]) -> ModelRequest:
+def make_results_message(calls: Iterable[ToolCall]) -> ModelRequest:
     """Return the results of the calls as a message for the model."""
     return ModelRequest(
         [
             ToolReturnPart(
-                _wire_name(call.tool),
+                _provider_name(call.tool),
                 call.result or "",
                 call.id,
                 outcome="denied" if call.decided == "denied" else "success" if call.ok else "failed",
@@ -116,17 +116,17 @@ def results(calls: Iterable[ToolCall]) -> ModelRequest:
     )
 
 
-def parameters(
+def make_request_parameters(
     model: Model, tools: Iterable[Tool], schema: Mapping[str, JSON] | None, settings: ModelSettings
 ) -> ModelRequestParameters:
     """Return the request parameters: the tools, and the schema of the answer if the provider can enforce a schema.
 
     Without a schema, only the prompt describes the answer.
     """
-    plain = ModelRequestParameters(
+    without_schema = ModelRequestParameters(
         function_tools=[
             ToolDefinition(
-                name=_wire_name(tool.name),
+                name=_provider_name(tool.name),
                 description=tool.description,
                 parameters_json_schema=dict(tool.parameters),
             )
@@ -134,9 +134,9 @@ def parameters(
         ]
     )
     if schema is None:
-        return plain
-    native = replace(
-        plain,
+        return without_schema
+    with_schema = replace(
+        without_schema,
         output_mode="native",
         output_object=OutputObjectDefinition(
             json_schema=dict(schema), name="handoff", strict=False if is_open_schema(schema) else None
@@ -144,14 +144,14 @@ def parameters(
     )
     try:
         if model.profile.get("supports_json_schema_output", False):
-            model.prepare_request(settings, native)
-            return native
+            model.prepare_request(settings, with_schema)
+            return with_schema
     except (UserError, NotImplementedError):  # not this model, or not together with tools
         pass
-    return plain
+    return without_schema
 
 
-def _settings_for(model: Model, settings: Mapping[str, Any], thinking: str | None, *, rebuilt: bool) -> ModelSettings:
+def _settings_for(model: Model, settings: Mapping[str, Any], thinking: str | None, *, has_calls: bool) -> ModelSettings:
     """Return the settings of a request; the client must not retry, because :class:`Requests` does.
 
     Args:
@@ -161,14 +161,14 @@ def _settings_for(model: Model, settings: Mapping[str, Any], thinking: str | Non
         rebuilt: True if the turn continues after tool calls of an earlier request. Some models then require the
         thinking before the earlier calls. Because thinking is not stored, it is turned off for these models.
     """
-    merged = dict(settings)
+    request_settings = dict(settings)
     if "max_retries" not in getattr(model, "unsupported_settings", ()):
-        merged["max_retries"] = 0
-    if thinking is not None and thinking in _THINKING:
-        merged["thinking"] = _THINKING[thinking]
-    if rebuilt and merged.get("thinking") and getattr(model, "system", "") in _REQUIRE_THINKING:
-        merged["thinking"] = False
-    return cast("ModelSettings", merged)
+        request_settings["max_retries"] = 0
+    if thinking is not None and thinking in _THINKING_VALUES:
+        request_settings["thinking"] = _THINKING_VALUES[thinking]
+    if has_calls and request_settings.get("thinking") and getattr(model, "system", "") in _REQUIRE_THINKING:
+        request_settings["thinking"] = False
+    return cast("ModelSettings", request_settings)
 
 
 def split_response(response: ModelResponse, tags: tuple[str, str]) -> SplitReply:
@@ -176,20 +176,20 @@ def split_response(response: ModelResponse, tags: tuple[str, str]) -> SplitReply
 
     The library recognizes a tag only if the tag arrives as a separate piece, so the pieces are joined first.
     """
-    own = [part for part in response.parts if isinstance(part, TextPart | ThinkingPart)]
-    written = [isinstance(part, TextPart) or _is_from_text(part) for part in own]
-    thought = [part.content for part, in_text in zip(own, written, strict=True) if not in_text]
-    if not any(isinstance(part, ThinkingPart) and _is_from_text(part) for part in own):
+    text_parts = [part for part in response.parts if isinstance(part, TextPart | ThinkingPart)]
+    is_in_text = [isinstance(part, TextPart) or _is_from_text(part) for part in text_parts]
+    thoughts = [part.content for part, in_text in zip(text_parts, is_in_text, strict=True) if not in_text]
+    if not any(isinstance(part, ThinkingPart) and _is_from_text(part) for part in text_parts):
         split = split_thinking(response.text or "", tags)
     else:
-        pieces = [part for part, in_text in zip(own, written, strict=True) if in_text]
+        pieces = [part for part, in_text in zip(text_parts, is_in_text, strict=True) if in_text]
         text = [
             part.content if isinstance(part, TextPart) else tags[0] + part.content + tags[1] * (part is not pieces[-1])
             for part in pieces
         ]
         split = split_thinking("".join(text), tags)
-    ended = split.ended and bool(split.text or not thought or response.finish_reason != "length")
-    return SplitReply(split.text, join_thinking([*thought, split.thinking]), ended)
+    is_closed = split.is_closed and bool(split.text or not thoughts or response.finish_reason != "length")
+    return SplitReply(split.text, join_thinking([*thoughts, split.thinking]), is_closed)
 
 
 def _is_from_text(part: ThinkingPart) -> bool:
@@ -210,8 +210,8 @@ def is_open_schema(schema: JSON) -> bool:
     fields: dict[str, JSON] = schema.get("properties", {})
     required: list[str] = schema.get("required", list(fields))
     optional = set(fields).difference(required)
-    free = schema.get("additionalProperties", False) is not False
-    return bool(not schema or optional or free or any(map(is_open_schema, [*fields.values(), schema.get("items")])))
+    is_open = schema.get("additionalProperties", False) is not False
+    return bool(not schema or optional or is_open or any(map(is_open_schema, [*fields.values(), schema.get("items")])))
 
 
 INVALID_ARGUMENTS: Final = "INVALID_JSON"
@@ -240,8 +240,8 @@ class ToolCalls:
         self._approval = _unused_approval(turn)
         # The monotonic clock is the minimum, so that setting the system clock back does not extend an approval.
         approved_at = self._approval.given_at if self._approval is not None else 0.0
-        self._ahead = max(time.time(), approved_at) - time.monotonic()
-        self._box = Toolbox(turn.project, stop, tools.values())
+        self._clock_offset = max(time.time(), approved_at) - time.monotonic()
+        self._toolbox = Toolbox(turn.project, stop, tools.values())
         earlier_ids = (call.id for message in turn.conversation for call in message.calls)
         self._ids = {*earlier_ids, *(call.id for call in turn.calls)}
 
@@ -271,7 +271,7 @@ class ToolCalls:
         return done, pending
 
     def _is_allowed(self, call: ToolCall) -> bool:
-        if not self._changes(call):
+        if not self._has_side_effects(call):
             return True
         if call.decided is not None or self._tools[call.tool].free:
             return True
@@ -279,13 +279,13 @@ class ToolCalls:
             return True
         if self._approval is None or call.tool != "bash":
             return False
-        now = max(time.time(), time.monotonic() + self._ahead)
+        now = max(time.time(), time.monotonic() + self._clock_offset)
         is_allowed, self._approval = self._approval.use(str(call.args.get("command", "")), now)
         return is_allowed
 
     def _run(self, call: ToolCall) -> ToolCall:
         started = time.perf_counter()
-        if call.decided != "denied" and self._changes(call):
+        if call.decided != "denied" and self._has_side_effects(call):
             # Recorded before it runs, so that it is not run again without approval if this process is killed.
             self.record(call, _INTERRUPTED, ok=False, started=started)
         try:
@@ -298,7 +298,7 @@ class ToolCalls:
             raise AgentError("The agent was interrupted", kind="interrupted")
         return self.record(call, text, ok=ok, started=started)
 
-    def _changes(self, call: ToolCall) -> bool:
+    def _has_side_effects(self, call: ToolCall) -> bool:
         """Return True if the call could change something; an unknown tool or invalid arguments change nothing."""
         tool = self._tools.get(call.tool)
         return tool is not None and tool.changes and INVALID_ARGUMENTS not in call.args
@@ -307,12 +307,12 @@ class ToolCalls:
         if call.decided == "denied":
             return _DENIED, False
         if call.tool not in self._tools:
-            meant = did_you_mean(call.tool, self._tools)
-            return f"The tool {call.tool!r} does not exist: {meant}", False
+            suggestion = did_you_mean(call.tool, self._tools)
+            return f"The tool {call.tool!r} does not exist: {suggestion}", False
         if INVALID_ARGUMENTS in call.args:
             limit = f"{MAX_ARGUMENTS_CHARS:,} characters"
             return f"The arguments must be a JSON object of at most {limit}. Send the call again.", False
-        result = self._box.call(call.tool, call.args)
+        result = self._toolbox.call(call.tool, call.args)
         return result.text, result.ok
 
     def record(self, call: ToolCall, text: str, *, ok: bool, started: float | None = None) -> ToolCall:
@@ -341,7 +341,7 @@ def _unused_approval(turn: Turn) -> Approval | None:
 MAX_CALLS: Final = 64
 """Maximum number of calls that are accepted from one answer."""
 
-_ARGUMENTS_SHOWN: Final = 1_000
+_MAX_SHOWN_ARGUMENT_CHARS: Final = 1_000
 
 
 class ModelTurn:
@@ -351,16 +351,16 @@ class ModelTurn:
         self._options = options
         self._handle = model
         self._turn = turn
-        self._begun = time.monotonic()
+        self._started_at = time.monotonic()
         self._stop = turn.stop
         self._requests = Requests(options, model, turn.tell, self._stop)
         self._finder = ToolFinder(turn.more_tools, turn.project, turn.more_tools.run_dir, self._stop)
-        self._left_out = not options.tools and turn.tools not in ("none", ())
-        tools, self._unknown = choose_tools(() if self._left_out else turn.tools, self._finder)
+        self._omits_tools = not options.tools and turn.tools not in ("none", ())
+        tools, self._unknown_tools = choose_tools(() if self._omits_tools else turn.tools, self._finder)
         self._tools = {tool.name: tool for tool in tools}
-        self._by_wire: dict[str, str] = {}
+        self._tool_by_provider_name: dict[str, str] = {}
         for name in self._tools:
-            if (other := self._by_wire.setdefault(_wire_name(name), name)) != name:
+            if (other := self._tool_by_provider_name.setdefault(_provider_name(name), name)) != name:
                 raise AgentError(
                     f"{turn.materia_label} has two tools that a model cannot tell apart: {other} and {name}",
                     where=turn.socket_id,
@@ -383,11 +383,11 @@ class ModelTurn:
             self._report_usage()
             return outcome
         response, answer = outcome
-        used = self._requests.spent.pop()
+        usage = self._requests.spent.pop()
         self._report_usage()  # of incomplete answers before this answer
         return Reply(
             answer.text,
-            None if used.input is None else used,
+            None if usage.input is None else usage,
             self._meta(response),
             thinking=join_thinking([*self._thoughts, answer.thinking]),
             cut=self._cut_limit(response, answer),
@@ -397,26 +397,26 @@ class ModelTurn:
         """Return the limit that cut the answer off, or an empty string (R52)."""
         max_tokens = self._options.settings.get("max_tokens")
         limit = f"max_tokens {max_tokens}" if max_tokens else "its maximum number of tokens"
-        if answer.ended:
+        if answer.is_closed:
             return limit if response.finish_reason == "length" else ""
         return f"{limit}: {UNCLOSED_THINKING}" if response.finish_reason == "length" else UNCLOSED_THINKING
 
     def _run_rounds(self) -> tuple[ModelResponse, SplitReply] | NeedsApproval:
         turn = self._turn
-        self._note_problems()
+        self._report_problems()
         model = self._handle.model
-        settings = _settings_for(model, self._options.settings, turn.thinking, rebuilt=bool(turn.calls))
-        form = parameters(model, self._tools.values(), turn.schema, settings)
-        messages: list[ModelMessage] = conversation(turn)
+        settings = _settings_for(model, self._options.settings, turn.thinking, has_calls=bool(turn.calls))
+        request_parameters = make_request_parameters(model, self._tools.values(), turn.schema, settings)
+        messages: list[ModelMessage] = build_messages(turn)
         earlier, pending = self._calls.run_calls(turn.calls)
         if pending:
             return NeedsApproval(tuple(pending))
         messages += tool_rounds(earlier)
         first_round = self._round
         while True:
-            response = self._requests.ask(messages, settings, form)
+            response = self._requests.ask(messages, settings, request_parameters)
             split = split_response(response, self._tags)
-            self._check(response, split)
+            self._check_response(response, split)
             if not response.tool_calls:
                 return response, split
             self._thoughts.append(split.thinking)
@@ -433,7 +433,7 @@ class ModelTurn:
             done, pending = self._calls.run_calls(calls)
             if pending:
                 return NeedsApproval(tuple(pending))
-            messages += [response, results(done)]
+            messages += [response, make_results_message(done)]
 
     def _read_calls(self, response: ModelResponse, text: str) -> tuple[ModelResponse, list[ToolCall]]:
         """Return the calls of an answer, and the answer with ids that are unique within the turn.
@@ -458,7 +458,7 @@ class ModelTurn:
             if INVALID_ARGUMENTS in args:
                 part = replace(part, args=compact(args))  # noqa: PLW2901 - as it is kept, and so told again
             parts.append(replace(part, tool_call_id=name))
-            tool = self._by_wire.get(part.tool_name, part.tool_name)
+            tool = self._tool_by_provider_name.get(part.tool_name, part.tool_name)
             calls.append(ToolCall(id=name, tool=tool, args=args, round=self._round, said=call_text))
         if len(calls) > MAX_CALLS:
             message = (
@@ -468,7 +468,7 @@ class ModelTurn:
             calls[-1] = self._calls.record(calls[-1], message, ok=False)
         return replace(response, parts=parts), calls
 
-    def _check(self, response: ModelResponse, split: SplitReply) -> None:
+    def _check_response(self, response: ModelResponse, split: SplitReply) -> None:
         name = self._handle.name
         if response.finish_reason == "content_filter":
             refusal = (response.provider_details or {}).get("refusal") or response.text
@@ -478,21 +478,21 @@ class ModelTurn:
         if response.finish_reason == "length":
             self._turn.tell(NoteEvent(f"The answer of {name} was cut off at its maximum number of tokens"))
 
-    def _note_problems(self) -> None:
+    def _report_problems(self) -> None:
         turn = self._turn
         if turn.calls:
             return  # reported when the turn began
-        if self._unknown:
+        if self._unknown_tools:
             known = [*choose_tools("coding")[0], *turn.more_tools.functions.values(), *self._tools.values()]
-            meant = did_you_mean(self._unknown[0], [tool.name for tool in known])
-            turn.tell(NoteEvent(f"{turn.materia_label} names unknown tools: {', '.join(self._unknown)}; {meant}"))
+            guess = did_you_mean(self._unknown_tools[0], [tool.name for tool in known])
+            turn.tell(NoteEvent(f"{turn.materia_label} names unknown tools: {', '.join(self._unknown_tools)}; {guess}"))
         for note in self._finder.notes:
             turn.tell(NoteEvent(note))
-        if self._left_out:
+        if self._omits_tools:
             turn.tell(NoteEvent(f"{self._handle.name} is asked without the tools of {turn.materia_label}"))
-        if turn.thinking is not None and turn.thinking not in _THINKING:
-            meant = did_you_mean(turn.thinking, _THINKING)
-            turn.tell(NoteEvent(f"The thinking level {turn.thinking!r} does not exist; {meant}"))
+        if turn.thinking is not None and turn.thinking not in _THINKING_VALUES:
+            guess = did_you_mean(turn.thinking, _THINKING_VALUES)
+            turn.tell(NoteEvent(f"The thinking level {turn.thinking!r} does not exist; {guess}"))
 
     def _report_usage(self) -> None:
         while self._requests.spent:
@@ -503,7 +503,7 @@ class ModelTurn:
             "model": response.model_name,
             "provider": response.provider_name,
             "finish": response.finish_reason,
-            "seconds": round(time.monotonic() - self._begun, 6),
+            "seconds": round(time.monotonic() - self._started_at, 6),
             "rounds": self._round,
             "retries": self._requests.retries,
         }
@@ -513,7 +513,7 @@ def _arguments(part: ToolCallPart) -> dict[str, JSON]:
     """Return the arguments of a call; invalid or too long arguments are stored as text under :data:`INVALID_ARGUMENTS`."""
     text = part.args if isinstance(part.args, str) else part.args_as_json_str()
     if len(text) > MAX_ARGUMENTS_CHARS:
-        return {INVALID_ARGUMENTS: f"{text[:_ARGUMENTS_SHOWN]}… [{len(text):,} characters]"}
+        return {INVALID_ARGUMENTS: f"{text[:_MAX_SHOWN_ARGUMENT_CHARS]}… [{len(text):,} characters]"}
     try:
         value, _ = strict_json(text or "{}")
     except NotJson:

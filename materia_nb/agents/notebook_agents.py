@@ -70,9 +70,9 @@ class FunctionAgent:
         if not callable(function):
             raise AgentError(f"A {type(function).__name__} is not a function.", hint="pass a function")
         self.function, self.thinking = function, thinking
-        self.name = name or _name(function)
+        self.name = name or _function_name(function)
         self._turn_fields = _turn_fields(function, self.name)
-        self._awaited = inspect.iscoroutinefunction(function)
+        self._is_coroutine = inspect.iscoroutinefunction(function)
 
     def answer(self, turn: Turn) -> Reply:
         """Call the function.
@@ -82,7 +82,7 @@ class FunctionAgent:
                 (kind ``interrupted``).
             KeyboardInterrupt: the function was interrupted.
         """
-        if self._awaited:  # the coroutine is cancelled when the cast must stop
+        if self._is_coroutine:  # the coroutine is cancelled when the cast must stop
             inbox = LoopInbox(turn.tell)
             return self._answer(turn.reporting_to(inbox.tell), inbox)
         abandoned = False
@@ -110,7 +110,7 @@ class FunctionAgent:
         except Exception as error:
             raise AgentError(
                 f"Function {self.name} failed for {turn.socket_id} with {named_error(error)}",
-                where=_location(self.function, error),
+                where=_source_location(self.function, error),
                 hint="fix the function, then run retry --turn or retry; why --traceback shows the traceback",
             ) from error
         return reply_from(value, f"Function {self.name}")
@@ -119,7 +119,7 @@ class FunctionAgent:
         return f"FunctionAgent({self.name})"
 
 
-class AwaitedAgent:
+class CoroutineAgent:
     """Runs an agent whose ``answer`` is a coroutine, and forwards all other attributes to the agent."""
 
     def __init__(self, agent: Agent) -> None:
@@ -154,18 +154,18 @@ def _turn_fields(function: Callable[..., Any], name: str) -> tuple[str, ...] | N
     if unknown:
         raise AgentError(
             f"Function {name} has parameters that are not fields of a turn: {', '.join(p.name for p in unknown)}",
-            where=_location(function),
+            where=_source_location(function),
             hint=f"name a parameter turn, or use the names of its fields; {list_turn_fields(*(p.name for p in unknown))}",
         )
     return tuple(p.name for p in required)
 
 
-def _name(function: Callable[..., Any]) -> str:
+def _function_name(function: Callable[..., Any]) -> str:
     inner = getattr(function, "func", function)  # functools.partial
     return str(getattr(inner, "__name__", type(inner).__name__))
 
 
-def _location(function: Callable[..., Any], error: BaseException | None = None) -> str | None:
+def _source_location(function: Callable[..., Any], error: BaseException | None = None) -> str | None:
     """Return the location of the innermost traceback frame in the function's file, or of the function's definition."""
     inner = inspect.unwrap(getattr(function, "func", function))
     if not inspect.isroutine(inner) and not inspect.isclass(inner):
@@ -292,8 +292,8 @@ class RecordedAgent:
             for call in recorded.calls:
                 if call.id not in reported:
                     turn.tell(CallEvent(call))
-            for used in recorded.spent:
-                turn.tell(UsageEvent(used))
+            for usage in recorded.spent:
+                turn.tell(UsageEvent(usage))
             return recorded.reply
         visits = sorted(visit for socket, visit in self._replies if socket == socket_id)
         if not turns:
@@ -320,8 +320,8 @@ def _recorded_turn(turns: Sequence[RecordedTurn], turn: Turn) -> RecordedTurn | 
     refinements.
     """
     answered = sum(message.role == "assistant" for message in turn.conversation)
-    numbers: list[int] = [answered, turn.turn_of_visit, *range(answered, len(turns))]
-    for number in numbers:
+    positions: list[int] = [answered, turn.turn_of_visit, *range(answered, len(turns))]
+    for number in positions:
         if number < len(turns) and turns[number].kind == turn.kind:
             return turns[number]
     if turn.turn_of_visit < len(turns) and turns[turn.turn_of_visit].kind is None:
@@ -353,7 +353,7 @@ class ScriptedAgent:
 
     def __init__(self, replies: Mapping[str, Sequence[_ScriptEntry] | _ScriptEntry], *, name: str = "script") -> None:
         self.name = name
-        self._replies = {key: _entries(key, value) for key, value in replies.items()}
+        self._replies = {key: _parse_entries(key, value) for key, value in replies.items()}
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -389,7 +389,7 @@ class ScriptedAgent:
         return replies[number]
 
 
-def _entries(key: str, value: Sequence[_ScriptEntry] | _ScriptEntry) -> tuple[Reply, ...]:
+def _parse_entries(key: str, value: Sequence[_ScriptEntry] | _ScriptEntry) -> tuple[Reply, ...]:
     if isinstance(value, (str, Mapping, Reply)):
         value = [value]
     # a notebook may pass any value
@@ -398,27 +398,29 @@ def _entries(key: str, value: Sequence[_ScriptEntry] | _ScriptEntry) -> tuple[Re
             f"The script entry {key!r} must be a reply or a list of replies, not {type(value).__name__}.",
             hint="write a list of replies for each socket or materia; for a fixed answer, use a function",
         )
-    return tuple(_entry(f"Reply {n} of {key!r} in the script", entry) for n, entry in enumerate(value, start=1))
+    return tuple(_parse_entry(f"Reply {n} of {key!r} in the script", entry) for n, entry in enumerate(value, start=1))
 
 
-def _entry(who: str, entry: _ScriptEntry) -> Reply:
+def _parse_entry(source: str, entry: _ScriptEntry) -> Reply:
     if isinstance(entry, Mapping):
         text = entry.get("text")
         # Any other object is the output itself, even if it has a text among other fields.
         if isinstance(text, str) and entry.keys() <= _REPLY_KEYS:
-            return Reply(text, usage=_usage(who, entry.get("usage")))
+            return Reply(text, usage=_parse_usage(source, entry.get("usage")))
         entry = dict(entry)
-    return reply_from(entry, who)
+    return reply_from(entry, source)
 
 
-def _usage(who: str, value: object) -> Usage | None:
+def _parse_usage(source: str, value: object) -> Usage | None:
     if value is None or isinstance(value, Usage):
         return value
     if not isinstance(value, Mapping):
-        raise AgentError(f"{who} has a usage that is not an object", hint='write {"input": 10, "output": 5}')
+        raise AgentError(f"{source} has a usage that is not an object", hint='write {"input": 10, "output": 5}')
     tokens = {"input": 0, "output": 0} | {name: value[name] for name in TOKEN_KINDS if name in value}
     if any(isinstance(count, bool) or not isinstance(count, int) or count < 0 for count in tokens.values()):
-        raise AgentError(f"{who} has usage values that are not whole numbers", hint='write {"input": 10, "output": 5}')
+        raise AgentError(
+            f"{source} has usage values that are not whole numbers", hint='write {"input": 10, "output": 5}'
+        )
     cost = value.get("cost")
     return Usage(**tokens, cost=float(cost) if isinstance(cost, (int, float)) else None)
 
@@ -457,14 +459,14 @@ def agent_from(value: object) -> Agent:
         AgentError: the value has another type, or is not a valid model name.
     """
     if isinstance(value, Agent) and not isinstance(value, type):
-        return AwaitedAgent(value) if inspect.iscoroutinefunction(value.answer) else value
+        return CoroutineAgent(value) if inspect.iscoroutinefunction(value.answer) else value
     if isinstance(value, Mapping):
         return ScriptedAgent(value)
     if isinstance(value, (list, tuple)):
         _require_program(value)
         return CommandAgent(value)
     if isinstance(value, str):
-        return _named(value)
+        return _agent_from_name(value)
     if is_model(value):
         return ModelAgent(value)
     if callable(value) and not isinstance(value, type):
@@ -485,7 +487,7 @@ def _require_program(command: Sequence[object]) -> None:
         )
 
 
-def _named(value: str) -> Agent:
+def _agent_from_name(value: str) -> Agent:
     if value == "person":
         return PersonAgent()
     if value.startswith(COMMAND_PREFIX):
@@ -494,8 +496,8 @@ def _named(value: str) -> Agent:
         return ModelAgent(None if value == "model" else value)
     raise AgentError(
         f"{value!r} is not an agent",
-        hint=f"did you mean {likely!r}?"
-        if (likely := f"{COMMAND_PREFIX}{value}" if value in PRESETS else suggest_model(value))
+        hint=f"did you mean {suggestion!r}?"
+        if (suggestion := f"{COMMAND_PREFIX}{value}" if value in PRESETS else suggest_model(value))
         else f'pass a list such as {value.split()!r} for a program, "person" for a person, or a name such as "openai:gpt-5" for a model',
     )
 
@@ -544,7 +546,7 @@ class AgentTable:
         self._default = None if default is None else agent_from(default)
         self._agents: dict[str, Agent] = {}
         self._tools: dict[str, Tool] = {}
-        self._over, self._renamed, self._check = over, dict(renamed or {}), check
+        self._lower_table, self._renamed, self._check = over, dict(renamed or {}), check
 
     def __setitem__(self, name: str, agent: AgentLike) -> None:
         """Set an agent, as :meth:`set` does."""
@@ -555,7 +557,7 @@ class AgentTable:
         """The agent for sockets and materia without an entry."""
         if self._default is not None:
             return self._default
-        return PersonAgent() if self._over is None else self._over.default
+        return PersonAgent() if self._lower_table is None else self._lower_table.default
 
     @default.setter
     def default(self, agent: object) -> None:
@@ -600,48 +602,48 @@ class AgentTable:
     @property
     def tools(self) -> dict[str, Tool]:
         """The functions that are tools, by name."""
-        return {**({} if self._over is None else self._over.tools), **self._tools}
+        return {**({} if self._lower_table is None else self._lower_table.tools), **self._tools}
 
     def for_turn(self, socket_id: str, materia_id: str) -> Agent:
         """Return the agent for this materia in this socket."""
         chosen = self._agents.get(socket_id) or self._agents.get(materia_id) or self._default
-        if chosen is not None or self._over is None:
+        if chosen is not None or self._lower_table is None:
             return chosen or self.default
         renamed = self._renamed
-        return self._over.for_turn(renamed.get(socket_id, socket_id), renamed.get(materia_id, materia_id))
+        return self._lower_table.for_turn(renamed.get(socket_id, socket_id), renamed.get(materia_id, materia_id))
 
     @property
     def chosen(self) -> tuple[object, ...]:
         """The agents set in this table and the lower tables, for comparison: equal values mean equal agents."""
-        return (dict(self._agents), self._default, *(() if self._over is None else self._over.chosen))
+        return (dict(self._agents), self._default, *(() if self._lower_table is None else self._lower_table.chosen))
 
     def describe(self) -> list[AgentEntry]:
         """Return the agent of each name, the default last."""
-        lines = {name: AgentEntry(name, name_of(agent)) for name, agent in self._agents.items()}
-        below = self._over.describe() if self._over is not None and self._default is None else []
-        for name, agent in below:
+        entries = {name: AgentEntry(name, name_of(agent)) for name, agent in self._agents.items()}
+        lower_entries = self._lower_table.describe() if self._lower_table is not None and self._default is None else []
+        for name, agent in lower_entries:
             for own_name in self._own_names(name) if name is not None else ():
-                lines.setdefault(own_name, AgentEntry(own_name, agent))
-        return [*lines.values(), AgentEntry(None, name_of(self.default))]
+                entries.setdefault(own_name, AgentEntry(own_name, agent))
+        return [*entries.values(), AgentEntry(None, name_of(self.default))]
 
-    def _own_names(self, below: str) -> list[str]:
+    def _own_names(self, lower_name: str) -> list[str]:
         """Return the names in this table that correspond to a name in the lower table."""
-        own_names = [own_name for own_name, name_below in self._renamed.items() if name_below == below]
-        return own_names if below in self._renamed or own_names else [below]
+        renamed_names = [own_name for own_name, other_name in self._renamed.items() if other_name == lower_name]
+        return renamed_names if lower_name in self._renamed or renamed_names else [lower_name]
 
     def copy(self, check: Callable[[str], None] | None = None) -> AgentTable:
         """Return an independent copy with the same lower table; ``check`` validates the names set in the copy."""
-        new = AgentTable(over=self._over, renamed=self._renamed, check=check)
-        new._default = self._default
-        new._agents.update(self._agents)
-        new._tools.update(self._tools)
-        return new
+        table = AgentTable(over=self._lower_table, renamed=self._renamed, check=check)
+        table._default = self._default
+        table._agents.update(self._agents)
+        table._tools.update(self._tools)
+        return table
 
     def frozen(self) -> AgentTable:
         """Return an independent copy, unaffected by later changes of the lower table."""
-        new = self.copy()
-        new._over = None if self._over is None else self._over.frozen()  # noqa: SLF001 - its own class
-        return new
+        table = self.copy()
+        table._lower_table = None if self._lower_table is None else self._lower_table.frozen()  # noqa: SLF001 - its own class
+        return table
 
     _repr_mimebundle_ = mimebundle_from_view
 

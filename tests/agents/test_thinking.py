@@ -195,7 +195,7 @@ def test_thinking_is_separated_from_the_answer(text, thinking, answer):
 @pytest.mark.parametrize("text", ["<reasoning>a", "<THINK>a</reasoning>", "<|channel|>analysis<|message|>a"])
 def test_text_with_an_unclosed_thinking_tag_has_no_answer(text):
     split_response = split_thinking(text)
-    assert (split_response.text, split_response.ended) == ("", False)
+    assert (split_response.text, split_response.is_closed) == ("", False)
 
 
 @given(st.lists(st.sampled_from(["a", "<think>", "</think>", "</Reasoning>", "`", "\n```\n", "{}", " "])).map("".join))
@@ -203,7 +203,7 @@ def test_separated_answer_and_thinking_occur_in_the_original_text(text):
     split_response = split_thinking(text)
     assert split_response.text in text
     assert split_response.thinking in text
-    if not split_response.thinking and split_response.ended and "<" not in text:
+    if not split_response.thinking and split_response.is_closed and "<" not in text:
         assert split_response.text == text
 
 
