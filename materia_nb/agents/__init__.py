@@ -1,4 +1,4 @@
-"""The agents that can answer a socket: a model, a person, a function, a script, a recording or a command."""
+"""Agents that answer the turns of a socket: models, people, functions, scripts, recordings and programs."""
 
 from materia_nb.agents.command_agent import CommandAgent, JsonOutput
 from materia_nb.agents.interface import (

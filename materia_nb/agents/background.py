@@ -1,4 +1,4 @@
-"""Event loops for coroutine agents: a loop in a background thread, or the loop of the caller that awaits the cast."""
+"""Event loops for coroutine agents: one in a background thread, or the loop of the caller that awaits the cast."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _CANCEL_S: Final = 1.0  # how long a cancelled coroutine may take to clean up
 
 
 def run_abandonable(work: Callable[[], T], stop: threading.Event | None) -> T:
-    """Run ``work`` in a separate thread and return its result. A :class:`Stop` can abandon the work.
+    """Run ``work`` in a separate thread and return its result, so that a :class:`Stop` can abandon the work.
 
-    ``work`` runs in the current thread if this is the main thread, where Ctrl-C can interrupt it. The current thread is
-    also used if ``stop`` is not a :class:`Stop`, and on platforms without threads.
+    ``work`` runs in the current thread if that is the main thread, where Ctrl-C can interrupt it. It also runs in the
+    current thread if ``stop`` is not a :class:`Stop`, and on platforms without threads.
 
     Raises:
-        AgentError: the work was abandoned (kind ``interrupted``); its result is discarded.
+        AgentError: kind ``interrupted``: the work was abandoned, and its result will be discarded.
     """
     is_main = threading.current_thread() is threading.main_thread()
     if is_main or not isinstance(stop, Stop) or not platform.THREADS:
@@ -45,7 +45,7 @@ def run_abandonable(work: Callable[[], T], stop: threading.Event | None) -> T:
 
 
 def _complete(future: Future[T], work: Callable[[], T]) -> None:
-    """Set the result of a future to the result or the error of ``work``."""
+    """Call ``work`` and store its result, or the exception that it raised, in ``future``."""
     try:
         future.set_result(work())
     except BaseException as error:  # noqa: BLE001 - raised again in the thread that waits for the future
@@ -56,7 +56,7 @@ class LoopInbox(Generic[T]):
     """Passes events from an event loop to the thread that waits for the result of an awaitable.
 
     Args:
-        take: called in the waiting thread with each event, in order.
+        on_event: the function that the waiting thread calls with each event, in order.
     """
 
     def __init__(self, on_event: Callable[[T], None]) -> None:
@@ -64,15 +64,15 @@ class LoopInbox(Generic[T]):
         self._events: queue.SimpleQueue[tuple[T] | None] = queue.SimpleQueue()
 
     def tell(self, event: T) -> None:
-        """Queue an event; may be called from any thread."""
+        """Add an event to the queue. This method may be called from any thread."""
         self._events.put((event,))
 
     def wake(self) -> None:
-        """Wake the waiting thread without an event."""
+        """Wake the waiting thread without sending an event."""
         self._events.put(None)
 
     def deliver(self, timeout_s: float = 0.0) -> None:
-        """Call ``take`` with each queued event; wait at most ``timeout_s`` seconds for the first event."""
+        """Call ``on_event`` with each queued event, after waiting at most ``timeout_s`` seconds for the first event."""
         try:
             entries = [self._events.get(block=bool(timeout_s), timeout=timeout_s or None)]
         except queue.Empty:
@@ -85,13 +85,15 @@ class LoopInbox(Generic[T]):
 
 
 class BackgroundLoop:
-    """Runs awaitables in its own thread, even if the thread of the caller already runs an event loop.
+    """Runs awaitables in a separate thread, even if an event loop is already running in the caller's thread.
 
-    The event loop of a notebook is already running while a cell runs, so it cannot run another awaitable to completion.
-    This loop stays open for all turns, so that clients bound to a loop (connection pools) can be reused.
+    While a notebook cell runs, the event loop of the notebook is running too, so it cannot run another awaitable to
+    completion. The background loop stays open for all turns, so that clients bound to a loop, such as connection pools,
+    can be reused.
 
     Args:
-        running: the loop of the calling thread, to use instead of a new loop in a separate thread.
+        running: the event loop of the calling thread, which is used instead of a new loop in a separate thread; None to
+            create a new loop.
     """
 
     def __init__(self, running: asyncio.AbstractEventLoop | None = None) -> None:
@@ -105,14 +107,14 @@ class BackgroundLoop:
         stop: threading.Event | None = None,
         inbox: LoopInbox[Any] | None = None,
     ) -> T:
-        """Wait for an awaitable and return its result, or raise its error.
+        """Wait for an awaitable and return its result, or raise its exception.
 
-        While it waits, the calling thread delivers the events of ``inbox``. All events are delivered before this method
-        returns.
+        The calling thread delivers the events of ``inbox`` while it waits. All events have been delivered when this
+        method returns.
 
         Raises:
-            AgentError: kind ``interrupted``: ``stop`` was set; the awaitable was cancelled.
-            KeyboardInterrupt: the awaitable was cancelled.
+            AgentError: kind ``interrupted``: ``stop`` was set, and the awaitable was cancelled.
+            KeyboardInterrupt: the user interrupted the call, and the awaitable was cancelled.
         """
         inbox = inbox or LoopInbox(ignore_event)
         if not platform.THREADS:
@@ -143,7 +145,7 @@ class BackgroundLoop:
         return call.result()
 
     def close(self) -> None:
-        """Stop the loop and its thread."""
+        """Stop the event loop and its thread."""
         if self._loop is not None and self._thread is not None:
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join(_CANCEL_S)
@@ -162,9 +164,9 @@ class BackgroundLoop:
 
 
 def _run_inline(awaitable: Awaitable[T], stop: threading.Event | None, inbox: LoopInbox[Any]) -> T:
-    """Run an awaitable to completion in a kernel without threads. No other task runs meanwhile.
+    """Run an awaitable to completion in a kernel that has no threads; no other task runs in the meantime.
 
-    The awaitable can compute, but cannot wait for a timer, the network, or another task.
+    The awaitable can compute, but it cannot wait for a timer, the network or another task.
     """
 
     async def await_result() -> T:
@@ -189,14 +191,14 @@ def _run_inline(awaitable: Awaitable[T], stop: threading.Event | None, inbox: Lo
 
 
 class _Call(Generic[T]):
-    """A call of an awaitable on the loop, which can be cancelled at any moment, even before it begins.
+    """Runs an awaitable on an event loop; the call can be cancelled at any time, even before it begins.
 
-    The caller and the loop share no lock, not even the lock of a future. If an interrupted caller left a lock held,
-    every later call would wait for the lock forever.
+    The caller and the loop share no lock, not even the lock of a future. If an interrupted caller failed to release a
+    shared lock, every later call would wait for it forever.
 
     Args:
         awaitable: the awaitable to run.
-        done: called in the loop's thread once the awaitable has ended.
+        on_done: the function that the loop's thread calls when the awaitable has ended.
     """
 
     def __init__(self, awaitable: Awaitable[T], on_done: Callable[[], None]) -> None:
@@ -208,19 +210,19 @@ class _Call(Generic[T]):
         self._error: BaseException | None = None
 
     def begin(self) -> None:
-        """Start the call. Only the loop's thread may call this method and :meth:`cancel`."""
+        """Start the call. This method and :meth:`cancel` must be called in the loop's thread."""
         self._task = asyncio.get_running_loop().create_task(self._run())
         self._task.add_done_callback(self._handle_end)
 
     def cancel(self) -> None:
-        """Cancel the awaitable, whether or not it has begun."""
+        """Cancel the awaitable, even if it has not begun."""
         if self._task is not None:
             self._task.cancel()
         else:
             self._close_coroutine()
 
     def result(self) -> T:
-        """Return the result of the awaitable, or raise its error."""
+        """Return the result of the awaitable, or raise its exception."""
         if self._error is not None:
             raise self._error
         return self._value[0]
@@ -249,17 +251,17 @@ class _Call(Generic[T]):
 
 
 SHARED_LOOP: Final[BackgroundLoop] = BackgroundLoop()
-"""The loop that all function agents share. It starts with the first coroutine."""
+"""The event loop that all function agents share; it starts when the first coroutine runs."""
 
 CALLER_LOOP: Final[ContextVar[BackgroundLoop]] = ContextVar("CALLER_LOOP", default=SHARED_LOOP)
-"""The loop for function agents: the loop of the task that awaits the cast, otherwise :data:`SHARED_LOOP`."""
+"""The event loop for function agents: the loop of the task that awaits the cast, or else :data:`SHARED_LOOP`."""
 
 
 class _ThreadStarter:
-    """Starts threads from a background thread, so that the caller does not wait for the start.
+    """Starts threads from a background thread, so that the caller does not have to wait until they have started.
 
-    Requests pass through a queue instead of an event loop. Waking an event loop writes to a socket, which releases the
-    interpreter lock; the loop of the caller would then compete for the lock with up to a hundred casts.
+    Requests are passed through a queue instead of an event loop. Waking an event loop writes to a socket, which
+    releases the interpreter lock; the caller's loop would then compete for that lock with up to a hundred casts.
     """
 
     def __init__(self) -> None:
@@ -267,7 +269,7 @@ class _ThreadStarter:
         self._thread: platform.BackgroundWork | None = None
 
     def start(self, action: Callable[[], object], name: str) -> None:
-        """Start a thread, in the context of the caller."""
+        """Start a thread that calls ``action`` in the context of the caller."""
         if not platform.THREADS:
             platform.start_thread(action, name)
             return
@@ -286,9 +288,9 @@ _THREAD_STARTER: Final = _ThreadStarter()
 
 
 class _Waker:
-    """Wakes an event loop regularly while casts are awaited on it.
+    """Wakes an event loop at regular intervals while casts are awaited on it.
 
-    The loop of a kernel notices an interrupt only when it wakes.
+    The event loop of a kernel notices an interrupt only when it wakes.
     """
 
     def __init__(self) -> None:
@@ -313,11 +315,10 @@ _WAKERS: Final[weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Waker]] = w
 
 
 async def run_in_thread(work: Callable[[], T], stop: Stop) -> T:
-    """Run blocking work in a thread, so that the current event loop can run coroutine agents meanwhile.
+    """Run blocking work in a thread, so that the current event loop can run coroutine agents in the meantime.
 
     Raises:
-        asyncio.CancelledError: the call was cancelled. ``stop`` is set and the thread has ended before the error is
-            raised.
+        asyncio.CancelledError: the call was cancelled. Before the error is raised, ``stop`` is set and the thread ends.
     """
     future: Future[T] = Future()
     loop = asyncio.get_running_loop()

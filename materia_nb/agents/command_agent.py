@@ -1,6 +1,6 @@
-"""Command agents: a program is started for each turn, reads the prompt from stdin and writes the answer to stdout.
+"""Command agents start a program for each turn, send it the prompt on stdin and read the answer from stdout.
 
-Presets such as ``command:claude`` define how a known coding agent is started and how its output is read.
+Presets such as ``command:claude`` define the command line of a known coding agent and the format of its output.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ from materia_nb.loadout.vocabulary import jsonpath_fault
 from materia_nb.utilities.process import STDERR_CHARS, Capture, ProcessResult, run_process, summarize
 
 Paths: TypeAlias = str | Sequence[str]
-"""A JSONPath, or several JSONPaths."""
+"""One or more JSONPath expressions."""
 
 
 class ProgramAnswer(NamedTuple):
-    """The parsed output of a command agent.
+    """The parsed output of a program that ran as an agent.
 
     Attributes:
-        text: the answer.
-        usage: the tokens and the cost; None if the program does not report them (R56).
-        session: the conversation that the program can continue, or "".
-        error: the failure in the program's own words, or "".
-        no_answer: the reason why no answer was found although the program reported no error, or "".
-        cut: the limit that cut the answer off, or "" (R52).
+        text: the text of the answer.
+        usage: the token counts and the cost, or None if the program does not report them (R56).
+        session: the id of the conversation that the program can continue, or "".
+        error: the error message that the program reported, or "".
+        no_answer: the reason why the output contains no answer although the program reported no error, or "".
+        cut: the limit at which the answer was cut off, or "" (R52).
     """
 
     text: str
@@ -60,39 +60,41 @@ class ProgramAnswer(NamedTuple):
 
 
 _MAX_SHOWN_CHARS: Final = 200
-"""Maximum length of unreadable output in a message, in characters."""
+"""Maximum length, in characters, of the excerpt of unreadable output in a message."""
 _CUT_LIMIT: Final = "its maximum number of tokens"
 _CUT_REASONS: Final = frozenset({"length", "max_tokens"})
-"""The words with which programs report that an answer reached the maximum number of tokens."""
+"""Finish reasons with which programs report that an answer reached the maximum number of tokens."""
 
 OutputParser: TypeAlias = Callable[[str], ProgramAnswer]
-"""A function that parses the stdout of a finished program."""
+"""A function that parses the complete stdout of a program."""
 
 
 @dataclass(frozen=True, slots=True)
 class JsonOutput:
-    """Reads the JSON output of a program by JSONPath.
+    """Extracts the answer, usage and errors from the JSON output of a program, with JSONPath expressions.
 
     Attributes:
-        answer: paths of the answer. The first path with a match counts, and its last value; an object becomes JSON text.
-        usage: paths of the token counts, by kind: ``input``, ``output``, ``cached`` and ``reasoning``. All matches of a kind
-            are added up. ``cached`` must be part of ``input``, and ``reasoning`` part of ``output``: if a program counts
-            them separately, list their paths under ``input`` or ``output``, too.
-        usage_at: the common beginning of the paths of the token counts, such as ``$.usage``; if empty, those paths are
+        answer: the paths of the answer. The last match of the first path that matches is used; an object is converted
+            to JSON text.
+        usage: the paths of the token counts, by kind: ``input``, ``output``, ``cached`` and ``reasoning``. All matches
+            of a kind are added. ``cached`` must be part of ``input``, and ``reasoning`` must be part of ``output``. If
+            a program counts them separately, list their paths under ``input`` or ``output`` as well.
+        usage_at: the common prefix of the usage paths, such as ``$.usage``; if it is empty, the usage paths are
             complete.
-        cost: paths of the cost in USD; all matches are added up.
-        session: paths of the session id.
-        error: paths of a value that is false, null or empty unless the program failed; a text describes the failure.
-            With ``lines``, an error before the last answer is ignored, because the program has recovered from it.
-        finish: paths of the reason why the answer ended. The answer was cut off if the last reason is ``length`` or
-            ``max_tokens``.
-        lines: True if each line is a separate JSON value; the paths then start at the list of all lines. Lines that are
-            not JSON are skipped.
-        skip_lines: the beginning of lines that are dropped while the program runs, such as partial answers that would
-            exceed the maximum length of an output.
+        cost: the paths of the cost in US dollars. All matches are added.
+        session: the paths of the session id.
+        error: the paths of a value that is false, null or empty unless the program failed; a string describes the
+            failure. With ``lines``, an error before the last answer is ignored, because the program has recovered from
+            it.
+        finish: the paths of the finish reason. If the last match is ``length`` or ``max_tokens``, the answer was cut
+            off.
+        lines: True if each line of the output is a separate JSON value. The paths then apply to the list of all lines;
+            lines that are not JSON are skipped.
+        skip_lines: the prefix of lines that are discarded while the program runs, such as partial answers that would
+            exceed the maximum length of the output.
 
     Raises:
-        AgentError: a path is not valid JSONPath.
+        AgentError: a path is not a valid JSONPath expression.
     """
 
     answer: Paths
@@ -124,7 +126,7 @@ class JsonOutput:
                     raise AgentError(f"{path!r} is not a valid JSONPath: {fault}", hint='write a path like "$.result"')
 
     def __call__(self, stdout: str) -> ProgramAnswer:
-        """Return the parsed output of the program."""
+        """Parse the complete stdout of the program."""
         try:
             value = self._parse_json(stdout)
         except (ValueError, RecursionError) as fault:
@@ -159,7 +161,7 @@ class JsonOutput:
         return [json.loads(line) for line in stdout.splitlines() if line.lstrip().startswith(("{", "["))]
 
     def _answer_line(self, lines: Sequence[JSON]) -> int:
-        """Return the index of the last line with an answer, or 0 if there is none."""
+        """Return the index of the last line that contains an answer, or 0 if no line does."""
         numbers = reversed(range(len(lines)))
         return next((number for number in numbers if _all_matches(self.answer, [lines[number]])), 0)
 
@@ -188,7 +190,7 @@ def _as_text(value: JSON) -> str:
 
 
 def _sum_numbers(values: Sequence[JSON]) -> float | None:
-    """Return the sum of the numbers, or None if there are none."""
+    """Return the sum of all numbers in ``values``, ignoring other values; return None if there are no numbers."""
     numbers = [number for number in values if isinstance(number, (int, float)) and not isinstance(number, bool)]
     return sum(numbers) if numbers else None
 
@@ -201,7 +203,7 @@ _TOKEN_UNITS: Final = {"k": 1_000, "M": 1_000_000}
 
 
 def read_aider(stdout: str) -> ProgramAnswer:
-    """Parse the output of aider: a banner, the answer, and lines with rounded tokens, such as 2.4k, and the cost."""
+    """Parse the output of aider: a banner, the answer, and lines with the cost and rounded token counts like 2.4k."""
     banner = re.search(r"^Aider v.*?\n\s*\n", stdout, re.MULTILINE | re.DOTALL)
     output = stdout[banner.end() if banner else 0 :]
     limit = re.search(r"^Model .* has hit a token limit!", output, re.MULTILINE)
@@ -223,22 +225,22 @@ def _parse_count(text: str) -> int:
 
 
 _MAX_REPLY_BYTES: Final = 8 * 1024 * 1024
-"""Maximum length of a program's answer, in bytes."""
+"""Maximum size of a program's output, in bytes."""
 
 _SESSION_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
-"""A valid session name. It becomes an argument later, so it must not look like an option."""
+"""Pattern of a valid session id. The id becomes a command-line argument, so it must not look like an option."""
 
 
 class CommandAgent:
-    """Runs a program for each turn, with the guarantees of the utility runner (R23).
+    """Runs a program for each turn, with the same guarantees as a utility process (R23).
 
     Args:
-        argv: the program and its arguments, as in ``["pi", "-p"]``; no shell is involved.
-        timeout_s: time limit of a turn, in seconds; None for no limit.
-        cwd: the working directory of the program; None for the project directory.
-        name: the display name of the agent; the program's name if not given.
-        reads: parses the program's output, such as a :class:`JsonOutput`. If left out, the whole text is the answer, and tokens
-            and cost are unknown (R56).
+        argv: the program and its arguments, such as ``["pi", "-p"]``. The command is not run in a shell.
+        timeout_s: the time limit of a turn, in seconds, or None for no limit.
+        cwd: the working directory of the program; defaults to the project directory.
+        name: the display name of the agent; defaults to the name of the program.
+        reads: a function that parses the program's output, such as a :class:`JsonOutput`. By default, all of stdout is
+            the answer, and the token counts and the cost are unknown (R56).
 
     Raises:
         AgentError: ``argv`` is not a list of strings.
@@ -269,12 +271,12 @@ class CommandAgent:
         return self.argv
 
     def environment(self, turn: Turn) -> Mapping[str, str]:  # noqa: ARG002 - as for command
-        """Return the variables that are added to the environment of the program."""
+        """Return the environment variables that are added for the program."""
         return {}
 
     @contextmanager
     def _complete_command(self, turn: Turn) -> Iterator[tuple[str, ...]]:
-        """Yield the complete command for a turn. A file with the schema of the answer exists while the block runs."""
+        """Yield the complete command for a turn. A schema file that the command uses exists while the block runs."""
         argv = self.command(turn)
         if _SCHEMA_FILE not in argv:
             yield argv
@@ -285,14 +287,15 @@ class CommandAgent:
             yield tuple(str(path) if part == _SCHEMA_FILE else part for part in argv)
 
     def answer(self, turn: Turn) -> Reply:
-        """Run the program on the prompt.
+        """Run the program with the prompt on its stdin and return its answer.
 
-        In a later turn of a visit, send the whole conversation unless the program resumes its own session.
+        In later turns of a visit, the prompt includes the whole conversation, unless the program resumes its own
+        session.
 
         Raises:
-            AgentError: kinds ``agent_not_started``, ``agent_timeout``, ``agent_exit``,
-                ``agent_reply_too_long``, and ``interrupted`` when the cast is stopped.
-            KeyboardInterrupt: interrupted; the program has ended.
+            AgentError: kinds ``agent_not_started``, ``agent_timeout``, ``agent_exit``, ``agent_reply_too_long``, and
+                ``interrupted`` if the cast is stopped.
+            KeyboardInterrupt: the user interrupted the call, and the program has ended.
         """
         request = turn.prompt if self.session_to_resume(turn) else request_text(turn)
         with self._complete_command(turn) as argv:
@@ -312,15 +315,18 @@ class CommandAgent:
         return Reply(answer.text, answer.usage, meta=meta | session, cut=answer.cut)
 
     def session_to_resume(self, turn: Turn) -> str:
-        """Return the session of the previous answer in the conversation, or "" if another program wrote that answer."""
+        """Return the session id of the conversation's previous answer, or "" if another program wrote that answer."""
         session = turn.meta.get("session") if turn.meta.get("program") == _program_name(self.argv) else None
         return session if isinstance(session, str) and _SESSION_ID.fullmatch(session) else ""
 
     def _parse_output(self, turn: Turn, result: ProcessResult, stdout: str) -> ProgramAnswer:
-        """Return the parsed stdout, or raise AgentError.
+        """Parse the output of the program.
 
-        A program that reports an error has failed, even if it exits with 0. The usage of a failed turn is reported
-        before the error is raised. It is unknown if the program reports no usage (R56).
+        A program that reports an error has failed, even if its exit code is 0. The usage of a failed turn is reported
+        before the error is raised; it is unknown if the program does not report it (R56).
+
+        Raises:
+            AgentError: the program failed, or its output contains no answer.
         """
         is_complete = result.started and not (result.timed_out or result.stopped or result.stdout_truncated)
         answer = ProgramAnswer(stdout if self.reads is None else "")
@@ -345,7 +351,7 @@ class CommandAgent:
         return answer
 
     def not_ready(self, model: str | None, project: Path) -> AgentError | None:  # noqa: ARG002 - some need the model
-        """Return the error if the program cannot be started in ``project``, or None if it can."""
+        """Return an error if the program is not installed, or None if it can be started in ``project``."""
         program = self.argv[0]
         where = str((self.cwd or project) / program) if "/" in program else program
         if shutil.which(where) is not None:
@@ -377,13 +383,13 @@ _FAILURE_HINTS: Final = {
 
 
 def _json_at_end(stderr: str) -> str:
-    """Return the JSON object at the end of stderr, where some programs report an error; otherwise an empty string."""
+    """Return the JSON object at the end of stderr, where some programs report an error, or an empty string."""
     match = re.search(r"^\{\n.*\}\s*\Z", stderr, re.MULTILINE | re.DOTALL)
     return match[0] if match else ""
 
 
 def plain_error_message(text: str) -> str:
-    """Return an error in plain words: if a provider sent JSON, only the message in it."""
+    """Replace the JSON at the end of an error message by the message inside that JSON, if it has one."""
     start, brace, json_tail = text.partition("{")
     try:
         body = json.loads(brace + json_tail)
@@ -396,12 +402,12 @@ def plain_error_message(text: str) -> str:
 
 
 def _program_name(argv: Sequence[str]) -> str:
-    """Return the name of a command's program without the arguments, which may contain keys."""
+    """Return the name of the program in a command. The arguments are omitted because they may contain keys."""
     return PurePath(argv[0]).name
 
 
 def request_text(turn: Turn) -> str:
-    """Return a turn as plain text: the prompt alone, or the conversation of the visit under role headings."""
+    """Return the prompt of a turn, or the whole conversation of its visit under role headings, as plain text."""
     if not turn.conversation:
         return turn.prompt
     messages = [*turn.conversation, Message("user", turn.prompt)]
@@ -409,10 +415,10 @@ def request_text(turn: Turn) -> str:
 
 
 COMMAND_PREFIX: Final = "command:"
-"""The prefix of a preset name in the setting of an agent, as in ``command:claude``."""
+"""Prefix that marks the name of an agent as the name of a preset, as in ``command:claude``."""
 ANY_TOOLS_SUFFIX: Final = "+tools"
-"""The suffix of a preset that may use its own tools regardless of the materia's tools, as in
-``command:opencode+tools``."""
+"""Suffix of a preset whose program may use its own tools whatever the materia's tools are (``command:opencode+tools``).
+"""
 
 _SCHEMA_FILE: Final = "{schema_file}"
 _MODEL_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@+\[\]-]{0,199}")
@@ -420,7 +426,7 @@ _TOOL_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.*-]{0,99}")
 
 
 def _nearest_level(thinking: str | None, levels: Sequence[str]) -> str | None:
-    """Return the program's thinking level that is nearest to the level of a materia; None for the program's default."""
+    """Return the level in ``levels`` that is closest to the thinking level of a materia, or None for the default."""
     level = "off" if thinking == "none" else thinking
     if level not in THINKING_LEVELS or not levels:
         return None
@@ -428,7 +434,7 @@ def _nearest_level(thinking: str | None, levels: Sequence[str]) -> str | None:
 
 
 class ScopeOptions(NamedTuple):
-    """Arguments and environment variables that restrict a program to the tools in its scope."""
+    """Arguments and environment variables that restrict a program to one scope of tools."""
 
     args: Sequence[str] = ()
     env: Mapping[str, str] = {}
@@ -439,24 +445,24 @@ _ScopeName: TypeAlias = Literal["none", "readOnly", "coding"]
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """A program, as described in ``presets.toml``.
+    """A program that can run as an agent, as described in ``presets.toml``.
 
     Attributes:
-        name: the name of the preset, which follows ``command:`` in the setting of an agent.
-        about: a description of the program in a few words, with the project or vendor that makes it.
-        tested: the version of the program with which the preset was tested.
-        argv: the program and its arguments in the mode that reads stdin, answers on stdout and ends.
-        reads: the parser of its stdout; None for plain text.
-        env: variables that are added to its environment.
+        name: the name of the preset, which follows ``command:`` in the name of an agent.
+        about: a short description of the program, with the project or vendor that develops it.
+        tested: the version of the program that the preset was tested with.
+        argv: the program and the arguments with which it reads stdin, writes the answer to stdout and exits.
+        reads: the parser of stdout, or None if stdout is plain text.
+        env: the environment variables that are added for the program.
         scopes: the options for each scope of tools. The scopes ``none`` and ``readOnly`` are listed only if a test has
-            shown that the program respects them with these options (R73).
-        tools: arguments for a list of tool names, which replaces ``{tools}``; if empty, the arguments for the scope are
-            used.
-        levels: the thinking levels that the program knows.
-        thinking: arguments that set the thinking level, which replaces ``{thinking}``.
-        schema: arguments that pass the JSON Schema of the answer. The schema replaces ``{schema}``; the path of a file
-            with the schema replaces ``{schema_file}``.
-        resume: arguments that continue a copy of the session with an earlier answer. The id of that session replaces
+            shown that the program stays within them when it gets these options (R73).
+        tools: the arguments that pass a list of tool names, which replaces ``{tools}``. If it is empty, the options of
+            the scope are used instead.
+        levels: the thinking levels that the program supports.
+        thinking: the arguments that set the thinking level, which replaces ``{thinking}``.
+        schema: the arguments that pass the JSON Schema of the answer. The schema replaces ``{schema}``, and the path of
+            a file that contains the schema replaces ``{schema_file}``.
+        resume: the arguments that continue a copy of the session of an earlier answer. The session id replaces
             ``{session}``.
     """
 
@@ -474,10 +480,10 @@ class Preset:
     resume: Sequence[str] = ()
 
     def command(self, model: str | None, *extra_args: str) -> tuple[str, ...]:
-        """Return the command for a model (None for the program's default model), followed by the arguments ``more``.
+        """Return the command line for ``model``, or for the program's default model, followed by ``extra_args``.
 
         Raises:
-            AgentError: the text cannot be the name of a model (``bad_model``).
+            AgentError: kind ``bad_model``: ``model`` cannot be the name of a model.
         """
         # The name may come from a foreign loadout: the program must not read it as an option.
         if model is not None and not _MODEL_NAME.fullmatch(model):
@@ -490,7 +496,7 @@ class Preset:
 
 
 def _required_scope(tools: str | tuple[str, ...]) -> _ScopeName:
-    """Return the widest scope that a materia's tools need, for a program that has its own tools."""
+    """Return the widest scope that the tools of a materia require from a program with tools of its own."""
     names = {tools} if isinstance(tools, str) else {*tools}
     if not names or names == {"none"}:
         return "none"
@@ -505,20 +511,22 @@ def _parse_preset(name: str, row: Mapping[str, Any]) -> Preset:
 
 _PRESET_ROWS: Final = read_package_toml(__file__, "presets.toml")
 PRESETS: Final[Mapping[str, Preset]] = {name: _parse_preset(name, row) for name, row in _PRESET_ROWS.items()}
-"""The presets by name."""
+"""All presets, by name."""
 
 
 class PresetAgent(CommandAgent):
-    """Runs the program of a preset with the agent's own model or, if it has none, the materia's model.
+    """Runs the program of a preset with the model of the agent or, if the agent has none, the model of the materia.
 
     Args:
-        preset: the preset of the program.
-        model: the model to use for every materia; None uses the materia's model, or else the program's default.
-        timeout_s: as for :class:`CommandAgent`.
-        any_tools: True if the program may use its own tools when it cannot be limited to the tools of a materia (R73).
+        preset: the preset that describes the program.
+        model: the model to use for every materia. By default, the agent uses the model of each materia, or else the
+            default model of the program.
+        timeout_s: the time limit of a turn, in seconds, or None for no limit.
+        any_tools: True if the program may use its own tools when it cannot be restricted to the tools of a materia
+            (R73).
 
     Raises:
-        AgentError: ``model`` cannot be the name of a model (``bad_model``).
+        AgentError: kind ``bad_model``: ``model`` cannot be the name of a model.
     """
 
     def __init__(
@@ -534,10 +542,10 @@ class PresetAgent(CommandAgent):
         self.preset, self.model, self.any_tools = preset, model, any_tools
 
     def command(self, turn: Turn) -> tuple[str, ...]:
-        """Return the command for a turn, with its model, tools, schema and session.
+        """Return the command line for a turn, with its model, tools, thinking level, schema and session.
 
         Raises:
-            AgentError: the program cannot be limited to the materia's ``tools`` (``tools_not_held``, R73).
+            AgentError: kind ``tools_not_held``: the program cannot be restricted to the ``tools`` of the materia (R73).
         """
         preset, tools = self.preset, turn.tools
         extra_args = [*self._scope_options(turn).args]
@@ -554,14 +562,13 @@ class PresetAgent(CommandAgent):
     def answer(self, turn: Turn) -> Reply:
         """Run the program and return its answer.
 
-        If the program may only read, check afterwards that no file has changed, except in lanes.
+        If the program may only read files, check afterwards that it has not changed any, except in lanes.
 
         Raises:
-            AgentError: kind ``wrote_read_only``: files of the project changed although the tools only read (R73).
+            AgentError: kind ``wrote_read_only``: files in the project changed although the program may only read (R73).
         """
-        if (
-            _required_scope(turn.tools) == "coding" or self.any_tools or turn.lane
-        ):  # other lanes may change the same folder
+        # In a lane, the other lanes may change the same folder.
+        if _required_scope(turn.tools) == "coding" or self.any_tools or turn.lane:
             return super().answer(turn)
         casts = Path(turn.more_tools.run_dir).parent
         old_stamps = _file_stamps(turn.project, casts)
@@ -578,9 +585,7 @@ class PresetAgent(CommandAgent):
 
     def _read_only_error(self, turn: Turn, old_stamps: Mapping[str, tuple[int, int]], casts: Path) -> AgentError | None:
         new_stamps = _file_stamps(turn.project, casts)
-        changed = sorted(
-            path for path in old_stamps.keys() | new_stamps.keys() if old_stamps.get(path) != new_stamps.get(path)
-        )
+        changed = sorted(path for path in {*old_stamps, *new_stamps} if old_stamps.get(path) != new_stamps.get(path))
         if not changed:
             return None
         return AgentError(
@@ -592,7 +597,7 @@ class PresetAgent(CommandAgent):
         )
 
     def environment(self, turn: Turn) -> Mapping[str, str]:
-        """Return the variables of the preset and of the materia's scope of tools."""
+        """Return the environment variables of the preset and of the scope of tools."""
         return {**self.preset.env, **self._scope_options(turn).env}
 
     def _scope_options(self, turn: Turn) -> ScopeOptions:
@@ -609,16 +614,16 @@ class PresetAgent(CommandAgent):
         return preset.scopes.get("readOnly", ScopeOptions())
 
     def price_names(self, model: str | None) -> tuple[str, ...]:
-        """Return the names under which a config may list the agent's price: with the model, and without the model."""
+        """Return the names under which a config may list the agent's price: with the model, and without it."""
         name, model = f"{COMMAND_PREFIX}{self.preset.name}", self.model or model
         return (f"{name}:{model}", name) if model else (name,)
 
     def session_to_resume(self, turn: Turn) -> str:
-        """Return the session of the previous answer in the same conversation, if the program can continue it."""
+        """Return the session id of the conversation's previous answer, or "" if the program cannot continue it."""
         return super().session_to_resume(turn) if self.preset.resume else ""
 
     def not_ready(self, model: str | None, project: Path) -> AgentError | None:
-        """Return the error if the program cannot be started with ``model``, or None if it can."""
+        """Return an error if the program cannot be started with ``model``, or None if it can."""
         try:
             self.preset.command(self.model or model)
         except AgentError as error:
@@ -627,14 +632,14 @@ class PresetAgent(CommandAgent):
 
 
 _MAX_FILE_NAMES_CHARS: Final = 500
-"""Maximum total length of the names of changed files in a message, in characters."""
+"""Maximum total length, in characters, of the names of changed files in a message."""
 
 
 def _file_stamps(project: Path, casts: Path) -> dict[str, tuple[int, int]]:
     """Return the modification time and the size of each file in a project.
 
-    Notebooks are omitted, because Jupyter can save a notebook at any time. Caches, version control and ``casts``, the
-    directory of the run directories, are omitted, too.
+    Notebooks are skipped, because Jupyter can save a notebook at any time. Caches, directories of version control and
+    ``casts``, the directory that contains the run directories, are skipped as well.
     """
     stamps = {}
     for folder, folders, files in os.walk(project):
@@ -650,7 +655,7 @@ def preset_agent(text: str) -> PresetAgent:
     """Return the agent for ``command:NAME``, ``command:NAME:MODEL`` or, with any tools, ``command:NAME+tools``.
 
     Raises:
-        AgentError: there is no such preset (``unknown_preset``); the message lists them.
+        AgentError: kind ``unknown_preset``: the preset does not exist; the message lists all presets.
     """
     name, _, model = text.removeprefix(COMMAND_PREFIX).partition(":")
     any_tools = name.endswith(ANY_TOOLS_SUFFIX)

@@ -38,17 +38,17 @@ from materia_nb.jsonvalue import JSON, MISSING, compact, thawed
 from materia_nb.platform import Stop
 
 AGENT_CELL_PREFIX: Final = "<agent "
-"""Prefix of the file name in the compiled code of a ``%%materia agent`` cell."""
+"""Prefix of the file name under which the code of a ``%%materia agent`` cell is compiled."""
 
 TIMEOUT_S: Final = 600.0
-"""Default time limit for an answer of a model or a program, in seconds."""
+"""Default time limit for the answer of a model or a program, in seconds."""
 
 CELL_NAME_FINDERS: Final[list[Callable[[str], str | None]]] = []
-"""Functions that map the file name of a notebook cell's code to the cell's name; the magics register a function."""
+"""Functions that return the name of a notebook cell for the file name of its code; the magics add such a function."""
 
 
 def code_location(filename: str, line: int) -> str:
-    """Return the location of a line of code; the first line of a cell is 1."""
+    """Return the location of a line of code for a message. In a notebook cell, lines are counted from 1."""
     if filename.startswith(AGENT_CELL_PREFIX):
         return f"line {line} of the cell %%materia agent {filename.removeprefix(AGENT_CELL_PREFIX).removesuffix('>')}"
     for find_cell_name in CELL_NAME_FINDERS:
@@ -60,11 +60,14 @@ def code_location(filename: str, line: int) -> str:
 TurnKind: TypeAlias = Literal["work", "repair", "refine", "finalize", "resume"]
 
 _KIND_BY_MODE: Final[Mapping[Mode, TurnKind]] = {"draft": "refine", "final": "finalize"}
-"""Kinds of turns by the mode of the visit; the kind of any other turn is the name of its mode."""
+"""The kind of turn for each mode of a visit. For modes that are not listed, the kind is the name of the mode."""
 
 
 class AgentError(MateriaError):
-    """An agent could not answer; ``kind`` is the reason, or ``agent_error`` if no other kind fits."""
+    """Raised when an agent cannot answer.
+
+    ``kind`` identifies the reason; it is ``agent_error`` if no other kind applies.
+    """
 
     def __init__(
         self, message: str, *, where: str | None = None, hint: str | None = None, kind: str = "agent_error"
@@ -74,9 +77,10 @@ class AgentError(MateriaError):
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens and cost in US dollars of one turn (R20); unknown values are None (R56).
+    """The tokens and the cost in US dollars of one turn (R20); values that are unknown are None (R56).
 
-    ``cached`` is the part of ``input`` that came from a cache; ``reasoning`` is the part of ``output`` spent on thinking.
+    ``cached`` is the part of ``input`` that was read from a cache, and ``reasoning`` is the part of ``output`` that was
+    spent on thinking.
     """
 
     input: int | None = 0
@@ -87,12 +91,15 @@ class Usage:
 
 
 TOKEN_KINDS: Final = ("input", "output", "cached", "reasoning")
-"""The kinds of tokens that a usage counts."""
+"""The kinds of tokens that :class:`Usage` counts."""
 
 
 @dataclass(frozen=True, slots=True)
 class TextEvent:
-    """Text that arrives while an agent answers; shown but not stored. ``fresh`` marks the start of a new answer."""
+    """Text that arrives while an agent answers. It is displayed but not stored.
+
+    ``fresh`` is True for the first text of an answer.
+    """
 
     text: str
     fresh: bool = False
@@ -100,21 +107,21 @@ class TextEvent:
 
 @dataclass(frozen=True, slots=True)
 class CallEvent:
-    """A tool call that has run or was denied; it is stored in the journal at once."""
+    """A tool call that has run or was denied. It is written to the journal immediately."""
 
     call: ToolCall
 
 
 @dataclass(frozen=True, slots=True)
 class NoteEvent:
-    """A note for the person, such as a retried request or a tool that does not exist."""
+    """A note to the user, for example about a retried request or a tool that does not exist."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class UsageEvent:
-    """Usage that is not part of a reply: of answers that called tools, or of a failed turn (R20)."""
+    """Usage that no reply reports, because it belongs to an answer with tool calls or to a failed turn (R20)."""
 
     usage: Usage
 
@@ -124,14 +131,14 @@ AgentEvent: TypeAlias = TextEvent | CallEvent | NoteEvent | UsageEvent
 
 
 def ignore_event(_: AgentEvent) -> None:
-    """Discard an event."""
+    """Discard an event; the default handler of the events of a turn."""
 
 
 _Value = TypeVar("_Value")
 
 
 class _LazyField(Generic[_Value]):
-    """A field of a turn whose value may be computed by a function when an agent first reads the field."""
+    """A field of a turn that may be computed by a function when the field is first read."""
 
     def __init__(self, **default: _Value) -> None:
         self._default = default
@@ -156,47 +163,49 @@ class _LazyField(Generic[_Value]):
 
 @dataclass(frozen=True, kw_only=True)
 class Turn:
-    """One question to an agent.
+    """A request to an agent for one answer.
 
     Attributes:
         socket_id: the id of the visited socket.
-        materia_id: the id of the materia placed in the socket.
+        materia_id: the id of the materia in the socket.
         materia_label: the label of the materia.
-        visit: the number of the visit of the socket, from 1.
-        kind: first work, repair of an invalid output (R19), refinement, the final answer, or continuation
-            after an interruption.
-        prompt: the current question.
-        parts: the parts of the prompt, each with a name, a heading, a text, and the reason if it was left out.
-        item: the current work item, None outside an iterator. An agent can read but not change it (R47).
+        visit: the number of the visit to the socket, starting at 1.
+        kind: the kind of the turn: ``work`` (the first answer), ``repair`` (correct an invalid output, R19), ``refine``
+            (improve a draft), ``finalize`` (write the final answer) or ``resume`` (continue after an interruption).
+        prompt: the current prompt.
+        parts: the parts of the prompt, each with its name, heading and text, and the reason if it was omitted.
+        item: the current work item, or None outside an iterator. An agent can read the item but not change it (R47).
         state: the state of the cast.
-        last: the previous output of any socket: an object if it is JSON, else the text; None in the first step.
-        handoffs: the handoffs that are still valid, oldest first: each has a socket, label, key (of its item), step,
-            satisfied and text.
+        last: the previous output of any socket: the object if the output is JSON, otherwise its text. None in the first
+            step.
+        handoffs: the handoffs that are still valid, oldest first. Each has the fields socket, label, key (of its work
+            item), step, satisfied and text.
         conversation: the earlier messages of this visit, without ``prompt``.
         meta: the ``meta`` of the previous reply in this conversation.
-        item_key: the key of the current work item, None outside an iterator.
-        item_label: the title of the current work item.
-        tools: the tool scope: ``none``, ``readOnly``, ``coding``, or the names of tools.
-        model: the model that the materia asks for.
-        thinking: the thinking level that the materia asks for.
-        wants: the required fields of the answer, each with a description; None if no field is required, as in a draft,
+        item_key: the key of the current work item, or None outside an iterator.
+        item_label: the title of the current work item, or None outside an iterator.
+        tools: the tools of the materia: the scope ``none``, ``readOnly`` or ``coding``, or a tuple of tool names.
+        model: the model that the materia requests, or None.
+        thinking: the thinking level that the materia requests, or None.
+        wants: the required fields of the answer, each with a description. None if no field is required, as in a draft,
             or if only the prompt describes the protocol.
-        schema: the JSON Schema of the answer, for agents that can enforce a schema; None if the answer
-            is not a single JSON object, as in a draft.
+        schema: the JSON Schema of the answer, for agents that can enforce a schema. None if the answer is not a single
+            JSON object, as in a draft.
         request: the request of the cast.
         cast_id: the id of the cast.
         project: the project directory.
-        stop: set when the cast must stop; a slow agent must check it.
+        stop: an event that is set when the cast must stop. A slow agent must check it.
         index: the number of earlier turns of this socket in the cast.
         materia_index: the number of earlier turns of this materia in the cast, in any socket.
-        turn_of_visit: the number of earlier turns of this visit.
-        approval: a person's approval to run one exact command once, in this turn, or None.
-        allowed: the tools that change something but need no approval in this cast.
-        calls: the tool calls of this turn so far, if the turn continues after it was cut off or waited for
-            approval; calls without a result have been decided but not run.
-        tell: receives the events that the agent reports while it answers. Call it in the thread of ``answer``.
-        lane: the lane of the turn; "" outside lanes.
-        more_tools: the other tools that ``tools`` may name: functions, and MCP servers from the config.
+        turn_of_visit: the number of earlier turns in this visit.
+        approval: a person's approval to run one exact command once in this turn, or None.
+        allowed: the names of tools that can change something but need no approval in this cast.
+        calls: the tool calls that this turn has already made, if it continues after an interruption or an approval.
+            Calls without a result have been decided but not run.
+        tell: a function that receives the events that the agent reports while it answers. Call it in the thread in
+            which ``answer`` runs.
+        lane: the name of the lane, or "" outside lanes.
+        more_tools: the other tools that ``tools`` may name: functions, and the MCP servers of the config.
     """
 
     socket_id: str
@@ -234,22 +243,22 @@ class Turn:
     more_tools: MoreTools = field(default_factory=MoreTools, compare=False, repr=False)
 
     def __getattr__(self, name: str) -> NoReturn:
-        """Raise AttributeError with the names of the existing fields."""
+        """Raise an AttributeError that lists the fields of a turn."""
         raise AttributeError(f"a turn has no {name}; {list_turn_fields(name)}")
 
     def reporting_to(self, tell: Callable[[AgentEvent], None]) -> Turn:
-        """Return a copy of the turn that reports events to ``tell``, without computing the lazy fields."""
+        """Return a copy of the turn that reports its events to ``tell``. The lazy fields are not computed."""
         turn = object.__new__(Turn)
         turn.__dict__.update(self.__dict__, tell=tell)
         return turn
 
 
 TURN_FIELDS: Final = tuple(field.name for field in fields(Turn))
-"""The names of the fields of a turn."""
+"""The names of all fields of a turn."""
 
 
 def list_turn_fields(*names: str) -> str:
-    """Return a message that lists the fields of a turn, with suggestions for unknown names."""
+    """Return a message that lists the fields of a turn and suggests corrections for the unknown ``names``."""
     matches = [match for name in names if (match := close_match(name, TURN_FIELDS))]
     suggestion = f"did you mean {', '.join(matches)}? " if matches else ""
     return f"{suggestion}the fields of a turn are: {', '.join(TURN_FIELDS)}"
@@ -257,15 +266,18 @@ def list_turn_fields(*names: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """An agent's answer.
+    """The answer of an agent.
 
     Attributes:
         text: the text of the answer.
-        usage: the tokens and cost of the answer.
-        meta: additional data to store with the answer, as JSON.
-        value: the object if the answer was given as an object; it is written in the format of the socket's handoff.
-        thinking: the thinking before the answer; stored with the turn and never passed on (R49).
-        cut: the limit that cut the answer off, such as ``max_tokens 200``; empty if the answer is complete (R52).
+        usage: the tokens and the cost of the answer, or None if they are unknown.
+        meta: additional JSON data to store with the answer.
+        value: the answer as an object, or None if the agent returned text. The object is serialized in the format of
+            the socket's handoff.
+        thinking: the model's thinking before the answer. It is stored with the turn but never passed to other agents
+            (R49).
+        cut: the limit at which the answer was cut off, such as ``max_tokens 200``, or "" if the answer is complete
+            (R52).
     """
 
     text: str
@@ -278,7 +290,7 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class NeedsApproval:
-    """A result of :meth:`Agent.answer` with tool calls that need approval before the agent can continue."""
+    """A result of :meth:`Agent.answer` with the tool calls that must be approved before the agent can continue."""
 
     calls: tuple[ToolCall, ...]
 
@@ -289,39 +301,41 @@ class Agent(Protocol):
 
     An agent may also have these attributes:
 
-    - ``at_once``, True if it answers without waiting and without side effects: the entry into its socket is then journaled
-      together with its answer.
-    - ``thinking``, False if its text never holds the thinking of a model (R68).
-    - ``price_names(model)``, which returns the names under which a config may list its price, the most exact first.
-    - ``not_ready(model, project)``, which returns the error if the agent cannot answer a materia that asks for ``model``,
-      or None. It does not start a program or use the network.
+    - ``at_once``: True if the agent answers without waiting and has no side effects. The journal then records the entry
+      into the socket together with the answer.
+    - ``thinking``: False if the text of the agent's replies never contains the thinking of a model (R68).
+    - ``price_names(model)``: a method that returns the names under which a config may list the agent's price, the most
+      specific name first.
+    - ``not_ready(model, project)``: a method that returns the error if the agent cannot answer a materia that requests
+      ``model``, or None. It neither starts a program nor uses the network.
     """
 
     @property
     def name(self) -> str:
-        """The display name."""
+        """The display name of the agent."""
 
     def answer(self, turn: Turn) -> Reply | NeedsApproval | Awaitable[Reply | NeedsApproval | None] | None:
-        """Answer one turn, or return None if a person must answer; the cast then stops until the person answers.
+        """Answer one turn, or return None to let a person answer; the cast then stops until the person has answered.
 
-        The method may be ``async``: it then runs on the loop that awaits the cast, or else on a loop in a separate thread.
+        The method may be ``async``. The coroutine runs on the event loop that awaits the cast, or else on a loop in a
+        separate thread.
 
-        An :class:`NeedsApproval` also stops the cast, until each of its calls is decided. The same turn is
-        then asked again with the calls in ``turn.calls``.
+        A :class:`NeedsApproval` also stops the cast, until each of its calls has been approved or denied. The agent
+        then receives the same turn again, with these calls in ``turn.calls``.
 
         Raises:
             AgentError: the agent cannot answer.
-            KeyboardInterrupt: the agent was interrupted, and has cleaned up.
+            KeyboardInterrupt: the agent was interrupted and has cleaned up.
         """
 
 
 def name_of(agent: Agent) -> str:
-    """Return the name of an agent on one line with keys redacted, since the agent's author can choose any text."""
+    """Return the name of an agent on one line, with keys redacted because the author of the agent chooses the name."""
     return outgoing_line(getattr(agent, "name", type(agent).__name__))
 
 
 def price_names(agent: Agent, model: str | None) -> tuple[str, ...]:
-    """Return the names under which a config may list the price of an agent, the most exact first."""
+    """Return the names under which a config may list the price of an agent, the most specific name first."""
     get_names: Callable[[str | None], tuple[str, ...]] | None = getattr(agent, "price_names", None)
     return (name_of(agent),) if get_names is None else get_names(model)
 
@@ -333,15 +347,15 @@ def readiness_problem(agent: Agent, model: str | None, project: Path) -> AgentEr
 
 
 def can_think(agent: Agent) -> bool:
-    """Return False if an agent declares ``thinking = False``: its text never contains a model's thinking (R68)."""
+    """Return False if an agent declares ``thinking = False`` because its text never contains a model's thinking."""
     return getattr(agent, "thinking", True) is not False
 
 
 def reply_from(value: object, source: object) -> Reply:
-    """Convert a value that user code returned to a reply: a reply, text, or an object to send as JSON.
+    """Convert a value that user code returned to a reply. The value may be a reply, text, or a dict to send as JSON.
 
     Raises:
-        AgentError: the value has another type, or JSON cannot represent it. ``who`` names the source of the value.
+        AgentError: the value has another type or cannot be converted to JSON; the message begins with ``source``.
     """
     if isinstance(value, Reply):
         return value
@@ -370,14 +384,16 @@ def validate_reply(
     """Validate the reply of an agent and convert it to an Answer with integer token counts and JSON metadata.
 
     Args:
-        value: the result of the agent.
-        who: the agent, for messages.
-        write: returns the text of an object if the text is not plain JSON.
-        free: True if any text is accepted, so that no later check would notice an answer cut off before it began (R52).
-        thinks: True to separate the thinking from the text of a reply without separate thinking (R68).
+        value: the value that the agent returned.
+        agent_name: the description of the agent in error messages.
+        write: a function that serializes a reply given as an object; by default, the object becomes plain JSON.
+        free: True if any text is accepted. No later check would then notice an answer that was cut off before it began
+            (R52).
+        thinks: True if the thinking must be separated from the text when the reply does not separate them (R68).
 
     Raises:
-        AgentError: the value is not a reply, or has parts that cannot be stored; kind ``answer_cut``: the reply has no text.
+        AgentError: the value is not a reply, or parts of it cannot be stored; kind ``answer_cut``: the reply has no
+            text because it reached a limit.
     """
     reply = value if isinstance(value, Reply) else reply_from(value, agent_name)
     for part in ("text", "thinking", "cut"):
@@ -405,10 +421,10 @@ def validate_reply(
 
 
 def validate_usage(usage: Any, agent_name: object) -> StepUsage:
-    """Return the usage that an agent reported, as whole numbers.
+    """Convert the usage that an agent reported to the form in which it is stored, with integer token counts.
 
     Raises:
-        AgentError: a value is not a number, or not a possible number of tokens.
+        AgentError: a value is not a number, is negative, or is infinite.
     """
     try:
         optional = {name: getattr(usage, name, None) for name in ("cached", "reasoning")}
@@ -423,7 +439,7 @@ def validate_usage(usage: Any, agent_name: object) -> StepUsage:
 
 
 def agent_failure(agent: Agent, socket: str, error: Exception) -> tuple[str, str, str]:
-    """Return the kind, message and hint of a failed agent call."""
+    """Return the kind, message and hint that are stored for a failed call of an agent."""
     hint = "fix the cause, then run retry --turn, or retry to repeat the whole visit"
     if isinstance(error, MateriaError):
         kind = outgoing_line(error.kind) if isinstance(error, AgentError) else "agent_error"
@@ -446,10 +462,10 @@ def _error_location(error: Exception) -> str:
 # -- thinking levels, and thinking that is not an answer (R49, R68) ------------------------------------------------------
 
 THINKING_LEVELS: Final = ("off", "minimal", "low", "medium", "high", "xhigh", "max")
-"""The thinking levels of a materia, in order; ``none`` is the same as ``off``, and ``on`` leaves the level open."""
+"""The thinking levels in ascending order. A materia may also use ``none`` for ``off``, and ``on`` for any level."""
 
 THINKING_TAGS: Final = ("<think>", "</think>")
-"""Tags around thinking, unless the profile of a model names other tags."""
+"""The tags that enclose thinking, unless the profile of a model defines other tags."""
 _TAG: Final = re.compile(r"<(/?)(think|thinking|reasoning)>", re.IGNORECASE)
 _CHANNEL: Final = re.compile(r"(?:<\|start\|>assistant)?<\|channel\|>analysis\b(?:<\|message\|>)?")
 _FINAL: Final = re.compile(r"<\|channel\|>final(?:<\|message\|>)?")
@@ -460,11 +476,11 @@ MAX_THINKING_BYTES: Final = 65_536
 """Maximum size of the thinking that is stored for one turn, in bytes."""
 
 UNCLOSED_THINKING: Final = "unfinished thinking"
-"""Reason for treating a reply as cut off if it contains only thinking (R52)."""
+"""The reason that is stored for a reply that counts as cut off because it contains only thinking (R52)."""
 
 
 class SplitReply(NamedTuple):
-    """The parts of a reply: the answer, the thinking before the answer, and True if the thinking was closed."""
+    """A reply split into the answer and the thinking before it. ``is_closed`` is True if the thinking is complete."""
 
     text: str
     thinking: str = ""
@@ -472,12 +488,12 @@ class SplitReply(NamedTuple):
 
 
 def split_thinking(text: str, tags: tuple[str, str] = THINKING_TAGS) -> SplitReply:
-    """Split a text into the thinking at its beginning and the answer.
+    """Split the text of a reply into the answer and the thinking that precedes it.
 
-    Thinking is a block at the beginning between ``tags``, or in ``think``, ``thinking`` or ``reasoning`` tags of any case, or
-    an analysis channel before the final one. The opening tag may be missing, since some servers put it into the prompt: then
-    everything before the first closing tag is thinking, unless the tag is quoted as code or part of a JSON answer (R68).
-    A block without an end leaves no answer.
+    Thinking is a block at the beginning of the text: between ``tags``, between ``think``, ``thinking`` or ``reasoning``
+    tags in upper or lower case, or in an analysis channel before the final channel. The opening tag may be missing
+    because some servers put it into the prompt. In that case, everything before the first closing tag is thinking,
+    unless the tag is quoted as code or is part of a JSON answer (R68). If the block is not closed, the answer is empty.
     """
     stripped_text = text.lstrip("\ufeff \t\r\n")
     if stripped_text.startswith(tags[0]):
@@ -504,7 +520,7 @@ def split_thinking(text: str, tags: tuple[str, str] = THINKING_TAGS) -> SplitRep
 
 
 def _unopened_tag(text: str, tags: list[re.Match[str]]) -> re.Match[str] | None:
-    """Return the closing tag of thinking that has no opening tag, or None."""
+    """Return the closing tag of thinking whose opening tag is missing, or None."""
     if not any(tag[1] for tag in tags) or _is_json(text):
         return None
     quoted = deque(match.span() for match in _QUOTED.finditer(text))
@@ -525,12 +541,12 @@ def _is_json(text: str) -> bool:
 
 
 def join_thinking(thoughts: Iterable[str]) -> str:
-    """Join the thinking of several answers of one turn."""
+    """Join the thinking of several answers into one string, with blank lines in between."""
     return "\n\n".join(filter(None, (thought.strip() for thought in thoughts)))
 
 
 def truncate_thinking(thinking: str) -> str:
-    """Return the part of the thinking that is stored, with a note at the cut."""
+    """Shorten the thinking to the size that is stored, and append a note about the omitted part."""
     data = thinking.encode()
     if len(data) <= MAX_THINKING_BYTES:
         return thinking
@@ -551,20 +567,19 @@ def make_turn(  # noqa: PLR0913 - all that a turn is made of, by name
     before: tuple[int, int] | None = None,
     functions: Mapping[str, Tool] = NOTHING,
 ) -> Turn:
-    """Return the turn for the agent of a visit, or for a pinned function that replaces the agent.
+    """Return the turn for the agent of a visit, or for the pinned function that replaces the agent.
 
     Args:
         rules: the rules of the cast.
         session: the session of the cast.
         visit: the visit that needs an answer.
-        folder: the directory to work in.
+        folder: the project directory.
         run_dir: the run directory of the cast.
-        stop: set to stop the agent.
-        tell: receives the events that the agent reports while it answers.
-        document: the input of the process that a pin replaces, None for an agent.
-        before: the numbers of earlier turns of the socket and of its materia; by default they are counted in the
-            session.
-        functions: the functions that are tools, by name.
+        stop: the event that is set to stop the agent.
+        tell: a function that receives the events that the agent reports while it answers.
+        document: the input of the process that a pin replaces, or None for an agent.
+        before: the numbers of earlier turns of the socket and of its materia; counted in the session by default.
+        functions: the functions that models can call as tools, by name.
     """
     socket_rules = rules.sockets[visit.socket]
     materia, item = socket_rules.socket.materia, visit.item

@@ -1,4 +1,4 @@
-"""Language models as agents, through pydantic-ai (the extra ``models``), which is imported on first use."""
+"""Agents that ask a language model through pydantic-ai (the extra ``models``), which is imported on first use."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ _OTHER_KEY_NAMES: Final = {
     "google": ("GEMINI_API_KEY",),
     "google-gla": ("GEMINI_API_KEY",),
 }
-"""Environment variables of API keys, for providers whose variable is not named after the provider."""
+"""Names of the environment variables with API keys, for providers whose variable has a different name."""
 _VARIABLE_NAME: Final = re.compile(r"`([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)`")
 _PLACEHOLDER_KEY: Final = "none"
-"""Placeholder for the API key of a server that needs no key; the client library requires a value."""
+"""The API key for a server that needs no key, because the client library requires a value."""
 
 
 def display_name(model: object) -> str:
-    """Return the display name of a model."""
+    """Return the display name of a model, which may be a name or a model object."""
     return model if isinstance(model, str) else str(getattr(model, "model_id", type(model).__name__))
 
 
 def providers() -> list[str]:
-    """Return the names of common providers, for completion and suggestions."""
+    """Return the names of common model providers, for completion and suggestions."""
     _require_library()
     from pydantic_ai.models import known_model_names
 
@@ -48,14 +48,14 @@ def providers() -> list[str]:
 
 
 def suggest_model(name: str) -> str:
-    """Return the model name for a misspelling such as ``openai/gpt-5`` or ``model:openai/gpt-5``, or an empty string."""
+    """Return the correct name of a model for a misspelling such as ``openai/gpt-5``, or an empty string."""
     provider, slash, model_name = name.removeprefix("model:").removeprefix("model/").partition("/")
     known = bool(slash and model_name) and find_spec("pydantic_ai") is not None and provider in providers()
     return f"{provider}:{model_name}" if known else ""
 
 
 def ready_models() -> tuple[str, ...]:
-    """Return the common models of each provider whose key is in the environment."""
+    """Return the names of common models whose provider has an API key in the environment."""
     keys = frozenset(name for name, value in os.environ.items() if name.endswith("_API_KEY") and value.strip())
     return _models_for(keys) if keys and find_spec("pydantic_ai") is not None else ()
 
@@ -65,7 +65,7 @@ def _key_variables(provider: str) -> tuple[str, ...]:
 
 
 def _check_keys(variables: Iterable[str]) -> None:
-    """Raise AgentError (``bad_key``) if a key cannot be sent in an HTTP header."""
+    """Raise AgentError (kind ``bad_key``) if the value of a variable cannot be sent in an HTTP header."""
     for name in variables:
         key = os.environ.get(name, "")
         if key != key.strip() or not (key.isascii() and key.isprintable()):
@@ -103,7 +103,7 @@ def _bad_model(message: str, hint: str | None = None) -> AgentError:
 
 
 def check_model(model: object, base_url: str | None = None) -> None:
-    """Raise AgentError for an invalid model name, without sending a request."""
+    """Raise AgentError if a model or its base URL is not valid. No request is sent."""
     _require_library()
     from pydantic_ai.models import Model
 
@@ -130,11 +130,11 @@ def check_model(model: object, base_url: str | None = None) -> None:
 
 
 def make_model(model: object, base_url: str | None = None, key_env: str | None = None) -> ModelHandle:
-    """Return the model with this name; return a model object unchanged.
+    """Return the model with a name, ready for requests. A model object of pydantic-ai is used unchanged.
 
     Raises:
-        AgentError: kinds ``bad_model`` and ``not_installed`` as in :func:`check_model`; ``no_key``: the
-            environment has no key for the model.
+        AgentError: kinds ``bad_model`` and ``not_installed`` as in :func:`check_model`; kind ``no_key``: the
+            environment contains no API key for the model.
     """
     check_model(model, base_url)
     redact_library_logs()
@@ -221,35 +221,35 @@ def _raise_missing_key(variables: Iterable[str], provider: str, message: str = "
 
 @dataclass(eq=False, repr=False)
 class ModelAgent:
-    """Asks a language model, streams its answer, and lets it use the tools of the materia.
+    """Asks a language model, streams its answer, and lets the model use the tools of the materia.
 
-    Keys come from the environment, and are never stored or shown.
+    API keys are read from the environment; they are never stored or displayed.
 
     Args:
-        model: ``provider:model`` as pydantic-ai names it, or a model object of pydantic-ai. None
-            uses the model that each materia asks for.
-        base_url: the URL of another server that speaks the provider's protocol, such as a local
-            server. ``openai:`` then means chat completions.
-        key_env: the environment variable that holds the key; the provider's usual variable if not given.
-        settings: further model settings of pydantic-ai: ``temperature``, ``max_tokens``, ...
-        tools: False if the model cannot use tools; it is then asked without the tools of the materia, and a
-            note reports that.
-        timeout_s: time limit for one answer of the model, including all retries, in seconds.
-        attempts: maximum number of attempts per request.
-        first_pause_s: seconds before the first retry, about doubled before each further retry;
-            a waiting time that the provider demands has priority.
-        prompt_form: the form of prompts, ``md`` or ``plain``, for sockets that do not set it (R50); if not given, the
-            ``prompt_form`` in the profile of a model object.
-        name: the display name of the agent; the model if not given.
+        model: the name of the model as ``provider:model``, or a model object of pydantic-ai. By default, the agent uses
+            the model that each materia requests.
+        base_url: the URL of another server that supports the provider's protocol, such as a local server. ``openai:``
+            then selects the chat completions protocol.
+        key_env: the environment variable that contains the API key; defaults to the usual variable of the provider.
+        settings: additional model settings for pydantic-ai, such as ``temperature`` and ``max_tokens``.
+        tools: False if the model does not support tools. It is then asked without the tools of the materia, and a note
+            reports this.
+        timeout_s: the time limit for one answer of the model, including all retries, in seconds.
+        attempts: the maximum number of attempts for each request.
+        first_pause_s: the delay before the first retry, in seconds. The delay is approximately doubled before each
+            further retry. If the provider demands a delay, that delay is used instead.
+        prompt_form: the format of prompts, ``md`` or ``plain``, for sockets that do not set it (R50); defaults to the
+            ``prompt_form`` in the profile of the model object.
+        name: the display name of the agent; defaults to the name of the model.
 
     Attributes:
-        most_rounds: maximum number of answers with tool calls in a turn; the count restarts when the turn
-            is sent again.
+        most_rounds: the maximum number of answers with tool calls in one turn. The count starts again when the turn is
+            repeated.
 
     Raises:
-        AgentError: kind ``not_installed``: pydantic-ai or a package of the provider is missing; kind
-            ``bad_model``: the provider is unknown, or the name is invalid; kind ``bad_settings``: the
-            ``prompt_form`` is unknown.
+        AgentError: kind ``not_installed``: pydantic-ai or a package that the provider needs is not installed; kind
+            ``bad_model``: the provider is unknown or the name is not valid; kind ``bad_settings``: the ``prompt_form``
+            is unknown.
     """
 
     model: object = None
@@ -267,7 +267,6 @@ class ModelAgent:
     _handles: dict[str, ModelHandle] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
-        """Check the settings."""
         with HeldInterrupts():
             self.name = self.name or ("model" if self.model is None else display_name(self.model))
             if self.model is not None:
@@ -283,17 +282,18 @@ class ModelAgent:
             )
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the settings of the agent without its open connections."""
+        """Return the settings of the agent without its open connections, for copying and pickling."""
         return {**vars(self), "_handles": {}}
 
     def answer(self, turn: Turn) -> Reply | NeedsApproval:
-        """Ask the model until it answers without a tool call, or a tool call needs approval.
+        """Ask the model until it answers without tool calls, or until a tool call needs approval.
 
         Raises:
             AgentError: kinds ``no_model``, ``no_key``, ``bad_key``, ``denied``, ``bad_model``, ``bad_request``,
-                ``rate_limited``, ``refused``, ``context_too_long``, ``malformed``, ``transport``,
-                ``agent_timeout``, ``agent_reply_too_long``, ``too_many_calls``, ``interrupted``, ``not_installed``.
-            KeyboardInterrupt: interrupted; the request was cancelled, and a running command has ended.
+                ``rate_limited``, ``refused``, ``context_too_long``, ``malformed``, ``transport``, ``agent_timeout``,
+                ``agent_reply_too_long``, ``too_many_calls``, ``interrupted``, ``not_installed``.
+            KeyboardInterrupt: the user interrupted the call. The request was cancelled, and a running command has
+                ended.
         """
         with HeldInterrupts():  # a package whose import was cut short stays broken in this kernel
             from materia_nb.agents.model_turn import ModelTurn
@@ -307,7 +307,7 @@ class ModelAgent:
             raise
 
     def not_ready(self, model: str | None, project: Path) -> AgentError | None:  # noqa: ARG002 - a model does not run in the project
-        """Return the error if a model name, a key or a package is missing, or None if a model can be asked."""
+        """Return an error if the model, its API key or a required package is missing; otherwise return None."""
         chosen = self.model if self.model is not None else model
         if not chosen:
             return _no_model_error("The materia")
@@ -319,14 +319,14 @@ class ModelAgent:
         return None
 
     def price_names(self, model: str | None) -> tuple[str, ...]:
-        """Return the names under which a config may list the agent's price: the agent's name, and the model's name."""
+        """Return the names under which a config may list the agent's price: the name of the agent, then the model."""
         chosen = self.model if self.model is not None else model
         return (self.name, chosen) if isinstance(chosen, str) else (self.name,)
 
     def price(self, model: str | None, tokens_in: int, tokens_out: int) -> float | None:
-        """Return the cost of a request for a materia that names ``model``, in US dollars, or None if the price is unknown (R56).
+        """Return the cost of a request for a materia that requests ``model``, in US dollars.
 
-        The price is unknown for another server (``base_url``), and for a model that is not named ``provider:model``.
+        The cost is unknown (None) if ``base_url`` is set, and for models that are not named ``provider:model`` (R56).
         """
         chosen = self.model if self.model is not None else model
         if not isinstance(chosen, str) or self.base_url or find_spec("pydantic_ai") is None:

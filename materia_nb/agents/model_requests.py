@@ -1,4 +1,4 @@
-"""Requests to a model: streaming, retries, time limits and cost (R20).
+"""Requests to language models: streaming, retries, time limits and costs (R20).
 
 Failed requests become errors with a kind, a message and a hint.
 """
@@ -65,25 +65,25 @@ _WITH_FINISH_REASON: Final = frozenset(
         "OpenAIChatModel",
     }
 )
-"""Model classes of pydantic-ai whose streams end with a finish reason if they are complete."""
+"""Model classes of pydantic-ai whose complete streams always end with a finish reason."""
 _UNKNOWN_USAGE: Final = (ai.ModelTimeoutError, ai.ModelRequestTimeout, AgentError, KeyboardInterrupt)
 """Errors after which it is unknown how many tokens the provider charges for, even if no answer has begun (R56)."""
 
 
 class StreamCutOff(Exception):
-    """A stream ended before the answer was complete."""
+    """Raised when a stream ends before the answer is complete."""
 
 
 _FAILURES: Final = read_package_toml(__file__, "failures.toml")
 
 
 def request_error(error: Exception, model: str, attempts: int = 1) -> AgentError:
-    """Convert an exception from pydantic-ai to an AgentError with a hint. API keys are redacted.
+    """Convert an exception from pydantic-ai to an AgentError with a hint and with API keys redacted.
 
     Args:
-        error: the raised error.
-        model: the name of the model.
-        tries: the number of attempts.
+        error: the exception that was raised.
+        model: the name of the model, for the message.
+        attempts: the number of attempts that were made.
     """
     if isinstance(error, AgentError):
         return error
@@ -95,21 +95,21 @@ def request_error(error: Exception, model: str, attempts: int = 1) -> AgentError
 
 
 def answer_error(name: str, model: str, detail: str = "", *, attempts: int = 1, hint: str = "") -> AgentError:
-    """Return the error that ``failures.toml`` defines under ``name``, with the provider's message as the detail."""
+    """Return the error that ``failures.toml`` defines under ``name``, with ``detail`` appended to its message."""
     row = _FAILURES[name]
     sentence = row["what"].format(model=model) + (f", in {attempts} tries" if attempts > 1 else "")
     return AgentError(f"{sentence}: {detail}" if detail else sentence, hint=hint or row["hint"], kind=row["kind"])
 
 
 def _is_transient(error: BaseException) -> bool:
-    """Return True if the same request may succeed a little later."""
+    """Return True if the same request may succeed when it is repeated later."""
     if isinstance(error, ai.ModelHTTPError) and error.provider_retry_hint is not None:
         return error.provider_retry_hint
     return isinstance(error, (*_TRANSIENT, StreamCutOff))
 
 
 def short_reason(error: BaseException, model: str) -> str:
-    """Return a short reason for a retry."""
+    """Return a short description of a transient error, for the note about the retry."""
     if isinstance(error, ai.ModelHTTPError):
         return f"{error.status_code} from {model}"
     if isinstance(error, StreamCutOff):
@@ -147,7 +147,7 @@ def _failure_name(error: Exception) -> str:
 
 
 def _provider_message(error: Exception) -> str:
-    """Return the message of the provider or of the innermost cause, on one line, shortened, with keys redacted."""
+    """Return the message of the provider, or of the innermost exception, shortened to one line with keys redacted."""
     body = getattr(error, "body", None)
     if isinstance(body, dict):
         inner = body.get("error", body)
@@ -163,12 +163,12 @@ def _provider_message(error: Exception) -> str:
 
 
 def one_short_line(text: str) -> str:
-    """Return text on one line, shortened, with keys redacted."""
+    """Shorten text to at most 300 characters on one line, with keys redacted."""
     return cut_to(one_line(scrubbed(text)), _MAX_SHOWN_CHARS)
 
 
 def usage_of(response: ModelResponse) -> Usage:
-    """Return the tokens and the cost of an answer; values that are not reported are None."""
+    """Return the tokens and the cost of an answer. Values that the provider does not report are None."""
     usage = response.usage
     if usage.unmeasured_requests or not usage.has_values():
         return Usage(None, None)
@@ -186,7 +186,7 @@ def _price(response: ModelResponse) -> float | None:
 
 @lru_cache(maxsize=4096)
 def price_of(model: str, tokens_in: int, tokens_out: int) -> float | None:
-    """Return the cost of a request to the model ``provider:model`` in US dollars, or None if it is unknown."""
+    """Return the cost of a request to the model ``provider:model``, in US dollars, or None if it is unknown."""
     provider, _, name = model.partition(":")
     usage = RequestUsage(input_tokens=tokens_in, output_tokens=tokens_out)
     return _price(ModelResponse([], usage=usage, model_name=name, provider_name=provider)) if name else None
@@ -195,21 +195,21 @@ def price_of(model: str, tokens_in: int, tokens_out: int) -> float | None:
 _MAX_DELAY_S: Final = 60.0
 
 MAX_ANSWER_CHARS: Final = 8 * 1024 * 1024
-"""Maximum length of an answer with its thinking and the arguments of its calls, in characters."""
+"""Maximum length of an answer, including its thinking and the arguments of its tool calls, in characters."""
 
 LOOP: Final = BackgroundLoop()
 """The event loop for all requests to models. Function agents use another loop, because they may ask a model."""
 
 
 class ModelHandle(NamedTuple):
-    """A model that is ready to be asked, and its display name."""
+    """A pydantic-ai model that is ready for requests, with its display name."""
 
     model: Model
     name: str
 
 
 class ModelOptions(Protocol):
-    """The settings of a model agent that a turn needs; see :class:`ModelAgent`."""
+    """The settings of a model agent that a turn uses; :class:`ModelAgent` describes them."""
 
     settings: dict[str, Any]
     tools: bool
@@ -221,14 +221,14 @@ class ModelOptions(Protocol):
 
 @dataclass(slots=True)
 class Requests:
-    """The requests of one turn.
+    """Sends the requests of one turn to a model and records their usage.
 
     Attributes:
-        options: the settings of the agent, such as time limits and attempts.
+        options: the settings of the agent, such as the time limit and the number of attempts.
         handle: the model.
-        tell: receives events, in the thread of :meth:`ask`.
-        stop: set when the cast must stop.
-        spent: the tokens of each answer that was not reported yet, including incomplete answers.
+        tell: a function that receives events, in the thread that calls :meth:`ask`.
+        stop: an event that is set when the cast must stop.
+        spent: the usage of each answer, including incomplete answers, that has not been reported yet.
         retries: the number of retries so far.
     """
 
@@ -242,10 +242,10 @@ class Requests:
     def ask(
         self, messages: Sequence[ModelMessage], settings: ModelSettings, parameters: ModelRequestParameters
     ) -> ModelResponse:
-        """Return the model's answer to a conversation.
+        """Send a conversation to the model and return the answer.
 
         Raises:
-            AgentError: see :meth:`ModelAgent.answer`.
+            AgentError: the request failed; :meth:`ModelAgent.answer` lists the kinds.
         """
         deadline = time.monotonic() + self.options.timeout_s
         attempt = 1
@@ -315,7 +315,10 @@ class Requests:
         return stream.get()
 
     def _retry_delay(self, error: Exception, attempt: int) -> float:
-        """Return the delay before the next attempt, in seconds: as the provider asks, or exponential with jitter."""
+        """Return the delay before the next attempt, in seconds.
+
+        The delay that the provider demands takes precedence over exponential backoff with jitter.
+        """
         retry_after = getattr(error, "retry_after", None)
         if retry_after is not None:
             return float(retry_after)
@@ -332,7 +335,7 @@ def _accept_unstreamed(model: Model) -> None:
 
 
 async def _as_stream(response: Any) -> None:
-    """Convert a complete JSON response to a stream. A response with an error gets the status of the error."""
+    """Convert a complete JSON response to a stream. If the response contains an error, set the status of the error."""
     if response.status_code != 200 or "json" not in response.headers.get("content-type", ""):
         return
     try:
@@ -359,7 +362,7 @@ def _set_content(response: Any, text: str) -> None:
 
 
 def _http_status(error: object) -> int:
-    """Return the HTTP status for an error inside a reply with status 200, from the fields of the error."""
+    """Return the HTTP status for an error that was sent with status 200, based on the fields of the error."""
     fields = error if isinstance(error, dict) else {}
     for name in ("code", "status", "status_code"):
         if str(fields.get(name)).isdecimal() and 400 <= int(fields[name]) < 600:
@@ -375,11 +378,11 @@ def _delta_text(event: ModelResponseStreamEvent) -> str:
 
 
 _COUNTED_FIELDS: Final = ("content", "content_delta", "tool_name", "tool_name_delta", "args", "args_delta")
-"""Fields of the events of a stream whose length counts towards the maximum length of an answer."""
+"""Fields of stream events whose length counts towards the maximum length of an answer."""
 
 
 def _event_chars(event: ModelResponseStreamEvent) -> int:
-    """Return the number of characters in an event."""
+    """Return the number of characters of an event that count towards the maximum length of an answer."""
     match event:
         case PartStartEvent(part=part) | PartDeltaEvent(delta=part):
             values = (getattr(part, name, None) or "" for name in _COUNTED_FIELDS)

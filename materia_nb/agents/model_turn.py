@@ -1,4 +1,4 @@
-"""One turn with a model through pydantic-ai: rounds of tool calls until the model answers."""
+"""One turn with a language model through pydantic-ai: the model is asked until it answers without tool calls."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ _THINKING_VALUES: Final[Mapping[str, Any]] = {level: level for level in THINKING
     "none": False,
     "on": True,
 }
-"""The thinking levels of a materia, with their values in pydantic-ai."""
+"""Values of the setting ``thinking`` of pydantic-ai, by thinking level of a materia."""
 
 _REQUIRE_THINKING: Final = ("anthropic", "bedrock")
 
@@ -73,12 +73,12 @@ _INVALID_CHARS: Final = re.compile(r"[^A-Za-z0-9_-]")
 
 
 def _provider_name(tool: str) -> str:
-    """Return a tool's name in the form that providers accept: ``time_now`` for ``time.now``."""
+    """Return a tool name that providers accept, such as ``time_now`` for ``time.now``."""
     return _INVALID_CHARS.sub("_", tool)[:64]
 
 
 def build_messages(turn: Turn) -> list[ModelMessage]:
-    """Return the messages of this visit so far and the current prompt."""
+    """Return the earlier messages of the visit, followed by the current prompt."""
     messages: list[ModelMessage] = []
     for message in turn.conversation:
         if message.role == "user":
@@ -91,7 +91,7 @@ def build_messages(turn: Turn) -> list[ModelMessage]:
 
 
 def tool_rounds(calls: Sequence[ToolCall]) -> Iterator[ModelMessage]:
-    """Yield each answer with tool calls as a message, followed by a message with the results of the calls."""
+    """Yield one message for each answer with tool calls, followed by one message with the results of the calls."""
     for _, group in groupby(sorted(calls, key=lambda call: call.round), key=lambda call: call.round):
         round_calls = list(group)
         text = "".join(call.said for call in round_calls)
@@ -102,7 +102,7 @@ def tool_rounds(calls: Sequence[ToolCall]) -> Iterator[ModelMessage]:
 
 
 def make_results_message(calls: Iterable[ToolCall]) -> ModelRequest:
-    """Return the results of the calls as a message for the model."""
+    """Return a message for the model with the results of tool calls."""
     return ModelRequest(
         [
             ToolReturnPart(
@@ -119,9 +119,9 @@ def make_results_message(calls: Iterable[ToolCall]) -> ModelRequest:
 def make_request_parameters(
     model: Model, tools: Iterable[Tool], schema: Mapping[str, JSON] | None, settings: ModelSettings
 ) -> ModelRequestParameters:
-    """Return the request parameters: the tools, and the schema of the answer if the provider can enforce a schema.
+    """Return the request parameters: the tools, and the schema of the answer if the provider can enforce it.
 
-    Without a schema, only the prompt describes the answer.
+    If the provider cannot enforce the schema, only the prompt describes the format of the answer.
     """
     without_schema = ModelRequestParameters(
         function_tools=[
@@ -152,14 +152,14 @@ def make_request_parameters(
 
 
 def _settings_for(model: Model, settings: Mapping[str, Any], thinking: str | None, *, has_calls: bool) -> ModelSettings:
-    """Return the settings of a request; the client must not retry, because :class:`Requests` does.
+    """Return the settings of a request. Retries in the client are disabled, because :class:`Requests` retries.
 
     Args:
         model: the model to ask.
         settings: the settings of the agent.
-        thinking: the thinking level that the materia asks for.
-        rebuilt: True if the turn continues after tool calls of an earlier request. Some models then require the
-        thinking before the earlier calls. Because thinking is not stored, it is turned off for these models.
+        thinking: the thinking level that the materia requests, or None.
+        has_calls: True if the turn continues after earlier tool calls. Some models then require the thinking that
+            preceded these calls. Thinking is not stored, so it is turned off for these models.
     """
     request_settings = dict(settings)
     if "max_retries" not in getattr(model, "unsupported_settings", ()):
@@ -172,7 +172,7 @@ def _settings_for(model: Model, settings: Mapping[str, Any], thinking: str | Non
 
 
 def split_response(response: ModelResponse, tags: tuple[str, str]) -> SplitReply:
-    """Return the answer and the thinking of a model, even if a stream split them at any point (R49).
+    """Return the answer and the thinking of a model, even if the stream split a thinking tag into several pieces (R49).
 
     The library recognizes a tag only if the tag arrives as a separate piece, so the pieces are joined first.
     """
@@ -201,9 +201,9 @@ def _user_message(text: str) -> ModelRequest:
 
 
 def is_open_schema(schema: JSON) -> bool:
-    """Return True if any part of a schema allows arbitrary values, optional fields or unlisted fields.
+    """Return True if any part of a schema allows arbitrary values, optional fields or additional fields.
 
-    A provider with strict schemas does not accept such a schema.
+    Providers with strict schemas do not accept such a schema.
     """
     if not isinstance(schema, dict):
         return False
@@ -215,22 +215,22 @@ def is_open_schema(schema: JSON) -> bool:
 
 
 INVALID_ARGUMENTS: Final = "INVALID_JSON"
-"""The name under which invalid arguments are stored as text; a text that is too long is truncated."""
+"""The argument name under which invalid arguments are stored as text, truncated if they are too long."""
 
 MAX_ARGUMENTS_CHARS: Final = 1024 * 1024
-"""Maximum length of the arguments of a call, in characters."""
+"""Maximum length of the arguments of a tool call, in characters."""
 
 _DENIED: Final = "A person denied this call, so it was not run."
 _INTERRUPTED: Final = "This call was interrupted; it may have run in part."
 
 
 class ToolCalls:
-    """The tool calls of one turn.
+    """Runs the tool calls of one turn.
 
     Args:
-        turn: the turn with the calls and the decisions about them.
-        tools: the tools of the materia by name; a call of any other tool does not run.
-        stop: stops a running call when set.
+        turn: the turn, with its earlier calls and the decisions about them.
+        tools: the tools of the materia, by name. Calls of other tools do not run.
+        stop: an event that stops a running call when it is set.
     """
 
     def __init__(self, turn: Turn, tools: Mapping[str, Tool], stop: threading.Event) -> None:
@@ -246,19 +246,19 @@ class ToolCalls:
         self._ids = {*earlier_ids, *(call.id for call in turn.calls)}
 
     def new_id(self, preferred: str) -> str:
-        """Return an id that is unique in the visit: ``preferred`` if it is free."""
+        """Return an id that is unique in the visit: ``preferred`` if it is not taken, or else a variation of it."""
         name = free_name(preferred, self._ids)
         self._ids.add(name)
         return name
 
     def run_calls(self, calls: Iterable[ToolCall]) -> tuple[list[ToolCall], list[ToolCall]]:
-        """Run the allowed calls. Return the calls with a result, and the calls that need approval.
+        """Run the calls that are allowed. Return the calls that have a result, and the calls that need approval.
 
         Each call that this method completes is reported.
 
         Raises:
             AgentError: kind ``interrupted``: the cast must stop.
-            KeyboardInterrupt: the running call is reported as interrupted.
+            KeyboardInterrupt: the user interrupted a call, which was reported as interrupted.
         """
         done, pending = [], []
         for call in calls:
@@ -299,7 +299,7 @@ class ToolCalls:
         return self.record(call, text, ok=ok, started=started)
 
     def _has_side_effects(self, call: ToolCall) -> bool:
-        """Return True if the call could change something; an unknown tool or invalid arguments change nothing."""
+        """Return True if a call could change something. Calls with an unknown tool or invalid arguments cannot."""
         tool = self._tools.get(call.tool)
         return tool is not None and tool.changes and INVALID_ARGUMENTS not in call.args
 
@@ -316,7 +316,7 @@ class ToolCalls:
         return result.text, result.ok
 
     def record(self, call: ToolCall, text: str, *, ok: bool, started: float | None = None) -> ToolCall:
-        """Report a call with its result, and return the call; without ``started``, the call did not run."""
+        """Report a call with its result, and return the call. ``started`` is None if the call did not run."""
         seconds = 0.0 if started is None else round(time.perf_counter() - started, 6)
         call = replace(call, result=text, ok=ok, seconds=seconds)
         self._turn.tell(CallEvent(call))
@@ -324,7 +324,7 @@ class ToolCalls:
 
 
 def _is_deceptive(call: ToolCall) -> bool:
-    """Return True if the command or path contains deceptive characters.
+    """Return True if the command or path of a call contains deceptive characters.
 
     A person must then approve the call even if its tool is allowed.
     """
@@ -332,20 +332,20 @@ def _is_deceptive(call: ToolCall) -> bool:
 
 
 def _unused_approval(turn: Turn) -> Approval | None:
-    """Return the approval of a turn, or None if the approved command has already run in the turn."""
+    """Return the approval of a turn, or None if the approved command has already run in this turn."""
     approval = turn.approval
     ran = (call.args.get("command") for call in turn.calls if call.tool == "bash" and call.result is not None)
     return None if approval is None or approval.exact_content in ran else approval
 
 
 MAX_CALLS: Final = 64
-"""Maximum number of calls that are accepted from one answer."""
+"""Maximum number of tool calls in one answer that are run."""
 
 _MAX_SHOWN_ARGUMENT_CHARS: Final = 1_000
 
 
 class ModelTurn:
-    """Runs one turn with a model. :meth:`answer` is called once, in the thread that asked the agent."""
+    """Runs one turn with a model. Call :meth:`answer` once, in the thread that asked the agent."""
 
     def __init__(self, options: ModelOptions, model: ModelHandle, turn: Turn) -> None:
         self._options = options
@@ -373,7 +373,7 @@ class ModelTurn:
         self._thoughts: list[str] = []
 
     def answer(self) -> Reply | NeedsApproval:
-        """Continue the turn until the model answers, or a person must decide about tool calls."""
+        """Ask the model and run its tool calls until it answers, or until a tool call needs approval."""
         try:
             outcome = self._run_rounds()
         except BaseException:
@@ -394,7 +394,7 @@ class ModelTurn:
         )
 
     def _cut_limit(self, response: ModelResponse, answer: SplitReply) -> str:
-        """Return the limit that cut the answer off, or an empty string (R52)."""
+        """Return the limit at which the answer was cut off, or an empty string (R52)."""
         max_tokens = self._options.settings.get("max_tokens")
         limit = f"max_tokens {max_tokens}" if max_tokens else "its maximum number of tokens"
         if answer.is_closed:
@@ -436,10 +436,10 @@ class ModelTurn:
             messages += [response, make_results_message(done)]
 
     def _read_calls(self, response: ModelResponse, text: str) -> tuple[ModelResponse, list[ToolCall]]:
-        """Return the calls of an answer, and the answer with ids that are unique within the turn.
+        """Return the answer with tool call ids that are unique in the visit, and the list of its calls.
 
-        The returned answer contains thinking only if the provider sent it as separate parts, which must accompany the
-        results.
+        The returned answer contains thinking only if the provider sent the thinking as separate parts, which must be
+        sent back with the results.
         """
         calls: list[ToolCall] = []
         parts: list[ModelResponsePart] = []
@@ -510,7 +510,7 @@ class ModelTurn:
 
 
 def _arguments(part: ToolCallPart) -> dict[str, JSON]:
-    """Return the arguments of a call; invalid or too long arguments are stored as text under :data:`INVALID_ARGUMENTS`."""
+    """Return the arguments of a call. Invalid or overlong arguments are stored under :data:`INVALID_ARGUMENTS`."""
     text = part.args if isinstance(part.args, str) else part.args_as_json_str()
     if len(text) > MAX_ARGUMENTS_CHARS:
         return {INVALID_ARGUMENTS: f"{text[:_MAX_SHOWN_ARGUMENT_CHARS]}… [{len(text):,} characters]"}

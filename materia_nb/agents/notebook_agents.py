@@ -1,4 +1,4 @@
-"""Agents made in a notebook (functions, persons, scripts, recordings), and the table that assigns agents to sockets."""
+"""Agents defined in a notebook (functions, people, scripts, recordings), and the table of the agents of sockets."""
 
 from __future__ import annotations
 
@@ -44,16 +44,16 @@ _NAMED_KINDS: Final = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Paramete
 
 
 class FunctionAgent:
-    """Calls a function for each turn; a coroutine runs on the loop that awaits the cast, or else in a separate thread.
+    """Calls a function for each turn. Coroutines run on the loop that awaits the cast, or else in a separate thread.
 
-    The names of the parameters determine the arguments: ``turn`` receives the whole turn, and a parameter named after a
-    field of the turn (``item``, ``state``, ``last``, ``request``, ``prompt``, ...) receives that field. A single
-    parameter with any other name also receives the turn. Other parameters must have a default value, which is used. The
-    function returns text, a dict (sent as JSON) or a :class:`Reply`.
+    The names of the parameters determine the arguments. ``turn`` receives the whole turn, and a parameter that is named
+    after a field of the turn (``item``, ``state``, ``last``, ``request``, ``prompt``, ...) receives that field. A
+    single parameter with any other name also receives the turn. All other parameters must have default values. The
+    function returns text, a dict to send as JSON, or a :class:`Reply`.
 
     Args:
         function: the function to call.
-        name: the display name of the agent; the function's name if not given.
+        name: the display name of the agent; defaults to the name of the function.
         thinking: False if the function never returns the thinking of a model, so that its text is used unchanged (R68).
 
     Raises:
@@ -75,12 +75,12 @@ class FunctionAgent:
         self._is_coroutine = inspect.iscoroutinefunction(function)
 
     def answer(self, turn: Turn) -> Reply:
-        """Call the function.
+        """Call the function and convert its result to a reply.
 
         Raises:
-            AgentError: the function raised an error (the ``__cause__``), returned an unusable value, or was abandoned
-                (kind ``interrupted``).
-            KeyboardInterrupt: the function was interrupted.
+            AgentError: the function raised an error (the ``__cause__``), returned an unsupported value, or was
+                abandoned (kind ``interrupted``).
+            KeyboardInterrupt: the user interrupted the function.
         """
         if self._is_coroutine:  # the coroutine is cancelled when the cast must stop
             inbox = LoopInbox(turn.tell)
@@ -120,7 +120,7 @@ class FunctionAgent:
 
 
 class CoroutineAgent:
-    """Runs an agent whose ``answer`` is a coroutine, and forwards all other attributes to the agent."""
+    """Runs an agent whose ``answer`` method is a coroutine. All other attributes are those of the wrapped agent."""
 
     def __init__(self, agent: Agent) -> None:
         self._agent = agent
@@ -131,14 +131,14 @@ class CoroutineAgent:
         return getattr(self._agent, name)
 
     def answer(self, turn: Turn) -> Any:
-        """Wait for the answer and return it; deliver the agent's events in this thread meanwhile."""
+        """Wait for the answer and return it, and deliver the agent's events in the calling thread while waiting."""
         inbox = LoopInbox(turn.tell)
         answer: Any = self._agent.answer(turn.reporting_to(inbox.tell))
         return CALLER_LOOP.get().run(answer, turn.stop, inbox)
 
 
 def _turn_fields(function: Callable[..., Any], name: str) -> tuple[str, ...] | None:
-    """Return the fields of a turn that the function's parameters name, or None if the function takes the whole turn."""
+    """Return the turn fields that the function's parameters name, or None if the function receives the whole turn."""
     try:
         parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):  # a function written in C without a readable signature
@@ -166,7 +166,7 @@ def _function_name(function: Callable[..., Any]) -> str:
 
 
 def _source_location(function: Callable[..., Any], error: BaseException | None = None) -> str | None:
-    """Return the location of the innermost traceback frame in the function's file, or of the function's definition."""
+    """Return the location of an error in the function's file, or of the function's definition if there is no error."""
     inner = inspect.unwrap(getattr(function, "func", function))
     if not inspect.isroutine(inner) and not inspect.isclass(inner):
         inner = type(inner).__call__  # an object that can be called
@@ -184,37 +184,38 @@ def _source_location(function: Callable[..., Any], error: BaseException | None =
 
 @dataclass(frozen=True, slots=True)
 class PersonAgent:
-    """Leaves every turn to the person who uses the notebook."""
+    """Lets the person who uses the notebook answer every turn."""
 
     name: str = "person"
 
     def answer(self, turn: Turn) -> Reply | None:  # noqa: ARG002 - the protocol's signature
-        """Return None, so that the cast stops and shows the prompt."""
+        """Return None, so that the cast stops and displays the prompt."""
         return None
 
 
 @dataclass(frozen=True, slots=True)
 class PinnedAgent:
-    """Answers each turn of a visit with the pinned text, or asks the pinned ``function``."""
+    """Answers each turn of a visit with the pinned answer, or with the pinned ``function``."""
 
     pin: Pin
     function: Agent | None = None
 
     @property
     def thinking(self) -> bool:
-        """False if a text is pinned, because the text is used unchanged (R68)."""
+        """False if the pinned answer is text, because that text is used unchanged (R68)."""
         return self.function is not None and can_think(self.function)
 
     @property
     def name(self) -> str:
-        """A description of the pin."""
+        """The description of the pin, used as the display name."""
         return self.pin.words
 
     def answer(self, turn: Turn) -> Reply | NeedsApproval | Awaitable[Reply | NeedsApproval | None] | None:
-        """Return the pinned answer of the turn's visit.
+        """Return the answer that is pinned for the visit of the turn.
 
         Raises:
-            AgentError: nothing is pinned for this visit (``pin_exhausted``), or the function failed.
+            AgentError: kind ``pin_exhausted``: no answer is pinned for this visit; other kinds: the pinned function
+                failed.
         """
         if self.function is not None:
             return self.function.answer(turn)
@@ -231,13 +232,13 @@ class PinnedAgent:
 
 @dataclass(frozen=True, slots=True)
 class RecordedTurn:
-    """A recorded reply with the tool calls and usage before it.
+    """A recorded reply, with the tool calls and the usage that preceded it.
 
     Attributes:
         reply: the recorded reply.
         calls: the tool calls before the reply.
         kind: the kind of the turn; None matches a turn of any kind at the same position.
-        spent: the usage before the reply, without the usage of the reply itself.
+        spent: the usage that was reported before the reply, excluding the usage of the reply itself.
     """
 
     reply: Reply
@@ -247,18 +248,18 @@ class RecordedTurn:
 
 
 def recording_key(socket: str, lane: str) -> str:
-    """Return the key of a socket's answers in a lane of a recording."""
+    """Return the key under which a recording stores the replies of a socket in a lane."""
     return f"{lane}/{socket}" if lane else socket
 
 
 class RecordedAgent:
-    """Answers each turn of a visit with the recorded reply of the same turn.
+    """Answers each turn of a visit with the reply that was recorded for the same turn.
 
-    The recorded tool calls are reported again for display, but not run. The recorded usage is reported
-    again too, so that a budget is exhausted at the same turn as in the recording.
+    The recorded tool calls are reported again for display, but they are not run. The recorded usage is reported again
+    as well, so that a budget is exhausted at the same turn as in the recording.
 
     Args:
-        replies: the replies of each visit in turn order, by (socket id, visit); see ``recording_key`` for lanes.
+        replies: the recorded turns of each visit, in order, by pair of :func:`recording_key` and visit number.
         name: the display name of the agent.
     """
 
@@ -275,14 +276,14 @@ class RecordedAgent:
 
     @property
     def outputs(self) -> dict[tuple[str, int], str]:
-        """The text of the last reply of each visit, by (socket id, visit)."""
+        """The text of the last reply of each visit, by pair of :func:`recording_key` and visit number."""
         return {key: turns[-1].reply.text for key, turns in self._replies.items() if turns}
 
     def answer(self, turn: Turn) -> Reply:
-        """Return the recorded reply to the turn.
+        """Return the reply that was recorded for the turn, after reporting the recorded tool calls and usage.
 
         Raises:
-            AgentError: kind ``recorded_exhausted``: the recording has no reply to this turn.
+            AgentError: kind ``recorded_exhausted``: the recording has no reply for this turn.
         """
         socket_id = recording_key(turn.socket_id, turn.lane)
         turns = self._replies.get((socket_id, turn.visit), ())
@@ -313,11 +314,11 @@ class RecordedAgent:
 
 
 def _recorded_turn(turns: Sequence[RecordedTurn], turn: Turn) -> RecordedTurn | None:
-    """Return the recorded reply for a turn: a reply of the same kind at the same position.
+    """Return the recorded turn of the same kind at the same position as ``turn``, or None.
 
-    The position is counted first in the conversation, which also works in a restarted visit, and then in the visit. If
-    neither position has a reply of that kind, the next reply of that kind is used, for example after recorded
-    refinements.
+    The position is the number of answers in the conversation, which is also correct in a restarted visit, or else the
+    number of turns in the visit. If neither position has a turn of the same kind, the next recorded turn of that kind
+    is used, for example after recorded refinements.
     """
     answered = sum(message.role == "assistant" for message in turn.conversation)
     positions: list[int] = [answered, turn.turn_of_visit, *range(answered, len(turns))]
@@ -335,18 +336,18 @@ _REPLY_KEYS: Final = frozenset({"text", "usage", "user"})
 
 
 class ScriptedAgent:
-    """Answers the n-th turn of a socket, or of a materia, with the n-th reply of the script.
+    """Answers the n-th turn of a socket or materia with the n-th reply of a script.
 
-    The position in the script comes from the turn, so that a resumed cast continues at the same position.
+    The position in the script depends only on the turn, so that a resumed cast continues at the same position.
 
     Args:
-        replies: lists of replies by socket id or materia id; a list for the socket takes precedence. A reply is text,
-            an object that is sent as JSON, or ``{"text": ..., "usage": {"input": ..., "output": ...}}``; a single reply
-            needs no list.
+        replies: the lists of replies, by socket id or materia id; a list for the socket takes precedence. A reply is
+            text, an object to send as JSON, or ``{"text": ..., "usage": {"input": ..., "output": ...}}``. A single
+            reply does not need a list.
         name: the display name of the agent.
 
     Raises:
-        AgentError: a reply has another form.
+        AgentError: a reply has an unsupported type or an invalid usage.
     """
 
     at_once = True
@@ -357,11 +358,11 @@ class ScriptedAgent:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The ids of sockets and materia for which the script has replies."""
+        """The ids of the sockets and materia that have replies in the script."""
         return tuple(self._replies)
 
     def answer(self, turn: Turn) -> Reply:
-        """Return the reply that the script has for this turn.
+        """Return the reply of the script for the turn.
 
         Raises:
             AgentError: kind ``scripted_exhausted``: the script has no reply for this turn.
@@ -418,9 +419,7 @@ def _parse_usage(source: str, value: object) -> Usage | None:
         raise AgentError(f"{source} has a usage that is not an object", hint='write {"input": 10, "output": 5}')
     tokens = {"input": 0, "output": 0} | {name: value[name] for name in TOKEN_KINDS if name in value}
     if any(isinstance(count, bool) or not isinstance(count, int) or count < 0 for count in tokens.values()):
-        raise AgentError(
-            f"{source} has usage values that are not whole numbers", hint='write {"input": 10, "output": 5}'
-        )
+        raise AgentError(f"{source} has usage values that are not integers", hint='write {"input": 10, "output": 5}')
     cost = value.get("cost")
     return Usage(**tokens, cost=float(cost) if isinstance(cost, (int, float)) else None)
 
@@ -432,7 +431,7 @@ _AGENT_FORMS: Final = (
 
 
 class NamedModel(Protocol):
-    """The interface of a pydantic-ai model that this module needs."""
+    """A pydantic-ai model, reduced to the attribute that this module needs."""
 
     @property
     def model_name(self) -> str:
@@ -440,7 +439,7 @@ class NamedModel(Protocol):
 
 
 AgentLike: TypeAlias = Agent | str | NamedModel | Mapping[str, Any] | Sequence[str] | Callable[..., Any]
-"""A value that :func:`agent_from` converts to an agent."""
+"""A value that :func:`agent_from` can convert to an agent."""
 
 
 def agent_from(value: object) -> Agent:
@@ -449,14 +448,14 @@ def agent_from(value: object) -> Agent:
     - A function is called for each turn (:class:`FunctionAgent`).
     - A dict is a script of replies (:class:`ScriptedAgent`).
     - A list of strings is a command (:class:`CommandAgent`).
-    - ``"command:claude"`` names a known program (``PRESETS`` in ``materia_nb.agents.command_agent``).
-    - ``"person"`` leaves the answer to a person.
-    - ``"provider:model"`` or a model of pydantic-ai is a language model (:class:`ModelAgent`).
+    - ``"command:claude"`` is the name of a preset (``PRESETS`` in ``materia_nb.agents.command_agent``).
+    - ``"person"`` lets a person answer.
+    - ``"provider:model"`` or a model object of pydantic-ai is a language model (:class:`ModelAgent`).
     - ``"model"`` is the model that each materia requests.
     - An agent is returned unchanged.
 
     Raises:
-        AgentError: the value has another type, or is not a valid model name.
+        AgentError: the value has another type, or is not a valid name of a model.
     """
     if isinstance(value, Agent) and not isinstance(value, type):
         return CoroutineAgent(value) if inspect.iscoroutinefunction(value.answer) else value
@@ -475,9 +474,9 @@ def agent_from(value: object) -> Agent:
 
 
 def _require_program(command: Sequence[object]) -> None:
-    """Raise AgentError if the first entry of a command has spaces and is not a program.
+    """Raise AgentError if the first string of a command contains spaces and is not the name of a program.
 
-    The list was probably meant as replies.
+    The list was probably meant as a list of replies.
     """
     first = command[0] if command else None
     if isinstance(first, str) and len(first.split()) > 1 and shutil.which(first) is None:
@@ -503,7 +502,7 @@ def _agent_from_name(value: str) -> Agent:
 
 
 def is_model(value: object) -> bool:
-    """Return True if a value names a language model (``model``, ``provider:model``) or is a pydantic-ai model."""
+    """Return True for a pydantic-ai model and for the name of a model (``model`` or ``provider:model``)."""
     if isinstance(value, str):
         provider, colon, _ = value.partition(":")
         return value == "model" or (bool(colon) and provider != "recorded" and len(value.split()) == 1)
@@ -512,27 +511,28 @@ def is_model(value: object) -> bool:
 
 
 _DEFAULT: Final = "*"
-"""The name of the default entry, for all sockets and materia without their own entry."""
+"""The name of the default entry, which applies to all sockets and materia without an entry of their own."""
 
 
 class AgentEntry(NamedTuple):
-    """An entry of :meth:`AgentTable.describe`; ``name`` is None for the default."""
+    """One entry of :meth:`AgentTable.describe`. ``name`` is None for the default agent."""
 
     name: str | None
     agent: str
 
 
 class AgentTable:
-    """Chooses the agent of a socket: the agent set for the socket, or else for its materia, or else the default.
+    """Selects the agent of a socket: the agent set for the socket, or else for its materia, or else the default agent.
 
-    A table can extend another table, the lower table. If the upper table has neither an entry for the socket nor a
-    default, the lower table chooses the agent (R47).
+    A table can extend a lower table. If the upper table has neither an entry for the socket nor a default agent, the
+    lower table selects the agent (R47).
 
     Args:
-        default: the default agent; if not given, the default of the lower table, or else a person.
-        over: the lower table.
-        renamed: the names of sockets and materia that differ in the lower table, by their names in this table.
-        check: called with each name before an agent is set; it raises an error for an unknown name.
+        default: the default agent; if it is None, the default agent of the lower table, or else a person.
+        over: the lower table that this table extends, or None.
+        renamed: the names of sockets and materia in the lower table, by their names in this table, where the two
+            differ.
+        check: a function that is called with each name before an agent is set; it raises an error for an unknown name.
     """
 
     def __init__(
@@ -549,12 +549,12 @@ class AgentTable:
         self._lower_table, self._renamed, self._check = over, dict(renamed or {}), check
 
     def __setitem__(self, name: str, agent: AgentLike) -> None:
-        """Set an agent, as :meth:`set` does."""
+        """Set the agent for a name, as :meth:`set` does."""
         self.set(name, agent)
 
     @property
     def default(self) -> Agent:
-        """The agent for sockets and materia without an entry."""
+        """The agent for sockets and materia without an entry of their own."""
         if self._default is not None:
             return self._default
         return PersonAgent() if self._lower_table is None else self._lower_table.default
@@ -564,12 +564,12 @@ class AgentTable:
         self._default = agent_from(agent)
 
     def set(self, name: str, agent: AgentLike) -> Agent:
-        """Set the agent of a socket, of a materia, or of everyone else (``*``).
+        """Set the agent of a socket or materia, or the default agent (``*``).
 
-        The agent may be anything that :func:`~materia_nb.agents.agent_from` accepts.
+        The agent may be any value that :func:`~materia_nb.agents.agent_from` accepts.
 
         Raises:
-            MateriaError: no socket or materia has this name (``unknown_materia``), ``name`` is a utility
+            MateriaError: no socket or materia has this name (``unknown_materia``), the name belongs to a utility
                 (``not_an_agent``), or ``agent`` is not an agent (``bad_agent``).
         """
         if name == _DEFAULT:
@@ -583,13 +583,13 @@ class AgentTable:
         return new_agent
 
     def remove(self, name: str) -> None:
-        """Restore the default for a name, or the initial default for ``*``; ignore a name that was not set."""
+        """Remove the agent set for a name, or the default agent (``*``). Names without an agent are ignored."""
         if name == _DEFAULT:
             self._default = None
         self._agents.pop(name, None)
 
     def add_tool(self, function: Callable[..., Any], *, name: str | None = None, ask: bool = False) -> Tool:
-        """Register a function as a tool for models whose materia name the tool.
+        """Register a function as a tool, which models can call if their materia lists the tool.
 
         See ``function_tool`` in ``materia_nb.agents.tools.more_tools``.
         """
@@ -601,11 +601,11 @@ class AgentTable:
 
     @property
     def tools(self) -> dict[str, Tool]:
-        """The functions that are tools, by name."""
+        """The functions that are registered as tools, by name."""
         return {**({} if self._lower_table is None else self._lower_table.tools), **self._tools}
 
     def for_turn(self, socket_id: str, materia_id: str) -> Agent:
-        """Return the agent for this materia in this socket."""
+        """Return the agent that answers the turns of a materia in a socket."""
         chosen = self._agents.get(socket_id) or self._agents.get(materia_id) or self._default
         if chosen is not None or self._lower_table is None:
             return chosen or self.default
@@ -614,11 +614,11 @@ class AgentTable:
 
     @property
     def chosen(self) -> tuple[object, ...]:
-        """The agents set in this table and the lower tables, for comparison: equal values mean equal agents."""
+        """The agents of this table and its lower tables; two tables with equal values select equal agents."""
         return (dict(self._agents), self._default, *(() if self._lower_table is None else self._lower_table.chosen))
 
     def describe(self) -> list[AgentEntry]:
-        """Return the agent of each name, the default last."""
+        """Return an entry for each name that has an agent, followed by the default agent."""
         entries = {name: AgentEntry(name, name_of(agent)) for name, agent in self._agents.items()}
         lower_entries = self._lower_table.describe() if self._lower_table is not None and self._default is None else []
         for name, agent in lower_entries:
@@ -632,7 +632,7 @@ class AgentTable:
         return renamed_names if lower_name in self._renamed or renamed_names else [lower_name]
 
     def copy(self, check: Callable[[str], None] | None = None) -> AgentTable:
-        """Return an independent copy with the same lower table; ``check`` validates the names set in the copy."""
+        """Return an independent copy with the same lower table. ``check`` validates the names set in the copy."""
         table = AgentTable(over=self._lower_table, renamed=self._renamed, check=check)
         table._default = self._default
         table._agents.update(self._agents)
@@ -640,7 +640,7 @@ class AgentTable:
         return table
 
     def frozen(self) -> AgentTable:
-        """Return an independent copy, unaffected by later changes of the lower table."""
+        """Return an independent copy that later changes to the lower table do not affect."""
         table = self.copy()
         table._lower_table = None if self._lower_table is None else self._lower_table.frozen()  # noqa: SLF001 - its own class
         return table
@@ -652,18 +652,18 @@ class AgentTable:
 
 
 def names_of(graph: Graph) -> set[str]:
-    """Return the names for which a pin or an agent can be set: sockets, and the materia placed in them."""
+    """Return all names for which a pin or an agent can be set: the ids of sockets and of the materia in them."""
     return {*graph.sockets, *(socket.materia.id for socket in graph.sockets.values())}
 
 
 def require_name(graph: Graph, name: str) -> None:
-    """Raise MateriaError (``unknown_materia``) unless the loadout has a socket or materia with this name."""
+    """Raise MateriaError (kind ``unknown_materia``) unless the loadout has a socket or materia with this name."""
     message = f"The loadout {graph.name} has no socket or materia {name!r}."
     needs_one_of(name, names_of(graph), message, "unknown_materia")
 
 
 def unknown(name: str, known: Iterable[str]) -> MateriaError:
-    """Return the error for setting an agent for an unknown name."""
+    """Return the error for an attempt to set the agent of a name that does not exist."""
     return MateriaError(
         f"No materia or socket is called {name!r}.",
         hint=did_you_mean(name, known) + " (* means all others)",
@@ -672,7 +672,7 @@ def unknown(name: str, known: Iterable[str]) -> MateriaError:
 
 
 def utility_error(name: str, label: str) -> MateriaError:
-    """Return the error for setting an agent for a utility, which would ignore the agent."""
+    """Return the error for an attempt to set the agent of a utility, which would ignore the agent."""
     return MateriaError(
         f"{label} is a utility, which runs a process, so no agent can be set for it.",
         where=name,
@@ -682,7 +682,7 @@ def utility_error(name: str, label: str) -> MateriaError:
 
 
 def utilities_of(graph: Graph) -> dict[str, str]:
-    """Return a description of each utility of a loadout, by socket id and by materia id."""
+    """Return a description of each utility in a loadout, by socket id and by materia id."""
     utilities = [socket for socket in graph.sockets.values() if socket.is_utility]
     return {socket.materia.id: socket.materia.id for socket in utilities} | {
         socket.id: f"{socket.id} ({socket.materia.label})" for socket in utilities
