@@ -1,6 +1,6 @@
 """Materia NB: run loadouts of agents and utilities step by step in a notebook.
 
-In a notebook, ``%load_ext materia_nb`` adds ``%materia``. In any Python program, :class:`Workbench` does the same::
+In a notebook, ``%load_ext materia_nb`` adds the ``%materia`` magic. Python programs use a :class:`Workbench` instead::
 
     wb = materia_nb.Workbench()
     wb.use("Hello-Utility")
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from materia_nb.sweep import Sweeps
 
     class Workbench(cast_workbench.Workbench):
-        """The workbench for type checkers, with two members whose types the layer of casts does not know."""
+        """The workbench for type checkers, with two attributes whose types are unknown to its own module."""
 
         @property
         def sweep(self) -> Sweeps:
@@ -60,21 +60,21 @@ register("sweep", lambda: import_module("materia_nb.sweep"))
 
 
 def __getattr__(name: str) -> Any:
-    """Load a public name on first use, so that importing the package is fast."""
+    """Import a public name on first use, so that importing the package is fast."""
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(_MODULES[name]), name)
 
 
 def load_ipython_extension(shell: Any) -> None:
-    """Add ``%materia`` to a shell; called by ``%load_ext materia_nb``."""
+    """Add the ``%materia`` magic to a shell; ``%load_ext materia_nb`` calls this function."""
     from materia_nb.magics import load_ipython_extension as load
 
     load(shell)
 
 
 def unload_ipython_extension(shell: Any) -> None:
-    """Remove ``%materia`` from a shell; called by ``%unload_ext materia_nb``."""
+    """Remove the ``%materia`` magic from a shell; ``%unload_ext materia_nb`` calls this function."""
     from materia_nb.magics import unload_ipython_extension as unload
 
     unload(shell)

@@ -1,4 +1,4 @@
-"""``python -m materia_nb``: the program ``materia``."""
+"""Run the command-line program ``materia`` with ``python -m materia_nb``."""
 
 from __future__ import annotations
 

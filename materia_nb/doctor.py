@@ -35,20 +35,20 @@ __all__ = ["Checkup", "Finding", "Status", "checkup"]
 
 
 Status: TypeAlias = Literal["ok", "missing", "hint", "optional"]
-"""``missing``: a required part is not available; ``hint``: the part works with a limitation; ``optional``: an
-optional part is not installed."""
+"""``ok``; ``missing``: a required part is unavailable; ``hint``: a part is limited; ``optional``: not installed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One row of the checkup.
+    """A row of the checkup table.
 
     Attributes:
-        area: software, keys, version control, agents' programs, folders, scripts, config or agents.
-        name: name of the checked part.
-        status: its status.
-        details: the version, the location or a short description of the problem.
-        advice: instructions to fix the problem; empty if nothing needs fixing.
+        area: the area of the check: software, keys, version control, agents' programs, folders, scripts, config or
+            agents.
+        name: the name of the checked part.
+        status: the status of the part.
+        details: the version, the location, or a short description of the problem.
+        advice: instructions for fixing the problem, or "" if nothing needs to be fixed.
     """
 
     area: str
@@ -62,7 +62,7 @@ KEYS: Final = tuple(
     f"{provider}_API_KEY"
     for provider in ("ANTHROPIC", "DEEPSEEK", "GEMINI", "GOOGLE", "GROQ", "MISTRAL", "OPENAI", "OPENROUTER")
 )
-"""Suggested environment variables for keys of model providers; every variable ``*_API_KEY`` is listed, too."""
+"""Environment variables that the checkup suggests for API keys; it lists every ``*_API_KEY`` that is set."""
 VERSION_TIMEOUT_S: Final = 10.0
 """Time limit for a program to print its version, in seconds."""
 
@@ -101,7 +101,7 @@ def packages() -> Iterator[Finding]:
 
 
 def keys(environment: Mapping[str, str]) -> Finding:
-    """Return a finding with the names of the environment variables ``*_API_KEY`` that are set and not blank."""
+    """Return a finding with the names of the ``*_API_KEY`` environment variables that are set and not blank."""
     present = sorted(name for name, value in environment.items() if name.endswith("_API_KEY") and value.strip())
     if present:
         return Finding("keys", "in the environment", "ok", f"set: {', '.join(present)}")
@@ -110,10 +110,10 @@ def keys(environment: Mapping[str, str]) -> Finding:
 
 
 def programs(project: Path) -> list[Finding]:
-    """Return the versions of version control and of the programs in the command presets; run all programs at once.
+    """Return findings with the versions of git, jj and the programs of the command presets, run in parallel.
 
     Raises:
-        KeyboardInterrupt: the checkup was interrupted; all started programs have been ended.
+        KeyboardInterrupt: the checkup was interrupted; all programs that it started have been ended.
     """
     results: list[ProcessResult | None] = [None] * len(_PROGRAMS)
     if THREADS and PROCESSES:
@@ -154,7 +154,7 @@ def _program(area: str, name: str, result: ProcessResult | None, advice: str, te
 
 
 def _version_line(result: ProcessResult) -> str:
-    """Return the first output line that contains a version, since some programs print warnings first."""
+    """Return the first output line that contains a version number, since some programs print warnings first."""
     lines = [line for line in result.stdout.decode(errors="replace").splitlines() if line.strip()]
     lines = lines or result.stderr.decode(errors="replace").splitlines() or [""]
     line = next((line for line in lines if re.search(r"\d+\.\d+", line)), lines[0])
@@ -167,7 +167,7 @@ def _version_numbers(text: str) -> list[int]:
 
 
 def folders(folder_by_name: Iterable[tuple[str, Path]]) -> Iterator[Finding]:
-    """Yield a finding on write access to each folder; for a missing folder, the nearest existing parent is tested."""
+    """Yield a finding about write access to each folder or, if it does not exist, to its nearest existing parent."""
     for name, folder in folder_by_name:
         existing = next((path for path in (folder, *folder.parents) if os.path.lexists(path)), folder)
         try:
@@ -187,14 +187,14 @@ _SCRIPT_ADVICE: Final = {
 
 
 def shipped(folders: Iterable[Path]) -> Iterator[Finding]:
-    """Yield a finding on each copy of a shipped utility script in the profile."""
+    """Yield a finding about each copy of a shipped utility script in the profile."""
     for copy in (copy for folder in folders for copy in utility_step.copies(folder)):
         advice = _SCRIPT_ADVICE.get(copy.status, "")
         yield Finding("scripts", copy.script, "hint" if advice else "ok", f"{copy.status}: {copy.path}", advice)
 
 
 def config(wb: Workbench) -> Iterator[Finding]:
-    """Yield findings on the config layers, and on the chosen loadout with its agents."""
+    """Yield findings about the config layers, the selected loadout and its agents."""
     try:
         layers, name = wb.loadouts.config.layers, wb.loadouts.chosen
     except MateriaError as error:
@@ -222,7 +222,7 @@ def config(wb: Workbench) -> Iterator[Finding]:
 
 
 def agents(wb: Workbench, graph: Graph) -> Iterator[Finding]:
-    """Yield a finding on the agent of each socket, with the reason if this agent would fail."""
+    """Yield a finding about the agent of each socket, with the reason if this agent would fail."""
     tools = MoreTools(wb.agents.tools, graph.mcp_servers)
     for socket in graph.sockets.values():
         if not socket.is_utility:
@@ -249,7 +249,7 @@ _HEADERS: Final = ("", "about", "part", "status", "what to do")
 
 
 class Checkup(Table):
-    """A table of all findings; optional parts that are not installed share one row."""
+    """A table of all findings, in which optional parts that are not installed share one row."""
 
     def __init__(self, findings: list[Finding]) -> None:
         self.findings = findings
@@ -259,7 +259,7 @@ class Checkup(Table):
         super().__init__(_HEADERS, [(f.status, f.area, f.name, f.details, f.advice) for f in self._shown])
 
     def as_text(self, width: int = WIDTH) -> str:
-        """Return the table as text, followed by the advice, which is too long for a column."""
+        """Return the table as text, followed by the advice, which is too long for a table column."""
         rows = [row[:-1] for row in self.rows]
         advice = [f"{finding.name}: {finding.advice}" for finding in self._shown if finding.advice]
         return "\n".join([table(rows, self.headers[:-1], width=width), *(["", *advice] if advice else [])])
@@ -272,10 +272,10 @@ _OPTIONAL_ADVICE: Final = (
 
 
 def checkup(wb: Workbench) -> Checkup:
-    """Check everything that a cast from this workbench could need, without changing anything.
+    """Check everything that a cast of this workbench may need, without changing anything.
 
     Raises:
-        KeyboardInterrupt: the checkup was interrupted; all started programs have been ended.
+        KeyboardInterrupt: the checkup was interrupted; all programs that it started have been ended.
     """
     named_folders = []
     if (profile := profile_directory(os.environ)) is not None:

@@ -1,7 +1,7 @@
-"""The errors of the package, suggestions for misspelt names, and the redaction of text that leaves the package.
+"""Errors of the package, suggestions for misspelled names, and redaction of text that leaves the package.
 
-Text leaves the package in an error, a traceback, a displayed name or a log. Such text does not contain keys or
-characters that a terminal or a browser interprets.
+Text leaves the package in errors, tracebacks, displayed names and logs. In such text, API keys are redacted, and
+characters that a terminal or browser interprets are escaped.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ from urllib.parse import quote, quote_plus
 
 _MAX_COMPARED_CHARS: Final = 200  # the time to compare two names grows with the square of their length
 _MAX_SHORT_WORD: Final = 6
-"""Maximum length of words that are often similar by chance, such as pause and use."""
+"""Maximum length of words that can be similar by chance, such as pause and use."""
 
 _NUMBER: Final = re.compile(r"\d+")
 _WORD: Final = re.compile(r"[a-z0-9]+")
 
 
 class MateriaError(Exception):
-    """An error that its reader can fix: what happened, where, and a hint about the fix.
+    """An error that the reader can fix: it states what happened, where, and how to fix it.
 
     Args:
-        message: a sentence that describes the problem, in the attribute ``what`` with the lines of ``more``.
+        message: a sentence that describes the problem; the attribute ``what`` contains it together with ``more``.
         where: the affected path in a config, in an output or on disk.
-        hint: how to fix the problem.
-        kind: a stable word for programs, such as ``utility_timeout``.
-        more: details, listed below the message, one line each.
+        hint: instructions for fixing the problem.
+        kind: a stable name of the error for programs, such as ``utility_timeout``.
+        more: further details, one line each, listed below the message.
 
-    The text (``str``) does not contain keys or characters that a terminal interprets. Each of these parts stays on its
-    own line, so a name from a loadout cannot add a line.
+    In ``str(error)``, API keys are redacted, and characters that a terminal interprets are escaped. Each part of the
+    text stays on its own line, so a name from a loadout cannot add a line.
     """
 
     def __init__(
@@ -69,12 +69,12 @@ class MateriaError(Exception):
         return f"{type(self).__name__}({str(self)!r})"
 
     def _render_traceback_(self) -> list[str]:
-        """Return the lines that IPython shows instead of a traceback."""
+        """Return the lines that IPython displays instead of a traceback."""
         return f"{type(self).__name__}: {self}".splitlines()
 
 
 def named_error(error: BaseException, max_chars: int | None = None) -> str:
-    """Return the type of an error and its message, if any, shortened to ``max_chars`` characters."""
+    """Return the type and the message of an error, with the message truncated to ``max_chars`` characters."""
     try:
         message = str(error)[:max_chars]
     except Exception:  # noqa: BLE001 - str() of a foreign error may raise
@@ -83,14 +83,15 @@ def named_error(error: BaseException, max_chars: int | None = None) -> str:
 
 
 def counted(count: int, noun: str, plural: str | None = None) -> str:
-    """Return a number with its noun: ``1 time``, ``3 times``; the default plural is the noun with an s."""
+    """Return a number with its noun, as in ``1 time`` or ``3 times``; the default plural is the noun with an s."""
     return f"{count} {noun if count == 1 else plural or f'{noun}s'}"
 
 
 def close_match(name: str, known: Iterable[str]) -> str | None:
-    """Return the most similar known name, or None if every known name is too different.
+    """Return the most similar known name, or None if no known name is similar enough.
 
-    Names with different numbers are similar only if a digit is missing or added: Socket-77 is not a misspelt Socket-5.
+    Names with different numbers are similar only if a digit is missing or added: Socket-77 is not a misspelled
+    Socket-5.
     """
     names, name = list(known), name[:_MAX_COMPARED_CHARS]
     for candidate in difflib.get_close_matches(name, names, n=3, cutoff=0.6):
@@ -106,7 +107,7 @@ def close_match(name: str, known: Iterable[str]) -> str | None:
 
 
 def _has_typo(name: str, known: str) -> bool:
-    """Return True if the names differ in at most one letter, or only in the order of two letters."""
+    """Return True if the names differ in at most one letter, or only in the order of two adjacent letters."""
     start = common_prefix_length(name, known)
     name, known = name[start:], known[start:]
     end = common_prefix_length(name[::-1], known[::-1])
@@ -115,13 +116,13 @@ def _has_typo(name: str, known: str) -> bool:
 
 
 def common_prefix_length(a: Sequence[object], b: Sequence[object]) -> int:
-    """Return the number of equal characters, or elements, at the beginning of two sequences."""
+    """Return the number of equal elements at the beginning of two sequences."""
     pairs = enumerate(zip(a, b, strict=False))
     return next((index for index, (left, right) in pairs if left != right), min(len(a), len(b)))
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return a hint for an unknown name: the most similar known name, or the choices (at most ten)."""
+    """Return a hint for an unknown name: the most similar known name, or else up to ten known names."""
     names = sorted(set(known))
     match = close_match(name, names)
     if match:
@@ -133,7 +134,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 def _look_alike(name: str, other: str) -> bool:
-    """Return True if two texts differ only in non-ASCII characters, such as a composed and a decomposed umlaut."""
+    """Return True if two strings differ only in non-ASCII characters, such as a composed and a decomposed umlaut."""
     if normalize("NFC", name) == normalize("NFC", other):
         return name != other
     differing = [a + b for a, b in zip(name, other, strict=False) if a != b]
@@ -141,7 +142,7 @@ def _look_alike(name: str, other: str) -> bool:
 
 
 def one_of_words(names: Iterable[str]) -> str:
-    """Return the names joined for use in a sentence: ``a, b or c``."""
+    """Join names for use in a sentence, as in ``a, b or c``."""
     *first, last = names
     return f"{', '.join(first)} or {last}" if first else last
 
@@ -152,7 +153,7 @@ def usage_error(message: str, hint: str | None = None) -> MateriaError:
 
 
 def needs_one_of(name: str, known: Collection[str], message: str, kind: str) -> None:
-    """Raise MateriaError with the most similar known name as its hint, unless the name is known."""
+    """Raise MateriaError with a suggested name if ``name`` is not one of the known names."""
     if name not in known:
         raise MateriaError(message, hint=did_you_mean(name, known), kind=kind)
 
@@ -174,16 +175,16 @@ _cached_keys: tuple[object, set[str], Sequence[str]] | None = None
 
 
 def register_key_variable(name: str) -> None:
-    """Treat the value of an environment variable as a key, even if it does not look like a key."""
+    """Treat the value of an environment variable as an API key, even if the value does not look like a key."""
     _key_variables.add(name)
 
 
 def scrubbed(text: str, *more: str) -> str:
-    """Return the text with keys and the strings in ``more`` replaced by a placeholder.
+    """Return the text with API keys and the strings in ``more`` replaced by a placeholder.
 
-    Keys are the values of the environment variables that :func:`register_key_variable` named or that model providers
-    read. The value of another variable named like a key, token, secret, password or credential is a key only if it also
-    looks like a key, since a value such as ``postgres`` is an ordinary word.
+    API keys are the values of environment variables that were passed to :func:`register_key_variable` or that model
+    providers read. The value of any other variable whose name contains key, token, secret, password or credential is
+    treated as a key only if it also looks like a key, since a value such as ``postgres`` is an ordinary word.
     """
     for key in _keys(more) if more else _known_keys():
         text = text.replace(key, _REPLACEMENT)
@@ -191,13 +192,13 @@ def scrubbed(text: str, *more: str) -> str:
 
 
 def scrubbed_part(text: str, *more: str, start: bool = False, end: bool = False) -> str:
-    """Return a part of a longer text with keys redacted, even if the part begins or ends within a key.
+    """Return an excerpt of a longer text with API keys redacted, even if the excerpt starts or ends inside a key.
 
     Args:
-        text: the part.
-        more: further texts to remove.
-        start: True if the longer text continues before this part.
-        end: True if the longer text continues after this part.
+        text: the excerpt.
+        more: further strings to redact.
+        start: True if the longer text continues before the excerpt.
+        end: True if the longer text continues after the excerpt.
     """
     keys = _keys(more)
     text = scrubbed(text, *more)
@@ -211,7 +212,7 @@ def scrubbed_part(text: str, *more: str, start: bool = False, end: bool = False)
 
 
 def secret_arguments(argv: Sequence[str]) -> tuple[str, ...]:
-    """Return the command arguments that an option marks as keys: ``--api-key VALUE`` or ``--api-key=VALUE``."""
+    """Return the command-line arguments that an option marks as secret: ``--api-key VALUE`` or ``--api-key=VALUE``."""
     secrets = []
     for option, value in zip(argv, [*argv[1:], ""], strict=True):
         name, equals, joined = option.partition("=")
@@ -221,29 +222,29 @@ def secret_arguments(argv: Sequence[str]) -> tuple[str, ...]:
 
 
 def scrubbed_bytes(data: bytes, *more: str, end: bool = False) -> bytes:
-    """Return the output of a process without keys (:func:`scrubbed_part`); bytes that are not text are unchanged."""
+    """Return the output of a process with API keys redacted; bytes that are not text are unchanged."""
     text = data.decode(errors="surrogateescape")
     return scrubbed_part(text, *more, end=end).encode(errors="surrogateescape")
 
 
 def scrubbed_json(value: Any) -> Any:
-    """Return a JSON value with every string :func:`scrubbed`."""
+    """Return a JSON value in which API keys are redacted in every string."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     clean = scrubbed(text)
     return value if clean == text else json.loads(clean)
 
 
 def _keys(more: Sequence[str]) -> list[str]:
-    """Return all texts to remove, the longest first, since one key may be a prefix of another key."""
+    """Return all strings to redact, longest first, because one key may be a prefix of another key."""
     keys = {*_known_keys(), *(text for text in more if len(text) >= _MIN_KEY_CHARS)}
     return sorted(keys, key=len, reverse=True)
 
 
 def _known_keys() -> Sequence[str]:
-    """Return the keys in the environment in all their forms, the longest first.
+    """Return the API keys in the environment in all their escaped forms, longest first.
 
-    The keys are computed again only if the environment has changed, because every text of an agent or a process is
-    searched. Comparing the data of ``os.environ`` takes about 1% of the time of reading each variable.
+    The keys are computed again only if the environment has changed, because all text from agents and processes is
+    searched for keys. Comparing the data of ``os.environ`` takes about 1% of the time needed to read each variable.
     """
     global _cached_keys  # noqa: PLW0603 - one environment, one cache
     environment = os.environ._data  # type: ignore[attr-defined]  # noqa: SLF001
@@ -258,7 +259,7 @@ def _known_keys() -> Sequence[str]:
 
 
 def _forms(key: str) -> Iterator[str]:
-    """Yield a key unchanged, escaped for JSON, URLs, HTML and Python source, and line by line."""
+    """Yield all forms of a key: unchanged, escaped for JSON, URLs, HTML and Python source, and single lines."""
     yield key
     yield repr(key)[1:-1]
     for text in (json.dumps(key, ensure_ascii=False)[1:-1], json.dumps(key)[1:-1]):
@@ -314,7 +315,7 @@ _BREAK: Final = re.compile("[\n\u2028\u2029]")
 
 
 def _visible(match: re.Match[str]) -> str:
-    """Return the visible replacement of an unsafe character."""
+    """Return a visible replacement for an unsafe character."""
     code = ord(match.group())
     if code < 0x20:
         return chr(0x2400 + code)
@@ -326,7 +327,7 @@ def _visible(match: re.Match[str]) -> str:
 
 
 def open_isolates(text: str) -> int | None:
-    """Return the number of open isolates at the end of ``text``; None if ``text`` closes an unopened isolate."""
+    """Return the number of unclosed bidi isolates in ``text``, or None if it closes an isolate that is not open."""
     depth = 0
     for mark in _ISOLATES.findall(text):
         depth += 1 if mark == FSI else -1
@@ -336,11 +337,11 @@ def open_isolates(text: str) -> int | None:
 
 
 def plain(text: object) -> str:
-    """Return ``text`` with control characters, lone surrogates and bidi controls made visible.
+    """Return ``text`` with control characters, lone surrogates and bidi controls replaced by visible characters.
 
     Line feeds and tabs stay, carriage returns become line feeds, and more than four accents on one letter are dropped.
-    Text with right-to-left letters is enclosed in isolates, so that it cannot reorder the text next to it. Closed
-    isolates are kept, so the result can be part of another text that passes through this function.
+    Text with right-to-left letters is enclosed in bidi isolates, so that it cannot reorder adjacent text. Closed
+    isolates are preserved, so the result can be part of another text that is passed to this function.
     """
     value = text if isinstance(text, str) else str(text)
     if value.isascii() and value.isprintable():
@@ -364,7 +365,7 @@ _DASHES: Final = re.compile(r"(?<!\S)[\u2010-\u2015\u2212](?=\w)|[\u2044\u2215\u
 
 
 def deceptive_signs(text: str) -> frozenset[str]:
-    """Return the characters of a text that are invisible, or that look like ASCII characters but are not ASCII."""
+    """Return the characters of a text that are invisible, or that look like an ASCII character but are not ASCII."""
     if text.isascii():
         return frozenset()
     signs = {*_HIDDEN.findall(text), *_DASHES.findall(text)}
@@ -380,12 +381,12 @@ def deceptive_signs(text: str) -> frozenset[str]:
 
 
 def with_visible_signs(text: str) -> str:
-    """Return the text with each deceptive character written like ``[U+200B]``, so that a person can see it."""
+    """Return the text with each deceptive character written as its code point, such as ``[U+200B]``."""
     return text.translate({ord(sign): f"[U+{ord(sign):04X}]" for sign in deceptive_signs(text)})
 
 
 def signs_warning(text: str) -> str:
-    """Return a sentence that names the deceptive characters of a text; empty if there are no such characters."""
+    """Return a sentence that names the deceptive characters in a text, or "" if the text has no such characters."""
     names = [f"U+{ord(sign):04X} {unicodedata.name(sign, 'without a name')}" for sign in sorted(deceptive_signs(text))]
     return (
         f"Characters shown as [U+...] are invisible or look like other characters: {', '.join(names)}." if names else ""
@@ -393,17 +394,20 @@ def signs_warning(text: str) -> str:
 
 
 def outgoing(text: object) -> str:
-    """Return text that may leave the package: without keys (:func:`scrubbed`) and unsafe characters (:func:`plain`)."""
+    """Return text that may leave the package, with API keys redacted and unsafe characters escaped.
+
+    See :func:`scrubbed` for the redaction and :func:`plain` for the escaping.
+    """
     return plain(scrubbed(str(text)))
 
 
 def outgoing_line(text: object) -> str:
-    """Return :func:`outgoing` text, such as a name, a path or a sentence, on one line with visible line breaks."""
+    """Return text that may leave the package on one line, with API keys redacted and all unsafe characters escaped."""
     return _BREAK.sub("\u240a", outgoing(text))
 
 
 def outgoing_traceback(error: BaseException) -> str:
-    """Return the traceback of an exception and its causes as text without keys, see :func:`outgoing`."""
+    """Return the traceback of an exception and its causes with API keys redacted and unsafe characters escaped."""
     return outgoing("".join(format_exception(error)).rstrip())
 
 
@@ -414,14 +418,14 @@ LIBRARIES: Final = frozenset(
         "xai_sdk",
     }
 )  # fmt: skip
-"""Top-level loggers of libraries; their records and the records of their child loggers are redacted."""
+"""Top-level loggers of libraries whose log records, including those of child loggers, are redacted."""
 
 _MAX_LINE_CHARS: Final = 600
 _ELLIPSIS: Final = re.compile(r"(\.{3}|…)")
 
 
 def redact_library_logs() -> None:
-    """Redact all later records and warnings of :data:`LIBRARIES`; a second call has no effect."""
+    """Redact all later log records and warnings of :data:`LIBRARIES`; repeated calls have no effect."""
     make = logging.getLogRecordFactory()
     if not hasattr(make, "redacts"):
 
@@ -451,7 +455,7 @@ def redact_library_logs() -> None:
 
 
 def _redact(record: logging.LogRecord) -> None:
-    """Reduce a record to one line with its message and exception, with keys redacted and without a traceback."""
+    """Replace the content of a log record by one redacted line with its message and exception, without a traceback."""
     try:
         text = record.getMessage()
     except (TypeError, ValueError, KeyError):  # the arguments do not fit the message
@@ -463,7 +467,7 @@ def _redact(record: logging.LogRecord) -> None:
 
 
 def one_line_without_keys(text: str) -> str:
-    """Return the text on one line with keys redacted, including keys that a library shortened with an ellipsis."""
+    """Return the text on one line with API keys redacted, including keys that a library truncated with an ellipsis."""
     parts = _ELLIPSIS.split(text)
     last = len(parts) - 1
     parts = [scrubbed_part(part, start=number > 0, end=number < last) for number, part in enumerate(parts)]
@@ -472,7 +476,7 @@ def one_line_without_keys(text: str) -> str:
 
 
 def log_unhandled(_: object, context: Mapping[str, Any]) -> None:
-    """Log an unhandled error of this package's event loops on one line; use as an asyncio exception handler."""
+    """Log an unhandled error of the package's event loops on one line; intended as an asyncio exception handler."""
     error = context.get("exception")
     text = f"{context['message']}: {named_error(error)}" if error is not None else str(context["message"])
     logging.getLogger("materia_nb.agents").error("%s", one_line_without_keys(text))

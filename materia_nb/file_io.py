@@ -1,7 +1,7 @@
-"""File access: read plain files up to a size limit, and write files atomically.
+"""File access: read regular files up to a size limit, and write files atomically.
 
-No other module of the package opens files (``scripts/lint_files.py`` checks this). Therefore pipes and devices are
-refused without waiting, readers never see an incomplete file, and an interrupt does not leave a handle open.
+No other module of the package opens files, which ``scripts/lint_files.py`` checks. As a result, pipes and devices are
+refused without waiting, readers never see an incomplete file, and an interrupt never leaves a file handle open.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from materia_nb.platform import HeldInterrupts
 MAX_FILE_BYTES: Final = 2**28
 """Default size limit for reading a file, in bytes."""
 TEMPORARY_NAME: Final = re.compile(r"\.[0-9a-f]{16}\.tmp")
-"""Name pattern of incomplete files; a killed process may leave such files behind."""
+"""Name pattern of temporary files, which a killed process may leave behind."""
 
 _COMMON_FLAGS: Final = os.O_CLOEXEC | os.O_NONBLOCK  # opening a pipe would block
 _CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
@@ -32,15 +32,15 @@ _CHUNK_BYTES: Final = 1 << 20
 
 
 def open_plain(path: Path | str, flags: int, *, follow: bool = False) -> int:
-    """Open a plain file and return its handle; call this function only while interrupts are held.
+    """Open a regular file and return its handle; call this function only while interrupts are held.
 
     Args:
-        path: the file.
-        flags: as for ``os.open``.
-        follow: True if a symbolic link to a file is allowed.
+        path: the path of the file.
+        flags: the flags for ``os.open``.
+        follow: True to follow a symbolic link to a file; False to refuse links.
 
     Raises:
-        OSError: the file cannot be opened, or is not a plain file but a pipe, device, directory or link.
+        OSError: the file cannot be opened, or the path is a pipe, device, directory or link.
     """
     try:
         handle = os.open(path, flags | _COMMON_FLAGS | (0 if follow else os.O_NOFOLLOW), 0o666)
@@ -60,13 +60,13 @@ def open_plain(path: Path | str, flags: int, *, follow: bool = False) -> int:
 
 
 def open_file(path: Path, flags: int) -> FileIO:
-    """Open a plain file as a file object that closes when it is garbage collected; raises OSError."""
+    """Open a regular file as a file object that closes when it is garbage collected; raise OSError on failure."""
     with HeldInterrupts():
         return FileIO(open_plain(path, flags), "r+b")
 
 
 def read_plain(path: Path | str, max_bytes: int = MAX_FILE_BYTES, *, follow: bool = False) -> bytes:
-    """Return the content of a plain file; raises OSError if the file is too long or is not a plain file."""
+    """Return the content of a regular file; raise OSError if it is too large or not a regular file."""
     with open_for_reading(path, follow=follow) as handle:
         size = os.fstat(handle).st_size
         parts: list[bytes] = []
@@ -80,12 +80,12 @@ def read_plain(path: Path | str, max_bytes: int = MAX_FILE_BYTES, *, follow: boo
 
 
 def read_package_text(path: Path) -> str:
-    """Read a text file of this package; follows links, since some installers link the files."""
+    """Read a text file of this package, following links, because some installers link the files."""
     return read_plain(path, follow=True).decode("utf-8")
 
 
 def read_package_toml(module: str, name: str) -> dict[str, Any]:
-    """Read a TOML file next to a module of this package, given the module's ``__file__``."""
+    """Read a TOML file in the directory of a module of this package; ``module`` is the ``__file__`` of the module."""
     import tomllib
 
     return tomllib.loads(read_package_text(Path(module).with_name(name)))
@@ -93,7 +93,7 @@ def read_package_toml(module: str, name: str) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def open_for_reading(path: Path | str, *, follow: bool = False) -> Iterator[int]:
-    """Yield the handle of a plain file, with interrupts held; raises OSError."""
+    """Open a regular file for reading, and yield its handle with interrupts held; raise OSError on failure."""
     with HeldInterrupts():
         handle = open_plain(path, os.O_RDONLY, follow=follow)
         try:
@@ -105,15 +105,15 @@ def open_for_reading(path: Path | str, *, follow: bool = False) -> Iterator[int]
 def replace_file(
     path: Path | str, content: bytes | Iterable[bytes], *, sync: bool = False, folder: int | None = None
 ) -> None:
-    """Write a file atomically, so that readers see either the old or the new content. Links are not followed.
+    """Write a file atomically, so that readers see either the old or the new content.
 
-    An existing file keeps its permissions.
+    An existing file keeps its permissions. Symbolic links are replaced and not followed.
 
     Args:
-        path: the file.
-        content: the whole content, or an iterable of its parts.
+        path: the path of the file.
+        content: the entire content, or an iterable of its parts.
         sync: True to flush the file and its directory entry to the disk.
-        folder: the handle of the folder that ``path`` is relative to, so that a renamed folder does not matter.
+        folder: a handle of the folder that ``path`` is relative to, so that renaming the folder has no effect.
 
     Raises:
         OSError: the file cannot be written; the old file is unchanged.
@@ -145,9 +145,9 @@ def replace_file(
 
 
 def _write_then_link(path: Path | str, content: bytes, sync: bool, folder: int | None) -> bool:
-    """Write an unnamed file, then link it at ``path``; return False if ``path`` exists or the system cannot link it.
+    """Write an unnamed file and link it at ``path``; return False if ``path`` exists or linking is not supported.
 
-    The folder changes once instead of twice, and a killed process does not leave a temporary file.
+    This changes the folder only once, and a killed process does not leave a temporary file behind.
     """
     if not _UNNAMED:
         return False
@@ -177,14 +177,14 @@ def _permissions(path: Path | str, folder: int | None) -> int | None:
 
 
 def write_all(handle: int, content: bytes) -> None:
-    """Write all bytes to an open file; raises OSError."""
+    """Write all bytes to an open file; raise OSError on failure."""
     written = os.write(handle, content)
     while written < len(content):
         written += os.write(handle, content[written:])
 
 
 def append_line(path: Path | str, line: bytes) -> None:
-    """Append a line to a file; create the file if necessary. If a crash cut off the last line, end that line first.
+    """Append a line to a file, creating the file if necessary; an incomplete last line is terminated first.
 
     Raises:
         OSError: the file cannot be written.

@@ -1,4 +1,4 @@
-"""JSON values: dotted paths, read-only containers, changes that copy only the changed parts, and advice on JSON faults."""
+"""JSON values: dotted paths, read-only containers, updates that share unchanged parts, and help with syntax errors."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from typing import Any, Final, NoReturn, TypeAlias, TypeGuard
 from materia_nb.errors import MateriaError, did_you_mean, one_of_words
 
 JSON: TypeAlias = Any
-"""A JSON value: None, bool, int, float, str, list or dict with str keys.
+"""A JSON value: None, bool, int, float, str, list, or dict with str keys.
 
-The code of this package never changes a value in place. A change creates a new value that shares
-all unchanged parts with the old value.
+The code of this package never modifies a JSON value in place. An update creates a new value that shares all unchanged
+parts with the old value.
 """
 
 
@@ -33,14 +33,14 @@ _INDEX_DIGITS: Final = 18
 """Maximum number of digits of a list index; Python refuses to parse integers with thousands of digits."""
 
 _EXPONENT_FROM: Final = 1e21
-"""Smallest number that is written with an exponent, and so without a decimal point."""
+"""Smallest number that is written with an exponent and therefore without a decimal point."""
 
 MISSING: Final = _Missing()
-"""The absence of a value, as opposed to null (None)."""
+"""The result of reading a value that does not exist, as opposed to null (None)."""
 
 
 def refuse_change(*_: object, **__: object) -> NoReturn:
-    """Raise the error for an attempt to change a read-only value (casts and loadouts return such values, R47)."""
+    """Raise MateriaError for an attempt to modify a read-only value; casts and loadouts return such values (R47)."""
     raise MateriaError(
         "Values of a cast or a loadout cannot be changed in place.",
         hint="cast.edit.set(path, value) changes the state; dict(...), list(...) or copy.deepcopy create a copy that you can change",
@@ -49,7 +49,7 @@ def refuse_change(*_: object, **__: object) -> NoReturn:
 
 
 class FrozenDict(dict[Any, JSON]):
-    """A read-only dict; a copy of it can be changed (R47)."""
+    """A read-only dict; copies of it are ordinary dicts that can be modified (R47)."""
 
     __slots__ = ()
 
@@ -64,7 +64,7 @@ class FrozenDict(dict[Any, JSON]):
 
 
 class FrozenList(list[JSON]):
-    """A read-only list; a copy of it can be changed (R47)."""
+    """A read-only list; copies of it are ordinary lists that can be modified (R47)."""
 
     __slots__ = ()
 
@@ -90,7 +90,7 @@ for _kind, _names in (
 
 
 def copied_by_position(kind: Any) -> Any:
-    """Replace the ``_replace`` of a named tuple type by a faster method, and return the type."""
+    """Class decorator that replaces the ``_replace`` method of a named tuple by a faster implementation."""
     positions = {name: position for position, name in enumerate(kind._fields)}
 
     def replace(self: tuple[Any, ...], /, **changes: Any) -> Any:
@@ -104,7 +104,7 @@ def copied_by_position(kind: Any) -> Any:
 
 
 def frozen(value: JSON) -> JSON:
-    """Return a read-only version of a value; parts that are already read-only are shared, not copied.
+    """Return a read-only version of a value; parts that are already read-only are shared and not copied.
 
     Raises:
         MateriaError: the value is nested too deeply.
@@ -131,7 +131,7 @@ def _frozen(value: JSON) -> JSON:
 
 
 def thawed(value: JSON) -> JSON:
-    """Return a copy of a value whose dicts and lists can be changed."""
+    """Return a copy of a value whose dicts and lists can be modified."""
     if isinstance(value, dict):
         return {key: thawed(child) for key, child in value.items()}
     if isinstance(value, list):
@@ -148,17 +148,17 @@ def is_object(value: JSON) -> TypeGuard[Object]:
 
 
 def without(owner: Object, name: str) -> Object:
-    """Return a copy of an object without one of its fields."""
+    """Return a copy of an object without the field ``name``."""
     return {key: value for key, value in owner.items() if key != name}
 
 
 def as_object(value: JSON) -> Object:
-    """Return ``value`` if it is an object, else an empty object."""
+    """Return ``value`` if it is an object, or else an empty object."""
     return value if isinstance(value, dict) else {}
 
 
 def as_list(value: JSON) -> list[JSON]:
-    """Return ``value`` if it is an array, else an empty array."""
+    """Return ``value`` if it is an array, or else an empty array."""
     return value if isinstance(value, list) else []
 
 
@@ -168,29 +168,29 @@ def is_text(value: JSON) -> TypeGuard[str]:
 
 
 def text_or(value: JSON, default: str) -> str:
-    """Return ``value`` if it is a string that is not blank, else ``default``."""
+    """Return ``value`` if it is a string that is not blank, or else ``default``."""
     return value if isinstance(value, str) and value.strip() else default
 
 
 def is_number(value: JSON) -> TypeGuard[int | float]:
-    """Return True if ``value`` is a finite number; true and false are not numbers."""
+    """Return True if ``value`` is a finite number; booleans are not numbers."""
     if isinstance(value, float):
         return math.isfinite(value)
     return isinstance(value, int) and not isinstance(value, bool)
 
 
 def whole_number(value: JSON) -> int | None:
-    """Return ``value`` as an int if it is a whole number (3.0 counts as 3), else None."""
+    """Return ``value`` as an int if it is a whole number, where 3.0 counts as 3, or else None."""
     return int(value) if is_number(value) and value == int(value) else None
 
 
 def split_path(path: str) -> list[str]:
-    """Split a dotted path into its segments; empty segments are dropped (R11)."""
+    """Split a dotted path into its segments, dropping empty segments (R11)."""
     return [segment for segment in path.split(".") if segment]
 
 
 def get_path(value: JSON, segments: Sequence[str]) -> JSON:
-    """Return the value at a path of object keys and list indices, or MISSING."""
+    """Return the value at a path of object keys and list indexes, or MISSING if the path does not exist."""
     for segment in segments:
         if isinstance(value, dict):
             if segment not in value:
@@ -221,7 +221,7 @@ def set_path(value: JSON, segments: Sequence[str], new: JSON) -> FrozenDict:
 
 
 def remove_path(value: JSON, segments: Sequence[str]) -> JSON:
-    """Return ``value`` without the value at the path; a path that does not exist changes nothing."""
+    """Return ``value`` without the value at the path, or ``value`` itself if the path does not exist."""
     if not segments or not isinstance(value, dict) or segments[0] not in value:
         return value
     if len(segments) == 1:
@@ -231,7 +231,7 @@ def remove_path(value: JSON, segments: Sequence[str]) -> JSON:
 
 
 def same(a: JSON, b: JSON) -> bool:
-    """Return True if two values are equal as JSON: like ``==``, except that true is not 1 and false is not 0."""
+    """Return True if two values are equal as JSON: like ``==``, except that true does not equal 1 or false 0."""
     if a is b:
         return True
     if isinstance(a, bool) or isinstance(b, bool):
@@ -244,7 +244,7 @@ def same(a: JSON, b: JSON) -> bool:
 
 
 def whole_floats_as_integers(value: JSON) -> JSON:
-    """Return ``value`` with whole floats below 1e21 as integers, as other JSON writers write them (R37)."""
+    """Return ``value`` with whole floats below 1e21 converted to integers, as other JSON writers write them (R37)."""
     if isinstance(value, float):
         if not value.is_integer() or abs(value) >= _EXPONENT_FROM:
             return value
@@ -257,12 +257,12 @@ def whole_floats_as_integers(value: JSON) -> JSON:
 
 
 def compact(value: JSON) -> str:
-    """Return the value as JSON on one line, without spaces and with non-ASCII characters unescaped."""
+    """Return the value as JSON on one line, without spaces and without escaping non-ASCII characters."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def pretty(value: JSON) -> str:
-    """Return the value as indented JSON with non-ASCII characters unescaped; a deeply nested value is on one line."""
+    """Return the value as indented JSON without escaping non-ASCII characters; deeply nested JSON is not indented."""
     try:
         return json.dumps(value, ensure_ascii=False, indent=2)
     except RecursionError:
@@ -270,7 +270,7 @@ def pretty(value: JSON) -> str:
 
 
 def finite_number(digits: str) -> float:
-    """Return a number of a JSON text; raises ValueError if the number is too large for a float."""
+    """Parse a number in a JSON document; raise ValueError if the number is too large for a float."""
     number = float(digits)
     if not math.isfinite(number):
         raise ValueError(f"the number {digits[:40]} is too large")
@@ -278,15 +278,15 @@ def finite_number(digits: str) -> float:
 
 
 def refuse_constant(name: str) -> NoReturn:
-    """Raise ValueError for NaN or Infinity, which JSON parsers of Python accept by default."""
+    """Raise ValueError for NaN or Infinity, which Python's JSON parser accepts by default."""
     raise ValueError(f"{name} is not a JSON number")
 
 
 def json_copy(value: JSON) -> JSON:
-    """Return a copy of a value, made by writing it as JSON and reading it back.
+    """Return a deep copy of a value, created by converting it to JSON and back.
 
     Raises:
-        MateriaError: the value is not JSON (``not_json``), or is nested too deeply (``invalid_document``).
+        MateriaError: the value is not JSON (``not_json``) or is nested too deeply (``invalid_document``).
     """
     try:
         return json.loads(json.dumps(value, allow_nan=False))
@@ -308,9 +308,9 @@ def nested_too_deeply() -> MateriaError:
 
 
 def replaced(value: JSON, segments: Sequence[str], new: JSON, *, inserts: bool = False) -> JSON:
-    """Return ``value`` with ``new`` at a path; remove the value at the path if ``new`` is MISSING.
+    """Return ``value`` with ``new`` at a path, or without the value at the path if ``new`` is MISSING.
 
-    A list index replaces the element, or inserts ``new`` before the element if ``inserts`` is True. An index equal to
+    A list index replaces the element or, if ``inserts`` is True, inserts ``new`` before the element. An index equal to
     the length of the list appends ``new``.
 
     Raises:
@@ -354,7 +354,7 @@ def _missing_path(name: str, value: Iterable[str]) -> MateriaError:
 
 
 def with_patch(value: JSON, patch: Sequence[Mapping[str, JSON]]) -> JSON:
-    """Apply a JSON Patch (RFC 6902) of ``add``, ``remove``, ``replace`` and ``move`` operations; return the new value.
+    """Apply a JSON Patch (RFC 6902) with ``add``, ``remove``, ``replace`` and ``move`` operations to a value.
 
     Raises:
         MateriaError: an operation is unknown, or its path does not exist (``path``).
@@ -380,7 +380,7 @@ _POINTER: Final = re.compile(r"(?:/(?:[^~/]|~[01])*)+")
 
 
 def pointer_keys(pointer: JSON) -> list[str]:
-    """Return the keys of a JSON Pointer, or raise MateriaError (``path``) if the pointer is invalid."""
+    """Return the keys of a JSON Pointer; raise MateriaError (``path``) if the pointer is invalid."""
     if not isinstance(pointer, str) or not _POINTER.fullmatch(pointer):
         raise MateriaError(f"{pointer!r:.80} is not a JSON Pointer.", hint="as in /plan/steps/0", kind="path")
     return [key.replace("~1", "/").replace("~0", "~") for key in pointer.split("/")[1:]]
@@ -393,7 +393,7 @@ _FIRST_WORD: Final = re.compile(r"[A-Za-z_]\w*")
 
 
 def json_advice(text: str) -> str:
-    """Return advice for fixing the first fault in ``text``; empty if the fault is unknown."""
+    """Return advice for fixing the first JSON syntax error in ``text``, or "" if no advice is known."""
     try:
         json.loads(text)
     except json.JSONDecodeError as error:
@@ -405,7 +405,7 @@ def json_advice(text: str) -> str:
 
 
 def json_error_advice(text: str, error: json.JSONDecodeError) -> str:
-    """Return advice for fixing an error of the JSON parser; empty if the fault is unknown."""
+    """Return advice for fixing an error of the JSON parser, or "" if no advice is known."""
     # Newer Python versions report the position of a trailing comma, older versions the bracket after the comma.
     before, rest = text[: error.pos].rstrip(), text[error.pos :].lstrip()
     word = _FIRST_WORD.match(rest)

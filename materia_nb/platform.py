@@ -1,7 +1,7 @@
-"""Threads, timers, file locks, interrupts and their replacements in a browser; jobs in threads and their progress.
+"""Threads, timers, file locks and interrupts, with replacements for a browser, and jobs that run in threads.
 
-A kernel in a browser (Pyodide) does not have threads, processes or file locks. All other modules use this module, so
-that they do not depend on the platform.
+A kernel in a browser (Pyodide) has no threads, processes or file locks. All other modules use this module, so that they
+need not distinguish platforms.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _POLL_S: Final = 0.05
 
 
 class Stop(threading.Event):
-    """An event without a lock, which can be set and cleared while interrupts arrive.
+    """A lock-free event that can be set and cleared while interrupts arrive.
 
-    With ``threading.Event``, an interrupt during ``set`` or ``clear`` leaves the lock acquired, so that every later
-    call waits forever.
+    If an interrupt arrives during ``set`` or ``clear`` of a ``threading.Event``, its lock stays acquired, and every
+    later call waits forever.
 
     Attributes:
-        since: the time of the first ``set``, in seconds of ``time.monotonic``; None while the event is not set.
-        left: True if a waiting thread should also abandon work that cannot be ended, see :meth:`leave`.
+        since: the time of the first ``set``, in seconds of ``time.monotonic``, or None while the event is not set.
+        left: True if a waiting thread must also abandon work that cannot be stopped; see :meth:`leave`.
     """
 
     def __init__(self) -> None:
@@ -48,7 +48,7 @@ class Stop(threading.Event):
         return self.since is not None
 
     def set(self) -> None:
-        """Set the event; waiting threads notice it within a twentieth of a second."""
+        """Set the event; waiting threads notice this within 50 milliseconds."""
         if self.since is None:
             self.since = time.monotonic()
 
@@ -57,12 +57,12 @@ class Stop(threading.Event):
         self.since, self.left = None, False
 
     def leave(self) -> None:
-        """Set the event and ``left``, so that waiting threads abandon work that cannot be ended."""
+        """Set the event and ``left``, so that waiting threads abandon work that cannot be stopped."""
         self.set()
         self.left = True
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait until the event is set, at most ``timeout`` seconds; return True if it is set."""
+        """Wait up to ``timeout`` seconds until the event is set; return True if the event is set."""
         deadline = math.inf if timeout is None else time.monotonic() + timeout
         while not self.is_set() and (remaining := deadline - time.monotonic()) > 0:
             time.sleep(min(remaining, _POLL_S))
@@ -71,7 +71,7 @@ class Stop(threading.Event):
 
 @contextlib.contextmanager
 def without_collecting() -> Iterator[None]:
-    """Disable the garbage collector while many lasting values are created, so that it does not revisit them."""
+    """Disable the garbage collector during the creation of many long-lived values, which it would scan repeatedly."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -82,17 +82,17 @@ def without_collecting() -> Iterator[None]:
 
 
 class HeldInterrupts:
-    """Context manager that delays SIGINT until the end of its block. The block must be short or check ``count``.
+    """Context manager that delays SIGINT until the end of its block, which must be short or check ``count``.
 
-    A signal handler can raise its exception between any two instructions, for example between opening a file or
-    starting a process and storing the handle. So this handler only counts interrupts. At the end, the previous handler
+    A signal handler can raise its exception between any two instructions, for example between opening a file and
+    storing its handle. Inside the block, the handler therefore only counts interrupts. At the end, the previous handler
     is restored and receives the interrupt, which usually raises KeyboardInterrupt. A nested block takes over the count
-    of the outer block, since the nested block may be the one that waits.
+    of the outer block, because the nested block may be the one that waits.
 
     Outside the main thread, or if SIGINT is ignored, the block has no effect, and ``count`` stays 0.
 
     Attributes:
-        count: number of interrupts.
+        count: the number of interrupts.
     """
 
     count = 0
@@ -127,10 +127,10 @@ class HeldInterrupts:
 
 
 class WakingInterrupts(HeldInterrupts):
-    """Held interrupts that also wake a thread which waits on ``wake_fd``.
+    """Held interrupts that also wake up a thread that waits for ``wake_fd``.
 
     Attributes:
-        wake_fd: a handle that becomes readable after an interrupt; None if the block has no effect.
+        wake_fd: a file descriptor that becomes readable after an interrupt, or None if the block has no effect.
     """
 
     wake_fd: int | None = None
@@ -174,10 +174,10 @@ class WakingInterrupts(HeldInterrupts):
 _IS_BROWSER: Final = sys.platform in {"emscripten", "wasi"}
 
 THREADS: bool = not _IS_BROWSER
-"""True if threads can be started."""
+"""True if the platform can start threads."""
 
 PROCESSES: bool = not _IS_BROWSER and sys.platform != "ios" and hasattr(os, "killpg")
-"""True if programs can be started and can be ended together with all their child processes."""
+"""True if the platform can start programs and can end them together with all their child processes."""
 
 try:
     import fcntl
@@ -189,10 +189,10 @@ _LOCK_RETRY_S: Final = 0.01
 
 
 class Handle(Protocol):
-    """A postponed call, which can be cancelled."""
+    """A scheduled call that can be cancelled."""
 
     def cancel(self) -> None:
-        """Cancel the call unless it has already been made."""
+        """Cancel the call, unless it has already been made."""
 
 
 class BackgroundWork(Protocol):
@@ -202,14 +202,14 @@ class BackgroundWork(Protocol):
         """Return True until the function has returned."""
 
     def join(self, timeout: float | None = None) -> None:
-        """Wait until the function has returned, at most ``timeout`` seconds."""
+        """Wait up to ``timeout`` seconds until the function has returned."""
 
 
 def call_later(seconds: float, act: Callable[[], object]) -> Handle:
-    """Call ``act`` once after ``seconds`` seconds, in a separate daemon thread.
+    """Call ``act`` once after ``seconds`` seconds, in a daemon thread of its own.
 
-    Without threads, the running event loop calls ``act`` when the loop is free. Without a loop, ``act`` is never
-    called, so only optional calls may be postponed.
+    On platforms without threads, the running event loop calls ``act`` when the loop is idle. If no event loop is
+    running either, ``act`` is never called, so this function is only suitable for optional calls.
     """
     timer = threading.Timer(seconds, act)
     timer.daemon = True
@@ -222,10 +222,10 @@ def call_later(seconds: float, act: Callable[[], object]) -> Handle:
 
 
 def start_thread(act: Callable[[], object], name: str) -> BackgroundWork:
-    """Run ``act`` in a daemon thread with the given name and the context of the caller.
+    """Run ``act`` in a daemon thread named ``name``, with the context of the caller.
 
-    Without threads, the event loop runs ``act`` when the loop is free, or ``join`` runs ``act`` at once. Without a
-    loop, ``act`` runs before this function returns.
+    On platforms without threads, ``act`` runs when the event loop is idle or when ``join`` is called, whichever comes
+    first. If no event loop is running, ``act`` runs before this function returns.
     """
     if THREADS:
         thread = threading.Thread(target=copy_context().run, args=(act,), name=name, daemon=True)
@@ -241,7 +241,7 @@ def start_thread(act: Callable[[], object], name: str) -> BackgroundWork:
 
 
 class _Deferred:
-    """Work without a thread, run by the event loop or by a caller that waits for the work, whichever comes first."""
+    """Work on platforms without threads, which the event loop or the first caller of ``join`` runs."""
 
     def __init__(self, act: Callable[[], object]) -> None:
         self._act: Callable[[], object] | None = act
@@ -280,8 +280,8 @@ _compute_slots: Final = threading.Semaphore(2)
 class computing:  # noqa: N801 - used like a function: with computing()
     """Context manager that allows at most two threads, besides the main thread, to compute at the same time.
 
-    The interpreter runs one thread at a time. If a hundred casts want to compute at once, an event loop waits until
-    each cast has had its turn. A thread that waits for more than the disk must release its slot with :class:`resting`.
+    The interpreter runs one thread at a time. If a hundred casts compute at once, an event loop waits until each cast
+    has had its turn. A thread that waits for anything slower than the disk must release its slot with :class:`resting`.
     """
 
     def __enter__(self) -> None:
@@ -297,7 +297,7 @@ class computing:  # noqa: N801 - used like a function: with computing()
 
 
 class resting:  # noqa: N801 - as above
-    """Context manager that releases the slot of :class:`computing` while it waits for an agent, a process or a watcher."""
+    """Context manager that releases the slot of :class:`computing` while the thread waits for something slow."""
 
     def __enter__(self) -> None:
         self._releases = _thread_state.computes
@@ -312,10 +312,10 @@ class resting:  # noqa: N801 - as above
 
 
 def recording_folder(folder: Path) -> Path:
-    """Return a folder in which the files of ``folder`` can be written step by step: ``folder``, or memory in a browser.
+    """Return a folder in which files can be written incrementally: ``folder``, or an in-memory folder in a browser.
 
-    The drive of a kernel in a browser belongs to the page, which handles each access and saves a file only when the
-    file is closed. Files in memory are lost when the kernel ends.
+    In a browser, the drive of the kernel belongs to the page. The page handles each access, and saves a file only when
+    the file is closed. Files in memory are lost when the kernel ends.
     """
     if _IS_BROWSER and folder.is_relative_to(_BROWSER_DRIVE):
         return Path.home() / folder.relative_to(_BROWSER_DRIVE)
@@ -331,16 +331,16 @@ _own_locks_mutex: Final = threading.Lock()
 def lock_file(handle: int, path: Path, *, wait: bool = False) -> bool:
     """Lock an open file for this handle; return False if another handle, in any process, has locked the file.
 
-    The locks of a process end with the process. Without ``flock``, as in a browser, only handles of this process
-    exclude each other.
+    The locks of a process are released when the process ends. On platforms without ``flock``, such as a browser, only
+    handles of the same process exclude each other.
 
     Args:
-        handle: the file, open for writing.
-        path: its path.
-        wait: True to wait until the file is unlocked.
+        handle: a handle of the file, which must be open for writing.
+        path: the path of the file.
+        wait: True to wait until the file can be locked.
 
     Raises:
-        OSError: the file cannot be locked, such as on some network disks.
+        OSError: the file cannot be locked, as on some network disks.
     """
     while not _try_lock(handle, path, wait=wait):
         if not wait:
@@ -361,10 +361,10 @@ def _try_lock(handle: int, path: Path, *, wait: bool) -> bool:
 
 
 def file_is_locked(handle: int, path: Path) -> bool:
-    """Return True if another handle has locked an open file, which may be open for reading only.
+    """Return True if another handle has locked an open file; the file may be open for reading only.
 
     Raises:
-        OSError: the system cannot determine the state of the lock.
+        OSError: the system cannot determine whether the file is locked.
     """
     if _HAS_LOCKS:
         try:
@@ -404,10 +404,10 @@ def run_jobs(
     workers: int = 1,
     is_enough: Callable[[], bool] = lambda: False,
 ) -> Iterator[tuple[int, _Result]]:
-    """Yield the number and the result of each finished job, in any order if there are several workers.
+    """Run jobs, and yield the number and the result of each; with several workers, the order is that of completion.
 
-    Each worker is a thread and runs one job at a time. No more jobs are started after ``is_enough`` returns True.
-    Closing the iterator waits for the running jobs. An error of a job is raised.
+    Each worker is a thread that runs one job at a time. No further jobs are started after ``is_enough`` returns True.
+    Closing the iterator waits for the running jobs. If a job raises an error, the iterator raises it.
     """
     # The caller counts a result before it requests the next result, so jobs must not wait inside the pool.
     next_jobs = takewhile(lambda _: not is_enough(), enumerate(jobs))
@@ -429,9 +429,9 @@ class ProgressBar:
     """Progress reporter that shows a tqdm bar, calls a function, or does nothing.
 
     Args:
-        progress: True for a bar, a function, or False.
+        progress: True for a bar, a function to call, or False to report nothing.
         total: the known number of units to process.
-        unit: the plural noun for the counted units, such as ``states``.
+        unit: the plural noun for the units, such as ``states``.
     """
 
     def __init__(self, progress: Progress, total: int, unit: str) -> None:
@@ -443,7 +443,7 @@ class ProgressBar:
             self._bar = tqdm(total=total, unit=f" {unit}", leave=False, dynamic_ncols=True)
 
     def add(self, count: int = 1) -> None:
-        """Report that ``count`` more units are done."""
+        """Report that ``count`` more units are finished."""
         self.done += count
         if callable(self._progress):
             self._progress(self.done, self.total)
@@ -452,7 +452,7 @@ class ProgressBar:
             self._bar.update(count)
 
     def close(self) -> None:
-        """Remove the bar."""
+        """Remove the bar from the display."""
         if self._bar is not None:
             self._bar.total = None  # a bar below its total would stay, in red
             self._bar.close()

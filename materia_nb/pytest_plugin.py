@@ -1,4 +1,4 @@
-"""A pytest plugin that runs saved tests: every collected ``*.materia-case.json`` is a test."""
+"""A pytest plugin that collects each ``*.materia-case.json`` file as a test and runs it."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ _SUFFIX = ".materia-case.json"  # not imported: every run of pytest loads this m
 
 
 class CaseFailed(Exception):
-    """A saved test case whose expectations are not met."""
+    """Raised if a saved test case does not meet its expectations."""
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-    """Return a collector for a saved test case, None for any other file."""
+    """Return a collector for a saved test case, or None for any other file."""
     return CaseFile.from_parent(parent, path=file_path) if file_path.name.endswith(_SUFFIX) else None
 
 
 class CaseFile(pytest.File):
-    """The file of a saved test case, which contains one test."""
+    """A file with a saved test case, which contains one test."""
 
     def collect(self) -> Iterator[pytest.Item]:
         """Yield the test, named after the file."""
@@ -29,7 +29,7 @@ class CaseFile(pytest.File):
 
 
 class CaseItem(pytest.Item):
-    """The test of one saved test case."""
+    """A test that runs a saved test case."""
 
     def runtest(self) -> None:
         """Replay the answers of the case in its loadout, and compare the outcome with the expected outcome."""
@@ -39,7 +39,7 @@ class CaseItem(pytest.Item):
             raise CaseFailed("\n".join(differences))
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], *args: Any, **kwargs: Any) -> Any:
-        """Return the differences without a traceback of this package."""
+        """Return the differences as text, without a traceback of this package."""
         from materia_nb.errors import MateriaError
 
         if isinstance(excinfo.value, CaseFailed | MateriaError):
@@ -47,5 +47,5 @@ class CaseItem(pytest.Item):
         return super().repr_failure(excinfo, *args, **kwargs)
 
     def reportinfo(self) -> tuple[Path, int, str]:
-        """Return the file, line and title of the case for the report."""
+        """Return the file, line and title of the case for the pytest report."""
         return self.path, 0, f"case {self.name}"

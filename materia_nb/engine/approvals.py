@@ -1,6 +1,6 @@
-"""Commands of a person for tool calls and held casts: approve, deny, answer, decide.
+"""Commands with which a person answers an agent: approve or deny calls, answer a question, or decide a held output.
 
-Each command returns events.
+Each command returns the events that record it.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.handoff.runtime_rules import Approval, ApprovalRequest, answer_note
 
 _READING: Final = ("read", "grep", "find", "ls")
-"""Names of the built-in tools that only read the project. They never need approval."""
+"""Names of the built-in tools that only read the project and therefore never need approval."""
 ASKING: Final = ("bash", "edit", "write")
-"""Names of the built-in tools that need approval for each call unless the cast allows the tool."""
+"""Names of the built-in tools that need approval for each call, unless the cast allows the tool."""
 
 FOLDER: Final = "folder:"
-"""Prefix of a permission to work in one folder outside the project, such as ``folder:/data`` (P8)."""
+"""Prefix of a permission to work in a folder outside the project, as in ``folder:/data`` (P8)."""
 
 
 def decide_calls(
@@ -36,9 +36,18 @@ def decide_calls(
     meant: Sequence[ToolCall] | None,
     ts: int,
 ) -> Events:
-    """Approve or deny the waiting tool calls.
+    """Approve or deny the tool calls that wait for approval.
 
-    ``meant`` are the calls that the person saw. Raises MateriaError (``not_asked``) if other calls are waiting.
+    Args:
+        rules: the rules of the cast.
+        session: the session with the waiting calls.
+        how: the decision: ``once``, ``always`` or ``denied``.
+        reason: the reason for a denial, for the agent; may be empty.
+        meant: the calls that the person reviewed, or None to accept any waiting calls.
+        ts: the current time, in milliseconds since the epoch.
+
+    Raises:
+        MateriaError: no calls are waiting, or other calls than ``meant`` are waiting (``not_asked``).
     """
     asking_calls = asking(session)
     if not asking_calls or (meant is not None and tuple(meant) != asking_calls):
@@ -71,14 +80,14 @@ def _decided(call: ToolCall, how: Decided, reason: str) -> ToolCall:
 
 
 def allow(rules: Rules, session: Session, tools: frozenset[str], ts: int) -> Events:
-    """Replace the set of tools that run without approval. Return no event if the set does not change."""
+    """Replace the set of tools that run without approval; return no event if the set does not change."""
     if tools == session.allowed:
         return ()
     return (ev.ToolsAllowed(tools=tuple(sorted(tools)), ts=ts),)
 
 
 def ask_again(rules: Rules, session: Session, ts: int) -> Events:
-    """Revoke the tool permissions of a resumed cast, and ask again about decided tool calls that have not run."""
+    """Revoke the tool permissions of a resumed cast, and ask again about decided calls that have not run."""
     events: list[ev.Event] = []
     if session.allowed:
         events.append(ev.ToolsAllowed(tools=(), by="resume", ts=ts))
@@ -90,7 +99,7 @@ def ask_again(rules: Rules, session: Session, ts: int) -> Events:
 
 
 def answer_hold(rules: Rules, session: Session, text: str, ts: int) -> Events:
-    """Send a person's answer to the agent that holds the cast. A blank answer is refused."""
+    """Send a person's answer to the agent that put the cast on hold; raise MateriaError if the answer is blank."""
     answer_text: object = text  # a notebook may pass a value of any type
     if not isinstance(answer_text, str) or not answer_text.strip():
         raise MateriaError("The answer is blank.", hint="write an answer", kind="usage")
@@ -99,9 +108,10 @@ def answer_hold(rules: Rules, session: Session, text: str, ts: int) -> Events:
 
 
 def approve(rules: Rules, session: Session, request: ApprovalRequest, ts: int) -> Events:
-    """Approve the exact command that the holding agent asks to run.
+    """Approve the exact command for which the agent requests approval.
 
-    Raises MateriaError (``approval``) if the request has expired.
+    Raises:
+        MateriaError: the request has expired (``approval``).
     """
     approval = request.approve(ts / 1000)
     if approval is None:
@@ -114,7 +124,7 @@ def approve(rules: Rules, session: Session, request: ApprovalRequest, ts: int) -
 
 
 def deny(rules: Rules, session: Session, request: ApprovalRequest, reason: str, ts: int) -> Events:
-    """Deny the command that the holding agent asks to run; ``reason`` may be empty."""
+    """Deny the command for which the agent requests approval; ``reason`` may be empty."""
     lines = "\n".join([answer_note(None), *([f"The reason: {reason}"] if reason.strip() else [])])
     return _answer_approval(rules, session, request, lines, None, ts)
 
@@ -136,7 +146,7 @@ def _answer_approval(
 
 
 def decide_hold(rules: Rules, session: Session, satisfied: bool | None, target: str | None, ts: int) -> Events:
-    """Accept the held output with a person's decision: a verdict, a target socket, or both."""
+    """Accept the held output with a person's decision: a verdict, the next socket, or both."""
     visit = held_visit(session.state)
     artifact = session.steps[-1].artifact
     step = outputs.decided(rules, session.state, satisfied=satisfied, target=target, artifact=artifact)
@@ -151,17 +161,19 @@ def asking(session: Session) -> tuple[ToolCall, ...]:
 
 
 def asking_tools(rules: Rules) -> tuple[str, ...]:
-    """Return the tools that can ask for approval: ``ASKING``, and the loadout's tools that can do more than read."""
+    """Return the tools that can need approval: ``ASKING``, and the tools of the loadout that can do more than read."""
     scopes = [socket_rules.socket.materia.tools for socket_rules in rules.sockets.values()]
     named = (name for names in scopes if not isinstance(names, str) for name in names)
     return tuple(dict.fromkeys([*ASKING, *(name for name in named if name not in _READING)]))
 
 
 def known_tools(rules: Rules, tools: Sequence[str]) -> frozenset[str]:
-    """Return the named tools as a set; ``all`` means all tools in ``ASKING``.
+    """Validate tool names and return them as a set; ``all`` means all tools in ``ASKING``.
 
-    The name ``folder:/a/path`` is the permission to work in that folder, outside the project (P8). Raises MateriaError
-    (``unknown_tool``) for a tool that never asks for approval.
+    The name ``folder:/a/path`` is the permission to work in a folder outside the project (P8).
+
+    Raises:
+        MateriaError: a name is not a tool that can need approval (``unknown_tool``).
     """
     known = asking_tools(rules)
     names = frozenset(ASKING) if set(tools) == {"all"} else frozenset(tools)

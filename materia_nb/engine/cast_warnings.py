@@ -1,7 +1,4 @@
-"""Warnings about a complete cast: about its route (R45, R46) and its outputs (R64).
-
-The module also describes where the recorded route of a cast differs from the route that this engine takes.
-"""
+"""Warnings about complete casts (R45), and explanations of differences from recorded routes."""
 
 from __future__ import annotations
 
@@ -41,19 +38,20 @@ _CODES: Final[tuple[_WarningCode, ...]] = get_args(_WarningCode)
 _LabelledTexts: TypeAlias = frozenset[tuple[str, str]]
 
 EMPTIED_FACTOR: int = 10
-"""Ratio of a field's size in a refused answer to its accepted size, above which the field counts as emptied."""
+"""A field counts as emptied if it was more than this many times larger in a refused answer."""
 
 
 class CastWarning(NamedTuple):
     """A warning about a complete cast.
 
     Attributes:
-        code: the kind of the warning.
-        message: a description of the problem, in one sentence.
-        socket: the socket that the warning is about.
-        step: the number of the step; for a skipped loop, the step that was entered instead.
-        item: the key of the item that the warning is about, or None.
-        sockets: for an empty loop, the sockets that only its exits lead to and that never ran.
+        code: the kind of warning.
+        message: a sentence that describes the problem.
+        socket: the affected socket, or None.
+        step: the number of the affected step; for an empty loop, the step that was entered instead.
+        item: the key of the affected item, or None.
+        sockets: for an empty loop, the sockets that are reachable only through the exits of this loop and that never
+            ran.
     """
 
     code: _WarningCode
@@ -67,15 +65,15 @@ class CastWarning(NamedTuple):
         return f"{self.code}: {self.message}"
 
     def as_json(self) -> dict[str, JSON]:
-        """Return the non-empty fields as JSON, for the journal."""
+        """Return the fields that are not empty as a JSON object for the journal."""
         fields: dict[str, JSON] = {**self._asdict(), "sockets": list(self.sockets)}
         return {name: value for name, value in fields.items() if value not in (None, [])}
 
 
 def find_warnings(rules: Rules, session: Session) -> tuple[CastWarning, ...]:
-    """Return the warnings about a complete cast, warnings about its lanes last (R45).
+    """Return the warnings about a complete cast (R45), or () if the cast is not complete.
 
-    Return nothing if the cast is not complete.
+    The warnings about the lanes of the cast come last.
     """
     if session.state.status != "complete":
         return ()
@@ -109,7 +107,7 @@ def _lane_warnings(rules: Rules, session: Session) -> Iterator[CastWarning]:
 
 
 def latest_repeats(rules: Rules, session: Session) -> bool:
-    """Return True if the latest step repeats the output or reason of an earlier visit, see :func:`repeats`."""
+    """Return True if the latest step repeats the output or reason of an earlier visit; see :func:`repeats`."""
     latest = session.steps[-1]
     of_socket = [step for step in session.steps if step.at.socket == latest.at.socket]
     same_item_steps = [step for step in of_socket if session.edits or step.item_key == latest.item_key]
@@ -117,9 +115,10 @@ def latest_repeats(rules: Rules, session: Session) -> bool:
 
 
 def repeats(rules: Rules, session: Session, steps: Iterable[StepRecord] | None = None) -> Sequence[StepRecord]:
-    """Return the steps that repeat the output or reason of an earlier visit of their socket for the same item (R64).
+    """Return the steps that repeat the output or reason of an earlier visit to the same socket and item (R64).
 
-    White space and outputs that a person pinned or corrected are ignored. Without ``steps``, all steps are compared.
+    Differences in white space are ignored, and so are outputs that a person pinned or corrected. ``steps`` are the
+    steps to compare; all steps by default.
     """
     visits: dict[object, list[StepRecord]] = {}
     for step in session.steps if steps is None else steps:
@@ -150,7 +149,7 @@ def _labelled_texts(step: StepRecord) -> _LabelledTexts:
 
 
 def emptied_fields(rules: Rules, step: StepRecord) -> Sequence[str]:
-    """Return the fields of an accepted answer that are much shorter than in an earlier, refused answer (R64)."""
+    """Return the fields of an accepted answer that were much longer in an earlier, refused answer (R64)."""
     last = step.turns[-1] if len(step.turns) > 1 else None
     value = last.reading.value if last is not None and last.reading is not None else None
     if last is None or last.mode == "correction" or not isinstance(value, dict):
@@ -192,12 +191,12 @@ def _answer_warnings(rules: Rules, session: Session) -> Iterator[CastWarning]:
 def _route_warnings(
     rules: Rules, decisions: Iterable[Decision], item_of: Callable[[Decision], ItemId | None]
 ) -> tuple[CastWarning, ...]:
-    """Return the warnings about the route of a complete cast, in one pass over its decisions.
+    """Return the warnings about the route of a complete cast, in the order of the steps.
 
     Args:
         rules: the rules of the cast.
-        decisions: all decisions in order, including those that skipped empty loops.
-        item_of: returns the current id of the item that a decision was about; None if the item was removed.
+        decisions: all decisions in order, including decisions that only skipped empty loops.
+        item_of: a function that returns the current id of the item of a decision, or None if the item was removed.
     """
     warnings: list[CastWarning] = []
     open_verdicts: dict[ItemId, CastWarning] = {}
@@ -230,7 +229,7 @@ def _route_warnings(
 
 
 def _open_items_warning(rules: Rules, session: Session) -> Iterator[CastWarning]:
-    """Yield a warning if the cast ended before the end of a list, because the last socket has no edge (R3)."""
+    """Yield a warning if the cast ended before the end of a list because the last socket has no edge (R3)."""
     last = session.steps[-1].decision if session.steps else None
     if last is None or last.by != "implied end" or last.exhausted or last.socket is None:
         return
@@ -246,10 +245,10 @@ def _open_items_warning(rules: Rules, session: Session) -> Iterator[CastWarning]
 def _unvisited_item_warnings(
     rules: Rules, session: Session, decisions: Sequence[Decision], counted_cursor: str | None
 ) -> Iterator[CastWarning]:
-    """Yield a warning for each list entry that no visit worked on, in loops that were entered or edited (R46, R67).
+    """Yield a warning for each item that no visit processed, in loops that were entered or edited (R46, R67).
 
-    The items after ``counted_cursor`` are left out, because another warning counts them. An inner list is checked once
-    for each outer item (R34).
+    Items of the cursor ``counted_cursor`` are omitted, because another warning counts them. An inner list is checked
+    separately for each outer item (R34).
     """
     state, edited = session.state, {path for edit in session.edits for path in edit.lists}
     skipped_sockets = (skip.socket for decision in decisions for skip in decision.passed if not skip.empty)
@@ -270,11 +269,10 @@ def _unvisited_item_warnings(
 def _unvisited_items(
     session: Session, walk: Walk, items: list[JSON], outer_item: Item | None, is_replaced: bool
 ) -> Iterator[tuple[Item, str]]:
-    """Yield the items of a list that no visit worked on, each with the reason.
+    """Yield the items of a list that no visit processed, each with the reason.
 
-    An item before the cursor counts as worked on, unless it was skipped or its list was replaced. For skipped items,
-    replaced lists and items after the cursor, the visits decide. An item counts as worked on if a visit at its index
-    had an equal item, or an item with the same title.
+    An item before the cursor counts as processed, unless the item was skipped or the list was replaced. Every other
+    item counts as processed only if a visit at the same index had an equal item or an item with the same title.
     """
     state, cursor = session.state, walk.iterator.cursor
     outer = () if outer_item is None else places(outer_item.id)
@@ -318,11 +316,11 @@ def _lists_walked(rules: Rules, session: Session, walk: Walk) -> Iterator[tuple[
 def _inner_list(
     rules: Rules, session: Session, walk: Walk, outer: tuple[Place, ...], steps: Sequence[StepRecord]
 ) -> Iterator[tuple[Item, list[JSON], bool]]:
-    """Yield an outer item, its inner list, and True if the outer item was replaced.
+    """Yield an outer item, its inner list, and True if the outer item was replaced; yield nothing if it was removed.
 
-    Yield nothing if the item was removed. The assignments of an outer item end with the item. So the list is usually
-    taken from the state after the last visit inside the item. If a person edited lists, or the outer item was replaced,
-    the list is taken from the current outer item.
+    Assignments of an outer item end with the item, so the list is usually taken from the state after the last visit
+    inside the item. If a person edited lists or replaced the outer item, the list is taken from the current outer item
+    instead.
     """
     inner_steps = [step for step in steps if step.at.item is not None and step.at.item.outer == outer]
     outer_shown = None
@@ -355,9 +353,10 @@ def _inner_list(
 
 
 def _visited_identities(session: Session, cursor: str, outer: tuple[Place, ...]) -> Mapping[int, set[str]]:
-    """Return the identities of the items that visits worked on, grouped by their index in the list of a cursor.
+    """Return the identities of the items that visits processed, by their index in the list of ``cursor``.
 
-    After an edit, which can move inner items, visits in any outer item and at any index are included.
+    Edits can move inner items. After an edit, every index therefore maps to the identities from all visits and outer
+    items.
     """
     visited: defaultdict[int, set[str]] = defaultdict(set)
     all_identities: set[str] = set()
@@ -374,7 +373,7 @@ def _identities(entry: JSON) -> set[str]:
 
 
 def _unanswered_verdict_warning(rules: Rules, decision: Decision) -> CastWarning | None:
-    """Return a warning if an output was not satisfied and no edge, exit or person reacted to it; otherwise None."""
+    """Return a warning if an output was not satisfied and neither an edge, an exit nor a person handled it, or None."""
     if decision.result is not Result.NO or decision.by in ("person", "detour", "return", "failure"):
         return None
     chosen = decision.chosen
@@ -422,7 +421,7 @@ def _empty_loop_warnings(rules: Rules, empty: list[tuple[Decision, Passed]], vis
 
 
 def _sockets_behind_exits(rules: Rules, loop: str) -> tuple[str, ...]:
-    """Return the sockets that the cast can reach from its entry socket only through the exits of a loop."""
+    """Return the sockets that are reachable from the entry socket only through the exits of a loop."""
     sockets_behind = _sockets_from_entry(rules) - _sockets_from_entry(rules, loop)
     return tuple(socket for socket in rules.graph.sockets if socket in sockets_behind)
 
@@ -437,7 +436,7 @@ def _sockets_from_entry(rules: Rules, excluded_loop: str | None = None) -> set[s
 
 
 def _uncounted_usage_warnings(state: CastState) -> tuple[CastWarning, ...]:
-    """Return a warning for each kind of usage that the budget could not count (R56)."""
+    """Return a warning for each quantity that the budget could not count (R56)."""
     missing = {bound.of: bound.missing(state.usage) for bound in BOUNDS}
     return tuple(
         CastWarning(
@@ -452,13 +451,13 @@ def _uncounted_usage_warnings(state: CastState) -> tuple[CastWarning, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Difference between the engine's route and the recorded route.
+    """A difference between the route of a recorded cast and the route that this engine chooses.
 
     Attributes:
-        step: the step whose next socket or item differs, from 1.
-        recorded: the route of the recording.
-        ours: the route of this engine.
-        why: the reason for the engine's route.
+        step: the number of the step after which the routes differ, starting at 1.
+        recorded: the route of the recorded cast.
+        ours: the route that this engine chooses.
+        why: the reason for the choice of this engine.
     """
 
     step: int
@@ -471,7 +470,7 @@ class Difference:
 
 
 def our_route(session: Session, step: Transition | None) -> str:
-    """Return a description of this engine's next action.
+    """Return a phrase that describes what this engine does next.
 
     ``step`` is the transition into the next socket, or None if no socket was entered.
     """
@@ -487,7 +486,7 @@ def our_route(session: Session, step: Transition | None) -> str:
 
 
 def our_reason(session: Session, step: Transition | None, recorded_error: str = "") -> str:
-    """Return the reason for this engine's route. ``recorded_error`` is the error that ended the recorded cast."""
+    """Return the reason for this engine's route; ``recorded_error`` is the error that ended the recorded cast."""
     state = step.state if step else session.state
     if state.failure is not None:
         return state.failure.message
@@ -512,9 +511,9 @@ def _choice_reason(decision: Decision) -> str:
 
 
 def _limit_reason(state: CastState, decision: Decision, recorded_error: str) -> str | None:
-    """Return the reason if the recording stopped at a limit and this engine does not; None for other errors.
+    """Return the reason why the recorded cast stopped at a limit but this engine does not, or None for other errors.
 
-    This engine counts some limits differently (R18) and does not have others (R21).
+    This engine counts some limits differently (R18), and does not have some limits at all (R21).
     """
     error = recorded_error.lower()
     if "visit limit" in error:

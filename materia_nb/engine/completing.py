@@ -1,6 +1,6 @@
-"""Completion of a socket after an accepted output: state, assignments, advance and the choice of the next socket.
+"""Complete a socket after an accepted output: update the state, run assignments, advance, and choose the next socket.
 
-The order is fixed by rules R2, R10, R11, R14 and R20.
+The order of these actions is defined by rules R2, R10, R11, R14 and R20.
 """
 
 from __future__ import annotations
@@ -70,16 +70,16 @@ def complete(
     target: str | None = None,
     detour: str | None = None,
 ) -> Transition:
-    """Apply an accepted output to the state in the order that rule R2 fixes, then choose the next socket.
+    """Apply an accepted output to the state in the order defined by rule R2, then choose the next socket.
 
     Args:
         rules: the rules of the cast.
-        draft: the state, which is changed.
-        visit: the completed visit.
+        draft: the state, which is modified.
+        visit: the visit to complete.
         text: the output.
-        reading: the reading of the output.
-        target: the next socket; None to follow the edges.
-        detour: a socket to run before the next socket.
+        reading: the parsed output.
+        target: the next socket that a person chose, or None to follow the edges.
+        detour: the socket to run before the next socket, or None.
     """
     socket_rules = rules.sockets[visit.socket]
     warnings: tuple[Issue, ...] = ()
@@ -126,10 +126,7 @@ def fail(
     events: tuple[Event, ...] = (),
     reading: Reading | None = None,
 ) -> Transition:
-    """Follow the ``failed`` edge of a failed visit and pass the reason to its target (R60).
-
-    Stop the cast if no edge matches.
-    """
+    """Follow the ``failed`` edge of a failed visit and pass the reason on (R60); stop the cast if no edge matches."""
     socket_rules = rules.sockets[visit.socket]
     if choose_edge(socket_rules, result, exhausted=False) is None:
         return stop_cast(draft, failure, visit, reading, events=events)
@@ -161,7 +158,7 @@ def _choose_next(
 
 
 def number_side_events(rules: Rules, draft: Draft, visit: Visit, reading: Reading) -> tuple[Event, ...]:
-    """Return the side events of an output, numbered (R39). Side events of a refused output are marked (R53)."""
+    """Return numbered events for the side events of an output (R39); those of a refused output are marked (R53)."""
     before = draft.side_event_count
     draft.side_event_count += len(reading.events)
     of_visit, refused = about(rules, visit), not reading.accepted or None
@@ -172,7 +169,7 @@ def number_side_events(rules: Rules, draft: Draft, visit: Visit, reading: Readin
 
 
 def apply_output(socket_rules: SocketRules, draft: Draft, text: str, reading: Reading) -> None:
-    """Store the fields of an output in the state, before assignments and advance (R10, R17)."""
+    """Store the fields of an output in the state, before assignments and the advance (R10, R17)."""
     draft.last_output = text if socket_rules.socket.is_utility else text.strip()
     draft.last_socket, draft.last_artifact = socket_rules.socket.id, draft.artifact
     result = Result.of(reading.satisfied)
@@ -199,7 +196,7 @@ def apply_output(socket_rules: SocketRules, draft: Draft, text: str, reading: Re
 
 
 def _data_after_output(socket_rules: SocketRules, data: Mapping[str, JSON], reading: Reading) -> Mapping[str, JSON]:
-    """Return the state's data after an output, with a utility's state patch and the generated work items (R10)."""
+    """Return the state's data with a utility's state patch and the generated work items added (R10)."""
     value, socket = reading.value, socket_rules.socket
     changed: dict[str, JSON] = {}
     if socket.is_utility and isinstance(value, dict) and isinstance(value.get("state"), dict):
@@ -211,7 +208,7 @@ def _data_after_output(socket_rules: SocketRules, data: Mapping[str, JSON], read
 
 
 def _reset_loops(draft: Draft, cursors: tuple[str, ...]) -> None:
-    """Reset the loops that consume the items of a completed generator and forget the old items (R17)."""
+    """Reset the cursors of the loops that consume a generator's items, and forget the old items (R17)."""
     draft.cursors = FrozenDict({name: 0 if name in cursors else at for name, at in draft.cursors.items()})
     if draft.within:
         draft.within = FrozenDict(
@@ -223,9 +220,9 @@ def _reset_loops(draft: Draft, cursors: tuple[str, ...]) -> None:
 def _assign(
     socket_rules: SocketRules, draft: Draft, visit: Visit, reading: Reading
 ) -> tuple[tuple[Assigned, ...], Failure | None]:
-    """Run the assignments in order; each reads the values that earlier assignments set (R11).
+    """Run the assignments in order, so that each can read the values of earlier assignments (R11).
 
-    An empty target is a failure and ends the assignments.
+    Return the completed assignments, and a failure if a target is empty; the remaining assignments do not run then.
     """
     done: list[Assigned] = []
     for target, segments, text in socket_rules.assign:
@@ -247,7 +244,7 @@ def _assign(
 def _advance(
     socket_rules: SocketRules, advance: Advance, draft: Draft, item: Item | None, result: Result
 ) -> AdvanceFact:
-    """Move the cursor if the condition matches. Return the movement, and True if the list is exhausted (R14)."""
+    """Advance the cursor if the condition matches, and return a record of the movement (R14)."""
     before = draft.cursors.get(advance.cursor, 0)
     iterator = socket_rules.socket.iterator
     if item is not None and iterator is not None and iterator.items == advance.items:
@@ -264,7 +261,7 @@ def _advance(
 def _completed_item(fact: AdvanceFact, draft: Draft, item: Item | None) -> ItemId | None:
     """Return the item that ``advance`` completed, or None if the cursor did not move.
 
-    The completed item is the item of the visit, one of its outer items, or an item of another cursor.
+    This is the item of the visit, one of its outer items, or an item of another cursor.
     """
     if not fact.moved:
         return None
@@ -275,7 +272,7 @@ def _completed_item(fact: AdvanceFact, draft: Draft, item: Item | None) -> ItemI
 
 
 def check_budget(rules: Rules, draft: Draft, visit: Visit) -> tuple[tuple[Event, ...], Failure | None]:
-    """Return the budget events, and a failure if the budget is used up (R20). A warning is issued only once (R56)."""
+    """Return the budget events, and a failure if the budget is used up (R20); each warning is reported once (R56)."""
     events = _uncounted_usage_events(rules, draft, visit)
     if (over := used_up(draft)) is not None:
         hint = "raise the budget of this cast (edit budget N), then use retry --limit"
@@ -287,7 +284,7 @@ def check_budget(rules: Rules, draft: Draft, visit: Visit) -> tuple[tuple[Event,
 
 
 def _budget_rows(draft: Draft) -> dict[str, Any]:
-    """Return the maximum and the current use of each limit of the budget. Tokens and cost are always included."""
+    """Return the maximum and the used amount of each limit in the budget; tokens and cost are always included."""
     maxima = [(bound, bound.most(draft.budget)) for bound in BOUNDS]
     listed = [(bound, maximum) for bound, maximum in maxima if maximum is not None or bound.of in ("tokens", "cost")]
     used = {str(bound.of): bound.used(draft.usage) for bound, _ in listed}
@@ -295,10 +292,7 @@ def _budget_rows(draft: Draft) -> dict[str, Any]:
 
 
 def _uncounted_usage_events(rules: Rules, draft: Draft, visit: Visit) -> tuple[Event, ...]:
-    """Return an event for each limited kind of usage that a turn did not report.
-
-    The kinds are stored in the state, so that each kind is reported once.
-    """
+    """Return an event for each limited quantity that a turn did not report, at most once for each quantity."""
     reported = {bound.of for bound in draft.blind}
     new = tuple(
         Blind(bound.of, visit.socket, visit.step)
@@ -319,9 +313,9 @@ def route(
     reading: Reading | None = None,
     applied: Applied = NOTHING_APPLIED,
 ) -> Transition:
-    """Choose the next socket and update the follow-up, the edge counts and the records of a finished item.
+    """Choose the next socket, and update the rework reasons, the edge counts and the records of a completed item.
 
-    A failure that a utility reported (R48) or an exhausted limit can stop the cast instead.
+    The cast stops instead if a utility reported a failure that no edge handles (R48), or if a limit is exhausted.
     """
     socket_rules = rules.sockets[visit.socket]
     if socket_rules.reports and (reported := _reported_failure(socket_rules, draft, unrouted)):
@@ -364,7 +358,7 @@ def route(
 
 
 def _update_item_records(rules: Rules, draft: Draft, visit: Visit, unrouted: Unrouted, choice: Choice) -> None:
-    """Store the reason for rework (R22), and remove the records of a finished item."""
+    """Record the reason for sending work back (R22), and remove the records of a completed item."""
     item, done = visit.item, unrouted.advanced
     reworked = choice.edge is not None and choice.edge.when in REWORK_CONDITIONS
     if reworked and (item is None or item.id != done):
@@ -386,7 +380,7 @@ def _update_item_records(rules: Rules, draft: Draft, visit: Visit, unrouted: Unr
 
 
 def _reported_failure(socket_rules: SocketRules, draft: Draft, unrouted: Unrouted) -> Failure | None:
-    """Return the failure that a utility reported, or None if an edge or exit handles the failure (R48)."""
+    """Return the failure that a utility reported in its output, or None if it reported no failure (R48)."""
     value = draft.last_json
     if unrouted.result is not Result.NO or not isinstance(value, dict):
         return None
@@ -410,7 +404,7 @@ def _reported_failure(socket_rules: SocketRules, draft: Draft, unrouted: Unroute
 
 
 def _choose(rules: Rules, draft: Draft, visit: Visit, unrouted: Unrouted) -> Choice:
-    """Choose the next socket by priority: a person's choice, the return from a finished detour, an exit or edge."""
+    """Choose the next socket: a person's choice first, then the return from a detour, then an exit or edge."""
     back = draft.detours[-1:] if unrouted.result in ACCEPTED else ()
     if unrouted.target is not None or back:
         draft.detours = draft.detours[:-1]
@@ -436,9 +430,9 @@ def start_detour(
     events: tuple[Event, ...],
     reading: Reading | None,
 ) -> Transition:
-    """Continue at the detour, the target of ``decision``, and return to ``back`` after the detour is completed.
+    """Enter the detour, which is the target of ``decision``, and return to ``back`` after the detour is completed.
 
-    Detours have the same limit as edges outside items.
+    Detours are limited in the same way as edges outside items.
     """
     target = decision.target or END
     failure = count_detour(rules, draft, visit, target)

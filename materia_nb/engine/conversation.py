@@ -1,4 +1,4 @@
-"""Records of the conversation with agents: messages, tool calls, side events, handoffs and the reasons for rework."""
+"""Records of the conversation with agents: messages, tool calls, side events, handoffs and reasons for rework."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ if TYPE_CHECKING:
 
 _Role: TypeAlias = Literal["user", "assistant"]
 Decided: TypeAlias = Literal["once", "always", "denied"]
-"""A person's decision about a tool call that asked for approval."""
+"""A person's decision about a tool call that needed approval."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCall:
-    """One use of a tool in a turn.
+    """A call of a tool by an agent.
 
     Attributes:
-        id: the model's id of the call; unique within the turn.
-        tool: the name of the tool; a model can name a tool that does not exist.
-        args: the arguments from the model.
-        round: the number of the model's answer in this turn that contains the call, from 1.
-        said: the text of that answer, stored with its first call only.
-        result: the result for the model, cut to a maximum length; None before the call has run.
+        id: the id that the model assigned to the call; unique within the turn.
+        tool: the name of the tool; a model may call a tool that does not exist.
+        args: the arguments that the model passed.
+        round: the number of the model's message in this turn that contains the call, starting at 1.
+        said: the text of this message, stored only with the first call of the message.
+        result: the result for the model, truncated to a maximum length, or None if the call has not run.
         ok: True if the call succeeded.
         seconds: the duration of the call, in seconds.
-        decided: a person's decision; None if the call needed no approval.
+        decided: the person's decision about the call, or None if the call needed no approval.
     """
 
     id: str
@@ -47,21 +47,21 @@ class ToolCall:
     decided: Decided | None = None
 
     def as_json(self) -> dict[str, JSON]:
-        """Return the call as JSON, for the journal."""
+        """Return the call as a JSON object for the journal."""
         return {**asdict(self), "args": dict(self.args), "seconds": round(self.seconds, 6)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MateriaEvent:
-    """An entry in the ``event`` field of an output, called a side event (R39).
+    """A side event, which is an entry in the ``event`` field of an output (R39).
 
     Attributes:
-        sequence: the number of the side event in the cast, from 1; each lane continues the numbering independently.
+        sequence: the number of the side event in the cast, starting at 1; each lane continues the numbering separately.
         step: the number of the step.
         ts: the time of recording, in milliseconds since the epoch.
         severity: debug, info, warning, error or critical; the default is ``info``.
-        refused: True if the output was refused for another reason (R53).
-        lane: the lane of the output, "" for the cast itself.
+        refused: True if the output was refused for a reason unrelated to the side event (R53).
+        lane: the lane of the output, or "" for the cast itself.
     """
 
     sequence: int
@@ -81,12 +81,12 @@ class MateriaEvent:
 
     @property
     def name(self) -> str:
-        """The type of the event, with a note if the output was refused."""
+        """The type of the event, followed by a note if the output was refused."""
         return f"{self.type} (output refused)" if self.refused else self.type
 
 
 def call_from(fields: JSON) -> ToolCall | None:
-    """Read the output of :meth:`ToolCall.as_json`; return None for any other value."""
+    """Parse a tool call that :meth:`ToolCall.as_json` returned; return None for any other value."""
     if not isinstance(fields, dict):
         return None
     name, tool, args = fields.get("id"), fields.get("tool"), fields.get("args")
@@ -109,9 +109,9 @@ def call_from(fields: JSON) -> ToolCall | None:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One message of a visit: ``user`` for prompts and feedback, ``assistant`` for answers of the agent.
+    """A message of a conversation: ``user`` for prompts and feedback, ``assistant`` for the answers of the agent.
 
-    ``calls`` are the tool calls of an agent before ``text``.
+    ``calls`` are the tool calls that the agent made before it wrote ``text``.
     """
 
     role: _Role
@@ -125,7 +125,7 @@ _REASON_CHARS: Final = 900
 RENDERED_CHARS: Final = 2_400
 KEPT: Final = 5
 MAX_SCANNED: Final = 500
-"""Maximum number of handoffs that are searched, newest first. The maximum keeps steps fast in a long cast."""
+"""Maximum number of handoffs that are searched, newest first, so that steps stay fast in a long cast."""
 
 
 def record_rework_reason(
@@ -136,7 +136,7 @@ def record_rework_reason(
     unrouted: Unrouted,
     step: int,
 ) -> tuple[FollowUp, ...]:
-    """Record why ``socket`` sent work back. The last five reasons are stored for each item and target."""
+    """Record why ``socket`` sent work back; only the last five reasons are kept for each item and target."""
     entry = FollowUp(
         socket.id,
         socket.materia.label,
@@ -152,9 +152,9 @@ def record_rework_reason(
 
 
 def reasons_for(follow_ups: tuple[FollowUp, ...], target: str, item: Item | None) -> list[FollowUp]:
-    """Return the reasons for rework to show to ``target``, oldest first, at most 2,400 characters in total.
+    """Return the reasons for rework to show to the socket ``target``, oldest first, up to 2,400 characters in total.
 
-    The oldest of these reasons may be cut; the others are complete.
+    The oldest of these reasons may be truncated.
     """
     matching = [
         entry
@@ -186,7 +186,7 @@ def _rework_reason(context: str | None, output: str) -> str:
 
 
 def context_of(data: Mapping[str, JSON]) -> str:
-    """Return ``context`` of the state, the text of the handoffs, or an empty string (R10)."""
+    """Return the state's ``context``, which is the text of the handoffs, or "" if it is blank or not a string (R10)."""
     context = data.get("context")
     return context if isinstance(context, str) and context.strip() else ""
 
@@ -204,7 +204,7 @@ def add_handoff(draft: Draft, socket: Socket, item: Item | None, result: Result,
 def forget_refusals(draft: Draft, socket: str, item: ItemId | None) -> None:
     """Remove a socket's ``not_satisfied`` handoffs for an item that the socket has since accepted (R50).
 
-    Its follow-ups for the item are marked as settled; ``state.context`` keeps the text.
+    The socket's reasons for rework of the item are marked as settled. The text in ``state.context`` does not change.
     """
     forget_handoffs(draft, socket, item, Result.NO)
     draft.follow_up = tuple(
@@ -214,7 +214,7 @@ def forget_refusals(draft: Draft, socket: str, item: ItemId | None) -> None:
 
 
 def forget_handoffs(draft: Draft, socket: str, item: ItemId | None, *results: Result) -> None:
-    """Remove a socket's handoffs about an item with one of the given results.
+    """Remove a socket's handoffs about an item that have one of the given results.
 
     Only the newest 500 handoffs are searched.
     """
@@ -229,9 +229,9 @@ def forget_handoffs(draft: Draft, socket: str, item: ItemId | None, *results: Re
 
 
 def records(handoffs: Handoffs, context: str) -> tuple[Handoff, ...]:
-    """Return the handoff records of a context.
+    """Return the handoff records from which a context was generated.
 
-    A context that was not written by handoffs becomes one record without a source socket.
+    A context that was not generated from handoffs becomes one record without a source socket.
     """
     if context == handoffs.text:
         return handoffs.entries
@@ -275,17 +275,17 @@ HEADINGS: Final[Mapping[PartName, str]] = {
     "finalize": "Handing over",
     "return": "What to return",
 }
-"""Heading of each prompt part, by the name of the part in edit commands."""
+"""The heading of each prompt part, by the name of the part in edit commands."""
 
 STRING_CHARS: Final = 2_000
 STATE_CHARS: Final = 12_000
 OUTPUT_HEAD, OUTPUT_TAIL, OUTPUT_CHARS = 5_000, 2_500, 8_000
 NOTICE_CHARS: Final = 120
-"""Reserved length for a note about omitted entries, in characters."""
+"""Number of characters reserved for a note about omitted entries."""
 
 
 def middle(text: str, max_chars: int) -> str:
-    """Shorten a text to at most ``max_chars`` characters: replace its middle with a note about the removed length."""
+    """Shorten a text to at most ``max_chars`` characters by replacing its middle with a note about the omission."""
     if len(text) <= max_chars:
         return text
     notice = f"\n[… {len(text) - max_chars:,} or more characters omitted …]\n"
@@ -296,7 +296,7 @@ def middle(text: str, max_chars: int) -> str:
 
 
 def bounded(text: str, max_chars: int) -> tuple[str, str]:
-    """Return a text, shortened in its middle if it is too long, and a note about the number of removed characters.
+    """Return a text, shortened in its middle if it is too long, and a note about the omitted characters.
 
     The note is empty if the text is complete. The text is empty if ``max_chars`` is too small for a shortened text.
     """
@@ -312,12 +312,12 @@ def bounded(text: str, max_chars: int) -> tuple[str, str]:
 
 
 def state_json(data: Mapping[str, JSON], max_chars: int = STATE_CHARS) -> str:
-    """Return the state as JSON of at most ``max_chars`` characters: shorten long strings first, then omit entries."""
+    """Return the state as JSON with at most ``max_chars`` characters: shorten long strings first, then omit entries."""
     return _complete_json(data, "", max_chars) or _shortened_json(data, "", max_chars)
 
 
 def _complete_json(value: JSON, indent: str, room: int) -> str | None:
-    """Return a complete value as JSON with shortened strings, or None as soon as it does not fit into ``room``."""
+    """Return a value as JSON with long strings shortened, or None if the JSON is longer than ``room`` characters."""
     if isinstance(value, str):
         text = encode_basestring(middle(value, STRING_CHARS))
     elif not isinstance(value, (dict, list)) or not value:
@@ -337,7 +337,7 @@ def _complete_json(value: JSON, indent: str, room: int) -> str | None:
 
 
 def _shortened_json(value: JSON, indent: str, room: int) -> str:
-    """Shorten a value to at most ``room`` characters of valid JSON, with a note; return "" if not even the note fits."""
+    """Shorten a value to at most ``room`` characters of JSON with a note; return "" if not even the note fits."""
     if isinstance(value, str):
         return _short_string(value, room)
     if not isinstance(value, (dict, list)):
@@ -362,7 +362,7 @@ def _shortened_json(value: JSON, indent: str, room: int) -> str:
 
 
 def _members(value: JSON) -> Iterator[tuple[str, JSON]]:
-    """Yield each member of an object or list with the JSON text that precedes the member."""
+    """Yield each member of an object or list, preceded by the JSON text of its key."""
     if isinstance(value, dict):
         yield from ((f"{encode_basestring(key)}: ", child) for key, child in value.items())
     else:
@@ -375,7 +375,7 @@ def _in_brackets(value: JSON, lines: list[str], indent: str) -> str:
 
 
 def _short_string(text: str, room: int) -> str:
-    """Return a string as JSON of at most ``room`` characters, cut in its middle; "" if ``room`` is too small."""
+    """Return a string as at most ``room`` characters of JSON, shortened in its middle; "" if ``room`` is too small."""
     max_chars = min(room - 2, STRING_CHARS)
     while max_chars >= NOTICE_CHARS:
         written = encode_basestring(middle(text, max_chars))
@@ -386,7 +386,7 @@ def _short_string(text: str, room: int) -> str:
 
 
 def tokens_of(characters: int) -> int:
-    """Return the estimated number of tokens for a number of characters: one per four characters, rounded up."""
+    """Return the estimated number of tokens in a text: one for every four characters, rounded up."""
     return -(-characters // 4)
 
 
@@ -395,10 +395,10 @@ class PromptPart(NamedTuple):
 
     Attributes:
         name: the name of the part.
-        text: the text below the heading; empty if the part is omitted.
-        note: the reason for an omission or cut; empty if the part is complete.
-        quotes: True if the part quotes texts of others, other than the request and the work item.
-        tells: the values in the part, such as ``("state", "plan")`` or ``("handoff", "3")``.
+        text: the text below the heading, or "" if the part is omitted.
+        note: the reason why the part is omitted or shortened, or "" if the part is complete.
+        quotes: True if the part quotes text by others, apart from the request and the work item.
+        tells: the values that the part contains, such as ``("state", "plan")`` or ``("handoff", "3")``.
     """
 
     name: PartName
@@ -409,10 +409,10 @@ class PromptPart(NamedTuple):
 
     @property
     def heading(self) -> str:
-        """Heading of the part."""
+        """Heading of the part in the prompt."""
         return HEADINGS[self.name]
 
 
 def cut_to(text: str, max_chars: int) -> str:
-    """Cut ``text`` to at most ``max_chars`` characters; a cut text ends with an ellipsis."""
+    """Truncate ``text`` to at most ``max_chars`` characters, ending with an ellipsis if it was truncated."""
     return text if len(text) <= max_chars else text[: max_chars - 1] + "…"

@@ -1,6 +1,6 @@
-"""Commands of a cast, as pure functions: each returns events or raises MateriaError to refuse the command.
+"""Commands of a cast, as pure functions: each returns events, or raises MateriaError to refuse the command.
 
-:mod:`~materia_nb.engine.evolve` applies the events, and can still refuse some of them. A refused command changes
+:mod:`~materia_nb.engine.evolve` applies the events and can still refuse some of them. A refused command changes
 nothing.
 """
 
@@ -49,16 +49,24 @@ from materia_nb.loadout.graph import Budget
 from materia_nb.loadout.vocabulary import WORK_ITEMS
 
 MAX_WARNINGS: Final = 200
-"""Maximum number of warnings in the final event of a cast. The cast object has all warnings."""
+"""Maximum number of warnings in the final event of a cast; the cast object has all warnings."""
 
 
 @copied_by_position
 class Answer(NamedTuple):
-    """An incoming output with its text, usage, metadata and changed files.
+    """An output that an agent, a process or a person returned.
 
-    ``process`` is the end of a utility's process, shown if the output is refused (R23); ``pinned`` is the source of a
-    pinned output (R40); ``by`` is the person who answered after a failure; ``thinking`` is the thinking of the agent (R49);
-    ``cut`` is what truncated the output (R52); ``worked`` is the work time in milliseconds.
+    Attributes:
+        text: the output.
+        usage: the usage of the turn, or None if it was not reported.
+        meta: the metadata of the answer.
+        changed: the files that changed during the turn.
+        process: a description of how a utility's process ended, which is shown if the output is refused (R23).
+        pinned: the source of a pinned output, or None (R40).
+        by: the person who answered after a failure, or None.
+        thinking: the agent's thinking (R49).
+        cut: the limit that truncated the output, or "" if the output is complete (R52).
+        worked: the working time in milliseconds, or None if it is unknown.
     """
 
     text: str
@@ -92,7 +100,7 @@ def enter(rules: Rules, session: Session, ts: int) -> Events:
 
 
 def _enter_region(rules: Rules, session: Session, ts: int) -> Events:
-    """Return the events that distribute items to lanes or join the lanes; empty if another socket is next."""
+    """Return the events that distribute items to lanes or join the lanes, or () if an ordinary socket is next."""
     if (running := lanes_running(session)) is not None:
         return streams.events_of_join(running, ts)
     if (region := streams.region_ahead(rules, session)) is None:
@@ -103,12 +111,17 @@ def _enter_region(rules: Rules, session: Session, ts: int) -> Events:
 
 
 def in_lane(rules: Rules, session: Session, name: str, command: Callable[..., Events], *arguments: Any) -> Events:
-    """Run a command in a lane. The last element of ``arguments`` is the time.
+    """Run a command in a lane and check the budget, which counts the usage of the whole cast (P6).
 
-    The budget counts the usage of the whole cast (P6).
+    Args:
+        rules: the rules of the cast.
+        session: the session of the cast.
+        name: the name of the lane.
+        command: the command to run with the lane's session.
+        arguments: further arguments of the command; the last one is the time.
 
     Raises:
-        MateriaError: no such lane is running (``unknown_lane``), or the command is refused.
+        MateriaError: no lane with this name is running (``unknown_lane``), or the command is refused.
     """
     lane, ts = streams.lane_named(session, name), arguments[-1]
     if lane.is_over and lane.status != "failed":
@@ -124,7 +137,7 @@ def in_lane(rules: Rules, session: Session, name: str, command: Callable[..., Ev
 
 
 def _over_budget(rules: Rules, session: Session, name: str, ts: int) -> Events:
-    """Check the budget of the cast after an output in a lane; an exhausted budget stops all lanes (P6, R20)."""
+    """Check the budget of the cast after an output in a lane; a budget that is used up stops all lanes (P6, R20)."""
     at_work, visit = lanes_at_work(session), streams.lane_named(session, name).session.state.at
     if at_work is None or visit is None or not limited(session.state.budget):
         return ()
@@ -137,7 +150,7 @@ def _over_budget(rules: Rules, session: Session, name: str, ts: int) -> Events:
 
 
 def answer(rules: Rules, session: Session, reply: Answer, ts: int) -> Events:
-    """Return the events of a new output of the waiting socket: accepted, refused, held, or stored as a draft."""
+    """Return the events that record a new output: accepted, refused, on hold, or stored as a draft."""
     name = name_of_output(session, ev.SocketComplete)
     step = outputs.output(
         rules,
@@ -176,14 +189,14 @@ def answer(rules: Rules, session: Session, reply: Answer, ts: int) -> Events:
 
 
 def with_missing_evidence(events: Events, paths: tuple[str, ...]) -> Events:
-    """Return the events of an output, with an additional event if files that the output lists do not exist."""
+    """Return the events of an output with an added event that names the listed files that do not exist."""
     first, *rest = events
     assert isinstance(first, ev.Output)  # noqa: S101 - only outputs name files
     return (first, ev.EvidenceMissing(about=first.about, visit=first.visit, paths=paths, ts=first.ts), *rest)
 
 
 def fail(rules: Rules, session: Session, failure: Failure, worked: int, ts: int) -> Events:
-    """Fail the waiting visit for a reason outside the engine; ``worked`` is the working time in milliseconds."""
+    """Fail the waiting visit because its agent or process failed; ``worked`` is the working time in milliseconds."""
     first, *rest = recovery.fail(rules, session.state, failure).events_from(session.state, ts)
     if isinstance(first, ev.SocketFailed):
         return (first.replace(worked=worked), *rest)
@@ -200,7 +213,7 @@ def abort(_: Rules, session: Session, reason: str, ts: int) -> Events:
 
 
 def retry(rules: Rules, session: Session, ts: int) -> Events:
-    """Retry the socket where a failed, aborted or held cast stopped, from its first prompt.
+    """Retry the socket at which a failed, aborted or held cast stopped, starting with its first prompt.
 
     If the cast stopped in its lanes, each failed lane is retried.
     """
@@ -213,7 +226,7 @@ def raise_limit(rules: Rules, session: Session, ts: int) -> Events:
 
 
 def retry_turn(rules: Rules, session: Session, ts: int) -> Events:
-    """Repeat the interrupted turn of an agent. A lane without an interrupted turn retries its socket."""
+    """Repeat the interrupted turn of an agent; a lane without an interrupted turn retries its socket instead."""
     return _continue(rules, session, _retry_turn_or_socket, recovery.retry_turn, ts)
 
 
@@ -231,9 +244,9 @@ def _continue(
     transition: Callable[[Rules, CastState], Transition],
     ts: int,
 ) -> Events:
-    """Return the event that continues a stopped cast, with its transition.
+    """Return the event that continues a stopped cast, together with its transition.
 
-    If the cast stopped in its lanes, return the events of ``command`` in each failed lane. The schedule does not
+    If the cast stopped in its lanes, also return the events of ``command`` in each failed lane. The schedule does not
     change (P7).
     """
     at_work = lanes_at_work(session)
@@ -258,16 +271,17 @@ def _continue_lanes(rules: Rules, session: Session, command: Callable[..., Event
 
 
 def by_hand(rules: Rules, session: Session, ts: int) -> Events:
-    """Make the stopped visit wait for a person's answer instead of its agent or process.
+    """Make the stopped visit wait for an answer from a person instead of its agent or process.
 
-    Refused if the cast stopped in its lanes.
+    Raises:
+        MateriaError: the cast stopped in its lanes, or not during a visit (``nothing_owed``).
     """
     _refuse_stop_in_lanes(session)
     return recovery.by_hand(rules, session.state).events_from(session.state, ts)
 
 
 def by_hand_in_lane(rules: Rules, session: Session, name: str, ts: int) -> Events:
-    """Make the stopped visit of one lane wait for a person's answer; other failed lanes stay stopped."""
+    """Make the stopped visit of one lane wait for an answer from a person; other failed lanes stay stopped."""
     first = () if session.state.failure is None else (_continue_lanes(rules, session, by_hand, ts),)
     waits = first and streams.lane_named(session, name).status == "interrupted"
     return first if waits else (*first, *in_lane(rules, session, name, by_hand, ts))
@@ -283,9 +297,10 @@ def _refuse_stop_in_lanes(session: Session) -> None:
 
 
 def skip(rules: Rules, session: Session, note: str, ts: int) -> Events:
-    """Continue without the visit where the cast stopped; ``note`` is the required reason.
+    """Continue the cast without the visit at which it stopped; ``note`` is the reason and must not be blank.
 
-    Refused if the cast stopped in its lanes.
+    Raises:
+        MateriaError: the note is blank (``usage``), or the cast stopped in its lanes (``nothing_owed``).
     """
     _require_note(note)
     _refuse_stop_in_lanes(session)
@@ -298,7 +313,7 @@ def skip(rules: Rules, session: Session, note: str, ts: int) -> Events:
 def skip_item(rules: Rules, session: Session, note: str, ts: int) -> Events:
     """Abandon the item at which the cast stopped and continue with the next item (R46).
 
-    ``note`` is the required reason.
+    ``note`` is the reason and must not be blank.
     """
     _require_note(note)
     recovery.needs_stopped(session.state)
@@ -325,11 +340,7 @@ def _require_note(note: str) -> None:
 
 
 def check_reply(rules: Rules, session: Session, text: str) -> None:
-    """Refuse a person's answer that breaks the rules, before anything is recorded (R42).
-
-    Raises:
-        RefusedAnswer: with all its issues.
-    """
+    """Raise RefusedAnswer with all issues if a person's answer breaks the rules, before anything is recorded (R42)."""
     if issues := outputs.check_answer(rules, session.state, text):
         socket = waiting(session).socket
         fields = ", ".join(rules.sockets[socket].wants)
@@ -338,12 +349,12 @@ def check_reply(rules: Rules, session: Session, text: str) -> None:
 
 
 def record(_: Rules, __: Session, event: ev.Event, ts: int) -> Events:
-    """Return an event that is valid in any session, with the time ``ts``."""
+    """Return an event that is valid in every session, with the time ``ts``."""
     return (event.replace(ts=ts),)
 
 
 def record_in_turn(rules: Rules, session: Session, event: ev.AboutEvent, ts: int) -> Events:
-    """Return an event about the waiting agent's turn, with its socket. Raises MateriaError if no agent is waiting."""
+    """Return an event about the waiting agent's turn with its socket; raise MateriaError if no agent is waiting."""
     return (event.replace(about=routing.about(rules, waiting(session)), ts=ts),)
 
 
@@ -385,8 +396,14 @@ def edit_items(
 ) -> Events:
     """Replace the work items (R46).
 
-    ``origins`` are the old indexes of the new items; None to find them by comparison. ``again`` and ``abandon`` are
-    explained in :class:`~materia_nb.engine.item_edits.ListEdit`.
+    Args:
+        rules: the rules of the cast.
+        session: the session of the cast.
+        items: the new work items.
+        origins: the old index of each new item, or None for a new item; None to find the old indexes by comparison.
+        ts: the current time, in milliseconds since the epoch.
+        again: the old indexes of the items to repeat; see :class:`~materia_nb.engine.item_edits.ListEdit`.
+        abandon: True to abandon the item in progress.
     """
     edit.check_items(items)
     old = session.state.data.get(WORK_ITEMS)
@@ -398,9 +415,9 @@ def edit_items(
 def edit_state(
     rules: Rules, session: Session, data: Mapping[str, JSON], list_edits: Mapping[str, ListEdit], ts: int
 ) -> Events:
-    """Replace the state's data.
+    """Replace the data of the state.
 
-    Lists without an entry in ``list_edits`` are compared item by item to find their changes.
+    A list without an entry in ``list_edits`` is compared with the old list, item by item, to find its changes.
     """
     before = session.state
     _refuse_edit_with_lanes(session)
@@ -422,7 +439,7 @@ def edit_state(
 
 
 def edit_prompt(rules: Rules, session: Session, part: str, text: str, ts: int) -> Events:
-    """Change one part of the waiting prompt. An interrupted prompt is changed and sent again."""
+    """Change one part of the waiting prompt; the prompt of an interrupted turn is changed and sent again."""
     state = session.state
     failure = state.failure
     interrupted = state.at if failure is not None and failure.again and state.status != "waiting" else None
@@ -447,7 +464,7 @@ def edit_prompt(rules: Rules, session: Session, part: str, text: str, ts: int) -
 
 
 def undo(rules: Rules, session: Session, ts: int) -> Events:
-    """Undo the last edit. Refused if the cast has made a step since the edit."""
+    """Undo the last edit; raise MateriaError (``undo``) if the cast has continued since the edit."""
     if not session.edits:
         raise MateriaError("No edit can be undone.", kind="undo")
     if session.edits[-1].after != session.state:
@@ -460,7 +477,7 @@ def undo(rules: Rules, session: Session, ts: int) -> Events:
 
 
 def _refuse_edit_with_lanes(session: Session) -> None:
-    """Refuse an edit while the cast has lanes, because the lanes work on copies of the state."""
+    """Raise MateriaError (``lanes``) while the cast has lanes, because the lanes work on copies of the state."""
     if (at_work := lanes_at_work(session)) is not None:
         raise MateriaError(
             "The lanes started from an earlier copy of the state, so an edit now would not reach them.",
@@ -499,7 +516,7 @@ def edit_output(rules: Rules, session: Session, text: str, ts: int, *, discard_e
 def back_to(rules: Rules, session: Session, number: int, ts: int, *, discard_edits: bool = False) -> Events:
     """Continue from the state after an earlier step, then apply later edits again (R71).
 
-    With ``discard_edits``, later edits are discarded.
+    Later edits are discarded instead if ``discard_edits`` is True.
 
     Raises:
         MateriaError: a later edit, corrected output, changed prompt or raised limit cannot be applied to the earlier
@@ -515,7 +532,7 @@ def back_to(rules: Rules, session: Session, number: int, ts: int, *, discard_edi
 
 
 def _reapply_edits(rules: Rules, session: Session, events: Events, edits: Sequence[Edit], ts: int) -> Events:
-    """Return ``events``, followed by events that apply ``edits`` again to the resulting state."""
+    """Return ``events`` followed by events that apply ``edits`` again to the resulting state."""
     if not edits:
         return events
     after = fold(rules, session, events)
@@ -532,10 +549,7 @@ def _reapply_edits(rules: Rules, session: Session, events: Events, edits: Sequen
 
 
 def _edits_lost(description: str, count: int, why: str) -> MateriaError:
-    """Return an error about edits that cannot be applied to the earlier state.
-
-    The hint explains how to continue without the edits.
-    """
+    """Return the error for edits that cannot be applied to the earlier state."""
     more = f" {counted(count, 'edit')} would be lost." if count > 1 else ""
     return MateriaError(
         f"Nothing was changed: {description} does not fit the earlier state.{more}{' ' * bool(why)}{why}",
@@ -562,7 +576,7 @@ def set_budget(rules: Rules, session: Session, budget: Budget, ts: int) -> Event
 
 
 def label(rules: Rules, session: Session, key: LabelKey, new_label: Label, ts: int) -> Events:
-    """Set the label of a step or of the cast."""
+    """Set the label of a step or of the cast; return no event if the label does not change."""
     if new_label._replace(by="") == session.labels.get(key, Label())._replace(by=""):
         return ()
     return (_labelled(key, new_label, ts),)
@@ -590,7 +604,7 @@ def _labelled(key: LabelKey, new_label: Label, ts: int) -> ev.Labelled:
 
 
 def waiting(session: Session) -> Visit:
-    """Return the visit that waits for an output, or raise MateriaError (``not_waiting``)."""
+    """Return the visit that waits for an output; raise MateriaError (``not_waiting``) if no visit is waiting."""
     return waiting_visit(session.state)
 
 

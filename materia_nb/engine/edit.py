@@ -1,7 +1,7 @@
-"""Edits by a person between steps: of the state, prompts, outputs and labels, and going back to an earlier step.
+"""Edits by a person between steps: edits of the state, prompts, outputs and labels, and going back to an earlier step.
 
-Edits of lists are in ``item_edits``. An edit is recorded as an event, so a journal with edits rebuilds the same
-states.
+Edits of lists are in :mod:`~materia_nb.engine.item_edits`. Each edit is recorded as an event, so that a journal with
+edits reproduces the same states.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ _TAG_PATTERN: Final = re.compile(r"\w[\w.:+-]{0,39}")
 _RESERVED_NAMES: Final = frozenset({"latest", "end"})
 
 _MAX_COMPARED_CHARS: Final = 20_000
-"""Maximum length of a list that is compared item by item, in characters of JSON; longer lists are replaced whole."""
+"""Maximum length of a list that is compared item by item, in characters of JSON; longer lists are replaced entirely."""
 
 
 def check_items(items: JSON) -> None:
-    """Refuse work items that break the rules; the error has all issues (R9)."""
+    """Raise MateriaError with all issues if work items break the rules (R9)."""
     issues = list(item_issues(items, "workItems"))
     if issues:
         raise MateriaError(
@@ -59,7 +59,7 @@ def check_items(items: JSON) -> None:
 
 
 def prompt_after(rules: Rules, state: CastState) -> Prompt | None:
-    """Return the waiting agent's new prompt after an edit, or None if the prompt does not change."""
+    """Return the new prompt of the waiting agent after an edit, or None if the prompt does not change."""
     visit = state.at
     if state.status != "waiting" or visit is None or visit.turn or rules.sockets[visit.socket].socket.is_utility:
         return None
@@ -69,10 +69,17 @@ def prompt_after(rules: Rules, state: CastState) -> Prompt | None:
 def edit_output(
     rules: Rules, before: CastState, latest: CastState, text: str, artifact: str | None = None
 ) -> Transition:
-    """Apply a corrected output to the last step, with the same validation as the agent's output.
+    """Apply a corrected output to the last step, with the same validation as for the agent's output.
 
-    ``before`` is the state before the step, ``latest`` the current state, and ``artifact`` the artifact of the
-    output; the usage does not change.
+    Args:
+        rules: the rules of the cast.
+        before: the state before the step.
+        latest: the current state, whose usage does not change.
+        text: the corrected output.
+        artifact: the path of the file that contains the corrected output.
+
+    Raises:
+        RefusedAnswer: the corrected output breaks the rules.
     """
     entered = entering.enter(rules, before)
     visit = entered.state.at
@@ -90,7 +97,7 @@ def edit_output(
 
 
 def back_to(earlier: CastState, latest: CastState) -> CastState:
-    """Return the state after an earlier step, with the usage and budget of the latest state."""
+    """Return the state after an earlier step with the usage and budget of the latest state."""
     if earlier.status not in ("ready", "complete"):
         raise MateriaError("The step has not finished.", hint="choose an earlier step", kind="back")
     return _with_usage(earlier, latest)
@@ -128,15 +135,16 @@ def describe_unfit_since(rules: Rules, session: Session, number: int) -> list[st
 
 
 def raised(state: CastState) -> int:
-    """Return the total amount by which limits were raised, except limits of repair turns, which apply to one visit."""
+    """Return the total amount by which limits were raised, ignoring repair limits, which apply only to one visit."""
     return sum(more for key, more in state.extra.items() if key[0] != "repair")
 
 
 def reapply_edit(lost: Edit, data: Mapping[str, JSON]) -> Mapping[str, JSON]:
-    """Apply an edit again, to the data of another state.
+    """Apply an edit again to the data of another state.
 
     Raises:
-        MateriaError: a value that the edit replaces has changed, or the edit abandoned an item (``edit``).
+        MateriaError: the edit abandoned an item, or it replaces a value that differs from the value at the time of the
+            edit (``edit``).
     """
     if lost.visit is not None:
         raise MateriaError("The edit abandoned an item that was in progress.", kind="edit")
@@ -150,7 +158,7 @@ def reapply_edit(lost: Edit, data: Mapping[str, JSON]) -> Mapping[str, JSON]:
 
 
 def _path_to_list(data: JSON, keys: Sequence[str]) -> tuple[str, ...]:
-    """Return a path up to its first list, because an index is valid only for one version of the list."""
+    """Return the part of a path up to its first list, because an index is valid only for one version of the list."""
     for depth, key in enumerate(keys):
         if not isinstance(data, dict):
             return tuple(keys[:depth])
@@ -159,7 +167,7 @@ def _path_to_list(data: JSON, keys: Sequence[str]) -> tuple[str, ...]:
 
 
 def changes_in_words(patch: Sequence[Mapping[str, JSON]]) -> list[str]:
-    """Return descriptions of the values in the state that a patch changes, for an agent's prompt (R50)."""
+    """Return names for the values in the state that a patch changes, for an agent's prompt (R50)."""
     keys = dict.fromkeys(str(change["path"]).split("/")[1] for change in patch if "/" in str(change.get("path")))
     names = (key.replace("~1", "/").replace("~0", "~") for key in keys)
     return [
@@ -174,9 +182,9 @@ def patch_between(before: Mapping[str, JSON], after: Mapping[str, JSON]) -> tupl
 
 
 def _changes(before: Mapping[str, JSON], after: Mapping[str, JSON], path: str) -> Iterator[dict[str, JSON]]:
-    """Yield the changes between two objects.
+    """Yield the changes between two objects as JSON Patch operations.
 
-    Short lists are compared item by item; longer ones are replaced, because the comparison takes quadratic time.
+    Short lists are compared item by item. Longer lists are replaced, because the comparison takes quadratic time.
     """
     import jsonpatch
 
@@ -204,9 +212,9 @@ def _changes(before: Mapping[str, JSON], after: Mapping[str, JSON], path: str) -
 
 
 def _patch_produces(patch: Sequence[Mapping[str, JSON]], before: JSON, after: JSON) -> bool:
-    """Return True if a patch turns ``before`` into ``after``.
+    """Return True if applying a patch to ``before`` produces ``after``.
 
-    A patch that moves values between nested lists may produce a different result.
+    A patch that moves values between nested lists can produce a different result.
     """
     try:
         return same(patched(before, patch), after)
@@ -215,7 +223,7 @@ def _patch_produces(patch: Sequence[Mapping[str, JSON]], before: JSON, after: JS
 
 
 def _prefixed(path: str, change: Mapping[str, JSON]) -> dict[str, JSON]:
-    """Return a change with ``path`` put in front of its JSON pointers."""
+    """Return a patch operation with ``path`` prepended to its JSON Pointers."""
     return {
         name: path + value.removeprefix("/") if name in ("path", "from") else value for name, value in change.items()
     }
@@ -226,10 +234,10 @@ def _is_short_list(value: JSON) -> bool:
 
 
 def patched(data: Mapping[str, JSON], patch: Sequence[Mapping[str, JSON]]) -> Mapping[str, JSON]:
-    """Return the result of a JSON Patch on ``data``.
+    """Apply a JSON Patch to ``data`` and return the result.
 
     Raises:
-        MateriaError: the patch does not fit (``damaged_journal``).
+        MateriaError: the patch does not match the data (``damaged_journal``).
     """
     try:
         changed: Mapping[str, JSON] = with_patch(data, patch)
@@ -250,7 +258,7 @@ def patched(data: Mapping[str, JSON], patch: Sequence[Mapping[str, JSON]]) -> Ma
 def _state_edited(rules: Rules, session: Session, event: ev.StateEdited) -> Session:
     """Apply a person's edit of the state.
 
-    A waiting agent gets a new prompt. A visit whose item was removed ends (R46).
+    A waiting agent gets a new prompt. If the edit removed the item of the current visit, the visit ends (R46).
     """
     before = session.state
     data = patched(before.data, event.patch)
@@ -284,7 +292,7 @@ def _state_edited(rules: Rules, session: Session, event: ev.StateEdited) -> Sess
 
 
 def _with_waiting_prompt(session: Session, prompt: Prompt) -> Session:
-    """Replace the waiting prompt in the session and in its step record."""
+    """Replace the waiting prompt in the session and in the record of its step."""
     if prompt is session.prompt:
         return session
     if session.steps and session.steps[-1].prompt is session.prompt:
@@ -351,7 +359,7 @@ def relabelled(
     """Return a label with some fields changed; None leaves a field unchanged, and "" clears it.
 
     Raises:
-        MateriaError: an invalid name, tag, note or verdict (``bad_label``).
+        MateriaError: a name, tag, note or verdict is invalid (``bad_label``).
     """
     tags = [tag_name for tag_name in before.tags if tag_name not in set(_tags_in(untag))]
     tags += [tag_name for tag_name in _tags_in(tag) if tag_name not in tags]
@@ -367,7 +375,7 @@ def relabelled(
 
 
 def _tags_in(tags: str | Iterable[str]) -> list[str]:
-    """Return the tags as a list. A text is split at commas and spaces."""
+    """Return the tags as a list; a string is split at commas and spaces."""
     if isinstance(tags, str):
         return [part for part in re.split(r"[,\s]+", tags) if part]
     return [str(tag).strip() for tag in tags]
@@ -409,4 +417,4 @@ EVOLVE: Final[Mapping[type[ev.Event], Callable[[Rules, Session, Any], Session]]]
     ev.EditUndone: _edit_undone,
     ev.Labelled: _labelled,
 }
-"""Function that applies each edit event, by the event class, for :func:`materia_nb.engine.evolve.evolve`."""
+"""The functions that apply edit events to a session, by event class, for :func:`materia_nb.engine.evolve.evolve`."""

@@ -1,4 +1,4 @@
-"""Entering the next socket: its item, visit and prompt (R1, R12, R16, R18), and the turn facts for its protocol."""
+"""Enter the next socket: find its item, and create its visit and prompt (R1, R12, R16, R18)."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ from materia_nb.loadout.graph import END, Region
 from materia_nb.loadout.vocabulary import REWORK_CONDITIONS, WORK_ITEMS, Result
 
 _MAX_ROUNDS: Final = 3
-"""Maximum number of rework rounds reported to a protocol if the edge has no ``maxTraversals``."""
+"""Maximum number of rework rounds that is reported to a protocol if the edge has no ``maxTraversals``."""
 
 
 def turn_facts(rules: Rules, state: StateView, visit: Visit) -> TurnFacts:
-    """Return the facts of the current turn for a protocol."""
+    """Return the facts about the current turn that a protocol needs."""
     socket_rules = rules.sockets[visit.socket]
     rounds, max_rounds = _rework_rounds(rules, state, visit)
     return TurnFacts(
@@ -66,9 +66,9 @@ def turn_facts(rules: Rules, state: StateView, visit: Visit) -> TurnFacts:
 
 
 def form_for(rules: Rules, state: StateView, visit: Visit, *, short: bool = False) -> str:
-    """Return the instructions for the answer, with the fields that are allowed in this turn.
+    """Return the instructions for the answer's format, with the fields that are allowed in this turn.
 
-    ``short`` selects the shorter instructions of later turns (R51).
+    ``short`` is True for the shorter instructions of later turns (R51).
     """
     socket_rules = rules.sockets[visit.socket]
     if visit.mode in socket_rules.works:
@@ -78,7 +78,7 @@ def form_for(rules: Rules, state: StateView, visit: Visit, *, short: bool = Fals
 
 
 def assignment_for(rules: Rules, socket_rules: SocketRules, state: StateView) -> Mapping[str, JSON]:
-    """Return the protocol's assignment for the agent of a socket; empty if the protocol has no assignments."""
+    """Return the protocol's assignment for the agent of a socket, or {} if the protocol has no assignments."""
     if "assignment" not in socket_rules.protocol.overridden:
         return {}
     socket = socket_rules.socket
@@ -98,21 +98,21 @@ def assignment_for(rules: Rules, socket_rules: SocketRules, state: StateView) ->
 def learned_from(
     rules: Rules, socket_rules: SocketRules, state: StateView, value: JSON, knowledge: Mapping[str, JSON]
 ) -> KnowledgeUpdate:
-    """Return the project knowledge after an accepted output; unchanged if the protocol does not update it."""
+    """Return the project knowledge after an accepted output; most protocols leave it unchanged."""
     if not isinstance(value, dict):
         return KnowledgeUpdate(knowledge)
     return socket_rules.protocol.learn(value, assignment_for(rules, socket_rules, state), knowledge)
 
 
 def agent_id(request: str, socket: str) -> str:
-    """Return the id that the runtime gives the agent of a socket in this cast: ``a`` and hexadecimal digits."""
+    """Return the id of the agent of a socket in this cast: the letter ``a`` followed by eight hexadecimal digits."""
     return "a" + hashlib.sha256(f"{request}\0{socket}".encode("utf-8", "replace")).hexdigest()[:8]
 
 
 def _rework_rounds(rules: Rules, state: StateView, visit: Visit) -> tuple[int, int]:
-    """Return the number of times that the socket has sent work back, and the maximum number.
+    """Return how many times the socket has sent work back, and the maximum number.
 
-    Inside an item, cycles are counted if the edge has no ``maxTraversals``.
+    Inside an item, cycles are counted instead if the edge has no ``maxTraversals``.
     """
     edge = next((edge for edge in rules.sockets[visit.socket].socket.edges if edge.when in REWORK_CONDITIONS), None)
     if edge is None:
@@ -132,9 +132,13 @@ def begin(
     knowledge: Mapping[str, JSON] | None = None,
     data: Mapping[str, JSON] | None = None,
 ) -> CastState:
-    """Return the state of a cast that is about to enter its entry socket.
+    """Return the initial state of a cast, which is ready to enter the entry socket.
 
-    ``knowledge`` is the knowledge about the project, ``data`` the initial data of the state.
+    Args:
+        rules: the rules of the cast.
+        request: the person's request.
+        knowledge: the knowledge about the project, by section.
+        data: the initial data of the state.
     """
     return CastState(
         request=request,
@@ -183,7 +187,7 @@ def enter(rules: Rules, state: CastState) -> Transition:
 
 
 def _region_without_items(rules: Rules, draft: Draft, target: str) -> Region | None:
-    """Return the region to leave through its exit because its generator made no items (P6); otherwise None."""
+    """Return the parallel loop to skip because its generator returned no items (P6), or None."""
     region = rules.graph.regions.get(draft.last_socket or "")
     if region is None or draft.lane is not None or target != region.first:
         return None
@@ -201,10 +205,7 @@ def _passed_loops(step: int, passed: list[Passed], target: str) -> Decision:
 
 
 def _end_of_lane(draft: Draft, lane: OfLane, passed: list[Passed]) -> Transition:
-    """End a lane after its last item.
-
-    A lane that leaves its loop earlier fails, because the remaining items would be skipped (P6).
-    """
+    """End a lane after its last item; a lane that leaves its loop earlier fails, so that no item is skipped (P6)."""
     at = draft.cursors.get(lane.cursor, 0)
     if at not in lane.indexes:
         return _complete_cast(draft, passed)
@@ -254,16 +255,16 @@ def _begin_visit(
 
 
 class EntryPrompt(Prompt):
-    """The first prompt of a visit, assembled only when one of its attributes is read.
+    """The first prompt of a visit, which is assembled only when one of its attributes is read.
 
-    A cast stores the prompt of every step, but few prompts are ever read. To assemble the prompt, the socket is
-    entered again.
+    A cast stores the prompt of every step, but few of these prompts are ever read. Assembling the prompt enters the
+    socket again.
     """
 
     __slots__ = ("_before", "_number", "_rules")
 
     _before: CastState | Past
-    """The state from which the socket is entered, or the object that computes that state."""
+    """The state before the socket is entered, or the object that recomputes this state."""
 
     def __init__(self, rules: Rules, before: CastState, number: int) -> None:
         self._rules, self._number = rules, number
@@ -280,24 +281,24 @@ class EntryPrompt(Prompt):
     __hash__ = None  # type: ignore[assignment]
 
     def __getattr__(self, name: str) -> Any:
-        """Assemble the prompt when one of its attributes is read."""
+        """Assemble the prompt and return one of its attributes."""
         if name not in Prompt.__slots__:
             raise AttributeError(name)
         return getattr(self._assemble(), name)
 
     @property
     def text(self) -> str:
-        """The prompt as the agent reads it."""
+        """The prompt in the form in which the agent reads it."""
         return self._assemble().text
 
 
 def prompt_for(rules: Rules, state: CastState) -> Prompt:
-    """Assemble the first prompt of the visit that is waiting."""
+    """Assemble the first prompt of the waiting visit."""
     return first_prompt(rules, state, waiting_visit(state))
 
 
 def preview(rules: Rules, state: CastState, socket: str) -> tuple[Prompt | None, str]:
-    """Return the prompt that the agent would receive if its socket were entered now; otherwise None and the reason."""
+    """Return the prompt that an agent would receive if its socket were entered now, or None and the reason."""
     entered = enter(rules, state._replace(status="ready", next=socket))
     visit = entered.state.at
     if entered.prompt is not None and visit is not None and visit.socket == socket:
@@ -337,7 +338,7 @@ def stop_cast(
     *,
     events: tuple[Event, ...] = (),
 ) -> Transition:
-    """Return the transition that fails the cast. ``events`` are recorded before the final event."""
+    """Return the transition that fails the cast; ``events`` are recorded before its final event."""
     if decision is None:
         result = Result.of_failure(failure.kind) if reading is None else None
         decision = decision_of(visit or draft.at, "failure", None, reading, result=result)

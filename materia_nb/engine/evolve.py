@@ -1,8 +1,8 @@
-"""Application of events to a session, used by live casts, resuming, forks, simulation and replay.
+"""Apply events to sessions, for live casts, resumed casts, forks, simulations and replays.
 
 :func:`evolve` applies one event to a session. An event of a live cast carries its
-:class:`~materia_nb.engine.events.Transition`, so the transition is not computed twice. For an event from a journal, it
-is computed here.
+:class:`~materia_nb.engine.events.Transition`, so that the transition is not computed twice. For an event from a
+journal, the transition is computed again.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ from materia_nb.jsonvalue import FrozenDict, frozen
 
 
 def begin_session(rules: Rules, start: ev.CastStart) -> Session:
-    """Return the session of a cast that is about to enter its entry socket."""
+    """Return the initial session of a cast, which is ready to enter the entry socket."""
     return begin_at(entering.begin(rules, start.request, start.knowledge, start.state))._replace(keeps=start.files)
 
 
 def begin_at(state: CastState) -> Session:
-    """Return the session of a cast that begins in ``state``."""
+    """Return the initial session of a cast that starts in ``state``."""
     return Session(state, state)
 
 
 def evolve(rules: Rules, session: Session, event: Event) -> Session:
-    """Return the session after an event. An event of a lane changes only the session of that lane (P9).
+    """Return the session after an event; an event of a lane changes only the session of that lane (P9).
 
     Raises:
         Unfit: the event is impossible in this session.
@@ -53,17 +53,17 @@ def evolve(rules: Rules, session: Session, event: Event) -> Session:
 
 
 def fold(rules: Rules, session: Session, events: Iterable[Event]) -> Session:
-    """Return the session after several events; raise the errors of :func:`evolve`."""
+    """Return the session after several events; raise the same errors as :func:`evolve`."""
     for event in events:
         session = evolve(rules, session, event)
     return session
 
 
 def session_after(rules: Rules, session: Session, steps: Steps) -> Session:
-    """Return the session right after the last of ``steps``, which begin with the first step of the cast.
+    """Return the session as it was after the last of ``steps``, which must start with the first step of the cast.
 
-    Fields that cannot be computed from the steps keep their current values. Abandoned steps and undone changes are not
-    kept.
+    Fields that cannot be computed from the steps keep their current values. Abandoned steps and undone changes are
+    dropped.
     """
     then = without_later_steps(rules, session, steps)._replace(
         abandoned=(), streams_left=(), kept=(), labels_before=(), asks=0
@@ -91,7 +91,7 @@ def without_approvals(session: Session) -> Session:
 
 
 def _live_transition(session: Session, event: Event) -> Transition | None:
-    """Return the transition of a live event, or None if it does not start from the state of this session."""
+    """Return the transition that a live event carries, or None if it does not start from the state of this session."""
     transition = event.transition
     return transition if transition is not None and transition.before is session.state else None
 
@@ -130,7 +130,7 @@ def _start(rules: Rules, session: Session, event: ev.SocketStart) -> Session:
 
 
 def _entered(session: Session, step: Transition, event: Event) -> Session:
-    """Record the entered visit or the end of the cast."""
+    """Return the session after entering a socket or, if no socket was entered, after the end of the cast."""
     state, visit = step.state, step.state.at
     if state.status != "waiting" or visit is None:
         return session.forgetting()._replace(state=state, ending=step.decision, noted_before=0, spent=())
@@ -236,7 +236,7 @@ def output_of(rules: Rules, session: Session, event: ev.Output) -> Transition:
 
 
 def _side_events(step: Transition, ts: int, number: int) -> tuple[MateriaEvent, ...]:
-    """Return records of the side events in a step's output (R39)."""
+    """Return the side events of an output as records for the session (R39)."""
     return tuple(
         MateriaEvent(
             sequence=event.sequence,
@@ -265,10 +265,16 @@ def _apply(
     worked: int | None = 0,
     **changes: Any,
 ) -> Session:
-    """Apply a transition to the latest visit, and other changes to the session.
+    """Apply a transition to the latest visit, and change further fields of the session.
 
-    ``past`` recomputes the states of the visit if ``turn`` alone determines the states. ``worked`` is the working time
-    in milliseconds.
+    Args:
+        session: the session before the transition.
+        step: the transition.
+        ts: the time, in milliseconds since the epoch.
+        turn: the record of the output, or None if the transition read no output.
+        past: an object that recomputes the states of the visit, or None to store the states.
+        worked: the working time in milliseconds, or None if it is unknown.
+        changes: new values of further session fields.
     """
     state, record = step.state, session.steps.latest
     if turn is None and worked != 0:  # the transition of an output has counted its time already
@@ -294,7 +300,7 @@ def _apply(
 
 
 def _latest_state(session: Session, state: CastState) -> Session:
-    """Replace the state of the latest visit."""
+    """Replace the state of the session and of its latest visit."""
     if state is session.state:
         return session
     states = (session.steps[-1].before, state)
@@ -339,9 +345,9 @@ def _end(rules: Rules, session: Session, event: ev.CastEnd | ev.LaneEnded) -> Se
 def _continue_with(
     transition: Callable[[Rules, CastState], Transition],
 ) -> Callable[[Rules, Session, Event], Session]:
-    """Return a function that applies a retry or a raised limit with ``transition``.
+    """Return a function that applies a retry or a raised limit, using ``transition``.
 
-    A complete prompt starts a new conversation.
+    If the transition has a complete prompt, it starts a new conversation.
     """
 
     def again(rules: Rules, session: Session, event: Event) -> Session:
@@ -389,7 +395,7 @@ def _back(rules: Rules, session: Session, event: ev.CastBack) -> Session:
 
 
 def _called(_: Rules, session: Session, event: ev.ToolCalled) -> Session:
-    """Record a tool call. The record at the end of a call replaces the record at its start."""
+    """Record a tool call; the record at the end of a call replaces the record at its start."""
     call = event.call
     is_known = any(call_.id == call.id for call_ in session.calls)
     of_visit = session.steps[-1].calls
@@ -405,7 +411,7 @@ def _called(_: Rules, session: Session, event: ev.ToolCalled) -> Session:
 
 
 def _with_call(calls: tuple[ToolCall, ...], call: ToolCall) -> tuple[ToolCall, ...]:
-    """Replace the call with the same id, or append the call."""
+    """Replace the call that has the same id or, if there is none, append the call."""
     if any(other.id == call.id for other in calls):
         return tuple(call if other.id == call.id else other for other in calls)
     return (*calls, call)
@@ -424,7 +430,7 @@ def _allowed(_: Rules, session: Session, event: ev.ToolsAllowed) -> Session:
 
 
 def _in_every_session(session: Session, change: Callable[[Session], Session]) -> Session:
-    """Apply a change to the session and to all lanes, because a person's decision about tools applies to lanes too."""
+    """Apply a change to the session and to all lanes, because a person's decision about tools also applies to lanes."""
     session = change(session)
     if (at_work := lanes_at_work(session)) is not None:
         for lane in at_work.lanes.values():
@@ -464,7 +470,7 @@ def _approval(rules: Rules, session: Session, event: ev.ApprovalAnswered) -> Ses
 
 
 def _resumed(rules: Rules, session: Session, text: str, approval: Approval | None, ts: int) -> Session:
-    """Continue the turn of the held agent with a person's answer, or with the person's approval of a command (R44)."""
+    """Continue the turn of the held agent with a person's answer or approval of a command (R44)."""
     prompt = session.prompt or session.steps[-1].prompt
     assert prompt is not None  # noqa: S101 - only agents hold a cast, and they were asked
     return _apply(session, outputs.answered(rules, session.state, text, prompt, approval), ts)
@@ -499,7 +505,7 @@ def _unpinned(_: Rules, session: Session, event: ev.Unpinned) -> Session:
 
 
 def _output_edited(rules: Rules, session: Session, event: ev.OutputEdited) -> Session:
-    """Apply a corrected output to the last step; the original output is kept."""
+    """Apply a corrected output to the last step, and keep the original output in the record of the step."""
     record, text = session.steps.latest, event.text
     if record is None or text is None:
         raise Unfit(event, "the step or its text is missing")
@@ -527,7 +533,7 @@ def _files(_: Rules, session: Session, event: ev.FilesKept) -> Session:
 
 
 def _warned(_: Rules, session: Session, __: ev.BudgetWarning) -> Session:
-    """Record that the budget warning was given. An output that caused the warning has already recorded it."""
+    """Record that the budget warning was reported, unless the output that caused the warning already recorded it."""
     return session if session.state.warned else session._replace(state=session.state._replace(warned=True))
 
 
@@ -540,7 +546,7 @@ def _blind(_: Rules, session: Session, event: ev.BudgetBlind) -> Session:
 
 
 def _unchanged(_: Rules, session: Session, __: ev.Event) -> Session:
-    """Return the session unchanged, because the event repeats another event or only describes a process."""
+    """Return the session unchanged, because the event only repeats or describes what other events record."""
     return session
 
 
@@ -594,4 +600,4 @@ _EVOLVE: Final[Mapping[type[ev.Event], Callable[[Rules, Session, Any], Session]]
     ),
 }
 _LANE_EVENTS: Final = (ev.LaneStarted, ev.LaneEnded)
-"""Event classes about the lanes themselves, not about the work in a lane."""
+"""Event classes about lanes themselves, as opposed to the work in a lane."""

@@ -1,4 +1,4 @@
-"""Edits of work items. In an edited list, finished items stay before the item in progress (R46)."""
+"""Apply a person's edits of lists; finished items always stay before the item in progress (R46)."""
 
 from __future__ import annotations
 
@@ -40,14 +40,16 @@ WORKED_ON: Final = "being worked on"
 _FINISHED: Final = ("done", "skipped")
 
 _MAX_LISTED: Final = 5
-"""Maximum number of items that a message lists."""
+"""Maximum number of items that a message names."""
 
 
 class ListEdit(NamedTuple):
-    """An edit of one list: the origin of each item, the items to repeat, and True if the current item is abandoned.
+    """An edit of one list.
 
-    ``again`` are indexes in the old list. With ``abandon``, the item in progress is removed if the new list does not
-    contain it; otherwise it stays as a skipped item.
+    Attributes:
+        origins: the old index of each item in the new list, or None for a new item.
+        again: the old indexes of the items to repeat.
+        abandon: True to abandon the item in progress; it is removed, or stays as a skipped item if the new list has it.
     """
 
     origins: tuple[int | None, ...]
@@ -55,20 +57,23 @@ class ListEdit(NamedTuple):
     abandon: bool = False
 
     def as_json(self) -> dict[str, JSON]:
-        """Return the edit as JSON, for the journal."""
+        """Return the edit as a JSON object for the journal."""
         return {"origins": list(self.origins), "again": list(self.again), "abandon": self.abandon}
 
     @classmethod
     def read(cls, value: JSON) -> ListEdit:
-        """Read the output of :meth:`as_json`."""
+        """Parse an edit that :meth:`as_json` returned."""
         return cls(tuple(value["origins"]), tuple(value.get("again", ())), value.get("abandon") is True)
 
 
 class Edited(NamedTuple):
-    """Result of an edit: the state, its data, and the edit of each list.
+    """Result of an edit.
 
-    ``data`` is the data for the journal, ``lists`` the edit of each list by its dotted path, and ``said`` a report to
-    the person, one sentence each.
+    Attributes:
+        state: the state after the edit.
+        data: the new data of the state, without the values that the current item adds.
+        lists: the edit of each changed list, by the dotted path of the list.
+        said: sentences that tell the person which items were moved, repeated or abandoned.
     """
 
     state: CastState
@@ -78,20 +83,20 @@ class Edited(NamedTuple):
 
 
 def edit_lists(rules: Rules, state: CastState, data: Mapping[str, JSON], list_edits: Mapping[str, ListEdit]) -> Edited:
-    """Return the state with new data, with the edited lists ordered so that running loops continue correctly.
+    """Return the state with new data, in which edited lists are ordered so that running loops continue correctly.
 
-    Finished items come first in their old order, then the item in progress, then the open items in the new order.
-    Cursors, limits and follow-up move with their items (R13).
+    Finished items come first in their old order, then the item in progress, and then the open items in the new order.
+    Cursors, limits and rework reasons move with their items (R13).
 
     Args:
         rules: the rules of the cast.
         state: the current state.
-        data: the data that the person wants.
-        list_edits: the known edits of lists, by dotted path; other lists are compared item by item.
+        data: the data that the person entered.
+        list_edits: the known edits, by dotted path; all other lists are compared item by item.
 
     Raises:
-        MateriaError: the item in progress would be removed (``working``), or the origins do not fit the list
-        (``items``).
+        MateriaError: the edit would remove the item in progress (``working``), or the origins do not match the list
+            (``items``).
     """
     editor = _ListEditor(rules, state, Draft(state), frozen(data))
     for path in rules.lists:
@@ -100,9 +105,9 @@ def edit_lists(rules: Rules, state: CastState, data: Mapping[str, JSON], list_ed
 
 
 class _ListEditor:
-    """An edit in progress.
+    """Applies an edit to one list after another.
 
-    ``draft`` is the resulting state, and ``data`` its data before the current items are added.
+    ``draft`` is the resulting state, and ``data`` is its data without the values that the current items add.
     """
 
     def __init__(self, rules: Rules, before: CastState, draft: Draft, data: Mapping[str, JSON]) -> None:
@@ -112,7 +117,7 @@ class _ListEditor:
         self.said: list[str] = []
 
     def edit(self, path: Path, list_edit: ListEdit | None) -> None:
-        """Order the list at ``path`` if the edit changes the list."""
+        """Apply the edit to the list at ``path`` if the list changes."""
         if self._is_in_removed_item(path):
             return
         old = _list_at(self.before.data, path)
@@ -154,7 +159,7 @@ class _ListEditor:
         return how
 
     def _order_items(self, walk: Walk, old: list[JSON], list_edit: ListEdit) -> tuple[list[int], int]:
-        """Return the old indexes in the order of the new list, and the number of items that the cursor has passed."""
+        """Return the new order of the items, as indexes into the edited list, and the number of finished items."""
         self._refuse_removal(walk, old, list_edit)
         finished: list[tuple[int, int]] = []
         working: list[int] = []
@@ -173,7 +178,7 @@ class _ListEditor:
         return [*(index for _, index in sorted(finished)), *working, *repeated, *following], len(finished)
 
     def _refuse_removal(self, walk: Walk, old: list[JSON], list_edit: ListEdit) -> None:
-        """Raise MateriaError (``working``) if the item in progress would be removed or restarted."""
+        """Raise MateriaError (``working``) if the edit would remove or restart the item in progress."""
         kept_origins = set(list_edit.origins)
         repeated = [index for index in list_edit.again if standing(self.before, self._id(walk, index)) == WORKED_ON]
         for other in self.rules.lists[walk.list_path]:
@@ -207,7 +212,7 @@ class _ListEditor:
         return f" in {walk.iterator.loop}" if walk.iterator.loop else ""
 
     def _abandoned_index(self, walk: Walk, list_edit: ListEdit) -> int | None:
-        """Return the index of the item that the edit abandons, or None."""
+        """Return the old index of the item that the edit abandons, or None."""
         if not list_edit.abandon:
             return None
         at = self.before.cursors.get(walk.iterator.cursor, 0)
@@ -218,9 +223,9 @@ class _ListEditor:
     def _relocate(
         self, walk: Walk, list_edit: ListEdit, kept_count: int | None, given_up: int | None, items: list[JSON]
     ) -> None:
-        """Move the cursor of ``walk`` and the records of its items.
+        """Move the cursor of ``walk``, and update the records of its items to their new positions.
 
-        ``kept_count`` is the new position of the cursor; None to compute it.
+        ``kept_count`` is the new position of the cursor, or None to compute this position.
         """
         draft, cursor = self.draft, walk.iterator.cursor
         outer = draft.within.get(cursor, ())  # an edit of an outer list may have moved it
@@ -229,7 +234,7 @@ class _ListEditor:
         new_index = {origin: index for index, origin in enumerate(list_edit.origins) if origin is not None}
 
         def moved(walked: tuple[Place, ...]) -> tuple[Place, ...] | None:
-            """Return the new places that identify an item; None if the item was removed or must be repeated."""
+            """Return the new positions that identify an item, or None if the item was removed or must be repeated."""
             new_places = list(walked)
             for depth, (name, index) in enumerate(walked):
                 if name == cursor and walked[:depth] == outer:
@@ -270,7 +275,7 @@ class _ListEditor:
     def _first_unfinished(self, walk: Walk, list_edit: ListEdit, items: list[JSON]) -> int:
         """Return the index of the first item that another loop over this list has not finished.
 
-        Finished items after this index must be repeated and are added to the report.
+        Finished items after this index must be repeated, which the report to the person mentions.
         """
         statuses = [
             self._status_after_edit(walk, origin, list_edit._replace(abandon=False)) for origin in list_edit.origins
@@ -294,7 +299,7 @@ class _ListEditor:
         return any(path[: len(alias)] == alias for shown_item in hidden for alias in shown_item.walk.paths)
 
     def _keep_in_outer(self, path: Path, items: list[JSON]) -> None:
-        """Store an inner list also in its outer item, which is copied into the state at each visit."""
+        """Store an inner list in its outer item as well, because each visit copies the outer item into the state."""
         for depth, (walk, item, _) in enumerate(self.draft.shown):
             alias = next(
                 (alias for alias in walk.paths if path[: len(alias)] == alias and len(path) > len(alias)),
@@ -319,7 +324,7 @@ class _ListEditor:
             return
 
     def _update_shown_items(self, path: Path) -> None:
-        """Update the list's items that the state shows, and hide removed items."""
+        """Update the items of the list that are visible in the state, and hide removed items."""
         draft, before = self.draft, self.draft.shown
         if not any(shown_item.walk.list_path == path for shown_item in before):
             return
@@ -349,7 +354,7 @@ class _ListEditor:
     # -- going on after an item was given up ---------------------------------------------------
 
     def _continue_after_abandoning(self, walk: Walk) -> None:
-        """Continue at the entry socket of the loop, because its current item was abandoned."""
+        """Continue at the entry socket of the loop, because the current item of the loop was abandoned."""
         draft, cursor = self.draft, walk.iterator.cursor
         entry = entry_of(self.rules, walk)
         detours = tuple(
@@ -367,7 +372,7 @@ class _ListEditor:
     def _report_changes(
         self, old: list[JSON], new: list[JSON], order: list[int], list_edit: ListEdit, given_up: int | None
     ) -> None:
-        """Add the abandoned, repeated and moved items to the report for the person."""
+        """Add sentences about abandoned, repeated and moved items to the report for the person."""
         if given_up is not None:
             is_kept = given_up in list_edit.origins and given_up not in list_edit.again
             more = "; it stays in the list as skipped" if is_kept else ""
@@ -394,7 +399,7 @@ class _ListEditor:
 
 
 def _relocate_stop(draft: Draft, moved: Callable[[ItemId], ItemId | None]) -> None:
-    """Update the item ids that a stopped cast needs to continue."""
+    """Update the item ids that a stopped cast needs in order to continue."""
     if draft.unrouted is not None and draft.unrouted.advanced is not None:
         draft.unrouted = draft.unrouted._replace(advanced=moved(draft.unrouted.advanced))
     if draft.failure is not None and draft.failure.allow is not None:
@@ -404,9 +409,10 @@ def _relocate_stop(draft: Draft, moved: Callable[[ItemId], ItemId | None]) -> No
 
 
 def governing(rules: Rules, state: StateView, path: Path) -> tuple[Walk, bool]:
-    """Return the running or latest walk over a list, and True if the walk is running.
+    """Return the walk over a list that edits and tables refer to, and True if this walk is running.
 
-    Several loops can walk the same list; edits and tables use the returned walk.
+    Several loops can iterate over the same list. The function returns the running walk or, if none is running, the
+    latest.
     """
     walks = rules.lists[path]
     socket = state.at.socket if _is_visit_unfinished(state) and state.at is not None else state.next
@@ -427,14 +433,13 @@ def governing(rules: Rules, state: StateView, path: Path) -> tuple[Walk, bool]:
 
 
 def _is_visit_unfinished(state: StateView) -> bool:
-    """Return True if the current visit is not finished."""
     return state.status in ("waiting", "held") or (state.status in ("failed", "aborted") and state.next is None)
 
 
 def entry_of(rules: Rules, walk: Walk) -> str:
     """Return the socket at which ``walk`` starts each item.
 
-    This is the target of the first edge into the loop (R27), or the first socket of the loop without such an edge.
+    This is the target of the first edge into the loop (R27) or, if no edge leads into the loop, its first socket.
     """
     graph = rules.graph
     loop = graph.loops.get(walk.iterator.loop or "")
@@ -452,7 +457,7 @@ def entry_of(rules: Rules, walk: Walk) -> str:
 
 
 def origins_of(old: Sequence[JSON], new: Sequence[JSON]) -> list[int | None]:
-    """Return, for each new item, the index of the old item that is equal or has the same title; otherwise None."""
+    """Return the old index of each new item, or None if no old item is equal or has the same title."""
     origins: list[int | None] = [None] * len(new)
     free = dict.fromkeys(range(len(old)))
     for name_of in (_canonical_json, _title_or_name):
@@ -472,7 +477,7 @@ def origins_of(old: Sequence[JSON], new: Sequence[JSON]) -> list[int | None]:
 def within_lists(
     rules: Rules, data: Mapping[str, JSON], segments: Sequence[str], *, removed: bool
 ) -> dict[str, ListEdit]:
-    """Return the list edits for setting or removing a value inside a list. All other items keep their identity."""
+    """Return the list edits for setting or removing a value inside a list; other items keep their identity."""
     list_edits: dict[str, ListEdit] = {}
     for path in rules.lists:
         depth, old = len(path), len(_list_at(data, path))
@@ -489,12 +494,12 @@ def within_lists(
 
 
 def _canonical_json(item: JSON) -> str:
-    """Return an item as canonical JSON. Values that are not JSON are refused elsewhere."""
+    """Return an item as JSON with sorted keys; other code refuses values that are not JSON."""
     return json.dumps(item, sort_keys=True, default=repr)
 
 
 def _title_or_name(item: JSON) -> str | None:
-    """Return the title or name of an item, which identifies the item even if other fields change."""
+    """Return the title or name of an item, which identifies the item even if its other fields change."""
     return item_label(item, "") or None
 
 
@@ -530,7 +535,7 @@ def _is_or_are(items: Sequence[JSON]) -> str:
 
 
 def _moved_entries(entries: Iterable[_Entry], moved: Callable[[ItemId], ItemId | None]) -> tuple[_Entry, ...]:
-    """Return the records with the new ids of their items; records of removed items are dropped (R50)."""
+    """Return the records with the new ids of their items, without the records of removed items (R50)."""
     moved_entries: list[_Entry] = []
     for entry in entries:
         if entry.item is None or not entry.item[0]:

@@ -1,6 +1,6 @@
-"""The current item of a socket and its values in the state: iterators, assignment sources and templates.
+"""Read lists, items and values of the state: iterators, assignment sources and prompt templates.
 
-Implements rules R11 to R13, R31 and R34.
+This module implements rules R11 to R13, R31 and R34.
 """
 
 from __future__ import annotations
@@ -33,22 +33,22 @@ from materia_nb.loadout.vocabulary import Result
 Source: TypeAlias = Callable[[StateView, Item | None, JSON], JSON]
 """A function that reads a value from the state, the current item and a parsed output.
 
-The function returns MISSING if there is no value.
+The function returns MISSING if the value does not exist.
 """
 
 Template: TypeAlias = Callable[[StateView, Item | None], str]
-"""A function that fills in a materia's prompt with values from the state and the current item."""
+"""A function that returns a materia's prompt with values from the state and the current item filled in."""
 
 Standing: TypeAlias = Literal["done", "being worked on", "open", "skipped"]
-"""Status of an item for one cursor: advanced, entered but not advanced, not entered, or skipped."""
+"""Status of an item with respect to one cursor."""
 
 
 @lru_cache(maxsize=4096)
 def compile_source(text: str) -> Source:
-    """Compile the source of an assignment or a list into a function that reads its value (R11).
+    """Compile the source of an assignment or list into a function that reads the value (R11).
 
-    ``$...`` reads the parsed output. ``item.x`` reads the current item, ``lastJson.x`` and ``lastOutput`` read the
-    last output, and any other path reads the state.
+    ``$...`` reads the parsed output. ``item.x`` reads the current item, ``lastJson.x`` and ``lastOutput`` read the last
+    output, and any other path reads the state.
     """
     if text.startswith("$"):
         read = reader(text)
@@ -78,8 +78,8 @@ def _path(text: str) -> Source:
 def template(text: str, quoting: frozenset[str] = frozenset()) -> Template:
     """Compile a materia's prompt into a function that fills in its variables (R31).
 
-    Variables inside an inserted value are not replaced. The values of the variables in ``quoting`` are put into a code
-    fence if the variable is alone on its line (R50).
+    Variables inside an inserted value are not expanded. A value of a variable in ``quoting`` is put into a code fence
+    if the variable is alone on its line (R50).
     """
     parts: list[str | Source] = []
     fenced: set[int] = set()
@@ -106,7 +106,7 @@ def template(text: str, quoting: frozenset[str] = frozenset()) -> Template:
 
 
 def _is_alone_on_line(text: str, start: int, end: int) -> bool:
-    """Return True if the variable between ``start`` and ``end`` is alone on its line."""
+    """Return True if the line contains only the variable between ``start`` and ``end``."""
     line_end = text.find("\n", end)
     before = text[text.rfind("\n", 0, start) + 1 : start]
     after = text[end : line_end if line_end >= 0 else len(text)]
@@ -117,7 +117,7 @@ _FENCES = re.compile("`+")
 
 
 def quoted(text: str) -> str:
-    """Return a text in a code fence that is longer than any run of backticks in the text (R50)."""
+    """Return ``text`` in a code fence that is longer than any run of backticks in the text (R50)."""
     fence = "`" * max(3, 1 + max((len(run) for run in _FENCES.findall(text)), default=0))
     return f"{fence}\n{text}\n{fence}"
 
@@ -136,7 +136,7 @@ def _variable(name: str) -> Source:
 
 
 def template_text(value: JSON) -> str:
-    """Return the text that a template inserts for a value: a string unchanged, "" for null, and any other value as JSON."""
+    """Return the string that a template inserts for a value: a string unchanged, "" for null, or the value as JSON."""
     if isinstance(value, str):
         return value
     return "" if value is None or value is MISSING else _pretty(value)
@@ -155,7 +155,7 @@ def _pretty(value: JSON) -> str:
 
 
 def list_at(text: str, state: StateView, item: Item | None = None) -> list[JSON]:
-    """Return a list of the state; empty if it is missing or not a list (R12)."""
+    """Return the list that a source reads, or [] if the value does not exist or is not a list (R12)."""
     value = compile_source(text)(state, item, state.last_json)
     return value if isinstance(value, list) else []
 
@@ -182,15 +182,12 @@ def _standing_in(lane: OfLane | None, state: StateView, item: ItemId) -> Standin
 
 
 def _lane_of(state: StateView, cursor: str) -> OfLane | None:
-    """Return the current lane if ``cursor`` walks its items; None for any other cursor or outside lanes."""
+    """Return the current lane if ``cursor`` iterates over its items, or None."""
     return state.lane if state.lane is not None and state.lane.cursor == cursor else None
 
 
 def cursor_after_advance(state: StateView, cursor: str, length: int) -> int:
-    """Return the position of a cursor after an advance.
-
-    In a lane, this is the position of the stream's next item (R14).
-    """
+    """Return the position of a cursor after an advance; in a lane, this is the next item of the lane (R14)."""
     lane, at = _lane_of(state, cursor), state.cursors.get(cursor, 0)
     if lane is None:
         return at + 1
@@ -218,7 +215,7 @@ def standings(state: StateView, walk: Walk) -> list[Standing]:
 def own_list(iterator: Iterator, draft: Draft, item: Item) -> list[JSON]:
     """Return the list that contains an item.
 
-    The item's alias is hidden while the list is read, because the alias could hide the alias of an outer item (R34).
+    The item is hidden while its list is read, because its alias could hide the alias of an outer item (R34).
     """
     if not item.outer:
         return list_at(iterator.items, draft, item)
@@ -228,9 +225,9 @@ def own_list(iterator: Iterator, draft: Draft, item: Item) -> list[JSON]:
 
 
 def begin_item(walk: Walk, read: Source, draft: Draft) -> Item | None:
-    """Make the item at the cursor current and return it; None if the list has no item there (R1, R12).
+    """Make the item at the cursor the current item and return it; return None if there is no such item (R1, R12).
 
-    Outer items that contain the list stay visible in the state (R34); all other items are hidden.
+    The outer items that contain the list stay visible in the state (R34). All other items are hidden.
     """
     iterator = walk.iterator
     shown_items = draft.shown
@@ -265,7 +262,7 @@ def begin_item(walk: Walk, read: Source, draft: Draft) -> Item | None:
 
 
 def _still_shown(draft: Draft, last: ShownItem, items: list[JSON], index: int, outer: tuple[Place, ...]) -> bool:
-    """Return True if the item at an index is the item that the state showed last."""
+    """Return True if the item at an index is the item that the state already shows."""
     value = last.item.value
     _, position, within = last.item.id
     if position != index or within != outer or index >= len(items) or items[index] is not value:
@@ -274,7 +271,7 @@ def _still_shown(draft: Draft, last: ShownItem, items: list[JSON], index: int, o
 
 
 def item_at(walk: Walk, items: list[JSON], index: int, outer: tuple[Place, ...] = ()) -> Item | None:
-    """Return the item at an index of a list, or None if the list ends before it."""
+    """Return the item at an index of a list, or None if the index is past the end of the list."""
     if index >= len(items):
         return None
     value = items[index]
@@ -284,12 +281,12 @@ def item_at(walk: Walk, items: list[JSON], index: int, outer: tuple[Place, ...] 
 
 
 def places(item: ItemId) -> tuple[Place, ...]:
-    """Return the places that identify an item: the places of its outer items, outermost first, and its own place."""
+    """Return the positions that identify an item: those of its outer items, outermost first, and its own position."""
     return (*item[2], (item[0], item[1]))
 
 
 def lies_in(item: ItemId | None, other: ItemId) -> bool:
-    """Return True if an item is ``other`` or an inner item of ``other``."""
+    """Return True if an item is ``other`` or lies inside ``other``."""
     if item is None:
         return False
     if not item[2]:
@@ -304,9 +301,9 @@ def is_walked_by(item: ItemId, cursors: Collection[str]) -> bool:
 
 
 def forget_items(draft: Draft, is_gone: Callable[[ItemId], bool]) -> None:
-    """Remove the records of items that no longer exist, such as edge uses, cycles, raised limits and answers.
+    """Remove the records of items that no longer exist, such as edge counts, cycles, raised limits and answers.
 
-    Handoffs about these items remain but lose their item; refusals are removed.
+    Handoffs about these items are kept without a reference to the item, except refusals, which are removed.
     """
     if draft.passed:
         draft.passed = FrozenDict({item: entered for item, entered in draft.passed.items() if not is_gone(item)})
@@ -326,7 +323,7 @@ def forget_items(draft: Draft, is_gone: Callable[[ItemId], bool]) -> None:
 
 
 def _unlinked(entries: Iterable[Handoff], is_gone: Callable[[ItemId], bool]) -> Iterating[Handoff]:
-    """Yield the handoffs without references to removed items; refusals of removed items are left out."""
+    """Yield the handoffs without references to removed items, omitting refusals of removed items."""
     for entry in entries:
         if entry.item is None or not is_gone(entry.item):
             yield entry
@@ -335,7 +332,7 @@ def _unlinked(entries: Iterable[Handoff], is_gone: Callable[[ItemId], bool]) -> 
 
 
 def _outer_count(walk: Walk, shown_items: tuple[ShownItem, ...]) -> int:
-    """Return the number of shown items to keep: the innermost item that contains the list, and all its outer items."""
+    """Return how many visible items to keep: the innermost item that contains the list, and all its outer items."""
     iterator = walk.iterator
     for count in range(len(shown_items), 0, -1):
         outer, item, _ = shown_items[count - 1]
@@ -348,7 +345,7 @@ def _outer_count(walk: Walk, shown_items: tuple[ShownItem, ...]) -> int:
 
 @lru_cache(maxsize=1024)
 def state_path(source_text: str) -> tuple[str, ...]:
-    """Return the path in the state that a list source reads, or an empty path if it does not read the state (R11)."""
+    """Return the path in the state that a list source reads, or () if the source does not read the state (R11)."""
     segments = source_text.split(".")
     if segments[0] == "state":
         return tuple(segments[1:])
@@ -357,7 +354,7 @@ def state_path(source_text: str) -> tuple[str, ...]:
 
 
 def item_label(value: JSON, key: str) -> str:
-    """Return the label of an item: its title, else its name, else its key (R13)."""
+    """Return the title of an item or, if it has no title, its name or else its key (R13)."""
     if isinstance(value, dict):
         for field in ("title", "name"):
             field_value = value.get(field)
@@ -367,7 +364,7 @@ def item_label(value: JSON, key: str) -> str:
 
 
 def show_only(draft: Draft, kept_items: tuple[ShownItem, ...] = ()) -> None:
-    """Hide all items except ``kept_items``, the first of the shown items."""
+    """Hide all items except ``kept_items``, which must be the outermost of the visible items."""
     hidden = draft.shown[len(kept_items) :]
     if not hidden:
         return
@@ -396,7 +393,7 @@ def _without_items(data: Mapping[str, JSON], hidden: tuple[ShownItem, ...]) -> M
 
 
 def show_item(draft: Draft, walk: Walk, item: Item) -> None:
-    """Store ``item`` in the state's data under the names of its iterator, so that sockets can read it (R12)."""
+    """Make ``item`` visible in the state under the names of its iterator, so that sockets can read it (R12)."""
     data = dict(draft.data)
     created: list[tuple[str, ...]] = []
     for path in walk.paths:
@@ -413,7 +410,7 @@ def show_item(draft: Draft, walk: Walk, item: Item) -> None:
 def walk_of(iterator: Iterator) -> Walk:
     """Return the walk of an iterator: the path of its list and the names of its current item (R12, R13).
 
-    It is cached, so the sockets of a loop share it.
+    The walk is cached, so that all sockets of a loop share it.
     """
     numbered = iterator.numbered_as_work_items
     names = ["item", "currentWorkItem", iterator.alias, *(["workItem"] if numbered else [])]

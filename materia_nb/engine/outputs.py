@@ -1,4 +1,4 @@
-"""Handling an output: store a draft, refuse the output, hold the cast, or complete the socket (R2, R19)."""
+"""Process an output: store a draft, refuse the output, put the cast on hold, or complete the socket (R2, R19)."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ _CONTINUE_WORK: Final = "Continue this work where you stopped."
 CORRECT_THE_UTILITY: Final = (
     "correct the utility, then retry; if you changed its definition, apply the change to this cast with edit redefine"
 )
-"""Hint after a failure of a utility."""
+"""Hint for a cast that stopped because a utility failed."""
 
 
 def hold_cast(rules: Rules, draft: Draft, visit: Visit, text: str, reading: Reading) -> Transition:
-    """Hold the cast until a person answers or decides; the socket is not completed."""
+    """Put the cast on hold until a person answers or decides; the socket is not completed yet."""
     visit = visit._replace(memory=reading.memory)
     action: Literal["pause", "escalate"] = "pause" if reading.action == "pause" else "escalate"
     draft.status, draft.at = "held", visit
@@ -60,7 +60,7 @@ def hold_cast(rules: Rules, draft: Draft, visit: Visit, text: str, reading: Read
 
 
 def continue_agent(rules: Rules, draft: Draft, visit: Visit, reading: Reading, prompt: Prompt) -> Transition:
-    """Ask an agent that has not finished to continue in the same conversation."""
+    """Ask an agent that reported unfinished work to continue in the same conversation."""
     visit = visit._replace(mode="resume", turn=visit.turn + 1, repairs=0, memory=reading.memory)
     draft.at = visit
     event = ev.SocketContinued(about=about(rules, visit), visit=visit.visit, reason=reading.reason)
@@ -70,7 +70,7 @@ def continue_agent(rules: Rules, draft: Draft, visit: Visit, reading: Reading, p
 
 
 def _start_output_detour(rules: Rules, draft: Draft, visit: Visit, text: str, reading: Reading) -> Transition:
-    """Run the detour that the output names. Then continue as after a satisfied output, or run this socket again."""
+    """Run the detour that the output requests, then either follow the edges (if satisfied) or run this socket again."""
     target = reading.target or END
     if reading.satisfied:
         return complete(rules, draft, visit, text, reading, detour=target)
@@ -83,7 +83,12 @@ def _start_output_detour(rules: Rules, draft: Draft, visit: Visit, text: str, re
 def answered(rules: Rules, state: CastState, text: str, prompt: Prompt, approval: Approval | None = None) -> Transition:
     """Continue the agent's conversation with a person's answer.
 
-    ``approval`` is the person's approval of a command, or None.
+    Args:
+        rules: the rules of the cast.
+        state: the state of a cast that is on hold.
+        text: the person's answer.
+        prompt: the last prompt of the agent.
+        approval: the person's approval of a command, or None if the person approved nothing.
     """
     visit = held_visit(state)
     socket_rules = rules.sockets[visit.socket]
@@ -99,7 +104,7 @@ def answered(rules: Rules, state: CastState, text: str, prompt: Prompt, approval
 
 
 def called(state: CastState, call: ToolCall) -> CastState:
-    """Remove the approval of a command when a tool call runs the command. An approval is valid once (R44)."""
+    """Remove the approval of a command once a tool call runs this command, because an approval is valid once (R44)."""
     visit = state.at
     if visit is None or visit.approval is None or call.args.get("command") != visit.approval.exact_content:
         return state
@@ -114,18 +119,18 @@ def decided(
     target: str | None = None,
     artifact: str | None = None,
 ) -> Transition:
-    """Complete the socket with the held output, after a person's decision.
+    """Complete the socket with the held output, using a person's decision.
 
     Args:
         rules: the rules of the cast.
-        state: a held cast.
-        satisfied: the verdict; None to use the verdict of the output.
-        target: the next socket; None to follow the edges.
-        artifact: the artifact of the output.
+        state: the state of a cast that is on hold.
+        satisfied: the person's verdict, or None to use the verdict of the output.
+        target: the next socket, or None to follow the edges.
+        artifact: the path of the file that contains the output.
 
     Raises:
-        MateriaError: the cast is not held (``not_held``), the target does not exist, or neither a verdict nor a target
-            was given.
+        MateriaError: the cast is not on hold (``not_held``), the target does not exist, or the decision has neither a
+            verdict nor a target although one is needed (``usage``).
     """
     visit = held_visit(state)
     socket_rules = rules.sockets[visit.socket]
@@ -156,10 +161,10 @@ def decided(
 
 
 _ANSWER_CUT: Final = "answer_cut"
-"""Code of the issue for an answer that a limit cut off (R52)."""
+"""Code of the issue that reports a truncated answer (R52)."""
 
 _MAX_REFUSED: Final = 2
-"""Maximum number of requests for the same output if the protocol itself counts refusals."""
+"""Maximum number of repair turns for one output, if the protocol itself requests repairs."""
 
 
 def output(  # noqa: PLR0913 - what is known of an output, by name
@@ -175,12 +180,19 @@ def output(  # noqa: PLR0913 - what is known of an output, by name
     cut: str = "",
     process: str = "",
 ) -> Transition:
-    """Handle an output of the waiting visit: store a draft, refuse it, hold the cast, or complete the step (R19, R20).
+    """Process an output of the waiting visit: store a draft, refuse it, hold the cast, or complete the step (R19, R20).
 
-    ``prompt`` is the answered prompt, on which a repair turn is built. ``changed`` are the files that changed in this
-    turn, if the protocol needs them. ``artifact`` is the artifact of the output if it completes its socket.
-    ``refused`` is the recorded reason for a refusal; such an output stays refused. ``cut`` is the limit that truncated
-    the output (R52). ``process`` is the end of a utility's process, for the message if its output is refused (R23).
+    Args:
+        rules: the rules of the cast.
+        state: the state of a cast that waits for an output.
+        text: the output.
+        usage: the usage of the turn, or None if it is already counted.
+        prompt: the prompt that was answered, on which the prompt of a repair turn is based.
+        changed: the files that changed during the turn, if the protocol needs them.
+        artifact: the path of the file that contains the output once the output is accepted.
+        refused: the recorded reason for a refusal, or None; an output that was recorded as refused stays refused.
+        cut: the limit that truncated the output, or "" if the output is complete (R52).
+        process: a description of how a utility's process ended, for the message if its output is refused (R23).
     """
     visit = waiting_visit(state)
     if visit.approval is not None or changed:  # an approval ends with the turn
@@ -214,7 +226,7 @@ def output(  # noqa: PLR0913 - what is known of an output, by name
 
 
 def _cut_off(reading: Reading, text: str, by: str) -> Reading:
-    """Add the issue that the answer was cut off. For a usable answer, this is only a warning."""
+    """Add an issue saying that the answer was truncated; if the answer is usable, add it only as a warning."""
     blank = not text.strip()
     extent = "empty" if blank else "incomplete"
     issue = Issue(
@@ -229,7 +241,7 @@ def _cut_off(reading: Reading, text: str, by: str) -> Reading:
 
 
 def check_answer(rules: Rules, state: CastState, text: str) -> tuple[Issue, ...]:
-    """Return the issues that would make the waiting visit refuse an answer; empty if the answer is acceptable (R42)."""
+    """Return the issues for which the waiting visit would refuse an answer, or () if it would accept it (R42)."""
     visit = waiting_visit(state)
     socket_rules = rules.sockets[visit.socket]
     if visit.mode in socket_rules.any_text:
@@ -263,7 +275,7 @@ def _store_draft(rules: Rules, draft: Draft, visit: Visit) -> Transition:
 
 
 def _store_work(rules: Rules, draft: Draft, visit: Visit, prompt: Prompt) -> Transition:
-    """Store the agent's work, and ask the same agent for the handoff."""
+    """Store the agent's work, and ask the agent for the handoff in the next turn."""
     worked = ev.SocketWorked(about=about(rules, visit), visit=visit.visit)
     visit = visit._replace(mode="final", turn=visit.turn + 1)
     draft.at = visit
@@ -273,7 +285,7 @@ def _store_work(rules: Rules, draft: Draft, visit: Visit, prompt: Prompt) -> Tra
 
 
 def finalize(rules: Rules, state: CastState, prompt: Prompt) -> Transition:
-    """Ask for the final result after the drafts, in the same conversation."""
+    """Ask the agent for the final result of its drafts, in the same conversation."""
     visit = waiting_visit(state)
     if visit.mode != "draft":
         raise MateriaError(
@@ -358,22 +370,22 @@ def _refuse(
 
 
 MAX_STEPS: Final = 64
-"""Maximum number of steps to recompute for one state. Recomputing them takes about a millisecond."""
+"""Maximum number of steps to recompute for one state, which takes about a millisecond."""
 
 
 class PastStates:
-    """The states around consecutive steps, recomputed from the first state and the outputs of the steps.
+    """The states before and after consecutive steps, recomputed from the first state and the outputs of the steps.
 
-    The state after a single step is stored if its output does not determine that state. The next step then stores the
-    state as its start.
+    If the output of a step does not determine the state after the step, the object covers only this step and stores the
+    state after it. The object for the next steps then starts with the same state.
     """
 
     __slots__ = ("_after", "_first", "_handed", "_latest", "_next", "_rules", "_start", "_turns", "lane")
 
     def __init__(self, rules: Rules, start: CastState, after: CastState | None = None) -> None:
-        """Begin with the state before the first step.
+        """Start with ``start``, the state before the first step.
 
-        ``after`` is the state after the first step if the output does not determine the state.
+        ``after`` is the state after the first step, if the output does not determine this state; otherwise None.
         """
         self._rules, self._start = rules, start
         self._after: CastState | PastStates | None = after
@@ -384,7 +396,7 @@ class PastStates:
         self._turns: dict[int, TurnRecord] = {}
 
     def followed_by(self, other: PastStates) -> None:
-        """Share the handoffs with ``other``, the states of the next steps: store only the number of shared handoffs."""
+        """Share the handoff records with ``other``, the states of the next steps, to reduce memory use."""
         begin, first = self._start, other.start
         (after, context), (entries, context_text) = first.handoffs, begin.handoffs
         self._latest = None
@@ -399,7 +411,7 @@ class PastStates:
 
     @property
     def start(self) -> CastState:
-        """The state from which the first step was entered."""
+        """The state before the first step."""
         begin, last = self._start, self
         if self._next is None:
             return begin
@@ -412,10 +424,7 @@ class PastStates:
         return begin._replace(data=FrozenDict({**begin.data, "context": handed.text}), handoffs=handed)
 
     def take(self, rules: Rules, turn: TurnRecord, before: CastState, after: CastState) -> bool:
-        """Append a step and return True, if the step starts from the latest state and has the same rules.
-
-        Otherwise return False.
-        """
+        """Append a step if it starts from the latest state under the same rules; return True if it was appended."""
         number, latest = after.steps, self._latest
         if self._after is not None or latest is None or before is not latest[1]:
             return False
@@ -427,7 +436,7 @@ class PastStates:
         return True
 
     def before(self, number: int) -> CastState:
-        """Return the state from which step ``number`` was entered."""
+        """Return the state before step ``number``."""
         return self._states_around(number)[0]
 
     def after(self, number: int) -> CastState:
@@ -444,7 +453,7 @@ class PastStates:
         return states[index], states[index + 1]
 
     def compute(self, count: int) -> tuple[CastState, ...]:
-        """Compute and store the states around the first ``count`` steps."""
+        """Compute the states before and after the first ``count`` steps."""
         states = [self.start]
         for turn in list(self._turns.values())[:count]:
             waiting = enter(self._rules, states[-1]).state
@@ -459,10 +468,10 @@ def _cached_states(past: PastStates, count: int) -> tuple[CastState, ...]:
 
 
 def past_of(rules: Rules, session: Session, step: Transition, turn: TurnRecord) -> PastStates | None:
-    """Return an object that recomputes the states of the latest step; None while the visit of that step continues.
+    """Return an object that recomputes the states of the latest step, or None while the visit continues.
 
-    The previous state and this turn determine the states only in a simple visit. The socket was entered and asked
-    once, the output was accepted, and no person or tool changed anything.
+    The previous state and this turn determine the states only if the socket was entered and asked once, the output was
+    accepted, and no person or tool changed the state. For any other visit, the object stores the state after the step.
     """
     record, after = session.steps.latest, step.state
     if record is None or after.status != "ready" or not isinstance(record.states, tuple):

@@ -1,6 +1,6 @@
-"""The parts of a first prompt that describe the cast to the agent. Each value appears once, in its current form (R50).
+"""The parts of a first prompt that describe the cast to the agent; each value appears only once (R50).
 
-:class:`PromptContext` writes the parts, each within the limits of a :class:`PromptBudget`.
+:class:`PromptContext` writes the parts within the limits of a :class:`PromptBudget`.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _LABEL_CHARS: Final = 200
 
 
 class PromptBudget(NamedTuple):
-    """Maximum length of each part that can be shortened, in characters."""
+    """Maximum lengths, in characters, of the parts that can be shortened."""
 
     state: int = STATE_CHARS
     output: int = OUTPUT_CHARS
@@ -61,7 +61,7 @@ class PromptBudget(NamedTuple):
 
 
 class PromptContext(NamedTuple):
-    """The description of the cast in a first prompt, written only when it is read, because many agents never read it.
+    """The description of the cast in a first prompt, written only on demand, because many agents never read it.
 
     ``previous`` is the socket that was completed last.
     """
@@ -72,7 +72,7 @@ class PromptContext(NamedTuple):
     previous: Socket | None
 
     def parts(self, room: PromptBudget) -> tuple[list[PromptPart], list[PromptPart]]:
-        """Return two lists: the parts before the task, and the parts after the task."""
+        """Return the parts before the task and the parts after the task."""
         open_reasons = tuple(follow_up for follow_up in self.state.follow_up if not follow_up.settled)
         reasons = reasons_for(open_reasons, self.visit.socket, self.visit.item)
         sent_back = {entry.step for entry in reasons}
@@ -158,7 +158,7 @@ class PromptContext(NamedTuple):
         return _STATUS_WORDS[standing(self.state, (item.cursor, index, item.outer))]
 
     def _count_sentence(self, item: Item, count: int) -> str:
-        """Return a sentence with the number of items by status, counted without iterating over the items."""
+        """Return a sentence with the number of items by status, computed without iterating over the items."""
         earlier = min(item.position, count)
         passed = sum(item_id[0] == item.cursor and item_id[2] == item.outer for item_id in self.state.passed)
         counts = {"done": earlier - passed, "skipped": passed, "pending": count - earlier - 1}
@@ -227,7 +227,7 @@ class PromptContext(NamedTuple):
         return PromptPart("state", self.quoted(text), note, True, tuple(("state", key) for key in data))
 
     def _paths_shown_elsewhere(self) -> Iterator[tuple[str, ...]]:
-        """Yield the paths in the state that other parts of the prompt show: the item, loop lists and handoffs."""
+        """Yield the paths of values that other parts of the prompt contain: the item, loop lists and handoffs."""
         yield ("context",)
         for shown_item in self.state.shown:
             yield from shown_item.walk.paths
@@ -237,7 +237,7 @@ class PromptContext(NamedTuple):
         yield from (path for path in self.socket.own.paths if path)
 
     def _copied_output_paths(self, before: Answered | None) -> Iterator[tuple[str, ...]]:
-        """Return the paths in the state that contain a copy of an output which another part of the prompt shows."""
+        """Yield the paths in the state that contain a copy of an output that another part of the prompt shows."""
         shown_values: list[JSON] = []
         last, state = self.previous, self.state
         if last is not None and last.parse == "text" and self.socket.shown.previous and not self.socket.own.output:
@@ -284,10 +284,10 @@ class PromptContext(NamedTuple):
         return PromptPart("handoffs", self.quoted("\n\n".join(lines)), note, True, values)
 
     def _select_handoffs(self, entries: Sequence[Handoff], bound: int, room: int) -> list[tuple[Handoff, str]]:
-        """Choose the handoffs to show by priority: newest, of this item, without an item, others.
+        """Select handoffs by priority: the newest, those of this item, those without an item, then all others.
 
-        Return them oldest first. The newest handoff is shortened in its middle if it is longer than ``bound``. The
-        others are complete, as many as fit into ``room``.
+        Return the selected handoffs with their texts, oldest first. The newest handoff is shortened in its middle if it
+        is longer than ``bound``. The others are complete, and as many are selected as fit into ``room``.
         """
         mine = self.visit.item.id if self.visit.item else None
         label_sizes = [len(entry.socket) + len(entry.label) + 6 for entry in entries]
@@ -333,7 +333,7 @@ class PromptContext(NamedTuple):
         return self._json_output(room, last, of)
 
     def _json_output(self, room: PromptBudget, last: Socket, of: str) -> PromptPart:
-        """Return the part about a JSON output: its verdict, and the fields that no other part contains."""
+        """Return the part for a JSON output, with its verdict and the fields that no other part contains."""
         state, note = self.state, ""
         lines = [f"{of} reported {state.last_result.noun}."] if state.last_result in YES_OR_NO else []
         rest = self._remaining_fields(state.last_json, last)
@@ -351,7 +351,7 @@ class PromptContext(NamedTuple):
     def _remaining_fields(self, value: JSON, last: Socket) -> dict[str, JSON]:
         """Return the fields of a JSON output that no other part contains.
 
-        Only sparse handoffs and utilities have such fields.
+        Only sparse handoffs and the outputs of utilities have such fields.
         """
         if not isinstance(value, dict) or (last.handoff != DEFAULT_HANDOFF and not last.is_utility):
             return {}
@@ -395,13 +395,13 @@ class PromptContext(NamedTuple):
         return PromptPart("item", f"{item.key}:\n{self.quoted(pretty(whole_floats_as_integers(value)))}", tells=values)
 
     def reasons(self) -> list[FollowUp]:
-        """Return the reasons for rework, oldest first (R22), including settled ones."""
+        """Return the reasons for rework, including settled reasons, oldest first (R22)."""
         return reasons_for(self.state.follow_up, self.visit.socket, self.visit.item) if self.state.follow_up else []
 
     def _answer_before(self, reasons: Sequence[FollowUp]) -> Answered | None:
-        """Return the socket's last answer for this item if the last step sent the work back; otherwise None.
+        """Return the socket's last answer for this item if the last step sent the work back, or None.
 
-        Also return None if the prompt does not show outputs.
+        The result is also None if the prompt does not show outputs.
         """
         if not reasons or not self.socket.shown.previous or reasons[-1].step != self.state.last_step:
             return None
@@ -428,7 +428,7 @@ class PromptContext(NamedTuple):
         return PromptPart("before", self.quoted(text), note, True, (("output", str(before.step)),))
 
     def _fields_in_state(self, answer: dict[str, JSON]) -> Iterator[str]:
-        """Yield the fields of an earlier answer that were assigned to the state and that the state still contains."""
+        """Yield the fields of an earlier answer that were assigned to the state and are unchanged in the state."""
         if self.socket.shown.state is True:
             for name, path in self.socket.assigned_fields:
                 if name in answer and get_path(self.state.data, path) == answer[name]:
@@ -469,12 +469,12 @@ class PromptContext(NamedTuple):
         return PromptPart("changed", text)
 
     def quoted(self, text: str) -> str:
-        """Return a text that others wrote, in a code fence unless the prompt has the plain form."""
+        """Return text by others in a code fence, or unchanged if the prompt form is ``plain``."""
         return text if self.socket.form == "plain" else quoted(text)
 
 
 def current_handoffs(state: CastState) -> tuple[Handoff, ...]:
-    """Return the handoff records of ``state.context``, at most the newest 500, oldest first."""
+    """Return the records of the newest 500 handoffs in ``state.context``, oldest first."""
     return records(state.handoffs, context_of(state.data))[-MAX_SCANNED:]
 
 
@@ -484,7 +484,7 @@ _STATUS_WORDS: Final = {
     "open": "pending",
     "skipped": "skipped",
 }
-"""Words for the status of an item in a prompt."""
+"""The word for each item status in a prompt."""
 
 
 def _title(item: JSON, key: str) -> str:
@@ -510,7 +510,7 @@ def _indented(text: str) -> str:
 
 
 def _select_paths(data: Mapping[str, JSON], paths: Sequence[str]) -> dict[str, JSON]:
-    """Return a copy of the state's data with only the values at the given paths."""
+    """Return a copy of the state's data that contains only the values at the given paths."""
     selected: dict[str, JSON] = {}
     for path in paths:
         value = get_path(data, [part for part in path.split(".") if part])

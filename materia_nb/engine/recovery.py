@@ -1,4 +1,4 @@
-"""Stopping a cast, and continuing a stopped cast: retry, raise a limit, answer by hand, skip."""
+"""Stop a cast, and continue a stopped cast: retry, raise a limit, let a person answer, or skip the visit."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from materia_nb.jsonvalue import FrozenDict
 from materia_nb.loadout.vocabulary import Result
 
 ABORTED: Final = "aborted"
-"""Failure kind of a cast that a person stopped."""
+"""Failure kind of a cast that a person aborted."""
 
 
 def fail(rules: Rules, state: CastState, failure: Failure) -> Transition:
@@ -42,7 +42,7 @@ def fail(rules: Rules, state: CastState, failure: Failure) -> Transition:
 
 
 def abort(state: CastState, reason: str) -> Transition:
-    """Abort the cast at a person's request."""
+    """Abort the cast because a person requested it."""
     failure = Failure(
         ABORTED,
         reason,
@@ -56,9 +56,9 @@ def abort(state: CastState, reason: str) -> Transition:
 
 
 def retry(rules: Rules, state: CastState) -> Transition:
-    """Retry the socket where the cast stopped, in the same visit, from its first prompt.
+    """Retry the socket at which the cast stopped, in the same visit, starting with its first prompt.
 
-    A cast that stopped after a completed socket continues as in :func:`raise_limit`.
+    If the cast stopped after a socket was completed, it continues as in :func:`raise_limit`.
     """
     needs_stopped(state, "held")
     visit = state.at
@@ -78,10 +78,10 @@ def retry(rules: Rules, state: CastState) -> Transition:
 
 
 def retry_turn(rules: Rules, state: CastState) -> Transition:
-    """Repeat the interrupted turn, in the same conversation.
+    """Repeat the interrupted turn in the same conversation.
 
     Raises:
-        MateriaError: no agent was interrupted in a turn (``nothing_to_send``).
+        MateriaError: no agent turn was interrupted (``nothing_to_send``).
     """
     needs_stopped(state, "held")
     visit, failure = state.at, state.failure
@@ -97,12 +97,12 @@ def retry_turn(rules: Rules, state: CastState) -> Transition:
 
 
 def by_hand(rules: Rules, state: CastState) -> Transition:
-    """Make the stopped visit wait for a person's answer instead of its agent or process.
+    """Make the stopped visit wait for an answer from a person instead of its agent or process.
 
-    The answer is read as the visit's handoff, whichever turn was interrupted.
+    The answer is read as the handoff of the visit, no matter which turn was interrupted.
 
     Raises:
-        MateriaError: the cast did not stop within a visit (``nothing_owed``).
+        MateriaError: the cast did not stop during a visit (``nothing_owed``).
     """
     visit = _unanswered_visit(state, "correct the last output with edit output")
     mode = "final" if visit.mode in rules.sockets[visit.socket].any_text else visit.mode
@@ -115,7 +115,7 @@ def skip(rules: Rules, state: CastState) -> Transition:
     """Continue without the stopped visit, along the first `always` edge, as after an output without a verdict (R3).
 
     Raises:
-        MateriaError: the cast did not stop within a visit (``nothing_owed``).
+        MateriaError: the cast did not stop during a visit (``nothing_owed``).
     """
     visit = _unanswered_visit(state, "use retry --limit to continue after an exhausted limit")
     draft = Draft(state._replace(at=visit._replace(approval=None)))
@@ -177,13 +177,13 @@ def raise_limit(rules: Rules, state: CastState) -> Transition:
 
 
 def _restart_visit(rules: Rules, state: CastState, visit: Visit, event: Event) -> Transition:
-    """Make ``visit`` wait for an output again, from its first prompt."""
+    """Make ``visit`` wait for an output again, starting with its first prompt."""
     prompt = None if rules.sockets[visit.socket].socket.is_utility else first_prompt(rules, state, visit)
     return Transition(_with_waiting_visit(state, visit), (event,), None, prompt)
 
 
 def _with_waiting_visit(state: CastState, visit: Visit) -> CastState:
-    """Make ``visit`` wait for an output again, and undo its advance of the cursor (R48)."""
+    """Return the state in which ``visit`` waits for an output again, with its advance of the cursor undone (R48)."""
     if state.failure is not None and (cursor := state.failure.undo) is not None:
         state = state._replace(cursors=FrozenDict({**state.cursors, cursor: cursor_before_advance(state, cursor)}))
     return state._replace(status="waiting", failure=None, hold=None, at=visit)
@@ -197,12 +197,12 @@ def refuse_used_up(state: CastState) -> None:
 
 
 def set_budget(state: CastState, **maxima: Any) -> CastState:
-    """Change the budget of this cast only. A new budget warning can follow."""
+    """Return the state with a changed budget; a new budget warning can be reported for it."""
     return state._replace(budget=replace(state.budget, **maxima), warned=False)
 
 
 def needs_stopped(state: CastState, *others: str) -> None:
-    """Raise MateriaError (``not_stopped``) unless the cast is failed, aborted, or in one of the other statuses."""
+    """Raise MateriaError (``not_stopped``) unless the cast is failed, aborted, or in one of the ``others`` statuses."""
     if state.status not in ("failed", "aborted", *others):
         message = f"The cast is {state.status}, not failed or aborted."
         raise MateriaError(message, hint=NEXT[state.status], kind="not_stopped")

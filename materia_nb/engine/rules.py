@@ -1,4 +1,4 @@
-"""The rules of a cast: the graph, and the data about each socket that the engine needs, computed once."""
+"""The rules of a cast: its graph, and data about each socket that the engine computes once."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from materia_nb.loadout.topology import variables
 from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, REWORK_CONDITIONS, WITHOUT_OUTPUT, condition_spec
 
 ASKED_LATER: Final = "Do the work now and answer in any form. You will be asked for the handoff afterwards."
-"""Instructions for a turn of work, whose handoff is requested in a separate turn."""
+"""Format instructions for a turn of work whose handoff is requested in a separate turn."""
 
 _MIN_TRAIL: Final = 16
-"""Minimum number of visited sockets to remember for messages about cycles. In a large graph the number is higher."""
+"""Minimum number of visited sockets that are remembered for messages about cycles; larger graphs need more."""
 
 
 _LABEL_CHARS: Final = 200
@@ -31,9 +31,13 @@ _LABEL_CHARS: Final = 200
 class PromptVariables(NamedTuple):
     """The values that a materia's prompt contains through its variables.
 
-    ``paths`` are paths in the state; the empty path is the whole state. ``fields`` are fields of the previous output.
-    ``item`` are paths in the item; the empty path is the whole item. ``quoting`` are variables whose values were
-    written by others.
+    Attributes:
+        request: True if the prompt contains the request.
+        output: True if the prompt contains the last output.
+        fields: the fields of the last output that the prompt contains.
+        paths: the paths in the state whose values the prompt contains; the empty path is the whole state.
+        item: the paths in the current item whose values the prompt contains; the empty path is the whole item.
+        quoting: the variables whose values were written by others.
     """
 
     request: bool = False
@@ -44,7 +48,7 @@ class PromptVariables(NamedTuple):
     quoting: frozenset[str] = frozenset()
 
     def variable_of(self, path: tuple[str, ...]) -> str:
-        """Return the variable that inserts the value at a path in the state, or ""."""
+        """Return the variable that inserts the value at a path in the state, or "" if no variable does."""
         prefix = next((known_path for known_path in self.paths if path[: len(known_path)] == known_path), None)
         if prefix is None:
             return ""
@@ -53,7 +57,7 @@ class PromptVariables(NamedTuple):
 
 @lru_cache(maxsize=1024)
 def _prompt_variables(prompt: str, item_paths: tuple[tuple[str, ...], ...]) -> PromptVariables:
-    """Return the values that a materia prompt contains (R31); ``item_paths`` are the paths of the item (R12)."""
+    """Return the values that a materia's prompt contains (R31); ``item_paths`` are the paths of the item (R12)."""
     names = {name for _, _, name in variables(prompt)} - {""}
     paths, item, fields, quoting = set(), set(), set(), set()
     for name in names:
@@ -85,10 +89,10 @@ def _prompt_variables(prompt: str, item_paths: tuple[tuple[str, ...], ...]) -> P
 
 
 class SocketContext(NamedTuple):
-    """The data for a socket's prompts that is the same at every visit.
+    """Data for the prompts of a socket that is the same at every visit.
 
-    ``output_paths`` are the paths in the state to which any socket assigns a whole output. ``assigned_fields`` are the
-    fields of the socket's own output that it assigns, each with its path in the state.
+    ``output_paths`` are the paths in the state to which any socket assigns an entire output. ``assigned_fields`` are
+    the fields of the socket's own output that it assigns, each with its path in the state.
     """
 
     introduction: str
@@ -104,7 +108,7 @@ class SocketContext(NamedTuple):
 
 
 def socket_context(socket: Socket, graph: Graph, form: PromptForm = "md") -> SocketContext:
-    """Return the prompt data of a socket. ``form`` is the prompt form of its model: ``md`` or ``plain``."""
+    """Return the prompt data of a socket; ``form`` is the default prompt form of its model: ``md`` or ``plain``."""
     materia, iterator = socket.materia, socket.iterator
     label = cut_to(" ".join(materia.label.split()), _LABEL_CHARS)
     named = label if label == materia.id else f"{label} (materia {materia.id})"
@@ -137,27 +141,28 @@ class SocketRules:
     """The rules of one socket, computed once for all its visits.
 
     Attributes:
-        first_mode: the mode of the first turn of a visit.
-        works: the modes in which an answer is stored as work, and the handoff is requested next.
+        first_mode: the purpose of the first turn of a visit.
+        works: the modes in which an answer is stored as work, and the next turn requests the handoff.
         any_text: the modes in which any answer is accepted: ``works`` and drafts.
         prompt: the compiled template of the materia's prompt.
-        walk: the walk over the items; ``items`` reads the list. Both are None without an iterator.
-        wanted: the required content of an output.
+        walk: the walk over the socket's items, or None if the socket has no iterator.
+        items: a function that reads the list of items, or None if the socket has no iterator.
+        wanted: the requirements for an output.
         assign: the assignments, each with its target, the segments of the target, and its source.
         exits: the loop exits that leave from the socket, in order.
-        routes_failures: True if an edge handles a visit without an output (R60).
-        reports: True if a failure in the output fails the cast (R48): for a json utility without an edge or exit for
-        ``not_satisfied``.
+        routes_failures: True if an edge handles a visit that ends without an output (R60).
+        reports: True if a failure that the output reports stops the cast (R48), as for a JSON utility whose edges and
+            exits do not handle ``not_satisfied``.
         bounded: True if an edge has ``maxTraversals``.
-        consumer_cursors: the cursors of the loops that consume the generated items.
+        consumer_cursors: the cursors of the loops that consume the items of this socket.
         about: the fields that identify the socket in an event.
-        wants: the required fields of an answer, each with a description; empty if unknown or not required.
-        schema: the JSON Schema of an answer; None if an answer is not a single JSON object.
-        maker: the protocol, if it can make sample answers; otherwise None.
-        write: returns the text of an answer that is given as an object; None for plain JSON.
-        context: the prompt data that is the same at every visit; ``task``: the materia's prompt, with texts of others
-        quoted (R50).
-        asked_again: True if an edge sends work back to the agent, so that its last answer is kept (R50).
+        wants: the required fields of an answer with their descriptions; empty if no fields are required.
+        schema: the JSON Schema of an answer, or None if an answer is not a single JSON object.
+        maker: the protocol if it can create sample answers, or None.
+        write: a function that writes an answer given as an object, or None for plain JSON.
+        context: the prompt data that is the same at every visit.
+        task: the template of the materia's prompt, with inserted text by others in code fences (R50).
+        asked_again: True if an edge sends work back to the agent, so that its last answer is stored (R50).
     """
 
     socket: Socket
@@ -186,14 +191,14 @@ class SocketRules:
 
 
 class Rules:
-    """The rules of a cast. Immutable; a running cast keeps the rules with which it started.
+    """The immutable rules of a cast; a running cast keeps the rules with which it started.
 
-    ``nests`` is True if an assignment can nest the state in itself without end. ``lists`` maps the path of each list
-    to the walks over it, one for each cursor. Outer lists come before inner lists.
+    ``nests`` is True if an assignment can nest the state inside itself without limit. ``lists`` maps the path of each
+    list to the walks over it, one for each cursor; outer lists come before inner lists.
     """
 
     def __init__(self, graph: Graph, session: str = "") -> None:
-        """Compute the rules of every socket of ``graph``; ``session`` is the id of the cast in prompts."""
+        """Compute the rules of every socket of ``graph``; ``session`` is the id of the cast that prompts contain."""
         self.graph = graph
         self.session = session
         self.sockets: dict[str, SocketRules] = FrozenDict(
@@ -222,10 +227,10 @@ class Rules:
         return any("assignment" in spoken.overridden or "learn" in spoken.overridden for spoken in protocols)
 
     def empty_exit(self, socket: Socket) -> ExitRoute | None:
-        """Return the exit to take if ``socket`` is entered when its list has no item left (R16).
+        """Return the exit to take if ``socket`` is entered while its list has no further item (R16).
 
-        This is the first ``always`` exit of the loop, preferably an exit that leaves from this socket. For a socket's
-        own ``foreach``, the exits of all loops around it are considered.
+        This is the first ``always`` exit of the loop; exits that leave from this socket have priority. For a socket
+        with its own ``foreach``, the exits of all enclosing loops are considered.
         """
         iterator = socket.iterator
         loops = socket.loops if iterator is None or iterator.loop is None else (iterator.loop,)
@@ -255,9 +260,9 @@ def _walks_by_list(walks: Sequence[Walk]) -> dict[tuple[str, ...], tuple[Walk, .
 
 
 def _unique_names(graph: Graph) -> dict[str, str]:
-    """Return the socket for each materia id and label that occurs in exactly one socket (R51).
+    """Return the socket for each materia id and label that belongs to exactly one socket (R51).
 
-    Names that are also socket ids are left out.
+    Names that are also socket ids are omitted.
     """
     sockets_by_name: dict[str, set[str]] = {}
     for id_, socket in graph.sockets.items():

@@ -238,7 +238,7 @@ class StepRecord(NamedTuple):
 
     @property
     def shown(self) -> str | None:
-        """The output for display to a person: the last output, or only its ``text`` if this field was assigned (R62)."""
+        """The output to display to a person: the last output, or only its ``text`` if this field was assigned (R62)."""
         decision, reading = self.decision, self.reading
         value = reading.value if reading is not None and reading.accepted else None
         text = value.get("text") if isinstance(value, dict) else None

@@ -1,4 +1,4 @@
-"""Lanes: distributing the items of a parallel generator, running lanes and joining them."""
+"""Process the items of a parallel generator in lanes: distribute the items, run the lanes and join them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _PLAIN = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]{0,63}")
 
 
 def region_ahead(rules: Rules, session: Session) -> Region | None:
-    """Return the parallel loop whose items must be distributed now, after its generator answered; otherwise None."""
+    """Return the parallel loop whose items must be distributed next, or None if the cast does not enter such a loop."""
     state = session.state
     region = rules.graph.regions.get(state.last_socket or "")
     if region is None or state.status != "ready" or state.next != region.first or state.lane is not None:
@@ -32,10 +32,10 @@ def region_ahead(rules: Rules, session: Session) -> Region | None:
 
 
 def schedule_of(state: CastState, region: Region) -> tuple[Stream, ...]:
-    """Return the generator's schedule for the current items.
+    """Return the generator's schedule, which assigns the current items to streams.
 
     Raises:
-        ~materia_nb.handoff.checks.RefusedAnswer: the schedule does not fit the items, because a person changed them.
+        ~materia_nb.handoff.checks.RefusedAnswer: the schedule does not match the items, because a person changed them.
     """
     output = state.last_json if isinstance(state.last_json, Mapping) else {}
     values = {**output, WORK_ITEMS: state.data.get(WORK_ITEMS)}
@@ -50,7 +50,7 @@ def schedule_of(state: CastState, region: Region) -> tuple[Stream, ...]:
 
 
 def begun(rules: Rules, session: Session, region: Region, schedule: tuple[Stream, ...], limit: int) -> Session:
-    """Return the session with a new lane for each stream (P3). The lanes have not started."""
+    """Return the session with a new lane for each stream of the schedule (P3); the lanes have not started yet."""
     state, forks = session.state, session.forks + 1
     iterator = rules.graph.loops[region.loop].iterator
     assert iterator is not None  # noqa: S101 - the loop consumes items
@@ -81,7 +81,7 @@ def begun(rules: Rules, session: Session, region: Region, schedule: tuple[Stream
 
 
 def lane_folders(loop: str, forks: int, schedule: tuple[Stream, ...]) -> list[str]:
-    """Return the folder name of each lane. A name that is unsafe for a file is replaced by a number (P9)."""
+    """Return the folder of each lane in the run directory; unsafe names are replaced by numbered names (P9)."""
     suffix = f".{forks}" if forks > 1 else ""
     used_names: list[str] = []
     for number, stream in enumerate(schedule, start=1):
@@ -93,7 +93,7 @@ def lane_folders(loop: str, forks: int, schedule: tuple[Stream, ...]) -> list[st
 
 
 def lane_named(session: Session, name: str) -> Lane:
-    """Return a lane that has not been joined, or raise MateriaError (``unknown_lane``)."""
+    """Return a lane that has not been joined, or raise MateriaError (``unknown_lane``) if there is no such lane."""
     streams = lanes_at_work(session)
     lanes = NOTHING if streams is None else streams.lanes
     if name not in lanes:
@@ -107,7 +107,7 @@ def lane_named(session: Session, name: str) -> Lane:
 
 
 def with_lane(session: Session, lane: Lane) -> Session:
-    """Return the session with a changed lane. The usage of all lanes counts as usage of the cast (P6)."""
+    """Return the session with one lane replaced; the usage of all lanes is added to the usage of the cast (P6)."""
     streams = session.streams[-1]
     before = streams.lanes[lane.name].session.state.usage
     streams = streams._replace(lanes=FrozenDict({**streams.lanes, lane.name: lane}))
@@ -121,7 +121,7 @@ def with_lane(session: Session, lane: Lane) -> Session:
 
 
 def _streams_joined(_: Rules, session: Session, event: ev.StreamsJoined) -> Session:
-    """Return the session after the join: the state before the lanes, with the results of the lanes (P6)."""
+    """Return the session after the join, in which the results of the lanes are added to the cast's state (P6)."""
     streams = _finished_lanes(session, event)
     results: list[JSON] = [_result_of(lane) for lane in streams.lanes.values()]
     state, turns = session.state, dict(session.turns)
@@ -144,7 +144,7 @@ def _streams_joined(_: Rules, session: Session, event: ev.StreamsJoined) -> Sess
 
 
 def _result_of(lane: Lane) -> dict[str, JSON]:
-    """Return the results of a lane: the last output for each item, the added context, and the exports."""
+    """Return the result of a lane: the last output for each item, the context that the lane added, and its exports."""
     last: dict[int, JSON] = {}
     cursor = lane.session.start.lane.cursor if lane.session.start.lane is not None else ""
     for step in lane.session.steps:
@@ -168,7 +168,7 @@ def _added_context(session: Session) -> str:
 
 
 def unfinished(streams: Streams) -> Iterator[Lane]:
-    """Yield the lanes that have not finished."""
+    """Yield the lanes that are waiting or running."""
     return (lane for lane in streams.lanes.values() if not lane.is_over)
 
 
@@ -176,9 +176,10 @@ def unfinished(streams: Streams) -> Iterator[Lane]:
 
 
 def events_of_join(at_work: Streams, ts: int) -> Events:
-    """Return the event that joins the lanes if all lanes were accepted; otherwise the events of the failure (P6).
+    """Return the event that joins the lanes or, if a lane was not accepted, the events that fail the cast (P6).
 
-    Raise MateriaError (``lanes``) if a lane has not finished.
+    Raises:
+        MateriaError: a lane is still waiting or running (``lanes``).
     """
     if any(unfinished(at_work)):
         raise MateriaError("The lanes are running.", hint="continue them with run", kind="lanes")
@@ -191,16 +192,16 @@ def events_of_join(at_work: Streams, ts: int) -> Events:
 
 
 def events_of_failure(at_work: Streams, kind: str, error: str, ts: int) -> Events:
-    """Return the events after lanes have failed, including the failure of the cast."""
+    """Return the events that record the failure of a parallel loop and of the cast."""
     failed = ev.StreamsFailed(loop=at_work.region.loop, kind=kind, error=error, ts=ts)
     return (failed, ev.CastEnd(ok=False, error=error, kind=kind, socket=at_work.region.generator, ts=ts))
 
 
 def event_in_lane(event: ev.Event, name: str) -> ev.Event:
-    """Return a copy of an event with the name of its lane.
+    """Return a copy of an event that belongs to the lane ``name``.
 
-    The end of a cast becomes the end of the lane. An event that allows tools gets no lane, because the permission
-    applies to all lanes.
+    The end of a cast becomes the end of the lane. An event that allows tools is returned unchanged, because the
+    permission applies to all lanes.
     """
     if isinstance(event, ev.ToolsAllowed):
         return event
@@ -211,7 +212,7 @@ def event_in_lane(event: ev.Event, name: str) -> ev.Event:
 
 
 def events_of_interruption(at_work: Streams, why: str, ts: int) -> Events:
-    """Return the events that interrupt the unfinished lanes."""
+    """Return the events that interrupt all waiting and running lanes."""
     return tuple(ev.LaneEnded(lane=lane.name, status="interrupted", error=why, ts=ts) for lane in unfinished(at_work))
 
 
@@ -219,7 +220,7 @@ def events_of_interruption(at_work: Streams, why: str, ts: int) -> Events:
 
 
 def lane_of_event(session: Session, event: Event) -> Lane:
-    """Return the lane in which an event happened; raises Unfit if the session has no such lane."""
+    """Return the lane that an event belongs to, or raise Unfit if the session has no such lane."""
     try:
         return lane_named(session, event.lane)
     except MateriaError as error:
@@ -261,10 +262,7 @@ def _finished_lanes(session: Session, event: Event) -> Streams:
 
 
 def resumed(session: Session) -> Session:
-    """Return the session of a cast that continues its failed or interrupted lanes (P7).
-
-    The next events continue each lane.
-    """
+    """Return the session with its failed and interrupted lanes ready to be continued by later events (P7)."""
     at_work = session.streams[-1]
     lanes = {
         name: lane._replace(status="waiting") if lane.status == "interrupted" else lane
@@ -281,4 +279,4 @@ EVOLVE_LANES: Final[Mapping[type[ev.Event], Callable[[Rules, Session, Any], Sess
     ev.StreamsJoined: _streams_joined,
     ev.StreamsFailed: _streams_failed,
 }
-"""Function that applies each event of lanes, by event class, for :func:`materia_nb.engine.evolve.evolve`."""
+"""The functions that apply lane events to a session, by event class, for :func:`materia_nb.engine.evolve.evolve`."""
