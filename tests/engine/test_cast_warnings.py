@@ -1,4 +1,4 @@
-"""The warnings of a complete cast (R45) as data, in words, in the journal and in the list of casts."""
+"""Test the warnings of a complete cast (R45) as data, as text, in the journal and in the list of casts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ from materia_nb.store.catalogue import cast_entry
 
 
 def complete_cast(tmp_path, sockets, answers, loops=None, **fields):
-    """Return a complete cast of sockets with the agent M and the generator G, which give these answers."""
+    """Return a complete cast of the specified sockets, with an agent M and a generator G that give the specified
+    answers.
+    """
     materia = {"M": h.agent(), "G": h.agent(generator=True)}
     cast = h.start(tmp_path, h.config(sockets, materia, loops), scripted(answers), **fields)
     assert cast.run() == "complete"
@@ -65,7 +67,7 @@ def test_r45_finished_list_is_not_an_empty_loop(tmp_path):
 
 
 def walk(*edges, advance, exits):
-    """Return a generator and one socket that works on its items."""
+    """Return a loadout with a generator and one socket that processes its items."""
     sockets = {
         "Socket-1": h.at("G", ("always", "Socket-2"), parse="json"),
         "Socket-2": h.at("M", *edges, parse="json", advance={"when": advance}),
@@ -276,7 +278,7 @@ def test_r64_breakpoints_stop_on_repeated_and_empty_answers(tmp_path):
 
 
 def entered_twice(tmp_path, first, second):
-    """Cast a loop over ``state.rows`` twice; an agent replaces the list between the two entries."""
+    """Run a cast that enters a loop over ``state.rows`` twice; an agent replaces the list between the entries."""
     sockets = {
         "Socket-1": h.at("M", ("always", "Socket-2"), parse="json", assign={"rows": "$.rows"}),
         "Socket-2": h.at("M", ("always", "Socket-2"), parse="json", foreach={"items": "state.rows"}, advance={}),

@@ -1,4 +1,4 @@
-"""The events of each command, and when a command is refused."""
+"""Test the events that each command returns, and the conditions under which it is refused."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SECOND = ToolCall(id="2", tool="write", args={"path": "a"})
 
 
 def refused(cast, command, *given):
-    """Return the kind of the error, and assert that nothing has changed."""
+    """Return the kind of the error that refuses a command, and assert that the session has not changed."""
     before = cast.session
     with pytest.raises(MateriaError) as caught:
         cast.do(command, *given)

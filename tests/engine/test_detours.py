@@ -1,4 +1,4 @@
-"""Detours: an output asks to run another socket first, and the cast returns from there."""
+"""Test detours: an output requests that another socket runs first, and the cast returns afterwards."""
 
 from __future__ import annotations
 

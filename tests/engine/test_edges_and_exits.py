@@ -1,4 +1,4 @@
-"""Edges in order (R3), derived advances (R15), exits after exhaustion and with empty lists (R16)."""
+"""Test the order of edges (R3), derived advances (R15), and exits from exhausted and empty loops (R16)."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_r3_guarded_edges_of_a_text_socket_never_match():
 
 
 def exiting(conditions, answer, *, text=False, advance=None):
-    """Return a loop of one socket and one item, with exits of these conditions."""
+    """Return a loop of one socket and one item, with exits for the specified conditions."""
     routes = [exit_route("Do", condition, TARGET[condition]) for condition in conditions]
     do = at("P", edge("Do")) if text else asks(edge("Do"))
     sockets = {"Plan": asks(edge("Do"), materia="G"), "Do": do | {"advance": advance or {}}, **TARGETS}

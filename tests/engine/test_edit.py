@@ -1,4 +1,4 @@
-"""Edits between steps: the next prompt, corrected outputs, going back, patches."""
+"""Test edits between steps: the next prompt, corrected outputs, going back, and patches."""
 
 from __future__ import annotations
 

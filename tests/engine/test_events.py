@@ -1,4 +1,4 @@
-"""Every field of every event is written and read again, and values of another type are refused."""
+"""Test that every field of every event can be written and read, and that values of a wrong type are refused."""
 
 import copy
 import dataclasses
@@ -60,7 +60,7 @@ ONE_OF_EACH = [
 
 
 def full(kind):
-    """Return an event with a non-empty value in every field."""
+    """Return an event in which every field has a non-empty value."""
     given = {name: VALUES[form] for owner, name, form in ONE_OF_EACH if owner is kind}
     if "about" in kind.forms:
         given["about"] = dict.fromkeys(ABOUT, "x")

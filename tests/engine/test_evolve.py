@@ -1,4 +1,4 @@
-"""Only the evolve module creates sessions, and it refuses events that cannot follow."""
+"""Test that only the evolve module creates sessions, and that it refuses impossible events."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CHAIN = config({"A": at("P", edge("B")), "B": at("P")})
 
 
 def again(cast):
-    """Return the session of the events after writing and reading them."""
+    """Return the session computed from the events of a cast after they were written and read."""
     events = [from_json(one.type, to_json(one), one.ts) for one in cast.events]
     assert all(one.transition is None for one in events)
     return evolve.fold(cast.rules, evolve.begin_session(cast.rules, events[0]), events[1:])
@@ -29,7 +29,7 @@ def again(cast):
 
 @pytest.fixture
 def only_the_fold(monkeypatch):
-    """Fail if anything but ``evolve`` makes or changes a session."""
+    """Fail the test if code other than ``evolve`` creates or changes a session."""
     made = []
 
     def guarded(function):

@@ -1,4 +1,4 @@
-"""An edge with the condition ``failed`` is taken if an agent or a process gives no output (R60)."""
+"""Test edges with the condition ``failed``, which are taken if an agent or a process gives no output (R60)."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_why_shows_the_failure_and_the_targets_of_other_results():
 
 
 def test_retries_of_a_failure_are_limited_by_the_edge_for_each_item():
-    """The item of a failed visit is not done: it is tried again."""
+    """The item of a failed visit is not done, so it is tried again."""
     document = config(
         {
             "Plan": asks(edge("Try"), materia="G"),
@@ -107,7 +107,7 @@ def test_retries_of_a_failure_are_limited_by_the_edge_for_each_item():
 
 
 def test_failure_reported_by_a_utility_takes_the_failed_edge_and_its_item_stays_open():
-    """Unless an edge has the condition ``not_satisfied`` (R48)."""
+    """A ``not_satisfied`` edge would be taken instead (R48)."""
     sockets = {
         "Plan": asks(edge("Try"), materia="G"),
         "Try": asks(edge("Mend", "failed"), edge("Try"), materia="U"),

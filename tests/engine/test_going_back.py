@@ -1,4 +1,4 @@
-"""After going back, a session equals the earlier one except for the fields that are declared to stay."""
+"""Test that a session after going back equals the earlier session, except for fields declared to be kept."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FOLLOWS_STEPS = {name for name, lifetime in lifetimes().items() if isinstance(li
 
 
 def random_command(rng: Random, rules, session: Session):
-    """Return a random valid command with its arguments."""
+    """Return a random valid command and its arguments."""
     number, visit = rng.random(), session.state.at
     key = rng.choice([(0, 0), *((step.branch, step.number) for step in session.steps)])
     command = {

@@ -1,4 +1,4 @@
-"""Work items keep their history (R46), however and whenever a person edits the list."""
+"""Test that work items keep their history when a person edits the list in any way and at any time (R46)."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from materia_nb.errors import MateriaError
 from materia_nb.loadout import build_graph
 
 EXAMPLES = int(os.environ.get("MATERIA_EDITS", "150"))
-"""How many edits the property makes, at least; MATERIA_EDITS=10000 for a long run."""
+"""Minimum number of edits that the property makes; MATERIA_EDITS=10000 for a long run."""
 EDITS = 6
-"""How many of them one cast gets at most."""
+"""Maximum number of edits in one cast."""
 
 BEHIND = ("done", "skipped")
 
 
 def two_loops():
-    """Each item is built in one loop; after that each is checked in another, with its own cursor."""
+    """Return a loadout that builds each item in one loop and then checks it in another loop with its own cursor."""
     made = h.loop_config()
     place = made["loadouts"]["T"]
     place["sockets"]["Socket-4"] = h.at("Build", ("always", "Socket-5"))
@@ -51,7 +51,7 @@ def two_loops():
 
 
 def of_foreach():
-    """Return a socket with its own foreach."""
+    """Return a loadout with one socket that has its own foreach."""
     sockets = {
         "Socket-1": h.at("Plan", ("always", "Socket-2"), parse="json"),
         "Socket-2": h.at(
@@ -66,7 +66,7 @@ def of_foreach():
 
 
 def nested():
-    """Return rows that each have parts, which an inner socket iterates over."""
+    """Return a loadout with rows that each have parts, over which an inner socket iterates."""
     sockets = {
         "Socket-1": h.at("Work", ("always", "Socket-2")),
         "Socket-2": h.at(
@@ -102,7 +102,7 @@ RULES = {name: Rules(build_graph(make())) for name, make in KINDS.items()}
 
 
 class Played:
-    """A cast without a disk: its session, its events, and how often each item was begun, counted independently."""
+    """A cast in memory with its session and events, and an independent count of how often each item began."""
 
     def __init__(self, kind: str, rng: random.Random) -> None:
         self.rules, self.rng, self.path = RULES[kind], rng, "rows" if kind == "nested" else "workItems"
@@ -139,7 +139,7 @@ class Played:
         return self.rules.lists[self.path,]
 
     def step(self):
-        """Enter or answer; count begun and advanced items from the state before and after."""
+        """Enter a socket or answer it; count begun and advanced items from the states before and after."""
         before = self.state
         if before.status == "ready":
             self.keep(decide.enter(self.rules, self.session, 0))
@@ -164,7 +164,7 @@ class Played:
         return self.listed[id_[1]]["title"]
 
     def edit(self):
-        """Reorder, insert, remove, repeat, abandon or change items; some edits are refused."""
+        """Reorder, insert, remove, reopen, abandon or change items at random; some of these edits are refused."""
         rng, old = self.rng, list(self.listed)
         kept = [place for place in range(len(old)) if rng.random() < 0.85]
         rng.shuffle(kept)
@@ -206,14 +206,14 @@ class Played:
         return True
 
     def refused(self, error, places, stands):
-        """Assert that only the current item, or the one where the cast stopped, may not be removed."""
+        """Assert that an edit is refused only because it removes the current item or the one at which the cast stopped."""
         assert error.kind == "working", error
         taken = [place for place in range(len(self.listed)) if place not in places]
         busy = [place for place in taken if any(how[place] == "being worked on" for how in stands.values())]
         assert busy or self.state.shown
 
     def expect(self, old, places, stands, renamed, again):
-        """Expect that an item that was done or begun and is now open will be begun once more."""
+        """Record that an item that was done or begun and is now open must begin once more."""
         after = self.stands()
         now = {one["title"]: place for place, one in enumerate(self.listed)}
         for cursor, how in stands.items():
@@ -232,7 +232,7 @@ class Played:
                     )
 
     def laid_out(self, governed, given):
-        """Return the order: done items, then the current one, then the open ones as given."""
+        """Return the expected order: done items, then the current item, then the open items in their specified order."""
         how = standings(self.state, governed)
         rank = [0 if one in BEHIND else 1 if one == "being worked on" else 2 for one in how]
         assert rank == sorted(rank), how
@@ -244,7 +244,7 @@ class Played:
         return {walk.iterator.cursor: standings(self.state, walk) for walk in self.walks()}
 
     def check(self):
-        """Assert that no untouched item is ticked and no entered item is shown as never begun."""
+        """Assert that no untouched item is shown as done and no entered item is shown as not begun."""
         for cursor, how in self.stands().items():
             for one, stands in zip(self.listed, how, strict=True):
                 begun = self.begun[cursor, one["title"]] > self.expected[cursor, one["title"]]
@@ -263,7 +263,9 @@ class Played:
         return session
 
     def finished(self):
-        """Assert that each remaining item was entered once, plus once for each requested repetition, or is named."""
+        """Assert that each remaining item was entered once plus once per requested repetition, or is named in a
+        warning.
+        """
         assert self.state.status in ("complete", "failed"), self.state.status
         if self.state.status == "failed":
             return
@@ -448,12 +450,12 @@ def test_r46_item_is_identified_by_equality_then_by_title():
 
 @pytest.fixture(scope="module")
 def two_done():
-    """Return a cast that has finished the first two of eight items."""
+    """Return a cast in which the first two of eight items are done."""
     return Folded(retry_loop()).answers(items(*"abcdefgh"), "built", YES, "built", YES)
 
 
 def laid(cast, order, again=()):
-    """Return the items of a cast in another order, by position; an item from elsewhere is new."""
+    """Reorder the items of a cast by position; a position that does not exist stands for a new item."""
     listed = dict(enumerate(cast.state.data["workItems"]))
     new = [listed.get(origin, h.item("new")) for origin in order]
     wanted = {"workItems": ListEdit(tuple(order), tuple(again))}
@@ -487,7 +489,7 @@ def test_r46_positions_that_do_not_fit_the_list_are_refused(two_done, order, aga
 
 
 def test_loops_that_were_never_entered_are_counted_as_not_begun(tmp_path):
-    """Many loops share a list and its cursor: the first works through it, the others are skipped."""
+    """Many loops share a list and its cursor, so the first loop processes every item and the others are skipped."""
     count = 34
     sockets = {"Socket-1": h.at("Plan", ("always", "Socket-2"), parse="json")}
     loops = {}

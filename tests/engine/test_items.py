@@ -1,4 +1,4 @@
-"""Items, their aliases, cursors, advance and new items (R1, R12, R13, R14, R17)."""
+"""Test work items: aliases, cursors, advance and newly planned items (R1, R12, R13, R14, R17)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ROWS = say(state={"rows": ["a", "b", "c"]})
 
 
 def walking(foreach, *answers, advance=None, rows=ROWS):
-    """Return a utility that gives rows, then a socket that iterates over them."""
+    """Return a loadout with a utility that outputs rows and a socket that iterates over them."""
     walk = at("P", edge("Walk"), foreach=foreach, advance=advance or {"when": "always"})
     return Play(config({"Rows": at("U", edge("Walk")), "Walk": walk}), rows, *answers)
 
@@ -262,7 +262,7 @@ def test_r14_advance_field_named_done_has_no_effect():
 
 
 def test_r2_advance_comes_before_the_edge_is_chosen():
-    """The last item leaves by the loop's exit although an edge matches (R2)."""
+    """The cast leaves the last item through the exit of the loop although an edge matches (R2)."""
     play = Play(retry_loop(), items("one"), "built", YES)
     assert play.at == "Tell"
     assert play.decision.by == "exit"
@@ -272,7 +272,7 @@ def test_r2_advance_comes_before_the_edge_is_chosen():
 
 
 def replanning(most=None, **top):
-    """Return a loop whose Eval may go back to the plan by a guarded edge."""
+    """Return a loop whose Eval can return to the plan through a guarded edge."""
     sockets = {
         "Plan": asks(edge("Build"), materia="G"),
         "Build": at("P", edge("Eval")),

@@ -1,4 +1,4 @@
-"""Valid labels, and the parts of a label that an edit leaves unchanged."""
+"""Test the validation of labels, and that an edit keeps the other parts of a label."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Limits that stop endless casts, and counts without a limit (R18, R21)."""
+"""Test the limits that stop endless casts, and counts that have no limit (R18, R21)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from materia_nb.loadout import build_graph
 
 
 def rounds(play, times):
-    """Play this many rounds of Build and an unsatisfied Eval."""
+    """Run the specified number of rounds of Build and an unsatisfied Eval."""
     return play.go(*["built", NO] * times)
 
 
@@ -74,7 +74,7 @@ def test_r18_max_traversals_takes_precedence_over_the_limit_outside_items():
 
 
 def test_r18_edge_is_inside_an_item_if_its_source_has_one():
-    """The generator's edge into the loop is outside; the loop's edge out is inside (R18)."""
+    """The edge of the generator into the loop is outside an item, and the edge out of the loop is inside one (R18)."""
     sockets = {
         "Plan": asks(edge("Do"), materia="G"),
         "Do": asks(edge("Do", "satisfied"), edge("Plan", "not_satisfied")),
@@ -264,7 +264,7 @@ def test_r18_advance_from_another_socket_clears_the_counts_of_its_item():
 
 
 def test_exit_taken_outside_items_is_limited():
-    """Otherwise a socket without an item could leave by its exit and come back for ever."""
+    """Otherwise a socket without an item could leave through its exit and return forever."""
     agent = {"tools": "none", "prompt": "p"}
     document = {
         "loadouts": {

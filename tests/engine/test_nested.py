@@ -1,4 +1,4 @@
-"""Inner lists that are read through the alias of an outer item (R34), and dotted aliases (R12)."""
+"""Test inner lists that are read through the alias of an outer item (R34), and dotted aliases (R12)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ROWS = say(state={"rows": [{"n": "a", "subs": [1, 2]}, {"n": "b", "subs": [3]}, 
 
 
 def nested(inner="state.row.subs", outer_as="row", *, more=(), **fields):
-    """Return rows with subs; after the last sub follows the next row, after the last row Out."""
+    """Return a loadout that processes each sub of each row, and then the socket Out."""
     sockets = {
         "Rows": at("U", edge("Row")),
         "Row": at("Outer", edge("Sub"), foreach={"items": "state.rows", "as": outer_as, "cursor": "o"}),
@@ -177,7 +177,7 @@ def test_r12_removing_a_dotted_alias_keeps_its_sibling_values():
 
 
 def nested_in_work_items():
-    """Return work items with parts, which a socket in the loop works on."""
+    """Return a loadout whose work items have parts, which a socket in the loop processes."""
     sockets = {
         "Plan": at("U", edge("Do")),
         "Do": at("P", edge("Part"), foreach={"items": "state.workItems", "as": "task", "cursor": "w"}),
@@ -224,7 +224,7 @@ def test_r46_edit_of_an_inner_list_changes_its_outer_item_too():
 
 
 def warned_entries(document, *answers):
-    """Return the entries that a complete cast warns of, by label and key."""
+    """Return the label and key of each list entry named in the warnings of a complete cast."""
     cast = Folded(document).answers(*answers).do(decide.enter)
     assert cast.state.status == "complete"
     warnings = find_warnings(cast.rules, cast.session)
@@ -232,7 +232,7 @@ def warned_entries(document, *answers):
 
 
 def with_an_early_way_out(document, **fields):
-    """Leave the inner loop by an ordinary edge when a sub is not satisfactory."""
+    """Add an ordinary edge that leaves the inner loop if a sub is not satisfied."""
     document["loadouts"]["T"]["sockets"]["Sub"] |= {"edges": [edge("Next", "not_satisfied"), edge("Sub")], **fields}
     return document
 

@@ -1,4 +1,4 @@
-"""The states of plain steps are not stored but computed again, with equal results."""
+"""Test that the states of simple steps are recomputed instead of stored, with equal results."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def told(step):
 
 @pytest.fixture
 def long(tmp_path):
-    """Return a cast longer than the cache of states, with each step as it was when it was the latest."""
+    """Return a cast that is longer than the state cache, and a copy of each step taken when it was the latest."""
     cast = h.start(tmp_path, h.loop_config(), answers)
     had = []
     while cast.status != "complete":
@@ -53,7 +53,7 @@ def test_states_and_prompts_are_recomputed_from_outputs(long):
 
 
 def kept_of(items):
-    """Return the bytes kept by a cast that hands over nine thousand characters for each item."""
+    """Return the memory, in bytes, kept by a cast whose handoff has nine thousand characters for each item."""
     cast = Folded(h.loop_config())
     gc.collect()
     tracemalloc.start()
@@ -73,7 +73,7 @@ def test_states_share_the_list_of_handoffs():
 
 
 def read_of(tmp_path, count):
-    """Return a reopened cast with large handoffs whose plan is gone, and the bytes that it keeps."""
+    """Return a reopened cast with large handoffs and a missing plan, and the memory that it keeps, in bytes."""
 
     def handing_on(turn):
         if turn.socket_id == "Socket-1":

@@ -1,4 +1,4 @@
-"""The variables that a materia prompt may use, and the parts around it (R31)."""
+"""Test the variables of materia prompts, and the prompt parts that the engine adds (R31)."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def test_too_deeply_nested_state_raises_a_clear_error():
 
 
 def test_state_that_is_too_deep_is_refused_before_an_agent_is_asked():
-    """A socket puts the state into itself each round; when the prompt becomes impossible, it is not entered."""
+    """A socket assigns the state into itself in each round, until no prompt can be built and the socket is not entered."""
     sockets = {"Go": at("A", edge("Go"), parse="json", assign={"into.it": "state"})}
     rules = Rules(build_graph(config(sockets, materia={"A": agent("{{stateJson}}")})))
     assert rules.nests

@@ -1,4 +1,4 @@
-"""The context of a first turn (R50): each value once, nothing stale, the newest kept, within limits."""
+"""Test the context of a first turn (R50): each value appears once, is current, and stays within the limits."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from materia_nb.loadout.graph import CAST_CONTEXTS
 
 
 def part(play, name):
-    """Return the text of a part, and why it is missing."""
+    """Return the text of a prompt part, and the reason if it is missing."""
     return next((one.text or one.note) for one in play.prompt.parts if one.name == name)
 
 
@@ -26,18 +26,18 @@ def there(play):
 
 
 def state_of(play):
-    """Return the state in the prompt, parsed."""
+    """Return the parsed state that the prompt contains."""
     text = part(play, "state").strip("`\n")
     return json.loads(text) if text.startswith("{") else {}
 
 
 def chain(prompt="p", **top):
-    """Return a utility, then an agent with ``prompt``."""
+    """Return a loadout with a utility and an agent that has the specified prompt."""
     return config({"Rows": at("U", edge("Ask")), "Ask": at("Q")}, materia={"Q": agent(prompt)}, **top)
 
 
 def retry(prompt="Build it.", **socket):
-    """Return a builder whose work a judge sends back, for each item of a list."""
+    """Return a loadout with a builder whose work a judge sends back, for each item of a list."""
     sockets = {
         "Plan": asks(edge("Build"), materia="G"),
         "Build": at("B", edge("Judge"), **socket),
@@ -120,7 +120,7 @@ def test_json_output_shows_only_fields_missing_from_other_parts():
 
 
 def sent_back(source):
-    """Return a socket whose answer an assignment keeps, and another that sends it back."""
+    """Return a loadout with a socket whose answer is assigned to the state, and a socket that sends it back."""
     sockets = {
         "Write": at("Q", edge("Judge"), assign={"kept": source}),
         "Judge": asks(edge("Write", "not_satisfied"), materia="P"),
@@ -146,7 +146,7 @@ def test_assigned_value_that_differs_from_the_answer_is_shown():
 
 
 def test_assigned_field_of_the_answer_is_shown_only_in_the_state():
-    """If the state has another value there by now, both are shown."""
+    """If the state has since changed to another value, both values are shown."""
     sockets = {
         "Write": asks(edge("Judge", "satisfied"), assign={"kept": "$.note"}),
         "Judge": asks(edge("Write", "not_satisfied")),

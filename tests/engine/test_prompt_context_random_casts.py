@@ -1,4 +1,4 @@
-"""The context of any cast with edits (R50): each value once, nothing stale, the newest handoff whole, limits kept."""
+"""Test prompt contexts in random casts with edits (R50): no repeated or outdated values, and all limits kept."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from materia_nb.loadout.vocabulary import ACCEPTED
 EXAMPLES = int(os.environ.get("MATERIA_EXAMPLES", "100"))
 
 MARK = re.compile(r"[a-z]\d{5}[be]")
-"""Each value begins and ends with a mark that no other value has; its first letter says what it is."""
+"""Pattern of the unique marks at the beginning and end of each value; the first letter is the kind of value."""
 
 BUNDLED_RULES = {
     name: Rules(build_graph({**read_config(BUNDLED), "activeLoadout": name}))
@@ -43,11 +43,11 @@ PROMPTS = [
     "Look at {{state.a}} and {{state.workItems}}.",
     "{{state.context}}",
 ]
-"""What an author may write; a socket that goes over other items may find nothing in it."""
+"""Prompts that an author may write; some of their variables are empty in sockets that iterate over other items."""
 
 
 class TextEvent(NamedTuple):
-    """The handoff of a step, as the test knows it."""
+    """The handoff of a step, as recorded by the test."""
 
     step: int
     socket: str
@@ -74,7 +74,7 @@ def documents(draw):
 
 
 class PromptContext:
-    """A cast without a disk whose values are all marked."""
+    """A cast in memory in which every value is marked."""
 
     def __init__(self, rules, seed):
         self.rules, self.rng, self.made = rules, random.Random(seed), 0
@@ -150,7 +150,7 @@ class PromptContext:
                 )
 
     def edit(self):
-        """Change the list, set a value, set the handoffs, correct the output, or go back."""
+        """Edit the work items, a value, the handoffs or the output, or go back."""
         rng = self.rng
         how = rng.choice(["items", "items", "items", "value", "value", "context", "output", "back"])
         data = self.state.data
@@ -205,7 +205,7 @@ class PromptContext:
         return self.rules.sockets[self.state.at.socket].context.own
 
     def told_once(self, prompt):
-        """Assert that each value appears once, except in the author's own prompt and in quoted excerpts."""
+        """Assert that each value appears once, except in the prompt of the author and in quoted excerpts."""
         counts = Counter(mark for part in prompt.parts for mark in sorted(marks(part)))
         authors = marks(part_of(prompt, "task"))
         if "no context was given" in part_of(prompt, "reasons").text:
@@ -236,7 +236,7 @@ class PromptContext:
                 assert one.text not in prompt.text, (one, prompt.text)
 
     def superseded(self):
-        """Return refusals of an item that the same socket accepted later."""
+        """Return the refusals of items that the same socket accepted later."""
         for place, one in enumerate(self.said):
             later = self.said[place + 1 :]
             if (

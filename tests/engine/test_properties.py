@@ -1,4 +1,4 @@
-"""Properties of any loadout with any answers: pure, bounded, and consistent with its decisions."""
+"""Test properties of random loadouts and answers: transitions are pure, bounded and consistent with decisions."""
 
 from __future__ import annotations
 
@@ -19,12 +19,11 @@ from materia_nb.loadout.graph import END
 
 
 def most_steps(graph):
-    """Return an upper bound of the steps of a cast without retries.
+    """Return an upper bound on the steps of a cast without retries.
 
-    Outside items every edge is counted. Each time the plan completes there are at most
-    ROWS new items; a foreach has ROWS in all. Within one item, each counted cycle is one
-    of ``max_no_advance_cycles``, and one use of a bounded edge excuses at most one cycle
-    a socket; a cycle is at most all sockets long.
+    Outside items, every edge is counted. Each completed plan yields at most ROWS new items, and a foreach has ROWS
+    items in total. Within one item, each counted cycle uses one of ``max_no_advance_cycles``. Each use of a limited
+    edge exempts at most one cycle per socket from counting. A cycle is at most as long as the number of sockets.
     """
     every = [e for socket in graph.sockets.values() for e in socket.edges]
     outside = sum(max(graph.limits.max_edge_traversals, e.max_traversals or 0) + 1 for e in every)
@@ -36,7 +35,7 @@ def most_steps(graph):
 
 
 def transition(rng, rules, state, prompt):
-    """Return the next transition of a cast, as a function that can be called twice."""
+    """Return the next transition of a cast as a function that can be called twice."""
     if state.status == "ready":
         return lambda: entering.enter(rules, state)
     visit = state.at
@@ -57,7 +56,7 @@ def transition(rng, rules, state, prompt):
 
 
 def run(rules, seed, revivals=0, *, twice=False):
-    """Run to the end and yield every (state before, step); repeat each step if ``twice`` is set."""
+    """Run a cast to its end and yield each (state before, step); if ``twice`` is set, compute each step twice."""
     rng = random.Random(f"{seed} {rules.graph}")
     state, prompt = entering.begin(rules, "r"), None
     while state.status != "complete":
@@ -79,7 +78,7 @@ seeds = st.integers(0, 2**32)
 
 
 def casts(rules, seed, revivals=0):
-    """Run several casts of one loadout, because drawing a loadout takes longer than running it."""
+    """Run several casts of one loadout, because generating a loadout takes longer than running it."""
     return [run(rules, f"{seed} {lap}", revivals) for lap in range(5)]
 
 
@@ -149,7 +148,7 @@ def test_every_step_can_be_explained(document, seed):
 
 @given(loadouts(), seeds)
 def test_session_data_does_not_grow_with_the_length_of_the_cast(document, seed):
-    """Only current items are tracked, and follow-ups are bounded by items and targets."""
+    """Only current items are tracked, and the number of follow-ups is limited by items and targets."""
     rules = rules_of(document)
     for _, step in chain(*casts(rules, seed)):
         state = step.state

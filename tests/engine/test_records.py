@@ -1,4 +1,4 @@
-"""Stored records of shortened prompts and states with long texts."""
+"""Store the shortened prompts and states of casts with long texts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LONG = "\n".join(f"line {n} of what was found" for n in range(300))
 
 
 def told(context, form, most, count):
-    """Yield each part of the prompts of a cast with long texts: its length, its beginning and end, what was cut."""
+    """Yield a description of each prompt part in a cast with long texts: its length, its ends, and what was cut."""
     document = retry_loop(9, castContext=context, limits={"promptCharacters": most, "maxEdgeTraversals": 90})
     for socket in document["loadouts"]["T"]["sockets"].values():
         socket["promptForm"] = form

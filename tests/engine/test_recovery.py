@@ -1,4 +1,4 @@
-"""Stopping a cast, and continuing a stopped one."""
+"""Test how a cast stops, and how a stopped cast is continued."""
 
 from __future__ import annotations
 

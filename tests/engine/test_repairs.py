@@ -1,4 +1,4 @@
-"""Refused answers: the number of repairs, their events, and when a person is asked."""
+"""Test refused answers: the number of repairs, their events, and when a person is asked."""
 
 from __future__ import annotations
 

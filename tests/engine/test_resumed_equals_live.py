@@ -1,4 +1,4 @@
-"""A cast that is resumed from any prefix of its journal equals the live one in every field, after any commands."""
+"""Test that a cast resumed from any prefix of its journal equals the live cast in every field."""
 
 from __future__ import annotations
 
@@ -44,9 +44,11 @@ OUTPUTS = (
 
 
 def document(protocol: str, assign: h.Json | None = None) -> h.Json:
-    """Return a planner, a loop of a worker and a checker, a multi-turn end, and a socket of another protocol.
+    """Return a loadout with a planner, a loop of worker and checker, a multi-turn end, and a socket of another
+    protocol.
 
-    ``assign`` is for the checker; a target without segments fails the cast behind its output (R54).
+    ``assign`` is the assignment of the checker. A target without segments fails the cast after the output of the
+    checker (R54).
     """
     made = h.loop_config(limits={"maxNoAdvanceCycles": 1, "repairAttempts": 1})
     sockets = made["loadouts"]["T"]["sockets"]
@@ -61,7 +63,7 @@ def document(protocol: str, assign: h.Json | None = None) -> h.Json:
 
 
 class Anybody:
-    """Answers what the test says next; may use a tool that asks for approval, or fail."""
+    """An agent that gives the answer chosen by the test, uses a tool that asks for approval, or fails."""
 
     name = "anybody"
 
@@ -164,7 +166,7 @@ def test_journal_of_any_sequence_of_commands_rebuilds_the_session(protocol, assi
 
 
 def folds(cast, lines):
-    """Yield the session after each line of a journal, made by the fold alone."""
+    """Yield the session after each line of a journal, computed only by folding events."""
     session = None
     for line in lines:
         event = from_json(line.type, line.data, line.ts)
@@ -175,7 +177,7 @@ def folds(cast, lines):
 
 
 def assert_found_again(sessions):
-    """Assert that earlier steps have the states and the prompt that they had when they were the latest."""
+    """Assert that earlier steps still have the states and prompts that they had when they were the latest."""
     had = {}
     for session in sessions:
         for step in session.steps[:-1]:
@@ -189,7 +191,7 @@ def assert_found_again(sessions):
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_each_command_succeeds_in_at_least_one_random_session(name, tmp_path):
-    """The property must not hold merely because a command is always refused."""
+    """The property would be vacuous for a command that is always refused."""
     begun_item = [("step", 0, OUTPUTS[2], "answer"), ("enter", 0, "", "answer")]
     ways = {
         "reply": ([("enter", 0, "", "answer")], 2),

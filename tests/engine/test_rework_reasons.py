@@ -1,4 +1,4 @@
-"""Reasons for returned work (R22): the sockets that receive a reason, its lifetime, and its maximum length."""
+"""Test the reasons for returned work (R22): which sockets receive them, how long they are kept, and their length."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def no(context):
 
 
 def back_and_forth(**top):
-    """Outside items: Check sends back to Make until it is satisfied."""
+    """Return a loadout in which Check, outside any item, sends work back to Make until it is satisfied."""
     sockets = {
         "Make": at("P", edge("Check")),
         "Check": asks(edge("Make", "not_satisfied"), edge("Make", "satisfied")),

@@ -1,4 +1,4 @@
-"""The next action of a session, and the names of its files."""
+"""Test the next action of a session, and the names of its files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The warnings of a complete cast, computed from its session."""
+"""Test the warnings of a complete cast that are computed from its session."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from materia_nb.engine.cast_warnings import EMPTIED_FACTOR, emptied_fields, find
 
 
 def said(cast):
-    """Return the warnings of the complete cast by code, with their subjects."""
+    """Return the warnings of the complete cast with their subjects, by code."""
     return {one.code: (one.socket, one.step, one.item, one.message) for one in find_warnings(cast.rules, cast.session)}
 
 

@@ -1,4 +1,4 @@
-"""The effect of an output on the state (R2, R4, R10, R11)."""
+"""Test the effect of an output on the state (R2, R4, R10, R11)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from materia_nb.errors import MateriaError
 
 
 def after(answers, *sockets, materia=None, **top):
-    """Return the state after a chain of sockets with the given answers."""
+    """Return the state after a chain of sockets with the specified answers."""
     names = [f"S{n}" for n in range(len(sockets))]
     chain = {
         name: {**socket, "edges": [edge(to)]}
@@ -21,7 +21,9 @@ def after(answers, *sockets, materia=None, **top):
 
 
 def assigned(output, *pairs, before=None):
-    """Return the state after a utility with these assignments; an earlier one patches ``before`` in."""
+    """Return the state after a utility with the specified assignments; an earlier utility merges ``before`` into the
+    state.
+    """
     first = say(state=before or {})
     play = after([first, say(**output)], at("U"), at("X"), materia={"X": utility(assign=dict(pairs))})
     assert play.at == "complete"

@@ -1,4 +1,4 @@
-"""Any interleaving of the events of lanes gives the same session."""
+"""Test that every interleaving of the events of lanes produces the same session."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from materia_nb.loadout.graph import Budget
 from stream_helpers import plan_of, streams_config
 
 EXAMPLES = int(os.environ.get("MATERIA_EXAMPLES", "20"))
-"""How many schedules are tried in each test; 200 by hand."""
+"""Number of schedules that each test tries; 200 for a manual run."""
 STREAMS = {"ui": [2, 0], "api": [1], "docs": [3, 4, 5]}
 YES, NO = '{"satisfied": true, "context": "good"}', '{"satisfied": false, "context": "again"}'
 
 
 class Folded:
-    """A cast in memory: its events so far and their session."""
+    """A cast in memory: its events and the session computed from them."""
 
     def __init__(self, rules):
         self.rules, self.events = rules, []
@@ -57,7 +57,7 @@ def forked(streams=STREAMS, **top):
 
 
 def worked(choose, **top):
-    """Return a cast whose lanes step in the order that ``choose`` gives."""
+    """Return a cast whose lanes advance in the order that ``choose`` determines."""
     cast = forked(**top)
     while lanes_at_work(cast.session).status == "running":
         due = [one for one in pending(cast.rules, cast.session) if one.lane]
@@ -73,7 +73,7 @@ def worked(choose, **top):
 
 
 class InOrder:
-    """Chooses the first waiting lane; one check refuses once, and one lane fails by an invalid answer."""
+    """Chooses the first waiting lane; one check refuses once, and an invalid answer fails one lane."""
 
     def __init__(self, fails=""):
         self.fails, self.refused = fails, set()
@@ -100,7 +100,7 @@ def in_order(fails):
 
 
 def by_lane(events):
-    """Return the events before the lanes, those of each lane, and those after; events of the cast come last."""
+    """Return the events before the lanes, those of each lane, and those after the lanes; events of the cast come last."""
     first = next(n for n, one in enumerate(events) if one.lane)
     last = max(n for n, one in enumerate(events) if one.lane)
     lanes = {}
@@ -218,7 +218,7 @@ def lanes(cast):
 
 
 def since(cast, command):
-    """Return the events of a command, with their lanes."""
+    """Return the events of a command together with their lanes."""
     known = len(cast.events)
     cast.do(command)
     return [(one.type, one.lane) for one in cast.events[known:]]

@@ -1,4 +1,4 @@
-"""A cast with lanes that is resumed from any prefix of its journal equals the live one, after any commands."""
+"""Test that a cast with lanes that is resumed from any prefix of its journal equals the live cast."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LANES = {"a": [2, 0], "b": [1]}
 
 
 class Anybody:
-    """Gives the answers for its position in the loadout."""
+    """An agent that answers, fails, calls a tool or waits for a person, as ``how`` specifies."""
 
     name = "anybody"
     how = "answer"

@@ -1,4 +1,4 @@
-"""Turns of multi-turn sockets (R19, R20); failing, aborting, retrying."""
+"""Test the turns of sockets: repairs (R19), budgets (R20), drafts, failures, aborts and retries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Usage in numbers and words, the limits of a budget, and a pin as it is stored."""
+"""Test usage as numbers and as text, budget limits, and the stored form of a pin."""
 
 from __future__ import annotations
 

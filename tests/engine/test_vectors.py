@@ -1,4 +1,4 @@
-"""The conformance vectors of whole casts, through the public API."""
+"""Run the conformance vectors of complete casts through the public API."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The form in a prompt shows the valid answers (R51): filled in it is accepted, copied unchanged it is refused."""
+"""Test the form in a prompt (R51): an answer that fills it in is accepted, and an unchanged copy is refused."""
 
 from __future__ import annotations
 
@@ -72,7 +72,9 @@ TURNS = [
 
 
 def copied(form):
-    """Return what an agent copies: the text between the first and the last brace, with its fence if it has one."""
+    """Return the part of a form that an agent might copy: the text between its outer braces, with its code fence if
+    any.
+    """
     return form[form.index("\n") + 1 :] if "```" in form else form[form.index("{") : form.rindex("}") + 1]
 
 

@@ -1,4 +1,4 @@
-"""Agent contract rules, by section: the block, its fields, repair, the state machine, and its routes."""
+"""Test the agent contract rules by section: the block, its fields, repairs, statuses and routes."""
 
 from __future__ import annotations
 
@@ -183,7 +183,7 @@ FULL = {
 
 
 def told(**assignment):
-    """Return the prompt of the agent of a socket with this assignment."""
+    """Return the prompt for the agent of a socket with the specified assignment."""
     return contract_fields.assignment_of(Task("g", "Socket-1", "T", assignment))
 
 

@@ -1,4 +1,4 @@
-"""Agent contract rules, sections 7, 9 and 10: approval of a command, memories, updates of the project context."""
+"""Test agent contract rules 7, 9 and 10: command approvals, memories, and updates of the project context."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def test_section_10_values_are_merged_by_type(stored, update, expected):
 
 
 def kept(stored, update, merged):
-    """Return whether the merge keeps every key of ``stored`` that ``update`` does not replace."""
+    """Return True if the merge keeps every key of ``stored`` that ``update`` does not replace."""
     if isinstance(stored, dict) and isinstance(update, dict):
         return all(
             key in merged and (key not in update or kept(child, update[key], merged[key]))
@@ -154,7 +154,7 @@ def test_section_10_merge_keeps_values_that_the_update_does_not_mention(stored, 
 
 @given(documents, documents)
 def test_section_10_merging_the_same_update_twice_changes_nothing(stored, update):
-    """The second merge may still sort and unite a list that the first one added unchanged."""
+    """The second merge may still sort a list that the first merge added, and remove its duplicates."""
     twice = runtime_rules.merged_context(runtime_rules.merged_context(stored, update), update)
     assert same(runtime_rules.merged_context(twice, update), twice)
 

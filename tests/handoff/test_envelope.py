@@ -1,4 +1,4 @@
-"""Envelope rules, by section: finding, checking, projecting, asking, the fallback, and file names."""
+"""Test the envelope rules by section: finding, validation, routing, requests, fallback and file names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Advice on how to correct text that is almost JSON."""
+"""Test the advice for correcting text that is almost valid JSON."""
 
 from __future__ import annotations
 

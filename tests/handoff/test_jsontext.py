@@ -1,4 +1,4 @@
-"""Strict JSON, and finding the one object in an agent's text (R5, R6)."""
+"""Test strict JSON parsing, and finding the one object in the text of an agent (R5, R6)."""
 
 from __future__ import annotations
 
@@ -196,7 +196,7 @@ UNITS = [
 
 @pytest.mark.parametrize("unit", UNITS)
 def test_r5_scanning_is_linear_in_time(unit):
-    """Twice the text may take a few times as long, not the square; CPU time and a minimum exclude noise."""
+    """Doubling the text must not quadruple the time; CPU time and a minimum of several runs reduce noise."""
 
     def seconds(characters):
         text = "x " + unit * (characters // len(unit))

@@ -1,4 +1,4 @@
-"""The sections and rows of an envelope and a contract for people: in order, none repeated or empty."""
+"""Test the sections in which an envelope and a contract are displayed: ordered, not repeated and not empty."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LAYOUTS = {"envelope": ENVELOPE, "agent-contract": CONTRACT}
 
 
 def shown(name, value, files=()):
-    """Return the sections by title; an existing file is replaced by its path."""
+    """Return the sections by title, with existing files replaced by their paths."""
     protocol_ = protocol(name)
     found = protocol_.layout(value, lambda text: f"/there/{text}" if text in files else None)
     return {one.title: (one.headers, one.rows, one.lines) for one in found}

@@ -1,4 +1,4 @@
-"""Rules for every handoff protocol: malformed text, the registry, and a cast that uses it."""
+"""Test the rules for all handoff protocols: malformed text, registration, and casts that use a protocol."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_parsing_a_damaged_output_never_raises(name, text, cut, put):
 @pytest.mark.parametrize("unit", NASTY_UNITS, ids=ascii)
 @pytest.mark.parametrize("name", OTHERS)
 def test_any_text_of_a_megabyte_is_parsed(name, unit):
-    """A quadratic reader would take hours for some of these texts and run into the time limit."""
+    """A parser that takes quadratic time would need hours for some of these texts and exceed the time limit."""
     many = unit * (MEGABYTE // len(unit))
     for text in (
         many,
@@ -95,7 +95,7 @@ def test_deepest_accepted_value_can_be_traversed_on_a_deep_stack(name, value):
 
 
 class Shout(HandoffProtocol):
-    """A protocol of another package: one word, in capitals when the work is done."""
+    """A protocol of another package whose output is one word, in capitals if the work is done."""
 
     name = "shout"
 
@@ -121,7 +121,7 @@ class Explosive:
 
 @pytest.fixture
 def offer(monkeypatch):
-    """Let packages offer protocols; the registry is reset after the test."""
+    """Return a function that registers protocols of other packages; the registry is reset after the test."""
     monkeypatch.setitem(sys.modules, "shouting", sys.modules[__name__])
 
     def install(*offers):
@@ -293,7 +293,7 @@ AGAIN = {"agent_status__plan_status": "IN_PROGRESS", "evidence_report__verificat
 
 
 def speaking(name):
-    """Return the loadout above with the protocol for Plan and Review."""
+    """Return the loadout above with the named protocol for Plan and Review."""
     document = json.loads(json.dumps(REVIEWED))
     document["loadouts"]["T"]["handoff"] = name
     return document
@@ -371,7 +371,7 @@ def test_held_cast_can_be_reopened_and_its_agent_asked_again(tmp_path, name):
 
 @pytest.mark.parametrize("name", ["sparse", *OTHERS])
 def test_only_fields_of_the_sparse_form_are_listed_as_required(name, tmp_path):
-    """An envelope or a contract has no top-level ``satisfied``, so no agent may be asked for one."""
+    """Envelopes and contracts have no top-level ``satisfied``, so no prompt may request one."""
     told = []
     sockets = {"Socket-1": h.at("A", ("satisfied", "end"), parse="json", handoff=name)}
     cast = h.start(tmp_path, h.config(sockets, {"A": h.agent()}), lambda turn: told.append(turn.wants) or "x")

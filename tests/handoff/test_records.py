@@ -1,4 +1,4 @@
-"""Stored records of the parts of a form and of created answers, for every protocol."""
+"""Store the parts of the form and the answers that each protocol creates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers that a protocol creates itself: for exploring, in place of a person, and from reports."""
+"""Test answers that a protocol creates itself: for explorations, in place of a person, and from reports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The schedule of a parallel generator: all issues at once with their paths; nothing is corrected or sorted."""
+"""Test the schedule of a parallel generator: all issues are reported with paths, and nothing is corrected."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ AT = "$.parallelSchedule"
 
 
 def wanted(**materia):
-    """Return the requirements of the generator of a loop of one socket."""
+    """Return the requirements for the generator of a loop with one socket."""
     document = {
         "loadouts": {
             "T": {

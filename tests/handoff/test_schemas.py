@@ -1,4 +1,4 @@
-"""The JSON Schema of a handoff: every valid answer fits, and drafts are not restricted."""
+"""Test the JSON Schema of a handoff: it accepts every valid answer and does not restrict drafts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def socket(parse: str = "json", *, assign: dict | None = None, guarded: bool = F
 
 
 def example(schema):
-    """Return the smallest value that fits a schema."""
+    """Return the smallest value that matches a schema."""
     if not schema:
         return None
     if "enum" in schema:

@@ -1,4 +1,4 @@
-"""Side fields of the sparse protocol: events (R39) and the working directory."""
+"""Test the side fields of the sparse protocol: events (R39) and the working directory."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def to(cwd, **more):
 
 
 def of_utility(output, kind="utility"):
-    """Return the reading of an output of a utility, or of an agent."""
+    """Return the parsed output of a utility or an agent."""
     materia = h.python("pass", parse="json") if kind == "utility" else h.agent()
     socket = build_graph(h.one_config(materia, **({} if kind == "utility" else {"parse": "json"})))
     return protocol("sparse").read(json.dumps(output), requirements_of(socket.sockets["Socket-1"]))

@@ -1,4 +1,4 @@
-"""The requirements of a socket, and the issues of an output that breaks them (R4, R7, R8, R9)."""
+"""Test the requirements of sockets and the issues of outputs that violate them (R4, R7, R8, R9)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The conformance vectors of handoffs, through the public API."""
+"""Run the conformance vectors of handoffs through the public API."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Build small configs for tests, and run casts on the engine alone, without files, processes and agents."""
+"""Build small configs for tests, and run casts on the engine alone, without files, processes or agents."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ YES, NO = '{"satisfied": true}', '{"satisfied": false}'
 
 
 def resolved_materia(**fields: Any) -> Materia:
-    """Return a resolved materia: a utility that runs nothing, changed by ``fields``."""
+    """Return a resolved materia, by default a utility without a command; ``fields`` replaces its fields."""
     given: JSONObject = {
         "id": "U",
         "label": "U",
@@ -65,13 +65,16 @@ def exit_route(source: str, condition: str, target: str, **more: Any) -> JSONObj
 
 
 def at(materia: str, *edges: JSONObject | tuple[Any, ...], **fields: Any) -> JSONObject:
-    """Return a socket. Its ``edges`` are made by :func:`edge`, or are (when, to) or (when, to, maxTraversals)."""
+    """Return a socket with the specified materia.
+
+    Each edge is the result of :func:`edge`, or a tuple (when, to) or (when, to, maxTraversals).
+    """
     made = [one if isinstance(one, dict) else edge(one[1], one[0], *one[2:]) for one in edges]
     return {"materia": materia, "edges": made, **fields}
 
 
 def asks(*edges: JSONObject, materia: str = "P", **fields: Any) -> JSONObject:
-    """Return a socket whose output is JSON."""
+    """Return a socket whose output is parsed as JSON."""
     return at(materia, *edges, parse="json", **fields)
 
 
@@ -83,7 +86,7 @@ def document(
     entry: str | None = None,
     **top: Any,
 ) -> JSONObject:
-    """Return a document with the loadout T and exactly the given materia."""
+    """Return a config document with exactly the specified materia and the loadout T."""
     loadout: JSONObject = {"entry": entry or next(iter(sockets)), "sockets": sockets}
     if loops is not None:
         loadout["loops"] = loops
@@ -93,9 +96,10 @@ def document(
 def config(
     sockets: JSONObject, loops: JSONObject | None = None, *, materia: JSONObject | None = None, **more: Any
 ) -> JSONObject:
-    """Return a config with one loadout. Materia: P agent, G generator, U utility, T text utility, M multi-turn.
+    """Return a config with one loadout.
 
-    The materia UG is a utility that generates work items.
+    Its materia are P (agent), G (generator), U (utility), T (utility with text output), M (multi-turn agent) and UG
+    (utility that generates work items).
     """
     known = {
         "P": agent(),
@@ -115,7 +119,7 @@ def loop(*members: str, exits: list[JSONObject] | None = None, source: str = "Pl
 
 
 def retry_loop(most: int | None = None, exits: list[JSONObject] | None = None, **top: Any) -> JSONObject:
-    """Plan, then Build and Eval for each item; not_satisfied leads back to Build; Tell follows the loop."""
+    """Return a config with a plan, a loop of Build and Eval that retries on not_satisfied, and a final Tell."""
     exits = exits if exits is not None else [exit_route("Eval", "satisfied", "Tell")]
     return config(
         {
@@ -134,12 +138,12 @@ def say(**fields: Any) -> str:
 
 
 def items(*titles: str, **fields: Any) -> str:
-    """Return a generator's answer with these work items."""
+    """Return the answer of a generator with the specified work items."""
     return say(workItems=[{"title": title, "context": f"about {title}"} for title in titles], **fields)
 
 
 def wanted(socket: JSONObject, **materia: Any) -> Requirements:
-    """Return the requirements of one socket with the given materia (an agent by default)."""
+    """Return the requirements of one socket with the specified materia (an agent by default)."""
     one = materia.pop("materia", None) or agent(**materia)
     names = {e["to"] for e in socket.get("edges", []) if e["to"] != "end"} - {"Socket-1"}
     sockets = {"Socket-1": {"materia": "X", **socket}} | {name: at("P") for name in names}
@@ -147,7 +151,7 @@ def wanted(socket: JSONObject, **materia: Any) -> Requirements:
 
 
 class Play:
-    """A cast on the engine alone, which waits for an output or has ended."""
+    """A cast on the engine alone, which either waits for an output or has ended."""
 
     def __init__(self, document: JSONObject, *answers: Any, request: str = "the request") -> None:
         self.rules = Rules(build_graph(document))
@@ -178,7 +182,7 @@ class Play:
         return self.take(outputs.output(self.rules, self.state, text, usage, self.prompt))
 
     def take(self, step: Transition) -> Transition:
-        """Apply a transition, and enter the next socket when the cast is ready for it."""
+        """Apply a transition, and enter the next socket if the cast is ready for it."""
         self.state, self.last = step.state, step
         self.prompt = step.prompt or self.prompt
         if self.state.status == "ready":
@@ -197,7 +201,7 @@ class Play:
 
     @property
     def at(self) -> str:
-        """The socket that waits for an output, or the status in which the cast ended."""
+        """The socket that waits for an output, or the final status of the cast."""
         return self.visit.socket if self.visit else self.failure or self.state.status
 
     @property
@@ -226,14 +230,14 @@ class Folded:
         self.session = evolve.begin_session(self.rules, self.events[0])
 
     def do(self, command: Any, *given: Any, ts: int = 0) -> Folded:
-        """Apply a command of ``decide``."""
+        """Apply a command from the ``decide`` module."""
         made = command(self.rules, self.session, *given, ts)
         self.session = evolve.fold(self.rules, self.session, made)
         self.events += made
         return self
 
     def answers(self, *given: Any) -> Folded:
-        """Enter the sockets and give each of these answers in turn."""
+        """Enter the sockets in turn and give each its answer."""
         for answer in given:
             if self.state.status == "ready":
                 self.do(decide.enter)

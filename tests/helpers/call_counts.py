@@ -1,4 +1,4 @@
-"""Count calls, for limits that do not depend on the speed of the machine."""
+"""Count function calls, so that tests can limit the cost of an action independently of machine speed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import materia_nb
 
 
 def calls_of(act):
-    """Run ``act`` and return the number of calls of the package's functions."""
+    """Run ``act`` and return the number of calls to functions of the package."""
     package = str(Path(materia_nb.__file__).parent)
     count = 0
 

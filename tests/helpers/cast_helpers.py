@@ -1,4 +1,4 @@
-"""Loadouts, agents and comparisons for the tests of casts and of their files."""
+"""Provide loadouts, agents and comparisons for the tests of casts and their files."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ def agent(prompt: str = "Do {{request}}", **fields: Any) -> Json:
 
 
 def python(code: str, **fields: Any) -> Json:
-    """Return a utility that runs ``code`` in Python without site packages, which starts quickly."""
+    """Return a utility that runs ``code`` in Python without site packages, because that starts quickly."""
     return {"type": "utility", "command": [sys.executable, "-I", "-S", "-c", code], **fields}
 
 
 def loop_config(**top: Any) -> Json:
-    """Return a config of agents: plan items; build and check each item; then tell."""
+    """Return a config whose agents plan items, build and check each item, and then tell the result."""
     return config(
         {
             "Socket-1": at("Plan", ("always", "Socket-2"), parse="json"),
@@ -70,12 +70,12 @@ def loop_config(**top: Any) -> Json:
 
 
 def one_config(materia: Json | None = None, **socket: Any) -> Json:
-    """Return a config with a single socket."""
+    """Return a config with one socket."""
     return config({"Socket-1": at("M", **socket)}, {"M": materia or agent()})
 
 
 def chain_config(count: int = 3, **socket: Any) -> Json:
-    """Return a chain of text agents."""
+    """Return a config with a chain of text agents."""
     sockets = {
         f"Socket-{n}": at("M", *([("always", f"Socket-{n + 1}")] if n < count else []), **socket)
         for n in range(1, count + 1)
@@ -98,7 +98,7 @@ def start(
 
 
 class Until:
-    """An agent that gives these texts, for all turns or only for the named kinds; then a person must answer."""
+    """An agent that gives the specified texts, for all turns or for some kinds of turn, and then needs a person."""
 
     name = "until"
 
@@ -111,7 +111,7 @@ class Until:
 
 
 def table(agents: Mapping[str, object] | object = None) -> AgentTable:
-    """Return an agent table from agents by socket or materia, or from one agent for all."""
+    """Return an agent table from agents by socket or materia, or from one agent for all sockets."""
     if not isinstance(agents, Mapping):
         return AgentTable(agents)
     made = AgentTable()
@@ -121,12 +121,12 @@ def table(agents: Mapping[str, object] | object = None) -> AgentTable:
 
 
 def loop_agents(count: int = 2, refuse: Sequence[int] = (), long: str = "") -> dict[str, Callable[..., str]]:
-    """Return agents for :func:`loop_config` that give the same answer each time.
+    """Return agents for :func:`loop_config` that always give the same answers.
 
     Args:
-        count: number of planned items.
-        refuse: numbers of the visits in which the check is not satisfied.
-        long: additional text of plan and build, to make their outputs too long for the journal.
+        count: the number of planned items.
+        refuse: the numbers of the visits in which the check is not satisfied.
+        long: text that is appended to the plan and the builds to make the outputs too long for the journal.
     """
 
     def check(visit: int) -> str:
@@ -157,7 +157,7 @@ def timeless(state: CastState) -> CastState:
 
 
 def facts(cast: Cast) -> dict[str, Any]:
-    """Return the whole content of a cast except times, for comparisons."""
+    """Return the complete content of a cast except its times, for comparisons."""
     found = cast.runner.session._asdict()
     found["steps"] = [
         step._replace(
@@ -196,7 +196,7 @@ def watched(root: Path, document: Mapping[str, Any], agents: Mapping[str, object
 
 
 def prefix(cast_dir: Path, count: int, to: Path) -> Path:
-    """Copy a run directory with only its first ``count`` events, as before the cast first paused."""
+    """Copy a run directory with only its first ``count`` events, as it was before the first pause of the cast."""
     shutil.copytree(cast_dir, to)
     (to / "manifest.json").unlink(missing_ok=True)
     kept = (cast_dir / "events.jsonl").read_bytes().splitlines(keepends=True)[:count]

@@ -1,4 +1,4 @@
-"""Casts that have stopped for different reasons: a scene takes a folder and returns the cast."""
+"""Create casts that have stopped for different reasons; each scene takes a folder and returns a cast."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def aborted(tmp_path):
 
 
 def opened(tmp_path):
-    """Return a cast that is open for reading only."""
+    """Return a cast that is open in read-only mode."""
     cast = after_a_step(tmp_path)
     cast.close()
     return open_cast(cast.run_dir)

@@ -1,4 +1,4 @@
-"""Helpers for the tests of designs."""
+"""Provide configs and helpers for the tests of designs."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from loadout_samples import valid_configs
 
 
 def plainly(value: Any) -> str:
-    """Return a value as it is after writing it to a file and reading it; raise ValueError for NaN."""
+    """Return a value as it is after writing it to a JSON file and reading it; raise ValueError for NaN."""
     return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
 
 
 def is_plain(value: Any) -> bool:
-    """Return True if a file can contain the value unchanged: no NaN, and no half of a surrogate pair."""
+    """Return True if a JSON file can store the value unchanged: it contains neither NaN nor a lone surrogate."""
     try:
         plainly(value).encode()
     except ValueError:
@@ -34,4 +34,4 @@ def _without_notes(document: Any) -> Any:
 
 
 plain_configs = valid_configs().map(_without_notes).filter(is_plain)
-"""Configs that a file can contain. The notes of sockets are left out, because they may be any value, such as NaN."""
+"""Strategy for configs that a JSON file can store; socket notes are omitted, because they may contain NaN."""

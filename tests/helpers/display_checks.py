@@ -1,4 +1,4 @@
-"""Check layouts for overlaps, sampled along the drawn curves."""
+"""Check layouts for overlaps by sampling points along the drawn curves."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from materia_nb.display.layout import GraphLayout
 
 
 def points_of(d: str, steps: int = 12) -> Iterator[Point]:
-    """Return sample points along SVG path data made of M, L and C."""
+    """Return sample points along SVG path data that consists of M, L and C commands."""
     at = (0.0, 0.0)
     for kind, values in re.findall(r"([MLC])([^MLC]*)", d):
         n = [float(value) for value in values.split()]
@@ -66,7 +66,7 @@ def faults(placed: GraphLayout) -> list[str]:
 
 
 def contrast(one: str, other: str) -> float:
-    """Return the contrast ratio of two colours (WCAG 2)."""
+    """Return the contrast ratio of two colours according to WCAG 2."""
 
     def light(colour):
         parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]

@@ -1,4 +1,4 @@
-"""Graphs for the display tests."""
+"""Provide graphs for the display tests."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def materia(label: str, *, kind: Any = "agent", generator: bool = False, multi_t
 
 
 def socket(id_: str, label: str, *edges: tuple[Any, ...], parse: Any = "json", **kinds: Any) -> Socket:
-    """Return a socket; an edge is (condition, target) or (condition, target, maxTraversals)."""
+    """Return a socket; each edge is a tuple (condition, target) or (condition, target, maxTraversals)."""
     return Socket(
         id=id_,
         materia=materia(label, **kinds),
@@ -65,14 +65,14 @@ def graph(name: str, sockets: Iterable[Socket], loops: Iterable[Loop] = ()) -> G
 
 
 def loop(id_: str, members: Iterable[str], generator: str | None, *exits: tuple[str, Any, str]) -> Loop:
-    """Return a loop; an exit is (source, condition, target)."""
+    """Return a loop; each exit is a tuple (source, condition, target)."""
     routes = tuple(ExitRoute(f"exit:{s}:{c}", id_, s, c, t) for s, c, t in exits)
     iterator = Iterator("state.workItems", "workItem", "workItemIndex", id_) if generator else None
     return Loop(id_, tuple(members), generator, "workItems" if generator else None, iterator, routes)
 
 
 def hello() -> Graph:
-    """Return a graph of two utilities in a row."""
+    """Return a graph with two utilities in a row."""
     return graph(
         "hello-world",
         [
@@ -83,7 +83,9 @@ def hello() -> Graph:
 
 
 def rework() -> Graph:
-    """Return a graph of a generator and a loop of three sockets, with a rework edge, two exits and a derived advance."""
+    """Return a graph with a generator and a loop of three sockets that has a rework edge, two exits and a derived
+    advance.
+    """
     made = graph(
         "software-workflow",
         [
@@ -114,7 +116,7 @@ def rework() -> Graph:
 
 
 def chain(length: int) -> Graph:
-    """Return a chain of sockets."""
+    """Return a graph of sockets in a row."""
     return graph(
         "chain",
         [
@@ -125,7 +127,7 @@ def chain(length: int) -> Graph:
 
 
 def tangle(size: int, seed: int = 7) -> Graph:
-    """Return a deterministic branching graph with loops, rework edges, self loops and jumps."""
+    """Return a deterministic branching graph with loops, rework edges, self-loops and jumps."""
     state = seed
 
     def number(below: int) -> int:
@@ -151,7 +153,7 @@ def tangle(size: int, seed: int = 7) -> Graph:
 
 
 def nested() -> Graph:
-    """Return a graph with a loop inside another."""
+    """Return a graph with a loop inside another loop."""
     return graph(
         "nested",
         [

@@ -1,4 +1,4 @@
-"""Hostile texts, a graph with hostile texts in every field, and checks that the HTML is harmless."""
+"""Provide hostile texts and a graph that contains them, and check that generated HTML is harmless."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ HOSTILE = [
 
 
 def hostile_graph(texts: list[str]) -> Graph:
-    """Return a graph with two sockets and a loop whose text fields hold the given texts."""
+    """Return a graph with two sockets and a loop whose text fields contain the specified texts."""
 
     def text(number: int) -> str:
         return texts[number % len(texts)]
@@ -90,13 +90,13 @@ def drawn_in(html):
 
 
 def sanitized(html):
-    """Return an output without style sheets and SVG, as an untrusted notebook shows it."""
+    """Return the HTML of an output without style sheets and SVG, as an untrusted notebook displays it."""
     html = re.sub(r"<style>.*?</style>", "", html, flags=re.DOTALL)
     return re.sub(r"</?(?:svg|g|path|rect|circle|line|polyline|polygon|text|tspan|title|desc|defs)\b[^>]*>", "", html)
 
 
 def harmless(html):
-    """Assert that HTML contains only known elements, no handlers, only local links, and no styles except colours."""
+    """Assert that HTML contains only known elements, no event handlers, only local links, and no styles except colours."""
     for svg in drawn_in(html):
         harmless(svg)
     html = re.sub(

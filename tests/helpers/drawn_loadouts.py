@@ -1,4 +1,4 @@
-"""Hypothesis strategies for loadouts and for answers of their sockets."""
+"""Provide Hypothesis strategies for loadouts and for the answers of their sockets."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ ROWS = 3
 """Maximum length of a list in an answer."""
 
 GUARDED = [condition for condition in CONDITIONS if not condition_spec(condition).matches_any_output]
-"""The conditions that do not match every output."""
+"""Conditions that do not match every output."""
 most = st.none() | st.integers(1, 3)
 
 
 @st.composite
 def edges(draw, targets):
-    """Draw edges in a valid order: no edge comes after an ``always`` edge."""
+    """Draw edges in a valid order, in which no edge follows an ``always`` edge."""
     whens = draw(st.lists(st.sampled_from(GUARDED), max_size=3))
     whens += draw(st.sampled_from([["always"], ["always"], []]))
     return [edge(draw(st.sampled_from(targets)), when, draw(most)) for when in whens]
@@ -30,7 +30,7 @@ def edges(draw, targets):
 
 @st.composite
 def loadouts(draw):
-    """Draw a loadout: a plan, a loop over its items with random edges, sockets outside, a foreach, random exits."""
+    """Draw a loadout with a plan, a loop with random edges and exits, sockets outside the loop, and a foreach."""
     members = [f"In{n}" for n in range(draw(st.integers(1, 3)))]
     outside = [f"Out{n}" for n in range(draw(st.integers(1, 3)))]
     everywhere = [*members, "Plan", *outside, *members, *outside, "end"]
@@ -80,7 +80,7 @@ protocols = st.sampled_from([DEFAULT_HANDOFF, *OWN_PROTOCOLS])
 
 
 def spoken(document, name):
-    """Return the same loadout, whose agents use another protocol."""
+    """Return a copy of the loadout in which the agents use another protocol."""
     document["loadouts"]["T"]["handoff"] = name
     return document
 
@@ -93,7 +93,7 @@ def rules_of(document):
 
 
 def answer(rng, here):
-    """Return a random answer of a socket: usually a valid one."""
+    """Return a random answer for a socket, which is usually valid."""
     if rng.random() < 0.03:
         return rng.choice(["", "no", "{", '{"a": {"satisfied": true}', "[]", '{"satisfied": 1}', '{"odd": 1}'])
     value = {}

@@ -1,7 +1,7 @@
-"""Start test kernels that are reached through socket files instead of TCP ports.
+"""Start test kernels that communicate through socket files instead of TCP ports.
 
-A free TCP port can be taken by the kernel of another test worker before the kernel uses it. JupyterLab and nbval do not
-recover from that.
+The kernel of another test worker can take a free TCP port before the kernel that reserved it uses it. JupyterLab and
+nbval do not recover from that.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from jupyter_client.manager import AsyncKernelManager, KernelManager
 from traitlets import default
 
 TRANSPORT_OPTION: Final = "--KernelManager.transport=ipc"
-"""Option with which the kernels of a Jupyter server use socket files in its runtime directory."""
+"""Option that makes the kernels of a Jupyter server use socket files in its runtime directory."""
 
 
 class FileKernelManager(KernelManager):
-    """Manager of a kernel with its own folder for socket files, because their paths may have at most 107 characters."""
+    """A kernel manager with its own folder for socket files, whose paths may have at most 107 characters."""
 
     @default("transport")
     def _files(self) -> str:
@@ -36,4 +36,4 @@ class FileKernelManager(KernelManager):
 
 
 class AsyncFileKernelManager(FileKernelManager, AsyncKernelManager):
-    """The asynchronous kernel manager for nbclient and papermill."""
+    """The asynchronous variant of the kernel manager, for nbclient and papermill."""

@@ -1,4 +1,4 @@
-"""Graphs in the formats of other tools."""
+"""Provide graphs in the formats of other tools."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def langgraph(*edges: str) -> dict[str, Any]:
-    """Return LangGraph's JSON of edges, which are written ``a -> b`` or, with a condition, ``a -label> b``."""
+    """Return the LangGraph JSON for edges written as ``a -> b`` or, with a condition, as ``a -label> b``."""
     nodes: dict[str, None] = {}
     written = []
     for edge in edges:

@@ -24,24 +24,24 @@ CALLS = (
     "materia_nb.store.rundir RunDir.write",
     "materia_nb.store.file_snapshots git",
 )
-"""Functions whose start and end are moments for a kill. A write to the journal also has a moment in its middle."""
+"""Functions before and after which a process can be killed; a journal write can also be interrupted in its middle."""
 
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
 _reached: list[Callable[[str], None]] = []
-"""In a child process, the counter of its moments."""
+"""Callbacks that count moments: one in a child process, and none in any other process."""
 
 
 def moment(name: str) -> None:
-    """Mark a moment at which a child process may be killed. It has no effect in other processes."""
+    """Mark a moment at which a child process may be killed; it has no effect in other processes."""
     for reach in _reached:
         reach(name)
 
 
 def run_until(act: Callable[..., Any], *args: Any, at: int | None = None, of: str = "") -> list[str]:
-    """Run ``act`` in a forked child and return the moments that it reached.
+    """Run ``act`` in a forked child and return the names of the moments that it reached.
 
-    The child kills itself at the moment number ``at``, from 0, counted among the moments whose names begin with ``of``.
+    The child kills itself at the moment with the index ``at``, counted among the moments whose names begin with ``of``.
     """
     heard, told = os.pipe()
     child = multiprocessing.get_context("fork").Process(target=_run, args=(told, at, of, act, args))

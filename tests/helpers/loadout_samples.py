@@ -1,4 +1,4 @@
-"""Configs for the loadout tests, and a strategy for valid ones."""
+"""Provide configs for the loadout tests, and a Hypothesis strategy for valid configs."""
 
 from __future__ import annotations
 
@@ -17,13 +17,18 @@ UTILITY = utility()
 
 
 def config(sockets: JSONObject, *, loops: JSONObject | None = None, entry: str = "Socket-1", **top: Any) -> JSONObject:
-    """Return a config with the loadout T and materia P (agent), G (generator), U (utility), UG (utility generator)."""
+    """Return a config with the loadout T and the materia P (agent), G (generator), U (utility) and UG (utility
+    generator).
+    """
     known = {"P": AGENT, "G": agent(generator=True), "U": UTILITY, "UG": utility(generator=True)}
     return copy.deepcopy(document(sockets, top.pop("materia", known), loops, entry=entry, **top))
 
 
 def looped(loop: JSONObject | None = None, **changed: Any) -> JSONObject:
-    """Return a config: plan, then build and evaluate each item, then tell. ``loop`` has extra fields of the loop."""
+    """Return a config that plans, builds and evaluates each item, and then tells the result.
+
+    ``loop`` has additional fields for the loop.
+    """
     sockets: JSONObject = {
         "Socket-1": {"materia": "G", "edges": [edge("Socket-2")]},
         "Socket-2": {"materia": "P", "edges": [edge("Socket-3")]},
@@ -105,7 +110,7 @@ CONDITIONS = ["always", "satisfied", "not_satisfied"]
 
 @st.composite
 def valid_configs(draw: st.DrawFn) -> JSONObject:
-    """Draw a chain of stages, each one socket or a generator with its loop, with random retries and unknown fields."""
+    """Draw a chain of stages, each a socket or a generator with its loop, with random retries and unknown fields."""
     sockets: JSONObject = {}
     loops: JSONObject = {}
     stages = draw(st.lists(st.sampled_from(["plain", "loop", "legacy"]), min_size=1, max_size=5))
@@ -174,7 +179,9 @@ BROKEN = """\
   }
 }
 """
-"""A config with a valid and an invalid loadout: an edge leads to a missing socket, and a prompt is a number."""
+"""A config with a valid loadout and an invalid one, in which an edge leads to a missing socket and a prompt is a
+number.
+"""
 
 RICH: JSONObject = {
     "artifactDir": ".materia",
@@ -263,4 +270,4 @@ RICH: JSONObject = {
         "U": utility(timeoutMs=500, params={"a": [1, None]}, assign={"seen": "$.seen"}),
     },
 }
-"""A loadout that uses nearly every field of a config."""
+"""A loadout that uses almost every field of a config."""

@@ -1,4 +1,4 @@
-"""Helpers for tests of %materia: run a line magic, a cell magic or a whole cell, and read the text of a value."""
+"""Run line magics, cell magics and complete cells of %materia, and read the text of their values."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import atexit
 import materia_nb
 
 SHELLS = []
-"""The shells of the current test."""
+"""The shells that the current test has created."""
 HELLO = {
     "activeLoadout": "Hello",
     "loadouts": {"Hello": {"entry": "hello", "sockets": {"hello": {"materia": "hi"}}}},
@@ -31,9 +31,9 @@ materia:
 
 
 def new_shell(bench=None):
-    """Return an IPython shell with the magics, the workbench ``bench`` and no history file.
+    """Return an IPython shell with the magics and the workbench ``bench``, but without a history file.
 
-    The shell ends with the test.
+    The shell is closed at the end of the test.
     """
     from IPython.core.interactiveshell import InteractiveShell
     from traitlets.config import Config
@@ -47,7 +47,7 @@ def new_shell(bench=None):
 
 
 def end_shells():
-    """Release all shells, because each would keep its cells' variables until the process ends."""
+    """Release all shells, because each would otherwise keep the variables of its cells until the process ends."""
     while SHELLS:
         made = SHELLS.pop()
         materia_nb.unload_ipython_extension(made)
@@ -65,7 +65,7 @@ def cell(shell, first, body):
 
 
 def run(shell, source):
-    """Run a cell as typed; return its value or its error."""
+    """Run a cell as typed, and return its value or its error."""
     done = shell.run_cell(source)
     if done.error_before_exec or done.error_in_exec:
         raise done.error_before_exec or done.error_in_exec
@@ -73,5 +73,5 @@ def run(shell, source):
 
 
 def text(value):
-    """Return the plain text of a value."""
+    """Return the plain text representation of a value."""
     return value._repr_mimebundle_()["text/plain"]

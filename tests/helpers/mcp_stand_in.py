@@ -1,4 +1,4 @@
-"""A minimal MCP server for tests, which starts immediately: over stdio, or over HTTP in the process of a test."""
+"""A minimal MCP server for tests that starts quickly, over stdio or over HTTP in the process of the test."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def environment(name: str) -> str:
 
 
 def much() -> str:
-    """Return a very long text with control characters."""
+    """Return a very long text that contains control characters."""
     return "\x1b[31m" + "x" * 100_000 + "end"
 
 
@@ -52,12 +52,12 @@ def fail() -> str:
 
 
 def leave() -> str:
-    """Exit the server during the call."""
+    """Exit the server process during the call."""
     os._exit(3)
 
 
 def wait(path: str) -> str:
-    """Take a long time; create a file at the start."""
+    """Create a file and then wait for a long time."""
     Path(path).write_text(str(os.getpid()), encoding="utf-8")
     time.sleep(60)
     return "waited"
@@ -80,7 +80,7 @@ def called(params: Json) -> Json:
 
 
 def reply(message: Json) -> Json | None:
-    """Answer a message of the client, or return None for a notification."""
+    """Return the response to a client message, or None for a notification."""
     match message.get("method"):
         case "initialize":
             about = {"name": "stand-in", "version": "1"}
@@ -100,7 +100,7 @@ def reply(message: Json) -> Json | None:
 
 @contextmanager
 def over_http() -> Iterator[tuple[str, list[str | None]]]:
-    """Serve over HTTP in a thread; yield the address and the list of X-Word headers of the requests."""
+    """Serve over HTTP in a thread; yield the URL and the list of X-Word headers of the requests."""
     words: list[str | None] = []
 
     class Handler(BaseHTTPRequestHandler):

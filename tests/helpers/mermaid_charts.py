@@ -1,6 +1,8 @@
-"""Texts of Mermaid flowcharts, each with its graph as ``nodes | links``, and texts that are refused.
+"""Mermaid flowcharts with their expected graphs, and charts that must be refused.
 
-A node is written ``id`` or ``id=label``; a link ``a>b``, with a label ``a>b:label``, and ``a.>b`` if it is dotted.
+A graph is written as ``nodes
+
+links``. A node is ``id`` or ``id=label``. A link is ``a>b``, with a label ``a>b:label``, and dotted ``a.>b``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A program that runs a cast with a model and continues after each interrupt: ``... URL PROJECT``."""
+"""A program that runs a cast with a model and continues after each interrupt. Usage: ``... URL PROJECT``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Turns for a model agent, and a model agent that uses the local test server."""
+"""Create turns for a model agent, and a model agent that uses the local test server."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from model_server import ModelServer
 
 
 class Heard(list[Any]):
-    """Records what an agent reports, in order."""
+    """Records the events that an agent reports, in order."""
 
     def of(self, kind: type) -> list[Any]:
         return [one for one in self if isinstance(one, kind)]
@@ -26,7 +26,7 @@ class Heard(list[Any]):
 
     @property
     def calls(self) -> list[Any]:
-        """Return the finished tool calls. A call with side effects is also reported when it begins."""
+        """Return the finished tool calls; calls with side effects are also reported when they begin."""
         return list({one.call.id: one.call for one in self.of(CallEvent)}.values())
 
     @property
@@ -51,7 +51,7 @@ def turn(heard: Heard | None = None, **fields: Any) -> Turn:
 
 
 def agent(server: ModelServer, **fields: Any) -> ModelAgent:
-    """Return a model agent that uses the server and waits only briefly between attempts."""
+    """Return a model agent that uses the server and waits only briefly before a retry."""
     return ModelAgent("openai:tiny", **{"base_url": server.url, "first_pause_s": 0.001, **fields})
 
 

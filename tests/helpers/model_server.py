@@ -1,7 +1,7 @@
-"""A local server with the chat completions protocol that gives scripted answers.
+"""A local server for the chat completions protocol that gives scripted answers.
 
-The tests use the client library over real HTTP. The requests are recorded in ``asked``; each request gets the next
-answer of the script.
+The tests use the client library over real HTTP. Each request receives the next answer of the script and is recorded in
+``asked``.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from typing import Any, Self
 Json = dict[str, Any]
 
 LONG_S = 30.0
-"""Maximum wait for an action of a test, in seconds. It is reached only if the test has failed."""
+"""Maximum time to wait for an action of a test, in seconds; it is exceeded only if the test has failed."""
 
 
 @dataclass
 class Exchange:
-    """A request and the connection for its answer."""
+    """A request and the connection for its response."""
 
     handler: BaseHTTPRequestHandler
     body: Json
@@ -39,7 +39,7 @@ class Exchange:
         self.handler.wfile.write(data)
 
     def begin(self, *, framed: bool = True) -> None:
-        """Begin a stream. A stream without framing ends when the connection is closed."""
+        """Begin a streamed response; without framing, it ends when the connection is closed."""
         self.handler.send_response(200)
         self.handler.send_header("content-type", "text/event-stream")
         self.handler.send_header(*(("transfer-encoding", "chunked") if framed else ("connection", "close")))
@@ -75,7 +75,7 @@ class Exchange:
             self.handler.wfile.write(b"0\r\n\r\n")
 
     def cut(self) -> None:
-        """Close the connection, so that a framed stream stays incomplete."""
+        """Close the connection, so that a framed stream remains incomplete."""
         self.handler.close_connection = True
 
 
@@ -83,7 +83,7 @@ Answer = Callable[[Exchange], None]
 
 
 def says(*pieces: str, finish: str = "stop", tokens: tuple[int, int] | None = (10, 5)) -> Answer:
-    """Return an answer with text in the given pieces."""
+    """Return an answer that streams text in the specified pieces."""
 
     def answer(exchange: Exchange) -> None:
         exchange.begin()
@@ -96,7 +96,7 @@ def says(*pieces: str, finish: str = "stop", tokens: tuple[int, int] | None = (1
 
 
 def calls(*wanted: tuple[str, Any], said: str = "", ids: Sequence[str] | None = None) -> Answer:
-    """Return an answer with tool calls as (name, arguments). Arguments given as text are sent unchanged."""
+    """Return an answer with tool calls as (name, arguments); arguments that are strings are sent unchanged."""
 
     def answer(exchange: Exchange) -> None:
         exchange.begin()
@@ -121,12 +121,12 @@ def refuses(code: int, message: str, *, error: str | None = None, **headers: str
 
 
 def whole(body: Json) -> Answer:
-    """Return an answer of one object with status 200, as servers without streaming send."""
+    """Return an unstreamed answer with status 200 and one JSON object."""
     return lambda exchange: exchange.status(200, body)
 
 
 def completion(message: Json, finish: str = "stop") -> Json:
-    """Return the reply of a chat completions server without streaming."""
+    """Return the unstreamed reply of a chat completions server."""
     return {
         "id": "chat-1",
         "object": "chat.completion",
@@ -149,7 +149,7 @@ def declines(text: str) -> Answer:
 
 
 def breaks_off(*pieces: str, framed: bool = True) -> Answer:
-    """Return an answer during which the connection is closed."""
+    """Return an answer during which the server closes the connection."""
 
     def answer(exchange: Exchange) -> None:
         exchange.begin(framed=framed)
@@ -162,7 +162,7 @@ def breaks_off(*pieces: str, framed: bool = True) -> Answer:
 
 @dataclass
 class Slow:
-    """An answer that continues only when the test allows it. ``gone`` is set when the client disconnects."""
+    """An answer that continues only when the test permits it; ``gone`` is set when the client disconnects."""
 
     pieces: tuple[str, ...] = ("so far",)
     begun: threading.Event = field(default_factory=threading.Event)
@@ -192,7 +192,7 @@ class Slow:
 
 
 class LoopbackServer:
-    """An HTTP server that answers in a thread within a ``with`` block. ``url`` is its address without a path."""
+    """An HTTP server that responds in a thread within a ``with`` block; ``url`` is its address without a path."""
 
     def __init__(self, handler: type[BaseHTTPRequestHandler]) -> None:
         self._http = ThreadingHTTPServer(("127.0.0.1", 0), handler)
@@ -239,7 +239,7 @@ class ModelServer(LoopbackServer):
         self.url += "/v1"
 
     def messages(self, place: int = -1) -> list[Json]:
-        """Return the conversation in a request."""
+        """Return the conversation contained in a request."""
         return self.asked[place]["messages"]
 
 

@@ -1,7 +1,7 @@
-"""A program that runs a cast of three sockets in the directory given, commanded by lines of its standard input.
+"""A program that runs a cast of three sockets and reads commands from its standard input.
 
-``step`` runs one socket; the third one fails. ``retry`` repairs the agent, retries and runs to the end. After each
-command, the program prints the status of the cast.
+``step`` runs one socket, of which the third fails. ``retry`` repairs the agent, retries the step and runs to the end.
+After each command, the program prints the status of the cast.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class OtherKernel:
         self.run_dir = Path(self.process.stdout.readline().strip())
 
     def does(self, command: str) -> str:
-        """Send a command; return the status of the cast after it."""
+        """Send a command and return the resulting status of the cast."""
         self.process.stdin.write(f"{command}\n")
         return self.process.stdout.readline().strip()
 

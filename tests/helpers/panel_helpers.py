@@ -1,4 +1,4 @@
-"""Send messages to panels as the page in the browser does."""
+"""Send messages to panels in the same manner as the page in the browser."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from typing import Any
 
 
 def from_page(panel: Any, kind: str, **values: Any) -> dict[str, Any]:
-    """Return a message from a page, with the identity of the frame that the page shows."""
+    """Return a message from a page, with the identity of the snapshot that the page displays."""
     return {"kind": kind, "identity": panel.front.surface["identity"], **values}
 
 
 def from_list(panel: Any, kind: str, **values: Any) -> dict[str, Any]:
-    """Return a message from the list of casts. A message about a cast has the identity that the list shows."""
+    """Return a message from the list of casts; a message about a cast has the identity that the list displays."""
     identities = {row[0]: row[-1] for row in panel.front.casts["rows"]}
     if "a" in values:
         return {"kind": kind, "identities": [identities.get(values[name], "") for name in "ab"], **values}

@@ -1,8 +1,8 @@
-"""Fork test kernels from a process that has already imported everything, so that kernels start quickly.
+"""Fork test kernels from a process that has already imported all modules, so that kernels start quickly.
 
-:func:`serve` is this process. :func:`start` is the program that Jupyter runs as the kernel: it requests a fork, passes
-signals to the fork, and ends with it. Linux only. The oldest supported ipykernel runs this file too, so the file
-imports no other test module.
+:func:`serve` is that process. :func:`start` is the program that Jupyter runs as the kernel. It requests a fork, passes
+signals to the fork, and ends when the fork ends. This works only on Linux. The oldest supported ipykernel also runs
+this file, so the file must not import other test modules.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class PreparedKernels:
     Args:
         python: the interpreter.
         address: the path of its socket.
-        environ: its environment variables; a kernel gets the variables from Jupyter.
+        environ: its environment variables; a kernel gets its own variables from Jupyter.
     """
 
     def __init__(self, python: Path, address: Path, environ: dict[str, str]) -> None:
@@ -59,7 +59,7 @@ class PreparedKernels:
 
 
 def serve(number: int) -> None:
-    """Fork for each request at this socket until the input ends. The fork returns and becomes the kernel."""
+    """Fork a process for each request on the socket until the input ends; each fork returns and becomes the kernel."""
     for name in IMPORTED:
         __import__(name)
     listening = socket.socket(fileno=number)
@@ -77,7 +77,7 @@ def serve(number: int) -> None:
 
 
 def become(asking: socket.socket) -> None:
-    """Take over the folder, environment and output of the requesting process. End when that process ends."""
+    """Take over the folder, environment and output of the requesting process, and end when that process ends."""
     os.setsid()
     sent, files, *_ = socket.recv_fds(asking, MOST_BYTES, 3)
     for number, file in enumerate(files):
@@ -98,7 +98,7 @@ def become(asking: socket.socket) -> None:
 
 
 def start(address: str, arguments: list[str]) -> None:
-    """Act as a kernel for Jupyter."""
+    """Run as a kernel for Jupyter."""
     asking = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     asking.connect(address)
     request = {"cwd": str(Path.cwd()), "environ": dict(os.environ), "arguments": arguments}

@@ -1,4 +1,4 @@
-"""Real processes that report their ids, and functions that wait until they run or have ended."""
+"""Start real processes that report their ids, and wait until processes run or have ended."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def wait_for(condition, seconds: float = 5):
 
 
 def lives(pid: int) -> bool:
-    """Return True if a process is running; a zombie is not."""
+    """Return True if a process is running; a zombie does not count as running."""
     shown = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False)
     return bool(shown.stdout.strip()) and not shown.stdout.strip().startswith("Z")
 

@@ -1,4 +1,4 @@
-"""Envelopes, contracts, casts that use them, and malformed values for the tests of the handoff protocols."""
+"""Provide envelopes, contracts, casts and malformed values for the tests of the handoff protocols."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, OWN_PROTOCOLS
 JSONObject = dict[str, Any]
 
 OTHERS = [name for name in OWN_PROTOCOLS if name != DEFAULT_HANDOFF]
-"""The protocols of this package except the default."""
+"""All protocols of this package except the default protocol."""
 
 KERNEL = {
     "step_id": "s1",
@@ -61,11 +61,11 @@ CONTRACT: JSONObject = {
 }
 
 ABSENT = object()
-"""Marks a field to remove in :func:`changed`."""
+"""Marks a field that :func:`changed` removes."""
 
 
 def changed(value: JSONObject, changes: JSONObject) -> JSONObject:
-    """Return a copy with the dotted paths set or removed."""
+    """Return a copy of a value in which the specified dotted paths are set or removed."""
     made = copy.deepcopy(value)
     for path, new in changes.items():
         *owners, last = path.split(".")
@@ -80,12 +80,14 @@ def changed(value: JSONObject, changes: JSONObject) -> JSONObject:
 
 
 def envelope(**changes: Any) -> JSONObject:
-    """Return an envelope with changed fields; the keyword ``summary__evidence`` is the path ``summary.evidence``."""
+    """Return an envelope with changed fields; the keyword ``summary__evidence`` stands for the path
+    ``summary.evidence``.
+    """
     return changed(ENVELOPE, {path.replace("__", "."): new for path, new in changes.items()})
 
 
 def contract(**changes: Any) -> JSONObject:
-    """Return a contract with changed fields; paths are written as in :func:`envelope`."""
+    """Return a contract with changed fields; paths are written as for :func:`envelope`."""
     return changed(CONTRACT, {path.replace("__", "."): new for path, new in changes.items()})
 
 
@@ -96,7 +98,7 @@ def block(value: Any) -> str:
 
 
 def paths_of(value: Any, path: str = "") -> list[str]:
-    """Return every path in a value, including each object and list."""
+    """Return the path of every value inside a value, including objects and lists."""
     children = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     found = []
     for key, child in children:
@@ -125,7 +127,7 @@ NASTY_UNITS = [
     "```agent_contract_handoff", "```agent_contract_handoff\n", "```agent_contract_handoff ", "\n", "\r\n", " \n",
     "```agent_contract_handoff\n{", "9", "-", "\u2028", "\x1c", "\ud800", "{}", '{"a":1}', "```\n{}\n```\n",
 ]  # fmt: skip
-"""Texts to repeat for a reply of one megabyte that is hard to read."""
+"""Texts that are repeated to create replies of one megabyte that are difficult to parse."""
 
 ASK = {
     "operation": "delete the build folder",
@@ -139,12 +141,12 @@ ASK = {
 
 
 def report(status, **more):
-    """Return a reply whose contract has this plan status."""
+    """Return a reply whose contract has the specified plan status."""
     return block(contract(agent_status__plan_status=status, **more))
 
 
 def start(tmp_path, protocol, replies, **sockets):
-    """Start a cast of Work, Check in the protocol under test, and Done; Check sends work back; Fix is a detour."""
+    """Start a cast of Work, Check (in the protocol under test) and Done; Check sends work back, and Fix is a detour."""
     document = h.config(
         {
             "Work": h.at("M", ("always", "Check")),

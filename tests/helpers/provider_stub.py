@@ -32,7 +32,7 @@ _SHELL_TOOLS = {"Bash": "command", "bash": "command", "run_shell_command": "comm
 
 
 class StubAnswer(NamedTuple):
-    """An answer of the stub: text, or a call of a tool."""
+    """An answer of the stub: a text or a tool call."""
 
     text: str = TEXT
     tool: str = ""
@@ -41,7 +41,7 @@ class StubAnswer(NamedTuple):
 
 
 class StubRequest(NamedTuple):
-    """A request in the form that all protocols share."""
+    """A request in a form that is common to all provider protocols."""
 
     protocol: str
     model: str
@@ -59,7 +59,7 @@ def _strings(value: Any) -> list[str]:
 
 
 def read_request(path: str, body: Json) -> StubRequest | None:
-    """Return a request for a model, or None for any other request."""
+    """Parse a request for a model answer; return None for any other request."""
     path = path.partition("?")[0]
     if path.endswith("/chat/completions"):
         protocol, messages = "chat", body["messages"]
@@ -84,7 +84,7 @@ def read_request(path: str, body: Json) -> StubRequest | None:
 
 
 def answer_for(request: StubRequest) -> StubAnswer | int:
-    """Return the answer to a request, or the status of an error."""
+    """Return the answer to a request, or the HTTP status of an error."""
     instructions = _INSTRUCTION.findall(request.text)
     verb, argument = instructions[-1] if instructions else ("say", TEXT)
     if verb == "refuse":
@@ -251,7 +251,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 class ProviderStub(LoopbackServer):
-    """The server. ``requests`` has the requests for a model so far; ``url`` is its address without a path."""
+    """The stub server; ``requests`` lists the requests for model answers, and ``url`` is its address without a path."""
 
     def __init__(self) -> None:
         self.requests: list[StubRequest] = []

@@ -1,4 +1,4 @@
-"""Random casts of a loadout, and the check that explore calls each of their routes possible."""
+"""Run random casts of a loadout, and check that explore lists each of their routes as possible."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def check_every_route_is_possible(document: dict[str, Any], seed: int) -> None:
 
 
 def _take_turn(play: Play, rng: Random) -> None:
-    """Apply a random result to the waiting visit, except a failure that no edge handles."""
+    """Apply a random result to the waiting visit, but no failure that has no matching edge."""
     here, number = play.rules.sockets[play.visit.socket], rng.random()
     kind = rng.choice(FAILURE_KINDS)
     if play.visit.mode == "draft" and play.visit.drafts:
@@ -54,7 +54,7 @@ def _take_turn(play: Play, rng: Random) -> None:
 
 
 def well_formed(rng: Random, here: SocketRules, *, rows: bool) -> dict[str, Any]:
-    """Return True if an output is valid for its socket: lists of equal length, and only fields of this socket."""
+    """Return True if an output is valid for its socket: its lists have equal length, and it has only allowed fields."""
     count = rng.randrange(3)
     value: dict[str, Any] = {}
     if here.wanted.why_satisfied or rng.random() < 0.5:

@@ -1,4 +1,4 @@
-"""Three loadouts of realistic size: a software release, a paper with critics, and the cleaning of tables."""
+"""Provide three loadouts of realistic size: a software release, a paper with critics, and a data cleaning."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def _critic(onward: str, back: str, limit: int, **fields: Any) -> dict[str, Any]
 
 
 def release() -> dict[str, Any]:
-    """Return a loadout: changes are implemented and reviewed one by one, then the release is reviewed and published."""
+    """Return a loadout that implements and reviews changes one by one, and then reviews and publishes the release."""
     return config(
         {
             "Socket-1": at("G", edge("Socket-2")),
@@ -37,7 +37,7 @@ def release() -> dict[str, Any]:
 
 
 def paper() -> dict[str, Any]:
-    """Return a loadout: sections of a paper are written, and each of three critics can send them back."""
+    """Return a loadout that writes the sections of a paper, each of which three critics can send back."""
     return config(
         {
             "Socket-1": at("G", edge("Socket-2")),
@@ -62,7 +62,7 @@ def paper() -> dict[str, Any]:
 
 
 def cleaning() -> dict[str, Any]:
-    """Return a loadout: tables are cleaned and judged, and a judge that keeps refusing ends the cast."""
+    """Return a loadout that cleans and judges tables; its cast ends if the judge keeps refusing a table."""
     return config(
         {
             "Socket-1": at("G", edge("Socket-2")),
@@ -82,7 +82,7 @@ def cleaning() -> dict[str, Any]:
 
 
 def critics_in_a_row(count: int) -> dict[str, Any]:
-    """Return a pipeline of writers, each with its own critic."""
+    """Return a pipeline of writers that each have their own critic."""
     sockets = {}
     for number in range(1, 2 * count, 2):
         onward = f"Socket-{number + 2}" if number + 2 < 2 * count else "end"
@@ -92,7 +92,7 @@ def critics_in_a_row(count: int) -> dict[str, Any]:
 
 
 def critics_in_a_loop(count: int) -> dict[str, Any]:
-    """Return a loop that sends each work item through the same pipeline of writers with critics."""
+    """Return a loop that sends each work item through the same pipeline of writers and critics."""
     names = [f"Socket-{number}" for number in range(2, 2 * count + 2)]
     sockets: dict[str, Any] = {"Socket-1": at("G", edge("Socket-2"))}
     for writer, critic, onward in zip(names[::2], names[1::2], [*names[2::2], ""], strict=True):

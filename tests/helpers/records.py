@@ -1,4 +1,4 @@
-"""Compare lines about many inputs with a stored record, in which each line appears once with its count."""
+"""Compare lines about many inputs with a stored record, which contains each different line once with its count."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ _SHOWN = 20
 
 
 def check_record(name: str, lines: Iterable[str]) -> None:
-    """Compare lines with the stored record. The record has each line once with its count, in order of first occurrence."""
+    """Compare lines with the stored record.
+
+    The record contains each different line once with its count, in order of first occurrence.
+    """
     counted = Counter(line.replace("\n", "\\n") for line in lines)
     now = [f"{count} {line}" for line, count in counted.items()]
     path = FOLDER / f"{name}.txt"
@@ -29,7 +32,7 @@ def check_record(name: str, lines: Iterable[str]) -> None:
 
 
 def written(value: Any) -> str:
-    """Return a value as one line. A named tuple is written without fields that have their defaults."""
+    """Return a value on one line; a named tuple is written without the fields that have their default values."""
     if is_dataclass(value):
         told = [
             f"{one.name}={written(getattr(value, one.name))}"
@@ -59,5 +62,5 @@ def _is_default(one: Any, value: Any) -> bool:
 
 
 def as_line(value: Any) -> str:
-    """Return a JSON value in one line."""
+    """Return a JSON value on one line."""
     return json.dumps(value, ensure_ascii=False)

@@ -23,22 +23,22 @@ MATCHES: Final = {
     "failed": {FAILED},
 }
 Edge = tuple[str, int]
-"""A socket and the number of one of its edges, from 1."""
+"""A socket and the number of one of its edges, counted from 1."""
 Routes = tuple[Edge | str, ...]
-"""The edge that was taken, and the ids of exits."""
+"""The edge that was taken and the ids of the exits that were taken."""
 
 
 class State(NamedTuple):
-    """A cast that waits at ``socket``, or has ended with ``end``.
+    """A cast that waits at ``socket`` or has ended with ``end``.
 
     Attributes:
-        socket: the visited socket, or the one where the cast ended.
-        end: ``complete``, the kind of a failure, or an empty text.
+        socket: the visited socket, or the socket at which the cast ended.
+        end: ``complete`` or the kind of a failure; empty while the cast waits.
         items: the number of work items; None before the plan.
         cursor: the index of the current item.
-        counts: the traversals of edges for the current item (R18).
-        outside: the traversals of edges outside items.
-        path: the sockets visited for the current item, each with True if an edge taken since has its own limit.
+        counts: the traversals of each edge for the current item (R18).
+        outside: the traversals of each edge outside items.
+        path: the sockets visited for the current item, each with True if an edge with its own limit was taken since.
         cycles: the number of cycles of the current item without an advance.
     """
 
@@ -68,8 +68,8 @@ class SecondEngine:
         self.advances = self._advances()
 
     def _advances(self) -> dict[str, str]:
-        """Return the condition under which each socket of the loop moves the cursor: its own, or derived from exits
-        (R15).
+        """Return the condition under which each socket of the loop advances the cursor, configured or derived from
+        exits (R15).
         """
         own = {name: self.sockets[name]["advance"]["when"] for name in self.members if "advance" in self.sockets[name]}
         if own:
@@ -80,7 +80,7 @@ class SecondEngine:
         return {name: words.pop() if len(words) == 1 else "always" for name, words in conditions.items()}
 
     def results(self, socket: str) -> list[str]:
-        """Return the possible results of a visit; a failure only if an edge handles it."""
+        """Return the possible results of a visit; a failure is included only if an edge handles it."""
         edges = self.sockets[socket].get("edges", ())
         handles_failure = [FAILED] if any(edge["when"] == "failed" for edge in edges) else []
         if socket == self.plan or self.sockets[socket]["parse"] == "text":
@@ -88,7 +88,7 @@ class SecondEngine:
         return [YES, NO, *([] if self.requires_verdict(socket) else [NOTHING]), *handles_failure]
 
     def requires_verdict(self, socket: str) -> bool:
-        """Return True if the output must have ``satisfied``, because a guarded edge or advance depends on it (R7)."""
+        """Return True if a guarded edge or advance requires ``satisfied`` in the output (R7)."""
         conditions = {edge["when"] for edge in self.sockets[socket].get("edges", ())} | {self.advances.get(socket)}
         return not conditions.isdisjoint({"satisfied", "not_satisfied"})
 
@@ -100,7 +100,7 @@ class SecondEngine:
         return self._enter(State(self.entry), self.entry)
 
     def complete(self, state: State, result: str, count: int = 0) -> tuple[State, Routes]:
-        """Complete a visit (R2); return the next state and the taken routes.
+        """Complete a visit (R2), and return the next state and the routes that were taken.
 
         Args:
             state: the waiting cast.
@@ -170,7 +170,9 @@ class SecondEngine:
         return self._on_path(state, socket) if socket in self.members else state._replace(socket=socket), routes
 
     def _on_path(self, state: State, socket: str) -> State:
-        """Add a visit to the path of the item; entering a socket again closes a cycle and cuts the path back (R18)."""
+        """Add a visit to the path of the item; if the socket is already on it, this closes a cycle and shortens the
+        path (R18).
+        """
         names = [name for name, _ in state.path]
         if socket not in names:
             return state._replace(socket=socket, path=(*state.path, (socket, False)))
@@ -183,13 +185,13 @@ class SecondEngine:
     # -- all casts ---------------------------------------------------------------------
 
     def moves(self, state: State, lengths: Iterable[int]) -> Iterator[tuple[str, State, Routes]]:
-        """Yield each possible result of the waiting visit with the next state and the routes to it."""
+        """Yield each possible result of the waiting visit with its next state and its routes."""
         for result in self.results(state.socket):
             for count in lengths if state.socket == self.plan and result != FAILED else (0,):
                 yield result, *self.complete(state, result, count)
 
     def odds(self, chances: Mapping[str, Mapping[str, float]], items: int) -> dict[str, float]:
-        """Return the chance of each end; ``chances`` has the chance of each result, by socket."""
+        """Return the probability of each end; ``chances`` has the probabilities of the results of each socket."""
         ends: Counter[str] = Counter()
         waiting = {self.begin()[0]: 1.0}
         while waiting:

@@ -31,7 +31,7 @@ class Told(NamedTuple):
 
 
 def run_script(name: str, cwd: Path, *, env: dict[str, str] | None = None, **given: Any) -> Told:
-    """Run a shipped script in ``cwd`` as the runner would, with ``given`` added to its input."""
+    """Run a shipped script in ``cwd`` as the utility runner does, with ``given`` added to its input."""
     document = {"cwd": str(cwd), "params": {}, "state": {}, "item": None, **given}
     done = subprocess.run(
         [sys.executable, "-S", str(PACKAGED / name)],  # without site packages: faster, and none may be needed
@@ -60,7 +60,7 @@ def git(folder: Path, *arguments: str) -> str:
 
 
 def repository(folder: Path, *options: str) -> Path:
-    """Create a real Git repository with one commit on the branch ``main`` (none if it is bare)."""
+    """Create a real Git repository with one commit on the branch ``main``, or without commits if it is bare."""
     folder.mkdir(parents=True, exist_ok=True)
     git(folder, "init", "--quiet", "--initial-branch=main", *options)
     if "--bare" not in options:
@@ -77,7 +77,7 @@ def ignored(folder: Path, path: str) -> bool:
 
 
 class StandIn:
-    """A strict replacement for jj on PATH, see tests/data/jj_stand_in.py."""
+    """A strict replacement for jj on PATH; see tests/data/jj_stand_in.py."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

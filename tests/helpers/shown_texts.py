@@ -1,8 +1,8 @@
-"""Compare whole outputs with stored outputs (snapshot tests).
+"""Compare complete outputs with stored outputs (snapshot tests).
 
-``MATERIA_SHOWN=write`` stores them again; review the difference before a commit. A view shows dozens of details that
-rarely deserve a test each. One file of ``tests/data/shown`` has all details, one line for each block, so that a diff
-shows each change.
+``MATERIA_SHOWN=write`` stores the outputs again; review the diff before you commit it. A view has dozens of details,
+few of which deserve a separate test. One file in ``tests/data/shown`` contains all of them, with one line per block, so
+that a diff shows each change.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ from materia_nb.display.blocks import Block, blocks_as_json
 
 FOLDER = Path(__file__).parents[1] / "data" / "shown"
 LINE = 160
-"""Maximum length of a line. Of a longer line the beginning, the length and a checksum are stored."""
+"""Maximum length of a stored line, in characters; of a longer line, only its beginning, its length and a checksum are
+stored.
+"""
 
 CHANGING = (
     (re.compile(re.escape(sys.executable)), "python"),
@@ -36,11 +38,11 @@ CHANGING = (
     (re.compile(r'("place": ?)\{[^}]*\}'), r"\1{…}"),
     (re.compile(r"(\b[a-z]+At\W{1,4})\d{4}-\d\d-\d\dT[\d:.]+Z"), r"\1WHEN"),
 )
-"""Patterns of texts that differ between runs, with their replacements."""
+"""Patterns of texts that differ between runs, and their replacements."""
 
 
 def matches(name: str, parts: Iterable[tuple[str, Any]]) -> None:
-    """Assert that the output equals the stored file ``name``, or write the file if requested."""
+    """Assert that the output equals the stored file ``name``, or write the file if ``MATERIA_SHOWN`` requests it."""
     said = "\n".join(line for title, value in parts for line in (f"## {_stable(title)}", *_lines(value))) + "\n"
     path = FOLDER / f"{name}.txt"
     if os.environ.get("MATERIA_SHOWN") == "write":
@@ -51,7 +53,7 @@ def matches(name: str, parts: Iterable[tuple[str, Any]]) -> None:
 
 
 def _lines(value: Any) -> list[str]:
-    """Return one line for each block of a view, entry of an object or element of a list; otherwise the value."""
+    """Return one line for each block, object entry or list element; any other value is returned unchanged."""
     if isinstance(value, Block):
         drawn = value.as_json()
         inside = drawn.get("blocks", drawn.get("inside")) if drawn.get("is") == "fold" else None
@@ -77,7 +79,7 @@ def _stable(text: str) -> str:
 
 
 def _steady(value: Any) -> Any:
-    """Replace a picture by its text, because other tests compare the drawing."""
+    """Replace a picture by its text, because other tests check the drawing."""
     if isinstance(value, dict):
         return {key: _steady(one) for key, one in value.items() if key not in ("svg", "dark")}
     if isinstance(value, list | tuple):

@@ -1,4 +1,4 @@
-"""A loadout whose items are worked on in lanes, and its agents."""
+"""Provide a loadout whose items are processed in lanes, and its agents."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ Json = dict[str, Any]
 
 
 def streams_config(limit: int | None = None, *, build: Json | None = None, **top: Any) -> Json:
-    """Return a config: plan items in streams; each lane sets up, then builds and checks its items; then tell."""
+    """Return a config that plans items in streams; each lane is set up and builds and checks its items, then Tell
+    follows.
+    """
     return config(
         {
             "Socket-1": at("Plan", ("always", "Socket-2"), parse="json"),
@@ -43,7 +45,7 @@ def streams_config(limit: int | None = None, *, build: Json | None = None, **top
 
 
 def plan_of(streams: Mapping[str, Sequence[int]]) -> str:
-    """Return the planner's answer, with one item for each name in the streams and their schedule."""
+    """Return the answer of the planner: one item for each name in the streams, and their schedule."""
     count = sum(map(len, streams.values()))
     return json.dumps(
         {
@@ -57,11 +59,11 @@ def plan_of(streams: Mapping[str, Sequence[int]]) -> str:
 
 
 TWO = {"ui": [2, 0], "api": [1]}
-"""Two streams of three items."""
+"""Two streams with three items in total."""
 
 
 def stream_agents(streams: Mapping[str, Sequence[int]] = TWO, **others: object) -> dict[str, object]:
-    """Return agents that give the same answer each time."""
+    """Return agents that always give the same answers."""
     return {
         "Plan": lambda: plan_of(streams),
         "Setup": lambda lane: f"ready for {lane}",

@@ -1,4 +1,4 @@
-"""A program that runs a cast until it is killed: with a model and an MCP server, then with fake coding agents.
+"""A program that runs a cast with a model, an MCP server and fake coding agents until it is killed.
 
 Usage: ``... URL PROJECT``.
 """
@@ -22,7 +22,9 @@ SERVER = {
 
 
 def document() -> dict[str, Any]:
-    """Return a loadout: plan with the tool ``clock``, let five programs work, and tell. The known cost is 5.2 cents."""
+    """Return a loadout with a planner that has the tool ``clock``, five programs that work, and Tell; it costs 5.2
+    cents.
+    """
     sockets = {"Socket-1": h.at("Plan", ("always", "Socket-2"))}
     for number, _ in enumerate(PROGRAMS, 2):
         sockets[f"Socket-{number}"] = h.at("Work", ("always", f"Socket-{number + 1}"))

@@ -1,7 +1,7 @@
-"""User code that mypy checks together with the package. Nothing runs this file.
+"""User code that mypy checks together with the package; it is never run.
 
-Correct code must pass, and mypy must find each mistake. A mistake has an ignore comment with its error code. An unused
-ignore comment is an error, so ``make lint`` fails if mypy no longer finds a mistake.
+Mypy must accept the correct code and find each mistake. A mistake has an ignore comment with its error code. Unused
+ignore comments are errors, so ``make lint`` fails if mypy no longer finds a mistake.
 """
 
 from __future__ import annotations

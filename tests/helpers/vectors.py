@@ -1,4 +1,4 @@
-"""Load the conformance vectors. The tests of each package run the vectors that cover it."""
+"""Load the conformance vectors; the tests of each package run the vectors that apply to it."""
 
 from __future__ import annotations
 
@@ -17,6 +17,6 @@ def read(name: str) -> list[dict[str, Any]]:
 
 
 def each_vector(*names: str) -> pytest.MarkDecorator:
-    """Parametrize a test with every vector of the named files."""
+    """Parametrize a test with every vector in the named files."""
     vectors = [vector for name in names for vector in read(name)]
     return pytest.mark.parametrize("vector", vectors, ids=lambda one: f"{one['kind']}-{one['id']}")

@@ -1,4 +1,4 @@
-"""Build the wheel and the source distribution, and environments that contain only them."""
+"""Build the wheel and the source distribution, and environments that contain nothing else."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Built(NamedTuple):
 
 
 def build(source: Path, out: Path, epoch: str = EPOCH) -> Built:
-    """Build the source distribution, and from it the wheel, with the installed hatchling."""
+    """Build the source distribution, and then the wheel from it, with the installed hatchling."""
     run(
         [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(out), str(source)],
         env={**os.environ, "SOURCE_DATE_EPOCH": epoch},
@@ -53,7 +53,7 @@ def attempt(command: list[str], **more) -> subprocess.CompletedProcess[str]:
 
 
 class Stranger:
-    """A user with a wheel, an empty folder and a new environment, but without the repository."""
+    """A user with a wheel, an empty folder and a new environment, but without a copy of the repository."""
 
     def __init__(self, folder: Path, python: str = sys.executable) -> None:
         self.home = folder / "home"
@@ -93,7 +93,7 @@ class Stranger:
 
 
 def pythons() -> dict[str, str]:
-    """Return the supported Pythons on this machine by version, from PATH, pyenv and uv."""
+    """Return the supported Python interpreters on this machine by version, found on PATH, in pyenv and in uv."""
     kept = [Path.home() / ".pyenv" / "versions", Path.home() / ".local" / "share" / "uv" / "python"]
     found = {}
     for minor in range(11, 15):
