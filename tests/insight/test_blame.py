@@ -1,4 +1,4 @@
-"""``blame`` finds the step, the answer and the rule that set a value in the state."""
+"""Test that ``blame`` finds the step, the answer and the rule that set a value in the state."""
 
 from __future__ import annotations
 

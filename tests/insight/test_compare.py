@@ -1,4 +1,4 @@
-"""Compare two casts, steps or loadouts: the first difference and its reason."""
+"""Test comparisons of two casts, steps or loadouts: the first difference and its cause."""
 
 from __future__ import annotations
 
@@ -191,7 +191,7 @@ def test_first_difference_is_the_changed_answer_at_any_step(tmp_path_factory, co
 
 
 def _otherwise(fork, reply_text):
-    """Answer the waiting socket in a different valid way."""
+    """Give the waiting socket a different valid answer."""
     wants = {
         "Socket-1": {"workItems": items(f"x{reply_text}")},
         "Socket-3": {"satisfied": True, "context": f"x{reply_text}"},

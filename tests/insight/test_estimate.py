@@ -1,4 +1,4 @@
-"""Estimates before a cast, compared with casts counted by hand and with real ones."""
+"""Test estimates before a cast against manual calculations and real casts."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def bench(tmp_path):
 
 
 def once():
-    """Return a loadout with one check that may send the work back once."""
+    """Return a loadout with one check that can send the work back once."""
     return build_graph(config({"Do": at("P", edge("Check")), "Check": asks(edge("Do", "not_satisfied", 1))}))
 
 
 def test_deterministic_cast_is_estimated_exactly(bench):
-    """If every check is satisfied at once, there is one possible cast and no spread."""
+    """If every check is satisfied immediately, only one cast is possible and the estimate has no range."""
     prompts = Prompts(bench.graph(), "a guide to moss", 3)
     estimated = estimate_cast(bench.graph(), "a guide to moss", 3, 1.0, casts=5)
     tokens_in = sum(tokens_of(one.characters) for one in prompts.prompts)
@@ -46,7 +46,7 @@ def test_deterministic_cast_is_estimated_exactly(bench):
 
 
 def test_estimated_turns_range_from_shortest_to_longest_cast():
-    """A cast has two turns if the check is satisfied, and four if it sends work back: 2 + 2 (1 - p) on average."""
+    """A cast has two turns, or four if the check sends work back: 2 + 2 (1 - p) turns on average."""
     estimated = estimate_cast(once(), satisfied=0.25, casts=400)
     assert estimated.total.turns.mean == pytest.approx(2 + 2 * 0.75, abs=0.2)
     assert (estimated.total.turns.low, estimated.total.turns.high) == (2, 4)
@@ -83,7 +83,7 @@ def test_later_turns_include_earlier_turns_in_their_tokens():
 
 
 def test_unknown_price_is_not_treated_as_zero():
-    """The total excludes sockets with an unknown cost, and names them. Without known costs it is unknown (R56)."""
+    """The total excludes sockets with an unknown cost and names them; if every cost is unknown, so is the total (R56)."""
     estimated = estimate_cast(once(), satisfied=1.0, price=lambda socket, *_: 0.5 if socket == "Do" else None, casts=3)
     assert estimated.total.cost == (0.5, 0.5, 0.5)
     assert estimated.unpriced == ("Check",)
@@ -94,7 +94,7 @@ def test_unknown_price_is_not_treated_as_zero():
 
 
 def test_pinned_sockets_cost_nothing(bench):
-    """A check that is pinned to yes never sends the work back."""
+    """A check that is pinned to a satisfied verdict never sends the work back."""
     bench.agent("*", ModelAgent(PRICED))
     free = bench.estimate(items=2, satisfied=0.3, casts=10, answer=100)
     bench.pin("Eval", {"satisfied": True, "context": "good"})
@@ -115,7 +115,7 @@ def test_estimate_refuses_zero_casts_and_unknown_names():
 
 
 def test_estimate_uses_prices_of_configured_models(bench):
-    """A function has no price, and a model on a private server has no known price."""
+    """A function has no price, and the price of a model on a private server is unknown."""
 
     def never(turn):
         raise AssertionError(turn)
@@ -147,11 +147,11 @@ def test_exploration_shows_an_estimate_in_one_line(bench):
 
 
 TOKENS = 400
-"""The number of tokens of each answer in the real casts, at four characters per token."""
+"""Number of tokens in each answer of the real casts, at four characters per token."""
 
 
 class Talkative:
-    """Agent with long answers, of which four in five are satisfied."""
+    """An agent with long answers, four of five of which are satisfied."""
 
     name = "talkative"
 
@@ -188,7 +188,7 @@ def test_tokens_are_lower_bounds_without_an_answer_length(bench):
 
 
 def test_items_of_any_list_use_the_specified_answer_length(bench):
-    """The answer of the planner contains only four items, and the prompt of a worker contains one of them."""
+    """The planner's answer contains exactly four items, and a worker's prompt contains one of them."""
     sockets = {
         "List": asks(edge("Work"), assign={"rows": "$.rows"}),
         "Work": at("P", edge("Work"), foreach={"items": "state.rows", "as": "row", "cursor": "r"}, advance={}),

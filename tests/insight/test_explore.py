@@ -1,4 +1,4 @@
-"""The results of explore are true: impossible events never happen, and every example cast contains its event."""
+"""Test that explore is correct: impossible events never occur, and every example cast contains its event."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from protocol_helpers import OTHERS
 from random_routes import check_every_route_is_possible
 
 LAPS = int(os.environ.get("MATERIA_NB_EXPLORED", "10"))
-"""Number of random loadouts that are explored; set the environment variable for a longer test."""
+"""Number of random loadouts that are explored; an environment variable sets it for a longer test."""
 SMALL = 1_000
 
 
@@ -109,7 +109,7 @@ def test_exit_that_is_never_taken_is_named_by_id():
 
 
 def test_exit_of_a_skipped_loop_is_taken():
-    """A loop with an empty list is left by its first always exit (R16)."""
+    """A cast leaves a loop with an empty list through the first ``always`` exit (R16)."""
     document = retry_loop(exits=[exit_route("Eval", "always", "Tell")])
     e = explored(document, items=(0,))
     assert e.can("exit:Eval:always")
@@ -160,7 +160,7 @@ def test_utility_counts_no_turn_and_draft_counts_one_turn():
 
 
 def test_cycle_through_the_plan_is_limited_by_its_edge():
-    """A new plan creates new items (R17). Its edge lies outside items, so maxEdgeTraversals limits the edge (R18)."""
+    """A new plan creates new items (R17), and its edge lies outside items, so ``maxEdgeTraversals`` applies (R18)."""
     sockets = {"Plan": asks(edge("In"), materia="G"), "In": asks(edge("In"))}
     loops = {"L": loop("In", exits=[exit_route("In", "always", "Plan")])}
     e = explored(config(sockets, loops, limits={"maxEdgeTraversals": 3}), items=(1,))
@@ -221,7 +221,7 @@ def test_view_of_a_truncated_search_does_not_call_results_impossible(wb):
 
 
 def ring(size):
-    """Return a ring of sockets. Each can send work back to the previous socket; the last can end the cast."""
+    """Return a ring of sockets, each of which can send work back to the previous one; the last can end the cast."""
     names = [f"S{n}" for n in range(size)]
     sockets = {
         name: asks(edge(names[n - 1], "not_satisfied"), edge(names[n + 1] if n + 1 < size else "end"))
@@ -232,7 +232,7 @@ def ring(size):
 
 
 def test_truncated_search_is_completed_by_random_casts():
-    """The search examines the states nearest to the start, and reproducible random casts add later states."""
+    """The search covers the states nearest to the start, and reproducible random casts add later states."""
     e, again = (Exploration(ring(40), 0, 2_000) for _ in range(2))
     assert not e.complete_search
     assert e.not_visited == ()
@@ -289,7 +289,7 @@ def test_progress_is_reported_for_odds_of_other_lengths(wb):
 @settings(max_examples=LAPS)
 @given(loadouts(), st.integers(2, 30))
 def test_truncated_search_reports_only_correct_results(document, most):
-    """Random casts add states beyond the limit; each of them is reachable."""
+    """Random casts add states beyond the search limit, and each of these states must be reachable."""
     rules = rules_of(document)
     whole = Exploration(rules.graph, range(3), SMALL)
     assume(whole.complete_search)
@@ -351,7 +351,7 @@ def test_work_with_a_separate_handoff_counts_two_turns(tmp_path):
 
 
 def test_nested_lists_and_lists_of_utilities_are_explored(tmp_path):
-    """A list is read from the item of another list (R34), and only a utility can set the outer list."""
+    """The inner list is read from an item of the outer list (R34), which only a utility can set."""
     sockets = {
         "Scan": at("U", edge("Row"), parse="json"),
         "Row": at("P", edge("Sub"), foreach={"items": "state.rows", "as": "row", "cursor": "r"}),
@@ -374,7 +374,7 @@ def test_nested_lists_and_lists_of_utilities_are_explored(tmp_path):
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_answers_that_hold_the_cast_are_explored(tmp_path, name):
-    """A pause and an escalation hold the cast (handoff protocols); a person's decision stays open."""
+    """A pause or an escalation holds the cast, and explore does not assume what the person decides."""
     document = spoken(retry_loop(most=2), name)
     e = explored(document, items=(1,))
     assert e.can("held") is True
@@ -388,7 +388,7 @@ def test_answers_that_hold_the_cast_are_explored(tmp_path, name):
 
 
 def test_review_without_remaining_rounds_asks_a_person():
-    """Without remaining rounds, a review escalates (envelope rules), so it never exceeds the limit of its edge."""
+    """A review that has no rounds left escalates (envelope rules), so it never exceeds the limit of its edge."""
     assert explored(retry_loop(most=2), items=(1,)).can("edge_traversals_exhausted") is True
     e = explored(spoken(retry_loop(most=2), "envelope"), items=(1,))
     assert "edge_traversals_exhausted" not in e.ends
@@ -414,7 +414,7 @@ def test_protocol_without_sample_answers_is_reported(monkeypatch):
 
 
 def test_visit_that_fails_after_its_first_turn_counts_each_turn():
-    """Do works in its first turn and hands over in its second turn. Each turn can fail; then Do is retried once."""
+    """Do works in its first turn and hands over in its second; either can fail, after which Do is retried once."""
     sockets = {
         "Do": asks(edge("Do", "failed", 1), edge("Check"), finalize=True),
         "Check": at("P"),

@@ -1,4 +1,4 @@
-"""JSONPath queries over the state and the outputs of a cast."""
+"""Test JSONPath queries over the state and the outputs of a cast."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lanes in explore and odds: routes, chances, and the time that more lanes save."""
+"""Test lanes in explore and odds: routes, probabilities, and the time that additional lanes save."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Exact odds, and simulations that must agree with them."""
+"""Test exact odds, and simulations that must agree with them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from realistic_loadouts import critics_in_a_loop, critics_in_a_row
 
 LAPS = int(os.environ.get("MATERIA_NB_EXPLORED", "8"))
 CASTS = int(os.environ.get("MATERIA_NB_SIMULATED", "200"))
-"""Number of solved loadouts, and of simulated casts for each; larger values make a longer, stricter test."""
+"""Number of loadouts that are solved, and of simulated casts for each; larger values make the test stricter."""
 ERRORS = 6
 """Maximum distance of a simulated mean from the exact mean, in standard errors."""
 
@@ -36,7 +36,7 @@ def graph_of(document):
 
 
 def once(satisfied=0.25):
-    """Return a loadout with one check that may send the work back once."""
+    """Return a loadout with one check that can send the work back once."""
     document = config({"Do": at("P", edge("Check")), "Check": asks(edge("Do", "not_satisfied", 1))})
     return Exploration(graph_of(document)).odds(satisfied, 0)
 
@@ -45,7 +45,7 @@ def once(satisfied=0.25):
 
 
 def test_odds_of_one_retry_are_exact():
-    """The check is satisfied at once or after one retry. A second refusal fails the cast (R18)."""
+    """The check is satisfied immediately or after one retry; a second refusal fails the cast (R18)."""
     o = once(0.25)
     assert o.ends == pytest.approx({"complete": 0.25 + 0.75 * 0.25, "edge_traversals_exhausted": 0.75**2})
     assert o.turns == pytest.approx(2 + 0.75 * 2)
@@ -53,7 +53,7 @@ def test_odds_of_one_retry_are_exact():
 
 
 def test_sensitivity_of_the_odds_is_their_derivative():
-    """complete = 1 - (1 - p)^2 and turns = 2 + 2 (1 - p)."""
+    """P(complete) = 1 - (1 - p)^2, and the mean number of turns is 2 + 2 (1 - p)."""
     moved = once(0.25).sensitivity["Check"]
     assert (moved.complete, moved.turns) == pytest.approx((2 * 0.75, -2))
 
@@ -106,7 +106,7 @@ def test_satisfied_shares_are_counted_from_the_steps_of_a_cast(cast):
 
 
 def last_page():
-    """Return a loop with a conditional exit and an unconditional advance: Write is not asked for ``satisfied`` (R7)."""
+    """Return a loop with a conditional exit and an unconditional advance, in which Write needs no ``satisfied`` (R7)."""
     sockets = {"Plan": asks(edge("Write"), materia="G"), "Write": asks(edge("Write")), "Bind": at("P")}
     loops = {"L": loop("Write", exits=[exit_route("Write", "satisfied", "Bind")])}
     document = config(sockets, loops)
@@ -211,7 +211,7 @@ def test_a_simulation_counts_every_visit_turn_and_retry():
 
 
 def turn_deviation(graph, items, satisfied, **assumed):
-    """Return the exact standard deviation of the turns, because a sample may miss the rare long casts."""
+    """Return the exact standard deviation of the number of turns, because samples may miss rare long casts."""
     space, chances = explore_states(graph, (items,)), odds.chances_by_socket(graph, satisfied, assumed)
     onward, turns = odds._transitions(space, chances)
     means, squares = solve(onward, turns), [0.0] * len(turns)
@@ -240,7 +240,7 @@ def test_computed_deviation_of_turns_agrees_with_simulated_casts(satisfied):
 
 
 def test_cycles_with_a_limited_edge_are_not_counted():
-    """A round counts as a cycle only if all its edges are without maxTraversals (R18)."""
+    """A round counts as a cycle only if none of its edges has ``maxTraversals`` (R18)."""
     sockets = {
         "Plan": asks(edge("Do"), materia="G"),
         "Do": asks(edge("Look", "not_satisfied", 2), edge("Look", "satisfied")),
@@ -266,7 +266,7 @@ def test_exact_odds_and_simulations_agree(document, satisfied, items, seed):
 
 
 def test_long_pipeline_of_critics_is_reduced_to_few_states():
-    """Each critic is satisfied at once or after one or two retries. A third refusal fails the cast."""
+    """Each critic is satisfied immediately or after one or two retries; a third refusal fails the cast."""
     graph = build_graph(critics_in_a_row(10))
     assert len(explore_states(graph, (1,)).nodes) < 100
     computed_odds = Exploration(graph, 1).odds(0.8, 1)
@@ -281,7 +281,7 @@ def test_each_item_of_a_loop_of_critics_is_reduced_to_few_states():
 
 
 class EveryCount:
-    """State key with all counts, even those that can no longer affect the route."""
+    """A state key that contains all counts, including those that can no longer affect the route."""
 
     def __init__(self, rules):
         pass
@@ -334,7 +334,7 @@ def test_invalid_list_length_is_refused_with_a_message(tmp_path, items):
 
 
 def test_probability_for_a_misspelt_name_is_refused():
-    """If the name were ignored, the chance would be 0."""
+    """If the name were ignored, the probability of the intended socket would silently be 0."""
     explored = Exploration(last_page(), 1)
     for ask in (explored.odds, partial(simulate_casts, last_page())):
         with pytest.raises(MateriaError, match="'timed_uot'") as caught:

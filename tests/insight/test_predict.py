@@ -1,4 +1,4 @@
-"""Prediction of the next target: the judged guess, its explanation, the verb and the panel."""
+"""Test predictions of the next target: judged guesses, explanations, the verb and the panel."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def branching(*conditions):
 
 
 def only_right(play, place):
-    """Return all possible guesses that are judged right."""
+    """Return all possible guesses that are judged as correct."""
     return [guess for guess in possible_guesses(play.rules) if judged(play, guess).right] == [place]
 
 
@@ -257,7 +257,7 @@ def test_guess_asks_the_agent_once_and_leaves_no_files(bench):
 
 
 def test_question_shows_the_state_of_the_cast(cast):
-    """The question shows the item, the cursor and the edge counts, because they affect the route."""
+    """The question shows the item, the cursor and the edge counts, because they determine the route."""
     cast.run("Socket-3")
     asked = Question(cast)
     assert asked.state_lines[:3] == ("Socket-3, visit 1", "item WI-1 (a)", "cursor workItemIndex at 0 of 3")
@@ -395,7 +395,7 @@ def click(panel, place):
 
 
 def shown(panel):
-    """Return everything that the panel shows, as HTML."""
+    """Return the complete content of the panel as HTML."""
     words = (one.value for one in widgets_in(panel.view) if isinstance(one, ui.HTML))
     return "".join([panel.picture.svg, *words])
 
@@ -495,7 +495,7 @@ def test_verdict_is_announced_and_the_picture_marks_the_cast(cast, make):
 
 
 def test_double_click_on_an_answer_counts_once_and_keeps_the_focus(bench, make):
-    """A button that is disabled after a click would lose the focus."""
+    """A button that is disabled after the first click would lose the keyboard focus."""
     begun, go_on = threading.Event(), threading.Event()
 
     def slow():

@@ -1,4 +1,4 @@
-"""Replay the recorded answers of a cast through another loadout: where it differs, and which answers are missing."""
+"""Test replaying the recorded answers of a cast in another loadout: differences and missing answers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from materia_nb.insight.replay import replay_answers, replay_end
 from materia_nb.loadout import build_graph
 
 REPLAYED = int(os.environ.get("MATERIA_NB_REPLAYED", "25"))
-"""Number of random loadouts whose casts are replayed in a changed loadout; set the variable for a longer test."""
+"""Number of random loadouts whose casts are replayed in a changed loadout; an environment variable sets it."""
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def done(bench):
 
 
 def changed(bench, change):
-    """Return Plan-Build-Eval after a change to its document."""
+    """Return the config of Plan-Build-Eval after ``change`` was applied to it."""
     document = json.loads(json.dumps(dict(bench.loadouts.config.document)))
     change(document["loadouts"]["Plan-Build-Eval"]["sockets"], document["materia"])
     return build_graph(document, "Plan-Build-Eval")
@@ -77,7 +77,7 @@ def test_replay_reports_which_answer_is_missing(bench, done):
 
 
 def played(rules, rng):
-    """Return a cast in memory with random answers and at most 60 turns; every request to a person is accepted."""
+    """Return a cast in memory with random answers and at most 60 turns, in which people accept every request."""
     session = begin_at(entering.begin(rules, "r"))
     for _ in range(60):
         if session.state.status == "ready":
@@ -98,7 +98,7 @@ def replayed_with(tmp_path, document, changed_document, agents):
 
 
 def test_replay_that_continues_after_the_recorded_end_is_a_difference(tmp_path):
-    """The exit of an empty loop led to the end. In the changed loadout, it leads to a socket that needs an answer."""
+    """The exit of an empty loop led to the end; in the changed loadout, it leads to a socket that needs an answer."""
     before, after = (
         config(
             {
@@ -155,7 +155,7 @@ def test_replay_of_a_failed_agent_takes_the_same_route(tmp_path):
 @settings(max_examples=REPLAYED, deadline=None)
 @given(document=loadouts(), rng=st.randoms(use_true_random=False), data=st.data())
 def test_replay_that_needs_an_answer_after_the_recorded_end_is_a_difference(document, rng, data):
-    """A replay in another loadout is truthy if and only if its route or its end differs."""
+    """The result of a replay is truthy exactly if its route or its end differs."""
     original = played(rules_of(document), rng)
     changed = json.loads(json.dumps(document))
     sockets = changed["loadouts"]["T"]["sockets"]

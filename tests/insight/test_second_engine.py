@@ -1,4 +1,4 @@
-"""The engine, explore, odds and replay agree with a second engine that was written from the rules alone."""
+"""Test the engine, explore, odds and replay against a second engine that was written from the rules alone."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ LENGTHS = range(3)
 MAX_STATES = 400
 MAX_TURNS = 60
 in_parts = pytest.mark.parametrize("part", range(5))
-"""Decorator that splits the loadouts into five tests, so that several workers can run them."""
+"""Decorator that distributes the loadouts over five tests, so that several workers can run them."""
 
 
 @cache
 def document_of(seed: int) -> dict[str, Any]:
-    """Return the random loadout of a seed; it can be cast."""
+    """Return the random loadout for a seed; it is always valid."""
     random = Random(seed)
     while True:
         document = random_document(random)
@@ -51,7 +51,7 @@ def seeds(part: int) -> range:
 
 
 def output(socket: Any, result: str, count: int) -> Any:
-    """Return an output with this result; a generator's output has ``count`` work items."""
+    """Return an output with the specified result; the output of a generator has ``count`` work items."""
     if socket.parse == "text":
         return "some text"
     value: dict[str, Any] = {} if result == NOTHING else {"satisfied": result == YES}
@@ -114,7 +114,7 @@ def test_example_run_without_an_event_exists_if_such_a_cast_exists(part):
 
 
 def happens_without(second: SecondEngine, count: int, event: str, without: str, since: str) -> bool:
-    """Return True if a cast can reach ``event`` after ``since``, without ``without`` between the two events."""
+    """Return True if a cast can reach ``event`` after ``since`` without ``without`` occurring between them."""
     waiting = [(second.begin()[0], False)]
     known = set(waiting)
     while waiting:
@@ -131,7 +131,7 @@ def happens_without(second: SecondEngine, count: int, event: str, without: str, 
 
 
 def everything_possible(second: SecondEngine, count: int) -> tuple[set[str], set[Edge | str], set[str]]:
-    """Return all sockets, all edges and exits, and all ends that are possible in casts of a loadout."""
+    """Return all sockets, edges, exits and ends that are possible in casts of a loadout."""
     begin, routes = second.begin()
     known, taken = {begin}, set(routes)
     waiting: list[State] = [begin]
@@ -146,7 +146,7 @@ def everything_possible(second: SecondEngine, count: int) -> tuple[set[str], set
 
 
 def chances(second: SecondEngine, socket: str) -> dict[str, float]:
-    """Return the chance of each result: 0.1 for a failure with an edge, and 0.6 for ``satisfied: true`` otherwise."""
+    """Return the probability of each result: 0.1 for a failure that an edge handles, and 0.6 of the rest for satisfied."""
     failed = 0.1 if FAILED in second.results(socket) else 0.0
     verdicts = {YES: 0.6, NO: 0.4} if NOTHING not in second.results(socket) else {NOTHING: 1.0}
     return {FAILED: failed, **{result: (1 - failed) * chance for result, chance in verdicts.items()}}
@@ -172,11 +172,11 @@ def test_replay_in_a_changed_loadout_agrees_with_the_second_engine(part):
 
 REFUSED = "refused"
 Recorded = dict[tuple[str, int | None], list[tuple[str, int]]]
-"""The result and the number of work items of each visit, by socket and index of the item."""
+"""The result and the number of work items of each visit, by socket and item index."""
 
 
 def record_a_cast(document: dict[str, Any], random: Random) -> tuple[Folded, Recorded]:
-    """Run a cast with random verdicts; return the cast and its results."""
+    """Run a cast with random verdicts, and return the cast and its results."""
     second, cast, recorded = SecondEngine(document), Folded(document), Recorded()
     state, _ = second.begin()
     for _ in range(MAX_TURNS):
@@ -191,7 +191,7 @@ def record_a_cast(document: dict[str, Any], random: Random) -> tuple[Folded, Rec
 
 
 def changed(document: dict[str, Any], random: Random) -> dict[str, Any]:
-    """Return a copy of the loadout in which one edge, but not an edge of Plan, has another target or condition."""
+    """Return a copy of the loadout in which one edge has another target or condition; edges of Plan are not changed."""
     while True:
         other = copy.deepcopy(document)
         sockets = other["loadouts"]["T"]["sockets"]
@@ -204,7 +204,7 @@ def changed(document: dict[str, Any], random: Random) -> dict[str, Any]:
 
 
 def route_of(second: SecondEngine, recorded: Recorded) -> tuple[list[str], str]:
-    """Return the visited sockets and the end of a cast with the recorded results; ``needs`` if a result is missing."""
+    """Return the visited sockets and the end of a cast with recorded results; the end is ``needs`` if one is missing."""
     visits: Counter[Any] = Counter()
     route = []
     state, _ = second.begin()

@@ -1,4 +1,4 @@
-"""The usage of a cast by socket, materia or item."""
+"""Test the usage of a cast, grouped by socket, materia or item."""
 
 from __future__ import annotations
 

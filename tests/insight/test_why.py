@@ -1,4 +1,4 @@
-"""``why`` explains the decision of a step in sentences and as a table, with the targets of other answers."""
+"""Test that ``why`` explains the decision of a step in sentences and as a table, and shows alternative targets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A change of the package: add the hint `empty-note` with its fix, for the field of :mod:`socket_note`."""
+"""Example change: add the hint `empty-note` and its fix for the field from :mod:`socket_note`."""
 
 from __future__ import annotations
 

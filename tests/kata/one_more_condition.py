@@ -1,7 +1,6 @@
-"""A change of the package: add a condition `unsaid` as one more row of the table of conditions.
+"""Example change: add a condition `unsaid` as one more row in the table of conditions.
 
-The checks cover the whole use of a condition: it is checked, routed, explained by why, drawn, and offered by the
-designer.
+The checks cover all uses of a condition: validation, routing, explanations, pictures, and the designer.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A change of the package: add the verb `rename-socket` for an existing operation of the designer."""
+"""Example change: add the verb `rename-socket` for an existing operation of the designer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A change of the package: add a field `note` of a socket, for a person's remarks."""
+"""Example change: add a socket field `note` for the remarks of a person."""
 
 from __future__ import annotations
 

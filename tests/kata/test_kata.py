@@ -1,7 +1,7 @@
-"""Apply typical changes to a copy of the package, and check everything that should follow from each change.
+"""Apply typical changes to a copy of the package, and check all expected effects of each change.
 
-Each change is a script in this folder. Its ``EDITS`` are the replacements for each file. When the script runs, it
-checks the effects of the change. All changes are made in the same copy.
+Each change is a script in this folder. Its ``EDITS`` are the replacements in each file. When the script runs, it checks
+the effects of the change. All changes are made in the same copy.
 """
 
 from __future__ import annotations

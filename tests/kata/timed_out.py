@@ -1,7 +1,7 @@
-"""A change of the package: add a condition `timed_out` for failures by timeout, with its own result.
+"""Example change: add a condition `timed_out` for failures by timeout, with a separate result.
 
-The checks cover routing, explanations, explore and odds. Odds, simulations, estimates and their verbs accept the chance
-of a timeout.
+The checks cover routing, explanations, explore and odds. Odds, simulations, estimates and their verbs accept the
+probability of a timeout.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def check_routing_and_why() -> None:
 
 
 def check_overlaps() -> None:
-    """A timeout matches both the new edge and an edge for failures, so the picture numbers these two edges."""
+    """A timeout matches both the new edge and an edge for failures, so pictures must number these edges."""
     assert condition_spec("timed_out").overlaps(condition_spec("failed"))
     assert condition_spec("failed").overlaps(condition_spec("timed_out"))
     assert not condition_spec("timed_out").overlaps(condition_spec("refused"))
@@ -92,7 +92,7 @@ def check_overlaps() -> None:
 
 
 def check_dead_edges_are_hinted() -> None:
-    """An edge for timeouts or refused outputs is never taken after an edge for all failures."""
+    """An edge for timeouts or refused outputs can never be taken after an edge for all failures."""
     edges = [edge("end", when) for when in ("timed_out", "failed", "refused", "timed_out")]
     hints = check_config(config({"Try": at("P", *edges)})).hints
     assert [hint.source for hint in hints if hint.code == "never-taken"] == ["Try.edges[2]", "Try.edges[3]"]

@@ -1,4 +1,4 @@
-"""The cheat sheet is one page, with the same text as SVG and as PDF."""
+"""Test that the cheat sheet fits one page and has the same text as SVG and as PDF."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The bug clinic: a diagnosis and a fix are judged by the behaviour of the loadout."""
+"""Test the bug clinic, in which a diagnosis and a fix are judged by the behaviour of the loadout."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Submitted lessons are marked by the literal answers in their cells, and their code is never run."""
+"""Test that submitted lessons are marked by the literal answers in their cells, and that their code never runs."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ CHEAT = "import materia_nb.lessons.checks as k\nk.judged = k.is_right = lambda *
 
 
 def right_answers(lesson, learner):
-    """Return the right answers as source code, by question."""
+    """Return the correct answers as source code, by question."""
     return {question: repr(entry.truth) for question, entry in answer_key(lesson, learner).items()}
 
 
 def submission(lesson, answers):
-    """Return the bundled lesson as a notebook with these answers filled in."""
+    """Return the bundled lesson as a notebook that contains the specified answers."""
     notebook = json.loads((lessons_folder() / f"{lesson}.ipynb").read_text())
     for cell in notebook["cells"]:
         source = "".join(cell["source"])

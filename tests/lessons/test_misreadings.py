@@ -1,4 +1,4 @@
-"""Misreadings of the rules give the routes that follow from them, and explain wrong answers."""
+"""Test that misreadings of the rules lead to the expected routes and explain wrong answers."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ drawings = pytest.mark.parametrize("draw", [edges, rework, loop])
 
 
 def drawn(draw, number):
-    """Return a loadout, the answers of its agents, and the right answers to three questions about its cast."""
+    """Draw a loadout, the answers of its agents, and the correct answers to three questions about its cast."""
     chance = Random(number)
     document, items = draw(chance)
     graph = build_graph(document)

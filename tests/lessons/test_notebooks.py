@@ -1,4 +1,4 @@
-"""The lessons in notebooks/: their structure, and check cells that pass for right answers only."""
+"""Test the lessons in notebooks/: their structure, and that check cells pass for correct answers only."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def answers_cell(name):
 
 
 def right_answers(name, learner=""):
-    """Return the right answers of a lesson, by variable."""
+    """Return the correct answers of a lesson, by variable."""
     return {asked: one.truth for asked, one in answer_key(name.removesuffix(".ipynb"), learner).items()}
 
 
@@ -119,7 +119,7 @@ def test_stored_outputs_are_complete_and_need_no_kernel(name):
 
 @pytest.mark.parametrize("name", LESSONS)
 def test_prediction_question_does_not_reveal_the_answer(name):
-    """The buttons show the possible guesses, and no step has run before the learner guesses."""
+    """The buttons offer the possible guesses, and no step runs before the learner guesses."""
     shown = [
         out["data"]["text/plain"]
         for cell in code_cells(name)
@@ -150,13 +150,13 @@ def shell(project, monkeypatch):
 
 
 def run(shell, source):
-    """Run a cell and return its exception, or None."""
+    """Run a cell and return the exception that it raised, or None."""
     done = shell.run_cell(source)
     return done.error_before_exec or done.error_in_exec
 
 
 def wrong(answer):
-    """Return a wrong answer of the same type."""
+    """Return a wrong answer that has the type of the correct answer."""
     if isinstance(answer, bool):
         return not answer
     if isinstance(answer, int):
@@ -173,7 +173,7 @@ def check_cell(name):
 
 @pytest.mark.parametrize("name", LESSONS)
 def test_lesson_answered_correctly_records_no_wrong_guess(name, shell):
-    """Every recorded prediction and answer is right at the first try, and names its lesson."""
+    """Every recorded prediction and answer is correct at the first attempt and names its lesson."""
     for cell in code_cells(name):
         if cell is answers_cell(name):
             shell.user_ns |= right_answers(name)
@@ -195,7 +195,7 @@ def test_lesson_answered_correctly_records_no_wrong_guess(name, shell):
 
 @pytest.mark.parametrize("name", LESSONS)
 def test_numbers_in_a_lesson_depend_on_the_learner(name):
-    """The numbers depend on the name but not on its case. Only questions that depend on the numbers are marked."""
+    """The numbers depend on the learner's name but not on its case; only questions that use the numbers are marked."""
     asks, learners = QUESTIONS[stem(name)], ("", "ada", "ben")
     keys = [right_answers(name, learner) for learner in learners]
     assert all(found.keys() == asks.keys() for found in keys)
@@ -217,7 +217,7 @@ def test_hint_never_reveals_the_correct_answer(name, learner):
 
 @pytest.mark.parametrize("name", LESSONS)
 def test_check_of_an_unanswered_lesson_marks_no_answer_as_correct(name):
-    """All cells of the stored notebook have run, and its check reports that no question is answered."""
+    """All cells of the stored notebook were run, and its check reports that no question is answered."""
     (error,) = [out for out in check_cell(name).outputs if out.output_type == "error"]
     assert error.evalue.startswith(f"0 of {len(QUESTIONS[stem(name)])} right")
     assert "✓" not in error.evalue
@@ -226,7 +226,7 @@ def test_check_of_an_unanswered_lesson_marks_no_answer_as_correct(name):
 
 @pytest.mark.parametrize("name", LESSONS)
 def test_check_cell_passes_only_for_correct_answers(name, shell):
-    """The cells of the lesson run with right, wrong and missing answers, repeated clicks and corrected guesses."""
+    """The cells run with correct, wrong and missing answers, repeated clicks and corrected guesses."""
     clicked, check = 0, check_cell(name)
     for cell in code_cells(name):
         done = shell.run_cell(cell.source)
@@ -261,7 +261,7 @@ def test_check_cell_passes_only_for_correct_answers(name, shell):
 
 @pytest.mark.parametrize("name", NOTEBOOK_NAMES)
 def test_cells_can_be_run_twice_and_out_of_order(name, shell):
-    """Each cell runs, then the previous cell, then the same cell again; casts run in between."""
+    """Each cell is followed by the previous cell and by itself again, and other casts run in between."""
     above = None
     for cell in code_cells(name):
         again = [cell] if above is None else [cell, above, cell]
@@ -424,7 +424,7 @@ def test_papermill_can_run_a_lesson_with_answers_as_parameters(tmp_path, monkeyp
 
 @pytest.mark.parametrize("name", NOTEBOOK_NAMES)
 def test_stored_pictures_do_not_depend_on_inline_svg(name):
-    """Untrusted notebooks and code hosts remove inline SVG from HTML, and only its unformatted text would remain."""
+    """Untrusted notebooks and code hosts remove inline SVG from HTML, which would leave only its unformatted text."""
     for cell in json.loads((NOTEBOOKS / name).read_text(encoding="utf-8"))["cells"]:
         for output in cell.get("outputs", ()):
             html = "".join(output.get("data", {}).get("text/html", ""))

@@ -1,4 +1,4 @@
-"""The recorded answers of a learner and of a class: their files, scores and tables."""
+"""Test the recorded answers of a learner and of a class: files, scores and tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests that run every route of every bundled loadout, with scripted agents and real utilities."""
+"""Test every route of every bundled loadout with scripted agents and real utilities."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ BUILT = ["built"] * 9
 
 @pytest.fixture
 def jj(tmp_path, monkeypatch):
-    """Put a fake ``jj`` command first on PATH."""
+    """Put a fake ``jj`` command in front of all others on PATH."""
     folder = tmp_path / "bin"
     folder.mkdir()
     made = StandIn(folder)
@@ -43,7 +43,7 @@ def wb(project):
 
 
 def without_blanks(route):
-    """Return a route without its blanks, which mark the start of each round for the reader."""
+    """Return a route without the blanks that separate its rounds for the reader."""
     return route.replace(" ", "")
 
 
@@ -213,7 +213,7 @@ def test_release_stops_if_titles_stay_wrong(wb):
 
 
 def blackbelt_replies(wb, verdicts):
-    """Return replies by materia; the builder writes a file in each turn, so that there is something to commit."""
+    """Return replies by materia, in which the builder writes a file in each turn so that a commit is possible."""
 
     def build(turn):
         (wb.project / f"built-{turn.visit}").write_text("x")

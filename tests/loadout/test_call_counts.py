@@ -1,4 +1,4 @@
-"""Loading and checking a loadout takes few calls, and cached results never outlive their config."""
+"""Test that loading and checking a loadout needs few calls, and that cached results are never used for another config."""
 
 from __future__ import annotations
 

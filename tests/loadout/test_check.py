@@ -1,4 +1,4 @@
-"""Tests of ``check``: codes and paths of problems (R26, R27), in configs of any JSON."""
+"""Test ``check``: the codes and paths of problems (R26, R27), for configs that may be any JSON."""
 
 from __future__ import annotations
 
@@ -512,7 +512,7 @@ def test_each_invalid_part_of_a_command_is_reported_as_a_problem():
 
 
 def two_loops(first: dict, second: dict, **consumes) -> dict:
-    """Return a loadout with two loops that share a member; each loop has its own ``consumes``."""
+    """Return a loadout with two loops that share a member but have different ``consumes`` fields."""
     sockets = {
         "Socket-1": {"materia": "G", "edges": [edge("Socket-2")]},
         "Socket-2": {"materia": "P", "parse": "json", "edges": [edge("Socket-3")]},

@@ -1,4 +1,4 @@
-"""Tests of composed loadouts: the parts run in sequence, and a part changes only where it ended."""
+"""Test composed loadouts, which run their parts in sequence and change a part only at its ends."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BUNDLED = load_layers(project="/nonexistent", env={"MATERIA_PROFILE_DIR": "/none
 
 
 def combined(one, other):
-    """Return one config with the loadouts of two configs of :func:`builders.config`, named A and B."""
+    """Return one config with the loadouts of two configs from :func:`builders.config`, named A and B."""
     top = {key: value for key, value in one.items() if key not in ("loadouts", "materia")}
     return {
         **top,
@@ -125,7 +125,7 @@ def test_every_end_of_a_part_leads_to_the_next_part():
 
 
 def test_composed_utility_must_return_the_verdict_for_its_guards():
-    """An ``always`` edge would remove this requirement (R7), so the utility gets an edge with the opposite guard."""
+    """An ``always`` edge would remove this requirement (R7), so composition adds an edge with the opposite guard."""
     one = config({"X": at("U", edge("end", "satisfied"))})
     made = linked(combined(one, config({"Y": at("P")})))
     assert Play(made.document, NO).at == "Socket-2"
@@ -206,7 +206,7 @@ def test_loop_without_a_known_end_is_refused():
 
 
 def test_cycles_of_exits_through_empty_lists_are_refused():
-    """A cast ends when it meets an empty list for the second time in a row (R16)."""
+    """A cast ends when it meets the same empty list for the second time in a row (R16)."""
     one = retries([exit_route("Build", "always", "Build")])
     with pytest.raises(MateriaError, match="the exits of empty lists form a cycle"):
         compose(combined(one, config({"Y": at("P")})), ["A", "B"])
@@ -247,7 +247,7 @@ def test_materia_is_copied_once_per_cursor():
 
 
 def test_parts_of_a_composition_do_not_share_a_cursor():
-    """State is shared; a cursor left at the end by the first part would hide the rows from the second."""
+    """The parts share the state, so a cursor that the first part leaves at the end would hide rows from the second."""
     rows = config({"X": at("U", edge("X"), foreach={"items": "state.rows", "cursor": "at"}, advance={})}, entry="X")
     seed = config({"Seed": at("U", edge("end"))})
     document = combined(seed, rows)
@@ -301,9 +301,9 @@ def say_for(seed, part, here, visit):
 
 
 def run_with_random_outputs(rules, seed, parts, data=None):
-    """Run a cast with random outputs; return its route and final state.
+    """Run a cast with random outputs and return its route and final state.
 
-    ``parts`` returns the part and rules of a socket.
+    ``parts`` returns the part and the rules of a socket.
     """
     state, route, prompt = entering.begin(rules, "r", None, data), [], None
     while state.status in ("ready", "waiting"):
@@ -322,7 +322,7 @@ def run_with_random_outputs(rules, seed, parts, data=None):
 
 
 def composed(one, other):
-    """Return the composition of two configs; discard the example if they cannot be composed."""
+    """Return the composition of two configs; discard the Hypothesis example if they cannot be composed."""
     try:
         return compose(combined(one, other), ["A", "B"])
     except MateriaError as error:

@@ -1,4 +1,4 @@
-"""Tests of conditions: their names, and the results that they match (R3)."""
+"""Test the conditions: their names, and the results that they match (R3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of config files: reading is strict, errors have a location, and a round trip changes nothing (R28)."""
+"""Test config files: strict parsing, errors with a location, and unchanged round trips (R28)."""
 
 from __future__ import annotations
 

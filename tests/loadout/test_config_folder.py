@@ -1,4 +1,4 @@
-"""Tests of the example configs in config/: ``check`` finds nothing, and ``explore`` finds every path and end."""
+"""Test the example configs in config/: ``check`` reports no findings, and ``explore`` finds every end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The JSON Schema of a config: editors accept what the package accepts, and mark invalid fields (R26, R33)."""
+"""Test the JSON Schema of a config: editors accept what the package accepts, and mark invalid fields (R26, R33)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of the operations on designs: the changes of each operation, and the parts that it must not change."""
+"""Test the operations on designs: what each operation changes, and what it must not change."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def design(document=None) -> Design:
 
 
 def text(value) -> str:
-    """Return a value as JSON text, so that a comparison includes the order of keys."""
+    """Return a value as JSON text, so that comparisons include the order of keys."""
     return json.dumps(value)
 
 
@@ -569,7 +569,7 @@ _operation = st.one_of(
 
 
 def do(draft: Design, operation) -> None:
-    """Apply an operation, and assert that a refused operation changes nothing."""
+    """Apply an operation, and assert that it changes nothing if it is refused."""
     before = text(draft.document)
     try:
         getattr(draft, operation[0])(*operation[1:])

@@ -1,4 +1,4 @@
-"""Tests of saving a design: the file changes only where the loadout changed, or not at all."""
+"""Test that saving a design changes its file only where the loadout changed, or leaves it untouched."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of fixes, and of the bad and good example of each code in docs/problems-and-hints.md."""
+"""Test the fixes of findings, and the bad and good example of each code in docs/problems-and-hints.md."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def shared_materia():
 
 
 def config_of_example(text):
-    """Return the config of an example and the name of its loadout; a bare loadout gets the materia that it places."""
+    """Return the config of an example and its loadout name; missing materia are added to a loadout without a config."""
     given = read_text(text, "yaml", where="problems-and-hints.md")
     own = given.pop("materia", {})
     document = given if "loadouts" in given else {"activeLoadout": "T", "loadouts": {"T": given}}
@@ -41,7 +41,7 @@ def config_of_example(text):
 
 
 def findings(document, code, project):
-    """Return all findings, including findings about this machine, which only the workbench reports."""
+    """Return all findings, including those about this machine, which only the workbench reports."""
     found = check_config(document)
     if code != report.MISSING_COMMAND:
         return [*found.problems, *found.hints]

@@ -1,4 +1,4 @@
-"""Tests of forms made from the field models: each input shows and accepts exactly the values of its field."""
+"""Test the forms generated from field models: each input shows and accepts exactly the values of its field."""
 
 from __future__ import annotations
 

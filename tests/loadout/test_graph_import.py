@@ -1,4 +1,4 @@
-"""Tests of importing graphs: they become valid loadouts, and nodes without an equivalent are listed."""
+"""Test importing graphs: the resulting loadouts are valid, and nodes without an equivalent are listed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from materia_nb.loadout.graph_import import import_graph
 
 
 def edges(document: dict) -> dict[str, list[tuple[str, str]]]:
-    """Return the edges of each socket, by the names of their materia."""
+    """Return the edges of each socket, with sockets named by their materia."""
     sockets = document["sockets"]
     name = {id_: socket["materia"] for id_, socket in sockets.items()} | {"end": "end"}
     return {

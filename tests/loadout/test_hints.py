@@ -1,4 +1,4 @@
-"""Tests of hints: each hint appears where it applies, and a clean loadout has none (R4, R18, R21, R26, R28)."""
+"""Test that each hint is given where it applies, and that a clean loadout has none (R4, R18, R21, R26, R28)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def plain(**fields):
 
 
 def with_exit(document):
-    """Return the loop config with an exit to its last socket, so that ``check`` finds only the tested hint."""
+    """Return the loop config with an exit to its last socket, so that ``check`` reports only the tested hint."""
     loadout = document["loadouts"]["T"]
     loadout["loops"]["L"].setdefault("exits", [route("Socket-3", "always", "Socket-4")])
     loadout["sockets"]["Socket-3"].setdefault("advance", ADVANCE)
@@ -96,7 +96,7 @@ def test_ignored_fields_get_a_hint_r4_r21():
 
 
 def config_with_ineffective_fields(count):
-    """Return a config whose sockets have a ``parse`` without effect, and whose materia has an invalid colour."""
+    """Return a config whose sockets have an ineffective ``parse`` and whose materia has an invalid colour."""
     document = config({f"Socket-{n}": {"materia": "U", "parse": "text"} for n in range(1, count)})
     document["materia"]["U"]["color"] = "tael"
     return document
@@ -343,7 +343,7 @@ def test_cycle_without_an_exit_edge_gets_a_hint():
 
 
 def with_reader(prompt, assign=None, **sockets):
-    """Return a loadout in which Socket-3 reads a value that only the path through Socket-2 assigns."""
+    """Return a loadout in which Socket-3 reads a value that is assigned only on the path through Socket-2."""
     made = config(
         {
             "Socket-1": {

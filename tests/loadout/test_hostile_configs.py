@@ -1,4 +1,4 @@
-"""Tests of malformed configs and impossible names: each causes a clear error, never an exception of a library."""
+"""Test that malformed configs and impossible names cause clear errors and never library exceptions."""
 
 from __future__ import annotations
 

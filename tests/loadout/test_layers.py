@@ -1,4 +1,4 @@
-"""Tests of config layers: precedence, the origin of each value, and the effect of an error in one layer."""
+"""Test config layers: their precedence, the origin of each value, and the effect of an error in one layer."""
 
 from __future__ import annotations
 
@@ -269,7 +269,7 @@ def test_origin_of_an_unknown_name_raises_an_error_with_a_suggestion(project, en
 
 
 def test_building_a_loadout_imports_no_slow_library():
-    """The validation library is imported with the first config that is checked."""
+    """The validation library is imported only when the first config is checked."""
     program = (
         "import sys, materia_nb.loadout as loadout;"
         "document = loadout.read_config(sys.argv[1]);"

@@ -1,4 +1,4 @@
-"""Tests of reading Mermaid flowcharts: read as Mermaid draws them, or refused with the line of the error."""
+"""Test that Mermaid flowcharts are read as Mermaid draws them, or are refused with the line of the error."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ ENCODED = str.maketrans({sign: f"#{ord(sign)};" for sign in '#;<>&`*"[]|'})
 
 @given(st.data())
 def test_equivalent_mermaid_charts_yield_the_same_graph(data):
-    """Random graphs, each written with random arrows, shapes, label forms and separators."""
+    """Random graphs are written with random arrows, shapes, label forms and separators."""
     choose = lambda *options: data.draw(st.sampled_from(options))  # noqa: E731
     ids = data.draw(st.lists(st.from_regex(r"[A-Za-z_][\w]{0,5}", fullmatch=True), min_size=1, max_size=6, unique=True))
     ids = [f"{id_}_" for id_ in ids]

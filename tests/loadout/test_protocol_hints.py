@@ -1,4 +1,4 @@
-"""Tests of hints about handoff protocols: each hint appears where it applies, and a clean loadout has none."""
+"""Test that hints about handoff protocols are given where they apply, and that a clean loadout has none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Tests of ``check --for pi-materia``: parts that the reference engine refuses or runs differently (R74)."""
+"""Test ``check --for pi-materia``, which reports features that the reference engine refuses or treats differently
+(R74).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of the region of a parallel generator: prelude, loop, exit, and materia that are safe in parallel."""
+"""Test the region of a parallel generator: prelude, loop, exit, and which materia may run in parallel."""
 
 from __future__ import annotations
 

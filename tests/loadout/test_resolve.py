@@ -1,4 +1,4 @@
-"""Tests of the resolved graph: effective values, and the marks of derived values (R1, R4, R12 to R15)."""
+"""Test the resolved graph: its effective values, and the marks of derived values (R1, R4, R12 to R15)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests that compare algorithms on directed graphs with a brute-force search."""
+"""Test the algorithms on directed graphs against a brute-force search."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ GRAPHS = st.integers(1, 6).flatmap(
 
 
 def reachable_in_steps(targets, start):
-    """Return all nodes reachable in one or more steps, found by brute force."""
+    """Return all nodes that can be reached in at least one step, found by brute force."""
     reached = set(targets[start])
     for _ in targets:
         reached |= {to for node in reached for to in targets[node]}

@@ -1,4 +1,4 @@
-"""Tests of the public API with the conformance vectors for config checks."""
+"""Run the conformance vectors of config checks through the public API."""
 
 from __future__ import annotations
 

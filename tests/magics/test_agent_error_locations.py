@@ -1,4 +1,4 @@
-"""The report of an agent's exception names the cell and the line that define the agent."""
+"""Test that the report of an agent's exception names the cell and line that define the agent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""%materia load, reload and loadout report what was added and removed."""
+"""Test that %materia load, reload and loadout report which loadouts were added and removed."""
 
 from __future__ import annotations
 

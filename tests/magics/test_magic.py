@@ -1,4 +1,4 @@
-"""%materia and %%materia in a real IPython shell."""
+"""Test %materia and %%materia in a real IPython shell."""
 
 from __future__ import annotations
 

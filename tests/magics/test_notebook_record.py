@@ -1,4 +1,4 @@
-"""The record of a cast in the notebook file is readable without kernel, widgets or trust."""
+"""Test that the output stored in a notebook is readable without a kernel, widgets or trust."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ CELLS = {
 
 @pytest.fixture(scope="module")
 def executed(tmp_path_factory):
-    """Return the cells of one notebook by name, as nbconvert executes them."""
+    """Return the cells of a notebook by name, as executed by nbconvert."""
     book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in CELLS.values()])
     place = {"metadata": {"path": str(tmp_path_factory.mktemp("project"))}}
     with pytest.MonkeyPatch.context() as patch:

@@ -1,4 +1,4 @@
-"""The progress bar of a long run in a terminal; tests/browser/test_progress.py covers notebooks."""
+"""Test the progress bar of a long run in a terminal; tests/browser/test_progress.py covers notebooks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from materia_nb.magics.cast_display import counting, running
 
 @pytest.fixture
 def drawn(monkeypatch, capsys):
-    """Return an event that is set when a bar is drawn on the terminal. Bars appear immediately."""
+    """Return an event that is set when a progress bar is drawn in the terminal; bars appear without a delay."""
     event, display = threading.Event(), tqdm.display
 
     def display_and_set(bar, *args, **kwargs):

@@ -1,4 +1,4 @@
-"""The verbs for handoffs and suggestions, in a real IPython shell."""
+"""Test the verbs for handoffs and suggestions in a real IPython shell."""
 
 from __future__ import annotations
 

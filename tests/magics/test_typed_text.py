@@ -1,4 +1,4 @@
-"""Text that a user types in a notebook reaches the verb unchanged."""
+"""Test that text typed in a notebook reaches its verb unchanged."""
 
 from __future__ import annotations
 

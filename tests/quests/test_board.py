@@ -1,4 +1,4 @@
-"""The quest board: its file, its order, and casts one after another."""
+"""Test the quest board: its file, the order of quests, and running their casts one after another."""
 
 from __future__ import annotations
 

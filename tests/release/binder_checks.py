@@ -1,6 +1,6 @@
-"""Test that an environment built from binder/, as repo2docker builds it, runs the quickstart: ``make binder``.
+"""Test that an environment built from binder/, as repo2docker builds it, runs the quickstart (``make binder``).
 
-It is not part of the test suite, since it takes a minute and downloads packages.
+Not part of the test suite, because it takes a minute and downloads packages.
 """
 
 from __future__ import annotations
@@ -59,14 +59,14 @@ class Environment:
         )
 
     def can_download(self) -> bool:
-        """Return True if packages can be downloaded, tried with a small package that postBuild needs."""
+        """Return True if packages can be downloaded; this tries a small package that postBuild needs."""
         place = self.repository / "build" / "asked"
         pip = ["python", "-m", "pip", "download", "-q", "--no-deps", "--no-cache-dir", "--retries", "0"]
         return self.attempt(*pip, "-d", str(place), "hatchling").returncode == 0
 
 
 def python_to_use() -> str:
-    """Return the Python of runtime.txt if it is available, otherwise the Python that runs the tests."""
+    """Return the Python version of runtime.txt if it is installed, otherwise the version that runs the tests."""
     named = shutil.which(f"python{PYTHON}")
     works = named and subprocess.run([named, "--version"], capture_output=True, check=False).returncode == 0
     return named if named and works else sys.executable

@@ -1,4 +1,4 @@
-"""Tests that the files in binder/ are valid for repo2docker; binder_checks.py builds an environment from the files."""
+"""Test that the files in binder/ are valid for repo2docker; binder_checks.py builds an environment from them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BINDER = ROOT / "binder"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 KNOWN_PYTHONS = [f"3.{minor}" for minor in range(5, 15)]  # those that repo2docker of April 2026 has
 BINDER_PACKAGES = {"notebook"}
-"""Pinned packages that we do not require: Binder installs its own version, which must fit the pinned JupyterLab."""
+"""Pinned packages that the project does not require; Binder installs versions that must fit the pinned JupyterLab."""
 
 
 def pins() -> dict[str, Requirement]:
@@ -35,7 +35,7 @@ def python_of_binder() -> str:
 
 
 def test_binder_folder_has_only_known_files():
-    """An environment.yml, a Pipfile or a Dockerfile would replace requirements.txt; .binder is an error."""
+    """An environment.yml, Pipfile or Dockerfile would override requirements.txt, and a .binder folder is an error."""
     assert {path.name for path in BINDER.iterdir()} == {"requirements.txt", "runtime.txt", "postBuild"}
     assert not (ROOT / ".binder").exists()
 

@@ -1,4 +1,4 @@
-"""The documentation is true: generated parts are current, blocks run, links and names resolve."""
+"""Test that the documentation is correct: generated parts are up to date, code runs, and links and names resolve."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Block(NamedTuple):
     language: str
     text: str
     output: str | None = None
-    """The output shown for a block of code, which is the text block after it. A line "..." replaces omitted lines."""
+    """The expected output of a code block, which is the text block after it; a line "..." stands for omitted lines."""
 
     def __str__(self) -> str:
         return f"{self.page}:{self.line}"
@@ -83,7 +83,7 @@ def blocks(*languages: str, page: Path | None = None) -> list[Block]:
 
 
 def assert_output(block: Block, printed: str) -> None:
-    """Compare the printed output of a block with the output that the page shows."""
+    """Compare the printed output of a block with the output in the documentation."""
     if block.output is None:
         return
     got = "\n".join(line.rstrip() for line in printed.strip("\n").splitlines()).removeprefix("Out[0]:\n")
@@ -163,7 +163,7 @@ def test_every_code_block_has_a_language():
 
 @pytest.fixture
 def in_project(project: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Run the examples of a page in a project; a page that turns logging on does so for itself alone."""
+    """Run the examples of a page in a project, and restore the logging settings that a page changes."""
     monkeypatch.chdir(project)
     logger = logging.getLogger("materia_nb")
     level = logger.level
@@ -172,7 +172,7 @@ def in_project(project: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]
 
 
 def test_every_cast_example_shows_how_the_cast_ends():
-    """A cast that failed silently would make an example misleading."""
+    """An example whose cast fails unnoticed would mislead readers."""
     silent = []
     for one in blocks("python"):
         runs = set(re.findall(r"\b(\w+)\.run\(", one.text)) - {"subprocess"}
@@ -258,7 +258,7 @@ def test_smallest_loadout_is_the_same_in_yaml_and_json():
 
 @each(blocks("sh"))
 def test_shell_blocks_contain_only_known_commands(one):
-    """Commands that cannot run in a test must at least exist: make targets, extras, modules."""
+    """For commands that a test cannot run, the make targets, extras and modules must at least exist."""
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     for line in filter(None, (line.partition("  #")[0].strip() for line in one.text.splitlines())):
@@ -291,7 +291,7 @@ def test_documented_conformance_command_works():
 
 @cache
 def anchors(page: Path) -> frozenset[str]:
-    """Return the anchors that GitHub makes for the headings of a page."""
+    """Return the anchors that GitHub generates for the headings of a page."""
     seen: defaultdict[str, int] = defaultdict(int)
     found = set()
     for heading in re.findall(r"^#{1,6} (.+)$", prose(page), re.MULTILINE):
@@ -377,7 +377,7 @@ def test_reference_has_the_workbench_the_cast_and_their_groups(project):
 
 @pytest.mark.parametrize("name", REFERENCE)
 def test_every_public_member_is_documented(name):
-    """The generated reference leaves out members without a docstring."""
+    """The generated reference omits members without a docstring."""
     members = {member: value for member, value in vars(pydoc.locate(name)).items() if not member.startswith("_")}
     routines = {member: value for member, value in members.items() if callable(value) or hasattr(value, "__get__")}
     assert [member for member, value in routines.items() if not value.__doc__] == []
@@ -412,7 +412,7 @@ def events_of_the_page() -> dict[str, set[str]]:
 
 
 def varied_casts(wb: Workbench) -> list[Any]:
-    """Return casts that together write events of every kind: items, repairs, drafts, failures, budgets, retries."""
+    """Return casts that together write every kind of event: items, repairs, drafts, failures, budgets and retries."""
     materia = {
         "Plan": {"tools": "none", "generator": True, "prompt": "plan"},
         "Talk": {"tools": "none", "multiTurn": True, "prompt": "talk"},
@@ -519,7 +519,7 @@ def varied_casts(wb: Workbench) -> list[Any]:
 
 
 def stream_casts(wb: Workbench) -> list[Any]:
-    """Return casts with lanes: one joins them, one has a failed lane, and one keeps files."""
+    """Return three casts with lanes: one joins them, one has a failed lane, and one stores file snapshots."""
     scope = '{"scopeTransition": {"kind": "replace", "scope": {"id": "here", "cwd": "."}}}'
     code = f"import sys; sys.stdin.read(); sys.stdout.write({scope!r})"
     document = streams.streams_config(build=h.python(code, parallelSafe=True, parse="json"))
@@ -547,7 +547,7 @@ def budgeted_casts(wb: Workbench) -> list[Any]:
 
 
 def asking_casts(wb: Workbench) -> list[Any]:
-    """Return a cast whose agent fails, is asked again, uses a tool and asks for approval."""
+    """Return a cast whose agent fails, is asked again, calls a tool and asks for approval."""
 
     class Uses:
         name = "uses"
@@ -574,7 +574,7 @@ def asking_casts(wb: Workbench) -> list[Any]:
 
 
 def held_casts(wb: Workbench) -> list[Any]:
-    """Return casts whose agents pause, continue, ask for approval and ask for another step first."""
+    """Return casts whose agents pause, continue, ask for approval, and request another step first."""
 
     def report(status: str, **more: Any) -> str:
         return p.block(p.contract(agent_status__plan_status=status, **more))
@@ -617,7 +617,7 @@ def held_casts(wb: Workbench) -> list[Any]:
 
 
 def test_documented_events_and_files_match_real_casts(project):
-    """The page lists exactly the events, fields and files that casts write (R29)."""
+    """The page must list exactly the events, fields and files that casts write (R29)."""
     wb = Workbench(project)
     documented, seen = events_of_the_page(), set()
     page = text_of(RUN_PAGE)

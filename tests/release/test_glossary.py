@@ -1,4 +1,4 @@
-"""The glossary defines each term of the lessons once, briefly, with links."""
+"""Test that the glossary defines each term of the lessons once, briefly and with links."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def first_page(notebook: Path) -> str:
 
 
 def italic_terms(text: str) -> set[str]:
-    """Return the terms that a text sets in italics, in the singular, without names of materia, which have capitals."""
+    """Return the terms in italics in singular form; capitalized names of materia are omitted."""
     found = re.findall(r"\*([a-z][a-z -]*)\*", re.sub(r"\*\*.*?\*\*", "", text))
     return {TERM_BY_SPELLING.get(word, word if word in ENTRIES else word.removesuffix("s")) for word in found}
 

@@ -1,4 +1,4 @@
-"""Tests that the package stays within size limits. Limits may only be lowered."""
+"""Test that the package stays within its size limits, which may only be lowered."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ LIMITS = {
     "public names that stand for two things": 38,
 }
 STORED_RECORDS = 600_000
-"""Maximum size of tests/data/shown, in bytes. Somebody reviews these outputs when they change."""
+"""Maximum size of tests/data/shown, in bytes; people must review these files whenever they change."""
 
 
 def code_lines(text: str, tree: ast.Module) -> int:
-    """Return the number of lines of code, without comments and docstrings."""
+    """Return the number of code lines, without comments and docstrings."""
     docstrings = {
         line
         for node in ast.walk(tree)
@@ -40,12 +40,12 @@ def code_lines(text: str, tree: ast.Module) -> int:
 
 
 def table_lines(text: str) -> int:
-    """Return the number of lines of a TOML file without blank lines and comments."""
+    """Return the number of lines of a TOML file, without blank lines and comments."""
     return sum(bool(line.strip()) and not line.lstrip().startswith("#") for line in text.splitlines())
 
 
 def script_lines() -> int:
-    """Return the number of lines of the front end, without the bundles."""
+    """Return the number of JavaScript lines of the front end, without the generated bundles."""
     scripts = [path for path in PACKAGE.rglob("*.js") if "bundle" not in path.parts]
     return sum(len(path.read_text(encoding="utf-8").splitlines()) for path in scripts)
 
@@ -87,7 +87,7 @@ def test_docstrings_and_comments_are_not_counted():
 
 
 def imported(tree: ast.Module) -> set[str]:
-    """Return the names that a module imports anywhere, including imports for types: modules and their members."""
+    """Return the modules and members that a module imports anywhere, including imports for type checking."""
     names: set[str] = set()
     for node in ast.walk(tree):
         match node:

@@ -1,4 +1,4 @@
-"""Tests of scripts/check_language.py, which counts vague names and translated phrases."""
+"""Test scripts/check_language.py, which counts vague names and awkward phrases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The settings of the site that runs in the browser: its wheels, kernel and notebooks."""
+"""Test the settings of the browser-only site: its wheels, kernel and notebooks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of the metadata for a package index: a single version, and a README whose links resolve there."""
+"""Test the package metadata: the version is defined once, and the README links resolve on a package index."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HOOK = PYPROJECT["tool"]["hatch"]["metadata"]["hooks"]["custom"]
 
 @pytest.fixture
 def build(monkeypatch):
-    """Return the module hatch_build.py; hatchling itself is available only during a build."""
+    """Return the module hatch_build.py with a replacement for hatchling, which is available only during a build."""
     interface = types.ModuleType("hatchling.metadata.plugin.interface")
     interface.MetadataHookInterface = object
     monkeypatch.setitem(sys.modules, interface.__name__, interface)

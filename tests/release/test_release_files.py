@@ -1,4 +1,4 @@
-"""The files for packagers, citation and publishing agree with pyproject.toml."""
+"""Test that the files for packaging, citation and publishing agree with pyproject.toml."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def read(path: str) -> Any:
 
 @pytest.fixture(scope="module")
 def recipe() -> Any:
-    """Return recipe.yaml with the values of its context filled in."""
+    """Return recipe.yaml with its context variables expanded."""
 
     def filled(value: Any, names: dict[str, str]) -> Any:
         if isinstance(value, dict):
@@ -53,7 +53,7 @@ def recipe() -> Any:
 
 
 def by_name(lines: list[str]) -> dict[str, SpecifierSet]:
-    """Return requirements by name; conda writes "name >=1,<2" and uses the names of the package index."""
+    """Return requirements by name in the spelling of the package index; conda writes "name >=1,<2"."""
     asked = [line.partition(" ") for line in lines]
     return {canonicalize_name(name): SpecifierSet(versions) for name, _, versions in asked}
 
@@ -107,7 +107,7 @@ def test_citation_names_the_current_version_and_the_authors():
 
 @pytest.fixture
 def copy(tmp_path):
-    """Return a copy of the files that contain owner and addresses."""
+    """Return a copy of the files that contain the project owner and addresses."""
     for path in {path for path, *_ in release_check.PLACES} | {path for path, *_ in release_check.UNTRUE}:
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_bytes((ROOT / path).read_bytes())

@@ -1,4 +1,4 @@
-"""Tests of stored notebooks: their outputs need no kernel, and are the same after each run."""
+"""Test that stored notebook outputs need no kernel and are reproducible."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of the scripts behind the make targets."""
+"""Test the scripts that the make targets run."""
 
 import sys
 

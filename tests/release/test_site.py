@@ -1,4 +1,4 @@
-"""The documentation site is built completely and loads nothing from other hosts."""
+"""Test that the documentation site is complete and loads nothing from other hosts."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ LOADED_ATTRIBUTES = {
     "use": ["href", "xlink:href"],
     "video": ["src", "poster"],
 }
-"""Attributes with addresses that a browser loads without a click, by tag."""
+"""Attributes whose URLs a browser loads without a click, by tag."""
 IN_STYLES = re.compile(r"""(?:url\(\s*|@import\s+)["']?([^"')\s;]+)""")
 
 pytestmark = pytest.mark.slow
 
 
 class Page(HTMLParser):
-    """The resources, links and anchors of a page."""
+    """The resources, links and anchors of an HTML page."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -186,7 +186,7 @@ SEARCHES = {
     ],
     "docs/command-line-and-ci": ["terminal"],
 }
-"""Searches that newcomers type, by the page that answers the search."""
+"""Searches that new users might type, by the page that answers them."""
 
 
 @pytest.mark.skipif(which("node") is None, reason="the search of the site is JavaScript")
@@ -208,7 +208,7 @@ def test_site_loads_nothing_from_other_hosts(site):
 
 
 def test_site_scripts_name_no_other_host(site):
-    """The pages do not show which files a script loads; a script without addresses loads nothing from other hosts."""
+    """The HTML does not show which files a script loads, so the scripts must not contain addresses of other hosts."""
     named = {}
     for path in site.rglob("*.js"):
         code = re.sub(r"/\*.*?\*/|(?<![:\"'])//[^\n]*", "", path.read_text(), flags=re.DOTALL)

@@ -1,4 +1,4 @@
-"""Tests that pyright accepts correct user code and finds every mistake, as mypy does in ``make lint``."""
+"""Test that pyright, like mypy in ``make lint``, accepts correct user code and finds every mistake."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The published wheel is complete, contains nothing else, and is reproducible."""
+"""Test that the published wheel is complete and reproducible and contains nothing else."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def in_sdist(built: Built) -> set[str]:
 
 
 def sources(folder: str) -> set[str]:
-    """Return the files of a folder of the repository, without files that runs and tests leave behind."""
+    """Return the files of a repository folder, without files that runs and tests leave behind."""
     paths = (path.relative_to(ROOT).as_posix() for path in (ROOT / folder).rglob("*") if path.is_file())
     return {path for path in paths if not NEVER.search(path)}
 

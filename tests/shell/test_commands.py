@@ -1,4 +1,4 @@
-"""The program ``materia``: the verbs of ``%materia`` as commands with the same options, and its other commands."""
+"""Test the program ``materia``, whose commands are the verbs of ``%materia`` with the same options and a few others."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ WITH_PROCESS = {
 
 @pytest.fixture
 def bench(project, monkeypatch):
-    """Return a project with the loadout of ASK, as the working directory of the program."""
+    """Return a project with the loadout ASK, which is the working directory of the program."""
     monkeypatch.chdir(project)
     wb = Workbench(project)
     document = read_text(ASK)
@@ -51,7 +51,7 @@ def bench(project, monkeypatch):
 
 
 def materia(capsys, *arguments):
-    """Return a function that runs a command and returns exit code, stdout and stderr."""
+    """Return a function that runs a command and returns its exit code, stdout and stderr."""
     code = main([str(one) for one in arguments])
     result = capsys.readouterr()
     return code, result.out, result.err
@@ -335,12 +335,12 @@ SAID = {
     "explore prompts": "explore prompts Asks", "explore simulate": "explore simulate Asks --n 10",
     "play": "play Asks play.html",
 }  # fmt: skip
-"""The command lines of verbs that need arguments."""
+"""Command lines for the verbs that need arguments."""
 REFUSED = {
     "accept", "approve", "deny", "edit output", "edit redefine", "edit remember", "edit prompt", "edit undo", "quest move",
     "quest remove", "quest requeue", "refine", "retry", "skip",
 }  # fmt: skip
-"""Verbs that are refused for the cast of the test, because it has nothing that they could act on."""
+"""Verbs that are refused in this test because its cast has nothing to which they apply."""
 
 
 @pytest.mark.parametrize(
@@ -385,7 +385,7 @@ def test_invalid_usage_is_reported_as_json(line, bench, capsys):
 
 
 def run_program(*arguments, **options):
-    """Run the program in its own process."""
+    """Run the program in a separate process."""
     command = [sys.executable, "-m", "materia_nb", *arguments]
     return subprocess.run(command, stderr=subprocess.PIPE, check=False, **{"stdout": subprocess.PIPE} | options)
 

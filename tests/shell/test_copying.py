@@ -1,4 +1,4 @@
-"""``materia`` copies notebooks and examples without overwriting the user's work; exit codes of the program."""
+"""Test that ``materia`` copies notebooks and examples without overwriting the user's work."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LESSONS = commands.BUNDLES[0]
 
 @pytest.fixture
 def package(tmp_path, monkeypatch):
-    """Return a package with a gallery of two files, and files that must not be copied."""
+    """Return a package with a gallery of two files, and with files that must not be copied."""
     place = tmp_path / "package"
     for name in ("gallery/critic/loadout.json", "gallery/01-critic.ipynb", "gallery/__init__.py"):
         (place / name).parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""``materia mcp``: a scripted client designs a loadout and gets counterexamples; a person continues with its draft."""
+"""Test ``materia mcp``: a client designs a loadout and gets counterexamples, and a person continues its draft."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def does(server, name, **args):
 
 
 def built(server):
-    """Build a loadout with three sockets, in which a check sends work back to the plan or leads to the end."""
+    """Build a loadout with three sockets, in which a check sends work back to the plan or ends the cast."""
     does(server, "open_loadout", loadout="Mine")
     does(server, "add_socket", materia="Check")
     does(server, "add_socket", materia="Ship")

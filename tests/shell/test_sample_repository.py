@@ -1,4 +1,4 @@
-"""The CI workflow in the docs passes for a good repository, and fails for each mistake that it should detect."""
+"""Test that the documented CI workflow passes for a correct repository and fails for each kind of mistake."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ materia:
 
 
 def workflow():
-    """Return the steps of the documented workflow that check loadouts and tests."""
+    """Return the steps of the documented workflow that check loadouts and test cases."""
     page = (ROOT / "docs" / "command-line-and-ci.md").read_text(encoding="utf-8")
     block = re.search(r"```yaml\n(name: loadouts.*?)```", page, re.DOTALL)[1]
     steps = read_text(block, "yaml")["jobs"]["check"]["steps"]

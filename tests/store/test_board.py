@@ -1,4 +1,4 @@
-"""The file of the quest board: stored fields, refused files, and concurrent changes."""
+"""Test the file of the quest board: stored fields, refused files and concurrent changes."""
 
 from __future__ import annotations
 

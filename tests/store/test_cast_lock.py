@@ -1,4 +1,4 @@
-"""A cast has at most one writer, and other processes can identify the writer."""
+"""Test that a cast has at most one writer, which other processes can identify."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ sys.stdin.read()
 
 @pytest.fixture
 def other_process(tmp_path):
-    """Start another process that holds the lock of tmp_path until its stdin ends."""
+    """Start a process that holds the lock of ``tmp_path`` until its stdin is closed."""
     process = subprocess.Popen(
         [sys.executable, "-c", HOLD, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
@@ -103,7 +103,7 @@ def test_lock_without_an_owner_record_is_reported(tmp_path, content):
 
 
 def test_reading_the_lock_does_not_acquire_it(tmp_path):
-    """A resume must not fail because another process lists the casts at the same time."""
+    """A resume must not fail because another process is listing the casts."""
     stop = threading.Event()
 
     def look():
@@ -150,7 +150,7 @@ def test_forked_child_neither_holds_nor_opens_the_lock(tmp_path):
 
 
 def test_two_casts_in_one_millisecond_have_different_ids(tmp_path, monkeypatch):
-    """The id is a time, so the second cast of a millisecond waits for the next one (R29)."""
+    """The id is derived from the time, so the second cast of a millisecond waits for the next millisecond (R29)."""
     plan = h.plan(tmp_path, h.chain_config(1))
     made, wrong = [], []
 

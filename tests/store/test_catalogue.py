@@ -1,4 +1,4 @@
-"""The list of casts, which is read from the ends of journals, and finding casts by id or name."""
+"""Test listing casts, which reads only the ends of journals, and finding casts by id or name."""
 
 from __future__ import annotations
 

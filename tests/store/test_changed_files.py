@@ -1,4 +1,4 @@
-"""Detection of created and changed files, within limits and without following links."""
+"""Test the detection of created and changed files, within limits and without following links."""
 
 from __future__ import annotations
 

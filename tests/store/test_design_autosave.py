@@ -1,4 +1,4 @@
-"""Autosaved designs: a kernel killed at any moment loses nothing; damaged, foreign or locked drafts stay untouched."""
+"""Test that autosaved designs lose nothing if a kernel is killed, and that unusable drafts are left untouched."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MATERIA = ("Plan", "Build", "Eval", "Maintain")
 
 
 def apply_random_operation(wb: Workbench, design: Design, chance: random.Random) -> None:
-    """Apply one random operation of a user to a design; a refused operation changes nothing."""
+    """Apply one random user operation to a design; an operation that is refused changes nothing."""
     ids = [*design.document.get("sockets", {}), "Socket-1"]
     one, other = chance.choice(ids), chance.choice(ids)
     acts = {
@@ -54,7 +54,7 @@ def start_design(project) -> tuple[Workbench, Design]:
 
 
 def edit_until_killed(project, seed: int, told: int) -> None:
-    """Apply operations one after another in the child process, and acknowledge each with a byte."""
+    """Apply operations one after another in the child process, and acknowledge each with one byte."""
     wb, design = start_design(project)
     chance = random.Random(seed)
     while True:
@@ -103,7 +103,7 @@ def test_killed_kernel_loses_no_step_of_a_design(tmp_path):
 
 @pytest.fixture
 def closed_draft(project):
-    """Return a closed draft with three steps, of which one is undone, and its file."""
+    """Return the closed draft of a design with three steps, one of which is undone, and its file."""
     _, design = start_design(project)
     for materia in ("Plan", "Build", "Eval", "Maintain"):
         design.add_socket(materia)

@@ -1,4 +1,4 @@
-"""Full and read-only disks and interrupts give one clear error, and the cast can be resumed."""
+"""Test that disk errors and interrupts raise one clear error and leave a cast that can be resumed."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def reply(visit):
 
 
 class Quota:
-    """Replaces os.write by short writes, until a number of bytes is reached and the disk counts as full."""
+    """A replacement for os.write that makes short writes until a number of bytes is reached and the disk is full."""
 
     def __init__(self, monkeypatch, room):
         self.room, self.real = room, os.write
@@ -78,7 +78,7 @@ def test_disk_full_from_the_start_leaves_no_files(tmp_path, monkeypatch):
 
 @pytest.fixture
 def mounted(tmp_path):
-    """Mount a file system of 256 kB that can be made read-only; this needs root."""
+    """Mount a file system of 256 kB that can be made read-only; this requires root."""
     folder = tmp_path / "small"
     folder.mkdir()
     mount = shutil.which("mount")
@@ -143,7 +143,7 @@ except DiskError as error:
 
 
 def test_file_size_limit_causes_one_error(tmp_path):
-    """The limit truncates a write, as a full disk does, but this test does not need root."""
+    """The limit truncates a write as a full disk does, but this test does not require root."""
     code = LIMITED.format(tests=str(Path(h.__file__).parent), root=str(tmp_path))
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     path, told = done.stdout.split("\n", 1)
@@ -160,7 +160,7 @@ def test_file_size_limit_causes_one_error(tmp_path):
 
 
 class InterruptedCall:
-    """Raises KeyboardInterrupt just before or just after the n-th call of a function."""
+    """Raises KeyboardInterrupt immediately before or after the n-th call of a function."""
 
     def __init__(self, real, at, *, after):
         self.real, self.left, self.after = real, at, after
@@ -179,7 +179,7 @@ class InterruptedCall:
 @pytest.mark.parametrize("at", range(1, 9))
 @pytest.mark.parametrize("function", ["append", "replace_file", "folded", "entered", "output"])
 def test_interrupt_before_or_after_any_write_loses_no_data(tmp_path, monkeypatch, function, at, after):
-    """Interrupts happen between artifact and journal, between journal and session, and at every other write."""
+    """Interrupts occur between writing an artifact, the journal and the session, and around every other write."""
     from materia_nb.cast import runner
     from materia_nb.engine import entering, outputs
     from materia_nb.store import rundir
@@ -246,7 +246,7 @@ except KeyboardInterrupt:
 
 @pytest.mark.parametrize("utility", [False, True])
 def test_keyboard_interrupt_leaves_the_socket_waiting(tmp_path, utility):
-    """The agent or the utility sends the signal, so the signal always arrives during its work."""
+    """The agent or utility itself sends the signal, so that it always arrives during the work."""
     code = CASTING.format(tests=str(Path(h.__file__).parent), root=str(tmp_path), utility=utility)
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
     path, status, socket, steps = done.stdout.split()

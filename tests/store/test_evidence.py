@@ -1,4 +1,4 @@
-"""Files named by an output are found only in the project and the run directory."""
+"""Test that files named by an output are found only in the project and in the run directory."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from materia_nb.store.rundir import file_within, find_evidence, step_names
 
 @pytest.fixture
 def project(tmp_path):
-    """Return a project with a run directory, next to a file outside it."""
+    """Return a project that contains a run directory; a file lies outside the project."""
     made = tmp_path / "project"
     run_dir = made / "casts" / "one"
     run_dir.mkdir(parents=True)

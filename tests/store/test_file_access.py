@@ -1,4 +1,4 @@
-"""File access through one module: only plain files, with size limits. Casts release their file handles."""
+"""Test that all file access goes through one module, is limited to regular files, and releases its handles."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_line_is_appended_after_a_torn_line(tmp_path):
 
 @pytest.fixture
 def waiting_cast(tmp_path):
-    """Return a cast that waits before its last socket, with every kind of file that a run creates."""
+    """Return a cast that waits before its last socket and has every kind of file that a run creates."""
     cast = h.start(tmp_path, h.chain_config(3, artifacts="all") | {"artifacts": "all"}, lambda visit: "x" * 70_000)
     cast.run(steps=2)
     cast.close()
@@ -99,7 +99,7 @@ PROJECT = {
     "guesses.jsonl": lambda wb, path: read_guesses(path),
     "recording.json": lambda wb, path: wb.agents.recorded(path),
 }
-"""Functions that read files of a project, by file."""
+"""Functions that read files of a project, by file name."""
 IGNORED_FILES = {
     "drafts/Ask.0123abcd.jsonl": lambda wb, path: not wb.loadouts.drafts(),
     ".materia-shipped-utilities.json": lambda wb, path: {copy.status for copy in copies(path.parent)} == {"not there"},
@@ -108,7 +108,7 @@ IGNORED_FILES = {
 
 
 def create_unreadable(path, kind):
-    """Create something at ``path`` that cannot be read to its end."""
+    """Create something at ``path`` that cannot be read to its end, such as a pipe."""
     path.unlink(missing_ok=True)
     if kind == "pipe":
         os.mkfifo(path)
@@ -119,7 +119,7 @@ def create_unreadable(path, kind):
 
 
 def results_of(*acts):
-    """Return the result of each call, or the MateriaError that it raised, within half a minute."""
+    """Return the result of each call, or the MateriaError that it raised; each must end within 30 seconds."""
     ends = []
 
     def use():
@@ -191,7 +191,7 @@ def open_files():
 
 @pytest.fixture
 def limited_handles():
-    """Limit the process to 30 more handles than are open."""
+    """Limit the process to 30 more file handles than it has open."""
     gc.collect()  # what earlier tests have left open closes now, and not while this one counts
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (open_files() + 30, before[1]))
@@ -284,10 +284,7 @@ def test_forked_process_cannot_write_to_the_journal(tmp_path):
 
 @pytest.mark.parametrize("what", [KeyboardInterrupt, MateriaError, OSError])
 def test_failed_resume_releases_its_lock(waiting_cast, what):
-    """A resume fails at each line of its code, while the traceback is referenced.
-
-    Afterwards the cast can be resumed.
-    """
+    """The resume fails at each line of its code while the traceback is still referenced; then the cast can be resumed."""
     (waiting_cast / "manifest.json").unlink()
     at, lines, expected = 0, [0], [0]
     while at <= lines[0]:

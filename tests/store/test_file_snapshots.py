@@ -1,4 +1,4 @@
-"""Files are restored byte for byte as they were after each step; the user's Git data stays untouched."""
+"""Test that files are restored exactly as they were after each step, without changing the user's Git data."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NAMES = ["a.txt", "b.py", "deep/er/c", "deep/d", "ä ö\n\"'", "-x", "sub/a.txt"
 
 
 def act(folder, choose):
-    """Change the files at random: write, join, link, rename, delete, make executable, or replace a file by a folder."""
+    """Change files at random: write, append, link, rename, delete, make executable, or replace a file by a folder."""
     path = folder / choose.choice(NAMES)
     what = choose.choice(["write", "write", "bytes", "link", "rename", "delete", "mode", "folder", "crlf"])
     try:
@@ -58,7 +58,7 @@ def act(folder, choose):
 
 
 def folder_contents(folder):
-    """Return the kind, executable bit and content of everything in a folder, except casts and Git directories."""
+    """Return the kind, executable bit and content of each entry in a folder, except casts and Git directories."""
     found = {}
     for path in folder.rglob("*"):
         parts = path.relative_to(folder).parts
@@ -85,7 +85,7 @@ def start(project, document, agents, files="not ignored"):
 
 
 def repository_files(project):
-    """Return all files of a repository, byte for byte, with their modification times."""
+    """Return the contents and modification times of all files in a repository."""
     return {
         path.relative_to(project): (path.read_bytes(), path.stat().st_mtime_ns)
         for path in sorted((project / ".git").rglob("*"))
@@ -124,7 +124,7 @@ def test_snapshots_restore_files_of_every_step_without_touching_git(tmp_path, se
 
 
 def writing_agent(*files):
-    """Return an agent that writes one of the given files at each turn."""
+    """Return an agent that writes one of the specified files in each turn."""
     left = list(files)
 
     def agent(turn):
@@ -368,7 +368,7 @@ def test_git_in_a_fork_does_not_change_the_repository_of_the_user(tmp_path):
 
 
 def write_three_files(project):
-    """Start a cast of three steps that each write a different file."""
+    """Start a cast whose three steps each write a different file."""
     return start(project, h.chain_config(3), write_own_file)
 
 

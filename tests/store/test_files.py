@@ -1,4 +1,4 @@
-"""JSON as it is stored in files."""
+"""Test the format of JSON that is stored in files."""
 
 import json
 import sys

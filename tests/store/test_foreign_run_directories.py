@@ -1,4 +1,4 @@
-"""Run directories from untrusted sources cause no write elsewhere, no endless wait, and no approval."""
+"""Test that run directories from untrusted sources cannot write elsewhere, block, or grant approvals."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def test_fork_contains_no_links_or_pipes(tmp_path):
 
 
 class CommandRequester:
-    """An agent that asks for approval to run a command, and records the answer."""
+    """An agent that asks for approval to run a command, and records the decision."""
 
     name = "runs"
 
@@ -158,7 +158,7 @@ class CommandRequester:
 
 @pytest.fixture
 def approved_cast(tmp_path):
-    """Return a cast with an approved command that has not run yet, and a tool that is approved permanently."""
+    """Return a cast with an approved command that has not run, and a tool that is approved permanently."""
     cast = h.start(tmp_path, h.one_config(h.agent(tools="coding")), CommandRequester())
     cast.run()
     with pytest.raises(KeyboardInterrupt):

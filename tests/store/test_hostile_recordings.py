@@ -1,4 +1,4 @@
-"""Recordings with every ending of the reference engine, and forged recordings."""
+"""Test recordings with every kind of end that the reference engine has, and forged recordings."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from materia_nb.errors import MateriaError
 
 
 class Recording:
-    """Writes a run directory as the reference engine does."""
+    """Writes a run directory in the format of the reference engine."""
 
     def __init__(self, path: Path, document: h.Json, **start) -> None:
         self.path, self.visits = path, {}
@@ -314,7 +314,7 @@ KINDS = [
 @pytest.mark.parametrize("value", WILD)
 @pytest.mark.parametrize("kind", KINDS)
 def test_recording_with_fields_of_any_type_never_raises(tmp_path, kind, value):
-    """Every field of every event, and every value of every field, is replaced, but not in all combinations."""
+    """Each field of each event is replaced separately by values of other types."""
     names = (
         "itemKey", "itemLabel", "visit", "usage", "error", "ok", "kind", "text", "maxTokens", "request", "owners",
         "project", "pipeline", "loadout", "engine", "code", "validationKind", "recoveryKind", "next", "hint", "step",

@@ -1,4 +1,4 @@
-"""The journal contains only complete lines, and damage is reported or repaired."""
+"""Test that the journal contains only complete lines, and that damage is reported or repaired."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_text_outside_utf8_is_stored_as_escapes(journal):
 
 
 class Disk:
-    """Replaces os.write: accepts ``room`` bytes in short writes, then fails."""
+    """A replacement for os.write that accepts ``room`` bytes in short writes and then fails."""
 
     def __init__(self, monkeypatch, room, error=errno.ENOSPC, piece=7):
         self.room, self.error, self.piece, self.real = room, error, piece, os.write
@@ -114,7 +114,7 @@ def test_partial_line_is_removed_before_the_next_write(journal, monkeypatch):
 
 @pytest.mark.parametrize("sync", [False, True])
 def test_sync_setting_flushes_to_disk(tmp_path, monkeypatch, sync):
-    """Each step is flushed, and forced to the disk if requested (R29)."""
+    """Each step is flushed, and synchronized to disk if the setting requests it (R29)."""
     synced = []
     monkeypatch.setattr(os, "fsync", lambda handle: synced.append(os.fstat(handle).st_ino))
     cast = h.start(tmp_path, h.chain_config(2), lambda: "x", sync=sync)
@@ -243,7 +243,7 @@ def test_rebuilding_a_session_may_consume_the_list_of_lines(tmp_path):
 
 
 def test_step_is_encoded_only_for_its_lines_and_its_manifest_row(tmp_path):
-    """A step is encoded for its journal lines and its manifest row, and for nothing else."""
+    """A step must not be encoded again for any other purpose, because encoding is expensive."""
     items = h.items(*[f"Part {number}" for number in range(1, 51)])
     answers = {"A": lambda turn: {"workItems": items}, "B": lambda turn: h.YES, "C": lambda turn: "done"}
     document = h.config(

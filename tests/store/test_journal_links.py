@@ -1,4 +1,4 @@
-"""The links of a journal reveal changed, missing, added and swapped lines, and the last intact step."""
+"""Test that the hash links of a journal reveal changed, missing, added and swapped lines."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CHANGE_COUNT = int(os.environ.get("MATERIA_FLIPS", "60"))
 
 @pytest.fixture(scope="module")
 def finished_cast(tmp_path_factory):
-    """Return the lines of a finished cast, and its directory."""
+    """Return the journal lines of a finished cast, and its directory."""
     cast = h.start(tmp_path_factory.mktemp("links"), h.loop_config(), h.loop_agents(2, refuse=[1]))
     cast.run()
     cast.close()
@@ -30,7 +30,7 @@ def finished_cast(tmp_path_factory):
 
 @pytest.fixture
 def changed_copy(finished_cast, tmp_path):
-    """Return a copy of the directory with other lines in its journal."""
+    """Return a function that copies the directory and replaces the lines of its journal."""
 
     def make(lines, *, manifest=True):
         folder = tmp_path / "run"

@@ -1,7 +1,8 @@
-"""Processes that run, resume or fork a cast are killed at chosen moments. Nothing recorded may be lost (R29).
+"""Test that no recorded data is lost when processes that run, resume or fork a cast are killed (R29).
 
 Each child process is forked from the test process, which has already imported everything. It runs a generator, a loop
-of function agents, and a utility that is a real process. The possible moments are counted in a run without a kill.
+of function agents, and a utility that is a real process. The possible moments for a kill are counted in a run that is
+not killed.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from shipped_helpers import repository
 from stream_helpers import stream_agents, streams_config
 
 KILLS = int(os.environ.get("MATERIA_KILLS", "8"))
-"""Number of moments at which a process is killed in each test; 500 (``make kills``) are all of them."""
+"""Number of moments at which each test kills a process; 500 (``make kills``) covers all of them."""
 pytestmark = pytest.mark.timeout(120 + 5 * KILLS)
 ITEMS = 3
 LANES = {"a": [4, 0], "b": [1], "c": [2, 3]}
@@ -38,9 +39,9 @@ UTILITY = (
 
 
 def document() -> h.Json:
-    """Return a loadout that plans, and then for each item builds, checks and counts.
+    """Return a loadout that makes a plan and then builds, checks and counts each item.
 
-    The second item is checked twice, and counting is a real process.
+    The second item is checked twice, and counting is done by a real process.
     """
     return h.config(
         {
@@ -68,7 +69,7 @@ def document() -> h.Json:
 
 
 def agents(project: Path) -> dict[str, object]:
-    """Return agents that always give the same answer and record each request."""
+    """Return agents that always give the same answers and record each request."""
 
     def noted(turn):
         handle = os.open(project / "ran.txt", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
@@ -166,7 +167,7 @@ def test_repeatedly_killed_cast_completes(undisturbed, tmp_path, at):
 
 @needs_fork
 def test_killed_lanes_have_the_same_result_as_uninterrupted_lanes(tmp_path):
-    """Each lane continues after its last line, and finished lanes stay finished."""
+    """Each lane continues after its last journal line, and finished lanes are not run again."""
     names = run_until(run_lanes, str(tmp_path))
     (run,) = (tmp_path / "casts").glob("2*Z")
     whole = open_cast(run)
@@ -195,7 +196,7 @@ def test_killed_lanes_have_the_same_result_as_uninterrupted_lanes(tmp_path):
 
 
 def write_files(turn):
-    """Write the same files for the same socket, and first remove the file of one of two sockets."""
+    """Write the same files in each visit of a socket; one of two sockets first removes its file."""
     number = int(turn.socket_id.removeprefix("Socket-"))
     for path in (turn.project / "latest", turn.project / "deep" / str(number)):
         path.parent.mkdir(exist_ok=True)
@@ -206,7 +207,7 @@ def write_files(turn):
 
 
 def cast_with_files(project: Path) -> None:
-    """Run a cast with file snapshots in the child process: a person writes files, and going back restores them."""
+    """Run a cast with file snapshots in the child process; a person writes files, and going back restores them."""
     plan = h.plan(project, h.chain_config(6), files="not ignored")
     cast = Cast(start_runner(plan, "x", h.table(write_files)))
     cast.run(steps=3)
@@ -219,7 +220,7 @@ def cast_with_files(project: Path) -> None:
 
 
 def trees(cast: Cast) -> list[str]:
-    """Return the tree of the files after each step; 0 is the start."""
+    """Return the Git tree of the files after each step, beginning with the start as step 0."""
     git_dir = cast.runner.file_snapshots().git_dir
     commits = [files_after(cast.runner.session, number) for number in range(len(cast.steps) + 1)]
     return [git(git_dir, "rev-parse", f"{commit}^{{tree}}").decode().strip() for commit in commits]
@@ -262,7 +263,7 @@ def contents(folder: Path) -> dict[Path, bytes]:
 
 
 def tree_without(cast: Cast, tree: str, name: str) -> str:
-    """Return the id of a tree without one of its files."""
+    """Return the id of a Git tree without one of its files."""
     git_dir = cast.runner.file_snapshots().git_dir
     lines = git(git_dir, "ls-tree", tree).splitlines(keepends=True)
     kept = [line for line in lines if not line.endswith(f"\t{name}\n".encode())]
@@ -288,7 +289,7 @@ AGENTS = h.table(answer)
 
 
 def resume_and_fork(run: Path) -> None:
-    """Resume and fork in the child process until it is killed, and report each finished action."""
+    """Resume and fork a cast in the child process until it is killed, and report each finished action."""
     for number in (1, 2):
         cast = resume_cast(run, AGENTS)
         cast.edit.set("number", number)

@@ -1,4 +1,4 @@
-"""Opening run directories of the reference engine: the route is rebuilt, and differences are explained."""
+"""Test opening recordings of the reference engine: the route is rebuilt, and differences are explained."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def copied(tmp_path):
 
 
 def edit(path: Path, change) -> None:
-    """Rewrite the journal; ``change`` gets the list of events."""
+    """Rewrite the journal after ``change`` has modified its list of events."""
     lines = h.lines_of(path)
     lines = change(lines) or lines
     (path / "events.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
@@ -66,7 +66,7 @@ def test_opened_recording_has_its_route_state_and_outcome(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_recording_of_a_running_cast_shows_its_current_state(name, copied):
-    """A journal without cast_end, truncated anywhere, shows its steps and no additional differences."""
+    """A journal that is truncated at any step shows its steps and reports no additional differences."""
     path = copied(name)
     content = h.lines_of(path)
     whole = open_cast(RECORDED / name)
@@ -81,7 +81,7 @@ def test_recording_of_a_running_cast_shows_its_current_state(name, copied):
 
 
 def test_limit_counted_differently_by_an_older_version_is_explained():
-    """maxTraversals counts per item (R18); the older version counted over the whole cast."""
+    """This engine counts maxTraversals per item (R18), and the older version counted over the entire cast."""
     cast = open_cast(RECORDED / "limit-total-thirty-retry")
     (difference,) = cast.now.differences
     assert difference.step == 9
@@ -185,7 +185,7 @@ def test_changed_verdict_is_reported_as_a_difference_at_its_step(copied):
 
 
 def test_loop_continued_after_its_end_is_reported_as_a_difference(copied):
-    """With one output changed, the list of this engine is shorter, so its cast would leave the loop earlier."""
+    """One output is changed so that its list is shorter, and this engine would therefore leave the loop earlier."""
     path = copied("loop-three-members")
     generator = next(line["data"] for line in h.lines_of(path) if line["type"] == "socket_complete")
     plan = json.loads((path / generator["artifact"]).read_text())
@@ -210,7 +210,7 @@ def test_refused_recorded_output_is_shown_with_its_issues(copied):
 
 
 def test_engine_follows_the_recording_again_after_a_repeated_item(copied):
-    """The recording repeats its second item. Afterwards, its route is again the route of this engine."""
+    """The recording repeats its second item; after that, both engines take the same route again."""
     path = copied("foreach-advance")
 
     def skip(lines):
@@ -290,7 +290,7 @@ NOT_CASTABLE = RECORDED / "not-castable-legacy-exit"
 
 
 def test_a_cast_whose_loadout_cannot_be_cast_is_shown_as_recorded():
-    """The recorded steps, their outputs, the end of the cast and the problems of the loadout are shown (R41)."""
+    """The view shows the recorded steps, their outputs, the end of the cast, and the problems of the loadout (R41)."""
     cast = open_cast(NOT_CASTABLE)
     assert cast.route == starts(NOT_CASTABLE)
     assert cast.status == "failed"
@@ -301,7 +301,7 @@ def test_a_cast_whose_loadout_cannot_be_cast_is_shown_as_recorded():
 
 
 def test_resume_of_a_recording_whose_loadout_cannot_be_cast_states_the_reason(tmp_path):
-    """This happens if the config was changed, or if a later version has more checks (R41)."""
+    """The config was changed, or a later version of the package has more checks (R41)."""
     cast = h.start(tmp_path, h.one_config(), lambda: "done")
     cast.run()
     cast.close()
@@ -326,7 +326,7 @@ def test_every_view_of_a_recording_whose_loadout_cannot_be_cast_can_be_shown():
 
 @pytest.mark.parametrize("config", ["{}", "[]", '{"loadouts": {"T": {"sockets": [], "loops": {"L": 3}}}}'])
 def test_recorded_steps_are_shown_with_any_config(config, copied):
-    """Sockets that are only in the journal are drawn, too (R41)."""
+    """Sockets that occur only in the journal are drawn as well (R41)."""
     path = copied("not-castable-legacy-exit")
     (path / "config.resolved.json").write_text(config)
     edit(path, lambda lines: [{**line, "data": {**line["data"], "pipeline": None}} for line in lines])

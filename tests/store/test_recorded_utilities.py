@@ -1,4 +1,4 @@
-"""Recordings of the reference engine with shipped utilities, reported usage, or a loadout that cannot be cast."""
+"""Test recordings of the reference engine with shipped utilities, reported usage, or an invalid loadout."""
 
 from __future__ import annotations
 

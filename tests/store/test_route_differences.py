@@ -1,4 +1,4 @@
-"""Explanations of differences between the route of this engine and a recorded route."""
+"""Test the explanations of differences between the route of this engine and a recorded route."""
 
 from __future__ import annotations
 

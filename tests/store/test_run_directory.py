@@ -1,4 +1,4 @@
-"""The files of the run directory (R29) and their cost (R30)."""
+"""Test the files of a run directory (R29) and the storage that they use (R30)."""
 
 from __future__ import annotations
 
@@ -223,7 +223,9 @@ def sizes(tmp_path, count: int) -> tuple[int, int, int]:
 
 @pytest.mark.parametrize("count", [40])
 def test_r30_storage_overhead_of_a_visit_does_not_grow(tmp_path, count):
-    """Prompts that show the growing context repeat outputs; each keeps only a part of the state."""
+    """Prompts repeat outputs because they show the growing context, so each prompt may contain only a part of the
+    state.
+    """
     visits, _, overhead = sizes(tmp_path, count)
     twice, _, overhead_twice = sizes(tmp_path, 2 * count)
     assert overhead / visits < 5_000

@@ -1,4 +1,4 @@
-"""Stored records of the files of casts, and of the results of reading damaged journals."""
+"""Store the contents of cast files, and the results of reading damaged journals."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ RECORDED = Path(__file__).parents[1] / "data" / "recorded-casts"
 
 @pytest.fixture(autouse=True)
 def clock(monkeypatch):
-    """Replace the clock by one that advances a second at each answer of an agent."""
+    """Replace the clock by one that advances by one second with each answer of an agent."""
     now = [1_700_000_000_000]
     monkeypatch.setattr("materia_nb.cast.work.time.time_ns", lambda: now[0] * 1_000_000)
 
@@ -36,7 +36,7 @@ def clock(monkeypatch):
 
 
 def files_of(cast):
-    """Return each file of a run directory except its config, line by line."""
+    """Return each file of a run directory except its config, as a list of lines."""
     for path in sorted(cast.run_dir.rglob("*")):
         if path.is_file() and path.name not in ("cast.lock", "config.resolved.json"):
             lines = path.read_text("utf-8", "replace").splitlines()
@@ -124,7 +124,7 @@ def test_run_directory_has_the_documented_files(tmp_path, clock, scene):
 
 
 def reading_result(path):
-    """Return the route and the status of a cast, or the error if its run directory cannot be read."""
+    """Return the route and status of a cast, or the error raised by an unreadable run directory."""
     try:
         cast = open_cast(path)
     except MateriaError as error:
@@ -139,7 +139,7 @@ def reading_result(path):
 
 
 def without_each_line(path):
-    """Yield the results of reading the journal, each time without another line or without the data of another line."""
+    """Yield the result of reading the journal without each line in turn, and without the data of each line."""
     lines = (path / "events.jsonl").read_bytes().splitlines(keepends=True)
     for number, line in enumerate(lines):
         event = json.loads(line)
@@ -155,7 +155,7 @@ ODD = (None, 7, "x")
 
 
 def with_each_field_changed(path):
-    """Yield the results of reading the journal, each time with another field removed or of a wrong type."""
+    """Yield the result of reading the journal with each field in turn removed or given a wrong type."""
     lines = (path / "events.jsonl").read_bytes().splitlines(keepends=True)
     seen = set()
     for number, line in reversed(list(enumerate(lines))):
@@ -178,7 +178,7 @@ def recorded(tmp_path, name):
 
 
 def is_clear(reading_result, listed):
-    """Return True if a journal is refused with one clear error, or shown as far as it can be read."""
+    """Return True if a journal is refused with one clear error or is shown as far as it can be read."""
     return bool(reading_result[0]) and (listed.outcome is not None or listed.problem)
 
 

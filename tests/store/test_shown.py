@@ -1,4 +1,4 @@
-"""Stored records of reading the files of casts, projects and boards, including the errors."""
+"""Store the results, including errors, of reading the files of casts, projects and boards."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ from materia_nb.store.rundir import (
 
 
 def results_of(*steps):
-    """Return the result of each step, or its error; a step is a title and an action."""
+    """Return the result or error of each step, which is a tuple of a title and an action."""
     for words, act in steps:
         try:
             gave = act()

@@ -1,12 +1,12 @@
-"""Every system call for files fails once, in every possible way. Nothing may be lost, locked or left open.
+"""Test that no data is lost if any single system call for files fails in any possible way.
 
-A cast is started, stepped, edited, forked, resumed and closed. At each system call, one of these faults happens: the
-process dies before the call or during a write; the call is refused, because the disk is full or broken or no handle is
-free; or Ctrl-C is pressed. After each fault the cast is continued, and its result must equal the result of an
-undisturbed run.
+A cast is started, stepped, edited, forked, resumed and closed. At each system call, one of these faults occurs: the
+process dies before the call or during a write; the call fails because the disk is full or broken or no handle is free;
+or Ctrl-C is pressed. After each fault the cast is continued. Its result must equal the result of an undisturbed run,
+and nothing may remain locked or open.
 
-The death of a process is simulated by a copy of the directory, so one run creates all copies. Real processes are killed
-in ``test_killed_processes.py``.
+The death of a process is simulated by a copy of the directory, so that one run creates all copies. Real processes are
+killed in ``test_killed_processes.py``.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ CALLS = (
 TAKES_ROOM = {"create", "write", "pwrite", "fsync", "replace", "link", "mkdir"}
 MAKES = os.O_CREAT | (getattr(os, "O_TMPFILE", 0) & ~os.O_DIRECTORY)
 CHANGES = TAKES_ROOM | {"ftruncate", "fchmod", "rename", "unlink", "rmdir", "flock"}
-"""The calls that change the disk. Before any other call, a copy of the directory would be the same."""
+"""System calls that change the disk; before any other call, a copy of the directory would be identical."""
 OPENS = {"create", "open", "scandir", "listdir"}
 READS = {"read", "pread", "open", "scandir", "listdir"}
 
@@ -47,7 +47,7 @@ class Shim:
     """Replaces system calls by the function ``fault``, which receives the original call."""
 
     looks = False
-    """True while the test itself reads the disk, so that its calls do not fail."""
+    """True while the test itself reads the disk, so that its own calls do not fail."""
 
     def __init__(self, patched, only, fault):
         self.only, self.fault = only, fault
@@ -83,7 +83,7 @@ FAULTS = {
 
 
 class NeverTimer:
-    """A timer that never fires, because the number of calls must not depend on the clock.
+    """A timer that never fires, so that the number of calls does not depend on the clock.
 
     Files are then written at the next pause.
     """
@@ -111,7 +111,7 @@ AGENTS = h.table(ANSWERS)
 
 
 def run_directories(root):
-    """Return the run directories with recorded events: the original, then its fork."""
+    """Return the run directories with recorded events: the original cast and then its fork."""
     Shim.looks = True
     try:
         return [path.parent for path in sorted(root.glob("casts/*/events.jsonl")) if b"\n" in path.read_bytes()]
@@ -120,7 +120,7 @@ def run_directories(root):
 
 
 def perform_actions(root, held, sync=False, *, at_once=False):
-    """Perform the actions of the scenario that were not performed yet. Open casts are added to ``held``."""
+    """Perform the remaining actions of the scenario; casts that are open are added to ``held``."""
 
     def kept(cast):
         held.append(cast)
@@ -183,12 +183,12 @@ def final_state(root):
 
 
 def handles(root):
-    """Return the open handles of this process on files of the casts."""
+    """Return the open file handles of this process that belong to the casts."""
     return [found for one in Path("/proc/self/fd").glob("*") if (found := os.path.realpath(one)).startswith(str(root))]
 
 
 def assert_recovers(root, expected, what):
-    """Continue the casts in ``root``, and assert that the result is the wanted result."""
+    """Continue the casts in ``root``, and assert that the result equals ``expected``."""
     perform_actions(root, [], at_once=True)
     assert final_state(root) == expected, what
     assert handles(root) == [], what
@@ -197,7 +197,7 @@ def assert_recovers(root, expected, what):
 
 @pytest.fixture(scope="module")
 def expected(tmp_path_factory, no_timers):
-    """Return the result of an undisturbed run."""
+    """Return the result of a run without faults."""
     root = tmp_path_factory.mktemp("undisturbed")
     perform_actions(root, [])
     return final_state(root)
@@ -207,7 +207,7 @@ def test_no_recorded_step_is_lost_if_the_process_dies(tmp_path, expected):
     root, left, seen = tmp_path / "run", [], set()
 
     def keep(name):
-        """Copy the directory unless it is unchanged since the last call."""
+        """Copy the directory unless it has not changed since the last call."""
         Shim.looks = True
         try:
             files = [

@@ -1,4 +1,4 @@
-"""A sweep distinguishes agents by their readable parts, and never reuses the results of an opaque agent."""
+"""Test that a sweep distinguishes agents by their readable parts and never reuses results of an opaque agent."""
 
 from __future__ import annotations
 
@@ -273,7 +273,7 @@ def test_values_that_contain_themselves_have_a_fingerprint():
 
 
 def test_fingerprints_are_equal_in_another_kernel(tmp_path):
-    """Fingerprints do not depend on the hash seed or on memory addresses."""
+    """Fingerprints must not depend on the hash seed or on memory addresses."""
     script = f"""
 import sys
 sys.path[:0] = {[str(Path(__file__).parent), *sys.path]!r}

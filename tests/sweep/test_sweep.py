@@ -1,4 +1,4 @@
-"""Sweeps: each cast of the grid runs once, a failed cast is a row, and finished casts are reused."""
+"""Test sweeps: each cast of the grid runs once, a failed cast is a row, and finished casts are reused."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def never(turn):
 
 
 def dies_once(turn):
-    """Kill the process that runs the cast, but only the first time; the request names the file that records this."""
+    """Kill the process that runs the cast, but only the first time, as recorded in the file that the request names."""
     marker = Path(turn.request)
     if not marker.is_absolute():
         return good(turn)
@@ -56,7 +56,7 @@ def dies_once(turn):
 
 
 def dies_always(turn):
-    """Kill the process that runs the cast, unless the file that the request names exists."""
+    """Kill the process that runs the cast, unless the file named by the request exists."""
     if turn.wants and not Path(turn.request).exists():
         os.kill(os.getpid(), signal.SIGKILL)
     return good(turn)
@@ -71,7 +71,7 @@ def wb(project):
 
 
 class Counted:
-    """Agent that counts its calls and gives the same answers as :func:`good`."""
+    """An agent that counts its calls and gives the same answers as :func:`good`."""
 
     def __init__(self, answer=good):
         self.asked, self._answer = [], answer

@@ -1,4 +1,4 @@
-"""The check of the installation; stand-ins for real programs report their versions."""
+"""Test the installation check with stand-ins for real programs, which report their versions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Suggestions for unknown names."""
+"""Test suggestions for unknown names, and the escaping of names in errors."""
 
 from __future__ import annotations
 

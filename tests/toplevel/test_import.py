@@ -1,4 +1,4 @@
-"""The cost of importing the package: slow libraries load on first use."""
+"""Test that importing the package is cheap, because slow libraries are loaded on first use."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Interrupts at any moment leave no cast stuck and no file handle open."""
+"""Test that interrupts at any moment neither block a cast nor leave a file handle open."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_stop_event_can_be_set_awaited_and_cleared():
 
 @pytest.mark.filterwarnings("ignore:coroutine .* was never awaited")
 def test_randomly_interrupted_casts_can_continue(tmp_path):
-    """Functions, coroutines and processes, interrupted by a separate process."""
+    """A separate process interrupts functions, coroutines and processes at random."""
     materia = {"Say": h.agent("Say"), "Wait": h.agent("Wait"), "Run": h.python("print(1)")}
     sockets = {f"Socket-{n}": h.at(("Say", "Wait", "Run")[n % 3], ("always", f"Socket-{n + 1}")) for n in range(1, 9)}
     document = h.config({**sockets, "Socket-9": h.at("Say")}, materia)

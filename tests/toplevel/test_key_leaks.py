@@ -1,4 +1,4 @@
-"""Put a key and hostile text into every input; then search all written and shown bytes for the key and the text."""
+"""Insert a key and hostile text into every input, and search all written and displayed output for them."""
 
 from __future__ import annotations
 
@@ -36,21 +36,22 @@ INPUTS = (
     *("output", "thinking", "meta", "note", "call", "exception", "kind", "hint", "name", "cut"),
     *("stdout", "stderr", "server", "streamed", "settings", "log", "shell", "function", "mcp"),
 )
-"""Where something comes in that nobody here wrote; each has a key of its own, so that a leak says whence it is."""
+"""Inputs from untrusted sources; each contains its own key, so that a leaked key identifies its source."""
 
 WRITTEN = ("request", "prompt", "label")
-"""What a person wrote: it stays as it is (docs/agents-and-models.md, Keys), with a key in it too."""
+"""Inputs written by a person, which are stored unchanged even if they contain a key (docs/agents-and-models.md, Keys).
+"""
 
 HOSTILE = "\x1b[31m\u202e</script><script>owned()</script>\nFAKE LINE"
 
 
 def key(place: str) -> str:
-    """Return a key with characters that each escape of the standard library writes differently."""
+    """Return a key with characters that every escape function of the standard library changes differently."""
     return f"sk-Grü/ß+a b&<'\"\\-{place}-{TAIL}"
 
 
 TAIL = "0123456789abcdefghij"
-"""The end of each key, which no escape changes."""
+"""The end of each key, which no escape function changes."""
 
 ESCAPES = {
     "json": json.dumps,
@@ -73,7 +74,7 @@ def keys(monkeypatch):
 
 @pytest.fixture
 def log():
-    """Collect everything that is logged at any level."""
+    """Capture all log records from level INFO upwards."""
     handler, root = logging.StreamHandler(io.StringIO()), logging.getLogger()
     level = root.level
     root.addHandler(handler)
@@ -103,7 +104,7 @@ def tells(turn):
 
 
 def logs(turn):
-    """Answer, and log and warn as the libraries of models and servers do."""
+    """Answer, and write log records and warnings as the libraries for models and servers do."""
     redact_library_logs()
     error = ValueError(bad("log"))
     logging.getLogger("httpx.client").warning("POST %s", bad("log"), exc_info=error)
@@ -158,7 +159,7 @@ SERVER = {
 
 
 def leak() -> str:
-    """Fail with a key in the message."""
+    """Raise an error whose message contains a key."""
     raise LookupError(bad("function"))
 
 
@@ -203,7 +204,7 @@ VERBS = (
 
 
 def searched(where: str, text: str, *, shown: bool = True) -> None:
-    """Assert that no input leaves with a key, and that nothing shown acts on a terminal or a page."""
+    """Assert that the text contains no key from an input, and that displayed text cannot affect a terminal or a page."""
     found = [place for place in INPUTS if f"{place}-{TAIL}" in text]
     assert not found, f"{where} has the key of {found}"
     if shown:
@@ -217,7 +218,7 @@ def shown_as(value: object) -> list[str]:
 
 
 def all_errors(cast):
-    """Return the errors that a user gets for continuing where that is impossible."""
+    """Return the errors that a user gets when trying to continue a cast that cannot continue."""
     for act in (cast.step, cast.run, lambda: cast.at(99), lambda: cast.why(99), cast.edit.undo):
         try:
             act()

@@ -1,4 +1,4 @@
-"""The ladder of small models counts correctly; a scripted server replaces the model."""
+"""Test that the ladder of small models counts correctly, with a scripted server instead of the models."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ REQUESTS = ("bread", "tides", "tyres")
 
 
 def test_model_ladder_counts_accepted_answers_repairs_copied_forms_and_overflows(tmp_path):
-    """Of three requests one is answered at once, one after a copy of the form, one does not fit."""
+    """Of three requests, one is answered immediately, one after a copy of the form, and one does not fit into the
+    context.
+    """
     answers = [says(PLAN), says(COPIED), says(PLAN), refuses(400, LONG, error="context_length_exceeded")]
     with serving(*answers) as server:
         found = next(ladder.climb(Served(server.url, "tiny"), tmp_path, REQUESTS))

@@ -1,4 +1,4 @@
-"""Jobs in threads finish in any order and within the limit, and report progress."""
+"""Test parallel jobs, which finish in any order, respect the worker limit and report progress."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loadouts are cast, resumed and listed without threads, processes or file locks."""
+"""Test that loadouts can be cast, resumed and listed without threads, processes and file locks."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def run(code, cwd, *, stdin=b"", name="script.py", options=()):
 
 
 def test_only_the_platform_module_starts_threads_and_timers():
-    """The tests above are valid only if the package starts threads through this module alone."""
+    """The tests above are valid only if the package starts all threads through this module."""
     package = Path(platform.__file__).parent
     starts = re.compile(r"threading\.(Thread|Timer)\(")
     found = {path.relative_to(package).as_posix() for path in package.rglob("*.py") if starts.search(path.read_text())}

@@ -1,4 +1,4 @@
-"""Keys are removed from the output of tools, providers and programs; other text stays unchanged."""
+"""Test that keys are redacted in the output of tools, providers and programs, and that other text is unchanged."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def key(monkeypatch):
 
 
 def pieces(text):
-    """Return parts of the key in a text that are longer than allowed."""
+    """Return the parts of the key in a text that are longer than the permitted length."""
     parts = (KEY[at : at + 8] for at in range(len(KEY) - 7))
     return [part for part in parts if part in text]
 
@@ -112,7 +112,7 @@ def test_key_at_the_truncation_of_a_long_line_is_redacted(project):
 
 @pytest.mark.parametrize("before, after", [(0, 170), (70, 0)])
 def test_partial_key_in_a_search_match_is_redacted(project, before, after):
-    """The window begins 100 characters before the match and has 300."""
+    """The excerpt begins 100 characters before the match and is 300 characters long."""
     line = "x" * 50 + KEY + "." * before + "needle" + "." * after + KEY + "y" * 400
     (project / "a.txt").write_text(line)
     text = Toolbox(project).call("grep", {"pattern": "needle"}).text
@@ -157,7 +157,7 @@ def test_arguments_of_key_options_are_redacted():
 
 
 def left_by(cast):
-    """Return everything that a cast shows and writes."""
+    """Return all text that a cast displays and writes."""
     files = [path.read_text(errors="replace") for path in cast.run_dir.rglob("*") if path.is_file()]
     return "\n".join([*files, repr(cast), repr(status_view(cast.now)), cast_page_html(cast.now)])
 

@@ -1,4 +1,4 @@
-"""Utilities with the names that the reference engine uses (R61)."""
+"""Test the built-in utilities under the names that the reference engine uses (R61)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Misbehaving commands, run as real processes (R23)."""
+"""Test misbehaving commands as real processes (R23)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def run(argv, tmp_path, stdin=b"", timeout_s: float | None = 20, **more):
 
 
 def with_grandchild(before_ready: str) -> list[str]:
-    """Return a command that starts a sleeping child, waits until it is ready, prints and exits."""
+    """Return a command that starts a sleeping child process, waits until it is ready, prints text and exits."""
     return python(f"""
         import os, time
         ready, tell = os.pipe()
@@ -97,7 +97,7 @@ def test_environment_of_a_program_has_its_directory_and_its_variables(tmp_path, 
 
 
 def test_full_pipes_in_both_directions_do_not_block(tmp_path):
-    """Output beyond the limit is read and dropped, so no process waits for another (R23)."""
+    """Output beyond the limit is read and discarded, so neither process waits for the other (R23)."""
     code = f"""
         import sys, threading
         def flood(stream):
@@ -162,7 +162,7 @@ def test_grandchild_that_holds_the_pipes_open_is_ended(tmp_path):
 
 
 def test_grandchild_that_does_not_hold_the_pipes_is_ended(tmp_path):
-    """No process of the group survives, even after a normal end (R23)."""
+    """No process of the group may survive, even if the command ends normally (R23)."""
     assert run(with_grandchild("for fd in (0, 1, 2): os.close(fd)"), tmp_path).stdout == b"mine"
     assert_gone(*pids_in(tmp_path / "pids"))
 
@@ -321,7 +321,7 @@ RUNNER = """
 
 @pytest.fixture
 def runner(tmp_path):
-    """Start a Python process that runs code in run_process; it is killed after the test."""
+    """Start a Python process that runs code with run_process; it is killed after the test."""
     started = []
 
     def start(code: str) -> subprocess.Popen[str]:
@@ -364,7 +364,7 @@ def test_second_interrupt_kills_the_group_immediately(tmp_path, runner):
 
 
 def test_interrupt_at_any_moment_leaves_no_process(tmp_path):
-    """Interrupts between starting a command and waiting for it are not lost either."""
+    """This includes interrupts between starting a command and waiting for it."""
     code = python("import os, time; open(f'pid-{os.getpid()}', 'w').close(); time.sleep(60)")
     for n in range(20):
         timer = threading.Timer(n * 0.0004, lambda: os.kill(os.getpid(), signal.SIGINT))

@@ -1,7 +1,7 @@
-"""Blackbelt-Bootstrap and Blackbelt-Maintain.
+"""Test Blackbelt-Bootstrap and Blackbelt-Maintain.
 
 Because jj is often not installed, the tests use the stand-in tests/data/jj_stand_in.py. It stores commits, files and
-bookmarks, and refuses all commands and arguments that the utilities do not need. The last test uses a real jj if one is
+bookmarks, and refuses all commands and arguments that the utilities do not need. The last test uses a real jj if it is
 installed.
 """
 

@@ -1,4 +1,4 @@
-"""Mime-Bootstrap, Mime-Maintain and the worktrees, on real repositories of Git."""
+"""Test Mime-Bootstrap, Mime-Maintain and the worktree utilities on real Git repositories."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def test_worktree_needs_a_repository_and_a_commit(tmp_path):
 
 
 def lanes(project, *changes):
-    """Run a lane for each of the given files, which writes the given content; return the final state."""
+    """Run one lane per file, in which the lane writes the specified content; return the final state."""
     results = []
     for number, files in enumerate(changes, 1):
         name = f"lane {number}"

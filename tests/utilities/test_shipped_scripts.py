@@ -1,4 +1,4 @@
-"""Ignore-Artifacts, Detect-VCS and Commit-Sigil on real Git repositories (made here, with a local identity)."""
+"""Test Ignore-Artifacts, Detect-VCS and Commit-Sigil on real Git repositories."""
 
 from __future__ import annotations
 

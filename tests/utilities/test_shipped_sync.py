@@ -1,4 +1,4 @@
-"""Copies of the shipped scripts in a profile: created, updated, preserved, found again (R25)."""
+"""Test the copies of shipped scripts in a profile: how they are created, updated, preserved and found (R25)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def folder(tmp_path):
 
 @pytest.fixture
 def package(tmp_path, monkeypatch):
-    """Return a package whose scripts can change, as in an update."""
+    """Return a package whose scripts can be changed to simulate an update."""
     copy = tmp_path / "package"
     copy.mkdir()
     for name in SHIPPED_SCRIPTS:

@@ -1,4 +1,4 @@
-"""Finding the program or script of a utility (R24, R25)."""
+"""Test how the program or script of a utility is found (R24, R25)."""
 
 from __future__ import annotations
 

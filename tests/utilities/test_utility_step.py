@@ -1,4 +1,4 @@
-"""Running a utility: it receives a document, and the result is an output or a failure (R23)."""
+"""Test utility steps: the input document, and a result that is either an output or a failure (R23)."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def run(materia: Materia, project: Path, stop: threading.Event | None = None, **
 
 @pytest.fixture
 def real_python(tmp_path, monkeypatch):
-    """Add a ``python3`` to PATH that is the current interpreter, because configs use this name."""
+    """Add the current interpreter to PATH as ``python3``, because configs use this name."""
     folder = tmp_path / "bin"
     folder.mkdir()
     (folder / "python3").symlink_to(sys.executable)
@@ -148,7 +148,7 @@ def test_unread_large_document_does_not_block(tmp_path):
 
 
 def test_undecodable_bytes_are_replaced(tmp_path):
-    """Undecodable bytes become U+FFFD (R23)."""
+    """Each undecodable byte becomes U+FFFD (R23)."""
     result = run(python(r"import os; os.write(1, b'a\xffb\xc3')"), tmp_path)
     assert result.stdout == "a\ufffdb\ufffd"
     failed = run(python(r"import os; os.write(2, b'\xfe'); os._exit(1)"), tmp_path)

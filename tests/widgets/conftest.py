@@ -1,4 +1,4 @@
-"""Fixtures of the tests of panels."""
+"""Fixtures for the tests of panels."""
 
 from __future__ import annotations
 

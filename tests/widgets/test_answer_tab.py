@@ -1,4 +1,4 @@
-"""The Answer tab without a panel: its content at each point of a cast."""
+"""Test the content of the Answer tab at each stage of a cast, without a panel."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from materia_nb.widgets.failure_panel import failure_state, result_blocks
 
 
 def shown(cast):
-    """Return the non-empty content of the tab without its key, which names moments."""
+    """Return the non-empty content of the tab without its key, which depends on time."""
     state = answer_state(cast.now, busy=False)
     del state["key"]
     return {name: value for name, value in state.items() if value not in (None, [], {}, False)}

@@ -1,4 +1,4 @@
-"""The status bar without a panel: its text and enabled buttons at each point of a cast."""
+"""Test the text and the enabled buttons of the status bar at each stage of a cast, without a panel."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CALL = ToolCall(id="1", tool="bash", args={"command": "make it"})
 
 
 class Asks:
-    """Asks for approval of a command, and answers when it has run."""
+    """An agent that asks for approval of a command and answers after the command has run."""
 
     name = "asks"
 
@@ -24,7 +24,7 @@ class Asks:
 
 
 def bar(cast, activity=IDLE):
-    """Return tone, text and the enabled buttons."""
+    """Return the tone, the text and the enabled buttons of the status bar."""
     state = bar_state(cast.now, activity)
     return state["tone"], state["words"], {name for name, can in state["can"].items() if can}
 

@@ -1,4 +1,4 @@
-"""The panel of a cast, driven by the messages of its front end, without browser and kernel."""
+"""Test the panel of a cast by sending the messages of its front end, without a browser or a kernel."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ HOSTILE = "<img src=x onerror=window.__owned=1>"
 
 @pytest.fixture
 def make():
-    """Return a function that makes panels, which are closed after the test."""
+    """Return a function that creates panels, which are closed after the test."""
     made = []
 
     def one(cast, **options):
@@ -58,13 +58,13 @@ def make():
 
 
 def say(panel, kind, **values):
-    """Send a message as the front end does; return the resulting notice."""
+    """Send a message as the front end does, and return the resulting notice."""
     panel.guarded(panel.on_message)(from_page(panel, kind, **values))
     return panel.front.surface["notice"].get("words", "")
 
 
 def stop_at(panel, element, **values):
-    """Set a breakpoint at an element of the canvas, as its menu does."""
+    """Set a breakpoint at an element of the canvas, as its context menu does."""
     panel.graph.guarded(panel.graph.on_message)({"kind": "break", "element": element, **values})
 
 
@@ -439,7 +439,7 @@ def test_draft_can_be_refined_and_accepted(bench, make):
 
 
 class Asks:
-    """Gives a reason, asks for approval to run a command, and reports the decision."""
+    """An agent that gives a reason, asks for approval to run a command, and reports the decision."""
 
     name = "asks"
 
@@ -1127,7 +1127,7 @@ def test_each_waiting_lane_can_be_answered(make, tmp_path):
 
 @pytest.fixture
 def looped(tmp_path, make):
-    """Return a panel with two items; the first check is not satisfied and sends the build back."""
+    """Return a panel whose cast has two items; the first check is not satisfied and sends the work back."""
     return make(h.start(tmp_path, h.loop_config(), h.loop_agents(2, refuse=(1,))))
 
 
@@ -1312,7 +1312,7 @@ def test_run_continues_after_a_failure_is_fixed(tmp_path, make):
 
 @pytest.fixture
 def stopped_by_a_limit(tmp_path, make):
-    """Return a panel whose cast was stopped by a limit after the second refusal of its check."""
+    """Return a panel whose cast was stopped by a limit after its check refused the work twice."""
     verdicts = iter([h.NO, h.NO, h.YES, h.YES])
     document = h.loop_config()
     document["loadouts"]["T"]["sockets"]["Socket-3"]["edges"][1]["maxTraversals"] = 1

@@ -1,4 +1,4 @@
-"""The table of panel parts: the effects of a row, and a front-end body for each kind of part."""
+"""Test the table of panel parts: what each row defines, and that the front end can draw each kind of part."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def steps_made(seen):
 
 @pytest.fixture
 def made_up(monkeypatch):
-    """Add a part that consists only of a function and a row of the table."""
+    """Add a panel part that consists only of a function and a row of the table."""
     part = Part(name="made-up", at="dock", title="Made up", blocks=steps_made)
     monkeypatch.setitem(PARTS, part.name, part)
     return part

@@ -1,4 +1,4 @@
-"""Every condition is drawn, named and offered from its row of the table; the front end contains no condition names."""
+"""Test that conditions are drawn, named and offered from the table, and that the front end contains no names of them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ FRONT = Path(frontend.__file__).parent / "front"
 
 
 def numbered(condition):
-    """Return a graph whose edge has a number, so that its sign appears even if it always matches."""
+    """Return a graph whose edge has a number, so that its condition sign is shown even if it always matches."""
     one = graphs.socket("A", "Ask", (condition, "A"), ("always", "B"))
     return graphs.graph("G", [one, graphs.socket("B", "Build")])
 
@@ -82,7 +82,7 @@ def test_canvas_has_a_class_and_style_per_condition(condition):
 
 
 def canvas_rules():
-    """Run the module that makes the styles of cytoscape, with each colour named by its use."""
+    """Run the JavaScript module that creates the cytoscape styles, with each colour replaced by its purpose."""
     node = shutil.which("node")
     if node is None:
         pytest.skip("node is not installed")

@@ -1,4 +1,4 @@
-"""The panel of design mode: edits survive closing the panel, and closing frees all widgets."""
+"""Test the designer panel: edits are kept when the panel is closed, and closing it frees all widgets."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from materia_nb.widgets.design_panel import DesignPanel, show_design
 
 @pytest.fixture(autouse=True)
 def tidy():
-    """Assert that no test leaves live widgets behind."""
+    """Assert that no test leaves open widgets."""
     before = set(live)
     yield
     base_module._open_panels.clear()

@@ -1,4 +1,4 @@
-"""Design mode, driven by the messages of the page, without browser and widgets."""
+"""Test design mode by sending the messages of the page, without a browser or widgets."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def fresh(wb):
 
 
 def do(session, kind, **values):
-    """Send a message that must succeed; return the new description of the design."""
+    """Send a message that must succeed, and return the new description of the design."""
     session.on_message(kind, values)
     assert session.note[0] == "status", session.note
     return design_slice(session)
@@ -558,7 +558,7 @@ def test_hostile_names_are_sent_as_text(wb):
 
 @pytest.fixture
 def leads_on(fresh):
-    """Return a design in which an edge leaves the future loop."""
+    """Return a design in which an edge leaves the sockets of the future loop."""
     for materia in ("Plan", "Build", "Eval", "Maintain"):
         do(fresh, "add", materia=materia)
     for source, to, when in (

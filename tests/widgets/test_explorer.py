@@ -1,4 +1,4 @@
-"""The list of all casts, driven by page messages, without a browser or a kernel."""
+"""Test the list of all casts by sending the messages of the page, without a browser or a kernel."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def wb(project):
 
 @pytest.fixture
 def casts(wb):
-    """Make three casts: a complete one, a stopped one and a failed one."""
+    """Create three casts: a complete one, a stopped one and a failed one."""
     made = [wb.cast(request) for request in ("a guide to trains", "tidy the readme", f"notes {HOSTILE}")]
     made[0].run()
     made[2].agents.set("Answer", lambda: 1 / 0)
@@ -49,7 +49,7 @@ def panel(wb, casts):
 
 
 def told(panel, *messages):
-    """Return the data that the page gets after these messages."""
+    """Return the data that the page receives after the specified messages."""
     for message in messages:
         panel.on_message(from_list(panel, **message))
     panel.wait(30)
@@ -132,7 +132,7 @@ def test_action_on_a_cast_that_changed_since_it_was_listed_is_refused(panel, cas
 
 
 def looked_at(panel, id_):
-    """Select a cast and return the details below the list."""
+    """Select a cast and return the details shown below the list."""
     told(panel, {"kind": "select", "cast": id_})
     panel._read_selected()  # what a timer does where the selection rests
     assert panel.front.glance["id"] == id_

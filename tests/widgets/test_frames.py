@@ -1,4 +1,4 @@
-"""Each frame of a panel shows a single snapshot of its cast, and is drawn once."""
+"""Test that each redraw of a panel shows a single snapshot of its cast, and happens only once."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from panel_helpers import from_page
 
 FRAMES = int(os.environ.get("MATERIA_FRAMES", "200"))
 HOLD_A_CAST = {"base", "cast_surface", "explorer", "cast_panel", "graph_panel", "predict"}
-"""Modules that may hold a cast: the panels, and the modules that follow a cast or start a cast."""
+"""Modules that may hold a cast: the panels, and the modules that follow or start a cast."""
 
 
 @pytest.fixture
 def taken(monkeypatch):
-    """Count the snapshots."""
+    """Count the snapshots that are taken."""
     count: Counter[str] = Counter()
     init = Snapshot.__init__
 
@@ -42,7 +42,7 @@ def taken(monkeypatch):
 
 @pytest.fixture
 def drawn(monkeypatch):
-    """Count the draws of each panel; timers are only recorded."""
+    """Count the redraws of each panel; timers are only recorded and do not fire."""
     count: Counter[str] = Counter()
 
     def counted(kind):
@@ -107,7 +107,9 @@ def test_frame_takes_one_snapshot_in_each_cast_status(tmp_path, taken, status):
 
 
 def frames_of_a_run(path, most):
-    """Draw frames while a cast runs; return for each the step counts of bar, timeline, inspector and picture."""
+    """Redraw a panel while its cast runs; return the step counts of its bar, timeline, inspector and graph for each
+    redraw.
+    """
     cast = h.start(path, h.loop_config(), h.loop_agents(120))
     panel = CastPanel(cast)
     panel.tab = "state"
@@ -139,7 +141,7 @@ def frames_of_a_run(path, most):
 
 @pytest.mark.parametrize("items, steps, most", [(3, 4, 1_210), (120, 200, 1_430)])
 def test_step_and_its_frame_stay_within_call_limits(tmp_path, drawn, items, steps, most):
-    """Neither the rows of earlier steps nor the texts of the items are made again."""
+    """The rows of earlier steps and the texts of the items must not be built again."""
     cast = h.start(tmp_path, h.loop_config(), h.loop_agents(items))
     cast.run(steps=steps)
     panel = CastPanel(cast)
@@ -156,7 +158,7 @@ def test_step_and_its_frame_stay_within_call_limits(tmp_path, drawn, items, step
 
 
 def test_frames_are_consistent_during_a_run(tmp_path):
-    """Bar, timeline, inspector and picture of a frame show the same number of steps."""
+    """The bar, timeline, inspector and graph of one redraw must show the same number of steps."""
     frames, runs = [], 0
     while len(frames) < FRAMES:
         frames += frames_of_a_run(tmp_path / str(runs := runs + 1), FRAMES - len(frames))

@@ -1,4 +1,4 @@
-"""The bundle of the front end is current and self-contained, and each notebook contains it once."""
+"""Test that the front-end bundle is up to date and self-contained, and that each notebook contains it once."""
 
 from __future__ import annotations
 

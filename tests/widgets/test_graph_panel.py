@@ -1,4 +1,4 @@
-"""The graph panel without a browser: the data for the page, and the handling of its messages."""
+"""Test the graph panel without a browser: the data for the page, and the handling of its messages."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def live() -> int:
 
 @pytest.fixture(autouse=True)
 def tidy():
-    """Assert that no test leaves live widgets behind."""
+    """Assert that no test leaves open widgets."""
     before = set(widget_module._instances)
     yield
     base_module._open_panels.clear()
@@ -76,7 +76,7 @@ def words(panel: GraphPanel, key: str) -> str:
 
 
 def label(panel: GraphPanel, key: str) -> str:
-    """Return the text of the chip of an edge; empty if it has none."""
+    """Return the label text of an edge, or an empty string if it has none."""
     chip = key.replace("e:", "c:", 1)
     return "".join(re.findall(r">([^<]+)</text>", svg(panel, chip))) if chip in panel.front.look else ""
 
@@ -90,13 +90,13 @@ def elements(panel: GraphPanel) -> list[dict[str, Any]]:
 
 
 def details(panel: GraphPanel) -> str:
-    """Return the inspector's text about the selection."""
+    """Return the text that the inspector shows for the selection."""
     inspector = Inspector(panel.graph, panel.cast and panel.cast.now)
     return json.dumps(blocks_as_json(inspector.about(*panel.selected)), ensure_ascii=False)
 
 
 def overlapping() -> Graph:
-    """Return two loops that share a socket without one containing the other."""
+    """Return a graph with two loops that share a socket, neither of which contains the other."""
     return graph(
         "overlapping",
         [
@@ -159,7 +159,7 @@ def test_card_picture_has_size_and_border():
 @pytest.mark.parametrize("direction", DIRECTIONS)
 @pytest.mark.parametrize("name", ALL)
 def test_elements_refer_to_existing_elements(name: str, direction: Direction):
-    """The ends of edges exist, and ids are unique."""
+    """Both ends of each edge must exist, and ids must be unique."""
     scene = drawn(ALL[name](), direction=direction)
     nodes = {one["id"] for one in scene.nodes}
     for edge in scene.edges:
@@ -172,7 +172,7 @@ def test_elements_refer_to_existing_elements(name: str, direction: Direction):
 
 @pytest.mark.parametrize("name", ALL)
 def test_graph_data_for_the_page_is_serializable(name: str):
-    """A tooltip would be inserted into the page as markup."""
+    """Tooltips must be absent from the data, because the page would insert them as markup."""
     panel = GraphPanel(ALL[name]())
     assert panel.picture.children[0].tooltip_source == ""
     for trait in (panel.front.scene, panel.front.look, panel.front.flags):
@@ -385,7 +385,7 @@ def test_a_path_with_round_corners_becomes_a_polyline():
 
 
 class Timer:
-    """A timer that the test fires."""
+    """A timer that fires only when the test fires it."""
 
     made: list[Timer] = []  # noqa: RUF012 - emptied by the fixture
 
@@ -490,7 +490,7 @@ def test_change_of_a_cast_is_drawn_by_a_timer(project: Path):
 
 
 def test_graph_panel_sends_only_changes(project: Path, timers: list[Timer], monkeypatch: pytest.MonkeyPatch):
-    """A change is one message, and a page that connects later gets everything."""
+    """A change is one message, and a page that connects later receives the complete graph."""
     cast = start(project, loop_config(), loop_agents(2))
     panel = GraphPanel(cast)
     sent: list[dict[str, Any]] = []
@@ -536,7 +536,7 @@ def test_click_selects_and_the_list_names_all_elements(name: str):
 
 
 def test_names_in_the_list_are_unique():
-    """The list selects by name."""
+    """The list identifies its entries by name."""
     names = [
         words
         for words, _ in selectable_parts(
@@ -669,7 +669,7 @@ def test_inspector_of_an_edge_explains_why_it_was_taken(project: Path, timers: l
 
 
 def test_inspector_of_an_edge_shows_its_use_for_the_current_item(project: Path, timers: list[Timer]):
-    """Used and allowed traversals are those of the current item (R18)."""
+    """The used and the allowed traversals are those of the current item (R18)."""
     cast = start(project, loop_config(), loop_agents(1, [1]))
     cast.run(steps=4)
     cast.agents.set("Check", "person")
@@ -681,7 +681,7 @@ def test_inspector_of_an_edge_shows_its_use_for_the_current_item(project: Path, 
 
 
 def test_label_and_inspector_name_the_counted_item(project: Path, timers: list[Timer]):
-    """After the cursor moved, the label counts for the next item, the last traversal for the previous one (R18)."""
+    """When the cursor has moved, the label counts for the next item and the last traversal for the previous item (R18)."""
     cast = start(project, loop_config(), loop_agents(2, [1]))
     cast.run(until=lambda c: c.now.engine.cursors.get("workItemIndex") == 1)
     cast.agents.set("Check", "person")
@@ -789,7 +789,7 @@ def test_two_displays_share_one_view():
 
 
 def test_showing_a_graph_again_closes_the_earlier_panel(project: Path, timers: list[Timer]):
-    """Running a cell again adds no live widgets."""
+    """Running a cell again must not increase the number of open widgets."""
     cast = start(project, loop_config(), loop_agents(2))
     before = live()
     first = show_panel("graph", lambda: GraphPanel(cast))
@@ -903,7 +903,7 @@ def test_callbacks_of_several_threads_run_one_at_a_time():
 
 
 def test_redraw_continues_during_a_callback(project: Path):
-    """A button that runs a cast holds the callbacks' lock for long, but the picture still follows."""
+    """A button that runs a cast holds the callback lock for a long time, but the graph must still be updated."""
     cast = start(project, loop_config(), loop_agents(1))
     panel = GraphPanel(cast)
     done = threading.Event()

@@ -1,4 +1,4 @@
-"""The inspector without a panel: its tabs for each selection, and their content."""
+"""Test the inspector without a panel: its tabs for each selection, and their content."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ OF_STEP = ["output", "prompt", "why", "state"]
 
 @pytest.fixture(scope="module")
 def cast(tmp_path_factory):
-    """Return a cast of one item that waits for a person's check."""
+    """Return a cast with one item that waits for the check of a person."""
     made = h.start(tmp_path_factory.mktemp("inspected"), h.loop_config(), {**h.loop_agents(1), "Check": "person"})
     made.run()
     yield made
@@ -22,7 +22,7 @@ def cast(tmp_path_factory):
 
 
 def looked(cast, tab="", selected=None, past=None, *, busy=False, only=""):
-    """Return the content of the inspector; of each tab only its name."""
+    """Return the content of the inspector, with only the name of each tab."""
     pick = None if selected is None else Element(*selected)
     state = inspector_state(cast.now, pick, past, tab, busy=busy, only=only)
     return {**state, "tabs": [name for name, _, _ in state["tabs"]]}

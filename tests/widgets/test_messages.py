@@ -1,4 +1,4 @@
-"""Messages of a page are validated; malformed messages are refused."""
+"""Test the validation of page messages; malformed messages must be refused."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_each_message_has_a_type_declaration():
 
 
 class Canvas:
-    """A canvas with the meaning of two elements."""
+    """A canvas that maps two element ids to parts of the graph."""
 
     selections = {"n:Socket-1": ("socket", "Socket-1"), "e:edge:1:Socket-1": ("edge", "edge:1:Socket-1")}  # noqa: RUF012
 

@@ -1,4 +1,4 @@
-"""A message of the page acts once, on the state that the page showed; an outdated message is refused."""
+"""Test that a page message takes effect once and only on the state that the page displayed."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from panel_helpers import from_page
 VIEWS = {
     "select", "tab", "dock", "look", "row", "now", "line", "lane", "height", "dismiss", "compare", "show_cast", "mode", "follow"
 }  # fmt: skip
-"""Messages that change only what the panel shows, and nothing in the cast."""
+"""Messages that change only the display of the panel and nothing in the cast."""
 SETTINGS = {
     "pause", "budget", "break", "break_where", "clear_breaks", "watch", "disallow", "label", "pin", "page", "keep_test"
 }  # fmt: skip
-"""Messages that name everything they set, or only write a file, so that their effect does not depend on the moment."""
+"""Messages whose effect does not depend on the state of the cast, because they are complete or only write a file."""
 
 PLAN = [["A", "x"]]
 VALUES = {
@@ -76,7 +76,7 @@ SCENES = {
     "fork": cast_scenes.come_to_its_end,
     "again": cast_scenes.come_to_its_end,
 }
-"""Scene in which each message is possible; messages without a scene need more than a stopped cast."""
+"""Scenes in which each message is possible, by message; other messages need more than a stopped cast."""
 ACTING = [
     kind
     for kind, message in cast_messages.messages.items()
@@ -86,7 +86,7 @@ ACTING = [
 
 @pytest.fixture
 def panel(tmp_path):
-    """Return a function that makes panels of casts, which are closed after the test."""
+    """Return a function that creates panels of casts, which are closed after the test."""
     made = []
 
     def make(cast):
@@ -169,7 +169,7 @@ def test_action_for_another_cast_is_refused(tmp_path, panel):
 
 
 class Smith:
-    """A model whose server numbers its calls from 0 in each answer."""
+    """An agent whose tool calls are numbered from 0 in each answer, as some model servers do."""
 
     name = "smith"
 

@@ -1,4 +1,4 @@
-"""A frame rebuilds only the parts that changed, and shows what a new panel would show."""
+"""Test that a redraw rebuilds only the changed parts and shows the same content as a new panel."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MESSAGES = int(os.environ.get("MATERIA_MESSAGES", "60"))
 
 @pytest.fixture(autouse=True)
 def no_timers(monkeypatch):
-    """Disable timers; every frame is requested by the test."""
+    """Disable timers, so that only the test requests redraws."""
 
     class Never:
         def __init__(self, *_):
@@ -43,7 +43,7 @@ def say(panel, kind, **values):
 
 
 def shown_by(panel):
-    """Return everything that the page got, except the notice about the latest message."""
+    """Return everything that the page received, except the notice about the latest message."""
     state = panel.front.get_state()
     slices = {part.slice for part in parts_with_content()}
     told = {
@@ -54,7 +54,7 @@ def shown_by(panel):
 
 
 def made_now(panel):
-    """Return a new panel of the same cast."""
+    """Return a new panel for the same cast."""
     fresh = CastPanel(panel.cast)
     fresh.cast, fresh.casts, fresh.runs = panel.cast, panel.casts, runs_of(panel.cast)
     fresh.rows = StepRows(panel.rows.line)
@@ -68,7 +68,7 @@ def made_now(panel):
 
 
 def stale(panel):
-    """Return the differences from a new panel: part, field, both values."""
+    """Return the differences from a new panel as part, field and both values."""
     lived, fresh = shown_by(panel), made_now(panel)
     return [
         (name, key, lived[name].get(key), fresh[name].get(key))
@@ -93,7 +93,7 @@ SCENES = {
 
 
 def message(dice, panel):
-    """Return a random message of a user as kind and values; half of them change the state."""
+    """Return the kind and fields of a random user message; half of these messages change the state."""
     sockets = [*panel.cast.graph.sockets]
     socket, steps = dice.choice(sockets), len(panel.cast.steps)
     path = dice.choice(["note", "note", "plan.title", "workItems.0.title", "workItems.1.context"])
@@ -144,7 +144,7 @@ def message(dice, panel):
 
 
 def elsewhere(dice, panel):
-    """Change the cast from a cell."""
+    """Change the cast from a notebook cell."""
     cast = panel.cast
     dice.choice(
         [
@@ -187,7 +187,7 @@ ONE_BY_ONE = (
     ("set_value", {"path": "note", "text": "5"}),
     ("show_cast", {"cast": 0}),
 )
-"""Messages that each change something that no other message changes."""
+"""Messages that each change something that no other message in the list changes."""
 
 
 def test_panel_shows_the_effect_of_every_message(tmp_path):

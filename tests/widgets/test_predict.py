@@ -1,4 +1,4 @@
-"""The prediction panel without its verdicts: its heading, and the resources that closing releases."""
+"""Test the heading of the prediction panel, and that closing it releases its resources."""
 
 from __future__ import annotations
 

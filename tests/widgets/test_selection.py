@@ -1,4 +1,4 @@
-"""The inspector shows the definition, the current state and the last use of a part of a graph."""
+"""Test that the inspector shows the definition, the current state and the last use of a part of a graph."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stored records of the data for pages: after each message of a session, the changes; see ``shown_texts``."""
+"""Store the page data of panel sessions: the initial data, and the changes after each message; see ``shown_texts``."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from panel_helpers import from_list, from_page
 
 @pytest.fixture(autouse=True)
 def clock(monkeypatch):
-    """Replace the clock by a clock that advances a second on request of an agent."""
+    """Replace the clock by one that advances by one second when an agent requests it."""
     now = [1_700_049_600_000]
     monkeypatch.setattr("materia_nb.cast.work.time.time_ns", lambda: now[0] * 1_000_000)
 
@@ -41,7 +41,7 @@ def clock(monkeypatch):
 
 
 def flat(told, prefix=""):
-    """Return the parts of the data with their paths; objects are split at two levels."""
+    """Return the parts of the data by path; objects are split at two levels."""
     for name, value in told.items():
         if isinstance(value, dict) and prefix.count(".") < 2:
             yield from flat(value, f"{prefix}{name}.")
@@ -50,7 +50,7 @@ def flat(told, prefix=""):
 
 
 def changes(before, after):
-    """Return the differences; each changed entry of a list is one."""
+    """Return the differences between two sets of page data, with one entry for each changed list element."""
     found = {}
     for name, value in after.items():
         known = before.get(name)
@@ -69,7 +69,9 @@ SLICES = ("surface", "bar", "inspector", "timeline", "items", "watch", "lanes", 
 
 
 def of_panel(panel, row_ids):
-    """Return the parts of all slices; ``row_ids`` renumbers the rows of the timeline, whose ids count frames."""
+    """Return the parts of all page data; ``row_ids`` renumbers timeline rows, whose ids depend on the number of
+    redraws.
+    """
     state = panel.front.get_state()
     state["surface"] = {name: one for name, one in state["surface"].items() if name != "identity"}
     row_id = state["timeline"]["id"]
@@ -78,7 +80,7 @@ def of_panel(panel, row_ids):
 
 
 def session(panel, *messages):
-    """Return the data for the page at first, and after each message."""
+    """Yield the initial page data and the changes after each message."""
     answers, row_ids = [], {}
     panel.front.send = lambda content, buffers=None: answers.append(content)
     panel.refresh()

@@ -1,4 +1,4 @@
-"""The data for the front end of a cast: rows of steps and items, the state as a tree."""
+"""Test the data for the front end of a cast: timeline rows, item rows, and the state as a tree."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ def test_r46_moves_are_announced_before_rows_are_applied(cast):
 
 
 def test_rows_of_the_page_are_matched_to_the_applied_list(cast):
-    """The page sends plain objects, not those that a cast returned."""
+    """The page sends plain objects and not the values that the cast returned."""
     cast.step()
     rows = [{"title": "", "context": ""}, *({**one} for one in cast.now.work_items)]
     said, order = preview_edit(cast.now, rows, [None, *range(len(cast.now.work_items))], [], abandon=False)

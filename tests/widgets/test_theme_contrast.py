@@ -1,4 +1,4 @@
-"""Text and lines have enough contrast on their backgrounds in both themes."""
+"""Test that text and lines have enough contrast with their backgrounds in both themes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LIGHT, DARK = (
     for start in (r"^\.mnb-surface, \.mnb-graph", r'^body\[data-jp-theme-light="false"\]')
 )
 GROUND_AND_INK = {"light": ("#ffffff", "#212121"), "dark": ("#212121", "#ffffff")}
-"""Background and text colours of JupyterLab; its light theme has black text with an opacity of 0.87."""
+"""Background and text colours of JupyterLab; the light theme has black text with an opacity of 0.87."""
 TEXT = [
     *((ink, ground) for ink in ("ink", "dim") for ground in ("bg", "bg2", "bg3")),
     *((ink, ground) for ink in ("now", "good", "no", "bad", "gen", "blue") for ground in ("bg", f"{ink}-bg")),
