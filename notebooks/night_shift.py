@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 from materia_nb import Workbench
 from materia_nb.agents.interface import Turn
 from materia_nb.cast import Cast
-from materia_nb.display.blocks import Block, Shown, lines
+from materia_nb.display.blocks import Block, Displayable, lines
 from materia_nb.handoff import protocol
 from materia_nb.jsonvalue import JSON, set_path, split_path
 
@@ -43,7 +43,7 @@ _CASES: Final = (
 )
 
 
-class Night(Shown):
+class Night(Displayable):
     """An exercise with six casts that wait for a person's decision. Its display lists the requests.
 
     Args:

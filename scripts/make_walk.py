@@ -71,8 +71,8 @@ STATIONS: Final = (
     Station("cast/runner.py", "Runner.snapshot", "gives a view a frozen copy of the cast."),
     Station("insight/why.py", "explain", "reads the decision back; nothing is reconstructed."),
     Station("cast/formatting.py", "why_blocks", "turns it into a small document."),
-    Station("display/blocks.py", "Shown.as_text", "is the form for a terminal."),
-    Station("display/blocks.py", "Shown.as_html", "is the form for a cell, all text escaped."),
+    Station("display/blocks.py", "Displayable.as_text", "is the form for a terminal."),
+    Station("display/blocks.py", "Displayable.as_html", "is the form for a cell, all text escaped."),
 )
 
 

@@ -19,7 +19,7 @@ from materia_nb.cast.formatting import data_frame, failure_words
 from materia_nb.cast.runner import Runner
 from materia_nb.cast.snapshot import refuse_recorded
 from materia_nb.cast.work import clean, now, redacted
-from materia_nb.display.blocks import Block, Code, Fold, Line, Shown, Table, lines
+from materia_nb.display.blocks import Block, Code, Displayable, Fold, Line, Table, lines
 from materia_nb.engine import decide
 from materia_nb.engine.decide import Answer
 from materia_nb.engine.events import Events
@@ -272,7 +272,7 @@ _FIELDS: Final = (
 """Columns of the data frame that ``attempts.frame()`` returns."""
 
 
-class Attempts(Shown, Sequence[Attempt]):
+class Attempts(Displayable, Sequence[Attempt]):
     """The trial answers to one turn, displayed as a table; created by ``cast.attempt``."""
 
     def __init__(

@@ -17,7 +17,7 @@ from materia_nb.cast.repairs import REDEFINED, redefinition
 from materia_nb.cast.runner import Runner
 from materia_nb.cast.snapshot import ApprovalsNow, Snapshot, snapshot_of
 from materia_nb.cast.work import Work, clean, given, redacted
-from materia_nb.display.blocks import Block, Shown, Table
+from materia_nb.display.blocks import Block, Displayable, Table
 from materia_nb.engine import approvals, decide
 from materia_nb.engine import events as ev
 from materia_nb.engine.conversation import ToolCall
@@ -331,7 +331,7 @@ class Edits:
             return chosen._replace(is_kept=True)
 
 
-class Labels(Shown):
+class Labels(Displayable):
     """The labels of a cast and its steps, which do not affect how the cast runs."""
 
     def __init__(self, runner: Runner) -> None:

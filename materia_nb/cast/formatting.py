@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final, Generic, TypeVar, overload
 
-from materia_nb.display.blocks import Block, Cell, Code, Fold, Shown, Table, View, lines
+from materia_nb.display.blocks import Block, Cell, Code, Displayable, Fold, Table, View, lines
 from materia_nb.display.escape import shorten
 from materia_nb.engine.conversation import MateriaEvent
 from materia_nb.engine.routing import short
@@ -56,7 +56,7 @@ def data_frame(rows: Iterable[Mapping[str, object]], columns: Sequence[str]) -> 
     return pd.DataFrame([[row.get(name) for name in columns] for row in rows], columns=list(columns))
 
 
-class Listed(Shown, Sequence[_T], Generic[_T]):
+class Listed(Displayable, Sequence[_T], Generic[_T]):
     """A sequence that is displayed as a table, and that equals any other sequence with the same values."""
 
     __slots__ = ("_all",)

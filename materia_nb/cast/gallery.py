@@ -14,7 +14,7 @@ from pprint import pformat
 from string import Template
 from typing import Any, Final, Literal, TypeAlias
 
-from materia_nb.display.blocks import Block, FactTable, Heading, Line, Shown, fit_to_width, lines, mime_bundle
+from materia_nb.display.blocks import Block, Displayable, FactTable, Heading, Line, fit_to_width, lines, mime_bundle
 from materia_nb.display.escape import Html, html_heading, html_join, html_panel
 from materia_nb.display.svg import graph_block
 from materia_nb.display.text import graph_text
@@ -52,7 +52,7 @@ class Diagnosis:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Card(Shown):
+class Card(Displayable):
     """An entry of the gallery, which shows a pattern or a common mistake.
 
     Attributes:
@@ -135,7 +135,7 @@ class Card(Shown):
         return html_panel(self.title, html_join([purpose.as_html(), picture, opened.as_html()]))
 
 
-class Gallery(Shown, Mapping[str, Card]):
+class Gallery(Displayable, Mapping[str, Card]):
     """All gallery cards by name, patterns first, displayed with small pictures.
 
     Args:
@@ -216,7 +216,7 @@ _LINE: Final = 92
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Opened(Shown):
+class Opened(Displayable):
     """A notebook that was created from a gallery card, displayed as a link.
 
     Attributes:

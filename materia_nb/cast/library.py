@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
 from materia_nb.cast.views.loadout_views import LoadoutView, loadouts_view
-from materia_nb.display.blocks import Block, Shown
+from materia_nb.display.blocks import Block, Displayable
 from materia_nb.errors import MateriaError, counted, did_you_mean, needs_one_of
 from materia_nb.file_io import replace_file
 from materia_nb.handoff import protocol
@@ -43,7 +43,7 @@ REFERENCE: Final = "pi-materia"
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9 _.-]{0,63}")
 
 
-class Loadouts(Mapping[str, str], Shown):
+class Loadouts(Mapping[str, str], Displayable):
     """The loadouts and materia of a workbench, available as ``wb.loadouts``.
 
     It maps the name of each loadout to the name of the config layer that defines it.

@@ -18,7 +18,7 @@ from materia_nb.cast.snapshot import Snapshot, graph_of, snapshot_of
 from materia_nb.cast.views.compare_view import Compared, ReplaysView, compare_view
 from materia_nb.cast.views.status import status_lines
 from materia_nb.cast.views.tables import FoundView
-from materia_nb.display.blocks import Block, Shown, Table
+from materia_nb.display.blocks import Block, Displayable, Table
 from materia_nb.engine.conversation import cut_to
 from materia_nb.engine.routing import short
 from materia_nb.engine.state import CastState, Label
@@ -68,7 +68,7 @@ class Inbox(Listed[Waiting]):
         return Table(("", "cast", "loadout", "waits for", "request"), rows, "no cast is waiting for a person")
 
 
-class Casts(Shown):
+class Casts(Displayable):
     """The casts of a project, available as ``wb.casts``; calling this object lists them.
 
     Args:

@@ -24,7 +24,7 @@ from materia_nb.cast.views.loadout_views import (
     estimated,
     loadouts_view,
 )
-from materia_nb.display.blocks import Block, Shown
+from materia_nb.display.blocks import Block, Displayable
 from materia_nb.engine.state import Pin
 from materia_nb.errors import MateriaError, needs_one_of
 from materia_nb.handoff.base import SAMPLE
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from materia_nb.loadout.graph import Graph
 
 
-class DryBench(Shown):
+class DryBench(Displayable):
     """The loadouts of a project, without agents and casts. Its methods never call a model or start a process.
 
     Args:

@@ -1,6 +1,6 @@
 """Documents built from immutable blocks, each of which renders as text, as HTML, and as JSON for a panel.
 
-A view is a function that turns values into blocks, or a :class:`Shown` object with such a function. No other code
+A view is a function that turns values into blocks, or a :class:`Displayable` object with such a function. No other code
 writes markup. Text in blocks may be hostile: this module limits its length and escapes it in the output.
 
 A list of blocks can be written as one static HTML page without scripts or external resources, for light and dark
@@ -483,7 +483,7 @@ class FactTable(Block):
         return {"is": "facts", "rows": [[name, _cell_json(value)] for name, value in self.rows]}
 
 
-class Shown(Block):
+class Displayable(Block):
     """Base class of values that a notebook displays as blocks. Displaying a value never raises an exception.
 
     If the value has an attribute ``title``, the blocks are displayed in a frame with that title.
@@ -520,7 +520,7 @@ class Shown(Block):
         """
         blocks = list(self._blocks())
         # Text and HTML are written from the same blocks, so that a picture among them is drawn once.
-        view = View(self._title(), blocks) if type(self).as_text is Shown.as_text else self
+        view = View(self._title(), blocks) if type(self).as_text is Displayable.as_text else self
         pictures = [block for block in blocks if isinstance(block, Picture)]
         only_picture = pictures == blocks and not any(picture.dark for picture in pictures)
         only_lines = all(isinstance(block, Line) for block in blocks)
@@ -550,7 +550,7 @@ class Shown(Block):
         }
 
 
-class View(Shown):
+class View(Displayable):
     """A document with a title, which a notebook displays as the value of a cell."""
 
     def __init__(self, title: str, blocks: Sequence[Block]) -> None:
@@ -560,7 +560,7 @@ class View(Shown):
         return self.inside
 
 
-class Table(Shown):
+class Table(Displayable):
     """A table of cell values. If it has no rows, the text ``empty`` is displayed instead.
 
     The row with the index ``marked`` is highlighted.
@@ -614,7 +614,7 @@ class Table(Shown):
         return [self.headers[column] for column in columns], [tuple(row[n] for n in columns) for row in self.rows]
 
 
-class Text(Shown):
+class Text(Displayable):
     """Plain text that a notebook displays as it is."""
 
     def __init__(self, text: str) -> None:
@@ -630,7 +630,7 @@ class Text(Shown):
         return [Line(self.text)]
 
 
-class JsonView(Shown):
+class JsonView(Displayable):
     """A JSON value with a name, which a notebook displays as a collapsible tree."""
 
     def __init__(self, name: str, value: JSON) -> None:

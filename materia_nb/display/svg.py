@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from importlib.resources import files
 from typing import Final, Literal, TypeAlias
 
-from materia_nb.display.blocks import CELL_WIDTH, Block, Picture, Shown
+from materia_nb.display.blocks import CELL_WIDTH, Block, Displayable, Picture
 from materia_nb.display.escape import esc, part, shorten
 from materia_nb.display.geometry import Box, fit_text, text_width
 from materia_nb.display.graph_parts import (
@@ -465,7 +465,7 @@ def line_chip(line: DrawnLine, box: Box, level: int, marks: Marks, colours: Colo
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class GraphPicture(Shown):
+class GraphPicture(Displayable):
     """A graph with marks, which a notebook displays as an SVG, or as text where SVG is not supported."""
 
     graph: Graph

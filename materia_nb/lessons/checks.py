@@ -24,7 +24,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from materia_nb.cast import Cast
 from materia_nb.cast.library import DEFAULT_ARTIFACT_DIR
-from materia_nb.display.blocks import Block, Shown, Table, Text
+from materia_nb.display.blocks import Block, Displayable, Table, Text
 from materia_nb.display.escape import shorten
 from materia_nb.errors import MateriaError
 from materia_nb.file_io import append_line, read_package_toml, read_plain
@@ -441,7 +441,7 @@ def answer_form(truth: JSON) -> str:
     return "an object, such as {'a': 1}"
 
 
-class Numbers(Shown):
+class Numbers(Displayable):
     """The numbers of one learner in one lesson. Each number is an attribute, such as ``mine.beds``.
 
     Args:

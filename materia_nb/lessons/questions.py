@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from materia_nb.cast.gallery import Card, Diagnosis, gallery
 from materia_nb.cast.views.status import marks_of
 from materia_nb.cast.workbench import Workbench
-from materia_nb.display.blocks import Block, Shown, Text, View, lines
+from materia_nb.display.blocks import Block, Displayable, Text, View, lines
 from materia_nb.display.graph_parts import Marks
 from materia_nb.engine.entering import enter
 from materia_nb.engine.items import list_at
@@ -308,7 +308,7 @@ _HINTS: Final = {
 }
 
 
-class Patient(Shown):
+class Patient(Displayable):
     """A faulty example of the gallery for diagnosis. Its display shows the symptoms but not the cause.
 
     Args:

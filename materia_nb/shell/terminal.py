@@ -26,7 +26,7 @@ from materia_nb.cast.views.status import status_view
 from materia_nb.cast.views.step_views import HandoffView
 from materia_nb.cast.views.tables import SpentView
 from materia_nb.cast.workbench import DryBench
-from materia_nb.display.blocks import Block, JsonView, Line, Shown, Table, blocks_as_text, cell_text
+from materia_nb.display.blocks import Block, Displayable, JsonView, Line, Table, blocks_as_text, cell_text
 from materia_nb.doctor import Checkup
 from materia_nb.engine.session import StepRecord
 from materia_nb.errors import MateriaError, counted, outgoing, outgoing_line
@@ -162,7 +162,7 @@ def error_code(error: MateriaError) -> ExitCode:
 
 def text_of(value: object, width: int) -> str:
     """Return the result of a verb as text. A panel is displayed as in a notebook without widgets."""
-    if isinstance(value, Shown) and type(value)._blocks is Shown._blocks:  # noqa: SLF001
+    if isinstance(value, Displayable) and type(value)._blocks is Displayable._blocks:  # noqa: SLF001
         return str(value._repr_mimebundle_()["text/plain"])
     return value.as_text(width) if isinstance(value, Block) else repr(value)
 
@@ -257,7 +257,7 @@ def _to_json(value: Any) -> JSON:
             plain = [_to_json(entry) for entry in value]
         case _ if is_dataclass(value):
             plain = {field.name: _to_json(getattr(value, field.name)) for field in fields(value)}
-        case Shown() if type(value)._blocks is not Shown._blocks:  # noqa: SLF001 - a panel has only text, no blocks
+        case Displayable() if type(value)._blocks is not Displayable._blocks:  # noqa: SLF001 - a panel has only text, no blocks
             plain = value.as_json()
         case _:
             plain = str(value)

@@ -15,7 +15,7 @@ from materia_nb.agents.notebook_agents import agent_from
 from materia_nb.cast import Cast, open_cast
 from materia_nb.cast.formatting import data_frame
 from materia_nb.cast.views.tables import known_words
-from materia_nb.display.blocks import Bar, Block, Cell, Heading, Line, Shown, Table, lines
+from materia_nb.display.blocks import Bar, Block, Cell, Displayable, Heading, Line, Table, lines
 from materia_nb.display.escape import shorten
 from materia_nb.engine.state import UNREPORTED, Usage, known_sum
 from materia_nb.errors import MateriaError, counted, did_you_mean, needs_one_of, scrubbed, usage_error
@@ -107,7 +107,7 @@ class SweepRow:
         return open_cast(self.cast)
 
 
-class Sweep(Shown, Sequence[SweepRow]):
+class Sweep(Displayable, Sequence[SweepRow]):
     """The results of a sweep with a row for each cast, displayed as a matrix and a table; created by ``wb.sweep``.
 
     Attributes:

@@ -23,7 +23,7 @@ import ipywidgets as ui
 from IPython.display import display
 
 from materia_nb.cast import Cast
-from materia_nb.display.blocks import MimeBundle, Shown, mime_bundle, record_bundle
+from materia_nb.display.blocks import Displayable, MimeBundle, mime_bundle, record_bundle
 from materia_nb.display.escape import Html, html_pre, html_text, shorten
 from materia_nb.errors import MateriaError, named_error, plain
 from materia_nb.platform import BackgroundWork, Handle, call_later, start_thread
@@ -43,7 +43,7 @@ _LONGEST_NOTICE: Final = 2_000
 _log = logging.getLogger("materia_nb.widgets")
 
 
-class Panel(Shown):
+class Panel(Displayable):
     """A view made of widgets, which the panel creates and closes.
 
     A subclass builds its widgets, calls :meth:`put`, and changes widgets only in :meth:`draw`. A panel is displayed as

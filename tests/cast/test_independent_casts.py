@@ -14,7 +14,7 @@ from materia_nb.cast import open_cast
 from materia_nb.cast.breakpoint import Breakpoint
 from materia_nb.cast.cast_breakpoints import CastBreakpoints
 from materia_nb.cast.edits import Approvals, Edits, Labels, Pins, choose
-from materia_nb.display.blocks import Shown
+from materia_nb.display.blocks import Displayable
 from materia_nb.errors import MateriaError
 
 
@@ -219,6 +219,8 @@ def test_r47_changes_of_one_cast_do_not_affect_other_casts(wb, kind):
 @pytest.mark.parametrize("part", WAYS, ids=lambda part: part.__name__)
 def test_every_public_method_that_changes_a_cast_is_tested(part):
     public = {
-        name for name, _ in inspect.getmembers(part, inspect.isfunction) if name[0] != "_" and not hasattr(Shown, name)
+        name
+        for name, _ in inspect.getmembers(part, inspect.isfunction)
+        if name[0] != "_" and not hasattr(Displayable, name)
     }
     assert public - LOOKS.get(part, set()) == set(WAYS[part])

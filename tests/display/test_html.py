@@ -18,6 +18,7 @@ from materia_nb.display.blocks import (
     Bar,
     Block,
     Code,
+    Displayable,
     FactTable,
     Fold,
     Heading,
@@ -27,7 +28,6 @@ from materia_nb.display.blocks import (
     Line,
     LineDiff,
     Picture,
-    Shown,
     Table,
     Text,
     View,
@@ -191,7 +191,7 @@ def every_block(text):
 def test_the_front_end_draws_every_kind_of_block():
     examples = every_block("x")
     kinds = {kind for kind in vars(blocks).values() if isinstance(kind, type) and issubclass(kind, Block)}
-    assert {type(kind) for kind in examples} == (kinds | {TimeAxis}) - {Block, Shown}
+    assert {type(kind) for kind in examples} == (kinds | {TimeAxis}) - {Block, Displayable}
     drawn = set(
         re.findall(
             r'case "(\w+)":',
@@ -262,7 +262,7 @@ def test_html_table_omits_empty_columns():
     assert Reader(Table(("a", "b"), [("1", ""), ("2", "")]).as_html()).words == ["a", "1", "2"]
 
 
-class Broken(Shown):
+class Broken(Displayable):
     def __init__(self, error):
         self.error = error
 
@@ -332,7 +332,7 @@ def test_picture_fits_its_cell_and_keeps_its_aspect_ratio():
     assert Picture(small).as_html() == small
 
 
-class GraphLike(Shown):
+class GraphLike(Displayable):
     def __init__(self, svg):
         self.svg = svg
 

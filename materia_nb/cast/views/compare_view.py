@@ -11,11 +11,11 @@ from materia_nb.cast.formatting import TableOf, how_it_came, verdict_words
 from materia_nb.cast.views.tables import changes_table
 from materia_nb.display.blocks import (
     Block,
+    Displayable,
     Fold,
     Heading,
     JsonTree,
     Line,
-    Shown,
     Table,
     WordDiff,
     lines,
@@ -57,7 +57,7 @@ _PAIR_COLUMNS: Final = ("step", "A", "B", "differs in")
 _SIDE_COLUMNS: Final = ("", "A", "B")
 
 
-class CompareView(Shown, Comparison):
+class CompareView(Displayable, Comparison):
     """Two casts side by side; for the attributes see :class:`materia_nb.insight.compare.Comparison`."""
 
     @property
@@ -156,7 +156,7 @@ def _named_pictures(pictures: Iterable[GraphPicture]) -> list[Block]:
     return blocks
 
 
-class StepCompareView(Shown, StepComparison):
+class StepCompareView(Displayable, StepComparison):
     """Two steps side by side; for the attributes see :class:`materia_nb.insight.compare.StepComparison`."""
 
     def in_words(self, names: Mapping[str, str] = FrozenDict()) -> list[Block]:
@@ -215,7 +215,7 @@ def _changed_parts(a: Prompt | None, b: Prompt | None, parts: Iterable[str], nam
     return [Fold(name, [WordDiff(left.get(name, ""), right.get(name, ""))], opened=True) for name in parts]
 
 
-class LoadoutCompareView(Shown, LoadoutComparison):
+class LoadoutCompareView(Displayable, LoadoutComparison):
     """Two loadouts side by side; for the attributes see :class:`materia_nb.insight.compare.LoadoutComparison`."""
 
     @property
@@ -239,7 +239,7 @@ class LoadoutCompareView(Shown, LoadoutComparison):
 _Cast = TypeVar("_Cast")
 
 
-class ReplayView(Shown, Replay, Generic[_Cast]):
+class ReplayView(Displayable, Replay, Generic[_Cast]):
     """A replay of a recorded cast in another loadout; :meth:`go_on` creates a cast that continues it."""
 
     def __init__(self, replay: Replay, onward: Callable[[Replay], _Cast] | None = None) -> None:

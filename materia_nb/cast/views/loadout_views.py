@@ -14,7 +14,7 @@ from materia_nb.agents.interface import price_names
 from materia_nb.agents.notebook_agents import AgentTable
 from materia_nb.cast.cases import case_of, relative_to, ways_case, write_case, write_export
 from materia_nb.cast.views.play_page import play_page
-from materia_nb.display.blocks import Badge, Block, Cell, Fold, Line, Shown, Table, View, lines
+from materia_nb.display.blocks import Badge, Block, Cell, Displayable, Fold, Line, Table, View, lines
 from materia_nb.display.escape import part, shorten
 from materia_nb.display.graph_parts import NO_MARKS, Marks
 from materia_nb.display.svg import GraphPicture, graph_block
@@ -59,7 +59,7 @@ def _findings_table(problems: Sequence[Problem], hints: Sequence[Problem]) -> Ta
 view_registry[Report] = partial(report_view, "")
 
 
-class LoadoutView(Shown):
+class LoadoutView(Displayable):
     """A view of a loadout: its graph, or its problems if it cannot be cast."""
 
     def __init__(self, name: str, origin: str, graph: Graph | None, report: Report, notes: Sequence[str] = ()) -> None:
@@ -160,7 +160,7 @@ _DECIMAL_BELOW: Final = 100
 """Means below this number are displayed with one decimal."""
 
 
-class _View(Shown):
+class _View(Displayable):
     """Base class for views that display a picture of the loadout with lines and tables below it."""
 
     graph: Graph

@@ -12,11 +12,11 @@ from materia_nb.cast.formatting import TableOf, data_frame, way_words
 from materia_nb.display.blocks import (
     Action,
     Block,
+    Displayable,
     Fold,
     Heading,
     Line,
     LineDiff,
-    Shown,
     Table,
     View,
     lines,
@@ -244,7 +244,7 @@ _MAX_NAMES: Final = 6
 _CHANGE_KINDS: Final = {"A": "added", "M": "changed", "D": "deleted", "R": "renamed", "T": "type changed"}
 
 
-class FilesView(Shown):
+class FilesView(Displayable):
     """The files that the steps of a cast changed; iterating over it yields the steps that changed at least one file."""
 
     def __init__(self, cast: Snapshot) -> None:
