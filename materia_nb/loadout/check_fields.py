@@ -25,7 +25,7 @@ from materia_nb.loadout.report import (
     suggested_fix,
     without_field,
 )
-from materia_nb.loadout.topology import BUILT_IN, LANE_UTILITIES, materia_kind, parts_to_check
+from materia_nb.loadout.topology import BUILT_IN, materia_kind, parts_to_check
 from materia_nb.loadout.vocabulary import CONDITIONS, NAMED, tint_of
 
 
@@ -140,13 +140,8 @@ def _check_program(findings: Findings, path: str, name: str, alias: JSON) -> Non
         f"{path}.command" if alias is None else f"{path}.utility",
         f"the utility {name!r} has neither a command nor a script"
         + ("" if alias is None else f", and {brief(alias)} is not built into this engine"),
-        _NO_LANES
-        if alias in LANE_UTILITIES
-        else 'write "command": ["program", "argument", ...] or "script": {"kind": "shippedUtility", "name": "....mjs"}',
+        'write "command": ["program", "argument", ...] or "script": {"kind": "shippedUtility", "name": "....mjs"}',
     )
-
-
-_NO_LANES: Final = "place Git-Spawn, Git-Integrate or Git-Finalize instead; they use Git worktrees, not jj workspaces"
 
 
 def check_servers(findings: Findings, servers: JSON) -> None:

@@ -38,6 +38,7 @@ from materia_nb.loadout.report import (
 )
 from materia_nb.loadout.topology import (
     BUILT_IN,
+    GIT_TASK_OF,
     LoadoutFacts,
     MateriaFacts,
     SocketFacts,
@@ -206,6 +207,9 @@ def active_loadout(document: JSON) -> str | None:
 def _socket(derivation: Derivation, socket: SocketFacts, materia: Materia) -> Socket:
     facts, raw = derivation.facts, socket.raw
     parse = _parse_mode(derivation, socket, materia)
+    if (utility := str(socket.materia.raw.get("utility"))) in GIT_TASK_OF:
+        text = f"{socket.id} uses Git worktrees, not the jj workspaces of {utility}, and needs a Git repository"
+        derivation.note(f"{socket.id}.materia", text)
     # a utility has no second turn, and drafts end with a handoff turn anyway
     finalize = raw.get("finalize") is True and parse == "json"
     contexts = [owner.get("castContext") for owner in (raw, materia.raw, facts.raw, facts.config)]
@@ -274,7 +278,7 @@ def _materia(facts: MateriaFacts, owner: Path | None) -> Materia:
     materia = replace(
         _sketch_materia(facts),
         tools=tools if isinstance(tools, str) else tuple(tools),
-        params=as_object(raw.get("params")),
+        params=_params(raw),
         owner=owner,
     )
     if not facts.is_utility:
@@ -288,6 +292,12 @@ def _materia(facts: MateriaFacts, owner: Path | None) -> Materia:
         script=raw.get("script") or _built_in_script(raw),
         timeout_ms=UtilityMateria.model_validate(raw).model_dump()["timeout_ms"],
     )
+
+
+def _params(raw: Object) -> Object:
+    """Return the parameters of a materia; a lane utility of the reference engine also names its Git task."""
+    task = GIT_TASK_OF.get(str(raw.get("utility")))
+    return ({"do": task} if task else {}) | as_object(raw.get("params"))
 
 
 def _built_in_script(raw: Object) -> Object | None:

@@ -515,10 +515,17 @@ BUILT_IN: Final = {
     "echo": "echo.py",
     "project.ensureIgnored": "ensure-ignored.py",
     "vcs.detect": "detect-vcs.py",
+    "vcs.spawnJjWorkspace": "git-tasks.py",
+    "vcs.integrateJjWorkspaces": "git-tasks.py",
+    "vcs.finalizeJjWorkspace": "git-tasks.py",
 }
 """File names of the scripts that replace built-in utilities of the reference engine, by utility name (R61)."""
-LANE_UTILITIES: Final = ("vcs.spawnJjWorkspace", "vcs.integrateJjWorkspaces", "vcs.finalizeJjWorkspace")
-"""Built-in lane utilities of the reference engine that this package does not replace."""
+GIT_TASK_OF: Final = {
+    "vcs.spawnJjWorkspace": "spawn",
+    "vcs.integrateJjWorkspaces": "integrate",
+    "vcs.finalizeJjWorkspace": "finalize",
+}
+"""Parameter ``do`` of ``git-tasks.py`` for each lane utility of the reference engine, which uses jj instead of Git."""
 TOOL_SCOPES: Final = ("none", "readOnly", "coding")
 _GIT_TASKS: Final = ("mime-bootstrap.py", "mime-maintain.py")
 """File names of the reference engine's scripts for which this package runs ``git-tasks.py``."""

@@ -478,7 +478,7 @@ def test_built_in_utilities_of_the_reference_engine_are_included_r61(alias):
     assert build_graph(document).sockets["Socket-1"].materia.script is None
 
 
-@pytest.mark.parametrize("alias, told", [("vcs.spawnJjWorkspace", "Git-Spawn"), ("Echo", "script"), (1, "script")])
+@pytest.mark.parametrize("alias, told", [("vcs.Detect", "script"), ("Echo", "script"), (1, "script")])
 def test_unknown_built_in_utility_is_reported_as_a_problem_r61(alias, told):
     document = config({"Socket-1": {"materia": "U"}})
     document["materia"]["U"] = {"type": "utility", "utility": alias}
