@@ -1,7 +1,7 @@
-"""Composition of several loadouts and materia into one loadout, which runs them in sequence.
+"""Combine several loadouts and materia into one loadout, which runs them in sequence.
 
-A loadout ends in three cases: an edge leads to ``end``; no edge of a socket matches (R3); or a list is empty or
-exhausted and no exit matches (R16).
+A part of the sequence ends if it takes an edge or exit to ``end``, if no edge of a socket matches (R3), or if a list is
+empty or exhausted and no exit matches (R16). In each case, the combined loadout continues at the next part.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from materia_nb.loadout.vocabulary import GUARDS, Condition, condition_spec, req
 
 @dataclass(frozen=True, slots=True)
 class LinkedPart:
-    """A loadout that is part of a composition, with its sockets, loops and cursors renamed.
+    """A part of a combined loadout, with its sockets, loops and cursors renamed.
 
     Attributes:
-        sockets: raw sockets by new id; connecting the part to the next part changes ``sockets`` and ``loops`` in place.
-        loops: raw loops, in their original order.
-        ids: old socket id -> new socket id.
-        cursors: old cursor name -> new cursor name.
+        sockets: the sockets as JSON, by new id. They are modified when the part is connected to the next part.
+        loops: the loops as JSON, in their original order. They are modified in the same way.
+        ids: the new id of each socket, by old id.
+        cursors: the new name of each cursor, by old name.
     """
 
     sockets: Object
@@ -39,16 +39,16 @@ class LinkedPart:
 
 
 def _connect_to_next(part: LinkedPart, graph: Graph, target: str, *, used_loops: Collection[str]) -> None:
-    """Connect a part to the next part: wherever the part would end, it continues at ``target``.
+    """Modify a part so that it continues at the next part wherever it would end.
 
     Args:
-        part: the part.
-        graph: the resolved graph of the part, with its old names.
-        target: the socket at which the composition continues.
-        used_loops: ids of the loops of other parts.
+        part: the part, which is modified.
+        graph: the resolved graph of the part, with the old names.
+        target: the new id of the socket at which the next part starts.
+        used_loops: the ids of the loops of earlier parts.
 
     Raises:
-        MateriaError: an empty list would end the part and no exit can prevent this (``no_way_on``).
+        MateriaError: an empty list would end the cast, and no exit can prevent this (``no_way_on``).
     """
     ids = part.ids
     for socket in graph.sockets.values():
@@ -80,10 +80,10 @@ def _connect_to_next(part: LinkedPart, graph: Graph, target: str, *, used_loops:
 
 
 def _redirect_edges(raw: Object, socket: Socket, target: str) -> None:
-    """Redirect edges from the end to ``target``, and add edges for results that no edge matches (R3).
+    """Redirect edges that lead to the end, and add edges for results that no edge matches (R3).
 
-    A utility that has only guards, on its edges or its advance, must return ``satisfied``. An ``always`` edge would
-    remove this requirement (R7), so the missing guards are added instead.
+    If all edges of a socket depend on ``satisfied``, its output must contain ``satisfied`` (R7). An ``always`` edge would
+    remove this requirement, so ``satisfied`` or ``not_satisfied`` edges are added instead.
     """
     edges = [{**edge, "to": target} if edge["to"] == END else edge for edge in as_list(raw.get("edges"))]
     guards = [edge["when"] for edge in edges]
@@ -98,9 +98,9 @@ def _redirect_edges(raw: Object, socket: Socket, target: str) -> None:
 
 
 def _choose_empty_exit(graph: Graph, routes_of: _ExitRoutes, loop: Loop) -> str:
-    """Return the member of a loop that gets the exit for an empty list (R16).
+    """Return the member to which the exit for an empty list is added (R16).
 
-    The exit must not derive an advance for this member (R15). A member without its own ``always`` exit is preferred.
+    The new exit must not cause a derived advance (R15). A member that has no ``always`` exit yet is preferred.
     """
     advancing = [id_ for id_ in loop.sockets if graph.sockets[id_].advance is not None]
     moves_cursor = loop.iterator is not None and any(
@@ -128,7 +128,7 @@ def _always_exit(source: str, target: str) -> Object:
 
 
 class _ExitRoutes:
-    """The exits of a part by loop, including the exits that were added to connect it to the next part."""
+    """The exits of each loop of a part, including the exits that connect the part to the next part."""
 
     def __init__(self, graph: Graph) -> None:
         self.routes = {loop.id: list(loop.routes) for loop in graph.loops.values()}
@@ -144,7 +144,7 @@ class _ExitRoutes:
         return any(route.condition == "always" for route in self._exits_from(source))
 
     def ends_at(self, socket: Socket) -> bool:
-        """True if the cast would end at a socket because a list is exhausted or the socket's own list is empty."""
+        """Return True if the cast could end at a socket because a list is exhausted, or its own list is empty."""
         own = socket.iterator is not None and socket.iterator.loop is None
         if own and not any(self.always_of(loop) for loop in socket.loops):
             return True
@@ -157,7 +157,7 @@ class _ExitRoutes:
         )
 
     def refuse_cycles(self) -> None:
-        """Raise MateriaError if the exits of empty lists form a cycle, because such a cycle ends the cast (R16)."""
+        """Raise MateriaError if exits for empty lists form a cycle, because such a cycle ends the cast (R16)."""
         for start in self.graph.sockets.values():
             visited, socket = [start.id], start
             while socket.iterator is not None and (target := self._after_empty_list(socket)) is not None:
@@ -173,7 +173,10 @@ class _ExitRoutes:
                 socket = self.graph.sockets[target]
 
     def _after_empty_list(self, socket: Socket) -> str | None:
-        """Return the socket that follows an empty list, by the rules of ``Rules.empty_exit``; None if the cast ends."""
+        """Return the socket at which a cast continues if the list of ``socket`` is empty, or None if the cast ends.
+
+        This must agree with ``Rules.empty_exit`` in the engine.
+        """
         loop = socket.iterator.loop if socket.iterator else None
         for routes in filter(None, map(self.always_of, socket.loops if loop is None else (loop,))):
             target = next((route for route in routes if route.source == socket.id), routes[0]).target
@@ -192,7 +195,7 @@ class _ExitRoutes:
 
 _PREFIXES: Final = ("loadout", "materia")
 _CURSOR: Final = re.compile(r"(\{\{\s*cursor\.)([^{}]+)\}\}")
-"""Pattern of a ``{{cursor.NAME}}`` variable. NAME has no braces, so that a search takes linear time."""
+"""Pattern of a ``{{cursor.NAME}}`` variable. NAME excludes braces, so that a search takes linear time."""
 _CURSORS: Final = (
     ("sockets", "*", "advance", "cursor"),
     ("sockets", "*", "foreach", "cursor"),
@@ -204,14 +207,14 @@ _EDITOR_FIELDS: Final = ("layout", "socketKind")  # fields for the editor only
 
 @dataclass(frozen=True, slots=True)
 class Composition:
-    """A loadout that runs several loadouts in sequence.
+    """A loadout that runs several loadouts and materia in sequence.
 
     Attributes:
-        name: the name of the composed loadout, made from the names of the parts.
-        document: the config, with the composed loadout as its only loadout.
-        sockets: for each part, in order: old socket id -> socket id in the composition.
-        copies: id of a copied materia -> id of the original. A materia is copied if its prompt
-            names a renamed cursor.
+        name: the name of the combined loadout, which lists the names of the parts.
+        document: a config that contains only this loadout.
+        sockets: the new id of each socket by old id, for each part in order.
+        copies: the id of the original materia by the id of its copy. A materia is copied if its prompt contains the
+            name of a cursor that has been renamed.
     """
 
     name: str
@@ -222,7 +225,7 @@ class Composition:
 
 @dataclass(slots=True)
 class _Composing:
-    """A composition to which parts are still being added."""
+    """The parts of a composition that have been added so far."""
 
     sockets: Object = field(default_factory=dict)
     loops: Object = field(default_factory=dict)
@@ -232,21 +235,21 @@ class _Composing:
 
 
 def compose(document: Object, names: Sequence[str], owners: Mapping[str, Path] | None = None) -> Composition:
-    """Compose loadouts and materia into one loadout; a materia counts as a loadout with one socket.
+    """Combine loadouts and materia into one loadout, which runs them in sequence.
 
-    Wherever a part would end, the composition continues at the entry of the next part: at edges and exits to
-    ``end``, at results without a matching edge (R3), and at lists without a matching exit (R16). The limits and
-    the budget of the config apply to the whole composition.
+    A materia is treated as a loadout with one socket. Wherever a part would end, the combined loadout continues at the
+    entry of the next part. The limits and the budget of the config apply to the whole sequence.
 
     Args:
-        document: the config; it is not changed.
-        names: names of loadouts or materia; ``loadout:NAME`` and ``materia:NAME`` resolve an ambiguous name.
-        owners: materia id -> directory of the config file that it came from (R24).
+        document: the config, which is not modified.
+        names: the names of the parts, in order. If a loadout and a materia have the same name, write ``loadout:NAME``
+            or ``materia:NAME``.
+        owners: the directory of the config file that defines each materia, by materia id (R24).
 
     Raises:
-        LoadoutError: a part or the composition has problems.
-        MateriaError: a name is unknown (``unknown_part``); a name is both a loadout and a materia
-            (``ambiguous_part``); no part can follow a part (``no_way_on``).
+        LoadoutError: a part has problems.
+        MateriaError: a name is unknown (``unknown_part``) or ambiguous (``ambiguous_part``), or an empty list in a part
+            would end the cast before the next part (``no_way_on``).
     """
     if not names:
         raise MateriaError(
@@ -288,7 +291,15 @@ def compose(document: Object, names: Sequence[str], owners: Mapping[str, Path] |
 
 
 def find_part(document: Object, name: str) -> tuple[str, Object]:
-    """Return the name and the raw loadout of a part, found by a name as :func:`compose` accepts it."""
+    """Return the name and the JSON of the loadout or materia that ``name`` refers to.
+
+    Args:
+        document: the config.
+        name: the name in the format that :func:`compose` accepts.
+
+    Raises:
+        MateriaError: the name is unknown (``unknown_part``) or ambiguous (``ambiguous_part``).
+    """
     groups = {"loadout": as_object(document.get("loadouts")), "materia": as_object(document.get("materia"))}
     kind, colon, unprefixed_name = name.partition(":")
     if colon and kind in _PREFIXES and name not in groups["loadout"] and name not in groups["materia"]:
@@ -311,7 +322,7 @@ def find_part(document: Object, name: str) -> tuple[str, Object]:
 
 
 def _rename(composition: _Composing, facts: LoadoutFacts, ids: Mapping[str, str]) -> LinkedPart:
-    """Return a part with its sockets, loops and cursors renamed, so that no earlier part has the same names."""
+    """Return a part in which sockets, loops and cursors have names that no earlier part uses."""
     # Imported here, because the designer package loads pydantic, which is only needed to compose.
     from materia_nb.loadout.design.document import renamed_at, with_renamed_sockets
 
@@ -326,9 +337,10 @@ def _rename(composition: _Composing, facts: LoadoutFacts, ids: Mapping[str, str]
 
 
 def _new_cursors(composition: _Composing, facts: LoadoutFacts, ids: Mapping[str, str]) -> dict[str, str]:
-    """Return the new name of each cursor of a part: its old name, unless an earlier part uses that name.
+    """Return a unique new name for each cursor of a part.
 
-    A cursor that is named after its socket follows the socket's new id.
+    A cursor that is named after its socket is renamed with the socket. Other cursors keep their names unless an earlier
+    part uses the name.
     """
     new_names: dict[str, str] = {}
     used = {socket.advance_cursor for socket in facts.sockets.values()}
@@ -351,7 +363,7 @@ def _renamed_socket(composition: _Composing, facts: LoadoutFacts, raw: Object, c
 
 
 def _renamed_loop(loop: Object, before: Object, cursors: Mapping[str, str]) -> Object:
-    """Return a loop with updated default exit ids; if the default cursor was renamed, the loop names it explicitly."""
+    """Return a loop with updated exit ids and, if the default cursor has been renamed, with an explicit cursor."""
     consumes, default = loop.get("consumes"), cursors.get("workItemIndex", "workItemIndex")
     if is_object(consumes) and not is_text(consumes.get("cursor")) and default != "workItemIndex":
         loop = {**loop, "consumes": {**consumes, "cursor": default}}
@@ -367,7 +379,10 @@ def _exit_id(route: Object) -> str:
 
 
 def _renamed_materia(composition: _Composing, name: str, cursors: Mapping[str, str]) -> str:
-    """Return the id of a materia or, if its prompt reads a renamed cursor, of a copy with an updated prompt."""
+    """Return the id of the materia to place instead of ``name``.
+
+    If the prompt contains a renamed cursor, this is a copy of the materia with an updated prompt.
+    """
     raw = as_object(composition.materia.get(name))
     prompt: JSON = raw.get("prompt")
     if materia_kind(raw) != "agent" or not isinstance(prompt, str):

@@ -1,6 +1,6 @@
-"""Reads and writes config files in each format, and finds the line of a config path in a text.
+"""Read and write config files in JSON and YAML, and find the line number of a config path.
 
-Parsing returns JSON values, or raises an error with the position and the reason.
+Parse errors include the line, the column and the reason.
 """
 
 from __future__ import annotations
@@ -21,19 +21,26 @@ from materia_nb.file_io import read_plain, replace_file
 from materia_nb.jsonvalue import JSON, REMOVE_COMMENT, finite_number, json_error_advice, refuse_constant
 
 _MAX_YAML: Final = 150_000
-"""Maximum length of a YAML text, in characters; the parser needs about 20 microseconds per character."""
+"""Maximum length of a YAML config, in characters; the parser needs about 20 microseconds per character."""
 _MAX_JSON_VALUES: Final = 2_000_000
 _MAX_YAML_VALUES: Final = 200_000
-"""Maximum number of values in a YAML document, with aliases expanded: 1 kB can expand to billions of values."""
+"""Maximum number of values in a YAML config after aliases are expanded; 1 kB can expand to billions of values."""
 _MAX_TEXT_CHARACTERS: Final = 50_000_000
-"""Maximum total length of all texts and keys, in characters, with aliases expanded."""
+"""Maximum total length of all strings and keys in a config, in characters, after aliases are expanded."""
 _MAX_DEPTH: Final = 500
 _MAX_REASON: Final = 200
-"""Maximum length of a quoted error message of a YAML or JSON library, in characters."""
+"""Maximum length, in characters, to which error messages of the parsers are truncated."""
 
 
 class ParseError(Exception):
-    """Raised for a text that is not valid JSON or YAML. ``line`` and ``column`` start at 1; they are 0 if unknown."""
+    """Raised if a config is not valid JSON or YAML.
+
+    Attributes:
+        what: the error message.
+        hint: advice on how to correct the config.
+        line: the line number, from 1; 0 if unknown.
+        column: the column number, from 1; 0 if unknown.
+    """
 
     def __init__(self, message: str, hint: str, line: int = 0, column: int = 0) -> None:
         super().__init__(message)
@@ -44,7 +51,7 @@ class ParseError(Exception):
 
 
 def _parse_json(text: str) -> JSON:
-    """Parse strict JSON. Raises ParseError, also for comments, NaN and duplicate keys."""
+    """Parse strict JSON; raises ParseError for invalid JSON, including comments, NaN and duplicate keys."""
     repeated: list[tuple[dict[str, JSON], str]] = []
 
     def pairs(members: list[tuple[str, JSON]]) -> dict[str, JSON]:
@@ -77,7 +84,7 @@ def _parse_json(text: str) -> JSON:
 
 
 def parse_yaml(text: str) -> JSON:
-    """Parse YAML 1.2 (``on`` and ``yes`` are text) that contains only JSON values. Raises ParseError."""
+    """Parse YAML 1.2, in which ``on`` and ``yes`` are strings; raises ParseError for values that are not JSON."""
     if len(text) > _MAX_YAML:
         raise ParseError(f"the YAML has more than {_MAX_YAML:,} characters", "write a config of this size as JSON")
     from ruamel.yaml import YAML
@@ -110,9 +117,9 @@ def parse_yaml(text: str) -> JSON:
 
 @cache
 def _yaml_constructor() -> type:
-    """Return a YAML constructor that refuses merge keys.
+    """Return a YAML constructor class that refuses merge keys (``<<``).
 
-    YAML 1.2 has no merge keys, and each line with a merge key can double the data.
+    YAML 1.2 has no merge keys, and each line with a merge key could double the size of the data.
     """
     from ruamel.yaml.constructor import ConstructorError, SafeConstructor
 
@@ -129,12 +136,12 @@ def _yaml_constructor() -> type:
 
 
 def _bounded_json(document: JSON, max_values: int = _MAX_JSON_VALUES) -> JSON:
-    """Return the document if it is plain JSON of a reasonable size.
+    """Return the document if it is JSON of a reasonable size.
 
-    A YAML alias can repeat a value many times, even inside itself, so every repetition counts.
+    Every use of a YAML alias counts, because aliases can repeat a value many times, even inside itself.
 
     Raises:
-        ParseError: the document is too large or too deep, or contains a value that is not JSON.
+        ParseError: the document is too large or nested too deeply, or contains a value that is not JSON.
     """
     characters = 0
     for count, (keys, value) in enumerate(_walk_values(document)):
@@ -161,7 +168,10 @@ def _bounded_json(document: JSON, max_values: int = _MAX_JSON_VALUES) -> JSON:
 
 
 def _walk_values(document: JSON) -> Iterator[tuple[list[Any], JSON]]:
-    """Yield each value of a document with the keys that lead to the value; each step changes the same list of keys."""
+    """Yield each value in a document, and the list of keys that leads to it.
+
+    The yielded list is reused and modified for the next value.
+    """
     keys: list[Any] = []
     levels: list[Iterator[tuple[Any, JSON]]] = []
     value = document
@@ -193,7 +203,7 @@ _TRAILING_COMMA: Final = re.compile(r'"(?:[^"\\]|\\.)*"?|,(?=\s*[}\]])', re.DOTA
 
 
 def _uncommented(text: str) -> str:
-    """Return a JSON text with spaces instead of comments and trailing commas; lines and columns do not change."""
+    """Replace comments and trailing commas in JSON by spaces, so that line and column numbers do not change."""
     text = _COMMENT.sub(lambda match: _blanked(match[0], "/"), text)
     return _TRAILING_COMMA.sub(lambda match: _blanked(match[0], ","), text)
 
@@ -203,7 +213,7 @@ def _blanked(text_part: str, first: str) -> str:
 
 
 def _with_joined_surrogates(value: JSON) -> JSON:
-    """Return a value with each surrogate pair joined into one character, as a JSON parser does."""
+    """Return a copy of a value in which surrogate pairs are combined into single characters, as in a JSON parser."""
     if isinstance(value, str):
         return value.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
     if isinstance(value, dict):
@@ -219,7 +229,7 @@ def _advice(text: str, error: json.JSONDecodeError) -> str:
 
 
 def _duplicate_position(text: str, key: str, *, is_only_duplicate: bool) -> tuple[int, int]:
-    """Return the line and column of the second occurrence of a key; 0 and 0 if the position is ambiguous."""
+    """Return the line and column of the second occurrence of a key, or zeros if the position is ambiguous."""
     written = re.escape(json.dumps(key, ensure_ascii=False)) + r"\s*:"
     positions = [match.start() for match in re.finditer(written, text)]
     if not is_only_duplicate or len(positions) != 2:
@@ -232,12 +242,12 @@ _INDEX: Final = re.compile(r"\[(\d+)\]")
 
 
 def line_of(text: str, source: str, loadout: str | None = None) -> tuple[int, int]:
-    """Return the line number of a finding, from 1, and the length of the part of its path that is not in the text.
+    """Return the line number of a config path, from 1, and the length of the end of the path that was not found.
 
     Args:
-        text: a valid config in YAML or in JSON, with or without comments.
-        source: the path of the finding, such as ``Socket-1.edges[0].to``.
-        loadout: the loadout that the path is relative to; None if it is relative to the config.
+        text: the config, in valid YAML or in JSON with or without comments.
+        source: the path, such as ``Socket-1.edges[0].to``.
+        loadout: the name of the loadout to which the path is relative; None if it is relative to the config.
     """
     if len(text) > _MAX_YAML:
         return 1, len(source)
@@ -256,7 +266,10 @@ def line_of(text: str, source: str, loadout: str | None = None) -> tuple[int, in
 
 
 def _follow_path(node: Any, path: str) -> tuple[int, int]:
-    """Return the line number of the last part of a path that exists, and the length of the rest of the path."""
+    """Follow a path from a YAML node as far as it exists.
+
+    Return the line number of the last node, and the length of the part of the path that does not exist.
+    """
     line = 1
     while node is not None and path:
         if node.id == "sequence":
@@ -275,9 +288,9 @@ def _follow_path(node: Any, path: str) -> tuple[int, int]:
 
 
 def _longest_name(node: Any, path: str) -> tuple[Any, Any, str]:
-    """Return the key and value of the member whose name is the longest prefix of a path, and the rest of the path.
+    """Return the key and value of the member whose name is the longest prefix of a path, and the remaining path.
 
-    Names may contain dots. Key and value are None if no name is a prefix of the path.
+    The longest prefix counts because names may contain dots. The key and value are None if no name is a prefix.
     """
     members = node.value if node.id == "mapping" else ()
     fits = [(key, value) for key, value in members if re.match(re.escape(key.value) + r"(?:[.\[]|$)", path)]
@@ -300,16 +313,19 @@ _CONFIG_KIND: Final = "config"
 
 
 def config_error(message: str, where: str | Path | None, hint: str) -> MateriaError:
-    """Return an error about a config that cannot be read, written or used."""
+    """Return an error for a config that cannot be read, written or used."""
     return MateriaError(message, where=None if where is None else str(where), hint=hint, kind=_CONFIG_KIND)
 
 
 def read_config(path: str | Path) -> JSON:
-    """Read a config file; its extension selects the format: .json (strict), .jsonc (with comments), .yaml or .yml.
+    """Read and parse a config file.
+
+    The file extension selects the format: .json for strict JSON, .jsonc for JSON with comments, and .yaml or .yml for
+    YAML.
 
     Raises:
-        MateriaError: the path does not exist, is not a file, or the file is too large, not UTF-8 or not of its
-            format; ``where`` contains the path, and line and column if known.
+        MateriaError: the file does not exist, cannot be read, is too large, or is not valid in its format. ``where``
+            contains the path and, if known, the line and the column.
     """
     path = expanded(path)
     text = config_text(path)
@@ -321,7 +337,7 @@ def read_config(path: str | Path) -> JSON:
 
 
 def config_text(path: str | Path) -> str:
-    """Return the text of a config file; raises MateriaError like :func:`read_config`."""
+    """Return the text of a config file; raises the same errors as :func:`read_config`."""
     path = expanded(path)
     _check_regular_file(path)
     try:
@@ -341,16 +357,16 @@ def config_text(path: str | Path) -> str:
 
 
 def read_text(text: str, format_: _Format | None = None, *, where: str = "the text") -> JSON:
-    """Read a config from text, such as a notebook cell.
+    """Parse the text of a config, such as the content of a notebook cell.
 
     Args:
         text: the config.
-        format_: its format. None detects it: JSON with comments if the text starts with a JSON comment, or with a
-            brace that is not followed by an unquoted key; else YAML.
+        format_: the format. None selects JSON with comments if the text starts like JSON, and YAML otherwise. A brace
+            that is followed by an unquoted key counts as YAML.
         where: the name of the text in errors.
 
     Raises:
-        MateriaError: the text is not valid in its format; the message has the line and the column.
+        MateriaError: the text is not valid in this format. ``where`` contains the line and the column.
     """
     text = text.removeprefix("\ufeff")
     if format_ is None:
@@ -364,10 +380,10 @@ def read_text(text: str, format_: _Format | None = None, *, where: str = "the te
 
 
 def write_config(path: str | Path, document: JSON) -> None:
-    """Write a config as JSON, atomically: an interrupted write leaves the old file (R28).
+    """Write a config to a JSON file atomically, so that an interruption does not damage an existing file (R28).
 
     Raises:
-        MateriaError: the file name has no JSON ending, the document is not JSON, or the file cannot be written.
+        MateriaError: the extension is not .json or .jsonc, the document is not JSON, or the file cannot be written.
     """
     path = expanded(path)
     if ENDINGS.get(path.suffix.lower()) not in ("json", "jsonc"):
@@ -384,10 +400,10 @@ def write_config(path: str | Path, document: JSON) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write the text of a config file atomically; create the directory if its parent exists.
+    """Write text to a config file atomically. The directory is created if its parent exists.
 
     Raises:
-        MateriaError: the file cannot be written; the old file is unchanged.
+        MateriaError: the file cannot be written. An existing file is unchanged.
     """
     try:
         path.parent.mkdir(exist_ok=True)
@@ -397,7 +413,7 @@ def write_text(path: Path, text: str) -> None:
 
 
 def expanded(path: str | Path) -> Path:
-    """Return the path with ``~`` expanded; raises MateriaError if the home directory is not known."""
+    """Return the path with ``~`` expanded; raises MateriaError if the home directory is unknown."""
     try:
         return Path(path).expanduser()
     except RuntimeError as error:
@@ -405,7 +421,7 @@ def expanded(path: str | Path) -> Path:
 
 
 def resolved(path: str | Path) -> Path:
-    """Return the absolute path with ``~`` expanded and links resolved; raises MateriaError for an invalid path."""
+    """Return the absolute path with ``~`` and symbolic links resolved; raises MateriaError if the path is invalid."""
     try:
         return expanded(path).resolve()
     # a cycle of links, a NUL in the name, or a number
@@ -415,7 +431,7 @@ def resolved(path: str | Path) -> Path:
 
 
 def path_exists(path: Path) -> bool:
-    """True if the path exists; False for an invalid name."""
+    """Return True if the path exists, and False if it does not exist or is invalid."""
     try:
         return path.exists()
     except (OSError, ValueError):
@@ -423,7 +439,11 @@ def path_exists(path: Path) -> bool:
 
 
 def dumps(document: JSON, *, indent: int | str | None = None) -> str:
-    """Return JSON text that UTF-8 can encode, without escapes if possible; raises ValueError for other values."""
+    """Serialize a value as JSON that UTF-8 can encode; characters are escaped only if necessary.
+
+    Raises:
+        ValueError: the value is not JSON.
+    """
     text = json.dumps(document, ensure_ascii=False, indent=indent, allow_nan=False)
     try:
         text.encode()
@@ -434,7 +454,7 @@ def dumps(document: JSON, *, indent: int | str | None = None) -> str:
 
 
 def _check_regular_file(path: Path) -> None:
-    """Raise MateriaError if a path is not a regular file; opening a pipe, for example, would block."""
+    """Raise MateriaError if a path is not a regular file, because opening a pipe, for example, would block."""
     try:
         mode = path.stat().st_mode
     except OSError as error:
@@ -455,7 +475,7 @@ def _os_error(done: str, path: Path, error: OSError) -> MateriaError:
 
 
 def _suggest_file(path: Path) -> str:
-    """Return advice that names the most similar config file in the directory of ``path``."""
+    """Return advice that suggests config files in the directory of ``path``."""
     folder = path.parent
     try:
         files = [file for file in folder.iterdir() if file.suffix.lower() in ENDINGS and file.exists()]

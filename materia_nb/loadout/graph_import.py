@@ -1,7 +1,7 @@
-"""Import of LangGraph graphs and Mermaid flowcharts as loadouts.
+"""Import LangGraph graphs and Mermaid flowcharts as loadouts.
 
-Both formats are read into a flow, whose steps become sockets and whose choices become guarded edges. A note reports
-each feature of a node that has no equivalent in a loadout.
+Both formats are first converted to a :class:`Flow`. Its steps become sockets, and its choices become edges that depend
+on ``satisfied``. Features that have no equivalent in a loadout are reported as notes.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from materia_nb.loadout.mermaid_import import parse_mermaid
 from materia_nb.loadout.topology import free_name
 
 StepKind = Literal["work", "decide", "start", "end"]
-"""The kind of a step: work, a decision between edges, the start, or the end."""
+"""Kind of a step: an ordinary step, a decision between several edges, the start, or the end."""
 
 START_NAMES: Final = ("__start__", "start", "begin")
 END_NAMES: Final = ("__end__", "end", "stop", "finish", "finished", "exit")
-"""Names of steps that only start or end a graph."""
+"""Names of nodes that only mark the end of a graph."""
 
 
 class Step(NamedTuple):
-    """A node of an imported graph."""
+    """A node of an imported graph, with its title and kind."""
 
     title: str
     kind: StepKind = "work"
 
 
 class FlowEdge(NamedTuple):
-    """An edge of an imported graph. If ``choice`` is set, the edge is taken if the source step chooses ``label``."""
+    """An edge of an imported graph. If ``choice`` is True, it is taken only if the source chooses ``label``."""
 
     source: str
     target: str
@@ -44,7 +44,7 @@ class FlowEdge(NamedTuple):
 
 
 class Note(NamedTuple):
-    """A feature of a node without an equivalent in a loadout, and its substitute."""
+    """A note about a node with a feature that has no equivalent in a loadout, and about its replacement."""
 
     node: str
     text: str
@@ -52,7 +52,14 @@ class Note(NamedTuple):
 
 @dataclass
 class Flow:
-    """A graph of another tool: its steps by id, its edges in the original order, and notes."""
+    """A graph of another tool.
+
+    Attributes:
+        origin: a noun phrase for the original format, such as ``a LangGraph graph``.
+        steps: the steps by id.
+        edges: the edges in their original order.
+        notes: the notes about features that have no equivalent in a loadout.
+    """
 
     origin: str
     steps: dict[str, Step] = field(default_factory=dict)
@@ -60,25 +67,25 @@ class Flow:
     notes: list[Note] = field(default_factory=list)
 
     def note(self, node: str, text: str) -> None:
-        """Add a note on a feature of a node that has no equivalent in a loadout."""
+        """Add a note about a node with a feature that has no equivalent in a loadout."""
         self.notes.append(Note(self.steps[node].title if node in self.steps else node, text))
 
     def edges_from(self, node: str) -> list[FlowEdge]:
-        """Return the edges that start at a step, without duplicates."""
+        """Return the edges that lead from a step, without duplicates."""
         return list(dict.fromkeys(edge for edge in self.edges if edge.source == node))
 
 
 def kind_by_name(title: str) -> StepKind:
-    """Return the kind of a step by its title: ``start`` or ``end`` for their usual names, else ``work``."""
+    """Guess the kind of a step from its title: ``start`` or ``end`` for their usual names, else ``work``."""
     name = title.strip().lower()
     return "start" if name in START_NAMES else "end" if name in END_NAMES else "work"
 
 
 def read_langgraph(document: Mapping[str, Any]) -> Flow:
-    """Read the JSON of a LangGraph graph (``compiled.get_graph().to_json()``): nodes, and edges that may be conditional.
+    """Convert the JSON of a LangGraph graph, from ``compiled.get_graph().to_json()``, to a flow.
 
     Raises:
-        MateriaError: the document is not such a graph (``bad_graph``).
+        MateriaError: the document is not a LangGraph graph (``bad_graph``).
     """
     flow = Flow("a LangGraph graph")
     for node in _objects_in(document, "nodes"):
@@ -99,7 +106,7 @@ def read_langgraph(document: Mapping[str, Any]) -> Flow:
 
 
 def _remove_tool_nodes(flow: Flow) -> None:
-    """Remove nodes that only run the tools of one agent, since agents use tools within their turn."""
+    """Remove nodes that only run the tools of one agent, because agents in a loadout call tools within their turn."""
     for id_ in [id_ for id_, step in flow.steps.items() if "tool" in step.title.lower()]:
         callers = {edge.source for edge in flow.edges if edge.target == id_}
         if len(callers) == 1 and {edge.target for edge in flow.edges_from(id_)} == callers:
@@ -134,10 +141,10 @@ def _error(message: str, hint: str | None = None, *, where: str | None = None) -
 
 
 def read_mermaid(text: str, *, where: str = "", first_line: int = 1) -> Flow:
-    """Read a Mermaid flowchart: boxes are work, diamonds decide, labelled and dotted links are choices.
+    """Convert a Mermaid flowchart to a flow. Diamonds become decisions, and labelled or dotted links become choices.
 
     Raises:
-        MateriaError: the text is not a flowchart, or a statement cannot be read (``bad_graph``).
+        MateriaError: the text is not a flowchart, or a statement cannot be parsed (``bad_graph``).
     """
     chart = parse_mermaid(text, where=where, first_line=first_line)
     flow = Flow("a Mermaid flowchart")
@@ -154,7 +161,7 @@ _KIND_BY_SHAPE: Final[dict[str, StepKind]] = {
     **dict.fromkeys(("start", "sm-circ", "small-circle"), "start"),
     **dict.fromkeys(("stop", "fr-circ", "framed-circle"), "end"),
 }
-"""The kind of a step by the shape of its node, independent of its label."""
+"""Kind of a step by the shape of its node, which takes precedence over the label."""
 
 _YES_WORDS: Final = re.compile(
     r"yes|y|true|ok|pass(?:e[ds])?|approved?|accept(?:ed)?|good|valid|success|done|useful|satisfied|relevant|grounded"
@@ -177,7 +184,13 @@ _SOURCE_ADVICE: Final = (
 
 
 class Imported(NamedTuple):
-    """A loadout made from the graph of another tool: its JSON with its ``materia``, its origin, and notes."""
+    """A loadout that was imported from another tool.
+
+    Attributes:
+        document: the loadout as JSON, with the definitions of its materia in the additional field ``materia``.
+        origin: a noun phrase for the original format.
+        notes: the notes about features that have no equivalent in a loadout.
+    """
 
     document: dict[str, JSON]
     origin: str
@@ -185,13 +198,14 @@ class Imported(NamedTuple):
 
 
 def import_graph(source: object) -> Imported:
-    """Return a loadout made from a LangGraph graph (compiled, as JSON or as Mermaid) or from a Mermaid flowchart.
+    """Import a LangGraph graph or a Mermaid flowchart as a loadout.
 
     Args:
-        source: the graph; text, an object, or the path of a ``.json``, ``.mmd``, ``.mermaid`` or ``.md`` file.
+        source: a compiled LangGraph graph, its JSON, a Mermaid flowchart, or the path of a ``.json``, ``.mmd``,
+            ``.mermaid`` or ``.md`` file that contains such a graph.
 
     Raises:
-        MateriaError: the source is not such a graph, or cannot be read (``bad_graph``).
+        MateriaError: the source cannot be read, or does not contain such a graph (``bad_graph``).
     """
     flow = _read(source)
     if not flow.steps:
@@ -204,7 +218,10 @@ def import_graph(source: object) -> Imported:
 
 
 def _correct_kinds(flow: Flow) -> None:
-    """Change a start with incoming edges, and an end with outgoing edges, to ``work``: the kind was only a guess."""
+    """Change the kind of a start with incoming edges, or of an end with outgoing edges, to ``work``.
+
+    In these cases, the guess from the title was wrong.
+    """
     link_targets, link_sources = {edge.target for edge in flow.edges}, {edge.source for edge in flow.edges}
     for id_, step in flow.steps.items():
         if (step.kind == "start" and id_ in link_targets) or (step.kind == "end" and id_ in link_sources):
@@ -230,7 +247,7 @@ def _read(source: object) -> Flow:
 
 
 def _read_text(text: str, where: str, suffix: str) -> Flow:
-    """Read JSON, a flowchart, or the only flowchart in a Markdown document."""
+    """Convert JSON, a Mermaid flowchart, or a Markdown document that contains one flowchart to a flow."""
     text = text.removeprefix("\ufeff")
     if not text.strip():
         raise _error("The graph is empty.", _SOURCE_ADVICE, where=where or None)
@@ -258,7 +275,7 @@ def _edge(when: str, to: str) -> dict[str, str]:
 
 
 class _LoadoutBuilder:
-    """Turns the steps of a flow into sockets."""
+    """Builds a loadout from a flow."""
 
     def __init__(self, flow: Flow) -> None:
         self.flow = flow
@@ -269,7 +286,7 @@ class _LoadoutBuilder:
         self._next = len(self.order) + 1
 
     def document(self) -> dict[str, JSON]:
-        """Return the loadout."""
+        """Return the loadout as JSON, including its materia."""
         if not self.order:
             raise _error("The graph has only a start and an end.")
         for step in self.order:
@@ -282,7 +299,7 @@ class _LoadoutBuilder:
         }
 
     def _order(self) -> list[str]:
-        """Return the steps that become sockets, in the order in which they are reached."""
+        """Return the ids of the steps that become sockets, in the order in which the flow reaches them."""
         flow = self.flow
         starts = [id_ for id_, step in flow.steps.items() if step.kind == "start"]
         entries = [edge.target for id_ in starts for edge in flow.edges_from(id_)]
@@ -317,9 +334,9 @@ class _LoadoutBuilder:
             self._add_questions(id_, edges)
 
     def _single_edge(self, id_: str, edges: list[FlowEdge]) -> list[JSON]:
-        """Return the edge of a step without choices.
+        """Return the edge of a step that has no choices, as a list with at most one entry.
 
-        Parallel targets become a sequence if all continue at the same step.
+        If the step has several targets that all lead to the same next step, the targets become a sequence.
         """
         targets = list(dict.fromkeys(edge.target for edge in edges))
         if len(targets) > 1:
@@ -339,7 +356,7 @@ class _LoadoutBuilder:
         return [_edge("always", self._target_id(targets[0]))] if targets else []
 
     def _yes_no_edges(self, id_: str, edges: list[FlowEdge]) -> list[JSON]:
-        """Return the edges of a yes-or-no choice, with the edge for yes first."""
+        """Return the edges of a choice between two edges, the edge for ``satisfied`` first."""
         first, second = edges
         guesses = [self._means_yes(edge) for edge in edges]
         if guesses[0] is False or (guesses[0] is None and guesses[1]):
@@ -356,7 +373,7 @@ class _LoadoutBuilder:
         ]
 
     def _means_yes(self, edge: FlowEdge) -> bool | None:
-        """Return True if a label means yes, False if it means no, else None."""
+        """Return True if the label of an edge means yes, False if it means no, and None if it is unclear."""
         label_words = re.findall(r"[a-z]+", edge.label.lower())
         if any(map(_NO_WORDS.fullmatch, label_words)):
             return False
@@ -370,7 +387,7 @@ class _LoadoutBuilder:
         return repr(edge.label or (step.title if step else "end"))
 
     def _add_questions(self, id_: str, edges: list[FlowEdge]) -> None:
-        """Add a sequence of yes-or-no questions for a step with more than two choices."""
+        """Add a socket for a step with more than two choices, and a sequence of sockets that ask yes-or-no questions."""
         title = self.flow.steps[id_].title
         question_ids = [f"Socket-{self._next + index}" for index in range(len(edges) - 1)]
         self._next += len(question_ids)

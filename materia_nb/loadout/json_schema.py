@@ -1,4 +1,4 @@
-"""Descriptions of config fields for people: the JSON Schema for editors, and the rows of the designer's forms."""
+"""Generate the JSON Schema of the config format for editors, and the form fields of the designer."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from materia_nb.loadout.fields import CONTEXT_SHAPE, FieldRow, Model, TwoSpellin
 from materia_nb.loadout.models import MODELS, AgentMateria, Config, Loadout, UtilityMateria
 
 _PARTIAL_OBJECTS: Final = (Config, Loadout, AgentMateria, UtilityMateria)
-"""Objects that a file may define partially, since a lower layer can define the rest (R33)."""
+"""Objects that a file may define partially, because lower config layers can define the other fields (R33)."""
 _IS_UTILITY: Final = {
     "anyOf": [
         {"properties": {"type": {"const": "utility"}}, "required": ["type"]},
         {"not": {"required": ["type"]}, "anyOf": [{"required": ["command"]}, {"required": ["script"]}]},
     ]
 }
-"""JSON Schema that matches utilities, by the same rule as ``materia_kind``."""
+"""JSON Schema that matches utilities in the same way as ``materia_kind``."""
 
 
 def field_schemas() -> dict[str, Any]:
-    """Return the JSON Schemas of all objects by class name; they accept the same values as :func:`check_config`."""
+    """Return the JSON Schema of each model by class name. The schemas accept the same values as ``check_config``."""
     _, schema_map = models_json_schema([(model, "validation") for model in MODELS])
     definitions: dict[str, Any] = schema_map["$defs"]
     for model in MODELS:
@@ -38,11 +38,11 @@ def field_schemas() -> dict[str, Any]:
 
 
 def config_schema() -> dict[str, Any]:
-    """Return the JSON Schema of a config file, which editors use to mark a problem at its field.
+    """Return the JSON Schema of a config file, with which editors can highlight problems.
 
-    The schema is strict: an unknown field, which is a hint of ``check`` (R28), is an error unless its name begins with
-    ``x-``. Required fields of a loadout, a materia or the config may be missing, since a lower layer can define them
-    (R33). Fields without effect are marked as deprecated.
+    Unknown fields are errors unless their names begin with ``x-``, whereas ``check_config`` only reports them as hints
+    (R28). Required fields of a loadout, a materia or the config may be missing, because lower config layers can define
+    them (R33). Fields that have no effect are marked as deprecated.
     """
     definitions = field_schemas()
     for model in MODELS:
@@ -59,7 +59,7 @@ def config_schema() -> dict[str, Any]:
 
 
 def _forbid_unknown(model: type[Model], schema: dict[str, Any]) -> None:
-    """Change the JSON Schema of a class to forbid unknown fields and to list the required fields."""
+    """Modify the JSON Schema of a model so that it forbids unknown fields and lists the required fields."""
     rows = model.rows
     if issubclass(model, TwoSpellings):
         schema["properties"] |= {row.name: schema["properties"][name] for name, row in rows.items()}
@@ -70,9 +70,9 @@ def _forbid_unknown(model: type[Model], schema: dict[str, Any]) -> None:
 
 
 def _with_conditionals(schema: Any) -> Any:
-    """Return a JSON Schema with ``if`` and ``then`` instead of ``anyOf``, so that errors name the inner field.
+    """Return a JSON Schema in which ``if`` and ``then`` replace ``anyOf``, so that errors refer to the invalid field.
 
-    For ``anyOf`` a validator only reports that the whole object matches no alternative.
+    With ``anyOf``, a validator only reports that the whole object matches none of the alternatives.
     """
     if isinstance(schema, list):
         return [_with_conditionals(entry) for entry in schema]
@@ -101,13 +101,13 @@ _NULL: Final = {"type": "null"}
 
 
 def _accept_null(schema: dict[str, Any]) -> None:
-    """Make every field optional and nullable, since null removes the field of a lower layer (R33)."""
+    """Modify a schema so that every field is optional and nullable, since null removes the value of lower layers (R33)."""
     schema["properties"] = {name: _nullable(field) for name, field in schema["properties"].items()}
     schema.pop("required", None)
 
 
 def _nullable(field: dict[str, JSON]) -> dict[str, JSON]:
-    """Return the schema of a field that may also be null, with the description outside the alternatives."""
+    """Return the schema of a field that may also be null. The description stays outside ``anyOf``."""
     outer: dict[str, JSON] = {key: field[key] for key in ("default", "description", "deprecated") if key in field}
     kinds = [kind for kind in field.get("anyOf", [field]) if kind != _NULL]
     inner = [{key: value for key, value in kind.items() if key not in outer} for kind in kinds]
@@ -115,27 +115,27 @@ def _nullable(field: dict[str, JSON]) -> dict[str, JSON]:
 
 
 _Input: TypeAlias = Literal["text", "prose", "choice", "flag", "number", "lines", "scope", "json", "reference"]
-"""Input control of a field. ``prose`` is free text, ``lines`` has an entry per line, ``scope`` is a word or names."""
+"""Input control: ``prose`` is a text area, ``lines`` has one entry per line, and ``scope`` is a keyword or names."""
 
 _FOREIGN_FIELDS: Final = ("Reserved", "An older name")
-"""Prefixes of the descriptions of fields that only other tools write."""
+"""Prefixes of the descriptions of fields that only other tools use."""
 
 
 class FormField(NamedTuple):
-    """A field of a form, with plain values only, so that it can be sent to a page.
+    """A form field. All attributes are JSON values, so that the field can be sent to the browser.
 
     Attributes:
-        name: its name in the config.
-        label: its name on the form.
-        input: the kind of its input control.
-        value: the displayed value: a text, or true or false for a flag.
-        options: the values that can be chosen, each with its label.
-        about: its effect, and its default.
-        shape: the expected value in words, shown while the field is empty.
-        unit: the unit shown after the value.
+        name: the name of the field in the config.
+        label: the label in the form.
+        input: the input control.
+        value: the displayed value, which is a boolean for a flag and a string otherwise.
+        options: the values that can be selected, as pairs of value and label.
+        about: a description of the effect and the default.
+        shape: a description of valid values, which is displayed while the field is empty.
+        unit: the unit that is displayed after the value, or "".
         required: True if a value is required.
-        first: True if the field is always visible, False if the form hides it at first.
-        idle: the reason why the field has no effect, or empty.
+        first: True if the field is always visible, and False if it is in the part of the form that is collapsed.
+        idle: the reason why the field has no effect; "" if it has an effect.
     """
 
     name: str
@@ -155,10 +155,10 @@ def form_of(model: type[Model], raw: Object, known: Mapping[str, Iterable[str]] 
     """Return the form fields of an object, the most important first.
 
     Args:
-        model: the class that describes the object.
+        model: the model of the object.
         raw: the object as written.
-        known: the names that can be chosen, by the shape of the field, such as ``socket id``, ``socket id or end``
-            or ``materia id``, or by its name, such as ``model``.
+        known: the names that can be selected, by the name of the field, such as ``model``, or by its shape, such as
+            ``socket id``, ``socket id or end`` or ``materia id``.
     """
     rows = [
         row
@@ -169,10 +169,15 @@ def form_of(model: type[Model], raw: Object, known: Mapping[str, Iterable[str]] 
 
 
 def read_field(model: type[Model], name: str, typed: JSON) -> JSON:
-    """Return the JSON value of the input ``typed`` into a form field; None for an empty input.
+    """Return the JSON value of the input in a form field, or None if the input is empty.
+
+    Args:
+        model: the model of the object.
+        name: the name of the field in the config.
+        typed: the input, which is a boolean for a flag and a string otherwise.
 
     Raises:
-        MateriaError: the field does not exist, or does not accept the value.
+        MateriaError: the form has no such field, or the input is invalid.
     """
     row = model.rows.get(name)
     if row is None or row.apart:
@@ -261,7 +266,7 @@ def _schema(model: type[Model], name: str) -> Mapping[str, Any]:
 
 
 def _allowed_words(schema: Mapping[str, Any]) -> list[str]:
-    """Return the allowed words of a field that accepts a word or a list of names."""
+    """Return the keywords of a field that accepts a keyword or a list of names."""
     kinds = schema.get("anyOf", ())
     kinds = [inner for kind in kinds for inner in kind.get("anyOf", (kind,))]
     return next((list(kind["enum"]) for kind in kinds if "enum" in kind), [])
@@ -277,7 +282,7 @@ def _empty_choice_label(row: FieldRow, schema: Mapping[str, Any]) -> str:
 
 
 def _parse_input(input_: _Input, typed: str, row: FieldRow, schema: Mapping[str, Any]) -> JSON:
-    """Parse the text of a form field and return its JSON value; raises MateriaError if the value is not allowed."""
+    """Parse the non-empty input of a form field; raises MateriaError if it is invalid."""
     text, label = typed.strip(), row.label or row.field
     if input_ == "prose":
         return typed

@@ -1,12 +1,13 @@
-"""Loads the layers of a config and merges them into one config.
+"""Load the layers of a config and merge them into one config.
 
-From lowest to highest, the layers are:
+From lowest to highest priority, the layers are:
 
-- ``bundled``: the config in this package.
-- ``profile``: in ``MATERIA_PROFILE_DIR``, else in the config directory of the platform or of the reference engine.
-- ``project``: ``.pi/pi-materia.json``.
-- ``environment``: the file in ``MATERIA_CONFIG``.
-- ``given``: the config that the caller names.
+- ``bundled``: the config that is part of this package.
+- ``profile``: the user's config, in ``MATERIA_PROFILE_DIR`` or in the platform's directory for configs, else the
+  config in the profile of the reference engine.
+- ``project``: the file ``.pi/pi-materia.json`` in the project directory.
+- ``environment``: the file that the environment variable ``MATERIA_CONFIG`` names.
+- ``given``: the config that the caller passes.
 - ``notebook``: the definitions in notebook cells.
 """
 
@@ -41,7 +42,7 @@ BUNDLED: Final = Path(__file__).with_name("bundled") / "default.json"
 PROJECT_FILE: Final = Path(".pi") / "pi-materia.json"
 _PROFILE_VARIABLE: Final = "MATERIA_PROFILE_DIR"
 _PI_PROFILE_VARIABLE: Final = "PI_MATERIA_PROFILE_DIR"
-"""Variable with the reference engine's profile directory, used if this package has no profile directory."""
+"""Environment variable for the reference engine's profile, which is used if this package has no profile config."""
 
 _CONFIG_VARIABLE: Final = "MATERIA_CONFIG"
 
@@ -51,16 +52,16 @@ _MERGED: Final = ("budget", "limits", "prices", "mcpServers")
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """One source of a config.
+    """A layer of a config.
 
     Attributes:
-        name: the kind of layer.
-        label: its name in messages: a path, or the name of a cell.
-        path: its file; None for text and documents.
-        loadouts: the names of the loadouts that it defines.
-        materia: the ids of the materia that it defines.
-        document: its content.
-        fault: the error that made the layer unusable, or None.
+        name: the name of the layer.
+        label: the name of its source in messages, which is a path or the name of a cell.
+        path: the path of the config file; None if the config was not read from a file.
+        loadouts: the names of the loadouts that the layer defines.
+        materia: the ids of the materia that the layer defines.
+        document: the content of the layer.
+        fault: the error because of which the layer was skipped, or None.
     """
 
     name: LayerName
@@ -77,12 +78,12 @@ class Layer:
 
 @dataclass(frozen=True, slots=True)
 class LayeredConfig:
-    """The merged config, with the layers from which its parts came.
+    """A merged config and its layers.
 
     Attributes:
-        document: the merged config as JSON.
-        layers: all layers, lowest first, including layers with errors.
-        owners: materia id -> directory of the config file that defines it (R24).
+        document: the merged config.
+        layers: all layers from lowest to highest priority, including layers that were skipped because of errors.
+        owners: the directory of the config file that defines each materia, by materia id (R24).
     """
 
     document: Object
@@ -93,31 +94,31 @@ class LayeredConfig:
         return f"<config of {counted(len(self.layers), 'layer')}, {counted(len(self.loadout_names), 'loadout')}>"
 
     def frozen(self) -> LayeredConfig:
-        """Return the same config in a form that cannot be changed in place."""
+        """Return an immutable copy of the config."""
         layers = tuple(replace(layer, document=frozen(layer.document)) for layer in self.layers)
         return LayeredConfig(frozen(self.document), layers, frozen(self.owners))
 
     @property
     def loadout_names(self) -> tuple[str, ...]:
-        """The names of the loadouts, in the order of the layers."""
+        """The names of all loadouts, in the order of the layers."""
         loadouts = self.document.get("loadouts")
         return tuple(loadouts) if is_object(loadouts) else ()
 
     @property
     def active(self) -> str | None:
-        """The loadout that is cast by default, or None."""
+        """The name of the loadout that is cast by default, or None if the config has no loadouts."""
         return active_loadout(self.document)
 
     @property
     def faults(self) -> tuple[MateriaError, ...]:
-        """The errors of the layers that could not be used; each names its file."""
+        """The errors because of which layers were skipped; each error contains the path of its file."""
         return tuple(layer.fault for layer in self.layers if layer.fault is not None)
 
     def origin(self, kind: Literal["loadout", "materia", "setting"], name: str) -> Layer:
-        """Return the highest layer that defines a loadout, a materia or a top-level setting.
+        """Return the layer of highest priority that defines a loadout, a materia or a top-level setting.
 
         Raises:
-            MateriaError: no layer defines this name.
+            MateriaError: no layer defines it.
         """
         known: list[str] = []
         for layer in reversed(self.layers):
@@ -128,11 +129,11 @@ class LayeredConfig:
         raise config_error(f"no layer defines the {kind} {name!r}", None, did_you_mean(name, set(known)))
 
     def origins(self, kind: DefinitionKind, name: str) -> Mapping[str, Layer]:
-        """Return the layer from which each field of a loadout or a materia came (R33); empty for an unknown name."""
+        """Return the layer that determines each field of a loadout or materia (R33); empty if the name is unknown."""
         return self._merged(kind, name, self.layers)[1]
 
     def below(self, kind: DefinitionKind, name: str, layer: LayerName) -> Object:
-        """Return a loadout or a materia as it would be without ``layer`` and the layers above it."""
+        """Return the definition of a loadout or materia merged only from the layers below ``layer``."""
         return self._merged(kind, name, takewhile(lambda lower: lower.name != layer, self.layers))[0]
 
     def _merged(self, kind: DefinitionKind, name: str, layers: Iterable[Layer]) -> tuple[Object, dict[str, Layer]]:
@@ -148,18 +149,22 @@ class LayeredConfig:
         return as_object(merged), origins
 
     def check(self, loadout: str | None = None) -> Report:
-        """Check the merged config, or one loadout of it."""
+        """Check the whole merged config, or a single loadout with the materia that it uses."""
         return check_config(self.document, loadout)
 
     def check_for_reference(self, loadout: str) -> Report:
-        """Return the parts of a loadout that pi-materia, the reference engine, refuses or treats differently (R74)."""
+        """Check whether pi-materia, the reference engine, can run a loadout in the same way (R74)."""
         from materia_nb.loadout.rules.reference_rules import reference_report
 
         files = [as_object(layer.document) for layer in self.layers if layer.name != "bundled"]
         return reference_report(self.document, loadout, files)
 
     def graph(self, loadout: str | None = None) -> Graph:
-        """Return a resolved loadout, by default the active loadout; raises LoadoutError."""
+        """Return the resolved graph of a loadout, which defaults to the active loadout.
+
+        Raises:
+            LoadoutError: the loadout has problems.
+        """
         return build_graph(self.document, loadout, self.owners)
 
 
@@ -174,22 +179,22 @@ def load_layers(
 ) -> LayeredConfig:
     """Read and merge the layers of a config.
 
-    A loadout or materia is merged field by field over the lower definition of the same name: missing fields keep
-    their lower value, null removes a field, and null instead of the definition removes the definition (R33).
-    budget, limits and prices are merged key by key; every other field is replaced.
+    Loadouts and materia of the same name are merged field by field. A field that is missing keeps its value from the
+    lower layers, and a field that is null is removed. A loadout or materia that is null is removed (R33). ``budget``,
+    ``limits``, ``prices`` and ``mcpServers`` are merged key by key, and all other fields are replaced.
 
     Args:
-        path: the config of the given layer: a path, a document, or the text of a config, recognized by a line
-            break or a brace; None for no such layer.
-        project: the project directory; None for the current directory. Relative paths start there.
-        env: the environment variables; None uses the current environment of the process.
-        bundled: True to use the bundled config as the lowest layer.
-        label: the name of a document or text in messages.
-        notebook: the definitions of notebook cells, which are merged last.
+        path: the config for the layer ``given``: a path, a document, or the text of a config, which must contain a line
+            break or a brace. None omits the layer.
+        project: the project directory, to which paths are relative; None selects the current directory.
+        env: the environment variables; None selects those of the process.
+        bundled: True to include the bundled config as the lowest layer.
+        label: the name of the document or text in messages.
+        notebook: the definitions in notebook cells; None omits the layer.
 
     Raises:
-        MateriaError: ``path`` or the file in ``MATERIA_CONFIG``, which were named explicitly, cannot be read.
-            A faulty profile or project file is skipped and reported in ``faults``.
+        MateriaError: ``path`` or the file in ``MATERIA_CONFIG`` cannot be read. A profile or project file that cannot be
+            read is skipped instead, and listed in :attr:`LayeredConfig.faults`.
     """
     base = Path.cwd() if project is None else expanded(project).absolute()
     environment = os.environ if env is None else env
@@ -217,17 +222,17 @@ def load_layers(
 
 @cache
 def _bundled() -> JSON:
-    """Return the bundled config, read once per process."""
+    """Return the bundled config, which is read once per process."""
     return frozen(read_config(BUNDLED))
 
 
 def replacing(definition: Mapping[str, JSON], below: Mapping[str, JSON]) -> Object:
-    """Return a definition with null for each field that only ``below`` has, so that merging removes the field (R33)."""
+    """Return ``definition`` with null for each field that only ``below`` has, so that merging removes it (R33)."""
     return {**definition, **dict.fromkeys(key for key in below if key not in definition)}
 
 
 def _profile_file(env: Mapping[str, str]) -> Path | None:
-    """Return the config file of the user's profile, else of the reference engine's profile, else None."""
+    """Return the path of the config in the user's profile, else in the reference engine's profile, else None."""
     directories = (profile_directory(env), pi_profile_directory(env))
     candidates = (
         directory / f"config{ending}" for directory in directories if directory is not None for ending in ENDINGS
@@ -236,7 +241,7 @@ def _profile_file(env: Mapping[str, str]) -> Path | None:
 
 
 def profile_directory(env: Mapping[str, str]) -> Path | None:
-    """Return the directory of the user's profile, which may not exist; None for a user without a home directory."""
+    """Return the directory of the user's profile, which may not exist; None if the user has no home directory."""
     named = env.get(_PROFILE_VARIABLE)
     if named:
         return expanded(named).absolute()
@@ -249,9 +254,10 @@ def profile_directory(env: Mapping[str, str]) -> Path | None:
 
 
 def pi_profile_directory(env: Mapping[str, str]) -> Path | None:
-    """Return the directory of the reference engine's profile.
+    """Return the directory of the reference engine's profile, or None.
 
-    None if only the profile of this package is named, or if the user has no home directory.
+    The result is None if environment variables set only the profile of this package, or if the user has no home
+    directory.
     """
     named = env.get(_PI_PROFILE_VARIABLE)
     if named:
@@ -273,14 +279,24 @@ def _may_exist(path: Path) -> bool:
 
 @dataclass(slots=True)
 class _Merge:
-    """Merges layers, the lowest first."""
+    """The result of merging layers, to which the next higher layer can be added."""
 
     document: Object = field(default_factory=dict)
     layers: list[Layer] = field(default_factory=list)
     owners: dict[str, Path] = field(default_factory=dict)
 
     def add_file(self, name: LayerName, path: Path, *, tolerant: bool = False, variable: str | None = None) -> None:
-        """Merge a file; an error is stored in the layer if ``tolerant`` is set, and raised otherwise."""
+        """Read a config file and merge it over the lower layers.
+
+        Args:
+            name: the name of the layer.
+            path: the path of the file.
+            tolerant: True to skip a file with errors and to record the error in the layer.
+            variable: the environment variable that contains the path, for errors.
+
+        Raises:
+            MateriaError: the file cannot be used, and ``tolerant`` is False.
+        """
         try:
             self.add(name, str(path), path, read_config(path))
         except MateriaError as error:
@@ -291,7 +307,7 @@ class _Merge:
             self.layers.append(Layer(name, str(path), path, fault=error))
 
     def add(self, name: LayerName, label: str, path: Path | None, document: JSON) -> None:
-        """Merge a document over the lower layers. Raises MateriaError if the document is malformed."""
+        """Merge a document over the lower layers; raises MateriaError if the document is malformed."""
         if not is_object(document):
             message = f"a config must be an object, not {brief(document)}"
             raise config_error(message, label, 'write {"loadouts": { ... }, "materia": { ... }}')
@@ -327,7 +343,7 @@ class _Merge:
 
 
 def _merge_over(below: JSON, raw: JSON) -> JSON:
-    """Return a definition merged over the definition in lower layers, field by field; null removes a field (R33)."""
+    """Merge a definition over the definition in the lower layers, field by field; null removes a field (R33)."""
     if not isinstance(raw, dict):
         return raw
     merged = {**as_object(below), **raw}
@@ -335,11 +351,11 @@ def _merge_over(below: JSON, raw: JSON) -> JSON:
 
 
 def _defined_names(group: JSON) -> tuple[str, ...]:
-    """Return the names that a layer defines, without names whose definition is null."""
+    """Return the names in a group of definitions, without names whose definition is null."""
     return tuple([name for name, raw in group.items() if raw is not None]) if is_object(group) else ()
 
 
 def placed_definitions(document: Object, loadout: str) -> dict[str, Object]:
-    """Return the definitions of the materia in a loadout's sockets; materia without a definition are omitted."""
+    """Return the definitions of the materia that a loadout places, by id; undefined materia are omitted."""
     facts = loadout_facts(document, loadout)
     return {name: raw for name in facts.placed_materia if is_object(raw := facts.definitions.get(name))}

@@ -1,7 +1,7 @@
-"""Parser for Mermaid flowcharts: nodes with their labels, and the links between the nodes.
+"""Parser for Mermaid flowcharts, which returns the nodes with their labels and the links between the nodes.
 
-It follows the grammar of Mermaid 11. Unreadable text causes an error with its line number; the parser never guesses or
-drops a statement. Styles, classes, clicks and directions do not change the graph, so they are skipped.
+The parser follows the grammar of Mermaid 11. A statement that it cannot read is an error with a line number. Styles,
+classes, click handlers and directions are skipped, because they do not affect the graph.
 """
 
 from __future__ import annotations
@@ -16,14 +16,27 @@ from materia_nb.errors import MateriaError
 
 
 class ChartNode(NamedTuple):
-    """A node of a flowchart. ``label`` is None if the chart has only its id; ``shape`` is a shape name or a bracket."""
+    """A node of a flowchart.
+
+    Attributes:
+        label: the label; None if the chart contains only the id of the node.
+        shape: the name of the shape or its opening bracket, such as ``diamond`` or ``{``; "" if it is not specified.
+    """
 
     label: str | None = None
     shape: str = ""
 
 
 class ChartLink(NamedTuple):
-    """A link of a flowchart, from one node to another."""
+    """A directed link of a flowchart.
+
+    Attributes:
+        source: the id of the node at the start of the link.
+        target: the id of the node at the end of the link.
+        label: the label, or "".
+        dotted: True if the line is dotted.
+        line: the line number in the file.
+    """
 
     source: str
     target: str
@@ -33,14 +46,14 @@ class ChartLink(NamedTuple):
 
 
 class _Subgraph(NamedTuple):
-    """A subgraph: its title and the ids of the nodes and subgraphs in it."""
+    """A subgraph, with its title and with the ids of its nodes and inner subgraphs as the keys of ``members``."""
 
     title: str
     members: dict[str, None]
 
 
 class Chart(NamedTuple):
-    """A flowchart: its nodes by id and its links, both in the order of the text."""
+    """A flowchart, with its nodes by id and its links, both in the order of the text."""
 
     nodes: dict[str, ChartNode]
     links: list[ChartLink]
@@ -99,15 +112,15 @@ _EMPHASIS: Final = re.compile(r"(\*\*|\*)(?=\S)(.{1,300}?)(?<=\S)\1", re.DOTALL)
 
 
 def parse_mermaid(text: str, *, where: str = "", first_line: int = 1) -> Chart:
-    """Parse a flowchart.
+    """Parse a Mermaid flowchart.
 
     Args:
-        text: the chart.
-        where: the name of the file, for errors.
-        first_line: the line of the file where the text begins, for errors.
+        text: the flowchart.
+        where: the name of the file in errors, or "".
+        first_line: the number of the line at which the flowchart begins in the file.
 
     Raises:
-        MateriaError: the text is not a flowchart, or a statement cannot be read (``bad_graph``).
+        MateriaError: the text is not a flowchart, or a statement cannot be parsed (``bad_graph``).
     """
     return _Parser(text, where, first_line).parse()
 
@@ -142,7 +155,7 @@ class _Parser:
         return Chart(self.nodes, self.links)
 
     def _blank_out(self, front: int) -> None:
-        """Replace front matter, directives and comment lines by empty lines, so that line numbers do not change."""
+        """Replace front matter, directives and comments with empty lines, so that line numbers do not change."""
 
         def newlines(match: re.Match[str]) -> str:
             return "\n" * match[0].count("\n")
@@ -151,7 +164,7 @@ class _Parser:
         self.text = "\n" * self.text.count("\n", 0, front) + body
 
     def _consume(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
-        """Return a match at the current position and move past it, or return None."""
+        """Match a pattern at the current position. Return the match and move past it, or return None."""
         match = pattern.match(self.text, self.at)
         if match is not None:
             self.at = match.end()
@@ -191,7 +204,7 @@ class _Parser:
         self.open.append((id_, _Subgraph(title, {}), start))
 
     def _close_subgraph(self) -> None:
-        """Close a subgraph; a node belongs to the first closed subgraph that names the node."""
+        """Close the innermost open subgraph. A node belongs to the first subgraph that contains it and is closed."""
         id_, subgraph, _ = self.open.pop()
         members = {member: None for member in subgraph.members if member not in self.placed and member != id_}
         self.placed.update(members)
@@ -200,7 +213,7 @@ class _Parser:
             self.open[-1][1].members[id_] = None
 
     def _read_chain(self) -> None:
-        """Read lists of nodes, and the links from each node of a list to each node of the next list."""
+        """Read a statement such as ``A & B --> C``, and add a link between each pair of nodes in adjacent lists."""
         sources = self._read_nodes()
         while (link := self._read_link()) is not None:
             label, dotted, directions = link
@@ -214,9 +227,10 @@ class _Parser:
             sources = targets
 
     def _read_link(self) -> tuple[str, bool, int] | None:
-        """Read a link, and return its label, True if it is dotted, and its number of directions.
+        """Read the arrow of a link, or return None if no arrow follows.
 
-        An invisible link has 0 directions. Returns None if no link follows.
+        Returns:
+            The label, True if the line is dotted, and the number of directions, which is 0 for an invisible link.
         """
         link_start = self.at
         named = self._consume(_LINK_ID)
@@ -304,7 +318,7 @@ class _Parser:
         raise self._error(f"The label that begins with {self._upcoming_text()!r} does not end with {expected}.", hint)
 
     def _read_attributes(self) -> dict[str, str] | None:
-        """Read attributes such as ``@{ shape: diamond, label: "x" }``; return None if the node has no attributes."""
+        """Read the attributes of a node, such as ``@{ shape: diamond, label: "x" }``, or return None."""
         if not self.text.startswith("@{", self.at):
             return None
         block, attributes, at = _ATTRIBUTES.match(self.text, self.at), {}, 0
@@ -321,7 +335,7 @@ class _Parser:
         return attributes
 
     def _connect_subgraphs(self) -> None:
-        """Replace each subgraph at the end of a link by the single node at which the subgraph begins or ends."""
+        """Connect each link to or from a subgraph with the single node at which the subgraph begins or ends."""
         for id_ in self.subgraphs:
             if self.nodes.pop(id_, ChartNode()) != ChartNode():
                 raise self._error(f"{id_!r} is the id of a node and of a subgraph.", "rename the node or the subgraph")
@@ -386,7 +400,7 @@ class _Parser:
 
 
 def _plain_label(text: str) -> str:
-    """Return a label on one line, without quotes, markup and entities."""
+    """Return the plain text of a label on one line, without quotes, markup and HTML entities."""
     text = text.strip()
     if len(text) > 1 and text[0] == text[-1] == '"':
         text = text[1:-1].strip()

@@ -1,4 +1,4 @@
-"""Designs: loadouts that a person is editing, each with undo, a report, and unsaved changes."""
+"""Editable loadouts, with undo and redo, a report of problems, automatic fixes, and unsaved changes."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ from materia_nb.loadout.topology import parse_loadout
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    """The file in which a loadout is saved, or the current notebook.
+    """The file or notebook in which a design is saved.
 
     Attributes:
-        path: the file; None for the current notebook.
-        text_read: the text of the file when it was read; None if there was no file.
-        why: the reason why the loadout is not saved in the file that it was read from; "" if it is saved there.
-        below: the loadout as the lower layers define it. A removed field is saved as null, since otherwise the value of
-            a lower layer would apply (R33).
-        materia: the materia as the lower layers define them, by id.
+        path: the path of the file; None if the design is saved in the current notebook.
+        text_read: the text of the file when it was last read; None if the file did not exist.
+        why: the reason why the design is saved in a different file than it was read from; "" if it is the same file.
+        below: the definition of the loadout in the lower config layers. A field that the design removes is saved as
+            null, because the value of the lower layers would apply otherwise (R33).
+        materia: the materia definitions in the lower config layers, by id.
     """
 
     path: Path | None
@@ -55,26 +55,26 @@ NOTEBOOK: Final = Home(None)
 # -- designs ---------------------------------------------------------------------------------
 
 _MAX_FIXES: Final = 1_000
-"""Maximum number of fixes that :meth:`Design.fix_all` applies, since a fix may cause another finding."""
+"""Maximum number of fixes that :meth:`Design.fix_all` applies, since a fix can cause a new problem."""
 
 
 class DraftSaver(Protocol):
-    """Function that saves the unsaved changes of a design as a draft."""
+    """A function that stores the unsaved changes of a design as a draft."""
 
     def __call__(self, design: Design, /, *, complete: bool) -> str:
-        """Save the last change, or all changes if ``complete`` is set; return an error message, or "" on success."""
+        """Store the latest change, or all changes if ``complete`` is True. Return an error message or "" on success."""
 
 
 class Design:
-    """A loadout that a person is editing. The loadout may have problems at any time; ``report`` lists them.
+    """A loadout that is being edited. It may be invalid at any time; :attr:`report` lists its problems.
 
     Every operation returns a summary of its change. An operation that fails raises MateriaError and changes nothing.
 
     Args:
         name: the name of the loadout.
-        document: the loadout as written; it is never changed in place.
-        config: the config that contains the loadout, with its materia, limits and other fields; the report needs it.
-        home: the file in which the loadout is saved; by default the current notebook.
+        document: the loadout as written, which is not modified.
+        config: the config that contains the loadout, its materia and other settings; it is needed for the report.
+        home: the file in which the design is saved; defaults to the current notebook.
     """
 
     if TYPE_CHECKING:  # the methods are created from OPERATIONS below
@@ -89,13 +89,13 @@ class Design:
         self._undone: list[DesignChange] = []
         self._base = self._steps[-1]
         self.originals: dict[str, Object | None] = {}
-        """The original definitions of the edited materia, by id; None for a new materia."""
+        """Original definition of each edited materia, by id; None for a new materia."""
         self._report: tuple[DesignChange, Object, Report] | None = None
         self._graph: tuple[Report, Graph] | None = None
         self.save_draft: DraftSaver | None = None
-        """Function that saves a draft after each change."""
+        """Function that stores a draft after each change, or None."""
         self.draft_error = ""
-        """Reason why the draft of the last change was not saved, or ""."""
+        """Reason why the latest draft could not be stored, or ""."""
 
     # -- the document -----------------------------------------------------------------
 
@@ -106,7 +106,7 @@ class Design:
 
     @property
     def began(self) -> Object:
-        """The loadout as it was last saved or, if it was never saved, as it was opened."""
+        """The loadout as it was last saved, or as it was opened if it has not been saved."""
         return self._base.document
 
     @property
@@ -116,17 +116,17 @@ class Design:
 
     @property
     def definitions(self) -> Object:
-        """The current definitions of the materia that can be placed, by id."""
+        """The current definitions of all materia in the config, by id, including unsaved changes."""
         return self._defined(self._steps[-1])
 
     @property
     def materia(self) -> tuple[str, ...]:
-        """The ids of the materia that can be placed."""
+        """The ids of all materia in the config, which sockets can place."""
         return tuple(self.definitions)
 
     @property
     def changed_materia(self) -> dict[str, Object | None]:
-        """The complete definitions of the materia with unsaved changes, by id; None for a removed materia."""
+        """The definitions of the materia that have unsaved changes, by id; None for a removed materia."""
         before, now = self._defined(self._base), self.definitions
         return {id_: now.get(id_) for id_ in self.originals if exact(now.get(id_)) != exact(before.get(id_))}
 
@@ -139,21 +139,25 @@ class Design:
 
     @property
     def steps(self) -> tuple[str, ...]:
-        """The summaries of the steps that :meth:`undo` can undo, oldest first."""
+        """The summaries of the changes that :meth:`undo` can undo, oldest first."""
         return tuple(step.summary for step in self._steps[1:])
 
     @property
     def undone(self) -> tuple[str, ...]:
-        """The summaries of the steps that :meth:`redo` can redo, the next step first."""
+        """The summaries of the changes that :meth:`redo` can redo, in the order of redoing them."""
         return tuple(step.summary for step in reversed(self._undone))
 
     @property
     def now(self) -> DesignChange:
-        """The current step. Every change, undo or redo makes a different step object current."""
+        """The change that produced the current document. Its identity differs after every change, undo and redo."""
         return self._steps[-1]
 
     def changed_by(self, *steps: FixStep) -> DesignChange:
-        """Return the combined change of several operations; raises MateriaError if an operation is not possible."""
+        """Return the combined change of several operations without applying it.
+
+        Raises:
+            MateriaError: an operation is not possible.
+        """
         document, definitions, summaries = self.document, self.definitions, []
         materia: dict[str, Object | None] = {}
         for name, arguments, options in steps:
@@ -164,7 +168,10 @@ class Design:
         return DesignChange(document, "; ".join(summaries), materia)
 
     def apply(self, change: DesignChange) -> str:
-        """Apply a change as one step and return its summary; a change without effect adds no step."""
+        """Apply a change as one undoable step and return its summary.
+
+        If the change has no effect, no step is added.
+        """
         change, known = self._with_current_advances(change), self.definitions
         edited = {id_: raw for id_, raw in change.materia.items() if exact(raw) != exact(known.get(id_))}
         if exact(change.document) != exact(self.document) or edited:
@@ -176,7 +183,10 @@ class Design:
         return change.summary
 
     def _with_current_advances(self, change: DesignChange) -> DesignChange:
-        """Return a change without the advances that the old loops implied, since the new exits imply new advances."""
+        """Return the change without advances that were derived from the old loops, if the change affects loops.
+
+        The changed loops derive their own advances, which may differ.
+        """
         if change.document.get("loops") == self.document.get("loops"):
             return change
         implied = implied_advances(parse_loadout(self.name, self.document, self.definitions))
@@ -186,7 +196,12 @@ class Design:
         return replace(change, document={**change.document, "sockets": current}) if ids else change
 
     def restore_draft(self, steps: Sequence[DesignChange], undone: Sequence[DesignChange] = ()) -> None:
-        """Append the steps of a saved draft, and make its ``undone`` steps available for redo, the last step first."""
+        """Apply the changes of a stored draft.
+
+        Args:
+            steps: the changes, which can be undone.
+            undone: the changes that had been undone and can be redone; the last one is redone first.
+        """
         for step in (*steps, *undone):
             for id_ in step.materia:
                 self.originals.setdefault(id_, as_object(self.config.get("materia")).get(id_))
@@ -199,11 +214,15 @@ class Design:
             self.draft_error = self.save_draft(self, complete=complete)
 
     def replace(self, document: Object, summary: str) -> str:
-        """Replace the whole document, as one step."""
+        """Replace the whole document as one undoable step, and return ``summary``."""
         return self.apply(DesignChange(as_json(document, self.name), summary))
 
     def reload(self, reopened: Design) -> str:
-        """Replace the document, config and home with those of ``reopened``, a newly opened design, as one step."""
+        """Replace the design with its saved version as one undoable step, and return the summary.
+
+        Args:
+            reopened: a design that was opened from the current version of the file.
+        """
         self.config, self.home = reopened.config, reopened.home
         definitions = as_object(reopened.config.get("materia"))
         summary = self.apply(
@@ -214,7 +233,7 @@ class Design:
         return summary
 
     def undo(self) -> str:
-        """Undo the last step and return its summary; raises MateriaError if no step is left."""
+        """Undo the latest change and return its summary; raises MateriaError if there is nothing to undo."""
         if len(self._steps) == 1:
             raise MateriaError("There is nothing to undo.", hint="edit the loadout first", kind=DESIGN_KIND)
         self._undone.append(self._steps.pop())
@@ -222,7 +241,11 @@ class Design:
         return self._undone[-1].summary
 
     def redo(self) -> str:
-        """Redo the step that was undone last and return its summary; raises MateriaError if no step was undone."""
+        """Redo the change that was undone last, and return its summary.
+
+        Raises:
+            MateriaError: there is nothing to redo.
+        """
         if not self._undone:
             raise MateriaError("There is nothing to redo.", hint="undo a step first", kind=DESIGN_KIND)
         self._steps.append(self._undone.pop())
@@ -230,13 +253,16 @@ class Design:
         return self._steps[-1].summary
 
     def saved(self, home: Home = NOTEBOOK) -> None:
-        """Record that the current document is saved at ``home``; its steps can still be undone."""
+        """Record that the current document has been saved at ``home``. Its changes can still be undone."""
         self._base, self.home = self._steps[-1], home
         self._save_draft(complete=True)
 
     @property
     def unsaved(self) -> tuple[DesignChange, Sequence[DesignChange]]:
-        """The last saved step and all later steps; only the current step if the saved step was undone."""
+        """The change that was saved last, and the changes since then.
+
+        If the saved change has been undone, the second value contains only the current change.
+        """
         saved = next((number for number, step in enumerate(self._steps) if step is self._base), None)
         return self._base, self._steps[-1:] if saved is None else self._steps[saved + 1 :]
 
@@ -244,7 +270,7 @@ class Design:
 
     @property
     def whole(self) -> Object:
-        """The config with the current loadout and materia, as a cast would use it."""
+        """The config that a cast would use, including the unsaved changes of the loadout and of its materia."""
         return self._whole(self.now)
 
     def _whole(self, change: DesignChange) -> Object:
@@ -255,22 +281,21 @@ class Design:
 
     @property
     def report(self) -> Report:
-        """The problems and hints of the current loadout."""
+        """The problems and hints about the current loadout."""
         step = self._steps[-1]
         if self._report is None or self._report[0] is not step or self._report[1] is not self.config:
             self._report = step, self.config, check_config(self.whole, self.name)
         return self._report[2]
 
     def fixes(self) -> dict[Problem, Fix]:
-        """Return the tested fixes by finding, including suggestions that a person must confirm."""
+        """Return the tested fix of each problem and hint that has one, including fixes that a person must confirm."""
         fixes = {finding: self.fix_of(finding) for finding in (*self.report.problems, *self.report.hints)}
         return {finding: fix for finding, fix in fixes.items() if fix is not None}
 
     def fix_of(self, finding: Problem) -> Fix | None:
-        """Return the fix of a problem or hint of the report; None if a person has to choose.
+        """Return the tested fix for a problem or hint in the report, or None.
 
-        The fix is tested first; it must remove the finding and cause no new problem. Its ``summary`` describes the
-        change.
+        A fix is returned only if it solves the problem and causes no new problem. Its ``summary`` describes the change.
         """
         now = next((problem for problem in (*self.report.problems, *self.report.hints) if problem == finding), None)
         change = None if now is None or now.fix is None else self._change_of(now.fix)
@@ -292,10 +317,10 @@ class Design:
             return None  # a part that the fix changes does not exist or is not well formed
 
     def fix(self, finding: Problem) -> str:
-        """Fix a problem or hint of the report as one step, and return its summary.
+        """Fix a problem or hint in the report as one undoable step, and return the summary of the change.
 
         Raises:
-            MateriaError: the finding has no fix.
+            MateriaError: the problem or hint has no fix.
         """
         fix = self.fix_of(finding)
         change = None if fix is None else self._change_of(fix)
@@ -304,7 +329,7 @@ class Design:
         return self.apply(change)
 
     def fix_all(self) -> list[str]:
-        """Apply every fix that is not a suggestion, one after another, and return the summaries."""
+        """Apply all fixes that need no confirmation, and return the summaries of their changes."""
         summaries: list[str] = []
         while len(summaries) < _MAX_FIXES:
             findings = (*self.report.problems, *self.report.hints)
@@ -316,11 +341,11 @@ class Design:
         return summaries
 
     def likely_generator(self, members: Collection[str]) -> str | None:
-        """Return the only generator that leads into a loop of ``members``, or None."""
+        """Return the generator that leads into a loop of ``members``, or None if not exactly one generator does."""
         return parse_loadout(self.name, self.document, self.definitions).likely_generator(members)
 
     def graph(self) -> Graph:
-        """Return the resolved graph or, if the loadout has problems, a graph of its well-formed parts."""
+        """Return the resolved graph of the loadout, or a graph of its well-formed parts if it has problems."""
         report = self.report
         if self._graph is None or self._graph[0] is not report:
             make = build_graph if report.ok else sketch_graph
@@ -328,14 +353,14 @@ class Design:
         return self._graph[1]
 
     def patch(self) -> list[dict[str, JSON]]:
-        """Return the changes since :attr:`began` as a JSON Patch (RFC 6902) with few, small operations.
+        """Return the unsaved changes of the loadout as a JSON Patch (RFC 6902).
 
-        The patch ignores the order of keys, since JSON objects are unordered.
+        Changes in the order of keys are not included, because JSON objects are unordered.
         """
         return self._patch(self.began, self.document)
 
     def materia_patch(self) -> list[dict[str, JSON]]:
-        """Return the unsaved changes of the materia as a JSON Patch of the ``materia`` of the config."""
+        """Return the unsaved changes of the materia as a JSON Patch for the field ``materia`` of the config."""
         ids = self.changed_materia
         before, after = self._defined(self._base), self.definitions
         return self._patch(*({id_: at[id_] for id_ in ids if id_ in at} for at in (before, after)))
@@ -356,7 +381,7 @@ class Design:
 
 
 def _method(name: str) -> Callable[..., str]:
-    """Return a method of :class:`Design` that applies an operation as one step."""
+    """Return a method of :class:`Design` that applies an operation as one undoable step."""
 
     @functools.wraps(OPERATIONS[name].function)
     def run(self: Design, /, *arguments: Any, **options: Any) -> str:

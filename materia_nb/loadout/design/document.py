@@ -1,7 +1,7 @@
-"""The table of operations on designs, and functions that find parts of a document and replace them.
+"""Registry of the operations on designs, and functions that read and replace parts of a document.
 
-A document is the JSON of a loadout as written. It is never changed in place: an operation returns a new document that
-shares every unchanged part with the old document, so unknown fields, spelling and key order do not change (R28).
+A document is the JSON of a loadout as written. Operations do not modify a document. They return a new document that
+shares all unchanged parts with the old one, so that unknown fields, spelling and key order are preserved (R28).
 """
 
 from __future__ import annotations
@@ -26,12 +26,13 @@ DESIGN_KIND = "design"
 
 @dataclass(frozen=True, slots=True)
 class DesignChange:
-    """The result of an operation.
+    """The result of an operation on a design.
 
     Attributes:
-        document: the changed document.
-        summary: a description of the change, shown by undo.
-        materia: the complete changed and new definitions of materia, by id; None for a removed definition.
+        document: the new document.
+        summary: a description of the change, which undo and redo display.
+        materia: the new definitions of materia that the operation has created or changed, by id; None for a materia
+            that it has removed.
     """
 
     document: Object
@@ -41,7 +42,13 @@ class DesignChange:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """An operation on designs: a function of the document and, with ``on_materia``, of the definitions of materia."""
+    """An operation on designs.
+
+    Attributes:
+        name: the name of the operation.
+        function: the function, which takes a document, then the arguments, and returns the change.
+        on_materia: True if the function takes the materia definitions of the config after the document.
+    """
 
     name: str
     function: Callable[..., DesignChange]
@@ -49,18 +56,22 @@ class Operation:
 
     @property
     def parameters(self) -> dict[str, Parameter]:
-        """The parameters by name, except the document and the definitions."""
+        """The parameters by name, without the document and the materia definitions."""
         named = list(signature(self.function).parameters.items())
         return dict(named[2 if self.on_materia else 1 :])
 
     @property
     def about(self) -> str:
-        """The first line of the operation's docstring, without the part about errors."""
+        """A description of the operation: the first line of its docstring, without the part about errors."""
         line = (self.function.__doc__ or "").splitlines()[0]
         return re.split(r"[.;] (?:[Rr]aises|see) ", line)[0].removesuffix(".")
 
     def __call__(self, document: Object, definitions: Object, *arguments: Any, **options: Any) -> DesignChange:
-        """Return the change; raises MateriaError if the operation is not possible or an argument has a wrong type."""
+        """Run the operation and return the change.
+
+        Raises:
+            MateriaError: the operation is not possible, or an argument has the wrong type.
+        """
         owners = (document, definitions) if self.on_materia else (document,)
         bound = signature(self.function).bind(*owners, *arguments, **options)
         for name, parameter in self.parameters.items():
@@ -69,7 +80,7 @@ class Operation:
 
 
 def check_argument(parameter: Parameter, value: object, owner: str) -> None:
-    """Raise MateriaError if a value does not fit the type of a parameter of the operation ``owner``."""
+    """Raise MateriaError if ``value`` does not have the type of a parameter of the operation ``owner``."""
     type_ = parameter.annotation.removesuffix(" | None")
     fits, expected = _ARGUMENT_TYPES.get(type_, (None, ""))
     if fits and not fits(value) and (value is not None or type_ == parameter.annotation):
@@ -98,41 +109,41 @@ _ARGUMENT_TYPES: Final[Mapping[str, tuple[Callable[[Any], bool], str]]] = {
         "an object with a column and a row for each socket",
     ),
 }
-"""Checks of arguments by the annotation of the parameter, each with the expected type in words.
+"""For each annotation of a parameter, a function that checks the argument, and a description of valid arguments.
 
-Operations check arguments of other types themselves.
+Arguments with other annotations are checked by the operations themselves.
 """
 
 
 _Operation = TypeVar("_Operation", bound=Callable[..., DesignChange])
 OPERATIONS: Final[dict[str, Operation]] = {}
-"""All operations by name. Methods of designs, steps of fixes and messages of the panel are derived from this table."""
+"""All operations by name, which fixes and the panel use, and from which the methods of :class:`Design` are generated."""
 
 
 def operation(function: _Operation) -> _Operation:
-    """Register a function that takes a document as an operation."""
+    """Register a function as an operation; its first argument is the document."""
     OPERATIONS[function.__name__] = Operation(function.__name__, function)
     return function
 
 
 def materia_operation(function: _Operation) -> _Operation:
-    """Register a function that takes a document and the definitions of the materia as an operation."""
+    """Register a function as an operation; its first arguments are the document and the materia definitions."""
     OPERATIONS[function.__name__] = Operation(function.__name__, function, on_materia=True)
     return function
 
 
 def design_error(message: str, where: str, hint: str) -> MateriaError:
-    """Return an error about an operation that is not possible and changed nothing."""
+    """Return an error for an operation that is not possible."""
     return MateriaError(message, where=where, hint=hint, kind=DESIGN_KIND)
 
 
 def exact(value: JSON) -> str:
-    """Return a string for exact comparison: equal strings mean equal values, types and key order."""
+    """Return a string that two values share only if they have the same JSON types, values and key order."""
     return json.dumps(value, ensure_ascii=True)
 
 
 def as_json(value: JSON, where: str) -> JSON:
-    """Return a deep copy of ``value``; raises MateriaError if ``value`` is not JSON."""
+    """Return a deep copy of ``value``; raises MateriaError if it is not JSON."""
     try:
         return json.loads(json.dumps(value, allow_nan=False))
     except (TypeError, ValueError, RecursionError) as error:
@@ -142,14 +153,21 @@ def as_json(value: JSON, where: str) -> JSON:
 
 
 def with_field(owner: Object, name: str, value: JSON) -> Object:
-    """Return ``owner`` with a field set; None, an empty list or an empty object removes the field."""
+    """Return a copy of ``owner`` in which a field is set, or removed if ``value`` is None or empty."""
     if value is None or value in ([], {}):
         return without(owner, name)
     return {**owner, name: value}
 
 
 def with_value(owner: Object, name: str, field: str, value: JSON, where: str) -> tuple[Object, str]:
-    """Return ``owner`` with a field set or, for None, removed; and a summary that refers to ``owner`` as ``name``.
+    """Return a copy of ``owner`` in which a field is set, or removed if ``value`` is None, and a summary of the change.
+
+    Args:
+        owner: the object.
+        name: the name of the object in the summary.
+        field: the name of the field.
+        value: the new value, or None.
+        where: the path of the field for errors.
 
     Raises:
         MateriaError: the value is not JSON.
@@ -163,25 +181,29 @@ def with_value(owner: Object, name: str, field: str, value: JSON, where: str) ->
 
 
 _MAX_SUMMARY_VALUE: Final = 40
-"""Length from which the summary of a change omits the new text, in characters."""
+"""Length, in characters, from which a new string value is omitted from the summary of a change."""
 
 
 def renamed(owner: Object, old: str, new: str) -> Object:
-    """Return ``owner`` with a renamed key in the same position."""
+    """Return a copy of ``owner`` in which a key is renamed and keeps its position."""
     return {new if key == old else key: value for key, value in owner.items()}
 
 
 def objects_in(document: Object, name: str) -> Object:
-    """Return ``sockets``, ``loops`` or ``layout`` of a document, or an empty object if the field is absent.
+    """Return the field ``sockets``, ``loops`` or ``layout`` of a document; an empty object if the field is missing.
 
     Raises:
-        MateriaError: the field is not an object.
+        MateriaError: the value of the field is not an object.
     """
     return _object(document.get(name), name)
 
 
 def list_in(owner: Object, name: str, where: str) -> list[JSON]:
-    """Return a list field of a socket or loop, empty if absent; raises MateriaError if the field is not a list."""
+    """Return the list in a field of a socket or loop; an empty list if the field is missing.
+
+    Raises:
+        MateriaError: the value of the field is not a list.
+    """
     value = owner.get(name)
     if value is None:
         return []
@@ -206,40 +228,40 @@ def _part_in(document: Object, kind: str, id_: str) -> Object:
 
 
 def socket_in(document: Object, id_: str) -> Object:
-    """Return a raw socket; raises MateriaError if the socket does not exist or is not an object."""
+    """Return a socket as written; raises MateriaError if it does not exist or is not an object."""
     return _part_in(document, "socket", id_)
 
 
 def with_socket(document: Object, id_: str, socket: Object) -> Object:
-    """Return the document with a new or replaced socket."""
+    """Return a copy of the document in which a socket is added or replaced."""
     return {**document, "sockets": {**objects_in(document, "sockets"), id_: socket}}
 
 
 def loop_in(document: Object, id_: str) -> Object:
-    """Return a raw loop; raises MateriaError if the loop does not exist or is not an object."""
+    """Return a loop as written; raises MateriaError if it does not exist or is not an object."""
     return _part_in(document, "loop", id_)
 
 
 def with_loop(document: Object, id_: str, loop: Object) -> Object:
-    """Return the document with a new or replaced loop."""
+    """Return a copy of the document in which a loop is added or replaced."""
     return {**document, "loops": {**objects_in(document, "loops"), id_: loop}}
 
 
 def check_condition(when: JSON, where: str) -> None:
-    """Raise MateriaError if a condition is not canonical (R3)."""
+    """Raise MateriaError if ``when`` is not a known condition (R3)."""
     if not is_condition(when):
         raise design_error(f"the condition cannot be {brief(when)}", where, CONDITION_ADVICE)
 
 
 def check_target(document: Object, to: JSON, where: str, *, end: bool = True) -> None:
-    """Raise MateriaError if ``to`` is neither the id of a socket nor, if ``end`` is set, the end of the cast."""
+    """Raise MateriaError if ``to`` is not an existing socket. If ``end`` is True, ``to`` may also be ``"end"``."""
     known = [*objects_in(document, "sockets"), *([END] if end else [])]
     if to not in known:
         raise design_error(f"the socket {brief(to)} does not exist", where, did_you_mean(str(to), known))
 
 
 def check_new_id(document: Object, id_: JSON) -> None:
-    """Raise MateriaError if a socket id is not valid or already exists (R26)."""
+    """Raise MateriaError if ``id_`` is not a valid socket id or already exists (R26)."""
     if not is_socket_id(id_):
         raise design_error(f"{brief(id_)} is not a valid socket id", "sockets", f"use {ID_FORMAT}, but not end")
     if id_ in objects_in(document, "sockets"):
@@ -247,7 +269,7 @@ def check_new_id(document: Object, id_: JSON) -> None:
 
 
 def counts_in_words(*counts: tuple[int, str]) -> str:
-    """Return the nonzero counts in words, such as ``, with 2 edges and 1 exit``; "" if all counts are 0."""
+    """Return a phrase such as ``, with 2 edges and 1 exit`` that omits counts of 0; "" if all counts are 0."""
     *others, last = [counted(count, noun) for count, noun in counts if count] or [""]
     return f", with {', '.join(others)} and {last}" if others else f", with {last}" if last else ""
 
@@ -271,18 +293,18 @@ _REFERENCES: Final = tuple(
         "loops.*.exits!.*!.targetSocketId",
     )
 )
-"""Paths of a loadout's references to sockets; ``*`` matches each entry.
+"""Paths of all fields of a loadout that contain a socket id, where ``*`` matches every entry.
 
-A part marked with ``!`` is removed together with the part after it: an edge with its ``to``, or a list with its last
-entry.
+If a reference is removed, the preceding part of the path is removed too if it is marked with ``!``. For example, an edge
+is removed together with its ``to``, and a list together with its last entry.
 """
 _REMOVED: Final = object()
 
 
 def with_renamed_sockets(document: Object, new: Mapping[str, str]) -> Object:
-    """Return a loadout with sockets renamed in ``sockets``, in the layout, and in every reference.
+    """Return a copy of a loadout in which sockets are renamed, including all references and positions.
 
-    Parts without a reference are shared with the old document.
+    ``new`` maps old ids to new ids. Unchanged parts are shared with the old document.
     """
     changed = renamed_at(document, _REFERENCES, new)
     for keys in (("sockets",), ("layout", "sockets")):
@@ -291,16 +313,22 @@ def with_renamed_sockets(document: Object, new: Mapping[str, str]) -> Object:
 
 
 def renamed_at(document: Object, paths: Iterable[Sequence[str]], new: Mapping[str, str]) -> Object:
-    """Return a loadout with the names at ``paths``, such as ``("sockets", "*", "advance", "cursor")``, replaced."""
+    """Return a copy of a loadout in which the names at certain paths are replaced.
+
+    Args:
+        document: the loadout.
+        paths: the paths, such as ``("sockets", "*", "advance", "cursor")``, where ``*`` matches every entry.
+        new: the new name for each old name.
+    """
     for path in paths:
         document = _changed_at(document, path, lambda name: new.get(name, name) if isinstance(name, str) else name)
     return document
 
 
 def without_socket(document: Object, id_: str) -> Object:
-    """Return a loadout without a socket, its edges, and all edges, exits and loop memberships that refer to the socket.
+    """Return a copy of a loadout without a socket and without the edges, exits and loop members that refer to it.
 
-    A loop without a remaining member is removed too.
+    A loop that has no other members is removed too.
     """
     for path in _REFERENCES:
         document = _changed_at(document, path, lambda name: _REMOVED if name == id_ else name)
@@ -316,9 +344,10 @@ def _with_renamed_keys(entries: JSON, new: Mapping[str, str]) -> JSON:
 
 
 def _changed_at(value: JSON, path: Sequence[str], change: Callable[[JSON], JSON], *, marked: bool = False) -> JSON:
-    """Return ``value`` with the values at ``path`` changed, or the same object if no value changes.
+    """Apply ``change`` to the values at ``path`` inside ``value``, and return the result.
 
-    If ``marked`` is set, ``value`` is removed together with the first part of ``path``; see :data:`_REFERENCES`.
+    The result is ``value`` itself if no value changes. If ``marked`` is True and the first part of ``path`` is removed,
+    the result is ``_REMOVED`` (see :data:`_REFERENCES`).
     """
     if not path:
         return change(value)

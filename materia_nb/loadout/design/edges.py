@@ -1,4 +1,4 @@
-"""Operations on edges, exits and loop regions (R3, R15, R16, R27)."""
+"""Design operations on edges, loop exits and loops (R3, R15, R16, R27)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,13 @@ from materia_nb.loadout.vocabulary import REWORK_CONDITIONS, WORK_ITEMS, is_cond
 
 @dataclass(frozen=True, slots=True)
 class EdgeList:
-    """The edges of a socket, or the exits of a loop, in order. ``owner`` is the id of the socket or loop."""
+    """The edges of a socket, or the exits of a loop.
+
+    Attributes:
+        document: the loadout.
+        kind: ``edge`` for edges, and ``exit`` for exits.
+        owner: the id of the socket or loop.
+    """
 
     document: Object
     kind: Literal["edge", "exit"]
@@ -42,17 +48,17 @@ class EdgeList:
 
     @property
     def path(self) -> str:
-        """The path of the list, such as ``Socket-1.edges``."""
+        """The path of the list in the loadout, such as ``Socket-1.edges``."""
         return f"{self.owner}.edges" if self.kind == "edge" else f"loops.{self.owner}.exits"
 
     @property
     def owner_name(self) -> str:
-        """The kind and id of the owner, for messages."""
+        """The name of the socket or loop in messages, such as ``loop items``."""
         return self.owner if self.kind == "edge" else f"loop {self.owner}"
 
     @property
     def entries(self) -> list[JSON]:
-        """All entries, well formed or not; raises MateriaError if the owner does not exist."""
+        """All entries, including malformed entries; raises MateriaError if the socket or loop does not exist."""
         return list_in(self._owner_object, f"{self.kind}s", self.path)
 
     @property
@@ -60,14 +66,14 @@ class EdgeList:
         return (socket_in if self.kind == "edge" else loop_in)(self.document, self.owner)
 
     def check_index(self, index: int) -> None:
-        """Raise MateriaError if the list has no entry at a position; the first position is 0."""
+        """Raise MateriaError if the list has no entry at ``index``."""
         last = len(self.entries) - 1
         if not 0 <= index <= last:
             hint = f"use a position from 0 to {last}" if last >= 0 else f"add an {self.kind} first"
             raise design_error(f"{self.owner_name} has no {self.kind} at position {index!r}", self.path, hint)
 
     def at(self, index: int) -> Object:
-        """Return an entry; raises MateriaError if the entry does not exist or is not an object."""
+        """Return the entry at ``index``; raises MateriaError if it does not exist or is not an object."""
         self.check_index(index)
         entry = self.entries[index]
         if not is_object(entry):
@@ -76,17 +82,17 @@ class EdgeList:
         return entry
 
     def others(self, index: int) -> list[JSON]:
-        """Return all entries except the entry at a position; raises MateriaError if that entry does not exist."""
+        """Return all entries except the entry at ``index``; raises MateriaError if that entry does not exist."""
         self.check_index(index)
         return [*self.entries[:index], *self.entries[index + 1 :]]
 
     def replaced(self, entries: list[JSON]) -> Object:
-        """Return the document with this list replaced by ``entries``."""
+        """Return a copy of the document in which ``entries`` replaces this list."""
         with_owner = with_socket if self.kind == "edge" else with_loop
         return with_owner(self.document, self.owner, with_field(self._owner_object, f"{self.kind}s", entries))
 
     def changed(self, index: int, entry: Object) -> Object:
-        """Return the document with the entry at a position replaced."""
+        """Return a copy of the document in which ``entry`` replaces the entry at ``index``."""
         return self.replaced([*self.entries[:index], entry, *self.entries[index + 1 :]])
 
 
@@ -120,15 +126,15 @@ def add_edge(
 
     Args:
         document: the loadout.
-        source: the socket where the edge starts.
-        to: the next socket, or ``end``.
-        when: the condition (R3).
-        index: the position among the edges of the socket, from 0. None appends the edge. An edge with another
-            condition is inserted before the first ``always`` edge, because later edges are never taken.
-        max_traversals: the maximum number of traversals for each item (R18).
+        source: the id of the socket from which the edge leads.
+        to: the id of the next socket, or ``end``.
+        when: the condition of the edge (R3).
+        index: the position in the socket's list of edges, from 0. None appends an ``always`` edge, and inserts any
+            other edge before the first ``always`` edge, because edges after that one are never taken.
+        max_traversals: the maximum number of traversals for each item (R18); None sets no maximum.
 
     Raises:
-        MateriaError: a socket, the condition, the index or the number is unknown or not allowed.
+        MateriaError: a socket or the condition does not exist, or a number is invalid.
     """
     edges = EdgeList(document, "edge", source)
     entries = edges.entries
@@ -150,10 +156,17 @@ def add_edge(
 def change_edge(
     document: Object, source: str, index: int, *, when: str | None = None, to: str | None = None
 ) -> DesignChange:
-    """Change the condition or the target of an edge; None leaves a value unchanged.
+    """Change the condition or the target of an edge.
+
+    Args:
+        document: the loadout.
+        source: the id of the socket from which the edge leads.
+        index: the index of the edge, from 0.
+        when: the new condition; None keeps the condition.
+        to: the new target; None keeps the target.
 
     Raises:
-        MateriaError: the edge or socket does not exist, or the condition is not canonical.
+        MateriaError: the edge, the condition or the target does not exist.
     """
     edges = EdgeList(document, "edge", source)
     edge, path = edges.at(index), f"{edges.path}[{index}]"
@@ -169,10 +182,10 @@ def change_edge(
 
 @operation
 def limit_edge(document: Object, source: str, index: int, max_traversals: int | None) -> DesignChange:
-    """Set the maximum number of traversals of an edge (R18); None removes the limit.
+    """Set the maximum number of traversals of an edge, or remove it with None (R18).
 
     Raises:
-        MateriaError: the edge does not exist, or the number is not a whole number of at least 1.
+        MateriaError: the edge does not exist, or the maximum is not a whole number of at least 1.
     """
     edges = EdgeList(document, "edge", source)
     edge, path = edges.at(index), f"{edges.path}[{index}].maxTraversals"
@@ -184,13 +197,13 @@ def limit_edge(document: Object, source: str, index: int, max_traversals: int | 
 
 @operation
 def move_edge(document: Object, source: str, index: int, to: int) -> DesignChange:
-    """Move an edge to another position in its socket; raises MateriaError if the edge does not exist."""
+    """Move an edge to position ``to`` in the socket's list of edges; raises MateriaError if a position is invalid."""
     return _move_entry(EdgeList(document, "edge", source), index, to)
 
 
 @operation
 def remove_edge(document: Object, source: str, index: int) -> DesignChange:
-    """Remove an edge, even a malformed edge; raises MateriaError if the edge does not exist."""
+    """Remove an edge, which may be malformed; raises MateriaError if the edge does not exist."""
     return _remove_entry(EdgeList(document, "edge", source), index)
 
 
@@ -208,18 +221,19 @@ def _check_limit(value: JSON, where: str) -> int:
 def add_exit(
     document: Object, loop: str, source: str, condition: str, target: str, id_: str | None = None
 ) -> DesignChange:
-    """Add an exit to a loop, which is taken when the list of the loop is exhausted.
+    """Add an exit to a loop, which is taken after the last item of the list.
 
     Args:
         document: the loadout.
-        loop: the loop.
-        source: the member that exhausts the list.
-        condition: ``always``, ``satisfied`` or ``not_satisfied``; each member has one exit per condition (R27).
-        target: the next socket, or ``end``.
-        id_: the id of the exit; None uses ``exit:<source>:<condition>``.
+        loop: the id of the loop.
+        source: the id of the member that completes the last item.
+        condition: ``always``, ``satisfied`` or ``not_satisfied``. A member can have one exit per condition (R27).
+        target: the id of the next socket, or ``end``.
+        id_: the id of the exit; None generates ``exit:<source>:<condition>``.
 
     Raises:
-        MateriaError: the loop, a socket or the condition is unknown, or such an exit already exists.
+        MateriaError: the loop, a socket or the condition does not exist, or another exit has the same id, or the same
+            source and condition.
     """
     edges = EdgeList(document, "exit", loop)
     route = {"id": id_, "from": source, "condition": condition, "targetSocketId": target}
@@ -240,10 +254,11 @@ def change_exit(
     target: str | None = None,
     id_: str | None = None,
 ) -> DesignChange:
-    """Change an exit; None leaves a value unchanged.
+    """Change the source, condition, target or id of a loop exit. Arguments that are None keep their values.
 
     Raises:
-        MateriaError: the exit does not exist, a value is not allowed, or another exit has the same id or condition.
+        MateriaError: the exit does not exist, a value is invalid, or another exit has the same id, or the same source
+            and condition.
     """
     edges = EdgeList(document, "exit", loop)
     fields = {"id": id_, "from": source, "condition": condition, "targetSocketId": target}
@@ -256,13 +271,13 @@ def change_exit(
 
 @operation
 def move_exit(document: Object, loop: str, index: int, to: int) -> DesignChange:
-    """Move an exit to another position; raises MateriaError if the exit does not exist."""
+    """Move an exit to position ``to`` in the loop's list of exits; raises MateriaError if a position is invalid."""
     return _move_entry(EdgeList(document, "exit", loop), index, to)
 
 
 @operation
 def remove_exit(document: Object, loop: str, index: int) -> DesignChange:
-    """Remove an exit, even a malformed exit; raises MateriaError if the exit does not exist."""
+    """Remove an exit, which may be malformed; raises MateriaError if the exit does not exist."""
     return _remove_entry(EdgeList(document, "exit", loop), index)
 
 
@@ -271,7 +286,14 @@ def _ids(routes: Iterable[JSON]) -> list[JSON]:
 
 
 def _check_route(edges: EdgeList, changes: Object, route: Object, others: list[JSON]) -> None:
-    """Check the changed fields of an exit, and that no other exit has the same id, or the same source and condition."""
+    """Raise MateriaError if a new or changed exit is invalid or conflicts with another exit of the loop.
+
+    Args:
+        edges: the exits of the loop.
+        changes: the fields that are new or changed; other fields are not checked.
+        route: the complete exit.
+        others: the other exits of the loop.
+    """
     path = edges.path
     source, condition, id_ = changes.get("from"), changes.get("condition"), changes.get("id")
     members = [
@@ -299,10 +321,10 @@ def _check_route(edges: EdgeList, changes: Object, route: Object, others: list[J
 
 @operation
 def edge_to_exit(document: Object, socket: str, index: int, loop: str) -> DesignChange:
-    """Turn an edge into an exit, which is taken only when the list of the loop is exhausted.
+    """Turn an edge into a loop exit, which is taken only after the last item of the list.
 
     Raises:
-        MateriaError: the edge or loop does not exist, or such an exit already exists.
+        MateriaError: the edge or the loop does not exist, or an exit has the same source and condition.
     """
     edge = EdgeList(document, "edge", socket).at(index)
     rest = remove_edge(document, socket, index).document
@@ -312,7 +334,7 @@ def edge_to_exit(document: Object, socket: str, index: int, loop: str) -> Design
 
 @operation
 def exit_to_edge(document: Object, loop: str, index: int) -> DesignChange:
-    """Turn an exit into an edge, which is taken after any item; raises MateriaError if the exit does not exist."""
+    """Turn a loop exit into an edge, which is taken after any item; raises MateriaError if the exit does not exist."""
     route = EdgeList(document, "exit", loop).at(index)
     rest = remove_exit(document, loop, index).document
     source, when, to = (str(route.get(name)) for name in ("from", "condition", "targetSocketId"))
@@ -321,10 +343,16 @@ def exit_to_edge(document: Object, loop: str, index: int) -> DesignChange:
 
 
 def with_exits(change: DesignChange, loop: str) -> tuple[DesignChange, list[str]]:
-    """Turn the edges that leave a loop into exits, since such edges skip items; keep edges that send work back.
+    """Turn the edges that lead out of a loop into exits, because such edges would skip the remaining items.
+
+    Edges that return work for another attempt are kept.
+
+    Args:
+        change: the change that has created or modified the loop.
+        loop: the id of the loop.
 
     Returns:
-        The change, and a description of each edge that became an exit.
+        The extended change, and a description of each edge that became an exit.
     """
     document, new_exits = change.document, list[str]()
     members = as_list(loop_in(document, loop).get("sockets"))
@@ -364,13 +392,13 @@ def make_loop(
 
     Args:
         document: the loadout.
-        sockets: the members, in order; the first member is where an item starts.
-        id_: the name of the loop; None uses ``items``, ``items-2``, ...
-        consumes: the socket of the generator of the work items, or ``{"from", "as", "output", ...}``.
-        iterator: another list to process, such as ``{"items": "state.rows", "as": "row"}``.
+        sockets: the ids of the members, in order; each item starts at the first member.
+        id_: the id of the loop; None generates ``items``, ``items-2`` and so on.
+        consumes: the id of the generator whose work items the loop processes, or the whole object ``consumes``.
+        iterator: the object ``iterator`` for another list, such as ``{"items": "state.rows", "as": "row"}``.
 
     Raises:
-        MateriaError: no members are named, a member does not exist, or the name is taken.
+        MateriaError: there are no members, a member does not exist, or a loop with this id already exists.
     """
     new = free_name("items", objects_in(document, "loops")) if id_ is None else id_
     _check_new_name(document, new)
@@ -386,7 +414,7 @@ def make_loop(
 
 @operation
 def rename_loop(document: Object, old: str, new: str) -> DesignChange:
-    """Rename a loop; raises MateriaError if it does not exist or the name is taken."""
+    """Rename a loop; raises MateriaError if it does not exist, or if the new name is invalid or already used."""
     loop_in(document, old)
     if old == new:
         return DesignChange(document, f"{old} keeps its name")
@@ -400,7 +428,7 @@ def set_members(document: Object, id_: str, sockets: Iterable[str]) -> DesignCha
     """Set the members of a loop, and remove the exits of sockets that are no longer members.
 
     Raises:
-        MateriaError: the loop or a socket does not exist, or no member is named.
+        MateriaError: the loop or a socket does not exist, or there are no members.
     """
     loop = loop_in(document, id_)
     members = _members(document, sockets, id_)
@@ -430,20 +458,23 @@ def set_source(
     as_: JSON = MISSING,
     cursor: JSON = MISSING,
 ) -> DesignChange:
-    """Set the list that a loop processes. Omitted fields keep their values; the other kind of source is removed.
+    """Set the list that a loop processes.
+
+    Fields that are omitted keep their values, and fields that are None are removed.
 
     Args:
         document: the loadout.
-        id_: the loop.
-        source: ``consumes`` for the work items of a generator, ``iterator`` for another list, None for no list.
-        from_: the socket of the generator (``consumes``).
-        items: the source of the list, such as ``state.rows`` (``iterator``).
-        output: the list of the generator, ``workItems`` (``consumes``).
-        as_: the name of the current item.
-        cursor: the name of the cursor. None removes a field.
+        id_: the id of the loop.
+        source: ``consumes`` to process the work items of a generator, ``iterator`` to process another list, or None to
+            process no list.
+        from_: the id of the generator, for ``consumes``.
+        items: the source of the list, such as ``state.rows``, for ``iterator``.
+        output: the name of the generator's list, which is always ``workItems``, for ``consumes``.
+        as_: the name of the current item in the state.
+        cursor: the name of the cursor.
 
     Raises:
-        MateriaError: the loop, the source, the field or the socket of the generator does not exist.
+        MateriaError: the loop or the generator does not exist, or ``source`` has no such field.
     """
     loop = loop_in(document, id_)
     if source is None:
@@ -478,10 +509,10 @@ def set_source(
 
 @operation
 def set_loop(document: Object, id_: str, field: str, value: JSON) -> DesignChange:
-    """Set ``label`` of a loop, or remove ``label`` or ``exit``, the older form of exits, with None.
+    """Set the field ``label`` of a loop, or remove ``label`` or ``exit`` with None.
 
     Raises:
-        MateriaError: the loop or the field does not exist, or the value is not JSON.
+        MateriaError: the loop does not exist, the field cannot be set, or the value is not JSON.
     """
     loop = loop_in(document, id_)
     fields = ("label", "exit")
@@ -494,7 +525,11 @@ def set_loop(document: Object, id_: str, field: str, value: JSON) -> DesignChang
 
 @operation
 def delete_loop(document: Object, id_: str) -> DesignChange:
-    """Delete a loop and its exits; its sockets and their edges stay. Raises MateriaError if the loop does not exist."""
+    """Delete a loop and its exits, but not its sockets and their edges.
+
+    Raises:
+        MateriaError: the loop does not exist.
+    """
     loop = loop_in(document, id_)
     exits = len(as_list(loop.get("exits"))) + is_object(loop.get("exit"))
     changed = with_field(document, "loops", without(objects_in(document, "loops"), id_))

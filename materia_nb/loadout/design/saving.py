@@ -1,4 +1,4 @@
-"""Saves designs into JSON files, atomically and with minimal changes: unchanged parts of the text stay as written."""
+"""Open designs from config files, and save them atomically without reformatting the unchanged parts of a file."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ _decoder: Final = json.JSONDecoder()
 
 @dataclass(slots=True)
 class _Node:
-    """A value in a JSON text, with its position.
+    """A JSON value and its position in the source text.
 
     Attributes:
         value: the parsed value.
-        start: the index of its first character.
-        end: the index after its last character.
-        parts: the values of an object or the entries of a list.
-        starts: the index where each part begins; for a member of an object, where its key begins.
+        start: the index of the first character.
+        end: the index after the last character.
+        parts: the nodes of the members of an object or of the entries of a list.
+        starts: the index at which each part begins; for a member of an object, this is the start of the key.
     """
 
     value: JSON
@@ -52,16 +52,20 @@ class _Node:
     starts: list[int] = field(default_factory=list)
 
     def walk(self) -> Iterator[_Node]:
-        """Yield the node and all nodes inside the node."""
+        """Yield the node itself and all nodes inside it."""
         yield self
         for part in self.parts:
             yield from part.walk()
 
 
 def rewrite_json(text: str, new: JSON) -> str:
-    """Return the JSON of ``new`` in the formatting of ``text``, which is strict JSON; unchanged values stay verbatim.
+    """Serialize ``new`` in the formatting style of ``text``, and copy unchanged values verbatim.
 
-    New parts follow the style of their neighbours: the indentation, and one line or several.
+    New values are formatted like their neighbours, with the same indentation and on one line or several lines.
+
+    Args:
+        text: the old text, which must be strict JSON.
+        new: the new value.
     """
     try:
         root = _parse_node(text, _skip_space(text, 0))
@@ -80,7 +84,7 @@ def _skip_space(text: str, at: int) -> int:
 
 
 def _parse_node(text: str, at: int) -> _Node:
-    """Return the node of the value at index ``at``; the text must be JSON."""
+    """Parse the JSON value at index ``at`` and return its node."""
     opening = text[at]
     if opening not in "{[":
         value, end = _decoder.raw_decode(text, at)
@@ -107,7 +111,10 @@ def _parse_node(text: str, at: int) -> _Node:
 
 
 def _old_names(old: Object, new: Object) -> dict[str, str | None]:
-    """Return the old name of each key of ``new``: the same key, else the key removed at its position, else None."""
+    """Return the key in ``old`` that corresponds to each key in ``new``, or None for an added key.
+
+    A key that does not exist in ``old`` corresponds to the key at the same position if that key has been removed.
+    """
     old_keys = list(old)
     old_names: dict[str, str | None] = {}
     for position, key in enumerate(new):
@@ -117,7 +124,7 @@ def _old_names(old: Object, new: Object) -> dict[str, str | None]:
 
 
 class _Writer:
-    """Writes JSON values in the formatting style of an existing text."""
+    """Serializes JSON values in the formatting style of an existing text."""
 
     def __init__(self, text: str, root: _Node) -> None:
         self.text = text
@@ -129,7 +136,7 @@ class _Writer:
         self.compact = self.single or any(node.parts and self._is_inline(node) for node in root.walk())
 
     def value(self, node: _Node, new: JSON, indent: str) -> str:
-        """Return the text of the value ``new``, which replaces ``node`` in a line indented by ``indent``."""
+        """Return the text of ``new``, which replaces ``node`` on a line that is indented by ``indent``."""
         if exact(node.value) == exact(new):
             return self.text[node.start : node.end]
         if not node.parts or not new or not isinstance(new, type(node.value)):
@@ -187,14 +194,17 @@ class _Writer:
         return f"{opening}{self.eol}{lines}{self.eol}{indent}{closing}"
 
     def _children_inline(self, node: _Node) -> bool:
-        """True if a new part of a node is written on one line, in the style of its parts or else of the text."""
+        """Return True if new parts of a node should be on one line, like its other parts or like most of the text."""
         inline = [self._is_inline(part) for part in node.parts if part.value and isinstance(part.value, dict | list)]
         return all(inline) if inline else self.compact
 
     def _new_value(self, value: JSON, indent: str, inline: bool | None = None) -> str:
         """Return the text of a new value.
 
-        The value is written on one line if it fits, and if ``inline`` or the style of the text requires one line.
+        Args:
+            value: the value.
+            indent: the indentation of the line.
+            inline: True to write an object or list on one line if it fits; None follows the style of the whole text.
         """
         line = self._line(value)
         one_line = self.compact if inline is None else inline
@@ -216,14 +226,19 @@ class _Writer:
 # -- designs and their files -------------------------------------------------------------------
 
 _EDITED_LAYERS: Final = ("given", "environment", "project")
-"""The layers whose files a person edits; loadouts of other layers are saved as a copy in the project's file."""
+"""The layers whose files can be edited. A loadout from another layer is saved as a copy in the project file."""
 
 
 def open_design(config: LayeredConfig, name: str, project: Path) -> Design:
-    """Open a loadout as a design; ``config`` must have been read just before.
+    """Open an existing loadout as a design.
+
+    Args:
+        config: the config, which must be up to date with its files.
+        name: the name of the loadout.
+        project: the project directory.
 
     Raises:
-        MateriaError: the loadout is not an object, or its file was changed after ``config`` was read.
+        MateriaError: the loadout is not an object, or its file has changed since ``config`` was read.
     """
     document = config.document["loadouts"][name]
     if not is_object(document):
@@ -246,13 +261,17 @@ def open_design(config: LayeredConfig, name: str, project: Path) -> Design:
 
 
 def _materia_below(config: LayeredConfig, layer: LayerName) -> Object:
-    """Return the materia as the layers below ``layer`` define them, or all materia if the config has no such layer."""
+    """Return the materia definitions below ``layer``, or all materia definitions if no layer has this name."""
     known = as_object(config.document.get("materia"))
     return {id_: raw for id_ in known if (raw := config.below("materia", id_, layer))}
 
 
 def new_design(config: LayeredConfig, name: str, project: Path) -> Design:
-    """Return a design of a new loadout, to save in the project's file; raises MateriaError if the name exists."""
+    """Return a design for a new loadout, which will be saved in the project file.
+
+    Raises:
+        MateriaError: a loadout of this name already exists.
+    """
     if name in config.loadout_names:
         raise MateriaError(
             f"The loadout {name!r} already exists.",
@@ -264,7 +283,11 @@ def new_design(config: LayeredConfig, name: str, project: Path) -> Design:
 
 
 def _home_at(path: Path, why: str = "") -> Home:
-    """Return the home at a path; raises MateriaError for a wrong ending or an existing file that cannot be read."""
+    """Return the home for a config file, which may not exist yet.
+
+    Raises:
+        MateriaError: the file name has an unknown extension, or the file exists but cannot be read.
+    """
     if path.suffix.lower() not in ENDINGS:
         raise design_error(
             "The name of a config file has an unknown extension.", str(path), f"use {one_of_words(ENDINGS)}"
@@ -279,17 +302,20 @@ def save_design(
     used: Mapping[str, Object] = MappingProxyType({}),
     anyway: bool = False,
 ) -> Path:
-    """Save a design into its file, or add a copy to another file.
+    """Save a design in its own file, or save a copy in another file. Return the path of the file.
 
     Args:
-        design: the design to save; after saving into its own file, :attr:`Design.began` is the saved loadout.
-        to: another file for a copy; the name of a new file must end with ``.json``.
-        used: definitions of the materia that a copy needs, by id; unchanged bundled definitions are not written.
-        anyway: save despite problems, and replace a loadout or materia of the same name in another file.
+        design: the design.
+        to: the path of another file for a copy, whose extension must be ``.json`` if the file is new; None saves the
+            design in its own file.
+        used: the definitions of the materia that the copy needs, by id. Definitions that are identical to bundled
+            definitions are not written.
+        anyway: True to save a loadout that has problems, and to replace loadouts and materia of the same name in
+            another file.
 
     Raises:
-        MateriaError: saving needs ``anyway``; the file was changed after it was read; the file is not strict JSON; or
-            the file cannot be written. In each case, nothing was written.
+        MateriaError: nothing has been saved, because ``anyway`` is required, the file has changed since it was read, the
+            file is not strict JSON, or the file cannot be written.
     """
     refuse_problems(design, anyway=anyway)
     path = design.home.path if to is None else expanded(to)
@@ -311,10 +337,13 @@ def save_design(
 
 
 def add_loadout(path: Path, name: str, loadout: Object, materia: Object) -> None:
-    """Add a loadout, and the materia that the file does not define yet, to a config file; create a missing file.
+    """Add a loadout and its materia to a config file, which is created if it does not exist.
+
+    Materia that the file already defines are not changed.
 
     Raises:
-        MateriaError: the file cannot be read or written, is not a config in strict JSON, or has a loadout of this name.
+        MateriaError: the file cannot be read or written, is not a config in strict JSON, or already contains a loadout
+            of this name.
     """
     text = config_text(path) if path.exists() else None
     document = {"activeLoadout": name} if text is None else _read_strictly(path, text)
@@ -325,14 +354,14 @@ def add_loadout(path: Path, name: str, loadout: Object, materia: Object) -> None
 
 
 def left_behind(config: LayeredConfig, design: Design) -> list[str]:
-    """Return the ids of materia that a saved design uses but no file defines; other notebooks lack these materia."""
+    """Return the ids of the materia that a design uses but no file defines, so that other notebooks lack them."""
     used = {as_object(socket).get("materia") for socket in as_object(design.document.get("sockets")).values()}
     known = as_object(config.document.get("materia"))
     return [name for name in known if name in used and config.origin("materia", name).path is None]
 
 
 def refuse_problems(design: Design, *, anyway: bool) -> None:
-    """Raise MateriaError if the loadout has problems and ``anyway`` is not set."""
+    """Raise MateriaError if the loadout has problems, unless ``anyway`` is True."""
     problems = design.report.problems
     if problems and not anyway:
         raise MateriaError(
@@ -351,9 +380,17 @@ def _file_text(
     *,
     replace_existing: bool,
 ) -> str:
-    """Return the text of a file after a design is saved in it.
+    """Return the new text of a config file in which a design is saved.
 
-    ``materia`` is a pair: the changed definitions of materia, and their definitions in the lower layers.
+    Args:
+        path: the path of the file.
+        text: the old text; None if the file is new.
+        design: the design.
+        materia: the definitions of changed materia, and the definitions in the lower config layers, both by id.
+        replace_existing: True to replace a loadout or materia of the same name.
+
+    Raises:
+        MateriaError: the file is not a config in strict JSON, or contains a definition that must not be replaced.
     """
     if ENDINGS[path.suffix.lower()] == "yaml":
         hint = f"save under a name that ends with .json, such as {path.with_suffix('.json').name}"
@@ -378,7 +415,7 @@ def _read(path: Path, text: str) -> JSON:
 
 
 def _read_strictly(path: Path, text: str) -> JSON:
-    """Parse a file that will be rewritten; raises MateriaError if rewriting would remove comments."""
+    """Parse a file that will be overwritten; raises MateriaError if it is invalid or has comments, which would be lost."""
     try:
         return read_text(text, "json", where=str(path))
     except MateriaError as error:
@@ -391,7 +428,17 @@ def _read_strictly(path: Path, text: str) -> JSON:
 
 
 def _with_loadout(document: JSON, path: Path, own: Object, *, replace_existing: bool) -> Object:
-    """Return a config with the loadout in ``own`` added; raises MateriaError if it exists and may not be replaced."""
+    """Return a copy of a config in which a loadout is added or replaced.
+
+    Args:
+        document: the config.
+        path: the path of the config file, for errors.
+        own: an object with the loadout as its only member.
+        replace_existing: True to replace a loadout of the same name.
+
+    Raises:
+        MateriaError: the document is not a config, or contains a loadout that must not be replaced.
+    """
     loadouts, materia = (as_object(document).get(group) for group in ("loadouts", "materia"))
     if not is_object(document) or not (isinstance(loadouts, dict | None) and isinstance(materia, dict | None)):
         raise design_error(
@@ -408,13 +455,13 @@ def _with_loadout(document: JSON, path: Path, own: Object, *, replace_existing: 
 
 
 def _saved_form(design: Design) -> Object:
-    """Return the loadout of a design as it is saved, with its derived advances written out (R74)."""
+    """Return an object with the loadout of a design in the form in which it is saved, with explicit advances (R74)."""
     facts = parse_loadout(design.name, design.document, design.definitions)
     return {design.name: replacing(with_advances(facts), design.home.below)}
 
 
 def _with_materia(document: Object, changed: Mapping[str, Object | None], below: Object) -> Object:
-    """Return a config with changed materia; fields that have the same value in the lower layers are omitted."""
+    """Return a copy of a config in which materia are changed; values that the lower layers also have are omitted."""
     if not changed:
         return document
     definitions = dict(as_object(document.get("materia")))
@@ -431,12 +478,12 @@ def _with_materia(document: Object, changed: Mapping[str, Object | None], below:
 
 
 def _materia_over(raw: Object, below: Object, before: Object) -> Object:
-    """Return the definition to save in a layer so that the merged definition is ``raw``; old fields keep their order.
+    """Return the part of a materia definition that a layer must contain so that the merged definition is ``raw``.
 
     Args:
         raw: the complete definition.
-        below: its definition in the lower layers (R33).
-        before: its previous definition in this layer.
+        below: the definition in the lower layers (R33).
+        before: the previous definition in this layer, whose fields keep their order.
     """
     repeated = {key: raw.get(key) for key in before if key in raw or key in below}
     differs = {key: value for key, value in raw.items() if key not in below or exact(below[key]) != exact(value)}

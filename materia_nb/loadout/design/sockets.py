@@ -1,4 +1,4 @@
-"""Operations on sockets and their materia, including copies of sockets with the edges between them."""
+"""Design operations on sockets and materia, including copying and pasting sockets."""
 
 from __future__ import annotations
 
@@ -34,20 +34,20 @@ from materia_nb.loadout.topology import is_socket_id, next_socket_id, parse_load
 # -- sockets ---------------------------------------------------------------------------------
 
 SOCKET_FIELDS: Final = tuple(name for name in SocketFields.rows if name != "edges")
-"""The fields that :func:`set_socket` can set; edges have their own operations."""
+"""The fields that :func:`set_socket` can set, which excludes ``edges``."""
 
 
 @operation
 def add_socket(document: Object, materia: str, id_: str | None = None) -> DesignChange:
-    """Add a socket without edges for a materia. The first socket of a loadout becomes its entry.
+    """Add a socket that places a materia and has no edges. The first socket of a loadout becomes its entry.
 
     Args:
         document: the loadout.
-        materia: the id of the materia; a materia that does not exist is a problem in the report.
-        id_: the id of the socket; None uses the next free ``Socket-N``.
+        materia: the id of the materia. If the materia does not exist, the report lists this as a problem.
+        id_: the id of the new socket; None generates the next canonical id, such as ``Socket-4``.
 
     Raises:
-        MateriaError: the id is not allowed, or ``materia`` is blank.
+        MateriaError: the id is invalid or already exists, or ``materia`` is blank.
     """
     new = next_socket_id(document) if id_ is None else id_
     check_new_id(document, new)
@@ -62,13 +62,13 @@ def add_socket(document: Object, materia: str, id_: str | None = None) -> Design
 
 @operation
 def rename_socket(document: Object, old: str, new: str) -> DesignChange:
-    """Rename a socket, and change every reference to it in the entry, edges, loops, exits and layout.
+    """Rename a socket and update all references to it.
 
-    The ids of exits do not change. A cursor that is named after the socket
-    (``<id>Index``, R13) is renamed in the ``advance`` of other sockets too.
+    If a cursor is named after the socket (``<id>Index``, R13), the cursor is renamed too. The ids of exits do not
+    change.
 
     Raises:
-        MateriaError: the socket does not exist, or the new id is not allowed.
+        MateriaError: the socket does not exist, or the new id is invalid or already exists.
     """
     socket_in(document, old)
     if old == new:
@@ -79,10 +79,10 @@ def rename_socket(document: Object, old: str, new: str) -> DesignChange:
 
 @operation
 def remove_socket(document: Object, id_: str) -> DesignChange:
-    """Remove a socket with its edges, its membership in loops, and the edges and exits that refer to it.
+    """Remove a socket and everything that refers to it.
 
-    A loop without a remaining member is removed too. A loop that consumed the items of the socket loses its source,
-    and a loadout that started at the socket loses its entry. The summary of the change lists all removed parts.
+    This includes edges, exits, loop memberships, the source of loops that process its items, and the entry. A loop that
+    has no other members is removed too. The summary of the change lists all removed parts.
 
     Raises:
         MateriaError: the socket does not exist.
@@ -103,7 +103,7 @@ def remove_socket(document: Object, id_: str) -> DesignChange:
 
 
 def _counts(document: Object) -> tuple[int, int, int]:
-    """Return the numbers of edges, exits and members of loops of a loadout."""
+    """Return the numbers of edges, exits and loop members in a loadout."""
     sockets = [as_object(socket) for socket in as_object(document.get("sockets")).values()]
     loops = [as_object(loop) for loop in as_object(document.get("loops")).values()]
     exits = sum(len(as_list(loop.get("exits"))) + ("exit" in loop) for loop in loops)
@@ -117,7 +117,7 @@ def _source(loop: JSON) -> JSON:
 
 @operation
 def remove_sockets(document: Object, ids: Iterable[str]) -> DesignChange:
-    """Remove several sockets at once; see :func:`remove_socket`."""
+    """Remove several sockets as one step; see :func:`remove_socket`."""
     change, summaries = DesignChange(document, ""), []
     for id_ in dict.fromkeys(ids):
         change = remove_socket(change.document, id_)
@@ -129,13 +129,13 @@ def remove_sockets(document: Object, ids: Iterable[str]) -> DesignChange:
 
 @operation
 def set_socket(document: Object, id_: str, field: str, value: JSON) -> DesignChange:
-    """Set a field of a socket, or remove it with None.
+    """Set a field of a socket, or remove the field with None.
 
     Args:
         document: the loadout.
-        id_: the socket.
-        field: one of :data:`SOCKET_FIELDS`.
-        value: JSON; an invalid value is a problem in the report.
+        id_: the id of the socket.
+        field: the name of the field, which must be in :data:`SOCKET_FIELDS`.
+        value: the new value as JSON. If the value is invalid, the report lists this as a problem.
 
     Raises:
         MateriaError: the socket or the field does not exist, or the value is not JSON.
@@ -151,7 +151,7 @@ def set_socket(document: Object, id_: str, field: str, value: JSON) -> DesignCha
 
 @operation
 def place_socket(document: Object, id_: str, position: tuple[float, float] | None) -> DesignChange:
-    """Set the position of a socket in the drawing, as column and row, or remove it with None.
+    """Set the position of a socket in drawings, as column and row, or remove the position with None.
 
     Raises:
         MateriaError: the socket does not exist, or the layout is not an object.
@@ -172,7 +172,7 @@ def place_socket(document: Object, id_: str, position: tuple[float, float] | Non
 
 @operation
 def place_sockets(document: Object, positions: Mapping[str, tuple[float, float] | None]) -> DesignChange:
-    """Set the positions of several sockets, as one step; see :func:`place_socket`."""
+    """Set the positions of several sockets as one step; see :func:`place_socket`."""
     changed = document
     for id_, position in positions.items():
         changed = place_socket(changed, id_, position).document
@@ -188,7 +188,7 @@ def set_entry(document: Object, id_: str) -> DesignChange:
 
 @operation
 def set_loadout(document: Object, field: str, value: JSON) -> DesignChange:
-    """Set ``description``, ``label``, ``handoff`` or ``castContext`` of the loadout, or remove it with None.
+    """Set the description, label, handoff or castContext of the loadout, or remove this field with None.
 
     Raises:
         MateriaError: the field cannot be set, or the value is not JSON.
@@ -206,10 +206,12 @@ _COPY_ROW_OFFSET: Final = 1
 
 
 def copied_sockets(document: Object, sockets: Iterable[str]) -> Object:
-    """Return a loadout with only some sockets, their positions, and the edges between them or to the end.
+    """Return a loadout that contains only certain sockets, for use with :func:`paste`.
+
+    The positions of the sockets are included, and so are the edges between these sockets and from them to the end.
 
     Raises:
-        MateriaError: a socket does not exist, or no socket is named.
+        MateriaError: a socket does not exist, or ``sockets`` is empty.
     """
     ids = list(dict.fromkeys(sockets))
     if not ids:
@@ -233,10 +235,14 @@ def _with_edges_among(socket: Object, ids: list[str]) -> Object:
 
 @operation
 def paste(document: Object, clip: Mapping[str, JSON]) -> DesignChange:
-    """Insert copied sockets, a result of :func:`copied_sockets`, under the next free ids, one row below the originals.
+    """Insert copies of sockets under new ids, one row below the originals.
+
+    Args:
+        document: the loadout.
+        clip: the result of :func:`copied_sockets`.
 
     Raises:
-        MateriaError: the clip contains no sockets.
+        MateriaError: ``clip`` contains no sockets.
     """
     copy = as_json(dict(clip), "the copy")
     ids = [id_ for id_, raw in as_object(copy.get("sockets")).items() if is_object(raw) and is_socket_id(id_)]
@@ -262,7 +268,7 @@ def paste(document: Object, clip: Mapping[str, JSON]) -> DesignChange:
 
 
 def _with_renamed_ids(document: Object, new: Mapping[str, str]) -> Object:
-    """Return a loadout with renamed sockets; cursors that are named after these sockets are renamed too (R13)."""
+    """Return a copy of a loadout in which sockets, and cursors that are named after these sockets, are renamed (R13)."""
     facts = parse_loadout("", document, {})
     cursors = {}
     for old, id_ in new.items():
@@ -282,7 +288,7 @@ def _moved_down(position: JSON) -> JSON:
 
 
 def new_sockets(before: Object, after: Object) -> list[str]:
-    """Return the ids of the sockets that exist in ``after`` but not in ``before``, in order."""
+    """Return the ids of the sockets that exist in the loadout ``after`` but not in the loadout ``before``."""
     old = as_object(before.get("sockets"))
     return [id_ for id_ in as_object(after.get("sockets")) if id_ not in old]
 
@@ -298,12 +304,12 @@ _TEMPLATES: Final[dict[str, Object]] = {
         "parse": "json",
     },
 }
-"""The smallest materia definition that can be cast, by kind."""
+"""Definition of a new materia, by kind."""
 
 
 @materia_operation
 def set_materia(document: Object, definitions: Object, id_: str, field: str, value: JSON) -> DesignChange:
-    """Set a field of a materia, or remove it with None; the change affects every loadout that places the materia.
+    """Set a field of a materia, or remove the field with None. This affects all loadouts that place the materia.
 
     Raises:
         MateriaError: the materia or the field does not exist, or the value is not JSON.
@@ -321,7 +327,17 @@ def set_materia(document: Object, definitions: Object, id_: str, field: str, val
 
 @materia_operation
 def make_materia(document: Object, definitions: Object, id_: str, kind: str) -> DesignChange:
-    """Define a new ``agent`` or ``utility`` from a template; raises MateriaError if the id is not allowed."""
+    """Create an agent or utility from a template.
+
+    Args:
+        document: the loadout, which does not change.
+        definitions: the materia definitions of the config.
+        id_: the id of the new materia.
+        kind: ``agent`` or ``utility``.
+
+    Raises:
+        MateriaError: the id is invalid or already exists, or the kind does not exist.
+    """
     if kind not in _TEMPLATES:
         raise design_error(f"{brief(kind)} is not a kind of materia", "materia", did_you_mean(str(kind), _TEMPLATES))
     if not is_text(id_) or id_ != id_.strip() or len(id_) > _MAX_ID_LENGTH or not id_.isprintable():

@@ -234,17 +234,17 @@ export interface ToDesign {
   add: { materia: string; x?: number | null; y?: number | null; positions?: Record<string, [number, number]> | null; source?: string | null };
   /** Add an edge from a socket to another socket or to the end */
   add_edge: { source: string; to: string; when?: string; index?: unknown; max_traversals?: unknown };
-  /** Add an exit to a loop, which is taken when the list of the loop is exhausted */
+  /** Add an exit to a loop, which is taken after the last item of the list */
   add_exit: { loop: string; source: string; condition: string; target: string; id?: string | null };
-  /** Add a socket without edges for a materia. The first socket of a loadout becomes its entry */
+  /** Add a socket that places a materia and has no edges. The first socket of a loadout becomes its entry */
   add_socket: { materia: string; id?: string | null };
   /** Answer the open question with the choice at index ``number``; any other number dismisses the question. */
   answer: { number?: number; question?: number | null };
   /** Start a cast of the current design. */
   cast: { design: string; request: string };
-  /** Change the condition or the target of an edge; None leaves a value unchanged */
+  /** Change the condition or the target of an edge */
   change_edge: { source: string; index: unknown; when?: string | null; to?: string | null };
-  /** Change an exit; None leaves a value unchanged */
+  /** Change the source, condition, target or id of a loop exit. Arguments that are None keep their values */
   change_exit: { loop: string; index: unknown; source?: string | null; condition?: string | null; target?: string | null; id?: string | null };
   /** Add an edge between two sockets. */
   connect: { from: string; to: string; when?: string | null; max_traversals?: unknown };
@@ -254,13 +254,13 @@ export interface ToDesign {
   cut: {};
   /** Remove the part ``of``, or by default the marked sockets or the selected part. */
   delete: { of?: unknown };
-  /** Delete a loop and its exits; its sockets and their edges stay */
+  /** Delete a loop and its exits, but not its sockets and their edges */
   delete_loop: { id: string };
   /** Continue with a draft, or discard it. */
   draft: { file: string; discard?: boolean };
   /** Insert a copy of the marked or selected sockets without changing the clipboard. */
   duplicate: {};
-  /** Turn an edge into an exit, which is taken only when the list of the loop is exhausted */
+  /** Turn an edge into a loop exit, which is taken only after the last item of the list */
   edge_to_exit: { socket: string; index: unknown; loop: string };
   /** Set the entry socket of the loadout. */
   entry: { id: string };
@@ -268,7 +268,7 @@ export interface ToDesign {
   estimate: {};
   /** Add an exit to a loop. */
   exit: { loop: string; from: string; when: string; to: string };
-  /** Turn an exit into an edge, which is taken after any item */
+  /** Turn a loop exit into an edge, which is taken after any item */
   exit_to_edge: { loop: string; index: unknown };
   /** Explore all possible runs of the design. */
   explore: {};
@@ -276,7 +276,7 @@ export interface ToDesign {
   fix: { code: string; source: string };
   /** Discard a refused value. */
   forget: { of: [string, string]; field: string };
-  /** Set the maximum number of traversals of an edge (R18); None removes the limit */
+  /** Set the maximum number of traversals of an edge, or remove it with None (R18) */
   limit_edge: { source: string; index: unknown; max_traversals: unknown };
   /** Create a loop that runs its sockets for each work item of the generator whose edge enters it. */
   loop: { ids?: Array<string> | null; exits?: boolean | null };
@@ -284,7 +284,7 @@ export interface ToDesign {
   make: { id: string; type: string; then?: Record<string, unknown> | null };
   /** Create a loop region from sockets */
   make_loop: { sockets: unknown; id?: string | null; consumes?: unknown; iterator?: unknown };
-  /** Define a new ``agent`` or ``utility`` from a template */
+  /** Create an agent or utility from a template */
   make_materia: { id: string; kind: string };
   /** Mark a socket, or remove its mark. */
   mark: { id: string };
@@ -294,9 +294,9 @@ export interface ToDesign {
   members: { loop: string; ids?: Array<string> | null };
   /** Move a socket to a column and row; ``positions`` fixes the positions of the other sockets. */
   move: { id: string; x: number; y: number; positions?: Record<string, [number, number]> | null };
-  /** Move an edge to another position in its socket */
+  /** Move an edge to position ``to`` in the socket's list of edges */
   move_edge: { source: string; index: unknown; to: unknown };
-  /** Move an exit to another position */
+  /** Move an exit to position ``to`` in the loop's list of exits */
   move_exit: { loop: string; index: unknown; to: unknown };
   /** Offer a draft that a coding agent has handed over since the design was opened. */
   news: {};
@@ -306,25 +306,25 @@ export interface ToDesign {
   paste: {};
   /** Select a part. With ``add``, a socket joins the marked sockets; with ``keep``, the marks do not change. */
   pick: { part?: unknown; add?: boolean; keep?: boolean };
-  /** Set the position of a socket in the drawing, as column and row, or remove it with None */
+  /** Set the position of a socket in drawings, as column and row, or remove the position with None */
   place_socket: { id: string; position: unknown };
-  /** Set the positions of several sockets, as one step */
+  /** Set the positions of several sockets as one step */
   place_sockets: { positions: unknown };
   /** Redo the last change that was undone. */
   redo: {};
   /** Reload the design from disk. */
   reload: {};
-  /** Remove an edge, even a malformed edge */
+  /** Remove an edge, which may be malformed */
   remove_edge: { source: string; index: unknown };
-  /** Remove an exit, even a malformed exit */
+  /** Remove an exit, which may be malformed */
   remove_exit: { loop: string; index: unknown };
-  /** Remove a socket with its edges, its membership in loops, and the edges and exits that refer to it */
+  /** Remove a socket and everything that refers to it */
   remove_socket: { id: string };
-  /** Remove several sockets at once */
+  /** Remove several sockets as one step */
   remove_sockets: { ids: unknown };
   /** Rename a loop */
   rename_loop: { old: string; new: string };
-  /** Rename a socket, and change every reference to it in the entry, edges, loops, exits and layout */
+  /** Rename a socket and update all references to it */
   rename_socket: { old: string; new: string };
   /** Save the design to its file or to ``to``; ask for confirmation before overwriting changes made elsewhere. */
   save: { to?: string | null; anyway?: boolean };
@@ -332,17 +332,17 @@ export interface ToDesign {
   set: { of: [string, string]; field: string; value?: unknown };
   /** Set the socket where a cast starts */
   set_entry: { id: string };
-  /** Set ``description``, ``label``, ``handoff`` or ``castContext`` of the loadout, or remove it with None */
+  /** Set the description, label, handoff or castContext of the loadout, or remove this field with None */
   set_loadout: { field: string; value: unknown };
-  /** Set ``label`` of a loop, or remove ``label`` or ``exit``, the older form of exits, with None */
+  /** Set the field ``label`` of a loop, or remove ``label`` or ``exit`` with None */
   set_loop: { id: string; field: string; value: unknown };
-  /** Set a field of a materia, or remove it with None; the change affects every loadout that places the materia */
+  /** Set a field of a materia, or remove the field with None. This affects all loadouts that place the materia */
   set_materia: { id: string; field: string; value: unknown };
   /** Set the members of a loop, and remove the exits of sockets that are no longer members */
   set_members: { id: string; sockets: unknown };
-  /** Set a field of a socket, or remove it with None */
+  /** Set a field of a socket, or remove the field with None */
   set_socket: { id: string; field: string; value: unknown };
-  /** Set the list that a loop processes. Omitted fields keep their values; the other kind of source is removed */
+  /** Set the list that a loop processes */
   set_source: { id: string; source: unknown; from?: unknown; items?: unknown; output?: unknown; as?: unknown; cursor?: unknown };
   /** Set the source of a loop: the work items of the likely generator, a list in the state, or no source. */
   source: { loop: string; source?: string | null };
