@@ -11,7 +11,7 @@ from pydantic_core import ErrorDetails
 from materia_nb.errors import close_match
 from materia_nb.jsonvalue import JSON, Object, as_list, as_object, is_object
 from materia_nb.loadout import models
-from materia_nb.loadout.fields import Fault, FieldRow, Model, field_path, objects, row_named
+from materia_nb.loadout.fields import Fault, FieldRow, Model, field_path, find_row, walk_objects
 from materia_nb.loadout.report import (
     INVALID_CONFIG,
     INVALID_MATERIA,
@@ -21,9 +21,9 @@ from materia_nb.loadout.report import (
     Fix,
     brief,
     do,
+    removal_fix,
     safe_fix,
     suggested_fix,
-    without_field,
 )
 from materia_nb.loadout.topology import BUILT_IN, materia_kind, parts_to_check
 from materia_nb.loadout.vocabulary import CONDITIONS, NAMED, tint_of
@@ -57,7 +57,7 @@ def _report_error(findings: Findings, model: type[Model], error: ErrorDetails, p
             path, whole_entry = row.entry(path, part), True
             continue
         model = model if row is None or row.part is None else row.part
-        row, whole_entry, path = row_named(model, str(part)), False, field_path(path, str(part))
+        row, whole_entry, path = find_row(model, str(part)), False, field_path(path, str(part))
     if row is None or (whole_entry and row.part is not None):
         expected = model if row is None or row.part is None else row.part
         message = f"the value is {brief(error['input'])}, not {expected.noun}"
@@ -203,14 +203,14 @@ def _hint_materia(findings: Findings, path: str, raw: Object) -> None:
 
 def _hint_fields(findings: Findings, model: type[Model], raw: Object, path: str = "") -> None:
     """Add hints about fields, of an object and the objects inside it, that are unknown or have no effect."""
-    for part, owner, part_path in objects(model, raw, path):
+    for part, owner, part_path in walk_objects(model, raw, path):
         rows = part.rows
         for field, value in owner.items():
-            row = rows.get(field) or row_named(part, field)
+            row = rows.get(field) or find_row(part, field)
             if row is None:
                 _hint_unknown(findings, part, owner, field, part_path)
             elif row.ignored is not None and _has_effect(value):
-                fix = without_field(part_path, field) if part is models.SocketFields else None
+                fix = removal_fix(part_path, field) if part is models.SocketFields else None
                 findings.hint(NO_EFFECT, field_path(part_path, field), f"{field} has no effect", row.ignored, fix)
 
 
@@ -221,7 +221,7 @@ def _hint_unknown(findings: Findings, model: type[Model], owner: Object, field: 
     elsewhere = _misplacement(model, owner, field)
     if elsewhere is not None:
         message = f"{field} has no effect in this object: {elsewhere}"
-        fix = without_field(path, field) if in_socket else None
+        fix = removal_fix(path, field) if in_socket else None
         findings.hint(NO_EFFECT, source, message, "move the field, or remove it", fix)
         return
     closest = close_match(field, model.rows)
@@ -239,10 +239,10 @@ def _hint_unknown(findings: Findings, model: type[Model], owner: Object, field: 
 
 def _misplacement(model: type[Model], owner: Object, field: str) -> str | None:
     """Return a clause that says where a misplaced field belongs, or None if no other object has this field."""
-    if model is models.Loadout and row_named(models.Config, field):
+    if model is models.Loadout and find_row(models.Config, field):
         return "the field belongs to the top level of the config"
     if model not in (models.SocketFields, *_MATERIA_MODELS) or not any(
-        row_named(kind, field) for kind in _MATERIA_MODELS
+        find_row(kind, field) for kind in _MATERIA_MODELS
     ):
         return None
     if model is models.SocketFields:

@@ -115,7 +115,7 @@ def _check_endpoint(
         advice = f"write the id of a socket: {ID_FORMAT}"
         findings.problem(INVALID_SOCKET_ID, source, f"{brief(value)} {why}", advice, fix)
     else:
-        advice = advice or findings.near(str(value), facts.ids)
+        advice = advice or findings.suggest(str(value), facts.ids)
         findings.problem(UNKNOWN_ENDPOINT, source, f"the socket {brief(value)} does not exist", advice, fix)
     return False
 
@@ -155,11 +155,11 @@ def _check_placement(findings: Findings, facts: LoadoutFacts, socket: SocketFact
     named, source = socket.raw.get("materia"), f"{socket.id}.materia"
     if not is_text(named):
         fault_text = f"materia cannot be {brief(named)}" if "materia" in socket.raw else "materia is missing"
-        findings.problem(UNKNOWN_MATERIA, source, fault_text, findings.near("", facts.definitions))
+        findings.problem(UNKNOWN_MATERIA, source, fault_text, findings.suggest("", facts.definitions))
     elif named not in facts.definitions:
         closest = findings.closest(named, facts.definitions)
         fix = suggested_fix(f"Use {closest}", do("set_socket", socket.id, "materia", closest)) if closest else None
-        advice = findings.near(named, facts.definitions)
+        advice = findings.suggest(named, facts.definitions)
         findings.problem(UNKNOWN_MATERIA, source, f"the materia {brief(named)} does not exist", advice, fix)
 
 
@@ -409,7 +409,7 @@ def _exit_source(
         return None
     if source in loop.members:
         return source if source in facts.sockets else None
-    advice = findings.near(source, loop.members) if loop.members else "add the members of the loop first"
+    advice = findings.suggest(source, loop.members) if loop.members else "add the members of the loop first"
     findings.problem(INVALID_LOOP, path, f"{source!r} is not a member of loop {loop.id!r}", advice)
     return None
 

@@ -69,7 +69,7 @@ def _connect_to_next(part: LinkedPart, graph: Graph, target: str, *, used_loops:
         for route in exits:
             if route["targetSocketId"] == END:
                 route["targetSocketId"] = target
-        if loop.iterator is not None and not routes_of.always_of(loop.id):
+        if loop.iterator is not None and not routes_of.always_exits(loop.id):
             source = _choose_empty_exit(graph, routes_of, loop)
             routes_of.add(loop.id, source)
             raw["exits"] = [*exits, _always_exit(ids[source], target)]
@@ -110,7 +110,7 @@ def _choose_empty_exit(graph: Graph, routes_of: _ExitRoutes, loop: Loop) -> str:
     candidates = list(loop.sockets) if moves_cursor or loop.generator is None else advancing
     if not candidates:
         raise _dead_end_error(graph, loop.id, "the loop has neither an exit nor an advance", "add an exit to the loop")
-    order = sorted(candidates, key=lambda id_: (routes_of.has_always(id_), id_ not in advancing))
+    order = sorted(candidates, key=lambda id_: (routes_of.has_always_exit(id_), id_ not in advancing))
     return order[0]
 
 
@@ -137,16 +137,16 @@ class _ExitRoutes:
     def add(self, loop: str, source: str) -> None:
         self.routes[loop].append(ExitRoute("", loop, source, "always", END))
 
-    def always_of(self, loop: str) -> list[ExitRoute]:
+    def always_exits(self, loop: str) -> list[ExitRoute]:
         return [route for route in self.routes[loop] if route.condition == "always"]
 
-    def has_always(self, source: str) -> bool:
+    def has_always_exit(self, source: str) -> bool:
         return any(route.condition == "always" for route in self._exits_from(source))
 
     def ends_at(self, socket: Socket) -> bool:
         """Return True if the cast could end at a socket because a list is exhausted, or its own list is empty."""
         own = socket.iterator is not None and socket.iterator.loop is None
-        if own and not any(self.always_of(loop) for loop in socket.loops):
+        if own and not any(self.always_exits(loop) for loop in socket.loops):
             return True
         if socket.advance is None:
             return False
@@ -178,7 +178,7 @@ class _ExitRoutes:
         This must agree with ``Rules.empty_exit`` in the engine.
         """
         loop = socket.iterator.loop if socket.iterator else None
-        for routes in filter(None, map(self.always_of, socket.loops if loop is None else (loop,))):
+        for routes in filter(None, map(self.always_exits, socket.loops if loop is None else (loop,))):
             target = next((route for route in routes if route.source == socket.id), routes[0]).target
             return None if target == END else target
         return None
@@ -224,7 +224,7 @@ class Composition:
 
 
 @dataclass(slots=True)
-class _Composing:
+class _Builder:
     """The parts of a composition that have been added so far."""
 
     sockets: Object = field(default_factory=dict)
@@ -261,22 +261,22 @@ def compose(document: Object, names: Sequence[str], owners: Mapping[str, Path] |
     # problems of the parts are reported before problems of the composition
     graphs = [build_graph({**document, "loadouts": {name: raw}}, name, owners) for name, raw in parts]
     numbers = count(1)  # every socket of every part gets its canonical id, in order (R26)
-    tables = [{id_: f"Socket-{next(numbers)}" for id_ in graph.sockets} for graph in graphs]
-    composition = _Composing(
+    new_ids = [{id_: f"Socket-{next(numbers)}" for id_ in graph.sockets} for graph in graphs]
+    composition = _Builder(
         materia=dict(as_object(document.get("materia"))),
-        cursors={f"{id_}Index" for table in tables for id_ in table.values()},
+        cursors={f"{id_}Index" for ids in new_ids for id_ in ids.values()},
     )
     for position, (name, raw) in enumerate(parts):
-        part = _rename(composition, parse_loadout(name, raw, as_object(document.get("materia"))), tables[position])
+        part = _rename(composition, parse_loadout(name, raw, as_object(document.get("materia"))), new_ids[position])
         if position + 1 < len(parts):
-            target = tables[position + 1][graphs[position + 1].entry]
+            target = new_ids[position + 1][graphs[position + 1].entry]
             _connect_to_next(part, graphs[position], target, used_loops=composition.loops)
         composition.sockets |= part.sockets
         composition.loops |= part.loops
     title = " + ".join(name for name, _ in parts)
     loadout: Object = {
         "description": f"A sequence of linked loadouts: {title}",
-        "entry": tables[0][graphs[0].entry],
+        "entry": new_ids[0][graphs[0].entry],
         "sockets": composition.sockets,
     }
     if composition.loops:
@@ -287,7 +287,7 @@ def compose(document: Object, names: Sequence[str], owners: Mapping[str, Path] |
         "loadouts": {title: loadout},
         "materia": composition.materia,
     }
-    return Composition(title, result, tuple(tables), composition.copies)
+    return Composition(title, result, tuple(new_ids), composition.copies)
 
 
 def find_part(document: Object, name: str) -> tuple[str, Object]:
@@ -321,14 +321,14 @@ def find_part(document: Object, name: str) -> tuple[str, Object]:
     return name, raw if is_object(raw) else {}
 
 
-def _rename(composition: _Composing, facts: LoadoutFacts, ids: Mapping[str, str]) -> LinkedPart:
+def _rename(composition: _Builder, facts: LoadoutFacts, ids: Mapping[str, str]) -> LinkedPart:
     """Return a part in which sockets, loops and cursors have names that no earlier part uses."""
     # Imported here, because the designer package loads pydantic, which is only needed to compose.
-    from materia_nb.loadout.design.document import renamed_at, with_renamed_sockets
+    from materia_nb.loadout.design.document import with_renamed_sockets, with_renamed_values
 
     cursors = _new_cursors(composition, facts, ids)
     raw = thawed({name: facts.raw[name] for name in ("sockets", "loops") if facts.raw.get(name)})
-    renamed = renamed_at(with_renamed_sockets(raw, ids), _CURSORS, cursors)
+    renamed = with_renamed_values(with_renamed_sockets(raw, ids), _CURSORS, cursors)
     sockets = {id_: _renamed_socket(composition, facts, socket, cursors) for id_, socket in renamed["sockets"].items()}
     loops: Object = {}
     for id_, loop in as_object(renamed.get("loops")).items():
@@ -336,7 +336,7 @@ def _rename(composition: _Composing, facts: LoadoutFacts, ids: Mapping[str, str]
     return LinkedPart(sockets, loops, ids, cursors)
 
 
-def _new_cursors(composition: _Composing, facts: LoadoutFacts, ids: Mapping[str, str]) -> dict[str, str]:
+def _new_cursors(composition: _Builder, facts: LoadoutFacts, ids: Mapping[str, str]) -> dict[str, str]:
     """Return a unique new name for each cursor of a part.
 
     A cursor that is named after its socket is renamed with the socket. Other cursors keep their names unless an earlier
@@ -353,7 +353,7 @@ def _new_cursors(composition: _Composing, facts: LoadoutFacts, ids: Mapping[str,
     return new_names
 
 
-def _renamed_socket(composition: _Composing, facts: LoadoutFacts, raw: Object, cursors: Mapping[str, str]) -> Object:
+def _renamed_socket(composition: _Builder, facts: LoadoutFacts, raw: Object, cursors: Mapping[str, str]) -> Object:
     renamed: Object = {key: value for key, value in raw.items() if key not in _EDITOR_FIELDS}
     renamed["materia"] = _renamed_materia(composition, raw["materia"], cursors)
     for name in ("handoff", "castContext"):  # defaults that the loadout sets for all its sockets
@@ -378,7 +378,7 @@ def _exit_id(route: Object) -> str:
     return f"exit:{route['from']}:{route['condition']}"
 
 
-def _renamed_materia(composition: _Composing, name: str, cursors: Mapping[str, str]) -> str:
+def _renamed_materia(composition: _Builder, name: str, cursors: Mapping[str, str]) -> str:
     """Return the id of the materia to place instead of ``name``.
 
     If the prompt contains a renamed cursor, this is a copy of the materia with an updated prompt.

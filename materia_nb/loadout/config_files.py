@@ -65,7 +65,7 @@ def _parse_json(text: str) -> JSON:
         document = json.loads(text, object_pairs_hook=pairs, parse_float=finite_number, parse_constant=refuse_constant)
     except json.JSONDecodeError as error:
         message = f"the text is not valid JSON: {error.msg[:1].lower()}{error.msg[1:]}"
-        raise ParseError(message, _advice(text, error), error.lineno, error.colno) from error
+        raise ParseError(message, _json_advice(text, error), error.lineno, error.colno) from error
     except RecursionError as error:
         raise ParseError("the JSON is nested too deeply", f"use at most {_MAX_DEPTH} levels") from error
     except ValueError as error:  # a number with thousands of digits
@@ -204,11 +204,11 @@ _TRAILING_COMMA: Final = re.compile(r'"(?:[^"\\]|\\.)*"?|,(?=\s*[}\]])', re.DOTA
 
 def _uncommented(text: str) -> str:
     """Replace comments and trailing commas in JSON by spaces, so that line and column numbers do not change."""
-    text = _COMMENT.sub(lambda match: _blanked(match[0], "/"), text)
-    return _TRAILING_COMMA.sub(lambda match: _blanked(match[0], ","), text)
+    text = _COMMENT.sub(lambda match: _blank_out(match[0], "/"), text)
+    return _TRAILING_COMMA.sub(lambda match: _blank_out(match[0], ","), text)
 
 
-def _blanked(text_part: str, first: str) -> str:
+def _blank_out(text_part: str, first: str) -> str:
     return re.sub(r"[^\n\r]", " ", text_part) if text_part.startswith(first) else text_part
 
 
@@ -221,7 +221,7 @@ def _with_joined_surrogates(value: JSON) -> JSON:
     return [_with_joined_surrogates(entry) for entry in value] if isinstance(value, list) else value
 
 
-def _advice(text: str, error: json.JSONDecodeError) -> str:
+def _json_advice(text: str, error: json.JSONDecodeError) -> str:
     if not text.strip():
         return "write a config, such as { ... }, since the text is empty"
     advice = json_error_advice(text, error) or "check the text at this position and just before it"
@@ -293,10 +293,10 @@ def _longest_name(node: Any, path: str) -> tuple[Any, Any, str]:
     The longest prefix counts because names may contain dots. The key and value are None if no name is a prefix.
     """
     members = node.value if node.id == "mapping" else ()
-    fits = [(key, value) for key, value in members if re.match(re.escape(key.value) + r"(?:[.\[]|$)", path)]
-    if not fits:
+    candidates = [(key, value) for key, value in members if re.match(re.escape(key.value) + r"(?:[.\[]|$)", path)]
+    if not candidates:
         return None, None, path
-    key, value = max(fits, key=lambda member: len(member[0].value))
+    key, value = max(candidates, key=lambda member: len(member[0].value))
     return key, value, path[len(key.value) :]
 
 
@@ -467,11 +467,11 @@ def _check_regular_file(path: Path) -> None:
         raise config_error("the path is not a plain file", path, "choose a config file")
 
 
-def _os_error(done: str, path: Path, error: OSError) -> MateriaError:
+def _os_error(verb: str, path: Path, error: OSError) -> MateriaError:
     if isinstance(error, FileNotFoundError):
         return config_error("the file does not exist", path, _suggest_file(path))
     reason = error.strerror or type(error).__name__
-    return config_error(f"the file cannot be {done}: {reason}", path, "check the path")
+    return config_error(f"the file cannot be {verb}: {reason}", path, "check the path")
 
 
 def _suggest_file(path: Path) -> str:

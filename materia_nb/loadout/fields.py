@@ -324,13 +324,13 @@ class FieldRow:
         code: the code of problems with the field; None selects the code of the object.
         missing: the message if the field is missing; None selects a general message.
         write: the advice for an invalid value; None selects the advice of the kind.
-        bare: True if paths of the entries omit the field name, as in ``Socket-1`` for ``sockets.Socket-1``.
+        omitted_in_paths: True if paths of the entries omit the field name, as in ``Socket-1`` for ``sockets.Socket-1``.
         first_value: the value of a required field in a new object.
         label: the label of the field in a form; if empty, the field name.
         unit: the unit that a form shows after the value.
-        first: the position of the field in the part of a form that is always visible, from 1; 0 if the field is in the
+        order: the position of the field in the part of a form that is always visible, from 1; 0 if the field is in the
             part that is collapsed.
-        prose: True if a form shows a text area with several lines.
+        multiline: True if a form shows a text area with several lines.
         apart: True if the form of the object omits the field, because other forms or operations edit it.
     """
 
@@ -349,17 +349,17 @@ class FieldRow:
     code: str | None = None
     missing: str | None = None
     write: str | None = None
-    bare: bool = False
+    omitted_in_paths: bool = False
     first_value: JSON = None
     label: str = ""
     unit: str = ""
-    first: int = 0
-    prose: bool = False
+    order: int = 0
+    multiline: bool = False
     apart: bool = False
 
     def entry(self, path: str, key: JSON) -> str:
         """Return the path of the entry ``key`` of this field, whose own path is ``path``."""
-        if self.bare:
+        if self.omitted_in_paths:
             return str(key)
         return f"{path}[{key}]" if isinstance(key, int) else f"{path}.{key}"
 
@@ -425,7 +425,7 @@ class Model(BaseModel):
         cls.parts = tuple(row for row in cls.rows.values() if row.part is not None)
 
 
-class TwoSpellings(Model):
+class SnakeCaseModel(Model):
     """Base class for objects whose field names may be in camelCase or in snake_case, as in the agent contract."""
 
     model_config = ConfigDict(populate_by_name=True)
@@ -462,7 +462,7 @@ def _inner_kind(kind: Any) -> tuple[type | None, Any]:
     return _inner_kind(written)
 
 
-def objects(model: type[Model], raw: Object, path: str = "") -> Iterator[tuple[type[Model], Object, str]]:
+def walk_objects(model: type[Model], raw: Object, path: str = "") -> Iterator[tuple[type[Model], Object, str]]:
     """Yield an object of the config and all objects inside it, in order, each with its class and path."""
     yield model, raw, path
     for row in model.parts:
@@ -476,12 +476,12 @@ def objects(model: type[Model], raw: Object, path: str = "") -> Iterator[tuple[t
             entries = [(row.entry(source, key), entry) for key, entry in keyed]
         for entry_path, entry in entries:
             if isinstance(entry, dict):
-                yield from objects(row.part, entry, entry_path)
+                yield from walk_objects(row.part, entry, entry_path)
 
 
-def row_named(model: type[Model], name: str) -> FieldRow | None:
+def find_row(model: type[Model], name: str) -> FieldRow | None:
     """Return the description of the field with this name in the config, or None if the object has no such field."""
-    spelling = to_camel(name) if issubclass(model, TwoSpellings) else name
+    spelling = to_camel(name) if issubclass(model, SnakeCaseModel) else name
     return model.rows.get(name) or model.rows.get(spelling)
 
 

@@ -48,11 +48,11 @@ class CastContext:
     previous: bool = True
 
 
-_NOTHING: Final = CastContext(request=False, place=False, items="none", state=False, handoffs=False, previous=False)
+_NO_PARTS: Final = CastContext(request=False, place=False, items="none", state=False, handoffs=False, previous=False)
 CAST_CONTEXTS: Final[Mapping[str, CastContext]] = {
     "full": CastContext(),
-    "request": replace(_NOTHING, request=True),
-    "none": _NOTHING,
+    "request": replace(_NO_PARTS, request=True),
+    "none": _NO_PARTS,
 }
 """The named values of ``castContext`` and the contexts that they select; the first name is the default."""
 PromptForm: TypeAlias = Literal["md", "plain"]

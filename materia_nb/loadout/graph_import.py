@@ -89,12 +89,12 @@ def read_langgraph(document: Mapping[str, Any]) -> Flow:
     """
     flow = Flow("a LangGraph graph")
     for node in _objects_in(document, "nodes"):
-        id_ = _text(node, "id")
+        id_ = _required_text(node, "id")
         data = node.get("data")
         title = data.get("name", id_) if isinstance(data, Mapping) else id_
         flow.steps[id_] = Step(str(title), kind_by_name(id_))
     for edge in _objects_in(document, "edges"):
-        source, target = _text(edge, "source"), _text(edge, "target")
+        source, target = _required_text(edge, "source"), _required_text(edge, "target")
         for id_ in (source, target):
             if id_ not in flow.steps:
                 raise _error(f"The edge {source!r} -> {target!r} refers to the node {id_!r}, which does not exist.")
@@ -129,7 +129,7 @@ def _objects_in(document: Mapping[str, Any], name: str) -> Sequence[Mapping[str,
     return value
 
 
-def _text(value: Mapping[str, Any], name: str) -> str:
+def _required_text(value: Mapping[str, Any], name: str) -> str:
     text = value.get(name)
     if not isinstance(text, (str, int)):
         raise _error(f"A node or edge has no {name}.", f"write {name} as text")
@@ -207,7 +207,7 @@ def import_graph(source: object) -> Imported:
     Raises:
         MateriaError: the source cannot be read, or does not contain such a graph (``bad_graph``).
     """
-    flow = _read(source)
+    flow = _read_source(source)
     if not flow.steps:
         raise _error("The graph has no nodes.")
     if len(flow.steps) > _MAX_NODES:
@@ -228,7 +228,7 @@ def _correct_kinds(flow: Flow) -> None:
             flow.steps[id_] = step._replace(kind="work")
 
 
-def _read(source: object) -> Flow:
+def _read_source(source: object) -> Flow:
     get_graph = getattr(source, "get_graph", None)
     if callable(get_graph):
         return read_langgraph(get_graph().to_json())
@@ -281,7 +281,7 @@ class _LoadoutBuilder:
         self.flow = flow
         self.materia: dict[str, JSON] = {}
         self.sockets: dict[str, dict[str, JSON]] = {}
-        self.order = self._order()
+        self.order = self._ordered_steps()
         self.ids = {step: f"Socket-{number}" for number, step in enumerate(self.order, 1)}
         self._next = len(self.order) + 1
 
@@ -298,7 +298,7 @@ class _LoadoutBuilder:
             "materia": self.materia,
         }
 
-    def _order(self) -> list[str]:
+    def _ordered_steps(self) -> list[str]:
         """Return the ids of the steps that become sockets, in the order in which the flow reaches them."""
         flow = self.flow
         starts = [id_ for id_, step in flow.steps.items() if step.kind == "start"]
@@ -327,9 +327,9 @@ class _LoadoutBuilder:
         edges = self.flow.edges_from(id_)
         choices = any(edge.choice for edge in edges) and len({edge.target for edge in edges}) > 1
         if not choices:
-            self._socket(id_, self._single_edge(id_, edges))
+            self._add_step_socket(id_, self._single_edge(id_, edges))
         elif len(edges) == 2:
-            self._socket(id_, self._yes_no_edges(id_, edges), choice_edges=edges)
+            self._add_step_socket(id_, self._yes_no_edges(id_, edges), choice_edges=edges)
         else:
             self._add_questions(id_, edges)
 
@@ -364,7 +364,7 @@ class _LoadoutBuilder:
         elif guesses == [None, None]:
             if self._leads_back(id_, first) and not self._leads_back(id_, second):
                 first, second = second, first
-            meanings = f"{self._name(first)} means satisfied, and {self._name(second)} means not satisfied"
+            meanings = f"{self._label(first)} means satisfied, and {self._label(second)} means not satisfied"
             self.flow.note(id_, f"check this assumption: {meanings}")
         edges[:] = [first, second]
         return [
@@ -382,7 +382,7 @@ class _LoadoutBuilder:
     def _leads_back(self, id_: str, edge: FlowEdge) -> bool:
         return edge.target in self.order and self.order.index(edge.target) <= self.order.index(id_)
 
-    def _name(self, edge: FlowEdge) -> str:
+    def _label(self, edge: FlowEdge) -> str:
         step = self.flow.steps.get(edge.target)
         return repr(edge.label or (step.title if step else "end"))
 
@@ -393,27 +393,27 @@ class _LoadoutBuilder:
         self._next += len(question_ids)
         note = f"{len(edges)} choices became {len(question_ids)} questions, since an edge can only depend on yes or no"
         self.flow.note(id_, note)
-        self._socket(id_, [_edge("always", question_ids[0])])
+        self._add_step_socket(id_, [_edge("always", question_ids[0])])
         for index, (socket, edge) in enumerate(zip(question_ids, edges, strict=False)):
             other = question_ids[index + 1] if index + 1 < len(question_ids) else self._target_id(edges[-1].target)
-            question = f"After {title}: is {self._name(edge)} the next step? You are satisfied if it is."
-            name = self._materia(f"Is it {edge.label or self.flow.steps[edge.target].title}", question)
+            question = f"After {title}: is {self._label(edge)} the next step? You are satisfied if it is."
+            name = self._add_materia(f"Is it {edge.label or self.flow.steps[edge.target].title}", question)
             answers: list[JSON] = [_edge("satisfied", self._target_id(edge.target)), _edge("not_satisfied", other)]
             self.sockets[socket] = {"materia": name, "parse": "json", "edges": answers}
 
-    def _socket(self, id_: str, edges: list[JSON], *, choice_edges: list[FlowEdge] | None = None) -> None:
+    def _add_step_socket(self, id_: str, edges: list[JSON], *, choice_edges: list[FlowEdge] | None = None) -> None:
         step = self.flow.steps[id_]
         prompt = f"{step.title}." if step.title[-1:].isalnum() else step.title
         if choice_edges:
-            prompt += f"\n\nYou are satisfied if it is {self._name(choice_edges[0])}, and not satisfied if it is {self._name(choice_edges[1])}."
-        socket: dict[str, JSON] = {"materia": self._materia(step.title, prompt)}
+            prompt += f"\n\nYou are satisfied if it is {self._label(choice_edges[0])}, and not satisfied if it is {self._label(choice_edges[1])}."
+        socket: dict[str, JSON] = {"materia": self._add_materia(step.title, prompt)}
         if choice_edges:
             socket["parse"] = "json"
         if edges:
             socket["edges"] = edges
         self.sockets[self.ids[id_]] = socket
 
-    def _materia(self, title: str, prompt: str) -> str:
+    def _add_materia(self, title: str, prompt: str) -> str:
         base = re.sub(r"[^A-Za-z0-9_.-]+", "-", title).strip("-._")[:50]
         base = base if base[:1].isalpha() else f"Step-{base}".rstrip("-")
         name = free_name(base, self.materia)

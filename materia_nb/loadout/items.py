@@ -54,7 +54,7 @@ class Derivation:
         facts: the parsed loadout.
         loops: the resolved loops by id.
         advances: the derived advances by socket id.
-        advancing: the id of the loop from which each advance is derived, by socket id.
+        advancing_loops: the id of the loop from which each advance is derived, by socket id.
         conflicts: triples of a socket and two loops from which different advances are derived for it (R66).
         json_sources: the sockets whose output is parsed as JSON because a loop exit depends on ``satisfied`` (R15).
         sentences: the descriptions of the derived values.
@@ -63,7 +63,7 @@ class Derivation:
     facts: LoadoutFacts
     loops: dict[str, Loop] = field(default_factory=dict)
     advances: dict[str, Advance] = field(default_factory=dict)
-    advancing: dict[str, str] = field(default_factory=dict)
+    advancing_loops: dict[str, str] = field(default_factory=dict)
     conflicts: list[tuple[str, str, str]] = field(default_factory=list)
     json_sources: set[str] = field(default_factory=set)
     sentences: list[Derived] = field(default_factory=list)
@@ -88,7 +88,7 @@ def derive(facts: LoadoutFacts) -> Derivation:
             generator=loop.source if loop.source in facts.sockets else None,
             output=loop.output if loop.consumes else None,
             iterator=loop.iterator_of(next(iter(loop.members), "")) if loop.iterates else None,
-            routes=tuple(_routes(derivation, loop)),
+            routes=tuple(_resolve_routes(derivation, loop)),
         )
     consumers = [loop for loop in facts.loops if loop.consumes]
     for loop in consumers:
@@ -122,14 +122,14 @@ def unwritten_advances(facts: LoadoutFacts) -> dict[str, Object]:
     """
     derivation = derive(facts)
     legacy_loops = {loop.id for loop in facts.loops if loop.legacy is not None}
-    advances = {id_: a for id_, a in derivation.advances.items() if derivation.advancing[id_] not in legacy_loops}
+    advances = {id_: a for id_, a in derivation.advances.items() if derivation.advancing_loops[id_] not in legacy_loops}
     return {id_: {"cursor": a.cursor, "items": a.items, "when": a.when} for id_, a in advances.items()}
 
 
 def implied_advances(facts: LoadoutFacts) -> dict[str, Object]:
     """Return the explicit advances, by socket, that equal the advance which would be derived from ``exits`` (R74)."""
-    bare = {id_: without(socket.raw, "advance") for id_, socket in facts.sockets.items()}
-    implied = unwritten_advances(parse_loadout(facts.name, {**facts.raw, "sockets": bare}, facts.definitions))
+    sockets = {id_: without(socket.raw, "advance") for id_, socket in facts.sockets.items()}
+    implied = unwritten_advances(parse_loadout(facts.name, {**facts.raw, "sockets": sockets}, facts.definitions))
     return {id_: advance for id_, advance in implied.items() if facts.sockets[id_].advance == advance}
 
 
@@ -161,15 +161,15 @@ def socket_advance(derivation: Derivation, socket: SocketFacts) -> Advance | Non
     return Advance(cursor, items, when if is_condition(when) else "always")
 
 
-def _written_routes(derivation: Derivation, loop: LoopFacts) -> list[ExitRoute]:
+def _explicit_routes(derivation: Derivation, loop: LoopFacts) -> list[ExitRoute]:
     return [
         ExitRoute(text_or(exit_.raw.get("id"), f"#{exit_.index}"), loop.id, *route)
         for exit_ in loop.exits
-        if (route := _route(derivation, exit_)) is not None
+        if (route := _resolve_route(derivation, exit_)) is not None
     ]
 
 
-def _route(derivation: Derivation, exit_: ExitFacts | None) -> tuple[str, Condition, str] | None:
+def _resolve_route(derivation: Derivation, exit_: ExitFacts | None) -> tuple[str, Condition, str] | None:
     """Return the source, the condition and the target of an exit, or None if the exit is missing or malformed."""
     if exit_ is None or exit_.source not in derivation.facts.sockets or exit_.condition is None:
         return None
@@ -178,8 +178,8 @@ def _route(derivation: Derivation, exit_: ExitFacts | None) -> tuple[str, Condit
     return exit_.source, exit_.condition, exit_.target
 
 
-def _routes(derivation: Derivation, loop: LoopFacts) -> list[ExitRoute]:
-    routes, legacy = _written_routes(derivation, loop), _route(derivation, loop.legacy)
+def _resolve_routes(derivation: Derivation, loop: LoopFacts) -> list[ExitRoute]:
+    routes, legacy = _explicit_routes(derivation, loop), _resolve_route(derivation, loop.legacy)
     if legacy is None or legacy[2] == END:
         return routes
     source, when, target = legacy
@@ -195,20 +195,20 @@ def _routes(derivation: Derivation, loop: LoopFacts) -> list[ExitRoute]:
 
 
 def _derive_from_legacy_exit(derivation: Derivation, loop: LoopFacts) -> None:
-    legacy, facts = _route(derivation, loop.legacy), derivation.facts
+    legacy, facts = _resolve_route(derivation, loop.legacy), derivation.facts
     if legacy is None:
         return
     source, when, _ = legacy
     socket = facts.sockets[source]
     if when in GUARDS and socket.parse is None and not socket.is_generator:
-        derivation.json_sources.update(facts.with_same_materia(socket) if socket.is_utility else [source])
+        derivation.json_sources.update(facts.sockets_sharing_materia(socket) if socket.is_utility else [source])
         text = f"the output of {source} is parsed as json, because its exit from loop {loop.id} needs {when}"
         derivation.note(f"{source}.parse", text)
     _derive_advance(derivation, loop, source, when)
 
 
 def _derive_from_exits(derivation: Derivation, loop: LoopFacts) -> None:
-    routes = _written_routes(derivation, loop)
+    routes = _explicit_routes(derivation, loop)
     if _moves_cursor(derivation, loop):
         return
     for source in dict.fromkeys(route.source for route in routes):
@@ -236,9 +236,9 @@ def _derive_advance(derivation: Derivation, loop: LoopFacts, source: str, when: 
     advance = Advance(loop.cursor(source), loop.items, when, derived=True)
     if source in derivation.advances:
         if advance != derivation.advances[source]:
-            derivation.conflicts.append((source, derivation.advancing[source], loop.id))
+            derivation.conflicts.append((source, derivation.advancing_loops[source], loop.id))
         return
-    derivation.advances[source], derivation.advancing[source] = advance, loop.id
+    derivation.advances[source], derivation.advancing_loops[source] = advance, loop.id
     occasion = "each time it completes" if when == "always" else f"when its result is {when}"
     text = f"{source} moves {advance.cursor} to the next item of {advance.items} {occasion} (exit of loop {loop.id})"
     derivation.note(f"{source}.advance", text)
@@ -247,7 +247,7 @@ def _derive_advance(derivation: Derivation, loop: LoopFacts, source: str, when: 
 # -- regions ----------------------------------------------------------------------------------
 
 
-def _prelude(facts: LoadoutFacts, generator: str) -> tuple[tuple[str, ...], str | None]:
+def _find_prelude(facts: LoadoutFacts, generator: str) -> tuple[tuple[str, ...], str | None]:
     """Return the sockets between a parallel generator and the next loop, and the member at which the loop is entered.
 
     The member is None if the path does not reach a loop.
@@ -268,7 +268,7 @@ def entry_targets(facts: LoadoutFacts, generator: SocketFacts) -> tuple[str, ...
     targets = generator.targets
     if not generator.materia.parallel or any(facts.sockets[to].loops for to in targets):
         return targets
-    _, member = _prelude(facts, generator.id)
+    _, member = _find_prelude(facts, generator.id)
     return targets if member is None else (member,)
 
 
@@ -276,7 +276,7 @@ def regions_of(facts: LoadoutFacts) -> dict[str, Region]:
     """Return the regions of a loadout that run in parallel lanes, by generator."""
     regions: dict[str, Region] = {}
     for generator in _generators(facts):
-        (prelude, member), loops = _prelude(facts, generator), _consumers(facts, generator)
+        (prelude, member), loops = _find_prelude(facts, generator), _consumers(facts, generator)
         if member is None or len(loops) != 1 or member not in loops[0].members:
             continue
         (loop,) = loops
@@ -286,7 +286,7 @@ def regions_of(facts: LoadoutFacts) -> dict[str, Region]:
             loop=loop.id,
             members=tuple(member for member in loop.members if member in facts.sockets),
             first=(*prelude, member)[0],
-            exit=next((to for _, to in _targets(loop) if to in facts.sockets), END),
+            exit=next((to for _, to in _exits(loop) if to in facts.sockets), END),
             at_once=_max_lanes(facts, loop),
         )
     return regions
@@ -300,7 +300,7 @@ def _consumers(facts: LoadoutFacts, generator: str) -> list[LoopFacts]:
     return [loop for loop in facts.loops if loop.source == generator]
 
 
-def _targets(loop: LoopFacts) -> list[tuple[str, str]]:
+def _exits(loop: LoopFacts) -> list[tuple[str, str]]:
     """Return the config path and the target of each exit of a loop."""
     exits = [(f"loops.{loop.id}.exits[{exit_.index}]", exit_.target) for exit_ in loop.exits]
     if loop.legacy is not None:
@@ -339,14 +339,14 @@ def check_regions(findings: Findings, facts: LoadoutFacts) -> None:
                 advice = "create a separate loop for each parallel generator"
                 findings.problem(INVALID_LOOP, f"loops.{region.loop}", message, advice)
                 break
-        _check_borders(findings, facts, region)
+        _check_boundary(findings, facts, region)
         _check_exit(findings, facts, region)
         _check_parallel_safety(findings, facts, region)
 
 
 def _check_prelude(findings: Findings, facts: LoadoutFacts, generator: str) -> None:
     """Report a problem unless exactly one loop consumes a generator's items and one unconditional path leads to it."""
-    (prelude, member), loops = _prelude(facts, generator), _consumers(facts, generator)
+    (prelude, member), loops = _find_prelude(facts, generator), _consumers(facts, generator)
     last = (generator, *prelude)[-1]
     if len(loops) != 1:
         consumers = f"{counted(len(loops), 'loop')} consume its items" if loops else "no loop consumes its items"
@@ -380,7 +380,7 @@ def _check_prelude(findings: Findings, facts: LoadoutFacts, generator: str) -> N
             findings.problem(INVALID_LOOP, f"{id_}.materia", message, f"move {id_!r} before {generator!r}")
 
 
-def _check_borders(findings: Findings, facts: LoadoutFacts, region: Region) -> None:
+def _check_boundary(findings: Findings, facts: LoadoutFacts, region: Region) -> None:
     """Report edges and exits that enter a region other than from its generator, or leave it other than by an exit."""
     before = dict(zip(region.prelude, (region.generator, *region.prelude), strict=False))
     last = (region.generator, *region.prelude)[-1]
@@ -389,7 +389,7 @@ def _check_borders(findings: Findings, facts: LoadoutFacts, region: Region) -> N
         findings.problem(
             INVALID_LOOP, "entry", message, f"set the entry to {region.generator!r} or to a socket before it"
         )
-    outside = [(f"loops.{loop.id}", to) for loop in facts.loops if loop.id != region.loop for _, to in _targets(loop)]
+    outside = [(f"loops.{loop.id}", to) for loop in facts.loops if loop.id != region.loop for _, to in _exits(loop)]
     for source, target in outside:
         if target in region.sockets:
             message = f"an exit leads to {target!r}, which is in the lanes of {region.generator!r}"
@@ -403,11 +403,11 @@ def _check_borders(findings: Findings, facts: LoadoutFacts, region: Region) -> N
             else:
                 allowed = id_ not in region.members or edge.to in (region.exit, END)
             if not allowed:
-                problem = _border_problem(region, id_, edge.raw.get("to"))
+                problem = _boundary_problem(region, id_, edge.raw.get("to"))
                 findings.problem(INVALID_LOOP, f"{id_}.edges[{edge.index}]", *problem)
 
 
-def _border_problem(region: Region, socket: str, to: JSON) -> tuple[str, str]:
+def _boundary_problem(region: Region, socket: str, to: JSON) -> tuple[str, str]:
     """Return the message and the advice for an edge that must not lead into or out of a region."""
     if socket in region.sockets and to not in region.sockets:
         message = f"{socket!r} leads out of the lanes of {region.generator!r} to {brief(to)}, so it skips the join"
@@ -419,11 +419,11 @@ def _border_problem(region: Region, socket: str, to: JSON) -> tuple[str, str]:
 def _check_exit(findings: Findings, facts: LoadoutFacts, region: Region) -> None:
     """Report exits that lead into the region itself, and exits with different targets."""
     loop = next(loop for loop in facts.loops if loop.id == region.loop)
-    for source, to in _targets(loop):
+    for source, to in _exits(loop):
         if to in region.sockets:
             message = f"the exit leads to {to!r}, which is in the lanes"
             findings.problem(INVALID_LOOP, source, message, "set its target to the socket that comes after the join")
-        elif to != next(target for _, target in _targets(loop)):
+        elif to != next(target for _, target in _exits(loop)):
             message = f"the exit leads to {to!r}, but all exits from the lanes of {region.generator!r} must have the same target"
             advice = "set the target of all exits of the loop to the socket that evaluates the results of the lanes"
             findings.problem(INVALID_LOOP, source, message, advice)

@@ -11,7 +11,7 @@ from pydantic.json_schema import models_json_schema
 from materia_nb.jsonvalue import JSON, Object, as_list, is_object, pretty
 from materia_nb.loadout.config_files import read_text
 from materia_nb.loadout.design.document import design_error
-from materia_nb.loadout.fields import CONTEXT_SHAPE, FieldRow, Model, TwoSpellings
+from materia_nb.loadout.fields import CONTEXT_SHAPE, FieldRow, Model, SnakeCaseModel
 from materia_nb.loadout.models import MODELS, AgentMateria, Config, Loadout, UtilityMateria
 
 _PARTIAL_OBJECTS: Final = (Config, Loadout, AgentMateria, UtilityMateria)
@@ -61,7 +61,7 @@ def config_schema() -> dict[str, Any]:
 def _forbid_unknown(model: type[Model], schema: dict[str, Any]) -> None:
     """Modify the JSON Schema of a model so that it forbids unknown fields and lists the required fields."""
     rows = model.rows
-    if issubclass(model, TwoSpellings):
+    if issubclass(model, SnakeCaseModel):
         schema["properties"] |= {row.name: schema["properties"][name] for name, row in rows.items()}
     if model not in _PARTIAL_OBJECTS:
         needed = [name for name, row in rows.items() if row.required or row.needed]
@@ -165,7 +165,7 @@ def form_of(model: type[Model], raw: Object, known: Mapping[str, Iterable[str]] 
         for name, row in model.rows.items()
         if not row.apart and (name in raw or not (row.ignored or row.description.startswith(_FOREIGN_FIELDS)))
     ]
-    return [_field(model, row, raw, known or {}) for row in sorted(rows, key=lambda row: row.first or len(rows))]
+    return [_form_field(model, row, raw, known or {}) for row in sorted(rows, key=lambda row: row.order or len(rows))]
 
 
 def read_field(model: type[Model], name: str, typed: JSON) -> JSON:
@@ -196,7 +196,7 @@ def read_field(model: type[Model], name: str, typed: JSON) -> JSON:
     return _parse_input(input_, typed, row, schema)
 
 
-def _field(model: type[Model], row: FieldRow, raw: Object, names: Mapping[str, Iterable[str]]) -> FormField:
+def _form_field(model: type[Model], row: FieldRow, raw: Object, names: Mapping[str, Iterable[str]]) -> FormField:
     schema, value = _schema(model, row.field), raw.get(row.field)
     typed = "" if value is None else value if isinstance(value, str) else pretty(value)
     input_ = _input_kind(row, schema, typed if isinstance(value, str) or value is None else value)
@@ -226,31 +226,31 @@ def _field(model: type[Model], row: FieldRow, raw: Object, names: Mapping[str, I
         row.shape,
         row.unit,
         row.required or " Required." in row.description,
-        row.first > 0,
+        row.order > 0,
         row.ignored or "",
     )
 
 
 def _input_kind(row: FieldRow, schema: Mapping[str, Any], value: JSON) -> _Input:
     kind = schema.get("type")
-    texts = kind == "array" and schema.get("items", {}).get("type") == "string"
+    is_string_list = kind == "array" and schema.get("items", {}).get("type") == "string"
     is_object_input = is_object(value) or (isinstance(value, str) and value.lstrip().startswith("{"))
     kinds: tuple[tuple[_Input, bool], ...] = (
         ("json", row.shape == CONTEXT_SHAPE and is_object_input),
         ("choice", row.shape == CONTEXT_SHAPE),
-        ("prose", row.prose),
+        ("prose", row.multiline),
         ("reference", row.shape in ("socket id", "socket id or end", "materia id")),
         ("choice", bool(schema.get("enum"))),
         ("flag", kind == "boolean" or row.shape == "true or false"),
         ("number", kind in ("integer", "number")),
         ("scope", bool(_allowed_words(schema))),
-        ("lines", texts and (isinstance(value, str) or _on_lines(as_list(value)))),
+        ("lines", is_string_list and (isinstance(value, str) or _are_single_lines(as_list(value)))),
         ("text", kind == "string" or row.shape in ("text", "colour")),
     )
     return next((input_ for input_, applies in kinds if applies), "json")
 
 
-def _on_lines(entries: list[JSON]) -> bool:
+def _are_single_lines(entries: list[JSON]) -> bool:
     return all(isinstance(entry, str) and "\n" not in entry for entry in entries)
 
 

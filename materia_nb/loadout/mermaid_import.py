@@ -135,8 +135,8 @@ class _Parser:
         self.links: list[ChartLink] = []
         self.link_ids: set[str] = set()
         self.subgraphs: dict[str, _Subgraph] = {}
-        self.placed: set[str] = set()
-        self.open: list[tuple[str, _Subgraph, int]] = []
+        self.assigned_nodes: set[str] = set()
+        self.open_subgraphs: list[tuple[str, _Subgraph, int]] = []
 
     def parse(self) -> Chart:
         front = _FRONT_MATTER.match(self.text)
@@ -148,8 +148,8 @@ class _Parser:
         self.at = header.end()
         while self._consume(_BLANK) is not None and self.at < len(self.text):
             self._read_statement()
-        if self.open:
-            id_, subgraph, self.at = self.open[-1]
+        if self.open_subgraphs:
+            id_, subgraph, self.at = self.open_subgraphs[-1]
             raise self._error(f"The subgraph {subgraph.title or id_!r} is not closed.", "add a line with `end`")
         self._connect_subgraphs()
         return Chart(self.nodes, self.links)
@@ -175,7 +175,7 @@ class _Parser:
         if self._consume(_SUBGRAPH):
             self._open_subgraph(start)
         elif self._consume(_SUBGRAPH_END):
-            if not self.open:
+            if not self.open_subgraphs:
                 self.at = start
                 raise self._error("`end` is outside a subgraph.", "remove the line, or rename the node to End")
             self._close_subgraph()
@@ -196,21 +196,21 @@ class _Parser:
             title = self._read_bracket_label("[", ("]",))
             self._consume(_CLASS)
         if not id_ or re.search(r"\s", id_):
-            id_ = f" {len(self.subgraphs) + len(self.open)}"  # an id that no link can refer to
-        if id_ in self.subgraphs or any(id_ == open_id for open_id, *_ in self.open):
+            id_ = f" {len(self.subgraphs) + len(self.open_subgraphs)}"  # an id that no link can refer to
+        if id_ in self.subgraphs or any(id_ == open_id for open_id, *_ in self.open_subgraphs):
             raise self._error(f"Two subgraphs have the id {id_!r}.", "use a unique id for each subgraph")
-        if len(self.subgraphs) + len(self.open) >= _MAX_SUBGRAPHS:
+        if len(self.subgraphs) + len(self.open_subgraphs) >= _MAX_SUBGRAPHS:
             raise self._error(f"The flowchart has more than {_MAX_SUBGRAPHS} subgraphs.")
-        self.open.append((id_, _Subgraph(title, {}), start))
+        self.open_subgraphs.append((id_, _Subgraph(title, {}), start))
 
     def _close_subgraph(self) -> None:
         """Close the innermost open subgraph. A node belongs to the first subgraph that contains it and is closed."""
-        id_, subgraph, _ = self.open.pop()
-        members = {member: None for member in subgraph.members if member not in self.placed and member != id_}
-        self.placed.update(members)
+        id_, subgraph, _ = self.open_subgraphs.pop()
+        members = {member: None for member in subgraph.members if member not in self.assigned_nodes and member != id_}
+        self.assigned_nodes.update(members)
         self.subgraphs[id_] = _Subgraph(subgraph.title, members)
-        if self.open:
-            self.open[-1][1].members[id_] = None
+        if self.open_subgraphs:
+            self.open_subgraphs[-1][1].members[id_] = None
 
     def _read_chain(self) -> None:
         """Read a statement such as ``A & B --> C``, and add a link between each pair of nodes in adjacent lists."""
@@ -293,8 +293,8 @@ class _Parser:
             self.at = start
             raise self._error(f"The flowchart has more than {_MAX_LINKS:,} nodes.")
         self.nodes[id_] = ChartNode(known.label if node.label is None else node.label, node.shape or known.shape)
-        if self.open:
-            self.open[-1][1].members[id_] = None
+        if self.open_subgraphs:
+            self.open_subgraphs[-1][1].members[id_] = None
         return id_
 
     def _read_bracket_label(self, opening: str, closings: tuple[str, ...]) -> str:

@@ -9,7 +9,7 @@ from typing import Final
 
 from materia_nb.jsonvalue import Object
 from materia_nb.loadout import fields
-from materia_nb.loadout.fields import Model, TwoSpellings, config_field
+from materia_nb.loadout.fields import Model, SnakeCaseModel, config_field
 from materia_nb.loadout.graph import DEFAULT_LANES, DEFAULT_TIMEOUT_MS, Budget, Limits
 from materia_nb.loadout.report import (
     INVALID_CONDITION,
@@ -109,7 +109,7 @@ class Parallel(Model):
 
     max_concurrency: fields.PositiveCount | None = config_field(
         "Maximum number of lanes that run at the same time. Other lanes wait in the order of the schedule.",
-        label="lanes at once", first=1)
+        label="lanes at once", order=1)
 
 
 class Parallelism(Parallel):
@@ -181,13 +181,13 @@ class EdgeFields(Model):
 
     when: fields.When = config_field(
         "Condition of the edge: `always`; `satisfied` or `not_satisfied`, by the field `satisfied` of the parsed "
-        "output; or `failed`, if the visit has no accepted output. Required.", "R3", required=True, first=1,
+        "output; or `failed`, if the visit has no accepted output. Required.", "R3", required=True, order=1,
         code=INVALID_CONDITION, missing="the condition is missing")
     to: fields.Reference | None = config_field(
-        "Next socket, or `end`. Required.", "R26", needed=True, first=2)
+        "Next socket, or `end`. Required.", "R26", needed=True, order=2)
     max_traversals: fields.PositiveCount = config_field(
         "Maximum number of traversals for one work item or, outside items, in the whole cast. One more traversal fails "
-        "the cast.", "R18", label="at most", unit="times for each item", first=3)
+        "the cast.", "R18", label="at most", unit="times for each item", order=3)
 
 
 class AdvanceFields(Model):
@@ -217,16 +217,16 @@ class Foreach(Model):
 
     items: fields.SourcePath = config_field(
         "Source of the list, such as `state.rows`. Other values count as an empty list. Required.", "R12",
-        required=True, write='write the path of a list, such as "state.rows"', label="list", first=1)
+        required=True, write='write the path of a list, such as "state.rows"', label="list", order=1)
     as_: fields.Name | None = config_field(
         "Name of the current item in the state. Defaults to `item`.", "R12", alias="as", label="name of item",
-        first=2)
-    cursor: fields.Name | None = config_field("Name of the cursor. Defaults to `<socket id>Index`.", "R13", first=3)
+        order=2)
+    cursor: fields.Name | None = config_field("Name of the cursor. Defaults to `<socket id>Index`.", "R13", order=3)
     done: fields.Reference | None = config_field(
         "Socket after the last item in older loadouts. It must exist.", "R14", ignored="use the exits of the loop")
 
 
-class Assignment(TwoSpellings):
+class Assignment(SnakeCaseModel):
     """The task of an agent, which some protocols include in the prompt."""
 
     noun = "an assignment"
@@ -269,10 +269,10 @@ class SocketFields(Model):
     code = INVALID_SOCKET
 
     materia: fields.Reference | None = config_field(
-        "Id of the materia. Required.", "R26", shape="materia id", needed=True, first=1)
+        "Id of the materia. Required.", "R26", shape="materia id", needed=True, order=1)
     parse: fields.Parse = config_field(
         "Format of an agent's output: `json` or `text` (the default). A utility has `parse` on its materia, and a "
-        "generator always returns `json`.", "R4", label="output", first=3)
+        "generator always returns `json`.", "R4", label="output", order=3)
     assign: dict[fields.Key, fields.AssignedSource] | None = config_field(
         "Assignments to the state, in order: from a source (`$.plan`, `$`, `state.x`, `item.x`, `lastJson.x`, `lastOutput` or "
         "JSONPath) to a dotted target. A utility has `assign` on its materia.", "R4", "R11",
@@ -293,7 +293,7 @@ class SocketFields(Model):
         "agents with `json` output.", label="separate handoff")
     cast_context: fields.Context | None = config_field(
         "Parts of the cast that the agent sees: `full`, `request`, `none`, or an object. Defaults to the value of the "
-        "materia, then loadout, then config, else `full`.", "R50", label="context", first=4)
+        "materia, then loadout, then config, else `full`.", "R50", label="context", order=4)
     prompt_form: fields.PromptStyle | None = config_field(
         "Format of the prompt: headings and fences (`md`), or plain names and blank lines (`plain`). Defaults to the "
         "profile of the model, else `md`.", "R50")
@@ -302,7 +302,7 @@ class SocketFields(Model):
         "Position in the drawing, unless the layout of the loadout has one.", shape="object with x and y", apart=True)
     socket_kind: object = config_field("Reserved for the reference editor.", shape="entry or normal")
     empty: object = config_field("Reserved for the reference editor.", shape="true or false")
-    label: object = config_field("Display name.", first=2)
+    label: object = config_field("Display name.", order=2)
 
 
 class Consumes(Model):
@@ -314,13 +314,13 @@ class Consumes(Model):
 
     from_: fields.Reference | None = config_field(
         "Socket of the generator. It is not a member, and exactly one of its edges enters the loop. Required.", "R27",
-        alias="from", shape="socket id", needed=True, first=1)
+        alias="from", shape="socket id", needed=True, order=1)
     output: fields.WorkItemsList = config_field(
         "List of the generator. Defaults to `workItems`.", "R12",
         write='write "workItems" or remove the field; for another list use iterator {"items": "state...."}')
     as_: fields.Name | None = config_field(
         "Name of the current item in the state. Defaults to `workItem`.", "R12", alias="as", label="name of item",
-        first=2)
+        order=2)
     cursor: fields.Name | None = config_field(
         "Name of the cursor. Defaults to `workItemIndex`. Loops of the same generator need different cursors.", "R13",
         "R27")
@@ -344,15 +344,15 @@ class ExitRouteFields(Model):
 
     id: fields.NonBlankText = config_field(
         "Id of the exit, unique in the loop. Required.", "R26", required=True,
-        write="write an id that is unique in this loop", first=4)
+        write="write an id that is unique in this loop", order=4)
     from_: fields.Reference | None = config_field(
-        "Member that exhausts the list. Required.", "R16", alias="from", shape="socket id", needed=True, first=2)
+        "Member that exhausts the list. Required.", "R16", alias="from", shape="socket id", needed=True, order=2)
     condition: fields.WhenOutput = config_field(
         "Condition of the exit: `always`, or `satisfied` of the last output. Each source has one exit per condition. "
-        "Required.", "R16", "R27", required=True, label="when", first=1, code=INVALID_CONDITION,
+        "Required.", "R16", "R27", required=True, label="when", order=1, code=INVALID_CONDITION,
         missing="the condition is missing")
     target_socket_id: fields.Reference | None = config_field(
-        "Next socket, or `end`. Required.", "R27", needed=True, label="to", first=3)
+        "Next socket, or `end`. Required.", "R27", needed=True, label="to", order=3)
 
 
 class LegacyExit(Model):
@@ -400,23 +400,23 @@ class Loadout(Model):
     example = '{"entry": "Socket-1", "sockets": { ... }}'
 
     entry: fields.Reference | None = config_field(
-        "Socket where a cast starts. Defaults to the first socket.", "R26", "R36", shape="socket id", first=3)
+        "Socket where a cast starts. Defaults to the first socket.", "R26", "R36", shape="socket id", order=3)
     sockets: dict[fields.Key, SocketFields] = config_field(
         "Sockets by id. `Socket-1`, `Socket-2`, ... are the canonical ids. Required.", "R26", required=True,
         min_length=1, code=INVALID_SOCKET, missing="the loadout has no sockets",
-        write='write {"Socket-1": {"materia": "..."}, ...}', bare=True, apart=True)
+        write='write {"Socket-1": {"materia": "..."}, ...}', omitted_in_paths=True, apart=True)
     loops: dict[fields.Key, LoopFields] | None = config_field(
         "Loop regions by id.", "R15", "R27", code=INVALID_LOOP,
         write='write an object: {"name": {"sockets": [...]}}', apart=True)
     handoff: fields.NonBlankText = config_field(
-        f"Handoff protocol of the agents. Defaults to `{DEFAULT_HANDOFF}`.", shape="name of a protocol", first=5)
+        f"Handoff protocol of the agents. Defaults to `{DEFAULT_HANDOFF}`.", shape="name of a protocol", order=5)
     cast_context: fields.Context | None = config_field(
         "Parts of the cast that agents see, unless the socket or materia sets `castContext`. Defaults to the config.",
-        "R50", label="context", first=4)
+        "R50", label="context", order=4)
     origin_default_id: object = config_field("Reserved for the reference editor.")
     layout: object = config_field("Positions of the sockets in the drawing.", shape="object", apart=True)
-    description: object = config_field("Purpose of the loadout.", first=1)
-    label: object = config_field("Display name.", first=2)
+    description: object = config_field("Purpose of the loadout.", order=1)
+    label: object = config_field("Display name.", order=2)
     id: object = config_field("Reserved for the reference editor.")
     source: object = config_field("Reserved for the reference editor.")
     lock_state: object = config_field("Reserved for the reference editor.", shape="locked or unlocked")
@@ -440,7 +440,7 @@ class MateriaFields(Model):
         "Colour in drawings: `#rgb`, `#rrggbb`, or a name such as `teal`. Defaults to the colour of the kind.",
         shape="colour")
     generator: fields.Flag = config_field(
-        "True if the materia produces work items, as JSON with `workItems`.", "R4", "R9", label="makes items", first=4)
+        "True if the materia produces work items, as JSON with `workItems`.", "R4", "R9", label="makes items", order=4)
     lock_state: object = config_field("Reserved for the reference editor.", shape="locked or unlocked")
     catalog_origin: object = config_field("Reserved for the reference editor.", shape="object")
     parallel: fields.Flag = config_field(
@@ -458,15 +458,15 @@ class AgentMateria(MateriaFields):
 
     prompt: fields.NonBlankText = config_field(
         "Task of the agent, with `{{...}}` variables. Required.", "R26", "R31", required=True,
-        write='write the task of the agent, or "type": "utility" for a process', first=1, prose=True)
+        write='write the task of the agent, or "type": "utility" for a process', order=1, multiline=True)
     tools: fields.Tools = config_field(
         'Allowed tools: `none`, `readOnly`, `coding`, a list of names, or `{"type": "custom", "tools": '
         "[...]}`. Required.", "R26", required=True, write='write "none", "readOnly", "coding" or a list of tool names',
-        first_value="none", first=3)
-    model: fields.AnyText = config_field("Model of the agent. Defaults to the model of its settings.", "R26", first=2)
+        first_value="none", order=3)
+    model: fields.AnyText = config_field("Model of the agent. Defaults to the model of its settings.", "R26", order=2)
     thinking: fields.AnyText = config_field("Thinking level of the model, as the agent names it.")
     multi_turn: fields.Flag = config_field(
-        "True if a person refines drafts before the final answer.", "R26", label="drafts", first=5)
+        "True if a person refines drafts before the final answer.", "R26", label="drafts", order=5)
     cast_context: fields.Context | None = config_field(
         "Parts of the cast that the agent sees, unless the socket sets `castContext`.", "R50", label="context")
     parse: fields.Parse = config_field("Format of the output.", "R4", ignored="write it on the socket")
@@ -496,18 +496,18 @@ class UtilityMateria(MateriaFields):
     command: list[fields.CommandPart] | None = config_field(
         "Program and its arguments, run without a shell. Either `command` or `script` is required.", "R23", "R24",
         min_length=1, shape="list of text", write='write a list of strings, such as ["python3", "script.py"]; no '
-        "shell is used", first=1)
+        "shell is used", order=1)
     script: Script | None = config_field("Shipped script, instead of `command`.", "R25")
     params: dict[fields.Key, object] | None = config_field(
         "Parameters that the process gets on stdin.", "R23", write="write an object: { ... }")
     parse: fields.Parse = config_field(
-        "Format of stdout: `json` or `text` (the default).", "R4", "R6", label="output", first=2)
+        "Format of stdout: `json` or `text` (the default).", "R4", "R6", label="output", order=2)
     assign: dict[fields.Key, fields.SourcePath] | None = config_field(
         "Assignments to the state, in order: from a source to a dotted target.", "R4", "R11",
         write='write an object from targets to sources: {"plan": "$.plan"}')
     timeout_ms: fields.Milliseconds = config_field(
         "Timeout of the process, in milliseconds.", "R23", default=DEFAULT_TIMEOUT_MS,
-        write="write a number of milliseconds above 0, such as 30000", label="time limit", unit="milliseconds", first=4)
+        write="write a number of milliseconds above 0, such as 30000", label="time limit", unit="milliseconds", order=4)
     multi_turn: fields.Flag = config_field("Drafts before the final answer.", ignored="a process returns one output")
     utility: object = config_field(
         f"Shipped script by its name in the reference engine, instead of `script`: {_BUILT_IN_NAMES}.", "R61")

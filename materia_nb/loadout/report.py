@@ -86,7 +86,7 @@ def suggested_fix(label: str, *steps: FixStep) -> Fix:
     return Fix(label, steps, suggestion=True)
 
 
-def without_field(id_: str, field: str) -> Fix:
+def removal_fix(id_: str, field: str) -> Fix:
     """Return a fix that removes a field from a socket."""
     return safe_fix(f"Remove {field} from {id_}", do("set_socket", id_, field, None))
 
@@ -205,12 +205,12 @@ class Findings:
     Attributes:
         loadout: the name of the loadout that is being checked, or None.
         entries: the problems and hints collected so far.
-        matches: the number of searches for similar names so far.
+        searches: the number of searches for similar names so far.
     """
 
     loadout: str | None = None
     entries: list[Problem] = field(default_factory=list)
-    matches: int = 0
+    searches: int = 0
 
     def problem(self, code: str, source: str, message: str, hint: str, fix: Fix | None = None) -> None:
         """Add a problem; the parameters are the attributes of :class:`Problem`."""
@@ -237,13 +237,13 @@ class Findings:
 
         After 40 searches the result is always None, because comparing many names is slow.
         """
-        self.matches += 1
-        return close_match(name, known) if self.matches <= _CLOSE_MATCHES and isinstance(name, str) else None
+        self.searches += 1
+        return close_match(name, known) if self.searches <= _CLOSE_MATCHES and isinstance(name, str) else None
 
-    def near(self, name: str, known: Iterable[str]) -> str:
+    def suggest(self, name: str, known: Iterable[str]) -> str:
         """Return advice that suggests the most similar known name; the limit of :meth:`closest` applies."""
-        self.matches += 1
-        if self.matches > _CLOSE_MATCHES:
+        self.searches += 1
+        if self.searches > _CLOSE_MATCHES:
             return "choose an existing name"
         return did_you_mean(name, known)
 

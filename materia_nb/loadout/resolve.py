@@ -84,7 +84,7 @@ def find_problems(document: JSON, loadout: str | None) -> list[Problem]:
     if not is_object(document):
         return findings.entries
     check_servers(findings, document.get("mcpServers"))
-    _check_name(findings, document, loadout)
+    _check_loadout_name(findings, document, loadout)
     names, definitions = parts_to_check(document, loadout)
     for name in names:
         raw = document["loadouts"][name]
@@ -103,18 +103,18 @@ def find_problems(document: JSON, loadout: str | None) -> list[Problem]:
     return findings.entries
 
 
-def _check_name(findings: Findings, document: Object, loadout: str | None) -> None:
+def _check_loadout_name(findings: Findings, document: Object, loadout: str | None) -> None:
     """Report a loadout name that does not exist: ``loadout`` or, if that is None, ``activeLoadout``."""
     loadouts = as_object(document.get("loadouts"))
     if loadout is not None and loadouts and loadout not in loadouts:
         findings.problem(
-            INVALID_CONFIG, "loadouts", f"the loadout {loadout!r} does not exist", findings.near(loadout, loadouts)
+            INVALID_CONFIG, "loadouts", f"the loadout {loadout!r} does not exist", findings.suggest(loadout, loadouts)
         )
     active = document.get("activeLoadout")
     named = loadout is None and active is not None and is_object(document.get("loadouts"))
     if named and not (isinstance(active, str) and active in loadouts):
         message = f"the loadout {brief(active)} does not exist"
-        findings.problem(INVALID_CONFIG, "activeLoadout", message, findings.near(str(active), loadouts))
+        findings.problem(INVALID_CONFIG, "activeLoadout", message, findings.suggest(str(active), loadouts))
 
 
 def build_graph(document: JSON, loadout_name: str | None = None, owners: Mapping[str, Path] | None = None) -> Graph:
@@ -145,7 +145,7 @@ def build_graph(document: JSON, loadout_name: str | None = None, owners: Mapping
     for socket in facts.sockets.values():
         id_ = socket.materia.id
         if id_ not in materia:
-            materia[id_] = _materia(socket.materia, (owners or {}).get(id_))
+            materia[id_] = _resolve_materia(socket.materia, (owners or {}).get(id_))
     graph = _resolved_graph(facts, {id_: materia[socket.materia.id] for id_, socket in facts.sockets.items()})
     return replace(
         graph,
@@ -153,7 +153,7 @@ def build_graph(document: JSON, loadout_name: str | None = None, owners: Mapping
         budget=_settings_from(Budget, models.BudgetFields, document.get("budget")),
         document=frozen(_reduced_document(document, name, materia)),
         keep_thinking=document.get("keepThinking") is not False,
-        prices=FrozenDict(_prices(document.get("prices"))),
+        prices=FrozenDict(_resolve_prices(document.get("prices"))),
         mcp_servers=as_object(document.get("mcpServers")),
     )
 
@@ -167,19 +167,19 @@ def _resolved_graph(facts: LoadoutFacts, materia: Mapping[str, Materia]) -> Grap
     """
     derived = derive(facts)
     derivation = replace(derived, sentences=[*derived.sentences])
-    sockets = {id_: _socket(derivation, socket, materia[id_]) for id_, socket in facts.sockets.items()}
+    sockets = {id_: _resolve_socket(derivation, socket, materia[id_]) for id_, socket in facts.sockets.items()}
     return Graph(
         name=facts.name,
         entry=facts.entry if isinstance(facts.entry, str) and facts.entry in sockets else "",
         sockets=FrozenDict(sockets),
         loops=FrozenDict(derivation.loops),
         derived=tuple(derivation.sentences),
-        consumers=FrozenDict(_consumers(derivation.loops.values())),
+        consumers=FrozenDict(_loops_by_generator(derivation.loops.values())),
         regions=FrozenDict(regions_of(facts)),
     )
 
 
-def _consumers(loops: Iterable[Loop]) -> dict[str, tuple[str, ...]]:
+def _loops_by_generator(loops: Iterable[Loop]) -> dict[str, tuple[str, ...]]:
     """Return the ids of the loops that consume the items of each generator, by generator."""
     consumers: dict[str, tuple[str, ...]] = {}
     for loop in loops:
@@ -204,7 +204,7 @@ def active_loadout(document: JSON) -> str | None:
     return active if isinstance(active, str) else next(iter(loadouts), None)
 
 
-def _socket(derivation: Derivation, socket: SocketFacts, materia: Materia) -> Socket:
+def _resolve_socket(derivation: Derivation, socket: SocketFacts, materia: Materia) -> Socket:
     facts, raw = derivation.facts, socket.raw
     parse = _parse_mode(derivation, socket, materia)
     if (utility := str(socket.materia.raw.get("utility"))) in GIT_TASK_OF:
@@ -217,8 +217,8 @@ def _socket(derivation: Derivation, socket: SocketFacts, materia: Materia) -> So
         id=socket.id,
         materia=materia,
         parse=parse,
-        assign=_assigned(derivation, socket, materia),
-        edges=_edges(derivation, socket),
+        assign=_assignments(derivation, socket, materia),
+        edges=_resolve_edges(derivation, socket),
         advance=socket_advance(derivation, socket),
         iterator=socket_iterator(socket),
         loops=tuple([loop.id for loop in socket.loops]),
@@ -232,7 +232,7 @@ def _socket(derivation: Derivation, socket: SocketFacts, materia: Materia) -> So
     )
 
 
-def _edges(derivation: Derivation, socket: SocketFacts) -> tuple[Edge, ...]:
+def _resolve_edges(derivation: Derivation, socket: SocketFacts) -> tuple[Edge, ...]:
     edges = []
     for edge in socket.edges:
         maximum = whole_number(edge.raw.get("maxTraversals"))
@@ -258,7 +258,7 @@ def _parse_mode(derivation: Derivation, socket: SocketFacts, materia: Materia) -
     return "json" if socket.parse == "json" or socket.id in derivation.json_sources else "text"
 
 
-def _assigned(derivation: Derivation, socket: SocketFacts, materia: Materia) -> tuple[tuple[str, str], ...]:
+def _assignments(derivation: Derivation, socket: SocketFacts, materia: Materia) -> tuple[tuple[str, str], ...]:
     """Return the effective assignments of a socket (R4). A generator always assigns its work items."""
     assign = tuple([(target, source) for _, target, source in socket.assignments if isinstance(source, str)])
     if not materia.generator:
@@ -270,7 +270,7 @@ def _assigned(derivation: Derivation, socket: SocketFacts, materia: Materia) -> 
     return (*others, (WORK_ITEMS, WORK_ITEMS_SOURCE))
 
 
-def _materia(facts: MateriaFacts, owner: Path | None) -> Materia:
+def _resolve_materia(facts: MateriaFacts, owner: Path | None) -> Materia:
     raw = facts.raw
     tools = raw.get("tools", "none")
     if is_object(tools):
@@ -315,7 +315,7 @@ def _settings_from(kind: type[_Settings], model: type[Model], raw: JSON) -> _Set
     return kind(**{name: value for name, value in read.items() if name in named and value is not None})
 
 
-def _prices(raw: JSON) -> dict[str, Price]:
+def _resolve_prices(raw: JSON) -> dict[str, Price]:
     from materia_nb.loadout.models import PriceFields
 
     written = {name: price for name, price in as_object(raw).items() if price is not None}

@@ -212,7 +212,7 @@ class LoadoutFacts:
             "loop": [(self, loop) for loop in self.loops],
         }
 
-    def with_same_materia(self, socket: SocketFacts) -> list[str]:
+    def sockets_sharing_materia(self, socket: SocketFacts) -> list[str]:
         """Return the ids of all sockets that place the same materia as ``socket``, including ``socket``."""
         materia = socket.raw.get("materia")
         return [id_ for id_, other in self.sockets.items() if other.raw.get("materia") == materia]

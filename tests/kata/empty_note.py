@@ -17,7 +17,7 @@ def _empty_note(_facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
     """A `note` with nothing in it."""
     note, source = socket.raw.get("note"), f"{socket.id}.note"
     if isinstance(note, str) and not note.strip():
-        yield Hint(source, "the note is empty", "write one, or leave it out", without_field(socket.id, "note"))
+        yield Hint(source, "the note is empty", "write a note, or remove the field", removal_fix(socket.id, "note"))
 
 
 @rule(SOCKET_RULES, "loadout", "unreachable-socket")

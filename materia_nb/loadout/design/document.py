@@ -184,7 +184,7 @@ _MAX_SUMMARY_VALUE: Final = 40
 """Length, in characters, from which a new string value is omitted from the summary of a change."""
 
 
-def renamed(owner: Object, old: str, new: str) -> Object:
+def with_renamed_key(owner: Object, old: str, new: str) -> Object:
     """Return a copy of ``owner`` in which a key is renamed and keeps its position."""
     return {new if key == old else key: value for key, value in owner.items()}
 
@@ -306,13 +306,13 @@ def with_renamed_sockets(document: Object, new: Mapping[str, str]) -> Object:
 
     ``new`` maps old ids to new ids. Unchanged parts are shared with the old document.
     """
-    changed = renamed_at(document, _REFERENCES, new)
+    changed = with_renamed_values(document, _REFERENCES, new)
     for keys in (("sockets",), ("layout", "sockets")):
         changed = _changed_at(changed, keys, lambda entries: _with_renamed_keys(entries, new))
     return changed
 
 
-def renamed_at(document: Object, paths: Iterable[Sequence[str]], new: Mapping[str, str]) -> Object:
+def with_renamed_values(document: Object, paths: Iterable[Sequence[str]], new: Mapping[str, str]) -> Object:
     """Return a copy of a loadout in which the names at certain paths are replaced.
 
     Args:

@@ -20,10 +20,10 @@ from materia_nb.loadout.design.document import (
     loop_in,
     objects_in,
     operation,
-    renamed,
     socket_in,
     with_field,
     with_loop,
+    with_renamed_key,
     with_socket,
     with_value,
 )
@@ -81,31 +81,31 @@ class EdgeList:
             raise design_error(message, f"{self.path}[{index}]", f"remove the {self.kind} and add it again")
         return entry
 
-    def others(self, index: int) -> list[JSON]:
+    def entries_except(self, index: int) -> list[JSON]:
         """Return all entries except the entry at ``index``; raises MateriaError if that entry does not exist."""
         self.check_index(index)
         return [*self.entries[:index], *self.entries[index + 1 :]]
 
-    def replaced(self, entries: list[JSON]) -> Object:
+    def with_list(self, entries: list[JSON]) -> Object:
         """Return a copy of the document in which ``entries`` replaces this list."""
         with_owner = with_socket if self.kind == "edge" else with_loop
         return with_owner(self.document, self.owner, with_field(self._owner_object, f"{self.kind}s", entries))
 
-    def changed(self, index: int, entry: Object) -> Object:
+    def with_entry(self, index: int, entry: Object) -> Object:
         """Return a copy of the document in which ``entry`` replaces the entry at ``index``."""
-        return self.replaced([*self.entries[:index], entry, *self.entries[index + 1 :]])
+        return self.with_list([*self.entries[:index], entry, *self.entries[index + 1 :]])
 
 
 def _move_entry(edges: EdgeList, index: int, to: int) -> DesignChange:
-    rest = edges.others(index)
+    rest = edges.entries_except(index)
     edges.check_index(to)
-    document = edges.replaced([*rest[:to], edges.entries[index], *rest[to:]])
+    document = edges.with_list([*rest[:to], edges.entries[index], *rest[to:]])
     return DesignChange(document, f"moved {edges.kind} {index + 1} of {edges.owner_name} to position {to + 1}")
 
 
 def _remove_entry(edges: EdgeList, index: int) -> DesignChange:
     summary = f"removed {edges.kind} {index + 1} of {edges.owner_name}"
-    document = edges.replaced(edges.others(index))
+    document = edges.with_list(edges.entries_except(index))
     to = as_object(edges.entries[index]).get("to")
     return DesignChange(document, f"{summary} to {to}" if isinstance(to, str) else summary)
 
@@ -148,7 +148,7 @@ def add_edge(
         index = len(entries) if when == "always" else next(first_always, len(entries))
     if index != len(entries):
         edges.check_index(index)
-    changed = edges.replaced([*entries[:index], edge, *entries[index:]])
+    changed = edges.with_list([*entries[:index], edge, *entries[index:]])
     return DesignChange(changed, f"connected {source} to {to} ({when}) as edge {index + 1}")
 
 
@@ -177,7 +177,7 @@ def change_edge(
         check_target(document, to, f"{path}.to")
         edge = {**edge, "to": to}
     target = f"{brief(edge.get('to'))} ({brief(edge.get('when'))})".replace('"', "")
-    return DesignChange(edges.changed(index, edge), f"edge {index + 1} of {source} now leads to {target}")
+    return DesignChange(edges.with_entry(index, edge), f"edge {index + 1} of {source} now leads to {target}")
 
 
 @operation
@@ -191,7 +191,7 @@ def limit_edge(document: Object, source: str, index: int, max_traversals: int | 
     edge, path = edges.at(index), f"{edges.path}[{index}].maxTraversals"
     maximum = None if max_traversals is None else _check_limit(max_traversals, path)
     limit = "has no separate limit" if maximum is None else f"can be taken at most {counted(maximum, 'time')}"
-    changed = edges.changed(index, with_field(edge, "maxTraversals", maximum))
+    changed = edges.with_entry(index, with_field(edge, "maxTraversals", maximum))
     return DesignChange(changed, f"edge {index + 1} of {source} {limit}")
 
 
@@ -236,11 +236,10 @@ def add_exit(
             source and condition.
     """
     edges = EdgeList(document, "exit", loop)
+    id_ = free_name(f"exit:{source}:{condition}", _ids(edges.entries)) if id_ is None else id_
     route = {"id": id_, "from": source, "condition": condition, "targetSocketId": target}
-    if id_ is None:
-        route["id"] = free_name(f"exit:{source}:{condition}", _ids(edges.entries))
     _check_route(edges, route, route, edges.entries)
-    return DesignChange(edges.replaced([*edges.entries, route]), f"added exit {route['id']} of loop {loop} to {target}")
+    return DesignChange(edges.with_list([*edges.entries, route]), f"added exit {id_} of loop {loop} to {target}")
 
 
 @operation
@@ -264,9 +263,9 @@ def change_exit(
     fields = {"id": id_, "from": source, "condition": condition, "targetSocketId": target}
     changes = {key: value for key, value in fields.items() if value is not None}
     route = {**edges.at(index), **changes}
-    _check_route(edges, changes, route, edges.others(index))
+    _check_route(edges, changes, route, edges.entries_except(index))
     summary = f"{route.get('from')} to {route.get('targetSocketId')} ({route.get('condition')})"
-    return DesignChange(edges.changed(index, route), f"exit {index + 1} of loop {loop} now leads from {summary}")
+    return DesignChange(edges.with_entry(index, route), f"exit {index + 1} of loop {loop} now leads from {summary}")
 
 
 @operation
@@ -402,7 +401,7 @@ def make_loop(
     """
     new = free_name("items", objects_in(document, "loops")) if id_ is None else id_
     _check_new_name(document, new)
-    members = _members(document, sockets, new)
+    members = _checked_members(document, sockets, new)
     loop: Object = {"sockets": members}
     if consumes is not None:
         source = {"from": consumes, "output": WORK_ITEMS} if isinstance(consumes, str) else dict(consumes)
@@ -419,7 +418,7 @@ def rename_loop(document: Object, old: str, new: str) -> DesignChange:
     if old == new:
         return DesignChange(document, f"{old} keeps its name")
     _check_new_name(document, new)
-    changed = {**document, "loops": renamed(objects_in(document, "loops"), old, new)}
+    changed = {**document, "loops": with_renamed_key(objects_in(document, "loops"), old, new)}
     return DesignChange(changed, f"renamed loop {old} to {new}")
 
 
@@ -431,7 +430,7 @@ def set_members(document: Object, id_: str, sockets: Iterable[str]) -> DesignCha
         MateriaError: the loop or a socket does not exist, or there are no members.
     """
     loop = loop_in(document, id_)
-    members = _members(document, sockets, id_)
+    members = _checked_members(document, sockets, id_)
     without_exits = [member for member in as_list(loop.get("sockets")) if member not in members]
     changed: Object = {**loop, "sockets": members}
     exits = as_list(loop.get("exits"))
@@ -497,7 +496,7 @@ def set_source(
     if source == "consumes" and source not in loop and output is MISSING:
         spec = {**spec, "output": WORK_ITEMS}
     other = SOURCES[1 - SOURCES.index(source)]
-    rest = without(loop, other) if source in loop else renamed(loop, other, source)
+    rest = without(loop, other) if source in loop else with_renamed_key(loop, other, source)
     changed = with_loop(document, id_, {**rest, source: spec})
     if source == "consumes":
         list_name = f"the work items of {spec['from']}" if "from" in spec else "work items of an unknown generator"
@@ -536,7 +535,7 @@ def delete_loop(document: Object, id_: str) -> DesignChange:
     return DesignChange(changed, f"deleted loop {id_}{counts_in_words((exits, 'exit'))}")
 
 
-def _members(document: Object, sockets: Iterable[str], loop: str) -> list[JSON]:
+def _checked_members(document: Object, sockets: Iterable[str], loop: str) -> list[JSON]:
     members: list[JSON] = list(dict.fromkeys(sockets))
     if not members:
         raise design_error("a loop needs at least one member", f"loops.{loop}.sockets", "select at least one socket")

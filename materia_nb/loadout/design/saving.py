@@ -68,7 +68,7 @@ def rewrite_json(text: str, new: JSON) -> str:
         new: the new value.
     """
     try:
-        root = _parse_node(text, _skip_space(text, 0))
+        root = _parse_node(text, _skip_whitespace(text, 0))
         rewritten = text[: root.start] + _Writer(text, root).value(root, new, "") + text[root.end :]
     except RecursionError:
         rewritten = "null"
@@ -78,7 +78,7 @@ def rewrite_json(text: str, new: JSON) -> str:
     return dumps(new, indent=2) + "\n"
 
 
-def _skip_space(text: str, at: int) -> int:
+def _skip_whitespace(text: str, at: int) -> int:
     spaces = _WHITESPACE.match(text, at)
     return spaces.end() if spaces else at
 
@@ -90,27 +90,27 @@ def _parse_node(text: str, at: int) -> _Node:
         value, end = _decoder.raw_decode(text, at)
         return _Node(value, at, end)
     node = _Node({} if opening == "{" else [], at, at)
-    position = _skip_space(text, at + 1)
+    position = _skip_whitespace(text, at + 1)
     while text[position] not in "}]":
         node.starts.append(position)
         name = None
         if opening == "{":
             name, position = _decoder.raw_decode(text, position)
-            position = _skip_space(text, _skip_space(text, position) + 1)
+            position = _skip_whitespace(text, _skip_whitespace(text, position) + 1)
         part = _parse_node(text, position)
         node.parts.append(part)
         if opening == "{":
             node.value[name] = part.value
         else:
             node.value.append(part.value)
-        position = _skip_space(text, part.end)
+        position = _skip_whitespace(text, part.end)
         if text[position] == ",":
-            position = _skip_space(text, position + 1)
+            position = _skip_whitespace(text, position + 1)
     node.end = position + 1
     return node
 
 
-def _old_names(old: Object, new: Object) -> dict[str, str | None]:
+def _corresponding_keys(old: Object, new: Object) -> dict[str, str | None]:
     """Return the key in ``old`` that corresponds to each key in ``new``, or None for an added key.
 
     A key that does not exist in ``old`` corresponds to the key at the same position if that key has been removed.
@@ -160,7 +160,7 @@ class _Writer:
     def _members(self, node: _Node, new: Object, inner: str) -> list[str]:
         known = dict(zip(node.value, zip(node.starts, node.parts, strict=True), strict=True))
         members = []
-        for key, before in _old_names(node.value, new).items():
+        for key, before in _corresponding_keys(node.value, new).items():
             if before is None:
                 members.append(f"{dumps(key)}: {self._new_value(new[key], inner, self._children_inline(node))}")
                 continue
@@ -175,8 +175,8 @@ class _Writer:
         known = {exact(part.value): self.text[part.start : part.end] for part in node.parts}
         entries = []
         for position, value in enumerate(new):
-            if (same := known.get(exact(value))) is not None:
-                entries.append(same)
+            if (unchanged_text := known.get(exact(value))) is not None:
+                entries.append(unchanged_text)
             elif position < len(node.parts):
                 entries.append(self.value(node.parts[position], value, inner))
             else:
@@ -206,7 +206,7 @@ class _Writer:
             indent: the indentation of the line.
             inline: True to write an object or list on one line if it fits; None follows the style of the whole text.
         """
-        line = self._line(value)
+        line = self._one_line(value)
         one_line = self.compact if inline is None else inline
         if not value or not isinstance(value, dict | list) or (one_line and self._fits(line, indent)):
             return line
@@ -216,11 +216,11 @@ class _Writer:
         members = [f"{dumps(key)}: {self._new_value(entry, inner)}" for key, entry in value.items()]
         return self._one_per_line("{", members, "}", inner, indent)
 
-    def _line(self, value: JSON) -> str:
+    def _one_line(self, value: JSON) -> str:
         if is_object(value) and value:
-            members = ", ".join(f"{dumps(key)}: {self._line(entry)}" for key, entry in value.items())
+            members = ", ".join(f"{dumps(key)}: {self._one_line(entry)}" for key, entry in value.items())
             return f"{{{self.pad}{members}{self.pad}}}"
-        return f"[{', '.join(map(self._line, value))}]" if isinstance(value, list) else dumps(value)
+        return f"[{', '.join(map(self._one_line, value))}]" if isinstance(value, list) else dumps(value)
 
 
 # -- designs and their files -------------------------------------------------------------------
@@ -329,7 +329,7 @@ def save_design(
     bundled = as_object(as_object(_read(BUNDLED, config_text(BUNDLED))).get("materia"))
     below = bundled if copied else design.home.materia
     materia = (design.changed_materia | dict(used) if copied else design.changed_materia, below)
-    text = _file_text(path, current_text, design, materia, replace_existing=anyway or not copied)
+    text = _updated_file_text(path, current_text, design, materia, replace_existing=anyway or not copied)
     write_text(path, text)
     if not copied:
         design.saved(replace(home, text_read=text, why=""))
@@ -372,7 +372,7 @@ def refuse_problems(design: Design, *, anyway: bool) -> None:
         )
 
 
-def _file_text(
+def _updated_file_text(
     path: Path,
     text: str | None,
     design: Design,

@@ -17,15 +17,15 @@ from materia_nb.loadout.design.document import (
     materia_operation,
     objects_in,
     operation,
-    renamed_at,
     socket_in,
     with_field,
     with_renamed_sockets,
+    with_renamed_values,
     with_socket,
     with_value,
     without_socket,
 )
-from materia_nb.loadout.fields import row_named
+from materia_nb.loadout.fields import find_row
 from materia_nb.loadout.graph import END
 from materia_nb.loadout.models import SocketFields, materia_model
 from materia_nb.loadout.report import brief
@@ -279,7 +279,7 @@ def _with_renamed_ids(document: Object, new: Mapping[str, str]) -> Object:
         iterator = socket.foreach or (loop.iterator if loop is not None else None)
         if iterator is not None and not is_text(iterator.get("cursor")):
             cursors[f"{old}Index"] = f"{id_}Index"
-    return renamed_at(with_renamed_sockets(document, new), [("sockets", "*", "advance", "cursor")], cursors)
+    return with_renamed_values(with_renamed_sockets(document, new), [("sockets", "*", "advance", "cursor")], cursors)
 
 
 def _moved_down(position: JSON) -> JSON:
@@ -318,7 +318,7 @@ def set_materia(document: Object, definitions: Object, id_: str, field: str, val
         raise design_error(f"the materia {id_!r} does not exist", "materia", did_you_mean(id_, definitions))
     raw = as_object(definitions[id_])
     model = materia_model(raw)
-    if row_named(model, field) is None:
+    if find_row(model, field) is None:
         hint = did_you_mean(field, model.rows)
         raise design_error(f"{model.noun} has no field {field!r}", f"materia.{id_}.{field}", hint)
     changed, summary = with_value(raw, id_, field, value, f"materia.{id_}.{field}")

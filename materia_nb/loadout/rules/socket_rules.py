@@ -15,10 +15,10 @@ from materia_nb.loadout.report import (
     HintRule,
     brief,
     do,
+    removal_fix,
     rule,
     safe_fix,
     suggested_fix,
-    without_field,
 )
 from materia_nb.loadout.rules.edge_rules import reachable_sockets, read_as_json, set_advance_condition, targets_of
 from materia_nb.loadout.topology import (
@@ -137,8 +137,8 @@ def _shared_parse(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
     """A utility whose output is parsed as JSON because of another socket with the same materia."""
     if not socket.is_utility or socket.id not in facts.forced_json or socket.is_guarded_exit:
         return
-    with_same_materia = [facts.sockets[id_] for id_ in facts.with_same_materia(socket)]
-    source, materia = next(other.id for other in with_same_materia if other.is_guarded_exit), socket.materia.id
+    sockets_sharing_materia = [facts.sockets[id_] for id_ in facts.sockets_sharing_materia(socket)]
+    source, materia = next(other.id for other in sockets_sharing_materia if other.is_guarded_exit), socket.materia.id
     message = f"the output of {socket.id!r} is parsed as json, because {source!r} also places {materia!r} and is the exit of a loop"
     advice = f'write "parse": "json" on materia.{materia}, or place another materia on this socket'
     yield Hint(f"{socket.id}.materia", message, advice)
@@ -218,7 +218,7 @@ def _fields_without_effect(facts: LoadoutFacts, socket: SocketFacts) -> Iterator
     """A socket field that has no effect with the materia of the socket (R4)."""
     ineffective = _no_effect_on_utility(socket) if socket.is_utility else _no_effect_on_agent(facts, socket)
     for field, message, advice in ineffective:
-        yield Hint(f"{socket.id}.{field}", message, advice, without_field(socket.id, field))
+        yield Hint(f"{socket.id}.{field}", message, advice, removal_fix(socket.id, field))
 
 
 def _no_effect_on_utility(socket: SocketFacts) -> Iterator[tuple[str, str, str]]:
@@ -366,29 +366,29 @@ def _never_written(facts: LoadoutFacts) -> Iterator[Hint]:
     entry = facts.entry
     if not isinstance(entry, str) or entry not in facts.sockets:
         return
-    targets = _targets(facts)
-    any_path_writers, by_name = _writers(facts)
+    targets = _successors(facts)
+    any_path_writers, paths_by_field = _writers(facts)
     known = _ENGINE_NAMES | {split_path(alias)[0] for alias in _aliases(facts)}
     writers_of: dict[StatePath, tuple[set[str], dict[str, str | None]]] = {}
-    before: dict[str, dict[str, str | None]] = {}
+    reachable_before: dict[str, dict[str, str | None]] = {}
     reported: set[tuple[str, StatePath]] = set()  # several sockets can place the same prompt
     for id_, socket in facts.sockets.items():
         for read in _reads(socket):
             if read.path[0] in known or (read.reader_path, read.path) in reported:
                 continue
             if read.path not in writers_of:
-                paths_with_name = by_name.get(read.path[0], ())
+                paths_with_name = paths_by_field.get(read.path[0], ())
                 writers = any_path_writers | {writer for writer, path in paths_with_name if _overlap(read.path, path)}
                 writers_of[read.path] = writers, _reachable_without(entry, targets, writers)
-            writers, arrived_from = writers_of[read.path]
-            if id_ not in arrived_from or (read.shared and not writers and _placed_elsewhere(facts, socket)):
+            writers, predecessors = writers_of[read.path]
+            if id_ not in predecessors or (read.shared and not writers and _placed_elsewhere(facts, socket)):
                 continue
-            if id_ not in before:
-                before[id_] = _reachable_without(entry, targets, {id_})
-            if writers and not (writers - {id_}) & before[id_].keys():
+            if id_ not in reachable_before:
+                reachable_before[id_] = _reachable_without(entry, targets, {id_})
+            if writers and not (writers - {id_}) & reachable_before[id_].keys():
                 continue  # written only after this socket, for its next visit, such as a critic's feedback
             reported.add((read.reader_path, read.path))
-            yield _unwritten_hint(read, writers - {id_}, list(_route_back(arrived_from, id_))[::-1])
+            yield _unwritten_hint(read, writers - {id_}, list(_route_back(predecessors, id_))[::-1])
 
 
 def _placed_elsewhere(facts: LoadoutFacts, socket: SocketFacts) -> bool:
@@ -458,7 +458,7 @@ def _writers(facts: LoadoutFacts) -> tuple[set[str], Mapping[str, list[tuple[str
     and each is paired with the id of its socket.
     """
     any_path_writers: set[str] = set()
-    by_name: dict[str, list[tuple[str, StatePath]]] = {}
+    paths_by_field: dict[str, list[tuple[str, StatePath]]] = {}
     for id_, socket in facts.sockets.items():
         json = id_ not in facts.texts
         if json and socket.is_utility:
@@ -469,15 +469,15 @@ def _writers(facts: LoadoutFacts) -> tuple[set[str], Mapping[str, list[tuple[str
             paths.add((RESULTS,))  # written when the lanes join
         for path in paths | (_CANONICAL_PATHS if json else frozenset()):
             if path:
-                by_name.setdefault(path[0], []).append((id_, path))
-    return any_path_writers, by_name
+                paths_by_field.setdefault(path[0], []).append((id_, path))
+    return any_path_writers, paths_by_field
 
 
 def _overlap(path: StatePath, written: StatePath) -> bool:
     return path[: len(written)] == written or written[: len(path)] == path
 
 
-def _targets(facts: LoadoutFacts) -> dict[str, list[str]]:
+def _successors(facts: LoadoutFacts) -> dict[str, list[str]]:
     """Return the successors of each socket through its edges and through the loop exits that lead from it."""
     targets = {id_: list(socket.targets) for id_, socket in facts.sockets.items()}
     for loop in facts.loops:
@@ -492,18 +492,18 @@ def _reachable_without(entry: str, targets: Mapping[str, list[str]], blocked: se
 
     Each socket is mapped to its predecessor on a shortest path; the entry is mapped to None.
     """
-    arrived_from: dict[str, str | None] = {entry: None}
+    predecessors: dict[str, str | None] = {entry: None}
     waiting = deque([entry])
     while waiting:
         at = waiting.popleft()
         for target in targets[at] if at not in blocked else ():
-            if target not in arrived_from:
-                arrived_from[target] = at
+            if target not in predecessors:
+                predecessors[target] = at
                 waiting.append(target)
-    return arrived_from
+    return predecessors
 
 
-def _route_back(arrived_from: Mapping[str, str | None], at: str | None) -> Iterator[str]:
+def _route_back(predecessors: Mapping[str, str | None], at: str | None) -> Iterator[str]:
     while at is not None:
         yield at
-        at = arrived_from[at]
+        at = predecessors[at]
