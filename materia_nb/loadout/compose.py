@@ -57,11 +57,7 @@ def _connect_to_next(part: LinkedPart, graph: Graph, target: str, *, used_loops:
         if socket.advance is not None and socket.advance.derived:
             # written out, so that the exits added below cannot derive a different advance (R15)
             advance = socket.advance
-            raw["advance"] = {
-                "cursor": part.cursors[advance.cursor],
-                "items": advance.items,
-                "when": advance.when,
-            }
+            raw["advance"] = {"cursor": part.cursors[advance.cursor], "items": advance.items, "when": advance.when}
     routes_of = _ExitRoutes(graph)
     routes_of.refuse_cycles()
     for loop, raw in zip(graph.loops.values(), part.loops.values(), strict=True):
@@ -281,12 +277,7 @@ def compose(document: Object, names: Sequence[str], owners: Mapping[str, Path] |
     }
     if composition.loops:
         loadout["loops"] = composition.loops
-    result: Object = {
-        **document,
-        "activeLoadout": title,
-        "loadouts": {title: loadout},
-        "materia": composition.materia,
-    }
+    result: Object = {**document, "activeLoadout": title, "loadouts": {title: loadout}, "materia": composition.materia}
     return Composition(title, result, tuple(new_ids), composition.copies)
 
 

@@ -286,10 +286,7 @@ def slow_expression(source: str) -> tuple[str, str] | None:
             "compare with ==, or use a utility",
         )
     if source.count("..") > 1:
-        return (
-            "searches all levels more than once, which takes too long in a deep output",
-            "write .. at most once",
-        )
+        return "searches all levels more than once, which takes too long in a deep output", "write .. at most once"
     return None
 
 

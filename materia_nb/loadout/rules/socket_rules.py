@@ -113,10 +113,7 @@ def _guard_on_text(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
     id_ = socket.id
     if id_ not in facts.texts:
         return
-    edge_text, exit_text = (
-        "a {} edge is never taken",
-        "a {} exit is never taken",
-    )
+    edge_text, exit_text = "a {} edge is never taken", "a {} exit is never taken"
     guards = [(f"{id_}.edges[{edge.index}].when", edge.when, edge_text) for edge in socket.edges]
     if socket.advance is not None:
         when = socket.advance.get("when")
@@ -202,10 +199,7 @@ _TASK_PROTOCOLS: Final = " or ".join(f'"{name}"' for name, own in OWN_PROTOCOLS.
 @rule(SOCKET_RULES, "loadout", "unknown-protocol")
 def _unknown_protocol(facts: LoadoutFacts) -> Iterator[Hint]:
     """A handoff protocol that no installed package provides, so that the loadout cannot be cast."""
-    owners = [
-        ("handoff", facts.raw),
-        *((f"{id_}.handoff", socket.raw) for id_, socket in facts.sockets.items()),
-    ]
+    owners = [("handoff", facts.raw), *((f"{id_}.handoff", socket.raw) for id_, socket in facts.sockets.items())]
     for source, owner in owners:
         name = owner.get("handoff")
         if is_text(name) and name not in OWN_PROTOCOLS and name not in (names := protocol_names()):
