@@ -106,11 +106,11 @@ def layout(sections: Sequence[Section]) -> Iterator[TextRun | Box | Line]:
     note = "Numbers such as R16 are those of the rules in the documentation."
     yield TextRun(WIDTH - MARGIN - width(note, "plain", SIZE), 33, note, "plain", SIZE, SOFT)
     column = (WIDTH - 2 * MARGIN - (COLUMNS - 1) * GAP) / COLUMNS
-    laid_out = [section_parts(section, column) for section in sections]
-    for column_number, group in enumerate(columns([height for height, _ in laid_out])):
+    format_json = [section_parts(section, column) for section in sections]
+    for column_number, group in enumerate(columns([height for height, _ in format_json])):
         x, y = MARGIN + column_number * (column + GAP), TOP
         for number in group:
-            height, parts = laid_out[number]
+            height, parts = format_json[number]
             yield Box(x, y, column, height)
             for section_part in parts:
                 yield section_part._replace(x=section_part.x + x, y=section_part.y + y)

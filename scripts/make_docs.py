@@ -28,7 +28,7 @@ from make_walk import calls_of, walk
 from materia_nb import Workbench
 from materia_nb.agents import Turn
 from materia_nb.cast.gallery import Card, gallery
-from materia_nb.cast.repairs import ACTS, FAILURE_KINDS, OTHER
+from materia_nb.cast.repairs import ACTIONS, FAILURE_KINDS, OTHER
 from materia_nb.cast.views.loadout_views import ExploreView
 from materia_nb.cast.views.status import marks_of
 from materia_nb.display.graph_parts import Marks
@@ -206,7 +206,7 @@ def with_failures(page: str) -> str:
     acts = ["| on the button | does | verbs | offered where |", "|---|---|---|---|"]
     acts += [
         f"| {act.label.format(**descriptions)} | {cell(act.does.format(**descriptions))} | `{act.verbs.format(**descriptions)}` | {act.when} |"
-        for act in ACTS.values()
+        for act in ACTIONS.values()
     ]
     kinds_by_acts = defaultdict(list)
     for name, kind in FAILURE_KINDS.items():
@@ -214,7 +214,7 @@ def with_failures(page: str) -> str:
     kinds_by_acts[OTHER.acts, OTHER.note].append("any other kind")
     kinds = ["| kinds | the likeliest ways to continue |", "|---|---|"]
     for (acts_of_kind, note), names in kinds_by_acts.items():
-        labels = ", ".join(ACTS[act].label.format(**descriptions) for act in acts_of_kind[:2])
+        labels = ", ".join(ACTIONS[act].label.format(**descriptions) for act in acts_of_kind[:2])
         kinds.append(f"| {', '.join(names)} | {labels}{note and f' ({note})'} |")
     tables = {"acts": acts, "kinds": kinds}
     return _PART.sub(lambda match: "\n".join([match[1], *tables[match[2]], "", match[3]]), page)

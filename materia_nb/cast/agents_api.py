@@ -22,8 +22,8 @@ from materia_nb.agents.notebook_agents import (
     utility_error,
 )
 from materia_nb.cast import Prepared, open_cast
-from materia_nb.cast.edits import Chosen, choose, needs_pinned
-from materia_nb.cast.exports import agent_of, read_recording, recording_of
+from materia_nb.cast.edits import PinnedAnswer, require_pinned, resolve_pin
+from materia_nb.cast.exports import agent_from_recording, read_recording, recording_of
 from materia_nb.cast.library import Loadouts, copy_scripts
 from materia_nb.cast.project_casts import Casts
 from materia_nb.engine.state import Pin
@@ -48,7 +48,7 @@ class BenchPin(NamedTuple):
             applies to all loadouts.
     """
 
-    chosen: Chosen
+    chosen: PinnedAnswer
     loadout: str | None
 
 
@@ -102,7 +102,7 @@ class Agents(AgentTable):
         if (recording := self._recording(reference)) is not None:
             return recording
         cast = open_cast(find_cast(self._loadouts.casts_root, str(reference)))
-        return agent_of(recording_of(cast.now), f"recorded:{cast.id}")
+        return agent_from_recording(recording_of(cast.now), f"recorded:{cast.id}")
 
     def _recording(self, reference: str | Path) -> RecordedAgent | None:
         """Read a recording; return None if the reference is neither an existing file nor a path that ends with ``.json``."""
@@ -187,7 +187,7 @@ class Agents(AgentTable):
             graph = self._loadouts.graph() if cast is None else cast.graph
             require_name(graph, name)
             loadout = graph.name
-        chosen = choose(None if cast is None else cast.now, name, self._answer_of(to), visit)
+        chosen = resolve_pin(None if cast is None else cast.now, name, self._answer_of(to), visit)
         if cast is not None and cast.now.writable and cast.status != "complete":
             cast.pins.put(name, chosen)
         self.pins[name] = BenchPin(chosen, loadout)
@@ -201,7 +201,7 @@ class Agents(AgentTable):
         """
         last = self._casts().last
         pins = last.pins if last is not None and last.now.writable else None
-        needs_pinned(name, [*self.pins, *(pins or ())])
+        require_pinned(name, [*self.pins, *(pins or ())])
         if pins is not None and name in pins:
             pins.remove(name)
         self.pins.pop(name, None)
@@ -212,7 +212,7 @@ class Agents(AgentTable):
             return to
         reference = to.removeprefix(_RECORDED)
         recording = self._recording(reference)
-        return self._casts().look_at(reference) if recording is None else recording
+        return self._casts().load(reference) if recording is None else recording
 
     def prepared(
         self,
@@ -222,7 +222,7 @@ class Agents(AgentTable):
     ) -> Prepared:
         """Copy the scripts of a loadout to the profile, and return all settings that a new cast needs besides its request."""
         table = self.table(graph, agents)
-        graph = in_their_form(graph, table)
+        graph = with_prompt_forms(graph, table)
         copy_scripts(graph)
         return Prepared(self._casts().plan(graph), table, self.pins_for(graph, pins))
 
@@ -257,7 +257,7 @@ class Agents(AgentTable):
         renamed = {new: old for table in composition.sockets for old, new in table.items()} | dict(composition.copies)
         return _without_utilities(graph, AgentTable(over=self, renamed=renamed))
 
-    def pins_for(self, graph: Graph, pins: Mapping[str, object] | None = None) -> dict[str, Chosen]:
+    def pins_for(self, graph: Graph, pins: Mapping[str, object] | None = None) -> dict[str, PinnedAnswer]:
         """Return the pinned answers of a new cast: those of the workbench, overridden by ``pins``."""
         known = names_of(graph)
         chosen_pins = {
@@ -265,11 +265,11 @@ class Agents(AgentTable):
         }
         for key, to in (pins or {}).items():
             require_name(graph, key)
-            chosen_pins[key] = choose(None, key, self._answer_of(to))
+            chosen_pins[key] = resolve_pin(None, key, self._answer_of(to))
         return chosen_pins
 
 
-def in_their_form(graph: Graph, table: AgentTable) -> Graph:
+def with_prompt_forms(graph: Graph, table: AgentTable) -> Graph:
     """Set the prompt format of each socket that has no ``promptForm`` to the format that its model prefers (R50).
 
     The formats are also added to the config document, so that a resumed cast writes the same prompts.

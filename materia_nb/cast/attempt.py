@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from materia_nb.agents.interface import Agent, name_of
 from materia_nb.agents.notebook_agents import AgentTable, PersonAgent, agent_from
-from materia_nb.cast.edits import Chosen, Pins
-from materia_nb.cast.formatting import data_frame, failure_words
+from materia_nb.cast.edits import PinnedAnswer, Pins
+from materia_nb.cast.formatting import data_frame, describe_failure
 from materia_nb.cast.runner import Runner
-from materia_nb.cast.snapshot import refuse_recorded
+from materia_nb.cast.snapshot import require_castable
 from materia_nb.cast.work import clean, now, redacted
 from materia_nb.display.blocks import Block, Code, Displayable, Fold, Line, Table, lines
 from materia_nb.engine import decide
@@ -181,7 +181,7 @@ class Trial(Runner):
         super()._fail(kind, message, hint)
         self.failed = redacted(message)
 
-    def pin_of(self, socket: str) -> str | None:  # noqa: ARG002
+    def pin_name_of(self, socket: str) -> str | None:  # noqa: ARG002
         """Return None, so that the agent is called even if the socket is pinned."""
         return None
 
@@ -245,7 +245,7 @@ class Trial(Runner):
         if state.status == "complete":
             return "end", "end"
         if state.failure is not None:
-            return None, f"fails: {failure_words(state.failure.kind)}"
+            return None, f"fails: {describe_failure(state.failure.kind)}"
         if state.hold is not None and state.status == "held":
             return None, f"holds the cast: {state.hold.reason}"
         turn = state.at.mode if state.at is not None else ""
@@ -427,7 +427,7 @@ class Attempts(Displayable, Sequence[Attempt]):
         if attempt.text is None:
             raise MateriaError(f"Attempt {number} has no answer: {attempt.error}", where=self.socket, kind="refused")
         pin = Pin("text", f"attempt {number} of {len(self._jobs)}, by {attempt.agent}", clean(attempt.text))
-        Pins(self._runner).put(self.socket, Chosen(pin))
+        Pins(self._runner).put(self.socket, PinnedAnswer(pin))
         return pin
 
     def _still_waits(self, session: Session) -> bool:
@@ -463,7 +463,7 @@ def _session_to_ask(runner: Runner, socket: str | None) -> Session:
     Raises:
         MateriaError: the next turn does not belong to an agent, the cast is at another socket, or a step is running.
     """
-    refuse_recorded(runner.problems, runner.files.path)
+    require_castable(runner.problems, runner.files.path)
     graph = runner.rules.graph
     if runner.busy():
         raise MateriaError("A step is running.", hint="wait until the step ends, or pause the run", kind="busy")

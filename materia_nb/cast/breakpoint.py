@@ -40,7 +40,7 @@ _NEEDS: Final[Mapping[str, frozenset[str]]] = {
 ``changed``."""
 
 
-def amount_of(text: str) -> tuple[float, Any]:
+def parse_amount(text: str) -> tuple[float, Any]:
     """Split an amount such as ``20000 tokens`` or ``2.5usd`` into the number and the unit.
 
     If the string does not start with a number, return 0 and the whole string.
@@ -88,7 +88,7 @@ class Breakpoint(NamedTuple):
         amount: the amount of ``unit`` that can be used between two stops, by ``socket`` alone if it is set.
         unit: the unit of ``amount``. Usage that agents did not report is not counted (R56).
         lane: the name of the only lane in which to stop; None to stop in every lane and outside lanes.
-        where: a condition that must hold, such as ``state.score < 3``, see :func:`condition_of`; None for no condition.
+        where: a condition that must hold, such as ``state.score < 3``, see :func:`compile_condition`; None for no condition.
     """
 
     kind: BreakKind
@@ -102,7 +102,7 @@ class Breakpoint(NamedTuple):
     where: str | None = None
 
     @property
-    def every_time(self) -> Breakpoint:
+    def event_key(self) -> Breakpoint:
         """This breakpoint with ``nth`` and ``where`` removed, so that it stops at every occurrence."""
         return self._replace(nth=None, where=None)
 
@@ -161,7 +161,7 @@ class Breakpoint(NamedTuple):
         """
         if not self._is_at(rules, session, upcoming):
             return False
-        return self.where is None or condition_of(self.where)(_facts_of(session))
+        return self.where is None or compile_condition(self.where)(_facts_of(session))
 
     def _is_at(self, rules: Rules, session: Session, upcoming: str | None) -> bool:
         state, last = session.state, session.steps.latest
@@ -271,7 +271,7 @@ def ordinal(number: int) -> str:
     return f"{number}{ending}"
 
 
-def breakpoint_of(value: object) -> Breakpoint:
+def parse_breakpoint(value: object) -> Breakpoint:
     """Return the breakpoint that a JSON object describes; the inverse of :meth:`Breakpoint.as_json`.
 
     Raises:
@@ -302,7 +302,7 @@ def _fits(name: str, value: object) -> bool:
 
 # -- conditions ----------------------------------------------------------------------------------
 
-StateFacts: TypeAlias = Mapping[str, JSON]
+ConditionVariables: TypeAlias = Mapping[str, JSON]
 _CONSTANTS: Final[Mapping[str, JSON]] = {"true": True, "false": False, "null": None}
 _NAMES: Final = ("state", "item", "output", "steps", "visits")
 _COMPARISONS: Final[Mapping[type[ast.cmpop], Callable[[Any, Any], bool]]] = {
@@ -319,7 +319,7 @@ _COMPARISONS: Final[Mapping[type[ast.cmpop], Callable[[Any, Any], bool]]] = {
 }
 
 
-def _facts_of(session: Session) -> StateFacts:
+def _facts_of(session: Session) -> ConditionVariables:
     """Return the variables that a condition can use, by name."""
     last = session.steps.latest
     data = dict(session.state.data)
@@ -333,7 +333,7 @@ def _facts_of(session: Session) -> StateFacts:
 
 
 @lru_cache(maxsize=256)
-def condition_of(text: str) -> Callable[[StateFacts], bool]:
+def compile_condition(text: str) -> Callable[[ConditionVariables], bool]:
     """Compile a condition to a function that tests whether it holds for the variables of a session.
 
     A condition can use ``state``, ``item``, ``output``, ``steps`` and ``visits``, and combine them with comparisons,
@@ -360,13 +360,13 @@ def condition_of(text: str) -> Callable[[StateFacts], bool]:
 
 def _is_condition(text: str) -> bool:
     try:
-        condition_of(text)
+        compile_condition(text)
     except MateriaError:
         return False
     return True
 
 
-def _value_of(node: ast.expr, facts: StateFacts) -> Any:  # noqa: C901, PLR0911 - one case for each kind of expression
+def _value_of(node: ast.expr, facts: ConditionVariables) -> Any:  # noqa: C901, PLR0911 - one case for each kind of expression
     """Evaluate an expression of a condition.
 
     Raises:
@@ -437,7 +437,7 @@ def read_breakpoints(path: Path, loadout: str) -> tuple[list[Breakpoint], str]:
     )
     for row in rows[:_MAX_BREAKPOINTS]:
         try:
-            breakpoints.append(breakpoint_of(row))
+            breakpoints.append(parse_breakpoint(row))
         except MateriaError as error:
             problem = error.what
     if problem:

@@ -185,7 +185,7 @@ def case_of(
     return case
 
 
-def ways_case(explored: Exploration, document: Mapping[str, JSON], follows: str | None = None) -> dict[str, JSON]:
+def moves_case(explored: Exploration, document: Mapping[str, JSON], follows: str | None = None) -> dict[str, JSON]:
     """Create a test case that lists all possible visits of a loadout; for the arguments see :func:`case_of`.
 
     Raises:

@@ -39,7 +39,7 @@ from materia_nb.registry import lookup
 
 if TYPE_CHECKING:
     from materia_nb.cast.views.compare_view import BlameView, ReplayView
-    from materia_nb.cast.views.tables import FilesView, SpentView
+    from materia_nb.cast.views.tables import FilesView, UsageView
     from materia_nb.insight.replay import Replay
     from materia_nb.insight.why import Why
 
@@ -209,7 +209,7 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
         """Methods that register callbacks for a running cast, such as ``cast.follow.changes(function)``."""
         return self.runner.followers
 
-    def usage(self, *by: str) -> SpentView:
+    def usage(self, *by: str) -> UsageView:
         """Return the tokens, cost and time used, grouped by socket, materia, work item, or a combination of them.
 
         The usage of abandoned steps is included. The result is displayed as a table with a total. Iterating over it
@@ -223,11 +223,11 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
         Raises:
             MateriaError: a group does not exist (``unknown_group``).
         """
-        from materia_nb.cast.views.tables import SpentView
+        from materia_nb.cast.views.tables import UsageView
         from materia_nb.insight.estimate import usage_by
 
         groups = by or ("socket",)
-        return SpentView(groups, usage_by(self.runner.rules, self._session, groups))
+        return UsageView(groups, usage_by(self.runner.rules, self._session, groups))
 
     @property
     def files(self) -> FilesView:
@@ -251,7 +251,7 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
         from materia_nb.cast.views.compare_view import BlameView
         from materia_nb.insight.values import blame_value
 
-        self.now.needs_castable()
+        self.now.require_castable()
         path_segments(path)
         return BlameView(path, blame_value(self._session, path))
 
@@ -271,9 +271,9 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
         from materia_nb.cast.views.compare_view import ReplayView
         from materia_nb.insight.replay import replay_answers
 
-        self.now.needs_castable()
+        self.now.require_castable()
         rules = Rules(graph_of(loadout)).in_session(self.runner.rules.session or self.id)
-        return ReplayView(replay_answers(self.now.side, rules), self._cast_of_replay)
+        return ReplayView(replay_answers(self.now.compared_cast, rules), self._cast_of_replay)
 
     def __repr__(self) -> str:
         """Return the status without ids and times, so that stored outputs of notebooks can be compared."""
@@ -388,7 +388,7 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
                     with self.runner.lock():
                         self.runner.begin()
                         followed = self.runner.followers.wants_each_step()
-                        self.runner.goes_on = unattended and not followed and not self.runner.stops
+                        self.runner.batches_writes = unattended and not followed and not self.runner.stops
                         step = self.runner.advance(breaks)
                     if step is not None:
                         yield step
@@ -398,7 +398,7 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
                 self.runner.write_now()
             raise
         finally:
-            self.runner.running = self.runner.goes_on = False
+            self.runner.running = self.runner.batches_writes = False
         self.runner.write_now()
         return pause
 
@@ -467,7 +467,7 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
         if lane is None and self.status == "held" and isinstance(answer, str):
             return self.approvals.answer(answer)
         in_lanes = lane is not None or lanes_at_work(self.runner.session) is not None
-        work = self.runner.lane_meant(lane) if in_lanes else self.runner
+        work = self.runner.work_of_lane(lane) if in_lanes else self.runner
         with self.runner.lock():
             self.runner.begin()
             if self.status == "ready" and not in_lanes:
@@ -524,7 +524,7 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
         return approvals.decide(satisfied=satisfied, target=decision if satisfied is None else None)
 
     def _record(self, command: Callable[..., Events], *arguments: object) -> StepRecord:
-        self.runner.and_ask(self.runner, command, *arguments)
+        self.runner.run_command_and_ask(self.runner, command, *arguments)
         return self.steps[-1]
 
     def stop(self) -> None:
@@ -667,7 +667,7 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
         runner = runner_factory.resume_like(self.runner, path)
         try:
             cast = Cast(runner)
-            cast.breakpoints.begin_as(self.breakpoints)
+            cast.breakpoints.copy_from(self.breakpoints)
             runner.definitions = self.runner.definitions
             return cast  # noqa: TRY300 - an interrupt at this point must release the lock too
         except BaseException:

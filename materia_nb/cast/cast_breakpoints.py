@@ -13,7 +13,7 @@ from materia_nb.cast.breakpoint import (
     Breakpoint,
     BreakpointSet,
     OutputKind,
-    condition_of,
+    compile_condition,
     path_segments,
     read_breakpoints,
     write_breakpoints,
@@ -89,7 +89,7 @@ class EditableBreakpoints(BreakpointSet, ABC):
 
         Args:
             socket: the id of the socket; with ``kind``, by default any socket.
-            condition: a condition that must hold, such as ``state.score < 3``; see ``condition_of`` in
+            condition: a condition that must hold, such as ``state.score < 3``; see ``compile_condition`` in
                 ``materia_nb.cast.breakpoint``. To stop when a Python function returns True, use
                 ``cast.run(until=function)``.
             kind: the kind of output to stop at, instead of stopping before the socket: ``after`` for any output;
@@ -108,7 +108,7 @@ class EditableBreakpoints(BreakpointSet, ABC):
         """
         where = None if condition is None else str(condition)
         if where is not None:
-            condition_of(where)
+            compile_condition(where)
         breakpoint_ = self._condition_spec(socket, edge, kind)
         self._put(breakpoint_._replace(nth=_valid_nth(nth), lane=lane, where=where))
 
@@ -173,19 +173,19 @@ class EditableBreakpoints(BreakpointSet, ABC):
             if watched is not None and breakpoint_.path == watched:
                 return True
             if described is not None:
-                return breakpoint_.every_time._replace(lane=None) == described
+                return breakpoint_.event_key._replace(lane=None) == described
             return path is None if socket is None else breakpoint_.socket == socket
 
         self.change(lambda stored: [breakpoint_ for breakpoint_ in stored if not is_removed(breakpoint_)])
 
     def remove(self, *removed: Breakpoint) -> None:
         """Remove every breakpoint that stops at the same event as one of the arguments."""
-        events = {breakpoint_.every_time for breakpoint_ in removed}
-        self.change(lambda stored: [breakpoint_ for breakpoint_ in stored if breakpoint_.every_time not in events])
+        events = {breakpoint_.event_key for breakpoint_ in removed}
+        self.change(lambda stored: [breakpoint_ for breakpoint_ in stored if breakpoint_.event_key not in events])
 
     def toggle(self, breakpoint_: Breakpoint) -> None:
         """Remove a breakpoint if there is one for the same event; otherwise add it like :meth:`put`."""
-        if breakpoint_.every_time in {other.every_time for other in self}:
+        if breakpoint_.event_key in {other.event_key for other in self}:
             self.remove(breakpoint_)
         else:
             self.put(breakpoint_)
@@ -200,8 +200,8 @@ class EditableBreakpoints(BreakpointSet, ABC):
         self._put(breakpoint_)
 
     def _put(self, breakpoint_: Breakpoint) -> None:
-        event = breakpoint_.every_time
-        self.change(lambda stored: [*(other for other in stored if other.every_time != event), breakpoint_])
+        event = breakpoint_.event_key
+        self.change(lambda stored: [*(other for other in stored if other.event_key != event), breakpoint_])
 
     @abstractmethod
     def change(self, edit: BreakpointEdit) -> None:
@@ -252,7 +252,7 @@ class CastBreakpoints(EditableBreakpoints):
         self._followed = followed
         self._tell_problem()
 
-    def begin_as(self, other: CastBreakpoints) -> None:
+    def copy_from(self, other: CastBreakpoints) -> None:
         """Copy the breakpoints of another cast if it has its own; otherwise use those of its workbench."""
         self.follow(other._followed)
         if other._own is not None:

@@ -12,10 +12,10 @@ from typing import Any, Final, NamedTuple
 
 from materia_nb.agents.interface import Agent, name_of, validate_reply
 from materia_nb.agents.notebook_agents import FunctionAgent, RecordedAgent, require_name
-from materia_nb.cast.breakpoint import amount_of, path_segments
-from materia_nb.cast.repairs import REDEFINED, redefinition
+from materia_nb.cast.breakpoint import parse_amount, path_segments
+from materia_nb.cast.repairs import CHANGEABLE, redefinition
 from materia_nb.cast.runner import Runner
-from materia_nb.cast.snapshot import ApprovalsNow, Snapshot, snapshot_of
+from materia_nb.cast.snapshot import ApprovalRequests, Snapshot, snapshot_of
 from materia_nb.cast.work import Work, clean, given, redacted
 from materia_nb.display.blocks import Block, Displayable, Table
 from materia_nb.engine import approvals, decide
@@ -53,7 +53,7 @@ def budget_limit(text: str) -> tuple[Bound, float]:
     """
     amount = text.strip().lower().replace(",", "").replace("_", "")
     with_unit = f"{amount} tokens" if amount.isascii() and amount.isdigit() else amount
-    number, unit = amount_of(f"{amount[1:]} usd" if amount.startswith("$") else with_unit)
+    number, unit = parse_amount(f"{amount[1:]} usd" if amount.startswith("$") else with_unit)
     for bound in BOUNDS if amount[:1].isdigit() or amount.startswith("$") else ():
         if unit == bound.unit.lower() and not (bound.whole and number % 1):
             return bound, int(number) if bound.whole else number
@@ -444,7 +444,7 @@ def _redefined(
     if differences.fixed_fields:
         raise MateriaError(
             f"{materia} differs in {', '.join(differences.fixed_fields)}, which earlier steps of this cast depend on.",
-            hint=f"start a new cast; a running cast accepts only changes of: {', '.join(sorted(REDEFINED))}",
+            hint=f"start a new cast; a running cast accepts only changes of: {', '.join(sorted(CHANGEABLE))}",
             kind="redefine",
         )
     document = with_definition(document, materia, with_absolute_paths(definition, owner))
@@ -452,19 +452,19 @@ def _redefined(
     return document, Rules(build_graph(document, rules.graph.name, owners), rules.session)
 
 
-class Approvals(ApprovalsNow):
+class Approvals(ApprovalRequests):
     """The requests in which agents of a cast ask for a decision, and the methods that answer them."""
 
     def __init__(self, runner: Runner, lane: str | None = None) -> None:
         """Create the approvals of the named lane; by default, of the only lane that has a request, or else of the cast."""
-        asks = [] if lane is not None else runner.lanes_that_ask
+        asks = [] if lane is not None else runner.lanes_waiting_for_person
         name = lane if lane is not None else asks[0] if len(asks) == 1 else None
         if name is None:
             super().__init__(runner.snapshot)
             self._work: Work = runner
         else:
             super().__init__(lambda: runner.snapshot().lanes[name].now)
-            self._work = runner.lane_meant(name)
+            self._work = runner.work_of_lane(name)
         self._runner = runner
 
     def in_lane(self, name: str) -> Approvals:
@@ -476,7 +476,7 @@ class Approvals(ApprovalsNow):
         return Approvals(self._runner, name)
 
     def _ask(self, command: Callable[..., Events], *arguments: object) -> StepRecord:
-        self._runner.and_ask(self._work, command, *arguments)
+        self._runner.run_command_and_ask(self._work, command, *arguments)
         return self._work.session.steps[-1]
 
     def allow(self, *tools: str) -> None:
@@ -547,8 +547,8 @@ class Approvals(ApprovalsNow):
         return self._ask(approvals.deny, self._asked(), clean(reason))
 
     def _needs_lane(self) -> None:
-        if self._work is self._runner and self._runner.lanes_that_ask:
-            self._runner.lane_meant(None)  # raises an error if several lanes ask
+        if self._work is self._runner and self._runner.lanes_waiting_for_person:
+            self._runner.work_of_lane(None)  # raises an error if several lanes ask
 
     def _asked(self) -> ApprovalRequest:
         if (request := self.request) is not None:
@@ -584,14 +584,14 @@ class Approvals(ApprovalsNow):
 _FORMS: Final = "a text, a dict (sent as JSON), a function, or an earlier cast; leave it out to pin the latest output"
 
 
-class Chosen(NamedTuple):
+class PinnedAnswer(NamedTuple):
     """A pinned answer, together with the function that computes it, if there is one."""
 
     pin: Pin
     function: Agent | None = None
 
 
-def choose(cast: Snapshot | None, name: str, to: object = None, visit: int | None = None) -> Chosen:
+def resolve_pin(cast: Snapshot | None, name: str, to: object = None, visit: int | None = None) -> PinnedAnswer:
     """Return the pin for a value, or for the latest output in the cast if there is no value.
 
     Args:
@@ -605,17 +605,17 @@ def choose(cast: Snapshot | None, name: str, to: object = None, visit: int | Non
         MateriaError: the value cannot be pinned (``bad_pin``), or there is no output to pin (``no_output``).
     """
     if (other := snapshot_of(to)) is not None:
-        return Chosen(_outputs_in(other, name, visit, f"the cast {other.id}"))
+        return PinnedAnswer(_outputs_in(other, name, visit, f"the cast {other.id}"))
     if isinstance(to, RecordedAgent):
-        return Chosen(_recorded(to, name, cast))
+        return PinnedAnswer(_recorded(to, name, cast))
     if to is None and cast is not None:
-        return Chosen(_outputs_in(cast, name, visit))
+        return PinnedAnswer(_outputs_in(cast, name, visit))
     if visit is None and isinstance(to, str | Mapping):
         value = dict(to) if isinstance(to, Mapping) else to
-        return Chosen(Pin("text", "a text", to_bytes(validate_reply(value, "The pin").text).decode()))
+        return PinnedAnswer(Pin("text", "a text", to_bytes(validate_reply(value, "The pin").text).decode()))
     if visit is None and callable(to) and not isinstance(to, type):
         function = FunctionAgent(to)
-        return Chosen(Pin("function", f"the function {function.name}"), function)
+        return PinnedAnswer(Pin("function", f"the function {function.name}"), function)
     subject = "nothing" if to is None else f"a value of type {type(to).__name__}"
     visits = "" if visit is None else "; only the outputs of a cast have visits"
     message = f"{name} cannot be pinned to {subject}{visits}."
@@ -681,7 +681,7 @@ def _was_accepted(step: StepRecord) -> bool:
     return step.output is not None and step.decision is not None and not step.decision.issues
 
 
-def needs_pinned(name: str, pinned: Iterable[str]) -> None:
+def require_pinned(name: str, pinned: Iterable[str]) -> None:
     """Raise MateriaError (``not_pinned``) if the socket or materia ``name`` is not pinned."""
     if name not in (known := list(pinned)):
         raise MateriaError(
@@ -733,12 +733,12 @@ class Pins(Mapping[str, Pin]):
             MateriaError: the socket or materia does not exist (``unknown_materia``), it has no such output
                 (``no_output``), or ``to`` is not a valid answer (``bad_pin``).
         """
-        chosen = choose(self._runner.snapshot(), name, to, visit)
+        chosen = resolve_pin(self._runner.snapshot(), name, to, visit)
         self.put(name, chosen)
         return chosen.pin
 
-    def put(self, name: str, chosen: Chosen) -> None:
-        """Add the pin that :func:`choose` returned for a socket or materia."""
+    def put(self, name: str, chosen: PinnedAnswer) -> None:
+        """Add the pin that :func:`resolve_pin` returned for a socket or materia."""
         runner = self._runner
         require_name(runner.rules.graph, name)
         with runner.lock():
@@ -754,7 +754,7 @@ class Pins(Mapping[str, Pin]):
         Raises:
             MateriaError: the socket or materia is not pinned (``not_pinned``).
         """
-        needs_pinned(name, self)
+        require_pinned(name, self)
         runner = self._runner
         with runner.lock():
             runner.begin()

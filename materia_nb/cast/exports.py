@@ -84,7 +84,7 @@ class Exports:
             MateriaError: a replay of the answers takes another route or has another final state (``no_test``), or this
                 engine cannot cast the recorded loadout (``not_castable``).
         """
-        self._runner.snapshot().needs_castable()
+        self._runner.snapshot().require_castable()
         target = Path(path).absolute()
         document = read_config(self._runner.files.path / "config.resolved.json")
         case = case_of(self._runner.rules, self._runner.session, document, relative_to(target.parent, follows))
@@ -161,10 +161,10 @@ def read_recording(path: Path) -> RecordedAgent:
     Raises:
         MateriaError: the file cannot be read (``no_recording``), or is not a recording (``bad_recording``).
     """
-    return agent_of(_RECORDING.read(path), path.name, path)
+    return agent_from_recording(_RECORDING.read(path), path.name, path)
 
 
-def agent_of(recording: JSON, name: str, where: Path | str = "") -> RecordedAgent:
+def agent_from_recording(recording: JSON, name: str, where: Path | str = "") -> RecordedAgent:
     """Return an agent that repeats the answers of a recording.
 
     Args:

@@ -56,7 +56,7 @@ def data_frame(rows: Iterable[Mapping[str, object]], columns: Sequence[str]) -> 
     return pd.DataFrame([[row.get(name) for name in columns] for row in rows], columns=list(columns))
 
 
-class Listed(Displayable, Sequence[_T], Generic[_T]):
+class TableSequence(Displayable, Sequence[_T], Generic[_T]):
     """A sequence that is displayed as a table, and that equals any other sequence with the same values."""
 
     __slots__ = ("_all",)
@@ -133,7 +133,7 @@ class EventsView(TableOf[MateriaEvent]):
         super().__init__(events, ("event", *["lane"] * lanes, *columns), rows, "no output reported an event")
 
 
-class StepList(Listed[StepRecord]):
+class StepList(TableSequence[StepRecord]):
     """An immutable list of the steps of a cast; ``steps[-1]`` is the latest step."""
 
     __slots__ = ("_graph", "_note")
@@ -163,7 +163,7 @@ class StepList(Listed[StepRecord]):
         Raises:
             MateriaError: the step does not exist (``no_step``).
         """
-        return nth(self._all, number)
+        return step_at(self._all, number)
 
     def ask(self, expression: str) -> list[OutputMatch]:
         """Query the outputs with a JSONPath expression or a dotted path, and return each match with its step.
@@ -256,7 +256,7 @@ def steps_of(session: Session, graph: Graph) -> StepList:
     return StepList(session.steps, graph, note)
 
 
-def nth(steps: Sequence[StepRecord], number: int) -> StepRecord:
+def step_at(steps: Sequence[StepRecord], number: int) -> StepRecord:
     """Return the step with a number; see :meth:`StepList.at`."""
     is_integer = type(number) is int  # a value from a notebook need not fit the annotation
     first = steps[0].number if steps else 1  # the steps of a lane do not begin at 1
@@ -270,7 +270,7 @@ def nth(steps: Sequence[StepRecord], number: int) -> StepRecord:
     return steps[index]
 
 
-class CastList(Listed[CastEntry]):
+class CastList(TableSequence[CastEntry]):
     """The casts of a project, displayed as a table; the most recently started or continued cast comes first."""
 
     __slots__ = ()
@@ -324,7 +324,7 @@ def step_table(steps: Sequence[StepRecord], graph: Graph) -> Table:
         lane = (shorten(step.lane, 40),) if lanes else ()
         materia = graph.sockets[step.socket].materia.label
         item = f"{step.item_key} {short(step.item_label or '', 40)}" if step.item_key else ""
-        cells = (step.socket, materia, str(step.visit), item, verdict_words(step, 60), way_words(step))
+        cells = (step.socket, materia, str(step.visit), item, summarize_verdict(step, 60), describe_outcome(step))
         rows.append(
             (str(step.number), *lane, *cells, step_time(step).words, *(col[index] for col in optional.values()))
         )
@@ -336,7 +336,7 @@ _MAX_READ: Final = 4_000
 """Maximum number of characters of an output that are used for its summary."""
 
 
-def output_words(step: StepRecord) -> str:
+def summarize_output(step: StepRecord) -> str:
     """Summarize an output by its prose (R62), its context, the titles of its work items, or else its beginning."""
     shown = step.shown
     reading = None if shown != step.output else step.reading
@@ -355,7 +355,7 @@ def output_words(step: StepRecord) -> str:
     return plain(failure.message) if failure is not None else ""
 
 
-def how_it_came(step: StepRecord) -> list[str]:
+def origin_notes(step: StepRecord) -> list[str]:
     """Return notes about the origin of an output, such as ``1 repair``, ``2 drafts``, ``pinned`` or ``corrected``."""
     modes = [turn.mode for turn in step.turns]
     counts = ((modes.count("draft"), "draft"), (modes.count("repair"), "repair"))
@@ -374,12 +374,12 @@ def verdict_mark(step: StepRecord) -> str:
     return "✓" if reading.satisfied else "✗"
 
 
-def verdict_words(step: StepRecord, max_chars: int) -> str:
+def summarize_verdict(step: StepRecord, max_chars: int) -> str:
     """Return the verdict of a step and a summary of its output in one line of at most ``max_chars`` characters."""
-    return shorten(f"{verdict_mark(step)} {output_words(step)}".strip(), max_chars)
+    return shorten(f"{verdict_mark(step)} {summarize_output(step)}".strip(), max_chars)
 
 
-def way_words(step: StepRecord) -> str:
+def describe_outcome(step: StepRecord) -> str:
     """Describe the result of a step: the next socket, the kind of failure, or that the step is waiting or on hold."""
     decision = step.decision
     if decision is None or decision.by in ("reissue", "finalize"):
@@ -387,12 +387,12 @@ def way_words(step: StepRecord) -> str:
     if decision.by in ("pause", "escalate"):
         return f"held: {decision.by}"
     if decision.failure is not None:
-        target = failure_words(decision.failure.kind)
+        target = describe_failure(decision.failure.kind)
         return target if target == "failed" else f"failed: {target}"
     return decision.target or ("not recorded" if decision.by == "recording" else decision.by)
 
 
-def failure_words(kind: str) -> str:
+def describe_failure(kind: str) -> str:
     """Return the description of a kind of failure, which is the predicate of a sentence.
 
     For unknown kinds, such as those of third-party agents, return the description of ``OTHER_FAILURE``.
@@ -409,7 +409,7 @@ OTHER_FAILURE: Final = "agent_error"
 def record_view(step: StepRecord) -> View:
     """Return a view of a step with its next socket, duration, issues and output, and the reasoning of the agent."""
     took, issues = step_time(step).words, step.reading.issues if step.reading else ()
-    blocks = lines([f"next: {way_words(step)}", *([f"took {took}"] if took else [])])
+    blocks = lines([f"next: {describe_outcome(step)}", *([f"took {took}"] if took else [])])
     blocks += lines(issue.line for issue in issues)
     if step.shown is not None:
         blocks.append(Code(step.shown, title="output"))
@@ -446,7 +446,7 @@ def casts_view(entries: Sequence[CastEntry]) -> Table:
     return Table(columns, rows, "no casts yet")
 
 
-def when_words(then: int | None, now: float) -> str:
+def relative_time(then: int | None, now: float) -> str:
     """Format a time relative to now, such as ``today 19:33``, ``Friday 9:12``, ``12 November`` or ``3 May 2024``.
 
     Args:
@@ -472,7 +472,7 @@ def when_words(then: int | None, now: float) -> str:
 _WEEK: Final = 7
 
 
-def cost_words(cost: float | None, unpriced: int) -> str:
+def format_cost(cost: float | None, unpriced: int) -> str:
     """Format a cost in dollars, as ``at least`` if some turns have no known price; return "" if it is unknown."""
     if cost is None:
         return ""

@@ -216,7 +216,7 @@ _LINE: Final = 92
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Opened(Displayable):
+class OpenedCard(Displayable):
     """A notebook that was created from a gallery card, displayed as a link.
 
     Attributes:
@@ -234,7 +234,7 @@ class Opened(Displayable):
         return [FactTable([(self.card.title, Pointer(self.path.name, self.path.name))])]
 
 
-def open_card(card: Card, folder: str | Path) -> Opened:
+def open_card(card: Card, folder: str | Path) -> OpenedCard:
     """Write a gallery card to the notebook ``NAME.ipynb`` in a directory.
 
     Raises:
@@ -247,7 +247,7 @@ def open_card(card: Card, folder: str | Path) -> Opened:
         raise MateriaError(message, where=str(path), hint=hint, kind="exists")
     with disk(path, "write the notebook"):
         replace_file(path, text.encode())
-    return Opened(card, path)
+    return OpenedCard(card, path)
 
 
 def notebook_of(card: Card) -> dict[str, JSON]:
@@ -262,7 +262,7 @@ def notebook(cells: Iterable[dict[str, JSON]], metadata: JSON = None) -> dict[st
     return {"cells": numbered, "metadata": metadata or {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5}
 
 
-def laid_out(value: JSON, indent: int = 0) -> str:
+def format_json(value: JSON, indent: int = 0) -> str:
     """Format a value as JSON; an object or list that fits on one line is not split."""
     flat = json.dumps(value, ensure_ascii=False)
     if not isinstance(value, dict | list) or not value or len(flat) + indent <= _LINE:
@@ -270,11 +270,11 @@ def laid_out(value: JSON, indent: int = 0) -> str:
     if isinstance(value, dict):
         opening, closing = "{}"
         parts = [
-            f"{json.dumps(key, ensure_ascii=False)}: {laid_out(child, indent + 2)}" for key, child in value.items()
+            f"{json.dumps(key, ensure_ascii=False)}: {format_json(child, indent + 2)}" for key, child in value.items()
         ]
     else:
         opening, closing = "[]"
-        parts = [laid_out(child, indent + 2) for child in value]
+        parts = [format_json(child, indent + 2) for child in value]
     pad = "\n" + " " * indent
     return f"{opening}{','.join(f'{pad}  {part}' for part in parts)}{pad}{closing}"
 
@@ -326,7 +326,7 @@ def _template_values(card: Card) -> dict[str, str]:
 
 def _define(name: str, own: str, document: Mapping[str, Any]) -> str:
     body = {**document["loadouts"][own], "materia": document["materia"]}
-    return f"%%materia define loadout {name}\n{laid_out(body)}"
+    return f"%%materia define loadout {name}\n{format_json(body)}"
 
 
 def code_cell(source: str) -> dict[str, JSON]:

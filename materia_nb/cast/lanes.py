@@ -50,7 +50,7 @@ class LaneWork(Work):
         """The working directory of agents and processes that have no sandbox scope."""
         return self.main.base
 
-    def keep_files(self, by: str) -> None:
+    def save_files(self, by: str) -> None:
         """Save a snapshot of the lane's directory if only this lane uses it, for example because it is a worktree.
 
         Project files that several lanes change are saved after the lanes have joined.
@@ -98,7 +98,7 @@ class Lanes:
     def __init__(self, main: Work) -> None:
         self.number = main.session.forks
         self.stuck = False
-        self._goes_on = True  # the lane of the last handled result may continue
+        self._may_continue = True  # the lane of the last handled result may continue
         self._main = main
         self._works: dict[str, LaneWork] = {}
         self._asked: dict[str, tuple[str, Job]] = {}  # the running socket and job of each lane
@@ -116,9 +116,9 @@ class Lanes:
         return [socket for socket, _ in tuple(self._asked.values())]
 
     @property
-    def saying(self) -> dict[str, tuple[str, ...]]:
+    def answer_chunks(self) -> dict[str, tuple[str, ...]]:
         """The chunks of the current answers that have been received, by lane name."""
-        return {name: tuple(work.saying) for name, work in self._works.items()}
+        return {name: tuple(work.answer_chunks) for name, work in self._works.items()}
 
     def asked_before(self, socket: str) -> tuple[int, int]:
         """Return the numbers of turns of a socket and of its materia in all lanes, including running turns."""
@@ -156,7 +156,7 @@ class Lanes:
                 if (name := self._take_next()) is None:
                     continue
                 waits, stepped = self.work(name).session.state.waiting_at is not None, True
-                if waits and not self._goes_on:
+                if waits and not self._may_continue:
                     left.add(name)
                 elif once:
                     lanes_done.add(name)
@@ -230,7 +230,7 @@ class Lanes:
         if at_work is None or at_work.lanes[name].is_over:
             job.drop()
             return None
-        self._goes_on = job.take(result)
+        self._may_continue = job.take(result)
         return name
 
     def _give_up(self) -> None:

@@ -71,7 +71,7 @@ class Loadouts(Mapping[str, str], Displayable):
         """The project directory."""
         return self._project
 
-    def reread(self) -> LayeredConfig:
+    def reload(self) -> LayeredConfig:
         """Read every config layer again, and return the merged config."""
         self._config = self.read(self._loaded)
         return self._config
@@ -79,7 +79,7 @@ class Loadouts(Mapping[str, str], Displayable):
     @property
     def config(self) -> LayeredConfig:
         """The merged config of all layers. It is read on first use; :meth:`load` reads it again."""
-        return self.reread() if self._config is None else self._config
+        return self.reload() if self._config is None else self._config
 
     def read(self, loaded: str | Path | Mapping[str, JSON] | None) -> LayeredConfig:
         """Read and merge all config layers, with the file or mapping ``loaded`` as the topmost file layer."""
@@ -129,7 +129,7 @@ class Loadouts(Mapping[str, str], Displayable):
             MateriaError: the file cannot be read; the loaded config does not change.
         """
         if path is None:
-            self.reread()
+            self.reload()
             return self._show_chosen()
         loaded = path if isinstance(path, Mapping) else self.find(Path(path))
         config = self.read(loaded)
@@ -144,12 +144,12 @@ class Loadouts(Mapping[str, str], Displayable):
         self.refused = None
         self._gone = {name: label for name, label in {**self._gone, **lost}.items() if name not in config.loadout_names}
         notes = (f"{name} from {label} is no longer loaded: the new file replaces it" for name, label in lost.items())
-        return view.noting(*notes)
+        return view.with_notes(*notes)
 
     def _show_chosen(self) -> LoadoutView:
         """Copy the shipped scripts of the selected loadout to the profile, and return a view of the loadout."""
         view = self.show()
-        return view if view.graph is None else view.noting(*copy_scripts(view.graph))
+        return view if view.graph is None else view.with_notes(*copy_scripts(view.graph))
 
     def find(self, path: Path) -> Path:
         """Return the path of a file in the project if it exists there, or else in the current directory."""
@@ -266,7 +266,7 @@ class Loadouts(Mapping[str, str], Displayable):
             return view
         self._chosen, self.refused = before if before != name else None, name
         stays = f"; {self.chosen} stays chosen" if self.chosen not in (None, name) else ""
-        return view.noting(f"{name} was defined but cannot be cast, so it was not chosen{stays}")
+        return view.with_notes(f"{name} was defined but cannot be cast, so it was not chosen{stays}")
 
     def import_graph(self, source: object, name: str = "Imported") -> LoadoutView:
         """Convert a graph of another tool to a loadout, with a note about each node that has no equivalent.
@@ -280,7 +280,7 @@ class Loadouts(Mapping[str, str], Displayable):
         """
         imported = import_graph(source)
         notes = (f"{note.node}: {note.text}" for note in imported.notes)
-        return self.define(name, imported.document).noting(*notes)
+        return self.define(name, imported.document).with_notes(*notes)
 
     def drafts(self, name: str | None = None) -> tuple[SavedDraft, ...]:
         """Return the saved drafts of designs that have unsaved changes and are not open, newest first.
@@ -313,7 +313,7 @@ class Loadouts(Mapping[str, str], Displayable):
         from materia_nb.loadout.design.saving import new_design, open_design
         from materia_nb.store.design_autosave import autosave
 
-        self.reread()
+        self.reload()
         if draft is True:
             drafts = self.drafts(name or self.chosen)
             if not drafts:
@@ -367,7 +367,7 @@ class Loadouts(Mapping[str, str], Displayable):
         path = design.home.path if to is None else self.find(Path(to))
         used, scripts = self._used_by_copy(design, path)
         path = save_design(design, path, used=used, anyway=anyway)
-        self.reread()
+        self.reload()
         self._chosen = chosen
         if is_new:
             self.refused = None

@@ -12,12 +12,12 @@ from materia_nb.cast import Breakpoints, Plan, Prepared, open_cast, resume_cast,
 from materia_nb.cast.breakpoint import FILE
 from materia_nb.cast.cast import Cast
 from materia_nb.cast.cast_breakpoints import LoadoutBreakpoints
-from materia_nb.cast.formatting import CastList, Listed
+from materia_nb.cast.formatting import CastList, TableSequence
 from materia_nb.cast.library import Loadouts, copy_scripts, utility_folders
 from materia_nb.cast.snapshot import Snapshot, graph_of, snapshot_of
 from materia_nb.cast.views.compare_view import Compared, ReplaysView, compare_view
 from materia_nb.cast.views.status import status_lines
-from materia_nb.cast.views.tables import FoundView
+from materia_nb.cast.views.tables import SearchResultsView
 from materia_nb.display.blocks import Block, Displayable, Table
 from materia_nb.engine.conversation import cut_to
 from materia_nb.engine.routing import short
@@ -53,7 +53,7 @@ class Waiting(NamedTuple):
     waits: str
 
 
-class Inbox(Listed[Waiting]):
+class Inbox(TableSequence[Waiting]):
     """The casts that wait for a person, newest first, displayed as a numbered table."""
 
     __slots__ = ()
@@ -133,7 +133,7 @@ class Casts(Displayable):
             reference: the id of a cast or the beginning of the id, the name of a cast, ``-1`` for the latest cast, or
                 the path of a run directory.
         """
-        return self.take(self.look_at(reference))
+        return self.take(self.load(reference))
 
     def resume(self, reference: str | Path = "-1") -> Cast:
         """Open a cast in order to continue it, for example after a restart or a crash, and make it the current cast.
@@ -142,7 +142,7 @@ class Casts(Displayable):
             reference: a reference to the cast, as for :meth:`open`; by default the latest cast.
         """
         path = self._find(reference)
-        if (cast := self.open_here(path)) is not None:
+        if (cast := self.find_open_cast(path)) is not None:
             return self._latest(cast)
         with _closing(self._resumed(path)) as cast:
             return self._latest(cast)
@@ -254,15 +254,15 @@ class Casts(Displayable):
         """
         return verify(RunDir(self._find(reference)))
 
-    def told_by(self, reference: str | Path) -> dict[str, JSON]:
+    def initial_data_from(self, reference: str | Path) -> dict[str, JSON]:
         """Return the request and the results of a cast as the initial data of a later cast."""
-        cast = self.look_at(reference)
-        cast.now.needs_castable()  # otherwise its state is unknown
+        cast = self.load(reference)
+        cast.now.require_castable()  # otherwise its state is unknown
         return _passed_on(cast.now.engine, cast.id, cast.graph.name)
 
     # -- open casts --------------------------------------------------------
 
-    def open_here(self, path: Path) -> Cast | None:
+    def find_open_cast(self, path: Path) -> Cast | None:
         """Return the cast in a run directory if this kernel has opened it for writing, or else None."""
         cast = self._open.get(path.resolve())
         return cast if cast is not None and cast.now.writable else None
@@ -277,7 +277,7 @@ class Casts(Displayable):
             MateriaError: the cast cannot be opened, as for :meth:`resume`.
         """
         path = self._find(reference)
-        if (cast := self.open_here(path)) is not None:
+        if (cast := self.find_open_cast(path)) is not None:
             yield cast
             return
         cast = self._resumed(path)
@@ -320,7 +320,7 @@ class Casts(Displayable):
 
     def ask(
         self, expression: str, casts: Sequence[Cast | Snapshot | CastEntry | str | Path] | None = None
-    ) -> FoundView:
+    ) -> SearchResultsView:
         """Query the outputs of all steps in several casts with a JSONPath expression or a dotted path.
 
         Args:
@@ -339,12 +339,12 @@ class Casts(Displayable):
         problems = []
         for reference in self() if casts is None else casts:
             try:
-                cast = snapshot_of(reference) or self.look_at(reference).now
+                cast = snapshot_of(reference) or self.load(reference).now
             except MateriaError as error:
                 problems.append((str(_id_of(reference)), error.what))
                 continue
             matches += [(cast, match) for match in cast.all_steps.ask(expression)]
-        return FoundView(matches, problems)
+        return SearchResultsView(matches, problems)
 
     def compare(self, a: object, b: object) -> Compared:
         """Compare two casts, steps or loadouts. The result is true if their routes or outputs differ.
@@ -366,16 +366,16 @@ class Casts(Displayable):
         if isinstance(value, str) and value in self._loadouts.config.loadout_names:
             return self._loadouts.graph(value)
         if isinstance(value, str | Path | CastEntry):
-            value = self.look_at(value)
+            value = self.load(value)
         then = snapshot_of(value)
-        return then.side if then is not None else getattr(value, "graph", value)
+        return then.compared_cast if then is not None else getattr(value, "graph", value)
 
     def replay(
         self, loadout: object = None, casts: Sequence[Cast | CastEntry | str | Path] | None = None
     ) -> ReplaysView:
         """Replay the recorded answers of several casts in a loadout, and report the casts whose route would differ.
 
-        No agents or processes are run. The result is displayed as a table; ``otherwise`` contains the replays with
+        No agents or processes are run. The result is displayed as a table; ``differing`` contains the replays with
         another route.
 
         Args:
@@ -393,7 +393,7 @@ class Casts(Displayable):
         replays, problems = [], []
         for reference in self(loadout=graph.name) if casts is None else casts:
             try:
-                cast = reference if isinstance(reference, Cast) else self.look_at(reference)
+                cast = reference if isinstance(reference, Cast) else self.load(reference)
                 replays.append(cast.replay(graph))
             except MateriaError as error:
                 problems.append((str(_id_of(reference)), error.what))
@@ -413,17 +413,17 @@ class Casts(Displayable):
             if entry.status not in ("waiting", "held") and not in_lanes:
                 continue
             try:
-                cast = self.look_at(entry)
-                if not in_lanes or any(lane.wants_a_person for lane in cast.now.lanes.values()):
+                cast = self.load(entry)
+                if not in_lanes or any(lane.waits_for_person for lane in cast.now.lanes.values()):
                     waiting.append(Waiting(entry, status_lines(cast.now)[-1].removeprefix("waiting: ")))
             except MateriaError as error:
                 waiting.append(Waiting(entry, f"unknown: {error.what}"))
         return Inbox(waiting)
 
-    def look_at(self, reference: object) -> Cast:
+    def load(self, reference: object) -> Cast:
         """Open a cast for inspection, without making it the current cast."""
         path = self._find(_id_of(reference))
-        return self.open_here(path) or open_cast(path, self._table)
+        return self.find_open_cast(path) or open_cast(path, self._table)
 
     # -- the directory of casts -------------------------------------------------------------
 
@@ -459,10 +459,10 @@ def _id_of(reference: object) -> object:
 PREVIOUS: Final = "previous"
 """Key in the state under which a cast stores the data of an earlier cast."""
 
-LONGEST_REQUEST: Final = 2_000
-LONGEST_OUTPUT: Final = 4_000
-LONGEST_CONTEXT: Final = 4_000
-MOST_TITLES: Final = 50
+MAX_REQUEST: Final = 2_000
+MAX_OUTPUT: Final = 4_000
+MAX_CONTEXT: Final = 4_000
+MAX_TITLES: Final = 50
 _LONGEST_TITLE: Final = 200
 """Limits of the data that a later cast receives: lengths in characters, and the number of work item titles."""
 
@@ -477,16 +477,16 @@ def _passed_on(state: CastState, cast_id: str, loadout: str) -> dict[str, JSON]:
         "cast": cast_id,
         "loadout": loadout,
         "status": state.status,
-        "request": cut_to(state.request, LONGEST_REQUEST),
+        "request": cut_to(state.request, MAX_REQUEST),
     }
     if state.last_output:
-        fields["lastOutput"] = cut_to(state.last_output, LONGEST_OUTPUT)
+        fields["lastOutput"] = cut_to(state.last_output, MAX_OUTPUT)
     context = state.data.get("context")
     if isinstance(context, str) and context.strip():
-        cut = len(context) > LONGEST_CONTEXT
-        fields["context"] = "…" + context[1 - LONGEST_CONTEXT :] if cut else context
+        cut = len(context) > MAX_CONTEXT
+        fields["context"] = "…" + context[1 - MAX_CONTEXT :] if cut else context
     items = state.data.get("workItems")
     if isinstance(items, list) and items:
-        titles = [item.get("title") for item in items[:MOST_TITLES] if isinstance(item, dict)]
+        titles = [item.get("title") for item in items[:MAX_TITLES] if isinstance(item, dict)]
         fields["workItems"] = [cut_to(title, _LONGEST_TITLE) for title in titles if isinstance(title, str)]
     return fields

@@ -22,7 +22,7 @@ from materia_nb.jsonvalue import JSON, MISSING, pretty, same
 from materia_nb.utilities.utility_step import with_absolute_paths
 
 
-class Act(NamedTuple):
+class RepairAction(NamedTuple):
     """An action that the user can take after a failure.
 
     Attributes:
@@ -56,7 +56,7 @@ class FailureKind(NamedTuple):
 
 _TABLES: Final = read_package_toml(__file__, "repairs.toml")
 
-ACTS: Final = {name: Act(name, **row) for name, row in _TABLES["acts"].items()}
+ACTIONS: Final = {name: RepairAction(name, **row) for name, row in _TABLES["acts"].items()}
 """All actions by name, in default order; a kind of failure can define another order."""
 
 
@@ -71,7 +71,7 @@ OTHER: Final = FAILURE_KINDS[OTHER_FAILURE]
 """Description and actions for kinds of failures that are not in the table."""
 
 
-REDEFINED: Final = frozenset({"command", "description", "model", "params", "script", "thinking", "timeoutMs", "tools"})
+CHANGEABLE: Final = frozenset({"command", "description", "model", "params", "script", "thinking", "timeoutMs", "tools"})
 """Fields of a materia that can be changed while a cast runs, because no routing decision depends on them."""
 
 
@@ -127,7 +127,7 @@ def redefinition(
     changed = _differing(old, new)
     if not changed or same(dict(old), with_absolute_paths(new, owner)):
         return None
-    return Redefinition(materia, old, new, tuple(sorted({*changed} - REDEFINED)))
+    return Redefinition(materia, old, new, tuple(sorted({*changed} - CHANGEABLE)))
 
 
 def changed_definition(cast: Snapshot) -> Redefinition | None:
@@ -147,7 +147,7 @@ def changed_definition(cast: Snapshot) -> Redefinition | None:
     return redefinition(old, new, id_, owners.get(id_))
 
 
-def offers(cast: Snapshot, changed: Redefinition | None = None) -> list[Act]:
+def offered_actions(cast: Snapshot, changed: Redefinition | None = None) -> list[RepairAction]:
     """Return the actions to offer for a failed or aborted cast, most likely first, with their placeholders filled in.
 
     Args:
@@ -161,18 +161,18 @@ def offers(cast: Snapshot, changed: Redefinition | None = None) -> list[Act]:
     values = {
         "materia": socket.materia.id if socket else "",
         "socket": socket.id if socket else "",
-        "folders": ", ".join(folders_asked(cast)),
+        "folders": ", ".join(requested_folders(cast)),
         "more": _extension(failure),
         "before": str(len(cast.steps) - 1),
     }
-    acts = [ACTS[name] for name in FAILURE_KINDS.get(failure.kind, OTHER).acts if _is_offered(cast, name, changed)]
+    acts = [ACTIONS[name] for name in FAILURE_KINDS.get(failure.kind, OTHER).acts if _is_offered(cast, name, changed)]
     if lanes_at_work(cast.session) is not None:
-        lanes = ACTS["retry"]._replace(does="continue the lanes that were not accepted")
+        lanes = ACTIONS["retry"]._replace(does="continue the lanes that were not accepted")
         acts = [lanes if act.name == "retry" else act for act in acts]
-    return [Act(*(text.format(**values) for text in act)) for act in acts]
+    return [RepairAction(*(text.format(**values) for text in act)) for act in acts]
 
 
-def folders_asked(cast: Snapshot) -> list[str]:
+def requested_folders(cast: Snapshot) -> list[str]:
     """Return the directories outside the project for which a cast requests approval, formatted as arguments of ``allow`` (P8)."""
     base = cast.run_dir / cast.session.folder if cast.session.folder else cast.project
     asks = [
@@ -205,17 +205,17 @@ def _is_offered(cast: Snapshot, name: str, changed: Redefinition | None) -> bool
     if lanes_at_work(cast.session) is not None and name in ("correct", "ask_again", "skip_item"):
         return False  # the lanes started from the values that these actions would change
     stopped = _stopped(cast)
-    cut_short = cast.prompt_cut_short is not None
+    cut_short = cast.interrupted_prompt is not None
     conditions: dict[str, bool] = {
         "apply_changes": changed is not None and not changed.fixed_fields,
         "retry_turn": cut_short,
         "edit_prompt": cut_short,
         "budget": cast.budget_used_up,
         "retry_limit": any(snapshot.at_limit for snapshot in stopped) and not cast.budget_used_up,
-        "allow_folder": bool(folders_asked(cast)),
+        "allow_folder": bool(requested_folders(cast)),
         "ask_again": _answered_last(cast),
         "correct": bool(cast.steps) and bool(cast.steps[-1].turns),
-        **dict.fromkeys(("answer", "pin", "skip"), cast.owed),
+        **dict.fromkeys(("answer", "pin", "skip"), cast.is_unanswered),
         "skip_item": WORKED_ON in cast.standings,
     }
     return conditions.get(name, True)

@@ -23,7 +23,7 @@ from materia_nb.agents.notebook_agents import AgentTable, FunctionAgent, require
 from materia_nb.agents.tools.more_tools import close_servers
 from materia_nb.cast.breakpoint import BreakpointSet
 from materia_nb.cast.lanes import Lanes
-from materia_nb.cast.snapshot import RESUME, Definitions, Live, Snapshot, refuse_recorded
+from materia_nb.cast.snapshot import RESUME, Definitions, Live, Snapshot, require_castable
 from materia_nb.cast.work import Work, now, over
 from materia_nb.engine import decide, streams
 from materia_nb.engine import events as ev
@@ -77,7 +77,7 @@ class Followers:
     def text(self, listener: Callable[[], object]) -> Callable[[], None]:
         """Call ``listener`` whenever another chunk of an answer has been received; it must return quickly.
 
-        ``cast.now.saying`` contains the received part of the answer.
+        ``cast.now.partial_answer`` contains the received part of the answer.
         """
         return self._register("text", listener)
 
@@ -170,12 +170,12 @@ class Runner(Work):
         session: the session of the cast.
         stop: a flag that stops a run, during the current step if possible and otherwise after it.
         functions: the pinned functions by socket or materia, which the journal cannot store (R40).
-        raised: the most recent exception that an agent raised in this kernel, or None.
+        last_exception: the most recent exception that an agent raised in this kernel, or None.
         stops: the breakpoints that apply to the cast.
         attempts: the most recent trial answers for a turn, even if they were interrupted, or None.
         running: True during a run of several steps; the runner then assumes that no other program changes the project's
             files between steps.
-        goes_on: True if the next step follows immediately, so that its start can be written together with the output of
+        batches_writes: True if the next step follows immediately, so that its start can be written together with the output of
             the current step.
         definitions: a function that returns the current materia of the workbench, or None if the cast has no workbench.
     """
@@ -219,7 +219,7 @@ class Runner(Work):
         self.stop = Stop()
         super().__init__(self)
         self.functions: dict[str, Agent] = {}
-        self.raised: Exception | None = None
+        self.last_exception: Exception | None = None
         self.messages, self.differences = list(messages), tuple(differences)
         self.stops = BreakpointSet()
         self.attempts: object = None
@@ -234,7 +234,7 @@ class Runner(Work):
         self._unwritten: list[JournalLine] = []
         self._unreported: list[ev.Event] = []
         self._written = session
-        self.running = self.goes_on = False
+        self.running = self.batches_writes = False
         self._lanes: Lanes | None = None
         self.recording = threading.RLock()
         self._close = weakref.finalize(self, journal.close) if journal is not None else None
@@ -261,16 +261,16 @@ class Runner(Work):
         lost_pins = tuple(name for name in functions if name not in self.functions)
         live = Live(
             writable=self.journal is not None,
-            continuing=self._continuing,
+            continue_hint=self._continue_hint,
             writer=self.reading and self.reading.writer,
-            saying=tuple(self.saying),
-            lanes_saying=self._lanes.saying if self._lanes is not None else {},
+            answer_chunks=tuple(self.answer_chunks),
+            lane_answer_chunks=self._lanes.answer_chunks if self._lanes is not None else {},
             stop_asked=self.stop.is_set(),
             stopping=self.stopping,
-            raised=self.raised,
+            last_exception=self.last_exception,
             attempts=self.attempts,
             stops=BreakpointSet(self.stops),
-            pins_gone=lost_pins,
+            lost_pins=lost_pins,
             messages=tuple(self.messages),
             differences=self.differences,
             definitions=self.definitions,
@@ -313,20 +313,20 @@ class Runner(Work):
             self._hold = object()
         _HOLDS.set(self._hold)
         if self.problems:
-            refuse_recorded(self.problems, self.files.path)
+            require_castable(self.problems, self.files.path)
         if self.journal is None:
             self.refresh()
             where = str(self.files.path)
-            raise MateriaError("This cast is open read-only.", where=where, hint=self._continuing, kind="read_only")
+            raise MateriaError("This cast is open read-only.", where=where, hint=self._continue_hint, kind="read_only")
         if self._astray:
             self._recover()
-        if self._unwritten and not self.goes_on:
+        if self._unwritten and not self.batches_writes:
             self._write([], self.session)
         if self.session.keeps and not self.running:
-            self.keep_files("person" if self.session.state.waiting_at is None else "step")
+            self.save_files("person" if self.session.state.waiting_at is None else "step")
 
     @property
-    def _continuing(self) -> str:
+    def _continue_hint(self) -> str:
         can_resume = self.reading is None or (self.reading.ours and self.reading.writer is None)
         return RESUME if can_resume else CONTINUE_HINT
 
@@ -381,7 +381,7 @@ class Runner(Work):
             self.begin()
             self.run_command(command, *arguments)
 
-    def and_ask(self, work: Work, command: Callable[..., Events], *arguments: object) -> None:
+    def run_command_and_ask(self, work: Work, command: Callable[..., Events], *arguments: object) -> None:
         """Run a command in the cast or in one of its lanes, then call the agent of that cast or lane."""
         with self.lock():
             self.begin()
@@ -393,7 +393,7 @@ class Runner(Work):
     def keep(self, events: Events, *, later: bool = False) -> None:
         """Apply events to the session, write them to the journal and call the callbacks.
 
-        With ``later``, the events are only queued; the caller must write them with :meth:`write_waiting`.
+        With ``later``, the events are only queued; the caller must write them with :meth:`write_queued`.
         """
         with self.recording:
             if events:
@@ -411,7 +411,7 @@ class Runner(Work):
             unreported, self._unreported = self._unreported, []
             self.followers.report_changes(unreported)
 
-    def write_waiting(self) -> None:
+    def write_queued(self) -> None:
         """Write the queued events to the journal, if any, and call the callbacks."""
         if self._unwritten:
             with self.recording:
@@ -462,7 +462,7 @@ class Runner(Work):
     def begin_files(self, own_folders: Path | None) -> None:
         """Save the first file snapshot of the cast; for ``own_folders`` see :class:`~materia_nb.cast.runner_factory.Plan`."""
         if own_folders is None or not self.session.keeps:
-            self.keep_files("start")
+            self.save_files("start")
             return
         snapshot = self.keeper_of(self.project, skip=own_folders).take(None)
         self.keeper_of(self.files.path / FORK_DIR, own=True).check_out(snapshot.commit)
@@ -475,7 +475,7 @@ class Runner(Work):
             self._kept = self.keeper_of(self.base, own=bool(self.session.folder))
         return self._kept
 
-    def keep_files(self, by: str) -> None:
+    def save_files(self, by: str) -> None:
         """Save a file snapshot if the files have changed; ``by`` names the cause, such as ``step`` or ``person``.
 
         Raises:
@@ -520,11 +520,11 @@ class Runner(Work):
                 waits = self.session.state.status == "waiting"
                 self.ask(breaks)
             except BaseException:
-                self.goes_on = False
+                self.batches_writes = False
                 raise
             finally:
-                if self._unwritten and not (self.goes_on and self.session.state.status == "ready"):
-                    self.write_waiting()
+                if self._unwritten and not (self.batches_writes and self.session.state.status == "ready"):
+                    self.write_queued()
             if self.session.state.status != "ready":
                 self.write_derived()
             return self.session.steps.latest if waits else None
@@ -539,7 +539,7 @@ class Runner(Work):
         if not self.lanes_at_work:
             self.run_command(decide.enter)  # distributes the items
         yield from self.lanes.steps(breaks, once=once)
-        self.keep_files("lanes")
+        self.save_files("lanes")
         if self.lanes_at_work and not pending(self.rules, self.session)[0].lane:
             self.run_command(decide.enter)  # joins the lanes, which are all over
         if self.session.state.status != "ready" or self.stuck:
@@ -558,12 +558,12 @@ class Runner(Work):
         return lanes_running(self.session) is not None
 
     @property
-    def lanes_that_ask(self) -> list[str]:
+    def lanes_waiting_for_person(self) -> list[str]:
         """The names of the lanes that wait for a person's approval or answer."""
         due = pending(self.rules, self.session) if self.lanes_at_work else ()
         return [action.lane for action in due if action.what == "person"]
 
-    def lane_meant(self, name: str | None) -> Work:
+    def work_of_lane(self, name: str | None) -> Work:
         """Return the work of the named lane.
 
         If ``name`` is None, return the work of the only lane that waits, or of the only lane that stopped the cast.
@@ -619,7 +619,7 @@ class Runner(Work):
         try:
             work.handle_reply(reply._replace(by="person"))
         finally:
-            self.write_waiting()
+            self.write_queued()
 
     def write_now(self) -> None:
         """Acquire the lock and write the derived files. The caller must not hold the lock."""
@@ -635,7 +635,7 @@ class Runner(Work):
         journal, session = self.journal, self.session
         if journal is None or (self._artifacts.has_written(session) and not self._unwritten):
             return
-        self.write_waiting()
+        self.write_queued()
         try:
             journal.wake()
             with computing():

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from materia_nb.agents.notebook_agents import AgentTable, names_of
-from materia_nb.cast.edits import Chosen
+from materia_nb.cast.edits import PinnedAnswer
 from materia_nb.cast.runner import RunContents, Runner
-from materia_nb.cast.snapshot import refuse_recorded
+from materia_nb.cast.snapshot import require_castable
 from materia_nb.cast.work import now
 from materia_nb.engine import approvals, evolve
 from materia_nb.engine import events as ev
@@ -87,7 +87,7 @@ class Prepared(NamedTuple):
 
     plan: Plan
     table: AgentTable
-    pins: Mapping[str, Chosen]
+    pins: Mapping[str, PinnedAnswer]
 
     def frozen(self) -> Prepared:
         """Return a copy with the current agents, which later changes of the agents do not affect."""
@@ -300,7 +300,7 @@ def fork_directory(runner: Runner, number: int | None, root: Path | None = None)
     """Create the run directory of a fork that continues from step ``number``, by default from the current state (R55)."""
     with runner.lock():
         if runner.journal is None:
-            refuse_recorded(runner.problems, runner.files.path)
+            require_castable(runner.problems, runner.files.path)
         else:
             runner.begin()
             runner.write_derived()

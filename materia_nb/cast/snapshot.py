@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from materia_nb.cast.breakpoint import Breakpoint, BreakpointSet
-from materia_nb.cast.formatting import StepList, nth, steps_of
+from materia_nb.cast.formatting import StepList, step_at, steps_of
 from materia_nb.display.escape import part
 from materia_nb.engine import approvals, entering
 from materia_nb.engine.cast_warnings import CastWarning, Difference, find_warnings
@@ -54,16 +54,16 @@ class Live:
 
     Attributes:
         writable: True if this kernel can continue the cast.
-        continuing: a hint that explains how to continue a read-only cast.
+        continue_hint: a hint that explains how to continue a read-only cast.
         writer: the name of the program that has a read-only cast open for writing, or None.
-        saying: the chunks of the current answer that have been received.
-        lanes_saying: the chunks of the current answers that have been received, by lane name.
+        answer_chunks: the chunks of the current answer that have been received.
+        lane_answer_chunks: the chunks of the current answers that have been received, by lane name.
         stop_asked: True if the user has requested a stop.
         stopping: a description of the function or step that a requested stop waits for, or None.
-        raised: the most recent exception that an agent raised in this kernel, or None.
+        last_exception: the most recent exception that an agent raised in this kernel, or None.
         attempts: the most recent trial answers for a turn, even if they were interrupted, or None.
         stops: the breakpoints that apply to the cast.
-        pins_gone: the names of sockets and materia whose pinned function was lost with an earlier kernel.
+        lost_pins: the names of sockets and materia whose pinned function was lost with an earlier kernel.
         messages: warnings about parts that could not be read and about views that failed.
         differences: the recorded steps after which this engine would have chosen another route.
         definitions: a function that returns the current materia of the workbench; None if there is no workbench.
@@ -71,16 +71,16 @@ class Live:
     """
 
     writable: bool = False
-    continuing: str = RESUME
+    continue_hint: str = RESUME
     writer: str | None = None
-    saying: Sequence[str] = ()
-    lanes_saying: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    answer_chunks: Sequence[str] = ()
+    lane_answer_chunks: Mapping[str, Sequence[str]] = field(default_factory=dict)
     stop_asked: bool = False
     stopping: str | None = None
-    raised: Exception | None = None
+    last_exception: Exception | None = None
     attempts: Any = None
     stops: BreakpointSet = field(default_factory=BreakpointSet)
-    pins_gone: tuple[str, ...] = ()
+    lost_pins: tuple[str, ...] = ()
     messages: tuple[str, ...] = ()
     differences: tuple[Difference, ...] = ()
     definitions: Definitions | None = None
@@ -110,15 +110,15 @@ class Snapshot:
         waiting_at: the visit that waits for an output, or None.
         held: the reason why the cast is on hold and what a person has to decide, or None.
         failure: the reason why the cast failed or was aborted, or None.
-        ended_by: the decision that completed the cast by skipping loops without items, or None.
+        ending_decision: the decision that completed the cast by skipping loops without items, or None.
         wish: the change to a draft that a person has requested, which replaces the next prompt, or None.
         calls: the tool calls that the agent has made so far in the waiting turn.
         edits: the edits that have not been undone, oldest first.
         can_undo: True if the latest edit can be undone because nothing has happened since.
         abandoned: the steps that were abandoned by going back, one list per branch.
         pins: the pinned answers, by the name of the socket or materia (R40).
-        pins_gone: the names of sockets and materia whose pinned function was lost with an earlier kernel.
-        lanes_go_on: True for a lane and for a cast with running lanes, whose state cannot be edited.
+        lost_pins: the names of sockets and materia whose pinned function was lost with an earlier kernel.
+        is_state_locked: True for a lane and for a cast with running lanes, whose state cannot be edited.
         answered_by: a function that returns a short description of a socket's agent, or None if it is unknown.
         usage: the total usage, with the attributes ``input``, ``output``, ``tokens`` and ``cost``.
         writable: True if this kernel can continue the cast.
@@ -158,12 +158,12 @@ class Snapshot:
         self.visits, self.usage, self.failure = engine.visits, engine.usage, engine.failure
         self.waiting_at = engine.waiting_at
         self.held = engine.hold if engine.status == "held" else None
-        self.latest, self.ended_by, self.wish = session.steps.latest, session.ending, session.wish
+        self.latest, self.ending_decision, self.wish = session.steps.latest, session.ending, session.wish
         self.calls, self.edits = session.calls, session.edits
         self.pins, self.abandoned = session.pins, session.abandoned
-        self.lanes_go_on = engine.lane is not None or lanes_at_work(session) is not None
+        self.is_state_locked = engine.lane is not None or lanes_at_work(session) is not None
         self.can_undo = live.writable and bool(session.edits) and session.edits[-1].after is engine
-        self.live, self.breakpoints, self.pins_gone = live, live.stops, live.pins_gone
+        self.live, self.breakpoints, self.lost_pins = live, live.stops, live.lost_pins
         self.writable, self.stopping, self.attempts = live.writable, live.stopping, live.attempts
         self.differences, self.messages = live.differences, list(live.messages)
         self._standings: dict[Iterator, Sequence[Standing]] = {}
@@ -205,14 +205,14 @@ class Snapshot:
         return list(items) if isinstance(items, list) else []
 
     @cached_property
-    def lanes(self) -> Mapping[str, LaneNow]:
+    def lanes(self) -> Mapping[str, LaneSnapshot]:
         """The running lanes by name, in scheduling order; the most recent lanes if none are running."""
         if not self.session.streams:
             return {}
-        return {name: LaneNow(lane, self) for name, lane in self.session.streams[-1].lanes.items()}
+        return {name: LaneSnapshot(lane, self) for name, lane in self.session.streams[-1].lanes.items()}
 
     @cached_property
-    def lane_of_item(self) -> Mapping[int, LaneNow]:
+    def lane_of_item(self) -> Mapping[int, LaneSnapshot]:
         """The lane that handles each work item, by the index of the item in the current list."""
         lanes = list(self.lanes.values())
         if not lanes or not same(lanes[0].lane.session.start.data.get(WORK_ITEMS), self.state.get(WORK_ITEMS)):
@@ -231,11 +231,11 @@ class Snapshot:
         snapshot: Snapshot = self.lanes[name].now
         return snapshot
 
-    def maker_of(self, step: StepRecord) -> Snapshot:
+    def snapshot_for(self, step: StepRecord) -> Snapshot:
         """Return the snapshot of the lane that ran a step of :attr:`all_steps`, or this snapshot if no lane ran it."""
         lanes = (streams.lanes[step.lane] for streams in self.session.streams if step.lane in streams.lanes)
         maker = next((lane for lane in lanes if any(other is step for other in lane.session.steps)), None)
-        return self if maker is None else LaneNow(maker, self).now
+        return self if maker is None else LaneSnapshot(maker, self).now
 
     @property
     def failed_at(self) -> tuple[str, str]:
@@ -260,7 +260,7 @@ class Snapshot:
         return used_up(self.engine) is not None
 
     @property
-    def owed(self) -> bool:
+    def is_unanswered(self) -> bool:
         """True if the cast failed or was aborted before the current socket answered."""
         state, failure = self.engine, self.failure
         stopped = failure is not None and not failure.blocked
@@ -322,7 +322,7 @@ class Snapshot:
         return self.session.prompt
 
     @property
-    def prompt_cut_short(self) -> Prompt | None:
+    def interrupted_prompt(self) -> Prompt | None:
         """The prompt of a failed or aborted turn that can be retried, or None."""
         visit, failure = self.engine.at, self.failure
         if visit is None or failure is None or not failure.again:
@@ -367,24 +367,24 @@ class Snapshot:
         return self.session.said
 
     @cached_property
-    def saying(self) -> str:
+    def partial_answer(self) -> str:
         """The part of the current answer that has been received, with secret keys redacted; "" if none."""
-        return scrubbed("".join(self.live.saying))
+        return scrubbed("".join(self.live.answer_chunks))
 
     @property
     def notes(self) -> Sequence[str]:
         """The progress notes that the agent of the latest step reported during its latest turn."""
         return self.steps[-1].notes[self.session.noted_before :] if self.steps else ()
 
-    def pinned_at(self, socket: str) -> str | None:
+    def pin_name_of(self, socket: str) -> str | None:
         """Return the name of the socket or materia whose pinned answer a socket uses, or None if it is not pinned."""
         pins, materia = self.session.pins, self.graph.sockets[socket].materia.id
         return socket if socket in pins else materia if materia in pins else None
 
     @cached_property
-    def approvals(self) -> ApprovalsNow:
+    def approvals(self) -> ApprovalRequests:
         """The tool calls and commands that wait for a person's approval, and the tools that need no approval."""
-        return ApprovalsNow(lambda: self)
+        return ApprovalRequests(lambda: self)
 
     def label_of(self, step: StepRecord | int | None = None) -> Label:
         """Return the label of a step, by default of the cast, with ``name``, ``tags``, ``note``, ``verdict`` and ``by``.
@@ -412,9 +412,9 @@ class Snapshot:
         """The lines of the conclusion that the handoff protocols define for a complete cast; empty otherwise."""
         return conclusion_lines(self.rules, self.all_steps) if self.status == "complete" else []
 
-    def needs_castable(self) -> None:
+    def require_castable(self) -> None:
         """Raise MateriaError (``not_castable``) if this engine cannot cast the recorded loadout (R41)."""
-        refuse_recorded(self.problems, self.run_dir)
+        require_castable(self.problems, self.run_dir)
 
     def line(self, branch: int | None = None) -> Sequence[StepRecord]:
         """Return the steps that led to the current state or to the end of an abandoned branch.
@@ -449,7 +449,7 @@ class Snapshot:
             MateriaError: the step (``no_step``) or the branch (``no_branch``) does not exist.
         """
         steps = self.line(branch)
-        count = nth(steps, number).number - steps[0].number + 1 if number else 0
+        count = step_at(steps, number).number - steps[0].number + 1 if number else 0
         line = steps if isinstance(steps, Steps) else Steps(list(steps[:-1]), len(steps) - 1, steps[-1])
         then = session_after(self.rules, self.session, line.to(count))
         return self.of_session(then)
@@ -475,7 +475,7 @@ class Snapshot:
         latest = record is self.steps[-1] and self.engine.status == "failed"
         after = self.engine if latest else record.after
         after_it = record.number - self.steps[0].number + 1
-        following = self.steps[after_it].entry if after_it < len(self.steps) else self.ended_by
+        following = self.steps[after_it].entry if after_it < len(self.steps) else self.ending_decision
         decision, entry, pinned = record.decision, record.entry, record.pinned
         why = explain(self.rules, record.title, decision, after, entry, onward=following, pinned=pinned)
         if decision is None and after_it > 1:
@@ -489,7 +489,7 @@ class Snapshot:
         return dataclasses.replace(why, lines=(*first, *why.lines, *last), thinking=record.thinking)
 
     @property
-    def side(self) -> ComparedCast:
+    def compared_cast(self) -> ComparedCast:
         """The data of this cast that a comparison with another cast needs."""
         repository = self.run_dir.parent / GIT_FOLDER if self.session.keeps else None
         return ComparedCast(self.id, self.rules, self.session, repository)
@@ -499,7 +499,7 @@ class Snapshot:
         return f"<{self.id}: {self.graph.name!r} {self.status} after {len(self.steps)} steps>"
 
 
-class ApprovalsNow:
+class ApprovalRequests:
     """The tool calls and commands of a cast that wait for approval, and the tools that run without approval."""
 
     def __init__(self, take_snapshot: Callable[[], Snapshot]) -> None:
@@ -551,7 +551,7 @@ class ApprovalsNow:
         return self.cast.session.allowed
 
 
-class LaneNow:
+class LaneSnapshot:
     """An immutable view of a lane at one moment.
 
     Attributes:
@@ -570,8 +570,8 @@ class LaneNow:
     @cached_property
     def now(self) -> Snapshot:
         """A snapshot of the lane, which can be used like the snapshot of a cast."""
-        live, saying = self._cast.live, self._cast.live.lanes_saying.get(self.name, ())
-        return self._cast.of_session(self.lane.session, dataclasses.replace(live, saying=saying))
+        live, chunks = self._cast.live, self._cast.live.lane_answer_chunks.get(self.name, ())
+        return self._cast.of_session(self.lane.session, dataclasses.replace(live, answer_chunks=chunks))
 
     @property
     def done(self) -> int:
@@ -581,7 +581,7 @@ class LaneNow:
         return sum(standing(state, (cursor, index, ())) == "done" for index in self.indexes)
 
     @property
-    def wants_a_person(self) -> bool:
+    def waits_for_person(self) -> bool:
         """True if the lane waits for a person to answer, to decide about a draft or to approve a tool call."""
         now = self.now
         visit = now.waiting_at
@@ -601,7 +601,7 @@ def snapshot_of(value: object) -> Snapshot | None:
     return now if isinstance(now, Snapshot) else None
 
 
-def refuse_recorded(problems: Sequence[str], run_dir: Path) -> None:
+def require_castable(problems: Sequence[str], run_dir: Path) -> None:
     """Raise MateriaError (``not_castable``) if there is a problem that prevents this engine from casting the loadout."""
     if problems:
         raise MateriaError(

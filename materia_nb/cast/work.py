@@ -136,9 +136,9 @@ class Work(ABC):
         functions: the pinned functions by socket or materia, which the journal cannot store (R40).
         stop: a flag that stops a run, during the current step if possible and otherwise after it.
         messages: warnings to show to the user.
-        raised: the most recent exception that an agent raised in this kernel, or None.
+        last_exception: the most recent exception that an agent raised in this kernel, or None.
         recording: the lock that must be held while events are written to the journal.
-        saying: the chunks of the current answer that have been received.
+        answer_chunks: the chunks of the current answer that have been received.
         worked: the working time of the waiting visit that no event has reported yet, in milliseconds.
         asked_before: a function that returns the numbers of turns of a socket and of its materia; None if the session
             contains these numbers.
@@ -153,14 +153,14 @@ class Work(ABC):
     functions: dict[str, Agent]
     stop: Stop
     messages: list[str]
-    raised: Exception | None
+    last_exception: Exception | None
     recording: AbstractContextManager[object]
-    goes_on = False
+    batches_writes = False
     asked_before: Callable[[str], tuple[int, int]] | None = None
 
     def __init__(self, main: Work) -> None:
         self.main = main
-        self.saying: list[str] = []
+        self.answer_chunks: list[str] = []
         self.worked = 0
         self._files_before: FileStamps | None = None
         self._kept: FileSnapshots | None = None
@@ -172,7 +172,7 @@ class Work(ABC):
         """The working directory of agents and processes that have no sandbox scope."""
 
     @abstractmethod
-    def keep_files(self, by: str) -> None:
+    def save_files(self, by: str) -> None:
         """Save a snapshot of the project's files if the cast stores file snapshots; ``by`` names the cause."""
 
     def keeper_of(self, folder: Path, name: str = "", *, own: bool = False, skip: Path | None = None) -> FileSnapshots:
@@ -221,7 +221,7 @@ class Work(ABC):
     def apply(self, command: Callable[..., Events], *arguments: object, later: bool = False) -> None:
         """Apply the events that ``command(rules, session, *arguments, now)`` returns, and write them to the journal.
 
-        With ``later``, the events are only queued; the caller must write them with :meth:`write_waiting`.
+        With ``later``, the events are only queued; the caller must write them with :meth:`write_queued`.
         """
 
     def run_command(self, command: Callable[..., Events], *arguments: object) -> None:
@@ -242,20 +242,20 @@ class Work(ABC):
         """
         while (job := self.job()) is not None:
             if not job.at_once:  # the job may call a model, so the journal must have its start even after a crash
-                self.write_waiting()
-            goes_on = job.take(job.run())
+                self.write_queued()
+            may_continue = job.take(job.run())
             if job.at_once:  # write the start of the visit and its output together
-                self.write_waiting()
-            if not goes_on or self.session.state.status != "waiting" or breaks(""):
+                self.write_queued()
+            if not may_continue or self.session.state.status != "waiting" or breaks(""):
                 return
 
     def report_text(self) -> None:
         """Notify followers that another chunk of an answer has been received."""
         self.main.report_text()
 
-    def write_waiting(self) -> None:
+    def write_queued(self) -> None:
         """Write the queued events to the journal, if any."""
-        self.main.write_waiting()
+        self.main.write_queued()
 
     def job(self) -> Job | None:
         """Return the next job of the waiting visit, or None if a person must answer or no visit is waiting.
@@ -276,7 +276,7 @@ class Work(ABC):
             return self._process(due.visit, folder)
         return self._question(due.visit, pinned, folder)
 
-    def pin_of(self, socket: str) -> str | None:
+    def pin_name_of(self, socket: str) -> str | None:
         """Return the name of the socket or materia whose pinned answer a socket uses, or None if it is not pinned."""
         names = (socket, self.rules.sockets[socket].socket.materia.id)
         return next((name for name in names if name in self.session.pins), None)
@@ -287,7 +287,7 @@ class Work(ABC):
         Raises:
             MateriaError: the socket is pinned to a function that was lost with an earlier kernel (``pin_gone``).
         """
-        name = self.pin_of(visit.socket)
+        name = self.pin_name_of(visit.socket)
         if name is None:
             return None
         pin = self.session.pins[name]
@@ -375,7 +375,7 @@ class Work(ABC):
         if self._files_before is None and socket_rules.protocol.needs_changed_files:
             self._files_before = self._snapshot_files()
         agent: Agent = pinned or self.agents.for_turn(visit.socket, socket.materia.id)
-        self.saying = []
+        self.answer_chunks = []
         before = self.asked_before(visit.socket) if self.asked_before is not None else None
         dropped = False  # reports of a dropped job are about a turn that is over
 
@@ -407,8 +407,8 @@ class Work(ABC):
                 return error
             finally:
                 dropped = True
-                if self.saying:
-                    self.saying = []
+                if self.answer_chunks:
+                    self.answer_chunks = []
                     self.report_text()
 
         take = partial(self._take_answer, visit, agent, name_of(pinned) if pinned else None)
@@ -433,7 +433,7 @@ class Work(ABC):
             except Exception as invalid:  # noqa: BLE001 - agents are other people's code
                 error = invalid
         if error is not None:
-            self.main.raised = error.__cause__ if isinstance(error.__cause__, Exception) else error
+            self.main.last_exception = error.__cause__ if isinstance(error.__cause__, Exception) else error
             if not (self.stop.is_set() and getattr(error, "kind", None) == "interrupted"):
                 kind, message, hint = agent_failure(agent, visit.socket, error)
                 if self.rules.sockets[visit.socket].socket.is_utility:
@@ -460,8 +460,8 @@ class Work(ABC):
         match event:
             case TextEvent(text, fresh):
                 if fresh:
-                    self.saying = []
-                self.saying.append(text)
+                    self.answer_chunks = []
+                self.answer_chunks.append(text)
                 self.report_text()
             case CallEvent(call):
                 self.run_command(decide.record_in_turn, ev.ToolCalled(call=without_keys(call)))
@@ -490,7 +490,7 @@ class Work(ABC):
             worked=self.take_working_time(),
         )
         has_side_files = "learn" in protocol.overridden or "file_content" in protocol.overridden
-        one_write = self.goes_on and "artifacts" not in protocol.overridden and not has_side_files
+        one_write = self.batches_writes and "artifacts" not in protocol.overridden and not has_side_files
         command = self._answer_with_evidence if "artifacts" in protocol.overridden else decide.answer
         if self.session.keeps:
             self._record_with_files(command, answer)
@@ -507,8 +507,8 @@ class Work(ABC):
         """Write the events of a command together with the file snapshot, so that a crash cannot separate them."""
         with HeldInterrupts(), self.main.recording:
             self.apply(command, *arguments, later=True)
-            self.keep_files("step")
-            self.write_waiting()
+            self.save_files("step")
+            self.write_queued()
 
     def _answer_with_evidence(self, rules: Rules, session: Session, answer: Answer, ts: int) -> Events:
         """Return the events of an answer, including an event about missing evidence files that the answer names."""

@@ -11,7 +11,7 @@ from materia_nb.agents.interface import Agent
 from materia_nb.agents.model_agent import ModelAgent
 from materia_nb.agents.notebook_agents import AgentLike, AgentTable
 from materia_nb.cast import Cast, Prepared
-from materia_nb.cast.agents_api import Agents, in_their_form
+from materia_nb.cast.agents_api import Agents, with_prompt_forms
 from materia_nb.cast.cast_breakpoints import LoadoutBreakpoints
 from materia_nb.cast.library import Loadouts, copy_scripts, require_known_protocols
 from materia_nb.cast.project_casts import PREVIOUS, Casts
@@ -40,7 +40,7 @@ from materia_nb.platform import Progress
 from materia_nb.registry import lookup
 
 if TYPE_CHECKING:
-    from materia_nb.cast.gallery import Gallery, Opened
+    from materia_nb.cast.gallery import Gallery, OpenedCard
     from materia_nb.loadout.design import Design
     from materia_nb.loadout.graph import Graph
 
@@ -179,7 +179,7 @@ class DryBench(Displayable):
     def _estimate(self, graph: Graph, model: str | None = None, **assumptions: Any) -> EstimateView:
         """Estimate a cast with the prices of ``model``, by default with those of the agents that would answer."""
         table, pins = self._agents_for(graph)
-        return estimated(in_their_form(graph, table), table, pins, model, **assumptions)
+        return estimated(with_prompt_forms(graph, table), table, pins, model, **assumptions)
 
     def simulate(
         self,
@@ -242,14 +242,14 @@ class DryBench(Displayable):
                 ``context`` is not a valid ``castContext`` (``usage``).
         """
         graph = self.graph(loadout)
-        graph = in_their_form(graph, self._agents_for(graph)[0])
+        graph = with_prompt_forms(graph, self._agents_for(graph)[0])
         return PromptsView(graph, request, items, context, rework=rework, later=later)
 
     @overload
     def gallery(self) -> Gallery: ...
     @overload
-    def gallery(self, name: str) -> Opened: ...
-    def gallery(self, name: str | None = None) -> Gallery | Opened:
+    def gallery(self, name: str) -> OpenedCard: ...
+    def gallery(self, name: str | None = None) -> Gallery | OpenedCard:
         """Return the gallery of loadout patterns and common mistakes, or write one of its cards to a notebook.
 
         ``wb.gallery()["critic-loop"]`` returns a card with its loadout, answers and tests, without writing a file.
@@ -418,9 +418,9 @@ class Workbench(DryBench):
         config = self.loadouts.config
         composition = compose(config.document, names, config.owners)
         graph = require_known_protocols(build_graph(composition.document, composition.name, config.owners))
-        data = {} if from_cast is None else {PREVIOUS: self.casts.told_by(from_cast)}
+        data = {} if from_cast is None else {PREVIOUS: self.casts.initial_data_from(from_cast)}
         table = self.agents.table_of_link(composition, graph)
-        plan = self.casts.plan(in_their_form(graph, table), data)
+        plan = self.casts.plan(with_prompt_forms(graph, table), data)
         return self.casts.start(Prepared(plan, table, self.agents.pins_for(graph)), request)
 
     @property

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import tqdm
 
 from materia_nb.cast import Cast
-from materia_nb.cast.formatting import way_words
+from materia_nb.cast.formatting import describe_outcome
 from materia_nb.cast.views.status import marks_of, status_lines, steps_view
 from materia_nb.display.blocks import (
     Code,
@@ -79,7 +79,7 @@ def _step_fold(now: Snapshot, step: StepRecord) -> Fold:
     """Return a step as a collapsed block with its output and an explanation of its route."""
     blocks = [Code(step.shown, max_chars=_OUTPUT_CHARS)] if step.shown is not None else []
     why = lines(now.why(step.number).lines, "quiet") if step.decision else []
-    return Fold(f"{step.title} → {way_words(step)}", [*blocks, *why])
+    return Fold(f"{step.title} → {describe_outcome(step)}", [*blocks, *why])
 
 
 def record_picture(cast: Cast) -> str:
@@ -365,7 +365,7 @@ def _progress_text(cast: Cast) -> tuple[int, int, str]:
     done, total = _progress_of(cast)
     items = f"{done}/{total} items, " if total else ""
     where = f"{items}{now.next_socket or now.status}, step {len(now.steps)}"
-    text = now.saying
+    text = now.partial_answer
     cut = ELLIPSIS if len(text) > _MAX_TEXT_CHARS else ""
     return done, total, f"{where}: {cut}{part(text[-_MAX_TEXT_CHARS:], _MAX_TEXT_CHARS)}" if text else where
 

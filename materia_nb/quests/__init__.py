@@ -227,7 +227,7 @@ class QuestBoard:
 
     def _open_cast(self, cast_id: str | None) -> Cast | None:
         """Return the cast with this id if it is open for writing in this kernel, or None."""
-        return None if cast_id is None else self._bench.casts.open_here(self._bench.casts.root / cast_id)
+        return None if cast_id is None else self._bench.casts.find_open_cast(self._bench.casts.root / cast_id)
 
     def _change(self, change: Callable[[Board], Board]) -> Board:
         return change_board(self.path, change)

@@ -24,7 +24,7 @@ from materia_nb.cast.views import compare_view as compared
 from materia_nb.cast.views.loadout_views import ExploreView, report_view
 from materia_nb.cast.views.status import status_view
 from materia_nb.cast.views.step_views import HandoffView
-from materia_nb.cast.views.tables import SpentView
+from materia_nb.cast.views.tables import UsageView
 from materia_nb.cast.workbench import DryBench
 from materia_nb.display.blocks import Block, Displayable, JsonView, Line, Table, blocks_as_text, cell_text
 from materia_nb.doctor import Checkup
@@ -230,7 +230,7 @@ _CONVERTERS: Final[tuple[tuple[Any, Callable[[Any], object]], ...]] = (
     (Graph, lambda graph: graph.name),
     (JsonView, lambda view: view.value),
     (compared.ReplayView, lambda view: compared.ReplaysView([view])),
-    (SpentView, lambda view: view.values),
+    (UsageView, lambda view: view.values),
     (HandoffView, lambda view: _step_data(view.step)),
     (Exploration, _exploration_data),
 )

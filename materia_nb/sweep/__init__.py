@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final, get_args
 
 from materia_nb.cast import Cast, Prepared, open_cast, resume_cast, start_cast
-from materia_nb.cast.breakpoint import amount_of
+from materia_nb.cast.breakpoint import parse_amount
 from materia_nb.cast.views.status import draft_of
 from materia_nb.cast.workbench import Workbench
 from materia_nb.engine.state import Unit, Usage
@@ -170,7 +170,7 @@ class RowFile:
 
 
 def _parse_limit(text: str) -> tuple[float, Unit]:
-    amount, unit = amount_of(text)
+    amount, unit = parse_amount(text)
     if unit not in get_args(Unit) or not 0 < amount < math.inf:
         hint = f"set a number above 0 and a unit: {', '.join(get_args(Unit))}"
         raise usage_error(f"{amount:g} {unit} is not a limit of a sweep.", hint)

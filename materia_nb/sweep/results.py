@@ -14,7 +14,7 @@ from materia_nb.agents.interface import Agent, AgentError, Turn, name_of, valida
 from materia_nb.agents.notebook_agents import agent_from
 from materia_nb.cast import Cast, open_cast
 from materia_nb.cast.formatting import data_frame
-from materia_nb.cast.views.tables import known_words
+from materia_nb.cast.views.tables import format_reported
 from materia_nb.display.blocks import Bar, Block, Cell, Displayable, Heading, Line, Table, lines
 from materia_nb.display.escape import shorten
 from materia_nb.engine.state import UNREPORTED, Usage, known_sum
@@ -209,8 +209,8 @@ class Sweep(Displayable, Sequence[SweepRow]):
                 row.ends,
                 *(row.checks[name].mark if name in row.checks else "" for name in self.checks),
                 str(row.turns),
-                known_words(row.tokens),
-                *([known_words(row.cost, "{:.4f}")] * costs),
+                format_reported(row.tokens),
+                *([format_reported(row.cost, "{:.4f}")] * costs),
             )
             for number, row in enumerate(self._rows[:_ROWS_SHOWN], start=1)
         ]

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from materia_nb.cast.breakpoint import ordinal
-from materia_nb.cast.formatting import output_words
+from materia_nb.cast.formatting import summarize_output
 from materia_nb.display.blocks import Block, Code, FactTable, Fold, Heading, Line, blocks_as_text, lines
 from materia_nb.display.escape import part
 from materia_nb.display.sections import MAX_APPROVAL_CHARS, call_blocks, issue_rows, judged_blocks
@@ -77,7 +77,7 @@ def answer_state(now: Snapshot, *, busy: bool) -> dict[str, Any]:
         state["asks"] = _hold_state(now)
     elif visit is not None and now.prompt is not None and alive and not busy:
         state["form"] = _form_state(now, visit)
-    elif alive and not busy and now.status == "ready" and not now.lanes_go_on:
+    elif alive and not busy and now.status == "ready" and not now.is_state_locked:
         state["enter"] = _can_enter(now)
     if not busy and (correct := correctable_output(now)) is not None:
         state["correct"] = {**correct, "text": correct["text"] if len(correct["text"]) <= _MAX_OUTPUT else None}
@@ -120,10 +120,10 @@ def _agent_progress(now: Snapshot, visit: Visit | None) -> dict[str, Any]:
     """Return the progress of a running agent: its text so far, its tool calls, and its latest notes."""
     if visit is None:
         return {}
-    saying = now.saying
+    partial = now.partial_answer
     return {
-        "words": plain(saying[-_DRAFT_CHARS:]),
-        "cut": len(saying) > _DRAFT_CHARS,
+        "words": plain(partial[-_DRAFT_CHARS:]),
+        "cut": len(partial) > _DRAFT_CHARS,
         "calls": call_blocks([call for call in now.calls if call.result is not None or call.decided is not None]),
         "notes": [plain(note) for note in now.notes[-5:]],
     }
@@ -132,7 +132,7 @@ def _agent_progress(now: Snapshot, visit: Visit | None) -> dict[str, Any]:
 def _approval_reason(now: Snapshot) -> str:
     """Return the text that the model wrote before it requested approval, which serves as the reason for the request."""
     reasons = [call.said for call in now.approvals.asking if call.said.strip()]
-    return "\n".join(dict.fromkeys(reasons)) or now.saying[-_DRAFT_CHARS:]
+    return "\n".join(dict.fromkeys(reasons)) or now.partial_answer[-_DRAFT_CHARS:]
 
 
 def _hold_state(now: Snapshot) -> dict[str, Any]:
@@ -213,7 +213,7 @@ def _text_to_review(now: Snapshot, *, drafted: bool) -> dict[str, Any] | None:
     step = next((step for step in reversed(now.steps) if step.output == last), None)
     text = last if step is None else step_text(step)
     if step is not None and text.lstrip().startswith(("{", "[")):
-        text = output_words(step)
+        text = summarize_output(step)
     return {"who": now.names.get(source, source), "text": plain(text[:_MAX_EXCERPT]), "cut": len(text) > _MAX_EXCERPT}
 
 
@@ -314,7 +314,7 @@ def check_text(now: Snapshot, text: str, purpose: str) -> dict[str, Any]:
             return {"issues": [], "advice": "", "fine": False}
         rules = now.rules.sockets[record.socket]
         issues = list(rules.protocol.read(text, rules.wanted).issues)
-    elif purpose == "by_hand" and now.owed:
+    elif purpose == "by_hand" and now.is_unanswered:
         issues = check_answer_by_hand(now, text)
     elif purpose == "reply" and now.waiting_at:
         issues = list(outputs.check_answer(now.rules, now.engine, text))
@@ -325,7 +325,7 @@ def check_text(now: Snapshot, text: str, purpose: str) -> dict[str, Any]:
 def correctable_output(now: Snapshot) -> dict[str, Any] | None:
     """Return the last output and a label for its editor; None if the output cannot be edited."""
     record = now.latest
-    if record is None or not record.turns or not now.writable or now.status == "waiting" or now.lanes_go_on:
+    if record is None or not record.turns or not now.writable or now.status == "waiting" or now.is_state_locked:
         return None
     return {
         "key": f"{record.branch} {record.number} {len(record.turns)}",
@@ -354,7 +354,7 @@ def _notes_and_conversation(now: Snapshot) -> list[Block]:
         parts.append(Fold(f"the conversation so far ({len(now.conversation)} messages)", turns))
     notes = [*now.messages, *(f"differs: {difference}" for difference in now.differences)]
     notes += [f"pinned: {name} to {pin.words}" for name, pin in now.pins.items()]
-    notes += [f"{name} is pinned to a missing function; pin it again or unpin it" for name in now.pins_gone]
+    notes += [f"{name} is pinned to a missing function; pin it again or unpin it" for name in now.lost_pins]
     if notes:
         parts.append(Fold(f"notes ({len(notes)})", lines(notes)))
     return parts

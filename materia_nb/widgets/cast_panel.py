@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 from pydantic import Field, StrictBool, StrictInt
 
 from materia_nb.cast import Cast
-from materia_nb.cast.breakpoint import breakpoint_of, condition_of
+from materia_nb.cast.breakpoint import compile_condition, parse_breakpoint
 from materia_nb.cast.cases import SUFFIX
 from materia_nb.cast.edits import Approvals
-from materia_nb.cast.repairs import changed_definition, folders_asked
+from materia_nb.cast.repairs import changed_definition, requested_folders
 from materia_nb.cast.views.compare_view import CompareView
 from materia_nb.display.blocks import Block, Line
 from materia_nb.display.escape import part
@@ -147,7 +147,7 @@ class CastPanel(CastSurface):
     @_starts_when_idle
     def _allow_folder(self) -> None:
         """Allow access to the folders outside the project that the cast requested, and run the failed socket again."""
-        folders = folders_asked(self.cast.now)
+        folders = requested_folders(self.cast.now)
         if not folders:
             raise MateriaError("The cast has not requested access to a folder outside the project.", kind="not_asked")
         self.cast.approvals.allow(*folders)
@@ -212,16 +212,16 @@ class CastPanel(CastSurface):
     @cast_messages.message
     def _break(self, breakpoint: JSON) -> None:  # noqa: A002 - the name of the field
         """Set a breakpoint, or remove it if it is set."""
-        self.cast.breakpoints.toggle(breakpoint_of(breakpoint))
+        self.cast.breakpoints.toggle(parse_breakpoint(breakpoint))
 
     @cast_messages.message
     def _break_where(self, breakpoint: JSON, text: ShortText) -> None:  # noqa: A002 - as above
         """Restrict a breakpoint to its n-th hit or to a condition; an empty string removes the restriction."""
-        every_time, text = breakpoint_of(breakpoint).every_time, text.strip()
+        event_key, text = parse_breakpoint(breakpoint).event_key, text.strip()
         if text and not text.isdecimal():
-            condition_of(text)  # raises if it is malformed
+            compile_condition(text)  # raises if it is malformed
         limit = {"nth": int(text)} if text.isdecimal() else {"where": text} if text else {}
-        self.cast.breakpoints.put(breakpoint_of({**every_time.as_json(), **limit}))
+        self.cast.breakpoints.put(parse_breakpoint({**event_key.as_json(), **limit}))
 
     @cast_messages.message
     def _clear_breaks(self) -> None:
@@ -486,13 +486,13 @@ class CastPanel(CastSurface):
         own, other = self._cast_label(self.casts.index(self.cast)), self._comparison_side(id_)
         return lambda now: [
             Line(f"A is {own}, B is {other.name}."),
-            *CompareView(now.side, other).in_words(now.names),
+            *CompareView(now.compared_cast, other).detail_blocks(now.names),
         ]
 
     def _comparison_side(self, id_: str) -> ComparedCast:
         own = {cast.id: cast for cast in self.casts}
         if id_ in own:
-            return own[id_].now.side
+            return own[id_].now.compared_cast
         view = None if self._bench is None else self._bench.compare(id_, self.cast)
         if not isinstance(view, CompareView):
             raise bad_message(f"The project has no cast {id_!r}.")
@@ -520,7 +520,7 @@ class CastPanel(CastSurface):
     def _pin(self, socket: ShortText) -> None:
         """Pin the last answer of a socket, or unpin it."""
         self.cast.graph.require_socket(socket)
-        name = self.cast.now.pinned_at(socket)
+        name = self.cast.now.pin_name_of(socket)
         if name is None:
             self.cast.pins.add(socket)
         else:

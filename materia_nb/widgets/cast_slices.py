@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from time import time as now_in_seconds
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
-from materia_nb.cast.formatting import how_it_came, nth, output_words, way_words
+from materia_nb.cast.formatting import describe_outcome, origin_notes, step_at, summarize_output
 from materia_nb.cast.repairs import changed_definition
 from materia_nb.cast.views.compare_view import CompareView, StepCompareView
-from materia_nb.cast.views.status import steps_words
-from materia_nb.cast.views.step_views import axis_of, lanes_blocks, where_words
+from materia_nb.cast.views.status import describe_steps
+from materia_nb.cast.views.step_views import lane_position, lanes_blocks, time_axis
 from materia_nb.display.blocks import Block, Line, Table
 from materia_nb.display.escape import part, shorten
 from materia_nb.display.sections import call_words
@@ -74,13 +74,13 @@ def pill(now: Snapshot, activity: Activity) -> Pill:
         question = f"Your turn: {names[now.engine.at.socket]} asks{_purpose_suffix(hold)}"
         return Pill("wants", question, latest and latest.ended)
     stopped = _stopped(now, activity)
-    failed = sum(lane.status == "failed" for lane in now.lanes.values()) if now.lanes_go_on else 0
+    failed = sum(lane.status == "failed" for lane in now.lanes.values()) if now.is_state_locked else 0
     more = f" ({counted(failed, 'lane')} failed)" if failed else ""
     return stopped._replace(label=f"{stopped.label}{more}")
 
 
 def _read_only(now: Snapshot) -> Pill:
-    writer, hint = now.live.writer, now.live.continuing
+    writer, hint = now.live.writer, now.live.continue_hint
     if writer is None or now.status not in ("ready", "waiting", "held"):
         return Pill("gone", f"{now.status} · read-only", detail=hint)
     where = f" at {now.names[now.next_socket]}" if now.next_socket else ""
@@ -92,13 +92,13 @@ def _purpose_suffix(hold: Hold) -> str:
 
 
 def _working(now: Snapshot, activity: Activity) -> Pill:
-    running = [lane for lane in now.lanes.values() if lane.status == "running" and not lane.wants_a_person]
+    running = [lane for lane in now.lanes.values() if lane.status == "running" and not lane.waits_for_person]
     visit = now.engine.at
     socket_id = visit.socket if visit is not None else now.engine.next
     name = now.names.get(socket_id or "", "")
     where = f": {name}" if name else ""
     if len(running) == 1:
-        where = f": {part(running[0].name, 40)} · {where_words(running[0])}"
+        where = f": {part(running[0].name, 40)} · {lane_position(running[0])}"
     elif running:
         where = f": {counted(len(running), 'lane')}"
     item = f" · {part(visit.item.label, 40)}" if visit is not None and visit.item is not None else ""
@@ -114,11 +114,11 @@ def _stopped(now: Snapshot, activity: Activity) -> Pill:
     socket_id = now.next_socket or ""
     name = now.names.get(socket_id, "")
     visit = now.waiting_at
-    lane = next((lane for lane in now.lanes.values() if lane.wants_a_person), None)
+    lane = next((lane for lane in now.lanes.values() if lane.waits_for_person), None)
     cast = now if lane is None else lane.now
     active_lane = lane or next((lane for lane in now.lanes.values() if lane.status == "running"), None)
     if active_lane is not None:
-        name = f"{part(active_lane.name, 40)} · {where_words(active_lane)}"
+        name = f"{part(active_lane.name, 40)} · {lane_position(active_lane)}"
     entered = cast.latest.started if cast.latest is not None else None
     if cast.held is not None or cast.approvals.asking:
         purpose = _purpose_suffix(cast.held) if cast.held is not None else " for approval"
@@ -146,7 +146,7 @@ def bar_state(now: Snapshot, activity: Activity) -> dict[str, Any]:
     going, begun = status in ("ready", "waiting") and alive, bool(now.steps or now.waiting_at or busy)
     # The user is the agent: a step would ask nobody.
     lanes = [lane for lane in now.lanes.values() if lane.status in ("waiting", "running")]
-    answer_due = now.waiting_at is not None or (lanes and all(lane.wants_a_person for lane in lanes))
+    answer_due = now.waiting_at is not None or (lanes and all(lane.waits_for_person for lane in lanes))
     is_users_turn = status_pill.tone == "wants" and bool(answer_due)
     usage, budget = now.engine.usage, now.engine.budget
     names = now.names
@@ -190,12 +190,12 @@ def _reason_blocked(now: Snapshot, *, busy: bool, is_users_turn: bool) -> str:
     if is_users_turn:
         return "it is your turn: answer in the inspector to continue the run"
     if not now.writable:
-        return f"this cast is open read-only: {now.live.continuing}"
+        return f"this cast is open read-only: {now.live.continue_hint}"
     return f"the cast {now.engine.stands}"
 
 
 def _usage_counts(now: Snapshot) -> str:
-    steps_done = steps_words(now)
+    steps_done = describe_steps(now)
     return f"{steps_done} · {format_work_time(*work_time(now.all_steps))} run time" if now.steps else steps_done
 
 
@@ -295,7 +295,7 @@ class StepRows:
         for row, step in enumerate(self.steps(now), start=1):
             # a second plan may have lanes of the same names
             if (step.number, step.lane) == (last.number, last.lane) and (
-                now.maker_of(step).session.prefix == past.session.prefix
+                now.snapshot_for(step).session.prefix == past.session.prefix
             ):
                 return row
         return None
@@ -325,7 +325,7 @@ class StepRows:
         return rows
 
     def span(self, now: Snapshot) -> Place:
-        """Return the end of the cast's time axis; lanes have their own axis (:func:`axis_of`)."""
+        """Return the end of the cast's time axis; lanes have their own axis (:func:`time_axis`)."""
         steps = now.line(self.line)
         with self._lock:
             return self._place_after(steps, len(steps))
@@ -351,7 +351,7 @@ class StepRows:
 
     def _new_row(self, now: Snapshot, step: StepRecord, *, edited: bool) -> Row:
         names = now.names
-        next_socket = way_words(step)
+        next_socket = describe_outcome(step)
         spent = step_usage(step)
         verdict = step.reading.satisfied if step.reading is not None else None
         return [
@@ -359,7 +359,7 @@ class StepRows:
             part(step.lane, 40),
             names.get(step.socket, step.socket),
             [step.item_key, part(step.item_label or "", 60)] if step.item_key else None,
-            shorten(output_words(step), _OUTPUT_CHARS),
+            shorten(summarize_output(step), _OUTPUT_CHARS),
             "" if verdict is None else "yes" if verdict else "no",
             names.get(next_socket, plain(next_socket)),
             spent.tokens,
@@ -398,7 +398,7 @@ class Place(NamedTuple):
 
 
 def _searchable_text(step: StepRecord, names: Mapping[str, str]) -> str:
-    next_socket = way_words(step)
+    next_socket = describe_outcome(step)
     named = (step.lane, step.socket, names.get(step.socket, ""), names.get(next_socket, ""), next_socket)
     return "\n".join((*named, step.item_key or "", step.item_label or "", step.shown or "")).casefold()
 
@@ -412,7 +412,7 @@ def step_text(step: StepRecord) -> str:
 
 
 def _marks(step: StepRecord, *, edited: bool) -> list[str]:
-    marks = how_it_came(step)
+    marks = origin_notes(step)
     if step.events:
         gravest = max((event.severity for event in step.events), key=EVENT_SEVERITIES.index)
         grave = f" {gravest}" if EVENT_SEVERITIES.index(gravest) > EVENT_SEVERITIES.index("info") else ""
@@ -433,7 +433,7 @@ def timeline_state(now: Snapshot, rows: StepRows, past: Snapshot | None, *, busy
         past: the past snapshot that the user is viewing, or None for the present.
         busy: True while a step is running.
     """
-    axes = [axis_of(now, _axis_end(busy=busy), past).as_json()] if now.lanes and rows.line is None else []
+    axes = [time_axis(now, _axis_end(busy=busy), past).as_json()] if now.lanes and rows.line is None else []
     total = len(rows.steps(now))
     in_lane = past is not None and past.engine.lane is not None
     left = len(now.abandoned) + len(now.session.streams_left)
@@ -506,8 +506,8 @@ def compare_blocks(casts: Sequence[Snapshot], index: int) -> list[Block]:
     if len(casts) < 2:
         return [Line("Fork the cast at a step to compare both casts here, side by side.", "quiet")]
     index = index or len(casts) - 1
-    compared = CompareView(casts[0].side, casts[index].side)
-    return [Line(f"A is the original, B is fork {index}."), *compared.in_words(casts[0].names)]
+    compared = CompareView(casts[0].compared_cast, casts[index].compared_cast)
+    return [Line(f"A is the original, B is fork {index}."), *compared.detail_blocks(casts[0].names)]
 
 
 def step_compare_blocks(
@@ -534,11 +534,11 @@ def step_compare_blocks(
                 "No step has visited this socket yet.", hint="run the cast to this socket first", kind="no_step"
             )
         row = at_socket[-1]
-    step = nth(steps, row)
+    step = step_at(steps, row)
     if other_row is not None:
-        other = nth(steps, other_row)
+        other = step_at(steps, other_row)
     else:  # in its own lane
-        line = now.maker_of(step).steps if step.lane else now.line(rows.line)
+        line = now.snapshot_for(step).steps if step.lane else now.line(rows.line)
         other = previous_visit(line, step.number)
     a, b = (f"step {each.number}{f' of lane {part(each.lane, 60)}' if each.lane else ''}" for each in (other, step))
-    return [Line(f"A is {a}, B is {b}."), *StepCompareView(other, step).all_words(now.names)]
+    return [Line(f"A is {a}, B is {b}."), *StepCompareView(other, step).explained_blocks(now.names)]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from pydantic import Field
 
-from materia_nb.cast.formatting import nth
+from materia_nb.cast.formatting import step_at
 from materia_nb.display.blocks import Block, clip_plain
 from materia_nb.display.escape import shorten
 from materia_nb.engine.session import parts_of
@@ -165,7 +165,7 @@ class CastSurface(Panel):
     def _toggle_breakpoint(self, element: Element, *, after: bool = False) -> None:
         """Set a breakpoint at an element of the graph, or remove its breakpoints."""
         breakpoints, possible = self.cast.breakpoints, possible_breakpoints(self.cast.now, element)
-        existing = [breakpoint_ for breakpoint_ in breakpoints if breakpoint_.every_time in possible]
+        existing = [breakpoint_ for breakpoint_ in breakpoints if breakpoint_.event_key in possible]
         if existing:
             breakpoints.remove(*existing)
         elif possible:
@@ -269,11 +269,11 @@ class CastSurface(Panel):
             MateriaError: there is no such row (``no_step``).
         """
         now = self.cast.now
-        step = nth(self.rows.steps(now), row) if row else None
+        step = step_at(self.rows.steps(now), row) if row else None
         if step is None or not step.lane:
             self.show_step(0 if step is None else step.number)
             return
-        self.past = now.maker_of(step).at(step.number)
+        self.past = now.snapshot_for(step).at(step.number)
         self.refresh()
 
     @property
@@ -370,7 +370,7 @@ class CastSurface(Panel):
         busy = self.runs.busy_for(self)
         casts = [cast.now for cast in self.casts]  # the moment that this frame shows
         now = casts[self.casts.index(self.cast)]
-        questions_due = [name for name, lane in now.lanes.items() if lane.wants_a_person]
+        questions_due = [name for name, lane in now.lanes.items() if lane.waits_for_person]
         joined = bool(now.lanes) and now.session.streams[-1].status == "joined"
         if self.lane not in now.lanes or (joined and not self._joined):
             self.lane = ""
@@ -506,7 +506,7 @@ def _question_identities(now: Snapshot, questions_due: Sequence[str]) -> frozens
 
 def _running_lane(now: Snapshot) -> str:
     """Return the name of the first running lane, or ""; the inspector shows it until the user selects a lane."""
-    names = (name for name, lane in now.lanes.items() if lane.status == "running" and not lane.wants_a_person)
+    names = (name for name, lane in now.lanes.items() if lane.status == "running" and not lane.waits_for_person)
     return next(names, "")
 
 

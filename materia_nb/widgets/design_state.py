@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from materia_nb.agents.model_agent import ready_models
-from materia_nb.cast.agents_api import in_their_form
+from materia_nb.cast.agents_api import with_prompt_forms
 from materia_nb.display.escape import part, shorten
 from materia_nb.engine import entering
 from materia_nb.engine.conversation import tokens_of
@@ -159,7 +159,7 @@ class DesignState:
             MateriaError: a socket does not accept a scripted answer (``no_answer``).
         """
         graph = self.design.graph()
-        written = in_their_form(graph, self.bench.agents.table(graph))
+        written = with_prompt_forms(graph, self.bench.agents.table(graph))
         forms = [socket.prompt_form for socket in written.sockets.values()]
         if self._prompts is None or self._prompts[0] is not graph or self._prompts[1] != forms:
             plain, back = (

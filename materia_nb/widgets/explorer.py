@@ -15,7 +15,7 @@ from pydantic import Field, StrictBool
 from traitlets import Dict, Unicode
 
 from materia_nb.cast import Cast
-from materia_nb.cast.formatting import casts_view, cost_words, failure_words, search_casts, when_words
+from materia_nb.cast.formatting import casts_view, describe_failure, format_cost, relative_time, search_casts
 from materia_nb.cast.views.compare_view import CompareView
 from materia_nb.display.blocks import Block, Code, Heading, Line, Table, blocks_as_text, clip_plain
 from materia_nb.display.escape import part
@@ -155,7 +155,7 @@ class CastExplorer(Panel):
 
     def _writer(self, entry: CastEntry) -> str | None:
         """Return who is writing to a cast: "" for this kernel, the lock's owner for another process, or None."""
-        cast = self._casts.open_here(entry.path)
+        cast = self._casts.find_open_cast(entry.path)
         if cast is not None:
             return "" if cast.runner.busy() else None
         return lock_owner(entry.path)
@@ -233,7 +233,7 @@ class CastExplorer(Panel):
     def _fork(self, cast: ShortText) -> None:
         """Fork a cast at its current state, and show the fork below the list."""
         entry = self._entry(cast)
-        fork = self._casts.take(self._casts.look_at(entry.path if entry is not None else cast).fork())
+        fork = self._casts.take(self._casts.load(entry.path if entry is not None else cast).fork())
         self._show_below(fork.id, fork)
         self.read()
 
@@ -245,7 +245,7 @@ class CastExplorer(Panel):
         self._compared = [Heading(clip_plain(f"A is {self._name(a)}, B is {self._name(b)}", 400))]
         if isinstance(view, CompareView):
             sockets = view.a.rules.graph.sockets.values()
-            self._compared += view.in_words({socket.id: part(socket.materia.label) for socket in sockets})
+            self._compared += view.detail_blocks({socket.id: part(socket.materia.label) for socket in sockets})
 
     def _entry(self, id_: str) -> CastEntry | None:
         return next((entry for entry in self._entries if entry.id == id_), None)
@@ -435,7 +435,7 @@ def _outcome_text(entry: CastEntry, last: Mapping[str, Any], names: Mapping[str,
         warned = ", with warnings" if entry.warnings else ""
         return [Heading(f"Complete{warned}{steps}", tone="warn" if warned else "good")]
     if entry.status in ("failed", "broken", "aborted"):
-        outcome = "was aborted" if entry.status == "aborted" else failure_words(str(last.get("kind")))
+        outcome = "was aborted" if entry.status == "aborted" else describe_failure(str(last.get("kind")))
         why = clip_plain(str(last.get("error") or entry.problem or ""), 2_000)
         return [Heading(f"{who} {outcome}", tone="bad"), Line(why)]
     if entry.status == "ready":
@@ -499,7 +499,7 @@ def list_row(entry: CastEntry, now: float, writer: str | None = None) -> list[An
     elif entry.status == "broken":
         more = entry.problem or ""
     warnings = ", ".join(entry.warnings) or entry.failure or (f"open in {writer}" if writer else "")
-    started, written = when_words(entry.started, now), when_words(entry.last_event, now)
+    started, written = relative_time(entry.started, now), relative_time(entry.last_event, now)
     return [
         entry.id,
         [tone, word, clip_plain(plain(more), 300)],
@@ -510,7 +510,7 @@ def list_row(entry: CastEntry, now: float, writer: str | None = None) -> list[An
         [started, f"started {started}, last written {written}" if started else "not known"],
         "" if entry.steps is None else str(entry.steps),
         clip_plain(plain(warnings), 200),
-        cost_words(entry.cost, entry.unpriced),
+        format_cost(entry.cost, entry.unpriced),
         identity_of(entry, writer),
     ]
 

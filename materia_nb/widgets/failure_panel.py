@@ -6,9 +6,9 @@ import contextlib
 import json
 from typing import TYPE_CHECKING, Any, Final
 
-from materia_nb.cast.formatting import cost_words, failure_words
-from materia_nb.cast.repairs import Redefinition, changed_definition, offers
-from materia_nb.cast.views.status import steps_words, tried_words
+from materia_nb.cast.formatting import describe_failure, format_cost
+from materia_nb.cast.repairs import Redefinition, changed_definition, offered_actions
+from materia_nb.cast.views.status import describe_steps, describe_tries
 from materia_nb.display.blocks import (
     Block,
     Code,
@@ -66,7 +66,7 @@ def failure_state(now: Snapshot) -> dict[str, Any] | None:
         "more": [block for block in blocks if isinstance(block, Fold)],
         "offers": [
             {"name": offer.name, "words": part(offer.label, 80), "does": offer.does}
-            for offer in (offers(now, changed) if now.writable else [])
+            for offer in (offered_actions(now, changed) if now.writable else [])
             if now.engine.lane is None or offer.name in _LANE_ACTIONS
         ],
         "socket": socket,
@@ -91,7 +91,7 @@ def _failure_blocks(now: Snapshot, changed: Redefinition | None) -> list[Block]:
     assert failure is not None  # noqa: S101 - the caller asks
     name = now.names.get("" if lanes_at_work(now.session) else failure.socket or "", "The cast")
     command = _process_record(now)
-    ended = _exit_text(command) or failure_words(failure.kind)
+    ended = _exit_text(command) or describe_failure(failure.kind)
     parts = [Heading(f"{name} {ended}", tone="bad"), Line(" · ".join(_failure_details(now)), "quiet")]
     if failure.refused is None and (command is None or failure.kind == "invalid_output"):
         parts.append(Line(failure.message))
@@ -104,8 +104,8 @@ def _failure_blocks(now: Snapshot, changed: Redefinition | None) -> list[Block]:
     if command is not None:
         parts += _process_blocks(now, command)
     if not now.writable:  # otherwise there are buttons
-        parts.append(Line(f"To continue: {now.live.continuing}"))
-    raised = now.live.raised
+        parts.append(Line(f"To continue: {now.live.continue_hint}"))
+    raised = now.live.last_exception
     if raised is not None and failure.kind in ("agent_error", "agent_failed", "failed"):
         parts.append(Fold("traceback", [Code(outgoing_traceback(raised))]))
     if changed is not None:
@@ -128,7 +128,7 @@ def _failure_details(now: Snapshot) -> list[str]:
         return ["all steps are kept"]
     step = f"step {record.number}" if record is not None else ""
     item = part(record.item_label or record.item_key or "", 40) if record is not None else ""
-    return [*filter(None, [step, item, tried_words(now)]), "all steps are kept"]
+    return [*filter(None, [step, item, describe_tries(now)]), "all steps are kept"]
 
 
 def _process_record(now: Snapshot) -> dict[str, JSON] | None:
@@ -193,7 +193,7 @@ def result_blocks(now: Snapshot) -> list[Block]:
     counts = now.loop_progress.values()
     done, total = (sum(counts_) for counts_ in zip(*counts, strict=True)) if counts else (0, 0)
     items = f": {done} of {counted(total, 'item')} done" if total else ""
-    heading = f"Complete{', with warnings' if warnings else ''}{items}, after {steps_words(now)}"
+    heading = f"Complete{', with warnings' if warnings else ''}{items}, after {describe_steps(now)}"
     parts: list[Block] = [Heading(heading, tone="warn" if warnings else "good")]
     record = next((step for step in reversed(now.steps) if step.output is not None), None)
     if now.conclusion:
@@ -242,7 +242,7 @@ def _cost_and_time(now: Snapshot) -> list[tuple[str, str]]:
         ("run time", work or "none"),
         ("waited", format_seconds(waited) if waited else "never"),
         ("tokens", tokens + missing),
-        ("cost", cost_words(used.cost, used.unpriced) or "unknown"),
+        ("cost", format_cost(used.cost, used.unpriced) or "unknown"),
     ]
 
 

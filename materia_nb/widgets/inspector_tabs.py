@@ -7,8 +7,8 @@ from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from materia_nb.cast.breakpoint import BreakKind, Breakpoint, ordinal
-from materia_nb.cast.formatting import way_words, why_blocks
-from materia_nb.cast.views.step_views import against_last_visit, counted_tokens, handoff_blocks
+from materia_nb.cast.formatting import describe_outcome, why_blocks
+from materia_nb.cast.views.step_views import compare_with_last_visit, handoff_blocks, reported_tokens
 from materia_nb.display.blocks import (
     Action,
     Block,
@@ -110,7 +110,7 @@ def _item(cast: Snapshot, number: int) -> list[Block]:
         Heading(str(value.get("title", ""))),
         Code(str(value.get("context", ""))),
         Heading("Steps"),
-        Table(("step", "socket", "went to"), [(str(s.number), names[s.socket], way_words(s)) for s in steps])
+        Table(("step", "socket", "went to"), [(str(s.number), names[s.socket], describe_outcome(s)) for s in steps])
         if steps
         else Line("None yet.", "quiet"),
     ]
@@ -285,13 +285,11 @@ class _Tabs:
 
     def _prompt(self) -> dict[str, Any]:
         cast, record = self.snapshot, self.record
-        can_edit = cast.writable and not self.busy and not cast.lanes_go_on
-        waiting = cast.prompt or cast.prompt_cut_short
+        can_edit = cast.writable and not self.busy and not cast.is_state_locked
+        waiting = cast.prompt or cast.interrupted_prompt
         if self.present and self.is_current and waiting is not None:
             turn = cast.engine.at.turn if cast.engine.at else 0
-            title = (
-                f"Prompt. Changes apply to this turn only. {against_last_visit(cast.steps, cast.steps[-1], waiting)}"
-            )
+            title = f"Prompt. Changes apply to this turn only. {compare_with_last_visit(cast.steps, cast.steps[-1], waiting)}"
             key = f"{cast.id} {len(cast.steps)} {turn} {len(cast.abandoned)}"
             return prompt_content(title.rstrip(), waiting, key, edit=can_edit)
         is_preview = self.present and (record is None or not self.is_current or cast.status == "ready")
@@ -299,8 +297,8 @@ class _Tabs:
             return self._preview(self.element.id, edit=can_edit and self.is_current and cast.status == "ready")
         if record is None or record.prompt is None:
             return blocks_content([Line(_NO_PROMPT, "quiet")])
-        against = against_last_visit(cast.steps, record, record.prompt)
-        title = " ".join(filter(None, (f"The prompt of step {record.number}.", counted_tokens(record), against)))
+        against = compare_with_last_visit(cast.steps, record, record.prompt)
+        title = " ".join(filter(None, (f"The prompt of step {record.number}.", reported_tokens(record), against)))
         return prompt_content(title, record.prompt, f"{cast.id} step {record.number}", edit=False)
 
     def _preview(self, socket: str, *, edit: bool) -> dict[str, Any]:
@@ -327,7 +325,7 @@ class _Tabs:
             "nodes": state_nodes(dict(snapshot.state)),
             "blocks": blocks_as_json(_last_changes(snapshot.latest)),
             "limits": blocks_as_json(limit_blocks(snapshot)),
-            "edit": self.present and snapshot.writable and not self.busy and not snapshot.lanes_go_on,
+            "edit": self.present and snapshot.writable and not self.busy and not snapshot.is_state_locked,
             "watched": list(self.now.breakpoints.paths),
             "steps": len(self.now.steps),
             "at": len(snapshot.steps),
@@ -345,7 +343,7 @@ def _socket_title(cast: Snapshot, element: Element | None, *, is_current: bool) 
         name = "the end" if cast.next_socket == END else "the cast"
         chips = [*_lane(cast), cast.status]
         return {"kind": "cast", "name": name, "chips": chips, "id": None, "present": True}
-    socket, pinned = cast.graph.sockets[element.id], cast.pinned_at(element.id)
+    socket, pinned = cast.graph.sockets[element.id], cast.pin_name_of(element.id)
     chips = [*_lane(cast), part(element.id, 40), _agent_name(cast, element.id, pinned)]
     at = cast.engine.at
     if is_current and at is not None and at.socket == element.id and cast.status != "ready":
@@ -391,7 +389,7 @@ def _step_title(past: Snapshot, record: StepRecord | None) -> dict[str, Any]:
 
 def _breakpoint_rows(cast: Snapshot, element: Element) -> list[list[Any]]:
     """Return the possible breakpoints of an element, each with its label, its JSON, and True if it is set."""
-    existing = {stop.every_time: stop for stop in cast.breakpoints}
+    existing = {stop.event_key: stop for stop in cast.breakpoints}
     return [
         [existing.get(possible, possible).words(cast.graph, cast.names), possible.as_json(), possible in existing]
         for index, possible in enumerate(possible_breakpoints(cast, element))

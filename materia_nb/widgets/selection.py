@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from materia_nb.cast.formatting import way_words
+from materia_nb.cast.formatting import describe_outcome
 from materia_nb.cast.views.status import marks_of
 from materia_nb.display.blocks import (
     Block,
@@ -380,7 +380,7 @@ def last_handoffs(cast: Snapshot, socket: str) -> list[Block]:
     parts: list[Block] = [Heading("Last handoffs")]
     for step in reversed(steps[-_MAX_HANDOFFS:]):
         item = f", {step.item_key} {step.item_label or ''}" if step.item_key else ""
-        title = f"step {step.number}, visit {step.visit}{item} → {way_words(step)}"
+        title = f"step {step.number}, visit {step.visit}{item} → {describe_outcome(step)}"
         parts.append(Code(step.shown or "", 2_000, title))
     return parts
 

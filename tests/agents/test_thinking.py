@@ -84,7 +84,9 @@ def test_thinking_of_a_turn_is_preserved_by_open_resume_fork_and_replay(tmp_path
     again = resume_cast(cast.run_dir)
     assert again.steps.at(1).thinking == THOUGHT.strip()
     assert again.fork().steps.at(1).thinking == THOUGHT.strip()
-    replayed = h.start(tmp_path, judged_loadout(), exports.agent_of(exports.recording_of(again.now), "recording"))
+    replayed = h.start(
+        tmp_path, judged_loadout(), exports.agent_from_recording(exports.recording_of(again.now), "recording")
+    )
     replayed.run()
     assert replayed.steps.at(1).thinking == THOUGHT.strip()
 

@@ -10,7 +10,7 @@ import cast_helpers as h
 from materia_nb.agents import Reply, Usage
 from materia_nb.agents.interface import AgentError
 from materia_nb.cast import open_cast
-from materia_nb.cast.repairs import ACTS, changed_definition, offers
+from materia_nb.cast.repairs import ACTIONS, changed_definition, offered_actions
 from materia_nb.errors import MateriaError
 
 EDITS = {"note": "mine", "deep.value": [1, 2]}
@@ -106,7 +106,7 @@ PERFORM = {
 
 
 def act_names(cast):
-    return [offer.name for offer in offers(cast.now, changed_definition(cast.now))]
+    return [offer.name for offer in offered_actions(cast.now, changed_definition(cast.now))]
 
 
 def edited_values(cast):
@@ -114,7 +114,7 @@ def edited_values(cast):
 
 
 def test_every_failure_action_is_covered_by_these_tests():
-    assert set(PERFORM) == set(ACTS) - {"allow_folder"}
+    assert set(PERFORM) == set(ACTIONS) - {"allow_folder"}
 
 
 @pytest.mark.parametrize("name", PERFORM)
@@ -143,7 +143,7 @@ def test_each_action_keeps_edits_of_the_work_items(name, tmp_path):
 def test_retry_after_an_edge_limit_allows_the_announced_number_of_visits(tmp_path):
     cast = fails_at_an_edge(tmp_path)
     assert cast.run() == "failed"
-    does = {offer.name: offer.does for offer in offers(cast.now)}
+    does = {offer.name: offer.does for offer in offered_actions(cast.now)}
     assert does["retry_limit"] == "continue, with 3 more allowed"
     builds = sum(step.socket == "Socket-2" for step in cast.steps)
     cast.retry(limit=True)
@@ -160,7 +160,7 @@ def test_retry_after_the_repair_limit_allows_the_announced_number_of_attempts(tm
 
     cast = h.start(tmp_path, h.loop_config(), {**h.loop_agents(), "Plan": prose})
     assert cast.run() == "failed"
-    does = {offer.name: offer.does for offer in offers(cast.now)}
+    does = {offer.name: offer.does for offer in offered_actions(cast.now)}
     assert does["retry_limit"] == "continue, with one more attempt"
     before = len(asked)
     cast.retry(limit=True)
@@ -170,7 +170,7 @@ def test_retry_after_the_repair_limit_allows_the_announced_number_of_attempts(tm
 def test_skipped_steps_and_items_are_shown_as_skipped(tmp_path):
     cast = fails_at_an_edge(tmp_path)
     assert cast.run() == "failed"
-    words = {offer.name: offer.label for offer in offers(cast.now)}
+    words = {offer.name: offer.label for offer in offered_actions(cast.now)}
     assert words["skip_item"] == "Skip this item"
     cast.skip("not needed", item=True)
     assert cast.now.standings == ["skipped", "open", "open"]

@@ -10,7 +10,7 @@ import cast_helpers as h
 from materia_nb import Workbench
 from materia_nb.agents import Reply
 from materia_nb.agents.interface import Usage
-from materia_nb.cast.breakpoint import FILE, Breakpoint, breakpoint_of
+from materia_nb.cast.breakpoint import FILE, Breakpoint, parse_breakpoint
 from materia_nb.errors import MateriaError
 
 
@@ -116,7 +116,7 @@ def test_invalid_condition_is_refused(checked, text):
         checked.breakpoints.add("Socket-2", text)
     assert refused.value.kind == "bad_condition"
     with pytest.raises(MateriaError, match="not a breakpoint"):
-        breakpoint_of({"kind": "before", "socket": "Socket-2", "where": text})
+        parse_breakpoint({"kind": "before", "socket": "Socket-2", "where": text})
     assert not list(checked.breakpoints)
 
 
@@ -211,7 +211,7 @@ def test_breakpoint_text_is_unchanged_by_a_round_trip(checked):
     }
     for words, one in told.items():
         assert one.words(checked.graph) == words
-        assert breakpoint_of(json.loads(json.dumps(one.as_json()))) == one
+        assert parse_breakpoint(json.loads(json.dumps(one.as_json()))) == one
     assert Breakpoint("edge", "gone", 7).words(checked.graph) == "edge 7 of gone"
     assert "\n" not in Breakpoint("before", "a\u202e\nb" * 99).words()
 
@@ -244,7 +244,7 @@ def test_breakpoint_text_is_unchanged_by_a_round_trip(checked):
 )
 def test_malformed_breakpoint_is_refused(value):
     with pytest.raises(MateriaError, match="not a breakpoint"):
-        breakpoint_of(value)
+        parse_breakpoint(value)
 
 
 @pytest.mark.parametrize(

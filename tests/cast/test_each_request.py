@@ -11,7 +11,7 @@ from builders import at, edge
 from materia_nb import Workbench
 from materia_nb.cast.breakpoint import read_breakpoints
 from materia_nb.cast.cases import read_case
-from materia_nb.cast.formatting import cost_words, search_casts, when_words
+from materia_nb.cast.formatting import format_cost, relative_time, search_casts
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import MISSING
 from materia_nb.loadout import build_graph
@@ -193,11 +193,11 @@ def test_storage_requests_succeed_or_are_clearly_refused(tmp_path):
     shown.append(
         (
             "when",
-            [when_words((second - days * 86_400) * 1000, second).partition(" ")[0] for days in ago],
+            [relative_time((second - days * 86_400) * 1000, second).partition(" ")[0] for days in ago],
         )
     )
-    shown.append(("no time", [when_words(one, second) for one in (None, 10**20, -(10**20))]))
-    shown.append(("cost", [cost_words(*one) for one in ((None, 0), (0, 0), (0.5, 0), (0.5, 2), (1, 0), (12.345, 1))]))
+    shown.append(("no time", [relative_time(one, second) for one in (None, 10**20, -(10**20))]))
+    shown.append(("cost", [format_cost(*one) for one in ((None, 0), (0, 0), (0.5, 0), (0.5, 2), (1, 0), (12.345, 1))]))
     bench = Workbench(tmp_path / "project", bundled=False)
     bench.load(h.loop_config())
     for name in ("alpha", "beta"):

@@ -7,7 +7,7 @@ from datetime import datetime
 
 import pytest
 
-from materia_nb.cast.formatting import CAST_FIELDS, STEP_FIELDS, cost_words, search_casts, when_words
+from materia_nb.cast.formatting import CAST_FIELDS, STEP_FIELDS, format_cost, relative_time, search_casts
 from materia_nb.errors import MateriaError
 from materia_nb.store.catalogue import CastEntry
 
@@ -102,17 +102,17 @@ def at(*when):
     ],
 )
 def test_time_is_shown_relative_to_now(then, words):
-    assert when_words(round(then * 1000), at(2026, 5, 15, 12, 0)) == words
+    assert relative_time(round(then * 1000), at(2026, 5, 15, 12, 0)) == words
 
 
 @pytest.mark.parametrize("then", [None, 10**18, -(10**18)])
 def test_invalid_time_is_not_shown(then):
-    assert when_words(then, at(2026, 5, 15)) == ""
+    assert relative_time(then, at(2026, 5, 15)) == ""
 
 
 def test_cost_is_shown_with_significant_digits():
     given = ((None, 0), (0, 0), (0.5, 0), (0.99994, 1), (1, 0), (12.345, 2))
-    assert [cost_words(*one) for one in given] == [
+    assert [format_cost(*one) for one in given] == [
         *("", "$0.00", "$0.5000", "at least $0.9999", "$1.00", "at least $12.35")
     ]
 

@@ -13,7 +13,7 @@ from materia_nb.agents import AgentTable
 from materia_nb.cast import open_cast
 from materia_nb.cast.breakpoint import Breakpoint
 from materia_nb.cast.cast_breakpoints import CastBreakpoints
-from materia_nb.cast.edits import Approvals, Edits, Labels, Pins, choose
+from materia_nb.cast.edits import Approvals, Edits, Labels, Pins, resolve_pin
 from materia_nb.display.blocks import Displayable
 from materia_nb.errors import MateriaError
 
@@ -118,7 +118,7 @@ WAYS = {
     },
     Pins: {
         "add": lambda cast: (cast.pins.add("Socket-2", "pinned"), cast.pins.add("Socket-3", lambda: "f")),
-        "put": lambda cast: cast.pins.put("Socket-2", choose(None, "Socket-2", "chosen")),
+        "put": lambda cast: cast.pins.put("Socket-2", resolve_pin(None, "Socket-2", "chosen")),
         "remove": lambda cast: (cast.pins.add("Socket-2", "pinned"), cast.pins.remove("Socket-2")),
     },
     CastBreakpoints: {
@@ -158,7 +158,7 @@ ON_A_FORK = {"abandon", "output", "prompt", "again"}
 LOOKS = {
     Labels: {"of"},
     Pins: {"get", "items", "keys", "values"},
-    CastBreakpoints: {"begin_as", "follow", "reached"},
+    CastBreakpoints: {"copy_from", "follow", "reached"},
     AgentTable: {"describe", "for_turn"},
 }
 """Methods that do not change a cast, or that only the workbench calls when it creates a cast."""

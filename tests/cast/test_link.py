@@ -9,7 +9,7 @@ import pytest
 import cast_helpers as h
 from magics_helpers import new_shell
 from materia_nb import Workbench
-from materia_nb.cast.project_casts import LONGEST_CONTEXT, LONGEST_OUTPUT, LONGEST_REQUEST, MOST_TITLES
+from materia_nb.cast.project_casts import MAX_CONTEXT, MAX_OUTPUT, MAX_REQUEST, MAX_TITLES
 from materia_nb.errors import MateriaError
 from materia_nb.magics.magic import next_words
 
@@ -116,11 +116,11 @@ def test_summary_of_an_earlier_cast_has_a_maximum_length(bench):
     earlier = bench.cast("r" * 9000)
     earlier.run(steps=1)
     told = bench.link("Ask", request="r", from_cast="-1").state["previous"]
-    assert len(told["request"]) == LONGEST_REQUEST
-    assert len(told["lastOutput"]) == LONGEST_OUTPUT
-    assert len(told["context"]) == LONGEST_CONTEXT
+    assert len(told["request"]) == MAX_REQUEST
+    assert len(told["lastOutput"]) == MAX_OUTPUT
+    assert len(told["context"]) == MAX_CONTEXT
     assert told["context"].endswith("END")
-    assert len(told["workItems"]) == MOST_TITLES
+    assert len(told["workItems"]) == MAX_TITLES
     assert len(json.dumps(told)) < 25_000
 
 

@@ -14,7 +14,7 @@ import cast_helpers as h
 import team_caster
 from materia_nb.agents import AgentTable, RecordedAgent
 from materia_nb.cast import open_cast, resume_cast, start_cast
-from materia_nb.cast.exports import agent_of, recording_of
+from materia_nb.cast.exports import agent_from_recording, recording_of
 from model_server import calls, says, serving
 
 PRINTED = Path(__file__).parents[1] / "data" / "programs"
@@ -73,7 +73,7 @@ def test_model_mcp_server_and_coding_agents_share_a_cast_through_approval_crash_
     again = start_cast(
         h.plan(tmp_path / "again", team_caster.document() | {"budget": {}}),
         "the widget",
-        AgentTable(agent_of(recording_of(cast.now), "recorded")),
+        AgentTable(agent_from_recording(recording_of(cast.now), "recorded")),
     )
     assert isinstance(again.agents.default, RecordedAgent)
     assert again.run() == "complete"

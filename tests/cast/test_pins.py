@@ -214,7 +214,7 @@ def test_process_does_not_run_when_a_pinned_function_is_missing(bench):
     cast = bench.cast("go", pins={"Count": mock})
     cast.close()
     other = resume_cast(cast.run_dir, bench.agents)
-    assert other.now.pins_gone == ("Count",)
+    assert other.now.lost_pins == ("Count",)
     assert any("mock" in line and "lost" in line for line in status_lines(other.now))
     with pytest.raises(MateriaError) as caught:
         other.step()
@@ -242,7 +242,7 @@ def test_fork_keeps_pins_and_pinned_functions(bench):
     fork.back(0)
     fork.run()
     assert [step.output for step in fork.steps][1] == "told"
-    assert fork.now.pins_gone == ()
+    assert fork.now.lost_pins == ()
     fork.close()
 
 

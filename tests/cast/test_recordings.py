@@ -10,7 +10,7 @@ import cast_helpers as h
 from materia_nb import Workbench
 from materia_nb.agents.interface import AgentError, CallEvent, NeedsApproval, Reply, ToolCall, Usage, UsageEvent
 from materia_nb.cast import open_cast
-from materia_nb.cast.exports import RECORDING_FORMAT, agent_of, recording_of
+from materia_nb.cast.exports import RECORDING_FORMAT, agent_from_recording, recording_of
 from materia_nb.errors import MateriaError
 
 READ = ToolCall(id="1.1", tool="read", args={"path": "a"}, result="text")
@@ -122,7 +122,7 @@ def said(cast):
 
 def same_again(cast, tmp_path, *, most=None):
     """Return a new cast that is answered from the recording of ``cast``; ``most`` is its token budget."""
-    agent = agent_of(json.loads(json.dumps(recording_of(cast.now))), "recording")
+    agent = agent_from_recording(json.loads(json.dumps(recording_of(cast.now))), "recording")
     again = h.start(tmp_path / "again", cast_config(cast), agent)
     if most is not None:
         again.edit.budget(most)

@@ -14,8 +14,8 @@ import materia_nb
 from magics_helpers import cell, line, text
 from materia_nb.agents.interface import AgentError
 from materia_nb.cast import open_cast, resume_cast
-from materia_nb.cast.formatting import failure_words
-from materia_nb.cast.repairs import ACTS, FAILURE_KINDS, OTHER, changed_definition, offers
+from materia_nb.cast.formatting import describe_failure
+from materia_nb.cast.repairs import ACTIONS, FAILURE_KINDS, OTHER, changed_definition, offered_actions
 from materia_nb.errors import MateriaError
 from materia_nb.handoff.checks import RefusedAnswer
 from materia_nb.utilities.process import ProcessResult
@@ -63,7 +63,7 @@ def test_every_failure_kind_in_the_code_is_listed_in_the_failures_table():
 def test_every_failure_kind_offers_existing_actions():
     for kind in (*FAILURE_KINDS.values(), OTHER):
         assert kind.acts
-        assert set(kind.acts) <= set(ACTS)
+        assert set(kind.acts) <= set(ACTIONS)
 
 
 UTILITY = h.config(
@@ -84,7 +84,7 @@ def test_status_and_steps_use_the_description_of_a_failure(shell, tmp_path):
 
 
 def test_unknown_failure_kind_has_the_generic_description():
-    assert [failure_words(kind) for kind in ("quota", "budget")] == ["failed", "used up the budget"]
+    assert [describe_failure(kind) for kind in ("quota", "budget")] == ["failed", "used up the budget"]
 
 
 @pytest.fixture
@@ -96,7 +96,7 @@ def failed(tmp_path):
 
 
 def names(cast, changed=None):
-    return [one.name for one in offers(cast.now, changed)]
+    return [one.name for one in offered_actions(cast.now, changed)]
 
 
 def test_manual_answer_for_a_utility_is_treated_as_stdout(failed):

@@ -7,7 +7,7 @@ import json
 import pytest
 
 import cast_helpers as h
-from materia_nb.cast.formatting import output_words
+from materia_nb.cast.formatting import summarize_output
 from materia_nb.cast.views.step_views import cast_page_html, step_view
 
 PROSE = "It is **done**.\nTwo files were changed."
@@ -34,7 +34,7 @@ def test_r62_assigned_text_is_shown_and_json_is_stored(tmp_path):
     assert cast.state["report"] == PROSE
     assert "output\n    It is **done**." in repr(step_view(cast.now))
     assert cast_page_html(cast.now).count("Two files were changed.") >= 1
-    assert output_words(step) == "It is **done**.\nTwo files were changed."
+    assert summarize_output(step) == "It is **done**.\nTwo files were changed."
     cast.close()
     assert (cast.run_dir / step.artifact).read_text() == ANSWER
 

@@ -11,7 +11,7 @@ import pytest
 import cast_helpers as h
 from materia_nb.agents.interface import NeedsApproval, Reply, ToolCall, Usage
 from materia_nb.cast import open_cast, resume_cast
-from materia_nb.cast.exports import agent_of, recording_of
+from materia_nb.cast.exports import agent_from_recording, recording_of
 from materia_nb.errors import MateriaError
 from materia_nb.handoff.checks import RefusedAnswer
 from materia_nb.loadout import build_graph
@@ -481,7 +481,7 @@ def test_warnings_of_lanes_are_reported(tmp_path):
 
 def test_recording_of_a_cast_with_lanes_reproduces_it(tmp_path):
     cast = run(tmp_path, Build=lambda lane: f"of {lane}")
-    recording = agent_of(recording_of(cast.now), "then")
+    recording = agent_from_recording(recording_of(cast.now), "then")
     again = h.start(tmp_path / "again", streams_config(), recording)
     again.run()
     assert again.state == cast.state

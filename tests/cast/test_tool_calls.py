@@ -249,10 +249,10 @@ def test_streamed_text_is_sent_to_listeners_and_not_stored(tmp_path):
 
     agent = Talker()
     cast = start(tmp_path, agent)
-    stop = cast.follow.text(lambda: heard.append(cast.now.saying))
+    stop = cast.follow.text(lambda: heard.append(cast.now.partial_answer))
     cast.step()
     assert heard == ["on", "once", "once more", "again", ""]
-    assert cast.now.saying == ""
+    assert cast.now.partial_answer == ""
     agent.tell(CallEvent(READ))
     assert not cast.steps[0].calls, "a turn that is over can tell nothing any more"
     stop()

@@ -151,7 +151,7 @@ def test_workbench_agents_and_labels_are_shown_as_tables(wb):
     assert wb._repr_mimebundle_()["text/plain"].startswith(repr(wb))
     assert "cannot be shown" not in str(wb._repr_mimebundle_())
     assert wb.agents._repr_mimebundle_()["text/plain"].startswith("materia or socket")
-    assert len(repr(cast.now.side)) < 100
+    assert len(repr(cast.now.compared_cast)) < 100
 
 
 LEFT_OUT = {"attempt", "simulate", "explore", "odds", "runner", "tool"}

@@ -140,9 +140,9 @@ def test_outputs_and_prompts_are_compared_word_by_word_and_the_state_as_a_tree(b
     d = bench.compare(cast_of(build="It has four big walls"), cast_of(build="It has three big walls"))
     assert "It has [-four-]{+three+} big walls" in repr(d)
     assert '<del style="background:#d5404d26">four</del>' in d.as_html()
-    folds = [one["title"] for one in blocks_as_json(d.in_words()) if one["is"] == "fold"]
+    folds = [one["title"] for one in blocks_as_json(d.detail_blocks()) if one["is"] == "fold"]
     assert "step 5, 5 in B: Socket-2 WI-2 differs in answer" in folds
-    marked = [one["parts"] for one in blocks_as_json(d.in_words()) if one["is"] == "words"]
+    marked = [one["parts"] for one in blocks_as_json(d.detail_blocks()) if one["is"] == "words"]
     assert [part for part in marked[0] if part[0] != " "] == [["-", "four"], ["+", "three"]]
 
 
@@ -171,8 +171,8 @@ def test_comparison_is_reflexive_and_symmetric(tmp_path_factory, a, b):
         cast = start(tmp_path_factory.mktemp("c"), loop_config(), loop_agents(2, refuse))
         cast.run()
         casts.append(cast)
-    one, other = (Comparison(x.now.side, y.now.side) for x, y in (casts, casts[::-1]))
-    assert not Comparison(casts[0].now.side, casts[0].now.side)
+    one, other = (Comparison(x.now.compared_cast, y.now.compared_cast) for x, y in (casts, casts[::-1]))
+    assert not Comparison(casts[0].now.compared_cast, casts[0].now.compared_cast)
     assert bool(one) == bool(other)
     assert [(p.a, p.b) for p in one.pairs] == [(p.b, p.a) for p in other.pairs]
     if one:
@@ -187,7 +187,7 @@ def test_first_difference_is_the_changed_answer_at_any_step(tmp_path_factory, co
     with closing(cast.fork(common_steps_count)) as fork:
         fork.step(ask=False)
         fork.reply(_otherwise(fork, reply_text))
-    assert Comparison(cast.now.side, fork.now.side).first.step == common_steps_count + 1
+    assert Comparison(cast.now.compared_cast, fork.now.compared_cast).first.step == common_steps_count + 1
 
 
 def _otherwise(fork, reply_text):
@@ -266,8 +266,8 @@ def test_first_difference_names_lane_and_item(tmp_path):
 
     one, same = in_lanes(tmp_path, "a"), in_lanes(tmp_path, "b")
     other = in_lanes(tmp_path, "c", Check=check)
-    assert not Comparison(one.now.side, same.now.side)
-    compared = Comparison(one.now.side, other.now.side)
+    assert not Comparison(one.now.compared_cast, same.now.compared_cast)
+    compared = Comparison(one.now.compared_cast, other.now.compared_cast)
     first = compared.first
     assert (first.lane, first.step, first.place) == ("ui", 6, "step 6 in lane ui")
     assert "WI-1" in first.why
@@ -285,9 +285,9 @@ def test_unfinished_lane_does_not_hide_differences_of_other_lanes(tmp_path):
         stream_agents(Setup=lambda lane: "other" if lane == "api" else f"ready for {lane}"),
     )
     unfinished_run.step()
-    assert Comparison(complete_run.now.side, unfinished_run.now.side).unfinished == "B"
+    assert Comparison(complete_run.now.compared_cast, unfinished_run.now.compared_cast).unfinished == "B"
     unfinished_run.step()
-    compared = Comparison(complete_run.now.side, unfinished_run.now.side)
+    compared = Comparison(complete_run.now.compared_cast, unfinished_run.now.compared_cast)
     assert (compared.first.lane, compared.first.aspects[:1]) == ("api", ("answer",))
     assert compared.unfinished is None
 

@@ -221,10 +221,10 @@ def test_replay_of_many_casts_lists_changed_routes(bench, done):
     good = bench.cast("another")
     good.run()
     replay_result = bench.casts.replay(changed(bench, no_retry), [done, good.id])
-    assert [one.original.name for one in replay_result.otherwise] == [done.id]
+    assert [one.original.name for one in replay_result.differing] == [done.id]
     assert "same" in repr(replay_result)
     assert len(bench.casts.replay()) == 2
-    assert bench.casts.replay().otherwise == []
+    assert bench.casts.replay().differing == []
 
 
 def test_replay_of_many_casts_lists_a_missing_cast(bench, done):
@@ -303,7 +303,7 @@ def test_continued_replay_keeps_edits_corrections_and_raised_limits(tmp_path):
         cast.route,
         100_000,
     )
-    assert not bool(materia_nb.insight.compare.Comparison(cast.now.side, onward.now.side))
+    assert not bool(materia_nb.insight.compare.Comparison(cast.now.compared_cast, onward.now.compared_cast))
     onward.close()
     cast.close()
 

@@ -7,7 +7,7 @@ import pytest
 import cast_helpers as h
 from magics_helpers import line, text
 from materia_nb.agents.interface import Reply, Usage, UsageEvent
-from materia_nb.cast.views.tables import SpentView
+from materia_nb.cast.views.tables import UsageView
 from materia_nb.errors import MateriaError
 
 
@@ -72,7 +72,7 @@ def test_unknown_group_is_refused_and_a_cast_without_steps_has_no_rows(tmp_path)
     assert repr(cast.usage()) == "no steps yet"
     with pytest.raises(MateriaError, match="grouped by 'sockets'"):
         cast.usage("sockets")
-    assert repr(SpentView(("socket",), [])) == "no steps yet"
+    assert repr(UsageView(("socket",), [])) == "no steps yet"
     cast.close()
 
 

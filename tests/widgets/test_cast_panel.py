@@ -1248,7 +1248,7 @@ def test_answer_is_sent_to_the_selected_lane(tmp_path, make):
     say(panel, "run")
     done(panel)
     lanes = panel.cast.now.lanes
-    assert [name for name, lane in lanes.items() if lane.wants_a_person] == ["ui", "api"]
+    assert [name for name, lane in lanes.items() if lane.waits_for_person] == ["ui", "api"]
     assert panel.lane == "ui"
     say(panel, "lane", lane="api")
     assert panel.front.inspector["title"]["chips"][0] == "lane api"

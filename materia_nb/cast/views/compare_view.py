@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar
 
-from materia_nb.cast.formatting import TableOf, how_it_came, verdict_words
+from materia_nb.cast.formatting import TableOf, origin_notes, summarize_verdict
 from materia_nb.cast.views.tables import changes_table
 from materia_nb.display.blocks import (
     Block,
@@ -117,7 +117,7 @@ class CompareView(Displayable, Comparison):
             rows.append(("cost", *(usage.cost_words for usage in self.usage)))
         return Table(_SIDE_COLUMNS, [*rows, ("time", *map(format_work_time, self.time))])
 
-    def in_words(self, names: Mapping[str, str] = FrozenDict()) -> list[Block]:
+    def detail_blocks(self, names: Mapping[str, str] = FrozenDict()) -> list[Block]:
         """Return all blocks except the graph pictures; ``names`` maps the ids of sockets to display names."""
         rows = self.rows(names)
         differing = (index for index, row in enumerate(rows) if row[-1] and self.unfinished is None)
@@ -127,7 +127,7 @@ class CompareView(Displayable, Comparison):
             blocks += changes_table(self.a.snapshots, self.a.session.files, self.b.session.files)
         if steps := self.differing_step:
             blocks.append(Heading(f"step {_numbered(steps.a)}"))
-            blocks += StepCompareView(steps.a, steps.b, steps.names).in_words(names)
+            blocks += StepCompareView(steps.a, steps.b, steps.names).detail_blocks(names)
             blocks += self._later(steps.a, names)
         if self.state and self.unfinished is None:  # a cast that continues from the other has changed the state further
             now = (dict(side.session.state.data) for side in (self.a, self.b))
@@ -141,12 +141,12 @@ class CompareView(Displayable, Comparison):
             if a is not None and b is not None:
                 aspects = ", ".join(StepPair(a, b, differs).own_differences)
                 title = f"step {_numbered(a)}, {b.number} in B: {_place(a, names)} differs in {aspects}"
-                yield Fold(title, StepCompareView(a, b, self._names).in_words(names), brief=0)
+                yield Fold(title, StepCompareView(a, b, self._names).detail_blocks(names), brief=0)
 
     def _blocks(self) -> list[Block]:
         if len(self.pictures) == 1:
-            return [*self.in_words(), graph_block(self.picture.graph, self.picture.marks)]
-        return self.in_words() + _named_pictures(self.pictures)
+            return [*self.detail_blocks(), graph_block(self.picture.graph, self.picture.marks)]
+        return self.detail_blocks() + _named_pictures(self.pictures)
 
 
 def _named_pictures(pictures: Iterable[GraphPicture]) -> list[Block]:
@@ -159,7 +159,7 @@ def _named_pictures(pictures: Iterable[GraphPicture]) -> list[Block]:
 class StepCompareView(Displayable, StepComparison):
     """Two steps side by side; for the attributes see :class:`materia_nb.insight.compare.StepComparison`."""
 
-    def in_words(self, names: Mapping[str, str] = FrozenDict()) -> list[Block]:
+    def detail_blocks(self, names: Mapping[str, str] = FrozenDict()) -> list[Block]:
         """Return the differences between the answers, prompts and states; removed text is struck out and new text is marked.
 
         Args:
@@ -173,7 +173,7 @@ class StepCompareView(Displayable, StepComparison):
             ("tokens", *(step_usage(step).tokens_words for step in sides)),
             ("time", *(step_time(step).words for step in sides)),
         ]
-        origins = [", ".join(how_it_came(step)) for step in sides]
+        origins = [", ".join(origin_notes(step)) for step in sides]
         if any(origins):
             rows.append(("answered", *(origin or "at once" for origin in origins)))
         blocks: list[Block] = [Table(_SIDE_COLUMNS, rows)]
@@ -188,13 +188,13 @@ class StepCompareView(Displayable, StepComparison):
             blocks += [Heading("state after it", small=True), states]
         return blocks
 
-    def all_words(self, names: Mapping[str, str] = FrozenDict()) -> list[Block]:
+    def explained_blocks(self, names: Mapping[str, str] = FrozenDict()) -> list[Block]:
         """Return the reasons for the difference, followed by the differences."""
         sentences = ["A and B did the same."] if self.first is None else self.first.lines
-        return [*lines(_with_names(line, names) for line in sentences), *self.in_words(names)]
+        return [*lines(_with_names(line, names) for line in sentences), *self.detail_blocks(names)]
 
     def _blocks(self) -> list[Block]:
-        return self.all_words()
+        return self.explained_blocks()
 
 
 def _changed_tree(a: JSON, b: JSON) -> Block:
@@ -306,7 +306,7 @@ class ReplaysView(TableOf[ReplayView[Any]]):
         super().__init__(replays, ("cast", "route", "step", "why"), rows, "no casts to replay")
 
     @property
-    def otherwise(self) -> list[ReplayView[Any]]:
+    def differing(self) -> list[ReplayView[Any]]:
         """The replays whose route differs from the recorded route."""
         return [replay for replay in self if replay.first is not None]
 
@@ -386,7 +386,7 @@ def _step_words(step: StepRecord | None, names: Mapping[str, str]) -> str:
         return ""
     name, target = _place(step, names), step_target(step) or "failed"
     target = f"{name}, waiting" if step.decision is None else f"{name} → {names.get(target, target)}"
-    verdict = verdict_words(step, _MAX_VERDICT)
+    verdict = summarize_verdict(step, _MAX_VERDICT)
     return f"{target}: {verdict}" if verdict else target
 
 

@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, Unpack
 from materia_nb.agents import ModelAgent
 from materia_nb.agents.interface import price_names
 from materia_nb.agents.notebook_agents import AgentTable
-from materia_nb.cast.cases import case_of, relative_to, ways_case, write_case, write_export
+from materia_nb.cast.cases import case_of, moves_case, relative_to, write_case, write_export
 from materia_nb.cast.views.play_page import play_page
 from materia_nb.display.blocks import Badge, Block, Cell, Displayable, Fold, Line, Table, View, lines
 from materia_nb.display.escape import part, shorten
@@ -65,7 +65,7 @@ class LoadoutView(Displayable):
     def __init__(self, name: str, origin: str, graph: Graph | None, report: Report, notes: Sequence[str] = ()) -> None:
         self.name, self.origin, self.graph, self.report, self.notes = name, origin, graph, report, tuple(notes)
 
-    def noting(self, *notes: str) -> LoadoutView:
+    def with_notes(self, *notes: str) -> LoadoutView:
         """Return a copy of the view with further notes above the graph."""
         return LoadoutView(self.name, self.origin, self.graph, self.report, (*self.notes, *notes))
 
@@ -261,7 +261,7 @@ class ExploreView(_View, Exploration):
             names[name.casefold()] = count = names.get(name.casefold(), 0) + 1  # a file system may ignore case
             case = case_of(rules, replay_witness(rules, witness), self._document, relative_to(target, follows))
             written.append(write_case(target / (name if count == 1 else f"{name}-{count}"), case))
-        document = ways_case(self, self._document, relative_to(target, follows))
+        document = moves_case(self, self._document, relative_to(target, follows))
         return [*written, write_case(target / "ways", document)]
 
     def play(self, path: str | Path, satisfied: Chances = 0.5) -> Path:

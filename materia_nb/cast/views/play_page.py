@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Final
 
-from materia_nb.cast.formatting import failure_words
+from materia_nb.cast.formatting import describe_failure
 from materia_nb.display.blocks import blocks_as_html
 from materia_nb.display.escape import Html, html_page, part
 from materia_nb.display.graph_parts import Link, links, socket_name
@@ -97,7 +97,7 @@ def _state_text(graph: Graph, node: StateNode) -> str:
     place = _place(graph, node.socket or END)
     if node.end is None:
         return f"{place}, {_POSITIONS[node.position]}" if node.position else place
-    return f"Held for a person at {place}" if node.end == HELD else f"Failed: {place} {failure_words(node.end)}"
+    return f"Held for a person at {place}" if node.end == HELD else f"Failed: {place} {describe_failure(node.end)}"
 
 
 def _answer_text(answer: ScriptedResult) -> str:
@@ -116,7 +116,7 @@ def _reason(graph: Graph, move: Move, source: StateNode, target: StateNode) -> s
     scope = " for each item" if source.position else ""
     routes = [_route_text(graph, edge, move.answer.result, scope) for edge in move.edges]
     if target.end is not None and target.end != COMPLETE:
-        routes.append(f"The cast stops: {_place(graph, target.socket or END)} {failure_words(target.end)}.")
+        routes.append(f"The cast stops: {_place(graph, target.socket or END)} {describe_failure(target.end)}.")
     elif not routes and target.end == COMPLETE:
         routes.append("No edge or exit matches, so the cast is complete.")
     if source.position and target.position and source.position != target.position:

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from materia_nb.cast.breakpoint import Breakpoint
-from materia_nb.cast.formatting import failure_words, step_table, verdict_mark, verdict_words
-from materia_nb.cast.repairs import changed_definition, offers
+from materia_nb.cast.formatting import describe_failure, step_table, summarize_verdict, verdict_mark
+from materia_nb.cast.repairs import changed_definition, offered_actions
 from materia_nb.cast.snapshot import Snapshot
 from materia_nb.display.blocks import Code, Table, View, lines
 from materia_nb.display.escape import shorten
@@ -77,8 +77,8 @@ def status_lines(cast: Snapshot, pause: str | None = None, hit: Sequence[Breakpo
     failure = engine.failure
     if failure is not None:
         name = cast.names.get(failure.socket or "", "The cast")
-        lines.append(f"{name} {failure_words(failure.kind)}: {failure.message}")
-        if tried := tried_words(cast):
+        lines.append(f"{name} {describe_failure(failure.kind)}: {failure.message}")
+        if tried := describe_tries(cast):
             lines.append(tried)
         if failure.hint:
             lines.append(f"to continue: {failure.hint}")
@@ -89,7 +89,7 @@ def status_lines(cast: Snapshot, pause: str | None = None, hit: Sequence[Breakpo
         lines.append(_waiting_for(cast) + _because(cast, pause, hit))
     elif engine.status == "ready":
         because = _because(cast, pause, hit)
-        if any(lane.wants_a_person for lane in cast.lanes.values()):
+        if any(lane.waits_for_person for lane in cast.lanes.values()):
             lines.append(f"waits for you{because}: reply --lane NAME")
         else:
             lines.append(f"next: {_next(cast)}{because}")
@@ -117,7 +117,7 @@ def _offered(cast: Snapshot) -> Iterator[str]:
         )
         yield f"{changed.materia} was changed since this cast began{also}:"
         yield from (f"  {sign} {line}" for sign, line in changed.lines[:_MAX_CHANGES])
-    verbs = [offer.verbs for offer in offers(cast, changed)] if cast.writable else []
+    verbs = [offer.verbs for offer in offered_actions(cast, changed)] if cast.writable else []
     if verbs:
         yield f"ways to continue: {'; '.join(verbs)}"
 
@@ -133,7 +133,7 @@ def _progress(cast: Snapshot) -> list[str]:
     """Return the progress of a cast, its usage and its label as lines."""
     engine = cast.engine
     status = f"{engine.status}, with warnings," if cast.warnings else engine.status
-    lines = [f"{cast.graph.name}: {status} after {steps_words(cast)}"]
+    lines = [f"{cast.graph.name}: {status} after {describe_steps(cast)}"]
     label = cast.label_of().words
     if loops := _loops(cast):
         lines[0] += f" ({loops})"
@@ -149,7 +149,7 @@ def _progress(cast: Snapshot) -> list[str]:
     return [*lines, shorten(label, 200)] if label else lines
 
 
-def steps_words(cast: Snapshot) -> str:
+def describe_steps(cast: Snapshot) -> str:
     """Return the number of steps of a cast and of its lanes, such as ``5 steps, 3 in lanes``."""
     steps = len(cast.steps)
     in_lanes = len(cast.all_steps) - steps
@@ -161,7 +161,7 @@ def _lanes(cast: Snapshot) -> Iterator[str]:
     if cast.lanes and cast.session.streams[-1].status != "joined":
         for name, lane in cast.lanes.items():
             at = f", at {lane.now.next_socket}" if lane.status == "running" and lane.now.next_socket else ""
-            wants = ", waits for you" if lane.wants_a_person else ""
+            wants = ", waits for you" if lane.waits_for_person else ""
             yield f"lane {shorten(name, 60)}: {lane.status}{at}{wants}, {lane.done} of {len(lane.indexes)} items done"
 
 
@@ -186,12 +186,12 @@ def _concluded(cast: Snapshot) -> Iterator[str]:
 def _pinned(cast: Snapshot) -> Iterator[str]:
     """Yield a line about each pin, which also reports a pinned function that was lost with an earlier kernel (R40)."""
     for name, pin in cast.pins.items():
-        is_lost = cast.writable and name in cast.pins_gone
+        is_lost = cast.writable and name in cast.lost_pins
         lost = ", which was lost when its kernel ended: pin it again, or unpin it" if is_lost else ""
         yield f"pinned: {name} to {pin.words}{lost}"
 
 
-def tried_words(cast: Snapshot) -> str:
+def describe_tries(cast: Snapshot) -> str:
     """Return how often the failed socket was tried, such as ``tried 2 times``; "" if it was tried once."""
     if not cast.steps or cast.engine.failure is None or cast.engine.at is None:
         return ""
@@ -219,7 +219,7 @@ def _waiting_for(cast: Snapshot) -> str:
     if visit is None:
         return ""
     socket = cast.graph.sockets[visit.socket]
-    if cast.pinned_at(visit.socket) in cast.pins_gone:
+    if cast.pin_name_of(visit.socket) in cast.lost_pins:
         return f"waiting: {visit.socket} is pinned to a function that was lost when its kernel ended; pin it again, or unpin it"
     if socket.is_utility:
         return f"waiting: {visit.socket} was interrupted; step runs it again"
@@ -346,8 +346,8 @@ def marks_of(cast: Snapshot) -> Marks:
         budgets=edges_used(cast.rules, cast.engine),
         in_item=engine.at is not None and engine.at.item is not None,
         answers={socket: who for socket in cast.graph.sockets if (who := cast.answered_by(socket))},
-        pins={socket: cast.pins[pin].words for socket in cast.graph.sockets if (pin := cast.pinned_at(socket))},
-        outputs={socket: verdict_words(step, _MAX_OUTPUT) for socket, step in latest.items()},
+        pins={socket: cast.pins[pin].words for socket in cast.graph.sockets if (pin := cast.pin_name_of(socket))},
+        outputs={socket: summarize_verdict(step, _MAX_OUTPUT) for socket, step in latest.items()},
         sent_back=frozenset(socket for socket, step in latest.items() if verdict_mark(step) == "✗"),
     )
 

@@ -7,9 +7,9 @@ from functools import partial, reduce
 from typing import TYPE_CHECKING, Final
 
 from materia_nb.cast.formatting import step_table, why_blocks
-from materia_nb.cast.snapshot import LaneNow, Snapshot
+from materia_nb.cast.snapshot import LaneSnapshot, Snapshot
 from materia_nb.cast.views.status import draft_of, marks_of, status_lines
-from materia_nb.cast.views.tables import FilesView, known_words
+from materia_nb.cast.views.tables import FilesView, format_reported
 from materia_nb.display.blocks import (
     Action,
     Badge,
@@ -92,11 +92,11 @@ def prompt_view(step: StepRecord, prompt: Prompt, steps: Sequence[StepRecord] = 
         if turn.prompt:
             text = turn.prompt.text if turn.message is None else turn.message
             blocks.append(Code(text, title=f"turn {number}, {turn.mode}"))
-    notes = [counted_tokens(step) if is_first else "", against_last_visit(steps, step, prompt)]
+    notes = [reported_tokens(step) if is_first else "", compare_with_last_visit(steps, step, prompt)]
     return View(f"Prompt of s{step.title[1:]}", [*blocks, *lines(filter(None, notes), "quiet")])
 
 
-def counted_tokens(step: StepRecord) -> str:
+def reported_tokens(step: StepRecord) -> str:
     """Return a sentence with the tokens that the agent reported for each turn of a step; "" if none were reported."""
     counts = [
         f"turn {number}: {turn.usage.input:,} in, {turn.usage.output or 0:,} out"
@@ -108,7 +108,7 @@ def counted_tokens(step: StepRecord) -> str:
     return f"Tokens of the last request of a turn, including tool definitions and earlier messages: {'; '.join(counts)}"
 
 
-def against_last_visit(steps: Sequence[StepRecord], step: StepRecord, prompt: Prompt) -> str:
+def compare_with_last_visit(steps: Sequence[StepRecord], step: StepRecord, prompt: Prompt) -> str:
     """Return a sentence that compares a prompt with that of the socket's previous visit; "" if there is nothing to compare."""
     if not prompt.begins:
         return ""
@@ -149,7 +149,7 @@ def handoff_blocks(cast: Snapshot, step: StepRecord) -> list[Block]:
     if unanswered := [call for call in step.calls if id(call) not in answered]:
         blocks += [Heading("tool calls without an answer"), *call_blocks(unanswered)]
     blocks += lines([f"note: {note}" for note in step.notes], "quiet")
-    blocks += section_blocks(way_of(cast, step))
+    blocks += section_blocks(visit_status_sections(cast, step))
     blocks += lines([f"reported as created, but missing on disk: {path}" for path in step.missing], "warn")
     decision, required = step.decision, cast.rules.sockets[step.socket].wants
     if decision is not None:
@@ -197,7 +197,7 @@ def _sections(cast: Snapshot, step: StepRecord, reading: Reading | None) -> list
     return protocol.layout(reading.value, partial(file_within, project=cast.project, run_dir=cast.run_dir))
 
 
-def way_of(cast: Snapshot, step: StepRecord) -> list[Section]:
+def visit_status_sections(cast: Snapshot, step: StepRecord) -> list[Section]:
     """Return the statuses that a visit went through, if the handoff protocol of its socket has statuses."""
     protocol = cast.rules.sockets[step.socket].protocol
     return protocol.status_sections([turn.reading for turn in step.turns if turn.reading is not None])
@@ -219,7 +219,7 @@ def _answered_by(turn: TurnRecord) -> list[str]:
     used = reduce(Usage.plus, (usage for usage in (*turn.spent, turn.usage) if usage is not None), Usage())
     if used.tokens:
         other_tokens = f" ({used.apart_words})" if used.apart_words else ""
-        facts.append(f"{known_words(used.input)} tokens in, {known_words(used.output)} out{other_tokens}")
+        facts.append(f"{format_reported(used.input)} tokens in, {format_reported(used.output)} out{other_tokens}")
     elif used.tokens is None and (facts or "program" in turn.meta):
         facts.append("tokens unknown")
     return ["; ".join(facts)] if facts else []
@@ -249,10 +249,10 @@ def _page_blocks(cast: Snapshot) -> list[Block]:
     anchors = [f"lane-step-{index}" if step.lane else f"step-{step.number}" for index, step in enumerate(steps)]
     linked = [(Jump(str(row[0]), anchor), *row[1:]) for anchor, row in zip(anchors, timeline.rows, strict=True)]
     blocks += [Table(timeline.headers, linked, timeline.empty), Heading("Steps")]
-    blocks += [_page_step(cast.maker_of(step), step, anchor) for step, anchor in zip(steps, anchors, strict=True)]
+    blocks += [_page_step(cast.snapshot_for(step), step, anchor) for step, anchor in zip(steps, anchors, strict=True)]
     blocks += [Heading("State at the end"), JsonTree(dict(cast.state))]
     if cast.session.keeps:
-        blocks += [Heading("Files"), *FilesView(cast).in_words()]
+        blocks += [Heading("Files"), *FilesView(cast).detail_blocks()]
     files = sorted(
         path.relative_to(cast.run_dir)
         for path in cast.run_dir.rglob("*")
@@ -298,7 +298,7 @@ def lanes_blocks(cast: Snapshot, now: int | None = None, past: Snapshot | None =
         (
             part(name, 60),
             Badge(lane.status),
-            where_words(lane) + (", waits for you" if lane.wants_a_person else ""),
+            lane_position(lane) + (", waits for you" if lane.waits_for_person else ""),
             _item_words(lane),
             f"{lane.done}/{len(lane.indexes)}",
             _took(lane, until),
@@ -307,27 +307,27 @@ def lanes_blocks(cast: Snapshot, now: int | None = None, past: Snapshot | None =
     ]
     actions = [
         Action(
-            f"{part(name, 60)} waits for you." if lane.wants_a_person else f"{part(name, 60)} failed.",
-            "Answer" if lane.wants_a_person else "Look",
+            f"{part(name, 60)} waits for you." if lane.waits_for_person else f"{part(name, 60)} failed.",
+            "Answer" if lane.waits_for_person else "Look",
             "show this lane in the inspector",
             "lane",
             {"lane": name},
         )
         for name, lane in lanes.items()
-        if lane.wants_a_person or lane.status == "failed"
+        if lane.waits_for_person or lane.status == "failed"
     ]
     errors = ((name, lane.error) for name, lane in lanes.items() if lane.error)
     wrong = [Line(f"{part(name, 60)}: {part(error, 300)}", "bad") for name, error in errors]
     return [
         Line(f"{counted(len(lanes), 'lane')}, {streams.limit} at once; {_join_words(cast)}"),
-        axis_of(cast, now, past),
+        time_axis(cast, now, past),
         Table(("lane", "status", "at", "item", "done", "took"), rows),
         *actions,
         *wrong,
     ]
 
 
-def where_words(lane: LaneNow) -> str:
+def lane_position(lane: LaneSnapshot) -> str:
     """Return the name of the socket at which a running lane is, or "" if the lane is not running."""
     snapshot = lane.now
     if lane.status != "running":
@@ -346,13 +346,13 @@ def _join_words(cast: Snapshot) -> str:
     return phrases.get(status, f"{over} at the join")
 
 
-def _item_words(lane: LaneNow) -> str:
+def _item_words(lane: LaneSnapshot) -> str:
     steps = lane.now.steps
     item = steps[-1].at.item if steps and lane.status == "running" else None
     return part(item.label, 60) if item is not None else ""
 
 
-def _took(lane: LaneNow, until: int) -> str:
+def _took(lane: LaneSnapshot, until: int) -> str:
     started = lane.lane.started
     return "" if started is None else format_seconds(max(0, (lane.lane.ended or until) - started))
 
@@ -368,7 +368,7 @@ def _latest_in_lane(cast: Snapshot) -> int:
 # -- the axis ---------------------------------------------------------------------------------
 
 
-def axis_of(cast: Snapshot, now: int | None = None, past: Snapshot | None = None) -> TimeAxis:
+def time_axis(cast: Snapshot, now: int | None = None, past: Snapshot | None = None) -> TimeAxis:
     """Return the steps of a cast and of its lanes on a common time axis.
 
     The arguments are those of :func:`lanes_blocks`, except that ``past`` can also be a snapshot of a lane.
@@ -413,13 +413,13 @@ def _bars(cast: Snapshot, steps: Sequence[StepRecord]) -> Iterator[Bar]:
                 yield Bar(f"{label}, waited", worked_until, step.ended, "wait", step.number)
 
 
-def _lane_bars(lane: LaneNow, forked: int) -> list[Bar]:
+def _lane_bars(lane: LaneSnapshot, forked: int) -> list[Bar]:
     started, bars = lane.lane.started, list(_bars(lane.now, lane.now.steps))
     first = bars[0].begins if bars else started if started is not None else lane.lane.ended
     if first is None or first - forked > _IMMEDIATE_MS:
         bars.insert(0, Bar("waits for a free lane", forked, first, "wait"))
     last = bars[-1] if bars else None
-    if last is not None and last.kind == "now" and lane.wants_a_person:
+    if last is not None and last.kind == "now" and lane.waits_for_person:
         bars[-1] = last._replace(kind="wait", label=f"{last.label}, waits for you")
     elif last is not None and (lane.status == "failed" or (last.kind == "now" and lane.lane.is_over)):
         bars[-1] = last._replace(kind="bad", ends=last.ends or lane.lane.ended)

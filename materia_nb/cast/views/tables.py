@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from materia_nb.cast.breakpoint import BreakpointSet
-from materia_nb.cast.formatting import TableOf, data_frame, way_words
+from materia_nb.cast.formatting import TableOf, data_frame, describe_outcome
 from materia_nb.display.blocks import (
     Action,
     Block,
@@ -86,12 +86,12 @@ def _share(used: float | None, maximum: float | None, form: str) -> tuple[str, s
     return form.format(maximum), share
 
 
-def known_words(value: float | None, form: str = "{}") -> str:
+def format_reported(value: float | None, form: str = "{}") -> str:
     """Format a number; return ``unknown`` for a number that was not reported (R56)."""
     return "unknown" if value is None else form.format(value)
 
 
-def found_view(matches: Sequence[OutputMatch]) -> Table:
+def search_results_table(matches: Sequence[OutputMatch]) -> Table:
     """Return a table of the search results in the outputs of steps, one match per row."""
     rows = [
         (
@@ -105,7 +105,7 @@ def found_view(matches: Sequence[OutputMatch]) -> Table:
     return Table(("step", "socket", "item", "value"), rows, "nothing found")
 
 
-class FoundView(TableOf[tuple[str, "OutputMatch"]]):
+class SearchResultsView(TableOf[tuple[str, "OutputMatch"]]):
     """The search results in the outputs of several casts; iterating over the table yields pairs of a cast id and a match."""
 
     def __init__(
@@ -114,7 +114,7 @@ class FoundView(TableOf[tuple[str, "OutputMatch"]]):
         problems: Sequence[tuple[str, str]] = (),
     ) -> None:
         self.problems = tuple(problems)
-        cells = found_view([match for _, match in matches]).rows
+        cells = search_results_table([match for _, match in matches]).rows
         rows = [(cast.id, _name_of(cast), *row) for (cast, _), row in zip(matches, cells, strict=True)]
         rows += [(id_, "", "", "", "", f"cannot be searched: {why}") for id_, why in problems]
         pairs = [(cast.id, match) for cast, match in matches]
@@ -125,7 +125,7 @@ def _name_of(cast: CastEntry | Snapshot) -> str:
     return cast.name if isinstance(cast, CastEntry) else cast.label_of().name
 
 
-class SpentView(TableOf[UsageRow]):
+class UsageView(TableOf[UsageRow]):
     """A table of the time, tokens and cost used; iterating yields :class:`~materia_nb.insight.estimate.UsageRow` objects."""
 
     def __init__(self, by: Sequence[str], usage: Sequence[UsageRow]) -> None:
@@ -158,10 +158,10 @@ def _spent_columns(total: UsageRow) -> dict[str, Callable[[UsageRow], str]]:
 
     def share(row: UsageRow) -> str:
         part = row.usage.cost if priced else row.usage.tokens
-        return "" if not all_ else known_words(part and part / all_, "{:.0%}")
+        return "" if not all_ else format_reported(part and part / all_, "{:.0%}")
 
     def breakdown(name: str, row: UsageRow) -> str:
-        return known_words(getattr(row.usage, name))
+        return format_reported(getattr(row.usage, name))
 
     def left_behind(row: UsageRow) -> str:
         return f"{row.left.tokens_words} tokens" if row.left.tokens != 0 else ""
@@ -170,8 +170,8 @@ def _spent_columns(total: UsageRow) -> dict[str, Callable[[UsageRow], str]]:
         "visits": lambda row: str(row.visits),
         "turns": lambda row: str(row.turns),
         "tools": lambda row: str(row.calls),
-        "tokens in": lambda row: known_words(row.usage.input),
-        "tokens out": lambda row: known_words(row.usage.output),
+        "tokens in": lambda row: format_reported(row.usage.input),
+        "tokens out": lambda row: format_reported(row.usage.output),
         **{f"of it {name}": partial(breakdown, name) for name in total.usage.apart()},
         "cost": (lambda row: row.usage.cost_words) if priced else None,
         "share": share,
@@ -288,9 +288,9 @@ class FilesView(Displayable):
         return files
 
     def _blocks(self) -> list[Block]:
-        return self.in_words()
+        return self.detail_blocks()
 
-    def in_words(self) -> list[Block]:
+    def detail_blocks(self) -> list[Block]:
         """Return a table of the steps that changed files, followed by the differences of the latest of these steps."""
         cast = self._cast
         if not cast.session.keeps:
@@ -303,7 +303,7 @@ class FilesView(Displayable):
                 cast.names.get(step.socket, step.socket),
                 f"{step.item_key} {shorten(step.item_label or '', 40)}" if step.item_key else "",
                 not_kept if step.files is None else _names_of(step.files),
-                way_words(step),
+                describe_outcome(step),
             )
             for step in cast.steps
             if step.files is None or step.files.changed
@@ -312,7 +312,7 @@ class FilesView(Displayable):
         blocks: list[Block] = [Table(("step", "socket", "item", "files", "went to"), rows, "no step changed a file")]
         blocks += [Fold(f"{step.title}: {_names_of(step.files)}", self._of(step)) for step in latest]
         for name, lane in cast.lanes.items():
-            blocks += [Heading(f"lane {name}"), *FilesView(lane.now).in_words()]
+            blocks += [Heading(f"lane {name}"), *FilesView(lane.now).detail_blocks()]
         return blocks
 
     def lane(self, name: str) -> FilesView:
@@ -410,4 +410,4 @@ def files_blocks(cast: Snapshot, current: Snapshot) -> list[Block]:
                     {"step": number, "files": True},
                 )
             )
-    return [*blocks, *FilesView(cast).in_words()]
+    return [*blocks, *FilesView(cast).detail_blocks()]

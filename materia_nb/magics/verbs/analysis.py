@@ -14,7 +14,7 @@ from materia_nb.cast.views.loadout_views import (
 )
 from materia_nb.cast.views.status import status_view, steps_view
 from materia_nb.cast.views.step_views import HandoffView, prompt_view
-from materia_nb.cast.views.tables import found_view
+from materia_nb.cast.views.tables import search_results_table
 from materia_nb.display.blocks import JsonView, Text
 from materia_nb.engine.state import Bound
 from materia_nb.errors import MateriaError, one_of_words, outgoing_traceback, usage_error
@@ -309,7 +309,7 @@ def _ask(call: Call, expression: Rest, *, all_: bool = False, tag: str | None = 
     """
     if all_ or tag is not None:
         return call.bench.casts.ask(str(expression), call.bench.casts(tag=tag or ()))
-    return found_view(call.cast.now.all_steps.ask(str(expression)))
+    return search_results_table(call.cast.now.all_steps.ask(str(expression)))
 
 
 @verb("steps events", example="%materia steps events --severity warning")
@@ -365,7 +365,7 @@ def _why(call: Call, step: int | None = None, *, traceback: bool = False, lane: 
     """
     if not traceback:
         return call.cast.why(step, lane=lane)
-    raised = call.cast.now.live.raised
+    raised = call.cast.now.live.last_exception
     if raised is None:
         raise MateriaError("No agent of this cast raised an error in this kernel.", kind="no_traceback")
     return Text(outgoing_traceback(raised))

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from materia_nb.cast import Cast
-from materia_nb.cast.breakpoint import OUTPUT_KINDS, amount_of
+from materia_nb.cast.breakpoint import OUTPUT_KINDS, parse_amount
 from materia_nb.cast.edits import Approvals, Edits
 from materia_nb.cast.formatting import casts_view
 from materia_nb.cast.project_casts import Casts
@@ -178,7 +178,7 @@ def _break(
     elif on is not None:
         bench.breakpoints.watch(on, nth=nth)
     elif every is not None:
-        bench.breakpoints.every(*amount_of(every), socket)
+        bench.breakpoints.every(*parse_amount(every), socket)
     elif socket is not None or any(where.values()):
         bench.breakpoints.add(socket, when, **where, nth=nth, lane=lane)
     if bench.cast_ is None:

@@ -65,7 +65,7 @@ def test_comparison_lists_differing_files(cast):
     fork = cast.fork(1)
     fork.agents.set("*", lambda turn: (turn.project / "b.py").write_text("1") and "y")
     fork.run()
-    said = CompareView(cast.now.side, fork.now.side).as_text()
+    said = CompareView(cast.now.compared_cast, fork.now.compared_cast).as_text()
     assert "files, from A to B" in said
     assert "b.py" in said
 

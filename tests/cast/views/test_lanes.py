@@ -9,10 +9,10 @@ from dataclasses import replace
 import pytest
 
 import cast_helpers as h
-from materia_nb.cast.breakpoint import breakpoint_of
-from materia_nb.cast.repairs import offers
+from materia_nb.cast.breakpoint import parse_breakpoint
+from materia_nb.cast.repairs import offered_actions
 from materia_nb.cast.views.status import marks_of, status_lines, steps_view
-from materia_nb.cast.views.step_views import HandoffView, axis_of, cast_page_html, lanes_blocks, step_view
+from materia_nb.cast.views.step_views import HandoffView, cast_page_html, lanes_blocks, step_view, time_axis
 from materia_nb.cast.views.tables import items_table, items_view
 from materia_nb.display.blocks import blocks_as_html, blocks_as_text
 from materia_nb.display.graph_parts import state_label
@@ -80,7 +80,7 @@ def test_graph_after_the_join_does_not_depend_on_lane_speed(tmp_path):
 
 
 def test_time_axis_has_a_row_for_each_lane_with_an_escaped_name(waiting):
-    axis = axis_of(waiting.now)
+    axis = time_axis(waiting.now)
     assert [name for name, _ in axis.rows] == ["cast", "ui", HOSTILE]
     assert list(axis.lanes) == ["", "ui", HOSTILE]
     assert [(kind, words, step) for _, _, kind, words, _, step in axis.rows[1][1]] == [
@@ -107,7 +107,7 @@ def test_bars_of_all_lanes_share_one_clock_with_idle_time_shortened(tmp_path, mo
     at[0] += 3_600_000  # an hour until the person answers
     cast.reply('{"satisfied": true, "context": "good"}', lane="ui")
     cast.run()
-    axis = axis_of(cast.now)
+    axis = time_axis(cast.now)
     ends = [left + wide for _, bars in axis.rows for left, wide, *_ in bars]
     assert max(ends) <= 1.0001
     bars = {words: (left, wide, kind) for _, row in axis.rows for left, wide, kind, words, *_ in row}
@@ -157,7 +157,7 @@ def test_breakpoint_can_be_set_for_one_lane(tmp_path):
     cast.breakpoints.add("Socket-4", lane="api")
     (one,) = cast.breakpoints
     assert one.words() == "before Socket-4 in lane api"
-    assert breakpoint_of(one.as_json()) == one
+    assert parse_breakpoint(one.as_json()) == one
     assert cast.run() == "breakpoint"
     assert {name: lane.now.next_socket for name, lane in cast.now.lanes.items()} == {
         "ui": None,
@@ -239,14 +239,14 @@ def test_lanes_offer_only_repairs_that_are_possible(tmp_path):
 
     cast = h.start(tmp_path, streams_config(), stream_agents(Build=build))
     cast.run()
-    assert [one.name for one in offers(cast.now)] == ["retry"]
+    assert [one.name for one in offered_actions(cast.now)] == ["retry"]
     assert cast.now.failed_at == ("Socket-3", "api")
     marks = marks_of(cast.now)
     assert (marks.failed, marks.lanes_failed) == ("Socket-3", {"Socket-3": ("api",)})
     assert state_label("Socket-3", replace(marks, failed=None)) == "⚠ 1 lane failed", "while others go on"
     again = h.start(tmp_path / "again", streams_config(), stream_agents(Check=lambda: json.dumps({"satisfied": False})))
     again.run()
-    assert [one.name for one in offers(again.now)] == ["retry_limit", "retry"]
+    assert [one.name for one in offered_actions(again.now)] == ["retry_limit", "retry"]
 
 
 def test_verbs_accept_the_name_of_a_lane(done):

@@ -35,7 +35,7 @@ from materia_nb.cast.views.status import (
 )
 from materia_nb.cast.views.step_views import HandoffView, cast_page_html, lanes_blocks, prompt_view, step_view
 from materia_nb.cast.views.tables import (
-    FoundView,
+    SearchResultsView,
     allowed_view,
     breakpoints_view,
     budget_view,
@@ -101,7 +101,7 @@ def of_cast(cast):
     yield "standings", list(now.standings)
     for step in now.all_steps:
         yield f"step {step.title}", record_view(step)
-        yield "handoff", HandoffView(now.maker_of(step), step)
+        yield "handoff", HandoffView(now.snapshot_for(step), step)
 
 
 # -- casts in each state ---------------------------------------------------------------------------
@@ -336,9 +336,9 @@ def test_views_of_the_casts_of_a_project_match_the_snapshot(tmp_path, clock):
         ("inbox", bench.inbox()),
         ("asked", bench.casts.ask(expression)),
         ("asked of some", bench.casts.ask(expression, ["done", plain, "nothing"])),
-        ("steps asked", [str(one) for one in bench.casts.look_at("done").steps.ask(expression)]),
-        ("not found", FoundView([])),
-        ("told by", bench.casts.told_by("done")),
+        ("steps asked", [str(one) for one in bench.casts.load("done").steps.ask(expression)]),
+        ("not found", SearchResultsView([])),
+        ("told by", bench.casts.initial_data_from("done")),
         ("verified", str(bench.casts.verify("done"))),
         ("delete", str(unsure.value)),
         ("quests", quests_view(quests)),

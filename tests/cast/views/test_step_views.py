@@ -10,7 +10,7 @@ import pytest
 import cast_helpers as h
 from display_hostile import HOSTILE, harmless
 from materia_nb.agents.interface import NeedsApproval, Reply, ToolCall
-from materia_nb.cast.views.step_views import HandoffView, step_view, way_of
+from materia_nb.cast.views.step_views import HandoffView, step_view, visit_status_sections
 from materia_nb.display.blocks import blocks_as_html, blocks_as_text
 from materia_nb.display.sections import MAX_ROWS, section_blocks
 from materia_nb.handoff.base import Pointer, Section
@@ -134,7 +134,7 @@ def test_refused_envelope_shows_issues_and_warnings_separately(tmp_path):
 
 
 def statuses_of(cast):
-    lines = [line for section in way_of(cast.now, cast.steps[-1]) for line in section.lines]
+    lines = [line for section in visit_status_sections(cast.now, cast.steps[-1]) for line in section.lines]
     return [status for line in lines for status in line.partition(" (")[0].split(" → ")]
 
 
