@@ -1,4 +1,4 @@
-"""The quest board of a project: an ordered list of requests that are cast one after another."""
+"""The quest board of a project, which is an ordered list of requests to be cast one after another."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from materia_nb.store.catalogue import cast_entry
 from materia_nb.store.design_autosave import NAME, Board, Quest, QuestStatus, change_board, read_board
 
 StopReason: TypeAlias = Literal["empty", "person", "failed", "stopped", "count"]
-"""Reason why a run ended: no quests are left, a person must act, a cast failed, a user stopped it, or it ran enough."""
+"""Reason why a run of the board ended, for example because no quests were left or because a person must act."""
 
 POSITIONS: Final = ("top", "up", "down", "bottom")
 STOP_MESSAGES: Final[Mapping[str, str]] = {
@@ -25,19 +25,19 @@ STOP_MESSAGES: Final[Mapping[str, str]] = {
     "stopped": "The run was stopped. Run the board again to continue.",
     "count": "",
 }
-"""The messages for the reasons why a run of the board stopped."""
+"""Maps each reason why a run of the board ended to a message."""
 
 _STATUS_AT_END: Final[Mapping[str, QuestStatus]] = {"complete": "done", "failed": "failed", "aborted": "failed"}
 
 
 class QuestBoard:
-    """The quests of a project, in their order; available as ``Workbench.quests``.
+    """The quest board of a project, which is available as ``Workbench.quests``.
 
-    Each change is one transaction on the file, so several kernels can share a board.
+    Each change is a transaction on the board's file, so several kernels can share a board.
     """
 
     def __init__(self, bench: Workbench) -> None:
-        """Create the board of a workbench; its file is in the directory of the casts."""
+        """Open the board of a workbench, whose file is in the directory of the casts."""
         self._bench = bench
         self._writer = threading.Lock()  # locked while this kernel runs quests
         self._stop = Stop()
@@ -48,18 +48,17 @@ class QuestBoard:
 
     @property
     def path(self) -> Path:
-        """Path of the board's file."""
+        """The path of the board's file."""
         return self._bench.casts.root / NAME
 
     @property
     def quests(self) -> tuple[Quest, ...]:
-        """The quests, with their status updated from their casts.
+        """The quests in order, after their status has been updated from their casts.
 
-        If a kernel ended during the cast of a quest, the quest becomes waiting, and running the board continues the
-        cast.
+        A quest whose kernel ended during the cast becomes waiting; the next run of the board continues its cast.
 
         Raises:
-            MateriaError: the file is not a quest board (``bad_quests``), or cannot be read or written.
+            MateriaError: the file is not a quest board (``bad_quests``), or it cannot be read or written.
         """
         board = read_board(self.path)
         if self._with_cast_status(board) != board:
@@ -67,7 +66,7 @@ class QuestBoard:
         return board.quests
 
     def find(self, reference: str | int) -> Quest:
-        """Return a quest by its id or number.
+        """Return the quest with the id or the number ``reference``.
 
         Raises:
             MateriaError: the quest does not exist (``unknown_quest``).
@@ -75,11 +74,11 @@ class QuestBoard:
         return _find(read_board(self.path), reference)
 
     def add(self, request: str, *, loadout: str | None = None) -> Quest:
-        """Add a request at the end of the board.
+        """Add a quest at the end of the board, and return the quest.
 
         Args:
-            request: the request.
-            loadout: the loadout; by default, the loadout that is selected when the quest runs.
+            request: the request to cast.
+            loadout: the name of the loadout; defaults to the loadout that is selected when the quest runs.
         """
         if type(request) is not str or not request.strip():  # a notebook may pass any value
             raise MateriaError("The request is missing.", hint="write a request", kind="bad_quest")
@@ -89,11 +88,11 @@ class QuestBoard:
         return self._change(lambda board: board.with_quest(request.strip(), loadout)).quests[-1]
 
     def move(self, quest: str | int, to: str | int) -> None:
-        """Move a quest on the board.
+        """Move a quest to another position on the board.
 
         Args:
             quest: the id or the number of the quest.
-            to: ``top``, ``up``, ``down``, ``bottom``, or a position counted from 1.
+            to: ``top``, ``up``, ``down``, ``bottom``, or the number of the new position; the first position is 1.
         """
 
         def moved(board: Board) -> Board:
@@ -105,11 +104,14 @@ class QuestBoard:
         self._change(moved)
 
     def remove(self, quest: str | int) -> None:
-        """Remove a quest from the board but keep its cast. A running quest cannot be removed."""
+        """Remove a quest from the board. Its cast is kept. A running quest cannot be removed."""
         self._change(lambda board: _replace(board, _find_idle(board, quest)))
 
     def requeue(self, quest: str | int) -> Quest:
-        """Reset a quest to pending at its position. The next run casts the quest again; the earlier cast is kept."""
+        """Reset the status of a quest to pending, so that the board casts it again; return the quest.
+
+        The quest keeps its position, and its earlier cast is not deleted.
+        """
 
         def requeued(board: Board) -> Board:
             idle = _find_idle(board, quest)
@@ -120,16 +122,19 @@ class QuestBoard:
     def run(self, count: int | None = None) -> StopReason:
         """Cast the quests one after another, with the agents of the workbench.
 
-        A waiting quest is continued first; then pending quests start from the top. A cast that a person must answer
-        stops the run and becomes the current cast; the next run continues it. A failed cast also stops the run; the
-        next run continues with the next quest.
+        The first waiting quest is continued; then the pending quests are cast from top to bottom. If a cast waits for a
+        person, the run ends, the cast becomes the current cast, and the next run continues it. If a cast fails, the run
+        also ends, and the next run starts with the next quest.
 
         Args:
-            count: the maximum number of quests to run; all by default.
+            count: the maximum number of quests to run; defaults to all quests.
+
+        Returns:
+            The reason why the run ended.
 
         Raises:
-            MateriaError: the board already runs in this kernel (``busy``), or a cast cannot be started or is being written
-                by another process.
+            MateriaError: this kernel is already running the board (``busy``), or a cast cannot be started or is being
+                written by another process.
         """
         if not self._writer.acquire(blocking=False):
             raise MateriaError("The board is running already.", hint="wait until the run ends, or stop it", kind="busy")
@@ -142,7 +147,7 @@ class QuestBoard:
                     return "count"
                 finished, cast = cast, self._start_next()
                 if finished is not None:
-                    finished.close()  # a long board must not keep the journals of all casts open
+                    finished.close()  # otherwise, a long run would keep the journals of all casts open
                 if cast is None:
                     return "empty"
                 reason = self._run(cast)
@@ -154,7 +159,7 @@ class QuestBoard:
             self._writer.release()
 
     def stop(self) -> None:
-        """Stop the run of the board, during the current step if possible, or else after the step."""
+        """Stop the run of the board, during the current step if possible, and otherwise after the step."""
         self._stop.set()
         cast = self._open_cast(self._active)
         if cast is not None:
@@ -163,7 +168,7 @@ class QuestBoard:
     # -- running ----------------------------------------------------------------------
 
     def _start_next(self) -> Cast | None:
-        """Resume the cast of the first waiting quest, or start a cast of the first pending quest."""
+        """Resume or start the cast of the next quest; return None if no quest is left."""
         casts: list[Cast] = []
 
         def start(board: Board) -> Board:
@@ -187,10 +192,7 @@ class QuestBoard:
         return casts[0] if casts else None
 
     def _run(self, cast: Cast) -> StopReason | None:
-        """Run the cast of a quest.
-
-        Return the reason to stop the run of the board, or None to continue with the next quest.
-        """
+        """Run the cast of a quest, and return the reason to end the run, or None to continue with the next quest."""
         try:
             if cast.status in ("ready", "waiting"):
                 cast.run(lambda _: self._stop.is_set())
@@ -203,7 +205,7 @@ class QuestBoard:
         return "failed" if status == "failed" else None
 
     def _with_cast_status(self, board: Board) -> Board:
-        """Return the board with the status of each quest updated from its cast."""
+        """Return a copy of the board in which the status of each quest is updated from its cast."""
         return board.with_fields(tuple(map(self._update, board.quests)))
 
     def _update(self, quest: Quest) -> Quest:
@@ -226,7 +228,7 @@ class QuestBoard:
         return quest.with_fields(status=quest_status, note=None if quest_status == "done" else note)
 
     def _open_cast(self, cast_id: str | None) -> Cast | None:
-        """Return the cast with this id if it is open for writing in this kernel, or None."""
+        """Return the cast with the id ``cast_id`` if this kernel has opened it for writing, or None."""
         return None if cast_id is None else self._bench.casts.find_open_cast(self._bench.casts.root / cast_id)
 
     def _change(self, change: Callable[[Board], Board]) -> Board:
@@ -234,7 +236,7 @@ class QuestBoard:
 
 
 def _next_quest(quests: Sequence[Quest]) -> Quest | None:
-    """Return the quest that runs next: the first waiting quest with a cast, or else the first pending quest."""
+    """Return the quest to run next, which is the first waiting quest with a cast, or else the first pending quest."""
     waiting = (quest for quest in quests if quest.status == "waiting" and quest.cast)
     pending = (quest for quest in quests if quest.status == "pending")
     return next(waiting, None) or next(pending, None)
@@ -262,7 +264,7 @@ def _find_idle(board: Board, reference: str | int) -> Quest:
 
 
 def _replace(board: Board, quest: Quest, *new: Quest) -> Board:
-    """Return the board with a quest replaced by ``new``; remove the quest if ``new`` is empty."""
+    """Return a copy of the board in which ``quest`` is replaced by ``new``, or removed if ``new`` is empty."""
     index = board.quests.index(quest)
     return board.with_fields((*board.quests[:index], *new, *board.quests[index + 1 :]))
 

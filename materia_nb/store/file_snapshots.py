@@ -44,8 +44,8 @@ MAX_BYTES: Final = 2**30
 _MAX_ATTEMPTS: Final = 3
 """Maximum number of attempts to read a file that changes while it is read. Then the file is omitted."""
 _READ_IN_PIECES: Final = ("-c", "core.bigFileThreshold=32k")
-"""Options that make Git read files over 32 KiB in chunks instead of mapping them into memory. Git can store wrong
-content if a mapped file changes, and crashes if the file shrinks."""
+"""Options that make Git read files over 32 KiB in chunks. If a file that is mapped into memory changes, Git can store
+wrong content or crash."""
 _MAX_PACKS: Final = 100
 _REFUSED_PATH: Final = re.compile(rb"fatal: (?:Unable to process path (.*)|failed to read \d+ bytes from '(.*)')")
 

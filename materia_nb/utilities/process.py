@@ -1,8 +1,8 @@
-"""Run commands that can neither block their caller nor leave processes behind (R23).
+"""Runs commands so that they can neither block their caller nor leave child processes running (R23).
 
-On a platform without processes, a Python script runs inside the current process. It reads stdin and writes stdout and
-stderr as in a separate process. The script cannot be stopped, so there is no time limit. The script can read the memory
-of the current process, so only scripts that a person has chosen are run in this way.
+On a platform that does not support processes, a Python script is run inside the current process, with its own stdin,
+stdout and stderr. Such a script cannot be stopped, so it has no time limit. It can access the memory of the current
+process, so only scripts that a person selected are run in this way.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from materia_nb import platform
 from materia_nb.platform import WakingInterrupts
 
 NO_PROCESSES: Final = "this kernel cannot start programs; it can only run Python scripts in its own process"
-"""Reason why a command is refused where the kernel cannot start processes, as in the browser."""
+"""The reason why a command cannot be run in a kernel that does not support processes, such as a kernel in a browser."""
 
 _PYTHON: Final = re.compile(r"python(3(\.\d+)?)?(\.exe)?")
 _PLAIN_OPTIONS: Final = frozenset({"-B", "-E", "-I", "-P", "-S", "-s", "-u"})
@@ -43,12 +43,12 @@ MAX_CAPTURED: Final = 1_048_576
 
 
 class Capture(NamedTuple):
-    """Describes which part of an output is captured.
+    """Specifies which part of an output stream is captured.
 
     Attributes:
-        start: the number of bytes from the beginning.
-        end: the number of bytes at the end of the output that are captured after ``start``.
-        skip_lines: lines that begin with this text are neither captured nor counted.
+        start: the number of bytes to capture from the beginning of the output.
+        end: the number of bytes to capture from the end of an output that is longer than ``start``.
+        skip_lines: a prefix; lines that start with it are neither captured nor counted. Empty to skip no lines.
     """
 
     start: int = MAX_CAPTURED
@@ -60,7 +60,7 @@ _FIRST_MIB: Final = Capture()
 
 
 class CapturedOutput(io.RawIOBase):
-    """A writable stream that stores only a part of an output."""
+    """A writable stream that stores only the part of the output that a :class:`Capture` specifies."""
 
     def __init__(self, capture: Capture) -> None:
         self.size = 0
@@ -70,18 +70,18 @@ class CapturedOutput(io.RawIOBase):
         self._line = b""
 
     def writable(self) -> bool:
-        """Return True, because every write is accepted."""
+        """Return True, because the stream accepts all data."""
         return True
 
     def write(self, data: Any) -> int:
-        """Capture the part of ``data`` that fits, and return the length of ``data``."""
+        """Store the part of ``data`` that is to be captured, and return the length of ``data``."""
         written = chunk = bytes(data)
         if self._skip_lines:
             *lines, self._line = (self._line + chunk).split(b"\n")
             chunk = b"".join(line + b"\n" for line in lines if not line.startswith(self._skip_lines))
             if self._line.startswith(self._skip_lines):
                 self._line = self._skip_lines
-            elif not written or len(self._line) > self._room:  # the end of the output, or a line too long to wait for
+            elif not written or len(self._line) > self._room:  # the output ended, or the line is too long to buffer
                 chunk, self._line = chunk + self._line, b""
         self.size += len(chunk)
         if self._room:
@@ -93,7 +93,7 @@ class CapturedOutput(io.RawIOBase):
 
     @property
     def start(self) -> bytes:
-        """The captured first bytes of the output."""
+        """The captured beginning of the output."""
         return bytes(self._start)
 
     @property
@@ -103,9 +103,9 @@ class CapturedOutput(io.RawIOBase):
 
 
 def _python_script(argv: Sequence[str]) -> tuple[str | None, list[str]] | None:
-    """Return the code after ``-c`` (None for a script file) and the arguments.
+    """Split a command that runs Python into the code after ``-c`` and the arguments.
 
-    The result is None if the command does not run a Python script.
+    The code is None if the command runs a script file. Return None if the command does not run Python code or a script.
     """
     if not argv or not (argv[0] == sys.executable or _PYTHON.fullmatch(PurePath(argv[0]).name)):
         return None
@@ -116,7 +116,7 @@ def _python_script(argv: Sequence[str]) -> tuple[str | None, list[str]] | None:
 
 
 def _run_script(code: str | None, file: str) -> int:
-    """Run a script as ``__main__`` and return its exit code."""
+    """Run a script file, or ``code`` if it is not None, as ``__main__``, and return the exit code."""
     try:
         if code is None:
             runpy.run_path(file, run_name="__main__")
@@ -127,7 +127,7 @@ def _run_script(code: str | None, file: str) -> int:
             return (exit_.code or 0) & 0xFF
         sys.stderr.write(f"{exit_.code}\n")
         return 1
-    except Exception:  # noqa: BLE001 - reported as Python reports it
+    except Exception:  # noqa: BLE001 - Python also prints the traceback and exits with 1
         traceback.print_exc()
         return 1
     finally:
@@ -141,7 +141,7 @@ def _run_script(code: str | None, file: str) -> int:
 def _script_environment(
     arguments: list[str], stdin: bytes, outputs: tuple[CapturedOutput, CapturedOutput], cwd: Path
 ) -> Iterator[None]:
-    """Set the arguments, streams and directory for a script while the block runs, then restore the old state."""
+    """Replace the arguments, the streams and the working directory of this process while a script runs."""
     own_dir, own_env = Path.cwd(), dict(os.environ)
     own_attributes = {name: getattr(sys, name) for name in ("argv", "path", "stdin", "stdout", "stderr")}
     main, modules = sys.modules.get("__main__"), set(sys.modules)
@@ -164,30 +164,30 @@ def _script_environment(
         os.chdir(own_dir)
         if main is not None:
             sys.modules["__main__"] = main
-        for name in set(sys.modules) - modules:  # another script may have a module with the same name
+        for name in set(sys.modules) - modules:  # another script may import a module with the same name
             if folder and str(getattr(sys.modules[name], "__file__", None) or "").startswith(folder + os.sep):
                 del sys.modules[name]
 
 
 _KILL_AFTER_S: Final = 1.0
-"""Seconds from SIGTERM to SIGKILL (R23)."""
+"""Time between SIGTERM and SIGKILL, in seconds (R23)."""
 
-_PIPE_GRACE_S: Final = 0.2  # maximum time to read the rest of the pipes after the command has ended
-_POLL_S: Final = 0.05  # interval of checks for an end or a stop, which pipes may not report
-_FIRST_POLL_S: Final = 5e-5  # first pause while the command is about to end
-_COLLECT_S: Final = 5.0  # maximum time to wait for a killed command
-_CHUNK: Final = 65_536  # capacity of a pipe
+_PIPE_GRACE_S: Final = 0.2  # maximum time to read the remaining output after the command has ended
+_POLL_S: Final = 0.05  # interval between checks whether the command has ended or must be stopped
+_FIRST_POLL_S: Final = 5e-5  # first interval between checks after the command has closed its outputs
+_COLLECT_S: Final = 5.0  # maximum time to wait for a killed command to be reaped
+_CHUNK: Final = 65_536  # capacity of a pipe, in bytes
 
 
 class _Output(CapturedOutput):
-    """An output pipe of a command, and the output captured from it."""
+    """An output pipe of a command, with the output that was captured from it."""
 
     def __init__(self, pipe: IO[bytes], capture: Capture) -> None:
         super().__init__(capture)
         self.pipe = pipe
 
     def read_available(self) -> bool:
-        """Read the available bytes; return False at the end of the output."""
+        """Read the bytes that are available; return False if the output has ended."""
         try:
             return bool(self.write(os.read(self.pipe.fileno(), _CHUNK)))
         except BlockingIOError:
@@ -195,7 +195,7 @@ class _Output(CapturedOutput):
 
 
 class ProcessGroup:
-    """A running command with its pipes and its process group."""
+    """A running command, together with its pipes and its process group."""
 
     def __init__(
         self,
@@ -221,11 +221,11 @@ class ProcessGroup:
         self._selector = selectors.PollSelector()
 
     def run_to_end(self, timeout_s: float | None) -> None:
-        """Exchange data with the command until it ends, is stopped, or exceeds its time limit."""
+        """Exchange data with the command until it ends, is stopped or exceeds ``timeout_s``."""
         now = time.monotonic()
         deadline = math.inf if timeout_s is None else now + timeout_s
         self._open_pipes()
-        # A command usually ends a few microseconds after it closes both outputs. Before that, checks can be rare.
+        # A command usually ends a few microseconds after it has closed both outputs, so checks are rare before that.
         pause, check_at, is_closing = _POLL_S, now + _POLL_S, False
         while True:
             if self._interrupts.count or (self._stop is not None and self._stop.is_set()):
@@ -245,7 +245,7 @@ class ProcessGroup:
             self._exchange(min(check_at, deadline) - now)
 
     def end_group(self) -> None:
-        """Kill the rest of the group, read its last output, reap the command, and close the pipes."""
+        """Kill all remaining processes of the group, read their last output, reap the command and close the pipes."""
         try:
             self._close_stdin()
             if self._has_ended() and not self.timed_out and not self.stopped:
@@ -255,7 +255,7 @@ class ProcessGroup:
             else:
                 self._terminate()
             self._drain()
-            with contextlib.suppress(subprocess.TimeoutExpired):  # blocked in the kernel, where SIGKILL has no effect
+            with contextlib.suppress(subprocess.TimeoutExpired):  # SIGKILL has no effect during some system calls
                 self.child.wait(timeout=_COLLECT_S)
         finally:
             self._selector.close()
@@ -273,7 +273,7 @@ class ProcessGroup:
         self._write()
 
     def _exchange(self, seconds: float) -> None:
-        """Wait at most ``seconds`` for a pipe, then read from and write to every ready pipe."""
+        """Wait at most ``seconds`` until a pipe is ready, and then read from or write to every pipe that is ready."""
         if seconds < 0.001:  # poll waits only for whole milliseconds
             time.sleep(max(seconds, 0))
             seconds = 0
@@ -304,13 +304,13 @@ class ProcessGroup:
             self.stdin.close()
 
     def _drain(self) -> None:
-        """Read until both outputs end, or for a short time if other processes keep the pipes open."""
+        """Read until both outputs have ended, but only for a short time, because children may keep the pipes open."""
         until = time.monotonic() + _PIPE_GRACE_S
         while self._open_outputs and (left := until - time.monotonic()) > 0:
             self._exchange(left)
 
     def _terminate(self) -> None:
-        """Send SIGTERM to the group, then SIGKILL after one second or after another interrupt."""
+        """Send SIGTERM to the group, followed by SIGKILL after one second or after another interrupt."""
         interrupts = self._interrupts.count
         self._signal_group(signal.SIGTERM)
         until, pause = time.monotonic() + _KILL_AFTER_S, _FIRST_POLL_S
@@ -322,27 +322,27 @@ class ProcessGroup:
         self._signal_group(signal.SIGKILL)
 
     def _has_ended(self) -> bool:
-        """Return True if the command itself has ended. If the system allows it, the command is not reaped."""
+        """Return True if the command itself has ended. It is not reaped, unless the platform provides no other way."""
         if self.child.returncode is not None:
             return True
         if not hasattr(os, "waitid"):  # macOS before Python 3.13
             return self.child.poll() is not None
         try:
             return os.waitid(os.P_PID, self.child.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
-        except ChildProcessError:  # reaped by other code
+        except ChildProcessError:  # other code in this process has reaped the command
             return True
 
     def _signal_group(self, number: int) -> bool:
-        """Send a signal to the group; return False if no process is left."""
+        """Send a signal to the process group; return False if the group has no running process."""
         try:
             os.killpg(self.child.pid, number)
-        except (ProcessLookupError, PermissionError):  # macOS: EPERM when only the ended command is left
+        except (ProcessLookupError, PermissionError):  # macOS raises EPERM if only the ended command is left
             return False
         return True
 
 
 STDERR_CHARS: Final = 800
-"""Maximum length of the summary of stderr in a message, in characters (R23)."""
+"""Maximum length of the excerpt from stderr in a message, in characters (R23)."""
 
 _COMMAND_CHARS: Final = 300
 _ESCAPES: Final = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|.)")
@@ -350,20 +350,25 @@ _ESCAPES: Final = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|
 
 @dataclass(frozen=True, slots=True)
 class ProcessResult:
-    """The result of a command.
+    """The result of running a command.
 
     Attributes:
-        argv: the command.
-        code: exit code; None if a signal ended the command or the command never ran.
-        signal: name of the signal, such as ``SIGKILL``; None if no signal ended the command.
-        timed_out: True if the time limit ended the command.
-        stopped: True if the stop event or an interrupt ended the command.
-        started: False if the command never ran; ``start_error`` is then the reason.
-        stdout: the captured beginning of stdout; ``stderr`` is the same for stderr.
-        stdout_truncated: True if the whole stdout is longer than ``stdout``.
-        seconds: wall-clock time, in seconds.
-        stdout_end: the last bytes of a truncated stdout, if ``Capture.end`` requests them.
-        stdout_bytes: length of the whole stdout, in bytes.
+        argv: the program and its arguments.
+        code: the exit code; None if a signal ended the command or the command was not started.
+        signal: the name of the signal that ended the command, such as ``SIGKILL``; None if no signal ended it.
+        timed_out: True if the command was stopped because it exceeded its time limit.
+        stopped: True if the command was stopped by the stop event or by an interrupt.
+        started: False if the command could not be started.
+        start_error: the reason why the command could not be started; None if it was started.
+        stdout: the captured beginning of stdout.
+        stderr: the captured beginning of stderr.
+        stdout_truncated: True if stdout was longer than its captured beginning.
+        stderr_truncated: True if stderr was longer than its captured beginning.
+        seconds: the duration of the run, in seconds.
+        stdout_end: the captured end of a truncated stdout; empty unless ``Capture.end`` was set.
+        stderr_end: the captured end of a truncated stderr; empty unless ``Capture.end`` was set.
+        stdout_bytes: the total length of stdout, in bytes.
+        stderr_bytes: the total length of stderr, in bytes.
         in_place: True if the command ran inside the current process, without a time limit.
     """
 
@@ -387,19 +392,19 @@ class ProcessResult:
 
     @property
     def ok(self) -> bool:
-        """True if the process ran to completion and exited with 0."""
+        """True if the command ran to completion and exited with 0."""
         return self.code == 0 and not self.timed_out and not self.stopped
 
     @property
     def ending(self) -> str:
-        """The exit code or signal, such as ``code 3`` or ``signal SIGKILL``."""
+        """The exit code or the signal as text, such as ``code 3`` or ``signal SIGKILL``."""
         return f"code {self.code}" if self.signal is None else f"signal {self.signal}"
 
     def failure(self, who: str, limit: str) -> tuple[str, str] | None:
-        """Return the kind and the description of the failure; None if the command succeeded.
+        """Return the kind and a description of the failure, or None if the command succeeded.
 
         Args:
-            who: the prefix of the kind, such as ``agent`` in ``agent_exit``. The kind ``interrupted`` has no prefix.
+            who: the prefix of the kind, such as ``agent`` for ``agent_exit``. The kind ``interrupted`` has no prefix.
             limit: the time limit with its unit, for the description.
         """
         if not self.started:
@@ -412,12 +417,12 @@ class ProcessResult:
 
     @property
     def command(self) -> str:
-        """The command as one shortened line in shell syntax."""
+        """The command in shell syntax, shortened to one line."""
         return summarize(shlex.join(self.argv), _COMMAND_CHARS)
 
     @classmethod
     def not_started(cls, argv: Sequence[str], reason: str, seconds: float = 0.0) -> Self:
-        """Return the result of a command that never ran."""
+        """Return the result of a command that could not be started."""
         return cls(tuple(argv), started=False, start_error=reason, seconds=seconds)
 
 
@@ -431,27 +436,28 @@ def run_process(
     env: Mapping[str, str] | None = None,
     stop: threading.Event | None = None,
 ) -> ProcessResult:
-    """Run a command without a shell, in its own process group, and wait until it ends (R23).
+    """Run a command in its own process group, without a shell, and wait until it ends (R23).
 
-    This function returns even if the command writes endlessly, does not read its input, closes its pipes, ignores
-    SIGTERM or leaves children that keep the pipes open. On timeout, stop or interrupt, the whole group gets SIGTERM,
-    and SIGKILL one second later. When a command ends on its own, its remaining children get SIGKILL. A process that has
-    moved to another group keeps running. May be called from any thread.
+    This function always returns, even if the command writes endlessly, does not read its input, closes its pipes,
+    ignores SIGTERM or leaves children that keep the pipes open. After a timeout, a stop or an interrupt, SIGTERM is
+    sent to the whole group, followed by SIGKILL one second later. If the command ends by itself, SIGKILL is sent to its
+    remaining children. A process that has moved to another group is not stopped. The function may be called from any
+    thread.
 
-    On a platform without processes, a Python script runs inside the current process. It then has no time limit and
-    cannot be stopped.
+    On a platform that does not support processes, a Python script is run inside the current process. It has no time
+    limit and cannot be stopped.
 
     Args:
         argv: the program and its arguments.
-        stdin: the input of the command, whose stdin is then closed.
+        stdin: the input of the command.
         cwd: the working directory.
-        timeout_s: time limit in seconds; None for no limit.
-        capture: the part of stdout, and of stderr, to capture; the rest is dropped.
+        timeout_s: the time limit in seconds; None if there is no limit.
+        capture: the part of stdout and of stderr to capture; all other output is discarded.
         env: variables to add to the environment of the command.
-        stop: an event; once it is set, the command is stopped within 0.05 seconds.
+        stop: an event that stops the command within 0.05 seconds when it is set.
 
     Raises:
-        KeyboardInterrupt: the main thread was interrupted; the group has already ended.
+        KeyboardInterrupt: the main thread was interrupted. The process group has already ended.
     """
     if not platform.PROCESSES:
         return _run_in_place(argv, stdin, cwd, capture)
@@ -481,7 +487,7 @@ def run_process(
 
 
 def _run_in_place(argv: Sequence[str], stdin: bytes, cwd: Path, capture: Capture) -> ProcessResult:
-    """Run a Python script or ``-c`` code in the current process; any other command fails to start."""
+    """Run a Python script or ``-c`` code in the current process; return a failed result for any other command."""
     script = _python_script(argv)
     if script is None:
         return ProcessResult.not_started(argv, NO_PROCESSES if argv else "the command is empty")
@@ -514,9 +520,9 @@ def _result(
 
 
 def summarize(text: str, limit: int) -> str:
-    """Return text from a process as one line of at most ``limit`` characters.
+    """Convert the output of a process to one line of at most ``limit`` characters; a long line loses its middle.
 
-    Terminal escapes and control characters are removed and white space is collapsed. A long text is cut in the middle.
+    Terminal escape sequences and control characters are removed, and white space is collapsed.
     """
     plain = _ESCAPES.sub("", text)
     line = " ".join("".join(c if c.isprintable() else " " for c in plain).split())

@@ -1,7 +1,7 @@
-"""Runs a utility: finds its command, sends a JSON document to its stdin, and returns its output or failure (R23-R25).
+"""Runs a utility: resolves its command, writes a JSON document to its stdin, and returns its output (R23-R25).
 
-The shipped scripts are copied into the user's profile, where a person can read and change them. A manifest next to the
-copies lists, for each script, the file of the copy and the hash of the packaged script from which it was made.
+The shipped scripts are copied to the user's profile, where a person can read and change them. For each script, a
+manifest in the same folder records the name of the copy and the hash of the packaged script that was copied.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from materia_nb.utilities.process import MAX_CAPTURED, STDERR_CHARS, ProcessResu
 
 PACKAGED: Final = Path(__file__).with_name("shipped")
 SCRIPT_FOLDER: Final = "utilities"
-"""Name of the directory in a user's profile that contains the copies of the shipped scripts."""
+"""The directory in a user's profile that contains the copies of the shipped scripts."""
 
 MANIFEST: Final = ".materia-shipped-utilities.json"
 
@@ -35,10 +35,13 @@ _HASH_CHARS: Final = 8
 
 
 class ScriptCopy(NamedTuple):
-    """The copy of a shipped script in a profile, with its path and status.
+    """The copy of a shipped script in a user's profile.
 
-    The status ``set aside`` means that a person changed the copy before an update of the package. The updated script is
-    in a separate file, which is used instead.
+    Attributes:
+        script: the name of the shipped script.
+        path: the path of the copy.
+        status: the status of the copy. ``set aside`` means that a person had changed the copy when the package was
+            updated, so that the new version was written to a separate file, which is used instead.
     """
 
     script: str
@@ -47,11 +50,15 @@ class ScriptCopy(NamedTuple):
 
 
 def find_script(name: str, folders: Sequence[Path] = ()) -> Path | None:
-    """Return the file to run for a shipped script; None for an unknown script.
+    """Return the path of the file to run for a shipped script, or None if the script is unknown.
 
-    The first folder with a usable file is used, or else the script in the package. In a folder with a manifest, a copy
-    is usable only if it was made from the current version of the script, so an outdated copy never runs. In other
-    folders, any file with this name is usable.
+    The folders are searched in order; if none of them contains a usable file, the script in the package is used. In a
+    folder with a manifest, only a copy of the current version is usable, so that an outdated copy never runs. In any
+    other folder, every file with the name of the script is usable.
+
+    Args:
+        name: the file name of the script.
+        folders: the folders to search before the package.
     """
     for folder in folders:
         path: Path | None = folder / name
@@ -63,7 +70,7 @@ def find_script(name: str, folders: Sequence[Path] = ()) -> Path | None:
 
 
 def copies(folder: Path) -> list[ScriptCopy]:
-    """Return the status of each shipped script's copy in ``folder``. Does not change files."""
+    """Return the path and the status of each shipped script's copy in ``folder``, without changing any files."""
     entries = _manifest(folder)
     return [_read_copy(folder, name, entries.get(name)) for name in SHIPPED_SCRIPTS]
 
@@ -83,12 +90,14 @@ def _read_copy(folder: Path, name: str, entry: JSON) -> ScriptCopy:
 
 
 def synchronize(folder: Path) -> bool:
-    """Update the copies of the shipped scripts in ``folder``; return False if the folder cannot be written.
+    """Update the copies of the shipped scripts in ``folder``.
 
-    A copy that nobody changed is replaced. A copy that a person changed is kept, and the new script is written next to
-    it, with the start of its hash in the file name. Every file is replaced atomically, so kernels that synchronize at
-    the same time get the same result. If the copies cannot be written, :func:`find_script` returns the packaged
-    scripts.
+    An unchanged copy is replaced. A copy that a person changed is kept, and the new script is written next to it, with
+    the beginning of its hash in the file name. Files are replaced atomically, so several kernels can synchronize at the
+    same time.
+
+    Returns:
+        False if a file cannot be written. In this case, :func:`find_script` returns the packaged scripts.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -102,7 +111,7 @@ def synchronize(folder: Path) -> bool:
 
 
 def _write_copy(folder: Path, name: str, entry: JSON) -> JSON:
-    """Write a copy of the current script unless there is a copy; return the manifest entry of the copy."""
+    """Copy the current version of a script to ``folder``, unless it exists there; return its manifest entry."""
     content = _read_packaged(name)
     new = _hash(content)
     copy = _copy_path(folder, entry, new)
@@ -111,14 +120,14 @@ def _write_copy(folder: Path, name: str, entry: JSON) -> JSON:
     path = folder / name
     if path.exists() and _hash(read_plain(path, follow=True)) not in {new, as_object(entry).get("sha256")}:
         path = folder / f"{PurePath(name).stem}.{new[:_HASH_CHARS]}.py"
-    # A file whose name contains the hash of this script is an earlier copy that a person may have changed.
+    # A file with the hash in its name is an earlier copy of this version, which a person may have changed.
     if path.name == name or not path.exists():
         replace_file(path, content)
     return {"file": path.name, "sha256": new}
 
 
 def _copy_path(folder: Path, entry: JSON, current: JSON) -> Path | None:
-    """Return the path of the copy in a manifest entry; None if the hash of the copied script is not ``current``."""
+    """Return the path of the copy in a manifest entry, or None if the script that was copied has another hash."""
     fields = as_object(entry)
     name = fields.get("file")
     if not isinstance(name, str) or PurePath(name).name != name or fields.get("sha256") != current:
@@ -127,7 +136,7 @@ def _copy_path(folder: Path, entry: JSON, current: JSON) -> Path | None:
 
 
 def _manifest(folder: Path) -> Object:
-    """Return the entries of the manifest; empty if the manifest is missing or damaged."""
+    """Return the entries of the manifest in ``folder``, or an empty dict if the manifest is missing or damaged."""
     try:
         return as_object(as_object(read_config(folder / MANIFEST)).get("scripts"))
     except MateriaError:
@@ -143,27 +152,27 @@ def _hash(content: bytes) -> str:
 
 
 INTERPRETERS: Final = frozenset({"python", "python3", "node", "bash", "sh", "ruby", "perl", "deno", "bun"})
-"""Programs whose first argument is a script (R24)."""
+"""Programs whose first argument that is not an option is a script (R24)."""
 
 _SHIPPED_KIND: Final = "shippedUtility"
 
-# After one of these options, the next argument is code, a module or a mode, not a script file.
+# The argument after one of these options is code, a module or a mode, but not a script file.
 _CODE_OPTIONS: Final = frozenset({"-", "-c", "-e", "-m", "-p", "-s", "--eval", "--print", "eval"})
 
 
 def resolve_command(materia: Materia, *, utilities: Sequence[Path] = ()) -> list[str]:
-    """Return the ``command`` of a utility materia or, if it has none, the command that runs its shipped script.
+    """Return the command line of a utility: its ``command``, or the command that runs its shipped script.
 
-    A relative path of a program, or of a script after an interpreter and its options, becomes absolute if the file exists
-    next to the config file that defines the utility. All other arguments stay unchanged (R24).
+    The path of a program, or of a script that an interpreter runs, is made absolute if the file exists relative to the
+    directory of the utility's config file. All other arguments remain unchanged (R24).
 
     Args:
-        materia: the utility; ``materia.owner`` is the directory of its config file.
-        utilities: directories of shipped scripts, which :func:`~materia_nb.utilities.utility_step.find_script` searches
-            before the package (R25).
+        materia: the utility. ``materia.owner`` is the directory of its config file.
+        utilities: the directories that :func:`find_script` searches before the package (R25).
 
     Raises:
-        MateriaError: there is neither a command nor a script, or the script does not exist (``utility_not_started``).
+        MateriaError: the utility has neither a command nor a script, or the script does not exist
+            (``utility_not_started``).
     """
     if materia.command:
         return _with_absolute_paths(materia.command, materia.owner)
@@ -173,7 +182,15 @@ def resolve_command(materia: Materia, *, utilities: Sequence[Path] = ()) -> list
 
 
 def moved_definition(definition: Mapping[str, JSON], owner: Path | None, folder: Path) -> dict[str, JSON]:
-    """Return the definition of a utility for a config in ``folder``; it still runs the files in ``owner`` (R24)."""
+    """Return the definition of a utility for a config file in another directory.
+
+    Relative paths in the command are changed so that they still refer to the files in ``owner`` (R24).
+
+    Args:
+        definition: the definition of the utility.
+        owner: the directory of the config file that contains the definition; None if there is no config file.
+        folder: the directory of the other config file.
+    """
     command = _command_of(definition)
     if owner == folder or not command:
         return dict(definition)
@@ -183,16 +200,16 @@ def moved_definition(definition: Mapping[str, JSON], owner: Path | None, folder:
 
 
 def with_absolute_paths(definition: Mapping[str, JSON], owner: Path | None) -> dict[str, JSON]:
-    """Return the definition of a utility with absolute paths instead of paths relative to its config (R24)."""
+    """Return the definition of a utility in which paths relative to its config file are made absolute (R24)."""
     command = _command_of(definition)
     return {**definition, "command": _with_absolute_paths(command, owner)} if command else dict(definition)
 
 
 def missing_program(definition: Mapping[str, JSON], owner: Path | None, project: Path) -> str | None:
-    """Return the name of the program or script of a utility that is missing on this machine; None if none is missing.
+    """Return the program or script of a utility that does not exist on this machine, or None if both exist.
 
     Args:
-        definition: the materia as written.
+        definition: the definition of the utility.
         owner: the directory of its config file, which is searched first (R24).
         project: the working directory of the utility.
     """
@@ -212,7 +229,7 @@ def missing_program(definition: Mapping[str, JSON], owner: Path | None, project:
 
 
 def _command_of(definition: Mapping[str, JSON]) -> list[str]:
-    """Return the command of a definition; empty if it is missing or invalid."""
+    """Return the command in the definition of a utility, or an empty list if the command is missing or invalid."""
     command = as_list(definition.get("command"))
     return command if all(isinstance(argument, str) for argument in command) else []
 
@@ -228,13 +245,13 @@ def _with_absolute_paths(command: Sequence[str], owner: Path | None) -> list[str
 
 
 def _script_index(argv: Sequence[str]) -> int | None:
-    """Return the index of the script that an interpreter runs; None for another program or for inline code."""
+    """Return the index of the script that an interpreter runs, or None if the command line does not run a script."""
     if PurePath(argv[0]).name not in INTERPRETERS:
         return None
     for index, argument in enumerate(argv[1:], start=1):
         if argument in _CODE_OPTIONS:
             return None
-        if not argument.startswith("-") and argument != "run":  # deno run x.ts
+        if not argument.startswith("-") and argument != "run":  # as in "deno run x.ts"
             return index
     return None
 
@@ -277,13 +294,13 @@ def _command_error(materia: Materia, reason: str, hint: str) -> MateriaError:
 
 @dataclass(frozen=True, slots=True)
 class UtilityResult:
-    """The result of a utility.
+    """The result of running a utility.
 
     Attributes:
-        process: the process that ran; its command and output are redacted.
-        stdout: the text of stdout, with U+FFFD for undecodable bytes; the output of the utility if ``failure`` is None.
-        failure: the kind of the failure, or None: ``utility_exit``, ``utility_timeout``, ``utility_not_started``, or
-            ``interrupted``, after which the utility can run again.
+        process: the result of the process, in which secrets are redacted.
+        stdout: the decoded stdout, with U+FFFD instead of invalid bytes. If the utility succeeded, this is its output.
+        failure: the kind of failure: ``utility_exit``, ``utility_timeout``, ``utility_not_started`` or ``interrupted``;
+            None if the utility succeeded.
         summary: a description of how the process ended, for messages about a failure or a refused output.
     """
 
@@ -302,21 +319,22 @@ def run_utility(
     artifacts: tuple[str, str] = ("", ""),
     stop: threading.Event | None = None,
 ) -> UtilityResult:
-    """Run a utility with a JSON document on its stdin, in a working directory (R23, P8).
+    """Run a utility with a JSON document on its stdin (R23, P8).
 
-    The result has a failure if the command cannot be found or started. The output in stdout is not checked here.
+    A command that cannot be resolved or started is reported as a failure in the result. The output in stdout is not
+    checked.
 
     Args:
         materia: the utility.
-        document: the input of the utility, such as ``castId`` and ``state``.
+        document: the input of the utility, which contains for example ``castId`` and ``state``.
         cwd: the working directory.
-        utilities: directories of shipped scripts, see :func:`resolve_command`.
-        artifacts: the names of the files with stdout and stderr, for messages about a failure.
-        stop: an event; once it is set, the utility is stopped and the failure is ``interrupted``.
+        utilities: the directories of shipped scripts (see :func:`resolve_command`).
+        artifacts: the names of the files in which stdout and stderr are saved, for messages about a failure.
+        stop: an event that stops the utility when it is set; the failure is then ``interrupted``.
 
     Raises:
-        KeyboardInterrupt: the main thread was interrupted; the process group has already ended.
-        MateriaError: the document cannot be written as JSON (``invalid_document``).
+        KeyboardInterrupt: the main thread was interrupted. The process group has already ended.
+        MateriaError: the document cannot be serialized as JSON (``invalid_document``).
     """
     stdin = _encode(document)
     timeout_ms = materia.timeout_ms
@@ -333,7 +351,10 @@ def run_utility(
 
 
 def command_record(materia: Materia, result: UtilityResult, artifacts: tuple[str, str]) -> dict[str, JSON]:
-    """Return the record of a run, for the file ``<visit>.command.json`` and the event ``utility_command`` (R29)."""
+    """Return the record of a utility's run for ``<visit>.command.json`` and the event ``utility_command`` (R29).
+
+    ``artifacts`` contains the names of the files in which stdout and stderr are saved.
+    """
     process = result.process
     record: dict[str, JSON] = {
         "materia": materia.id,
@@ -356,7 +377,7 @@ def command_record(materia: Materia, result: UtilityResult, artifacts: tuple[str
 
 
 def _redacted(process: ProcessResult) -> ProcessResult:
-    """Return a process result without secrets in its command and output, so that it can be shown and stored."""
+    """Return a copy of a process result in which secrets in the command and the output are redacted."""
     secrets = secret_arguments(process.argv)
     return replace(
         process,
@@ -368,7 +389,7 @@ def _redacted(process: ProcessResult) -> ProcessResult:
 
 
 def _output_notes(process: ProcessResult, artifacts: tuple[str, str]) -> list[str]:
-    """Return notes for a failure message: a summary of stderr, and the names of the output files (R23)."""
+    """Return phrases for a failure message: a summary of stderr, and the names of the output files (R23)."""
     if not process.started:
         return []
     files = zip(("stdout", "stderr"), artifacts, strict=True)

@@ -1,18 +1,18 @@
-"""Blackbelt-Bootstrap: prepares the project for checkpoints with jj, and names the bookmark of this cast.
+"""Blackbelt-Bootstrap: prepares the project for checkpoints with jj, and chooses the name of the cast's bookmark.
 
 stdin   {"cwd": ..., "castId": ..., "runDir": ..., "params": {"bookmarkName": optional}}
 stdout  {"state": {"blackbeltBootstrap": {"ok", "root", "available", "initialized", "newWorkingCommit",
                                           "emptyHead", "bookmarkName"}}}
 
-If there is no jj repository, jj git init --no-colocate creates one in the project. If the working commit has
-content (emptyHead is false), jj new creates an empty commit, which separates the work of the cast from earlier
-changes. Otherwise nothing is changed. Blackbelt-Maintain moves the bookmark.
+If the project has no jj repository, the utility creates one with jj git init --no-colocate. If the working commit is
+not empty (emptyHead is false), the utility runs jj new, which separates the work of the cast from earlier changes.
+Otherwise, nothing is changed. Blackbelt-Maintain moves the bookmark later.
 
-In a Git repository without jj, no command runs, because jj cannot create a separate repository there. A person
-chooses one of the two commands in "error" (R57).
+In a Git repository without jj, the utility runs no command, because jj cannot create a separate repository there. A
+person must choose one of the two commands in "error" (R57).
 
-If jj is missing or fails, the utility fails: "ok" is false, "error" is the reason, and the other fields show
-which changes were made.
+If jj is missing or fails, the utility fails: "ok" is false, "error" is the reason, and the other fields show which
+changes were made.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ MAX_PART_CHARACTERS = 60
 
 
 class Failed(Exception):
-    """The repository could not be prepared; the message is the reason."""
+    """Raised if the repository cannot be prepared; the message is the reason."""
 
 
 def main() -> int:
-    """Prepare the repository, print the state, and return the exit code."""
+    """Prepare the repository, print the state and return the exit code."""
     document = json.load(sys.stdin.buffer)
     state: dict[str, Any] = {
         "ok": False,
@@ -69,7 +69,7 @@ def main() -> int:
 
 
 def prepare(project: str, state: dict[str, Any]) -> None:
-    """Create the repository and an empty working commit if needed; record each change in ``state`` immediately."""
+    """Create the repository and an empty working commit if necessary, and record each change in ``state`` at once."""
     if not state["available"]["jj"]:
         raise Failed("jj is not on PATH; install Jujutsu, or use a loadout that does not need it")
     folder = Path(project)
@@ -92,7 +92,10 @@ def prepare(project: str, state: dict[str, Any]) -> None:
 
 
 def init(project: str) -> None:
-    """Create a jj repository that is not colocated with Git. Older versions of jj do this by default and have no such option."""
+    """Create a jj repository that is not colocated with a Git repository.
+
+    Older versions of jj do this by default and do not have the option ``--no-colocate``.
+    """
     try:
         jj(project, "git", "init", "--no-colocate")
     except Failed as error:
@@ -102,7 +105,7 @@ def init(project: str) -> None:
 
 
 def jj(project: str, *arguments: str) -> str:
-    """Run jj in the project and return its stdout; raises Failed."""
+    """Run jj in the project directory and return its stdout; raises Failed if jj fails."""
     command = ["jj", *arguments]
     try:
         completed = subprocess.run(
@@ -117,7 +120,7 @@ def jj(project: str, *arguments: str) -> str:
 
 
 def bookmark_name(document: dict[str, Any]) -> str:
-    """Return the sanitized ``params.bookmarkName``, or a name derived from the id of the cast."""
+    """Return the name in ``params.bookmarkName`` after sanitizing it, or a name derived from the id of the cast."""
     name = (document.get("params") or {}).get("bookmarkName")
     if isinstance(name, str) and (safe_name := sanitized(name)):
         return PREFIX + safe_name
@@ -130,7 +133,7 @@ def bookmark_name(document: dict[str, Any]) -> str:
 
 
 def sanitized(name: str) -> str:
-    """Return a valid Git ref that needs no quotes in jj: words joined by - or _, separated by slashes."""
+    """Convert a name to a valid Git ref that jj accepts without quotes; it consists of words, hyphens and slashes."""
     parts = (re.sub(r"[\W-]+", "-", part)[:MAX_PART_CHARACTERS].strip("-") for part in name.split("/"))
     return "/".join(part for part in parts if part).removeprefix(PREFIX)
 

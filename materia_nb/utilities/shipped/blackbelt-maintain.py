@@ -1,11 +1,11 @@
 """Blackbelt-Maintain: commits a finished work item with jj, and moves the cast's bookmark to the commit.
 
 stdin   {"cwd": ..., "item": {"title": ...}, "state": {"blackbeltBootstrap": {"bookmarkName": ...}}}
-stdout  {"satisfied": ..., "context": the result or the reason of the failure, with [bookmark: ...]}
+stdout  {"satisfied": ..., "context": the result or the reason for the failure, followed by [bookmark: ...]}
 
-An empty working commit is left unchanged. Otherwise the utility runs jj describe with the title, moves the bookmark to
-that commit, and runs jj new. If jj new fails, the bookmark has already moved. After a failure, the utility can run again
-for the same item. It never runs Git.
+If the working commit is empty, the utility does nothing. Otherwise, it runs jj describe with the title, moves the
+bookmark to the commit, and runs jj new. If jj new fails, the bookmark has already been moved. After a failure, the
+utility can be run again for the same item. It never runs Git.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from typing import Any
 
 
 class Failed(Exception):
-    """The work item was not committed; the message is the reason."""
+    """Raised if the work item cannot be committed; the message is the reason."""
 
 
 def main() -> int:
-    """Commit the work item and print the result; always return 0, since ``satisfied`` reports a failure."""
+    """Commit the work item and print the result. Always return 0, because a failure is reported in ``satisfied``."""
     document = json.load(sys.stdin.buffer)
     bookmark = text_at(document, "state", "blackbeltBootstrap", "bookmarkName")
     try:
@@ -35,7 +35,7 @@ def main() -> int:
 
 
 def maintain(document: dict[str, Any], bookmark: str | None) -> str:
-    """Commit the changes, if there are any, and return a description of the result; raises Failed."""
+    """Commit the changes, if there are any, and return a description of the result; raises Failed on error."""
     if bookmark is None:
         raise Failed("This cast has no bookmark: run Blackbelt-Bootstrap before the first work item.")
     title = text_at(document, "item", "title")
@@ -48,7 +48,7 @@ def maintain(document: dict[str, Any], bookmark: str | None) -> str:
         raise Failed(f"The project has no jj repository. Run Blackbelt-Bootstrap first ({error}).") from None
     if not jj(project, "diff", "--summary").strip():
         return f"Nothing has changed, so no commit was made for: {title}"
-    # A title that begins with a dash must not be read as an option.
+    # A title that begins with a dash must not be parsed as an option.
     jj(project, "describe", *([f"--message={title}"] if title.startswith("-") else ["-m", title]))
     jj(project, "bookmark", "set", bookmark, "-r", "@")
     jj(project, "new")
@@ -56,14 +56,14 @@ def maintain(document: dict[str, Any], bookmark: str | None) -> str:
 
 
 def text_at(value: Any, *keys: str) -> str | None:
-    """Return the text under nested keys of an object, without surrounding white space; None if there is no text."""
+    """Return the string at a path of nested keys, stripped of white space; return None if it is missing or blank."""
     for key in keys:
         value = value.get(key) if isinstance(value, dict) else None
     return (value.strip().replace("\0", "") or None) if isinstance(value, str) else None
 
 
 def jj(project: str, *arguments: str) -> str:
-    """Run jj in the project and return its stdout; raises Failed."""
+    """Run jj in the project directory and return its stdout; raises Failed if jj fails."""
     command = ["jj", *arguments]
     try:
         completed = subprocess.run(

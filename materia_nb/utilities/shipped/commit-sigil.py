@@ -1,11 +1,11 @@
 """Commit-Sigil: checks that the title of every work item can be the subject of a Conventional Commit.
 
-stdin   {"state": {"workItems": [...]}, "params": {"types": [...]}}; without workItems in the state, workItems at the top
+stdin   {"state": {"workItems": [...]}, "params": {"types": [...]}}; workItems may also be a top-level field
 stdout  {"workItems": unchanged, "satisfied": true if all titles are valid, "context": the corrections}
 
-A title is "type: description" or "type(scope): description", with "!" before the colon for a breaking change. The types
-are params.types, or else the default types below. Titles are not changed: the context tells the planner which titles to
-correct. Items are counted from 0.
+A title has the form "type: description" or "type(scope): description", with "!" before the colon for a breaking change.
+The allowed types are the value of params.types; the defaults are listed below. Titles are not changed: the context
+tells the planner which titles to correct. Items are numbered from 0.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ TITLE = re.compile(r"([A-Za-z][\w-]*)(\([^()\s][^()\n]*\))?!?: +\S.*")
 
 
 def main() -> int:
-    """Check the titles, print the result, and return the exit code."""
+    """Check the titles, print the result and return the exit code."""
     document = json.load(sys.stdin.buffer)
     state, params = document.get("state") or {}, document.get("params") or {}
     items = (state if "workItems" in state else document).get("workItems")
@@ -43,7 +43,7 @@ def main() -> int:
 
 
 def title_fault(item: Any, types: Sequence[str]) -> str | None:
-    """Return a description of the fault in the title of an item, with the correction; None if the title is valid."""
+    """Describe why the title of a work item is invalid and how to correct it; return None if the title is valid."""
     title = item.get("title") if isinstance(item, dict) else None
     if not isinstance(title, str) or not title.strip():
         return "has no title; add one, such as feat: add a release page."

@@ -1,16 +1,16 @@
-"""Detect-VCS: reports the version control of the project, without changing anything.
+"""Detect-VCS: reports which version control system the project uses, without changing anything.
 
 stdin   {"cwd": ...}
 stdout  {"satisfied": true for jj,
          "state": {"vcs": {"kind", "root", "bare", "colocated", "branch", "detached", "available"}}}
 
-kind       "jj", "git" or "none": the nearest repository at or above the project; "jj" if it has both
-root       its directory; null without a repository
-bare       true for a Git repository without working files
+kind       "jj" or "git", for the nearest repository in the project directory or its parents, or "none"; "jj" for both
+root       the directory of the repository; null if there is no repository
+bare       true if the repository is a bare Git repository
 colocated  true if a jj repository shares its directory with a Git repository
-branch     Git's current branch; null if HEAD is detached, for jj, or if git does not report it
-detached   true if Git's HEAD is detached; null if not known
-available  {"git": ..., "jj": ...}: true if the program is on PATH
+branch     the current Git branch; null for jj, if HEAD is detached, or if Git does not report the branch
+detached   true if HEAD of the Git repository is detached; null if this is unknown
+available  {"git": ..., "jj": ...}, with true for each program that is on PATH
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def main() -> int:
 
 
 def detect(project: Path) -> dict[str, Any]:
-    """Return the fields that describe the version control of a directory."""
+    """Return the fields of ``state.vcs`` for a project directory."""
     kind, root, bare = nearest(Path(os.path.realpath(project)))
     available = {name: shutil.which(name) is not None for name in ("git", "jj")}
     branch, detached = head(root) if kind == "git" and root is not None and available["git"] else (None, None)
@@ -51,9 +51,10 @@ def detect(project: Path) -> dict[str, Any]:
 
 
 def nearest(project: Path) -> tuple[str, Path | None, bool]:
-    """Return the kind and the directory of the nearest repository, and True if the repository is bare.
+    """Find the nearest repository without running a program.
 
-    Runs no program.
+    Returns:
+        The kind of the repository, its directory, and True if the repository is bare.
     """
     for folder in (project, *project.parents):
         if (folder / ".jj").is_dir():
@@ -68,7 +69,7 @@ def nearest(project: Path) -> tuple[str, Path | None, bool]:
 
 
 def head(root: Path) -> tuple[str | None, bool | None]:
-    """Return the current branch, and True if HEAD is detached. Both are None if git does not report them."""
+    """Return the current Git branch, and True if HEAD is detached. Both values are None if Git does not report them."""
     command = ["git", "-C", str(root), "symbolic-ref", "--quiet", "--short", "HEAD"]
     try:
         completed = subprocess.run(command, env=_ENVIRONMENT, capture_output=True, timeout=GIT_SECONDS, check=False)

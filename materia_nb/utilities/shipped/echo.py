@@ -1,7 +1,7 @@
-"""echo: writes the output in its parameters, so that a loadout can be tried without an agent.
+"""echo: prints the output in its parameters, so that a loadout can be tried without an agent.
 
 stdin   {"params": {"text": "any text"}} or {"params": {"output": {"satisfied": true}}}
-stdout  ``text``, or ``output`` (as JSON if it is not a text); empty if both are missing
+stdout  the value of ``text``, or else of ``output``, as JSON if it is not a string; empty if both are missing
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import sys
 
 
 def main() -> int:
-    """Write the text or the output, and return the exit code."""
+    """Print the output and return the exit code."""
     params = json.load(sys.stdin.buffer).get("params") or {}
     output = params.get("text", params.get("output", ""))
     sys.stdout.write(output if isinstance(output, str) else json.dumps(output))

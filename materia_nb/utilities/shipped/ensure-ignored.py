@@ -3,10 +3,10 @@
 stdin   {"cwd": ..., "params": {"file": ".gitignore", "patterns": [".pi/pi-materia/"]}}
 stdout  {"state": {"artifactIgnore": {"ok", "file", "changed", "added", "unchanged"}}}
 
-The ignore file is in the project, even if the project is a folder of a larger repository, because a pattern with a
-slash is relative to its file. Existing content stays unchanged, and existing patterns are not added again. New lines
-get the line ending of the last line. The file is replaced atomically. If it cannot be written, the utility fails with
-"ok": false and "error".
+The ignore file is in the project directory, even if the project is a folder of a larger repository, because a pattern
+that contains a slash is relative to its file. Existing lines are not changed, and existing patterns are not added
+again. New lines have the same line ending as the last line. The file is replaced atomically. If the file cannot be
+written, the utility fails, "ok" is false, and "error" is the reason.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Any
 
 
 class Refused(Exception):
-    """The file must not be written; the message is the reason."""
+    """Raised if the ignore file must not be written; the message is the reason."""
 
 
 def main() -> int:
@@ -41,7 +41,10 @@ def main() -> int:
 
 
 def ensure(project: Path, name: Any, patterns: Any) -> dict[str, Any]:
-    """Add the missing patterns to the file; return the fields of the state, such as the added patterns."""
+    """Add the missing patterns to the ignore file, and return the fields of ``state.artifactIgnore``.
+
+    Raises Refused if the file must not be written or a parameter is invalid.
+    """
     if not isinstance(name, str) or not name:
         raise Refused('params.file must be a path, such as ".gitignore"')
     if not isinstance(patterns, list) or not all(map(is_pattern, patterns)):
@@ -65,15 +68,12 @@ def ensure(project: Path, name: Any, patterns: Any) -> dict[str, Any]:
 
 
 def is_pattern(value: Any) -> bool:
-    """Return True if a value can be a line of an ignore file."""
+    """Return True if a value is a string that can be a line of an ignore file."""
     return isinstance(value, str) and bool(value.strip()) and not set(value) & set("\r\n\0")
 
 
 def target(project: Path, name: str) -> Path:
-    """Return the path of the ignore file, with symbolic links resolved.
-
-    The file must be inside the repository of the project.
-    """
+    """Return the resolved path of the ignore file; raises Refused if it is outside the repository of the project."""
     path = Path(os.path.realpath(project / name))
     root = Path(os.path.realpath(project))
     for folder in (root, *root.parents):
@@ -86,21 +86,21 @@ def target(project: Path, name: str) -> Path:
 
 
 def lines_of(content: bytes) -> set[bytes]:
-    """Return the lines as Git reads them: without byte-order mark, line endings and trailing spaces."""
+    """Return the lines of an ignore file as Git reads them: a byte-order mark and trailing spaces are ignored."""
     return {line.rstrip(b"\r").rstrip(b" ") for line in content.removeprefix(b"\xef\xbb\xbf").split(b"\n")}
 
 
 def addition(content: bytes, patterns: list[str]) -> bytes:
-    """Return the lines to append, with the line ending of the last line of the file."""
+    """Return the lines to append to the file, with the same line ending as its last line."""
     end = b"\r\n" if content[: content.rfind(b"\n") + 1].endswith(b"\r\n") else b"\n"
     before = end if content and not content.endswith(b"\n") else b""
     return before + b"".join(pattern.encode() + end for pattern in patterns)
 
 
 def replace(path: Path, content: bytes) -> None:
-    """Replace the file atomically, with the same permissions."""
+    """Replace the content of a file atomically and preserve its permissions; raises Refused if it is read-only."""
     mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else None
-    # Replacing a file requires only write permission on its directory, so check the permission on the file here.
+    # Replacing a file requires write permission only for its directory, so the file itself is checked here.
     if mode is not None and (not mode & 0o222 or not os.access(path, os.W_OK)):
         raise Refused("is read-only; make it writable, or add the patterns yourself")
     path.parent.mkdir(parents=True, exist_ok=True)

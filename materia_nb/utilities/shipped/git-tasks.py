@@ -1,24 +1,26 @@
-"""The Git tasks of a cast: a branch with one commit per work item, or one worktree per lane, merged in order.
+"""Git tasks of a cast: commit each work item to a branch, or create a worktree for each lane and merge the worktrees.
 
 stdin   {"cwd", "runDir", "castId", "item", "lane": optional, "baseScope": {"cwd"}, "state", "params": {"do", "branchName"?}}
 stdout  {"satisfied", "context", "state": {KEY: {"ok", ...}}, "scopeTransition"?}; bootstrap prints only the state
 
-params.do is one of these tasks; KEY is the name in parentheses:
+params.do is the name of a task; KEY is the name in parentheses:
 
-bootstrap  (mimeBootstrap) switches to a branch at the current commit, "mime/" with params.branchName or with a name derived
-           from the id of the cast. "before" lists the files with uncommitted changes, each with its fingerprint. No file is
-           changed. Without Git, a repository or a commit, the utility fails, and "error" is the reason.
-maintain   (mimeMaintain) commits the changes of a work item; the item's title is the subject. Files in "before" are not
-           committed until the cast changes them. Without changes, the task succeeds and does not commit. The Git hooks of
-           the project run as for any commit. After a failure, the task can run again for the same item.
-spawn      (gitWorktree) creates a branch and a worktree in the directory of the cast, from the project's current commit. The
-           next sockets work in the worktree.
-integrate  (gitIntegration) merges the branches of state.parallelResults, in order, into the branch of the project.
-           Uncommitted changes of a worktree are committed first. A conflict stays in the files of the project: satisfied is
-           false, and the context has instructions. The next run commits the resolved files and continues. The next sockets
-           work in the project.
-finalize   (gitFinalized) removes the merged worktrees and branches of the cast. A worktree with other changes stays and is
-           reported.
+bootstrap  (mimeBootstrap) creates a branch at the current commit and switches to it. The name of the branch is "mime/"
+           followed by params.branchName, or by a name derived from the id of the cast. "before" maps each file that has
+           uncommitted changes to a fingerprint. No file is changed. If there is no Git, no repository or no commit, the
+           utility fails, and "error" is the reason.
+maintain   (mimeMaintain) commits the changes of a work item, whose title is the subject of the commit. A file in
+           "before" is not committed unless the cast has changed it. If nothing has changed, the task succeeds without a
+           commit. The Git hooks of the project run as for any other commit. After a failure, the task can be run again
+           for the same item.
+spawn      (gitWorktree) creates a branch at the project's current commit, and a worktree in the directory of the cast.
+           The following sockets work in the worktree.
+integrate  (gitIntegration) merges the branches in state.parallelResults, in order, into the branch of the project.
+           Uncommitted changes in a worktree are committed first. After a conflict, the files of the project contain
+           conflict markers, "satisfied" is false, and "context" contains instructions. The next run commits the
+           resolved files and continues. The following sockets work in the project.
+finalize   (gitFinalized) removes the merged worktrees and branches of the cast. A worktree that contains unmerged
+           changes is kept and reported.
 """
 
 from __future__ import annotations
@@ -44,7 +46,7 @@ _CODING: dict[str, Any] = {"encoding": "utf-8", "errors": "surrogateescape"}
 
 
 class Failed(Exception):
-    """The task failed; the message is the reason, and ``fields`` has additional fields for the state."""
+    """Raised if a task fails; the message is the reason, and ``fields`` contains further fields for the state."""
 
     def __init__(self, reason: str, **fields: Any) -> None:
         super().__init__(reason)
@@ -52,11 +54,14 @@ class Failed(Exception):
 
 
 TaskResult = tuple[str, dict[str, Any], dict[str, Any]]
-"""The result of a task: the context, the fields of the state, and the other fields of the output."""
+"""The result of a task: the context, the fields of the state, and further fields of the output."""
 
 
 def main() -> int:
-    """Run the task and print the result; return 1 if bootstrap fails, since the other tasks report it as ``satisfied``."""
+    """Run the task, print the result, and return the exit code.
+
+    The exit code is 1 if bootstrap fails. The other tasks report a failure in ``satisfied``.
+    """
     document = json.load(sys.stdin.buffer)
     tasks = {
         "bootstrap": ("mimeBootstrap", bootstrap),
@@ -65,7 +70,7 @@ def main() -> int:
         "integrate": ("gitIntegration", integrate),
         "finalize": ("gitFinalized", finalize),
     }
-    # A config that sets other parameters replaces all of them, so the task also follows from names such as Git-Spawn.
+    # If a config sets other parameters, params.do is missing, and the task is derived from a name such as Git-Spawn.
     name = document["params"].get("do") or str(document.get("materiaId")).rpartition("-")[2].lower()
     if name not in tasks:
         sys.exit(f"git-tasks: params.do is {name!r}, not one of {', '.join(tasks)}.")
@@ -77,14 +82,14 @@ def main() -> int:
         state = {"ok": False, "error": str(error), **error.fields}
         output = {"satisfied": False, "context": str(error), "state": {key: state}}
         print(f"git-tasks: {error}", file=sys.stderr)
-    if task is integrate:  # an agent that resolves a conflict also works in the project
+    if task is integrate:  # an agent that resolves a conflict must also work in the project
         output["scopeTransition"] = {"kind": "base"}
     print(json.dumps({"state": output["state"]} if task is bootstrap else output))
     return 1 if task is bootstrap and not output["satisfied"] else 0
 
 
 def bootstrap(document: dict[str, Any]) -> TaskResult:
-    """Switch to the branch of the cast, and record the files with uncommitted changes."""
+    """Switch to the branch of the cast, and record the files that have uncommitted changes."""
     try:
         root = top_level(document["cwd"])
     except Failed as error:
@@ -103,7 +108,7 @@ def bootstrap(document: dict[str, Any]) -> TaskResult:
 
 
 def branch_name(document: dict[str, Any]) -> str:
-    """Return the sanitized ``params.branchName``, or a name derived from the id of the cast."""
+    """Return the name in ``params.branchName`` after sanitizing it, or a name derived from the id of the cast."""
     name = document["params"].get("branchName")
     parts = re.sub(r"[^\w/-]+", "-", name.strip() if isinstance(name, str) else "").split("/")
     safe_name = "/".join(filter(None, (part.strip("-_") for part in parts))).removeprefix(PREFIX)
@@ -122,9 +127,13 @@ def maintain(document: dict[str, Any]) -> TaskResult:
 
 
 def commit_item(document: dict[str, Any], before: dict[str, str], state: dict[str, Any]) -> str:
-    """Commit all changed files except the files in ``before``.
+    """Commit all changed files and return a description of the result.
 
-    Sets ``commit`` in the state, and returns a description of the result.
+    Args:
+        document: the input of the utility.
+        before: the fingerprints of the files that had uncommitted changes before the cast. A file that still has its
+            fingerprint is not committed.
+        state: the fields of ``state.mimeMaintain``, in which the commit is stored.
     """
     title = (document.get("item") or {}).get("title")
     title = title.strip().replace("\0", "") if isinstance(title, str) else ""
@@ -139,7 +148,7 @@ def commit_item(document: dict[str, Any], before: dict[str, str], state: dict[st
         return f"Nothing has changed, so no commit was made for: {title}"
     paths, listed = "\0".join(changed), ("--pathspec-from-file=-", "--pathspec-file-nul")
     git(root, "--literal-pathspecs", "add", "--all", *listed, stdin=paths)
-    # Leave out other staged changes, which do not belong to the item. During a merge, Git allows only a full commit.
+    # Other staged changes do not belong to the item and are left out. During a merge, Git allows only a full commit.
     only = () if merge_head(root) is not None else ("--only", *listed)
     git(root, "--literal-pathspecs", "commit", "--quiet", f"--message={title}", *only, stdin=paths)
     state |= {"committed": True, "commit": git(root, "rev-parse", "HEAD").strip()}
@@ -147,7 +156,7 @@ def commit_item(document: dict[str, Any], before: dict[str, str], state: dict[st
 
 
 def spawn(document: dict[str, Any]) -> TaskResult:
-    """Create a worktree of the project with its own branch."""
+    """Create a worktree of the project on a new branch."""
     project = Path(document["baseScope"]["cwd"])
     try:
         root = repository(document)
@@ -174,7 +183,7 @@ def spawn(document: dict[str, Any]) -> TaskResult:
 
 
 def new_folder(parent: Path, name: str) -> Path:
-    """Create a folder with an unused name, even if other lanes create folders at the same time."""
+    """Create a folder with an unused name, which is safe if other lanes create folders at the same time."""
     parent.mkdir(parents=True, exist_ok=True)
     number = 1
     while True:
@@ -186,7 +195,7 @@ def new_folder(parent: Path, name: str) -> Path:
 
 
 def integrate(document: dict[str, Any]) -> TaskResult:
-    """Merge the branches of the lanes, one after another."""
+    """Merge the branches of the lanes in the order of the schedule."""
     root = repository(document)
     if merge_head(root) is not None:
         commit_resolved(root, document["state"].get("gitIntegration") or {})
@@ -204,7 +213,10 @@ def integrate(document: dict[str, Any]) -> TaskResult:
 
 
 def lanes(state: dict[str, Any]) -> Iterator[tuple[str, dict[str, str]]]:
-    """Yield the name and worktree of each lane, in the order of the schedule; without lanes, the single worktree."""
+    """Yield the name and the worktree of each lane in the order of the schedule.
+
+    If the cast has no lanes, yield its only worktree.
+    """
     results = state.get("parallelResults")
     if not isinstance(results, list):
         results = [{"name": "work", "exports": {EXPORT: {"value": state.get(EXPORT)}}}]
@@ -216,7 +228,7 @@ def lanes(state: dict[str, Any]) -> Iterator[tuple[str, dict[str, str]]]:
 
 
 def merge(root: Path, name: str, branch: str) -> None:
-    """Merge a branch, or raise Failed. After a conflict, the files contain both versions."""
+    """Merge a branch; raises Failed after a conflict, which leaves conflict markers in the files."""
     try:
         git(root, "merge", "--no-ff", "--no-edit", f"--message=Merge {name}", branch)
     except Failed as error:
@@ -233,7 +245,11 @@ def merge(root: Path, name: str, branch: str) -> None:
 
 
 def commit_resolved(root: Path, before: dict[str, Any]) -> None:
-    """Commit a merge with resolved conflicts; raises Failed if files are unchanged or have conflict markers."""
+    """Commit a merge after its conflicts were resolved; raises Failed if a file is still unresolved.
+
+    A file is unresolved if it has not changed since the conflict or contains conflict markers. ``before`` contains the
+    fields of ``state.gitIntegration`` after the conflict.
+    """
     files, conflicts = before.get("files") or {}, unmerged(root)
     unresolved = [
         path
@@ -253,7 +269,7 @@ def commit_resolved(root: Path, before: dict[str, Any]) -> None:
 
 
 def finalize(document: dict[str, Any]) -> TaskResult:
-    """Remove the completely merged worktrees and branches of the cast."""
+    """Remove the worktrees and branches of the cast that are completely merged."""
     root = repository(document)
     git(root, "worktree", "prune")
     removed, remaining = [], []
@@ -268,7 +284,7 @@ def finalize(document: dict[str, Any]) -> TaskResult:
             continue
         if folder:
             git(root, "worktree", "remove", folder)
-        git(root, "branch", "--quiet", "--delete", "--force", branch)  # the branch is merged
+        git(root, "branch", "--quiet", "--delete", "--force", branch)  # safe, because the branch is merged
         removed.append(branch)
     with contextlib.suppress(OSError):
         (Path(document["runDir"]) / "worktrees").rmdir()
@@ -282,17 +298,17 @@ def finalize(document: dict[str, Any]) -> TaskResult:
 
 
 def repository(document: dict[str, Any]) -> Path:
-    """Return the root of the project's repository; raises Failed."""
+    """Return the root of the project's repository; raises Failed if the project has none."""
     return top_level(document["baseScope"]["cwd"])
 
 
 def top_level(folder: str) -> Path:
-    """Return the root of the repository or worktree that contains a folder; raises Failed."""
+    """Return the root of the repository or worktree that contains ``folder``; raises Failed if it does not exist."""
     return Path(git(folder, "rev-parse", "--show-toplevel").rstrip("\n"))
 
 
 def changes(root: Path, document: dict[str, Any]) -> list[str]:
-    """Return the files with uncommitted changes, without the files of casts."""
+    """Return the paths of files that have uncommitted changes, except files of casts."""
     casts = os.path.relpath(Path(document["runDir"]).resolve().parent, root.resolve())
     outside = () if casts.startswith("..") else (f":(exclude,literal){casts}",)
     listed = git(root, "status", "--porcelain", "-z", "--no-renames", "--untracked-files=all", "--", ".", *outside)
@@ -300,13 +316,13 @@ def changes(root: Path, document: dict[str, Any]) -> list[str]:
 
 
 def merge_head(root: Path) -> Path | None:
-    """Return Git's MERGE_HEAD file; None if no merge is in progress."""
+    """Return the path of the file MERGE_HEAD, or None if no merge is in progress."""
     path = root / git(root, "rev-parse", "--git-path", "MERGE_HEAD").strip()
     return path if path.exists() else None
 
 
 def unmerged(root: Path) -> list[str]:
-    """Return the files with unresolved conflicts."""
+    """Return the paths of files that have unresolved conflicts."""
     return [path for path in git(root, "diff", "--name-only", "--diff-filter=U", "-z").split("\0") if path]
 
 
@@ -316,7 +332,7 @@ def is_merged(root: Path, branch: str) -> bool:
 
 
 def content(path: Path) -> bytes:
-    """Return the content of a file, empty if it does not exist."""
+    """Return the content of a file, or the target of a symbolic link; empty if the file cannot be read."""
     try:
         return str(path.readlink()).encode(errors="surrogateescape") if path.is_symlink() else path.read_bytes()
     except OSError:
@@ -324,17 +340,17 @@ def content(path: Path) -> bytes:
 
 
 def fingerprint(path: Path) -> str:
-    """Return a digest of a file's content, empty if it does not exist."""
+    """Return the digest of a file's content; empty if the file does not exist."""
     return hashlib.sha256(content(path)).hexdigest() if os.path.lexists(path) else ""
 
 
 def file_state(path: Path) -> str:
-    """Return the fingerprint of a file, followed by ``x`` if the file is executable."""
+    """Return the digest of a file's content, followed by ``x`` if the file is executable."""
     return fingerprint(path) + ("x" if os.access(path, os.X_OK) else "")
 
 
 def git(folder: Path | str, *arguments: str, stdin: str = "") -> str:
-    """Run Git in a folder and return its stdout; raises Failed."""
+    """Run a Git command in ``folder`` and return its stdout; raises Failed if the command fails."""
     name = next(argument for argument in arguments if not argument.startswith("-"))
     command = ["git", "-c", "gc.auto=0", *arguments]
     try:
