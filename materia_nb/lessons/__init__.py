@@ -1,7 +1,7 @@
-"""Tools for the lessons in ``notebooks/``: predict routes, check answers, diagnose faulty loadouts.
+"""Tools for the lessons in ``notebooks/``, in which learners predict routes, answer questions and diagnose loadouts.
 
-- ``predict`` judges a guess about the next step without changing the cast.
-- ``numbers`` draws the numbers of a lesson from the learner's name; their ``check`` requires every right answer.
+- ``predict`` judges a guess about the next step of a cast without changing the cast.
+- ``numbers`` draws the numbers of a lesson from the learner's name, and its result has a method that checks answers.
 - ``clinic`` opens a faulty example of the gallery for diagnosis.
 """
 

@@ -1,6 +1,6 @@
 """The program ``python -m materia_nb.lessons``, which marks submitted lessons and summarizes the guesses of a class.
 
-Answers are read as literals from the cells of a submission; the submitted code never runs. The right answers are
+Answers are parsed as literals from the cells of a submission, so the submitted code is never run. The right answers are
 computed by running the package's copy of the lesson with the numbers of the learner who submitted the notebook.
 """
 
@@ -26,11 +26,19 @@ from materia_nb.lessons import checks
 _PACKAGE: Final = Path(__file__).resolve().parents[1]
 _MAX_NOTEBOOK_BYTES: Final = 2**26
 _NOT_A_LITERAL: Final = object()
-"""Marker for an answer that is an expression, such as a sum or a call, instead of a literal."""
+"""Placeholder for an answer that is not a literal but an expression, such as a sum or a call."""
 
 
 class MarkedAnswer(NamedTuple):
-    """The mark of one answer: 1 or 0 points, and the reason."""
+    """The mark for one answer.
+
+    Attributes:
+        who: the learner who submitted the answer.
+        lesson: the name of the lesson.
+        question: the name of the question.
+        points: 1 for a right answer, and otherwise 0.
+        reason: a sentence that explains the mark.
+    """
 
     who: str
     lesson: str
@@ -40,7 +48,7 @@ class MarkedAnswer(NamedTuple):
 
 
 def lessons_folder() -> Path:
-    """Return the folder of the notebooks, inside the package or next to it in a checkout.
+    """Return the folder that contains the lessons, in the installed package or in a checkout.
 
     Raises:
         MateriaError: the notebooks are not installed (``not_found``).
@@ -52,16 +60,16 @@ def lessons_folder() -> Path:
 
 
 def marked_questions(lesson: str) -> tuple[str, ...]:
-    """Return the questions of a lesson that are marked: their right answers depend on the learner's numbers."""
+    """Return the names of the questions of a lesson that are marked, because their answers differ between learners."""
     return tuple(name for name, question in checks.QUESTIONS[lesson].items() if question.varies)
 
 
 @cache
 def answer_key(lesson: str, learner: str) -> Mapping[str, checks.AnswerKey]:
-    """Return the right answer to each question of a lesson, with the numbers that are drawn from the learner's name.
+    """Return the right answer to each question of a lesson for the numbers that are drawn from the learner's name.
 
     Raises:
-        MateriaError: there is no such lesson (``unknown_lesson``).
+        MateriaError: the lesson does not exist (``unknown_lesson``).
     """
     needs_one_of(lesson, checks.QUESTIONS, f"The lesson {lesson!r} does not exist.", "unknown_lesson")
     return checks.lesson_key(_run_lesson(lesson, learner))
@@ -89,7 +97,7 @@ def _run_lesson(lesson: str, learner: str) -> checks.Numbers:
 
 
 def _copy_recordings(folder: Path, source: str) -> None:
-    """Copy the recordings that a lesson needs to a folder."""
+    """Copy the recordings to which a lesson refers to ``folder``; ``source`` is the text of the lesson."""
     for path in (lessons_folder() / "recordings").glob("*.json"):
         if f"recordings/{path.name}" in source:
             (folder / "recordings").mkdir(exist_ok=True)
@@ -98,7 +106,7 @@ def _copy_recordings(folder: Path, source: str) -> None:
 
 @contextlib.contextmanager
 def _environment(settings: Mapping[str, str]) -> Iterator[None]:
-    """Set environment variables, and let cells import the modules next to the notebooks of the package."""
+    """Set environment variables, and add the folder of the lessons to the import path, while the block runs."""
     before = {name: os.environ[name] for name in settings if name in os.environ}
     os.environ.update(settings)
     sys.path.insert(0, str(lessons_folder()))
@@ -112,9 +120,9 @@ def _environment(settings: Mapping[str, str]) -> Iterator[None]:
 
 
 def answers_in(notebook: Mapping[str, Any]) -> dict[str, object]:
-    """Return the last value that a notebook assigns to each name at the top level of its code cells.
+    """Return the last value that the code cells of a notebook assign to each top-level variable.
 
-    Values are read as literals; code is never run.
+    The values are parsed as literals, and the code is not run.
     """
     answers: dict[str, object] = {}
     for cell in notebook.get("cells", ()):
@@ -140,9 +148,12 @@ def marks(lesson: str, who: str, notebook: Mapping[str, Any]) -> list[MarkedAnsw
 
     Args:
         lesson: the name of the lesson.
-        who: the learner who submitted the notebook; the numbers are drawn from this name, not from a name in the
-            notebook.
-        notebook: the notebook as JSON. Raises: MateriaError: the lesson does not exist (``unknown_lesson``).
+        who: the learner who submitted the notebook. The numbers are drawn from this name, even if the notebook contains
+            another name.
+        notebook: the notebook as JSON.
+
+    Raises:
+        MateriaError: the lesson does not exist (``unknown_lesson``).
     """
     answers, right = answers_in(notebook), answer_key(lesson, who)
     return [
@@ -166,10 +177,13 @@ def _mark(answer: object, right: checks.AnswerKey) -> tuple[int, str]:
 
 
 def mark_all(folders: Iterable[Path]) -> list[MarkedAnswer]:
-    """Mark all notebooks in folders, stored as ``WHO/LESSON.ipynb`` or ``WHO/LESSON/LESSON.ipynb``.
+    """Mark all submitted notebooks in folders.
+
+    Args:
+        folders: folders that contain files such as ``WHO/LESSON.ipynb`` or ``WHO/LESSON/LESSON.ipynb``.
 
     Raises:
-        MateriaError: the folders contain no lesson (``not_found``), or a notebook cannot be read (``not_read``).
+        MateriaError: the folders do not contain a lesson (``not_found``), or a notebook cannot be read (``not_read``).
     """
     submissions = [
         (path.relative_to(folder).parts[0], path)
@@ -196,7 +210,7 @@ def _read_submission(path: Path) -> Mapping[str, Any]:
 
 
 def marks_table(marked: Sequence[MarkedAnswer]) -> Table:
-    """Return a table with the points of each learner in each lesson, and the questions without a right answer."""
+    """Return a table with the points of each learner in each lesson, and the questions that were not answered right."""
     columns: dict[str, Callable[[list[MarkedAnswer]], str]] = {
         "points": lambda rows: f"{sum(row.points for row in rows)} of {len(rows)}",
         "not right": lambda rows: ", ".join(row.question for row in rows if not row.points),
@@ -205,7 +219,10 @@ def marks_table(marked: Sequence[MarkedAnswer]) -> Table:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run a command and return the exit code: 0 for success, 1 for an error, 2 for invalid arguments."""
+    """Run a command and return the exit code, which is 0 for success and 1 for an error.
+
+    Invalid arguments exit with code 2.
+    """
     parser = argparse.ArgumentParser(
         prog="python -m materia_nb.lessons", description="Mark lessons and show the progress of a class."
     )

@@ -1,12 +1,12 @@
-"""Checks of a learner's answers, the file that records them, and tables of results for a learner and a class.
+"""Checks and records a learner's answers, and creates tables of results for a learner and for a class.
 
-The right answer is computed by a cast. For a wrong answer, the check shows a hint (``questions.toml``) and the
-misreading of the rules that leads to this answer. The numbers of a lesson can be drawn from the learner's name, so that
-the right answers differ between learners.
+The right answer is computed by a cast. For a wrong answer, the check displays a hint from ``questions.toml`` and the
+misreading of the routing rules that leads to the same answer. The numbers of a lesson can be drawn from the learner's
+name, so that the right answers differ between learners.
 
-The file has one line for each answer. The default is ``.pi/pi-materia/guesses.jsonl`` in the folder of the notebook;
-the variable ``MATERIA_GUESSES`` sets another file. The file stays on this computer. The only personal data in it is the
-value of ``MATERIA_LEARNER``.
+Answers are recorded in a local file, one per line. The default path is ``.pi/pi-materia/guesses.jsonl`` in the folder
+of the notebook; the environment variable ``MATERIA_GUESSES`` sets another path. The only personal data in the file is
+the value of ``MATERIA_LEARNER``.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class QuestionSpec(NamedTuple):
     """A question of a lesson.
 
     Attributes:
-        hint: the hint that is shown after a wrong answer.
-        varies: True if the right answer depends on the learner's numbers. Only such questions are marked.
+        hint: the hint that is displayed after a wrong answer.
+        varies: True if the right answer depends on the learner's numbers; only these questions are marked.
     """
 
     hint: str
@@ -48,7 +48,7 @@ class QuestionSpec(NamedTuple):
 
 
 def _normalize(value: object) -> object:
-    """Normalize a value for comparison: ignore case, and spaces at both ends of a text."""
+    """Return a value in which strings are stripped and case-folded, so that it can be compared."""
     if isinstance(value, str):
         return value.strip().casefold()
     return [_normalize(part) for part in value] if isinstance(value, list | tuple) else value
@@ -67,7 +67,7 @@ def _read_questions() -> dict[str, dict[str, QuestionSpec]]:
 
 
 QUESTIONS: Final[Mapping[str, Mapping[str, QuestionSpec]]] = _read_questions()
-"""All questions, by lesson and by the name of the question."""
+"""All questions by lesson, and then by name."""
 
 
 _FILE_NAME: Final = "guesses.jsonl"
@@ -78,7 +78,18 @@ _MAX_TEXT_CHARS: Final = 200
 
 
 class Guess(NamedTuple):
-    """One line of the file of guesses: a learner's answer to a question."""
+    """A learner's answer to a question, as recorded in the file of guesses.
+
+    Attributes:
+        lesson: the name of the lesson.
+        question: the name of the question.
+        guess: the answer as text, shortened to 200 characters.
+        right: True if the answer is right.
+        seed: the name from which the numbers of the lesson were drawn; empty if there is no name.
+        at: the time of the answer in ISO 8601 format.
+        who: the learner; empty if the learner is unknown.
+        sure: True if the learner was sure of the answer, False if not; None if this is unknown.
+    """
 
     lesson: str
     question: str
@@ -97,9 +108,9 @@ class Score(NamedTuple):
         who: the learner.
         lesson: the name of the lesson, or ``clinic:`` followed by the name of an example.
         question: the name of the question.
-        tries: the number of different answers until the right answer, which is counted too.
-        right: True if the right answer was given.
-        misled: True if the learner gave a wrong answer and was sure of it.
+        tries: the number of different answers up to and including the right answer.
+        right: True if one of the answers was right.
+        misled: True if the learner was sure of a wrong answer.
     """
 
     who: str
@@ -111,12 +122,12 @@ class Score(NamedTuple):
 
     @property
     def points(self) -> float:
-        """The points for the question; see :func:`points_for`."""
+        """The points for the question (see :func:`points_for`)."""
         return points_for(self.tries) if self.right else 0
 
 
 def points_for(tries: int) -> float:
-    """Return the points for a right answer: 1 for the first try, 0.5 for the second try, else 0."""
+    """Return the points for a right answer: 1 for the first try, 0.5 for the second try, and 0 for any later try."""
     return {1: 1, 2: 0.5}.get(tries, 0)
 
 
@@ -129,7 +140,16 @@ def guesses_file() -> Path:
 def record_guess(
     lesson: str, question: str, guess: object, *, right: bool, seed: str = "", sure: bool | None = None
 ) -> None:
-    """Add a guess to the file of guesses. A disk error is ignored, so that a lesson can continue."""
+    """Append an answer to the file of guesses. A disk error is ignored, so that the lesson can continue.
+
+    Args:
+        lesson: the name of the lesson.
+        question: the name of the question.
+        guess: the answer.
+        right: True if the answer is right.
+        seed: the name from which the numbers of the lesson were drawn.
+        sure: True if the learner was sure of the answer, False if not; None if this is unknown.
+    """
     line = Guess(
         lesson,
         question,
@@ -147,11 +167,11 @@ def record_guess(
 
 
 def read_guesses(path: Path, who: str = "") -> list[Guess]:
-    """Read a file of guesses; skip invalid lines, such as an incomplete last line after a crash.
+    """Read a file of guesses, and skip invalid lines, such as a line that is incomplete because of a crash.
 
     Args:
         path: the file.
-        who: the learner to use for lines that do not name a learner.
+        who: the learner for lines that do not name a learner.
 
     Raises:
         MateriaError: the file cannot be read (``not_read``).
@@ -178,7 +198,7 @@ def _guess(row: dict[str, JSON], who: str) -> Guess:
 
 
 def scores(guesses: Iterable[Guess]) -> list[Score]:
-    """Return the score of each learner for each question, in the order of the first answers."""
+    """Return the score of each learner for each question, in the order in which the questions were first answered."""
     by_question: dict[tuple[str, str, str], list[Guess]] = {}
     for guess in guesses:
         lesson = f"{guess.lesson} ({guess.seed})" if guess.seed else guess.lesson
@@ -200,7 +220,10 @@ def scores(guesses: Iterable[Guess]) -> list[Score]:
 
 
 def progress(path: Path | None = None) -> Table:
-    """Return a table of the questions that a learner has answered, with tries, result and points."""
+    """Return a table of the questions that a learner has answered, with the tries, the result and the points.
+
+    ``path`` is the file of guesses; it defaults to the file in which this notebook records guesses.
+    """
     path = path or guesses_file()
     learner_scores = scores(read_guesses(path)) if path.exists() else []
     rows = [
@@ -218,11 +241,11 @@ def merge_classes(paths: Sequence[Path]) -> list[Score]:
     """Read the files of guesses of a whole class, and return the scores.
 
     Args:
-        paths: files of guesses, or folders with a file or folder for each learner. If a file does not name its learner,
-            its own name or the name of its folder is used.
+        paths: files of guesses, or folders that contain a file or a folder for each learner. If a file does not name
+            its learner, the name of the file or of its folder is used.
 
     Raises:
-        MateriaError: there is no file (``not_found``), or a file cannot be read.
+        MateriaError: no file of guesses was found (``not_found``), or a file cannot be read (``not_read``).
     """
     files = list(_files(paths))
     if not files:
@@ -243,20 +266,20 @@ def _files(paths: Sequence[Path]) -> Iterable[tuple[Path, str]]:
         for file in sorted(path.rglob("*.jsonl")):
             relative = file.relative_to(path)
             if file.name == _FILE_NAME or len(relative.parts) == 1:
-                # In a learner's own folder, the file is inside a hidden folder.
+                # If ``path`` is the folder of one learner, the file is in a hidden folder.
                 folder = path.resolve().name if relative.parts[0].startswith(".") else relative.parts[0]
                 yield file, folder if len(relative.parts) > 1 else file.stem
 
 
 def scores_as_csv(class_scores: Sequence[Score]) -> str:
-    """Return scores as CSV. Texts are escaped so that a spreadsheet does not run them as formulas."""
+    """Return scores as CSV, in which strings are escaped so that a spreadsheet does not evaluate them as formulas."""
     head = ("who", "lesson", "question", "tries", "right", "points", "sure but wrong")
     rows = ((*score[:4], int(score.right), f"{score.points:g}", int(score.misled)) for score in class_scores)
     return csv_text(head, rows)
 
 
 def csv_text(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Return a table as CSV. A text that a spreadsheet would run as a formula gets a quote as its first character."""
+    """Return a table as CSV. A string that a spreadsheet would evaluate as a formula is prefixed with a quote."""
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(head)
@@ -268,7 +291,13 @@ def csv_text(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 def table_of_learners(
     rows_of_learners: Iterable[Any], columns: Mapping[str, Callable[[list[Any]], str]], empty: str = "(none)"
 ) -> Table:
-    """Return a table with a row for each learner and lesson; ``columns`` compute the other cells."""
+    """Return a table with a row for each learner and lesson.
+
+    Args:
+        rows_of_learners: objects with the attributes ``who`` and ``lesson``, which are grouped by these attributes.
+        columns: the headers of further columns, each with a function that computes a cell from the objects in a group.
+        empty: the text to display if the table has no rows.
+    """
     groups: dict[tuple[str, str], list[Any]] = {}
     for row in rows_of_learners:
         groups.setdefault((row.who, row.lesson), []).append(row)
@@ -277,9 +306,9 @@ def table_of_learners(
 
 
 def class_table(class_scores: Sequence[Score]) -> Table:
-    """Return a table of a class: the right answers, tries and points of each learner in each lesson.
+    """Return a table with the right answers, the tries and the points of each learner in each lesson.
 
-    The last column counts the wrong answers of which a learner was sure. Discuss these answers first.
+    The last column counts the wrong answers of which the learner was sure; these answers are worth discussing first.
     """
     columns: dict[str, Callable[[list[Score]], str]] = {
         "right": lambda group: f"{sum(score.right for score in group)} of {len(group)}",
@@ -291,23 +320,24 @@ def class_table(class_scores: Sequence[Score]) -> Table:
 
 
 QuestionRow: TypeAlias = tuple[object, JSON | RouteAnswer] | tuple[object, JSON | RouteAnswer, str]
-"""A learner's answer, the right answer, and optionally a line of code that shows the cast with the right answer."""
+"""A learner's answer, the right answer, and optionally a line of code that displays the cast with the right answer."""
 
 
 def check(**questions: QuestionRow) -> Text:
-    """Check the answers to the questions of a lesson; raise an error that lists all missing and wrong answers.
+    """Check a learner's answers to the questions of a lesson.
 
-    The cells of the lessons call ``Numbers.check``, which also shows hints.
+    The lessons call ``Numbers.check`` instead, which also displays hints.
 
     Args:
-        questions: pairs of the learner's answer and the right answer, by the name of the variable with the answer:
-            ``check(next_socket=(next_socket, cast.route[1][0]))``. An optional third part is a line of code that shows
-            the cast. ``...`` and None count as unanswered. If the right answer comes from
-            :func:`materia_nb.lessons.from_route`, the message also names the misreading that leads to a wrong answer.
+        questions: a pair of the learner's answer and the right answer for each question, such as
+            ``check(next_socket=(next_socket, cast.route[1][0]))``. The name of the question is the variable that
+            contains the answer. An optional third element is a line of code that displays the cast. The values ``...``
+            and None count as unanswered. If the right answer comes from :func:`materia_nb.lessons.from_route`, the
+            message also describes the misreading that leads to a wrong answer.
 
     Raises:
-        MateriaError: an answer is wrong (``wrong_answer``) or missing (``no_answer``); the message explains each
-            problem without revealing the right answer.
+        MateriaError: an answer is wrong (``wrong_answer``) or missing (``no_answer``). The message lists all problems
+            without revealing the right answers.
     """
     return judge_answers("", "", {}, questions)
 
@@ -319,14 +349,14 @@ def judge_answers(
     questions: Mapping[str, QuestionRow],
     graph: Graph | None = None,
 ) -> Text:
-    """Check answers like :func:`check`, but also show hints for wrong answers.
+    """Check answers like :func:`check`, but also display a hint for each wrong answer.
 
     Args:
-        lesson: the name under which the answers are recorded.
-        seed: the seed that is recorded with the answers.
-        hints: the hints for wrong answers, by question.
-        questions: as for :func:`check`.
-        graph: the loadout that the questions are about. An answer may name a materia instead of its socket.
+        lesson: the name of the lesson under which the answers are recorded.
+        seed: the name from which the numbers of the lesson were drawn, which is recorded with the answers.
+        hints: the hint for each question.
+        questions: the answers (see :func:`check`).
+        graph: the loadout that the questions are about, so that an answer can name a materia instead of its socket.
     """
     right = missing = 0
     lines = list[str]()
@@ -357,7 +387,7 @@ def judge_answers(
 
 
 def right_answer(row: QuestionRow) -> JSON:
-    """Return the right answer of a row; compute the answer if it depends on a route."""
+    """Return the right answer in a row, which is computed if it depends on a route."""
     return row[1].truth if isinstance(row[1], RouteAnswer) else row[1]
 
 
@@ -367,12 +397,12 @@ def is_unanswered(answer: object) -> bool:
 
 
 def normalize_answer(answer: object, truth: JSON, graph: Graph | None = None) -> object:
-    """Return an answer in the form of the right answer.
+    """Convert an answer to the type of the right answer.
 
-    Tuples become lists, ``3.0`` becomes 3, and the name of a materia becomes the id of its socket.
+    A tuple is converted to a list, ``3.0`` to 3, and the name of a materia to the id of its socket.
 
     Raises:
-        MateriaError: the materia is in several sockets (``ambiguous``).
+        MateriaError: several sockets have the materia (``ambiguous``).
     """
     if isinstance(answer, tuple):
         answer = list(answer)
@@ -387,12 +417,12 @@ def normalize_answer(answer: object, truth: JSON, graph: Graph | None = None) ->
 
 
 def is_right(answer: object, truth: JSON) -> bool:
-    """Return True if an answer is right; case and spaces around a word are ignored."""
+    """Return True if an answer is right; case and surrounding white space are ignored."""
     return _has_same_type(answer, truth) and _normalize(answer) == _normalize(truth)
 
 
 def _has_same_type(answer: object, truth: JSON) -> bool:
-    """Return True if two values have the same type. The frozen values of a cast count as lists and dicts (R47)."""
+    """Return True if two values have the same type. Frozen values of a cast are treated as lists and dicts (R47)."""
     return isinstance(answer, type(thawed(truth))) and isinstance(answer, bool) == isinstance(truth, bool)
 
 
@@ -412,7 +442,7 @@ def _wrong_lines(name: str, answer: object, row: QuestionRow, hint: str) -> list
 
 
 def _right_entries_sentence(answer: object, truth: JSON) -> str:
-    """Return a sentence that counts the right entries at the start of a list; empty if an answer is not a list."""
+    """Return a sentence that counts the right entries at the start of a list, or "" if the answer is not a list."""
     if not isinstance(answer, list) or not isinstance(truth, list):
         return ""
     matches = [_normalize(left) == _normalize(right) for left, right in zip(answer, truth, strict=False)]
@@ -425,7 +455,7 @@ def _right_entries_sentence(answer: object, truth: JSON) -> str:
 
 
 def answer_form(truth: JSON) -> str:
-    """Describe the expected form of an answer, such as "a whole number", without revealing the answer."""
+    """Describe the expected type of an answer, such as "a whole number", without revealing the answer."""
     match truth:
         case bool():
             return "True or False"
@@ -442,7 +472,7 @@ def answer_form(truth: JSON) -> str:
 
 
 class Numbers(Displayable):
-    """The numbers of one learner in one lesson. Each number is an attribute, such as ``mine.beds``.
+    """The numbers of a lesson that are drawn for one learner. Each number is an attribute, such as ``mine.beds``.
 
     Args:
         lesson: the name of the notebook, such as ``03-loops``.
@@ -451,7 +481,7 @@ class Numbers(Displayable):
     """
 
     def __init__(self, lesson: str, learner: str, choices: Mapping[str, Iterable[Any]]) -> None:
-        chance = Random(f"{lesson}:{learner.strip().casefold()}")  # noqa: S311 - chances, no secrets
+        chance = Random(f"{lesson}:{learner.strip().casefold()}")  # noqa: S311 - the numbers are not secret
         self._lesson, self._learner = lesson, learner.strip()
         self._drawn = {name: chance.choice(list(values)) for name, values in choices.items()}
         self._hints = {name: question.hint for name, question in QUESTIONS.get(lesson, {}).items()}
@@ -467,11 +497,14 @@ class Numbers(Displayable):
         return [*super().__dir__(), *self._drawn]
 
     def check(self, graph: Graph | None = None, /, **questions: QuestionRow) -> Text:
-        """Check the answers to the questions of the lesson; see :func:`materia_nb.lessons.check`.
+        """Check the learner's answers to the questions of the lesson, and display a hint for each wrong answer.
 
         Args:
-            graph: the loadout that the questions are about. An answer may name a materia instead of its socket.
-            questions: as for :func:`materia_nb.lessons.check`.
+            graph: the loadout that the questions are about, so that an answer can name a materia instead of its socket.
+            questions: the answers (see :func:`materia_nb.lessons.check`).
+
+        Raises:
+            MateriaError: an answer is wrong (``wrong_answer``) or missing (``no_answer``).
         """
         self._graph, self._truths = graph, {name: right_answer(row) for name, row in questions.items()}
         return judge_answers(self._lesson, self._learner, self._hints, questions, graph)
@@ -489,18 +522,26 @@ class Numbers(Displayable):
 
 
 def numbers(lesson: str, /, **choices: Iterable[Any]) -> Numbers:
-    """Draw the numbers of a lesson from the name in ``MATERIA_LEARNER``; without a name, they are always the same.
+    """Draw the numbers of a lesson from the learner's name in the environment variable ``MATERIA_LEARNER``.
+
+    If the variable is not set, the numbers are always the same. For example, ``numbers("03-loops", beds=(3, 4, 5))``
+    draws the number of beds.
 
     Args:
         lesson: the name of the notebook, such as ``03-loops``.
-        choices: the possible values of each number, such as ``beds=(3, 4, 5)`` in ``numbers("03-loops", beds=(3, 4,
-            5))``.
+        choices: the possible values of each number.
     """
     return Numbers(lesson, os.environ.get(LEARNER_VARIABLE, ""), choices)
 
 
 class AnswerKey(NamedTuple):
-    """The right answer to one question for one learner, with the hint and the loadout of the question."""
+    """The right answer to a question for one learner.
+
+    Attributes:
+        truth: the right answer.
+        hint: the hint of the question.
+        graph: the loadout that the question is about; None if an answer cannot name a socket.
+    """
 
     truth: JSON
     hint: str
@@ -508,17 +549,23 @@ class AnswerKey(NamedTuple):
 
 
 def lesson_key(mine: Numbers) -> dict[str, AnswerKey]:
-    """Return the right answer to each question of a lesson. The check of the lesson must have run before."""
-    hints, graph = mine._hints, mine._graph  # noqa: SLF001 - of this module, and nothing that a learner is offered
+    """Return the right answer to each question of a lesson, after the lesson has called ``Numbers.check``."""
+    hints, graph = mine._hints, mine._graph  # noqa: SLF001 - these attributes are hidden from learners
     return {name: AnswerKey(truth, hints[name], graph) for name, truth in mine._truths.items()}  # noqa: SLF001
 
 
 def shortest_verdicts(play: Callable[..., Cast], goal: Callable[[Cast], object]) -> list[bool]:
-    """Return the shortest list of verdicts that makes a cast reach a goal.
+    """Return the shortest list of verdicts with which a cast reaches a goal.
+
+    The search never ends if the goal cannot be reached but the casts keep requesting verdicts.
 
     Args:
-        play: starts a cast whose agents use the verdicts one after another, and fail when no verdict is left.
-        goal: returns True if a finished cast has reached the goal. The search never ends if no cast can reach the goal.
+        play: a function that starts a cast. Its arguments are the verdicts, which the agents return one after another;
+            an agent must fail if no verdict is left.
+        goal: a function that returns True if a finished cast has reached the goal.
+
+    Raises:
+        ValueError: no list of verdicts reaches the goal.
     """
     queue: list[list[bool]] = [[]]
     for verdicts in queue:  # the loop appends to ``queue``

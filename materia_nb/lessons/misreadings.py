@@ -1,9 +1,9 @@
-"""Common misreadings of the routing rules, each as a rule set in which one rule is wrong.
+"""Common misreadings of the routing rules. Each misreading is defined as a rule set in which one rule is wrong.
 
-:func:`walk` computes the route through a loadout that follows from a rule set. :data:`CORRECT_RULES` give the route of
-a real cast; a misreading gives the route that a learner with this misreading expects. A wrong answer is attributed to
-the misreading that leads to the same answer. Only loadouts like those in the lessons are supported: agents with
-verdicts, and loops over the items of one generator.
+:func:`walk` computes the route through a loadout according to a rule set. :data:`CORRECT_RULES` lead to the route of a
+real cast, and a misreading leads to the route that a learner with this misreading expects. A wrong answer is attributed
+to the misreading that leads to the same answer. Only the kinds of loadouts in the lessons are supported: agents that
+return verdicts, and loops over the work items of one generator.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ _MAX_STEPS: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class RuleSet:
-    """A set of routing rules. The defaults are the correct rules; a misreading replaces one rule.
+    """A set of routing rules. The defaults are the correct rules, and a misreading replaces one of them.
 
     Attributes:
-        belief: the misreading as a clause that can follow the word "if".
+        belief: the misreading, as a clause that can follow the word "if".
         edge_order: the order in which matching edges are tried.
         unmatched: the target if no edge matches.
-        counts_per_cast: True if ``maxTraversals`` counts for the whole cast, not for each item.
-        slack: a number that is added to each ``maxTraversals``.
-        used_up: the target if a matching edge has reached its limit; "next" means that the next matching edge is tried.
-        early_exit: the case in which an exit is taken although items are left: never, if the exit matches, if no edge
-            matches, or after an unsatisfied verdict.
-        edges_first: True if the edges are tried before the exits when the list is exhausted.
-        advance: the verdict that moves the cursor; empty means the condition in the loadout.
-        empty: the effect of a loop without items: the always exit is taken, the first exit is taken, the loop is
-            entered, or the cast fails.
-        exit_by: the choice among exits: by the last verdict, always the first exit, or by an unsatisfied verdict on any
-            item.
+        counts_per_cast: True if ``maxTraversals`` limits an edge in the whole cast instead of for each work item.
+        slack: a number that is added to the value of ``maxTraversals``.
+        used_up: the target if a matching edge has reached its limit; ``next`` if the next matching edge is tried.
+        early_exit: the condition on which an exit is taken although work items are left: never, if the exit matches, if
+            no edge matches, or after an unsatisfied verdict.
+        edges_first: True if edges are tried before exits when the list of work items is exhausted.
+        advance: the verdict that starts the next work item; empty to use the condition in the loadout.
+        empty: the effect of a loop that has no work items: the always exit is taken, the first exit is taken, the loop
+            is entered, or the cast fails.
+        exit_by: the rule that selects an exit: by the last verdict, always the first exit, or depending on whether any
+            work item was refused.
     """
 
     belief: str = ""
@@ -82,18 +82,23 @@ MISREADINGS: Final[Mapping[str, RuleSet]] = {
         "the exit depended on a refusal of any item, not on the last verdict", exit_by="any refusal"
     ),
 }
-"""The misreadings by name."""
+"""Maps the name of each misreading to its rule set."""
 
 
 class ScriptedVerdicts(NamedTuple):
-    """The titles of the work items, and the verdicts of each socket by visit. The last verdict repeats."""
+    """The work items and verdicts on which a route depends.
+
+    Attributes:
+        items: the titles of the work items.
+        verdicts: the verdicts of each socket, one for each visit. Further visits repeat the last verdict.
+    """
 
     items: Sequence[str]
     verdicts: Mapping[str, Sequence[bool | None]]
 
     @classmethod
     def of(cls, cast: Cast) -> ScriptedVerdicts:
-        """Extract the titles of the work items and the verdicts from a finished cast."""
+        """Read the titles of the work items and the verdicts from a finished cast."""
         verdicts: dict[str, list[bool | None]] = {}
         for step in cast.steps:
             verdicts.setdefault(step.socket, []).append(step.decision and step.decision.satisfied)
@@ -102,11 +107,11 @@ class ScriptedVerdicts(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RouteWalk:
-    """The route of a cast according to a rule set.
+    """The route through a loadout according to a rule set.
 
     Attributes:
-        steps: the socket of each visit, with the title of its work item or None outside a loop.
-        target: the target of the last visit: ``end`` or ``stop``.
+        steps: the socket of each visit, with the title of its work item; the title is None outside a loop.
+        target: the target of the last visit, which is ``end`` or ``stop``.
     """
 
     steps: tuple[tuple[str, str | None], ...]
@@ -114,7 +119,7 @@ class RouteWalk:
 
     @property
     def route(self) -> tuple[str, ...]:
-        """The visited sockets, in order."""
+        """The sockets that are visited, in order."""
         return tuple(socket for socket, _ in self.steps)
 
     @property
@@ -129,7 +134,15 @@ class RouteWalk:
 
 
 def walk(graph: Graph, script: ScriptedVerdicts, rules: RuleSet = CORRECT_RULES) -> RouteWalk:
-    """Return the route through a loadout according to a rule set. A route of more than 200 visits counts as failed."""
+    """Compute the route through a loadout according to a rule set.
+
+    A route that has more than 200 visits is treated as failed.
+
+    Args:
+        graph: the loadout.
+        script: the work items, and the verdicts of the sockets.
+        rules: the rule set; defaults to the correct rules.
+    """
     return _RouteWalker(graph, script, rules).run()
 
 
@@ -174,7 +187,7 @@ class _RouteWalker:
         return verdicts[min(self.route.count(socket.id), len(verdicts)) - 1] if verdicts else None
 
     def _advance(self, socket: Socket, verdict: bool | None) -> bool:
-        """Move the cursor if the advance condition of the socket is met; return True if the list is exhausted."""
+        """Move the cursor if the socket's advance condition matches; return True if the list is then exhausted."""
         if socket.advance is None or not _matches(self.rules.advance or socket.advance.when, verdict):
             return False
         self.cursor += 1
@@ -184,7 +197,7 @@ class _RouteWalker:
         return [route for loop in socket.loops for route in self.graph.loops[loop].routes]
 
     def _exit(self, socket: Socket, verdict: bool | None, *, is_exhausted: bool) -> str:
-        """Return the target of an exit that takes precedence over edges; empty if no exit does."""
+        """Return the target of an exit that takes precedence over all edges, or "" if there is no such exit."""
         exits = self._exits(socket)
         if is_exhausted:
             if self.rules.exit_by == "first" and exits:
@@ -198,7 +211,7 @@ class _RouteWalker:
         return ""
 
     def _unmatched_target(self, socket: Socket, verdict: bool | None) -> str:
-        """Return the target if no edge can be taken: an exit if the rule set allows an early exit, or the end."""
+        """Return the target to use if no edge can be taken: an early exit if the rule set allows it, or the end."""
         early = _matching_exit(self._exits(socket), socket, verdict) if self.rules.early_exit == "no edge" else ""
         return early or (self.rules.unmatched if socket.edges else END)
 
@@ -214,7 +227,7 @@ class _RouteWalker:
         )
 
     def _edge_target(self, socket: Socket, verdict: bool | None, item: int | None) -> str:
-        """Return the target of the first matching edge that can be taken; empty if no edge can be taken."""
+        """Return the target of the first matching edge that can be taken, or "" if no edge can be taken."""
         for edge in self._ordered([edge for edge in socket.edges if _matches(edge.when, verdict)]):
             key = socket.id, edge.place, None if self.rules.counts_per_cast else item
             if edge.max_traversals is None or self.used[key] < edge.max_traversals + self.rules.slack:
@@ -237,13 +250,22 @@ def _matches(condition: str, verdict: bool | None) -> bool:
 
 
 def _matching_exit(exits: Sequence[ExitRoute], socket: Socket, verdict: bool | None) -> str:
-    """Return the target of the matching exit from a socket. An exit for a verdict wins over an always exit."""
+    """Return the target of the exit that matches a verdict, or "" if no exit matches.
+
+    An exit for a specific verdict takes precedence over an always exit.
+    """
     matching = [route for route in exits if route.source == socket.id and _matches(route.condition, verdict)]
     return next((route.target for route in sorted(matching, key=lambda route: route.condition == "always")), "")
 
 
 class RouteAnswer(NamedTuple):
-    """A right answer that depends on a route. The answer can also be computed for a misreading."""
+    """The right answer to a question about a route, which can also be computed for a misreading.
+
+    Attributes:
+        graph: the loadout.
+        script: the work items, and the verdicts of the sockets.
+        read: a function that returns the answer for a route.
+    """
 
     graph: Graph
     script: ScriptedVerdicts
@@ -255,11 +277,11 @@ class RouteAnswer(NamedTuple):
         return self.read(walk(self.graph, self.script))
 
     def by(self, rules: RuleSet) -> JSON:
-        """Return the answer that follows from a rule set, such as a misreading."""
+        """Return the answer according to a rule set, such as a misreading."""
         return self.read(walk(self.graph, self.script, rules))
 
     def last_common_step(self, rules: RuleSet) -> int:
-        """Return the number of the step after which the routes of a misreading and of the correct rules differ."""
+        """Return the number of the step after which the route of a misreading differs from the correct route."""
         right, wrong = walk(self.graph, self.script), walk(self.graph, self.script, rules)
         pairs = zip((*right.route, right.target), (*wrong.route, wrong.target), strict=False)
         return next((number for number, (left, other) in enumerate(pairs) if left != other), len(right.route))
@@ -269,8 +291,8 @@ def from_route(cast: Cast, read: Callable[[RouteWalk], JSON]) -> RouteAnswer:
     """Return the right answer to a question about the route of a finished cast.
 
     Args:
-        cast: the cast; its loadout has at most one generator.
-        read: returns the answer for a route, such as ``lambda walk: walk.visits["Socket-2"]``.
+        cast: the cast, whose loadout must have at most one generator.
+        read: a function that returns the answer for a route, such as ``lambda walk: walk.visits["Socket-2"]``.
     """
     return RouteAnswer(cast.graph, ScriptedVerdicts.of(cast), read)
 
@@ -278,11 +300,13 @@ def from_route(cast: Cast, read: Callable[[RouteWalk], JSON]) -> RouteAnswer:
 def named_misreading(
     answers: Sequence[tuple[object, RouteAnswer]], is_same: Callable[[object, JSON], bool]
 ) -> Iterator[str]:
-    """Yield a sentence about the misreading that best explains a learner's answers, if one explains a wrong answer.
+    """Yield a sentence about the misreading that best explains a learner's answers, or yield nothing.
+
+    A misreading is considered only if it leads to at least one of the wrong answers.
 
     Args:
-        answers: the learner's answers, each with the right answer.
-        is_same: compares a learner's answer with a computed answer.
+        answers: pairs of the learner's answer and the right answer.
+        is_same: a function that returns True if a learner's answer is equal to a computed answer.
     """
 
     def count_matches(rules: RuleSet) -> int:

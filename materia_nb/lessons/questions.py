@@ -1,6 +1,6 @@
-"""Exercises for a learner: predict the next target of a cast, or diagnose a faulty example.
+"""Exercises in which a learner predicts the next target of a cast, or diagnoses a faulty example.
 
-A prediction is judged by a fork of the cast, so that the cast itself does not change.
+A prediction is judged by running a fork of the cast, so that the cast itself does not change.
 """
 
 from __future__ import annotations
@@ -35,11 +35,15 @@ if TYPE_CHECKING:
 
 
 class PredictionView(View):
-    """The display of a judged guess with its reasons; ``right``, ``guess`` and ``outcome`` are available as attributes.
+    """The display of a guess that has been judged, with the reasons.
 
     Attributes:
-        is_revealed: True if the outcome is revealed. Until then, the lines only explain why the guess is wrong.
-        lines: the displayed lines. The first line says whether the guess is right.
+        prediction: the judged guess.
+        right: True if the guess is right.
+        guess: the guess.
+        outcome: the actual target.
+        is_revealed: True if the outcome is revealed. Otherwise, the lines only explain why the guess is wrong.
+        lines: the displayed lines; the first line states whether the guess is right.
     """
 
     def __init__(self, prediction: Prediction, *, is_revealed: bool = True, sure: bool | None = None) -> None:
@@ -57,13 +61,13 @@ class PredictionView(View):
 
 
 class RouteView(View):
-    """The display of a judged route.
+    """The display of a predicted route that has been judged.
 
     Attributes:
         steps: the judged guesses, up to the first wrong guess.
-        left: the number of guesses after the end of the actual route.
-        onward: the socket that runs after the last guess; empty at the end of the route.
-        lines: the first line of each verdict, and all lines of the last verdict.
+        left: the number of guesses that follow the end of the actual route.
+        onward: the socket that runs after the last guess; empty if the route has ended.
+        lines: the first line of each judged guess, and all lines of the last one.
     """
 
     def __init__(self, steps: Sequence[PredictionView], left: int, onward: str) -> None:
@@ -79,35 +83,34 @@ class RouteView(View):
 
     @property
     def right(self) -> bool:
-        """True if every guess was right and the route was not longer than the actual route."""
+        """True if every guess is right and the predicted route is not longer than the actual route."""
         return self.left == 0 and all(step.right for step in self.steps)
 
 
 class Question:
-    """A question about the target of a cast's next step. Later changes of the cast do not affect the question.
+    """A question about the target of a cast's next step, which later changes of the cast do not affect.
 
-    The question uses a fork of the cast in a temporary folder (``twin``). The first guess runs one step of the fork,
-    and every guess is judged by that step, so the number of guesses is unlimited. :meth:`go_on` asks about the next
-    step of the fork, so that a whole route can be predicted.
+    The question uses a fork of the cast in a temporary folder. The first guess runs one step of the fork, and this step
+    is used to judge all guesses, so the number of guesses is unlimited. :meth:`go_on` asks about the next step of the
+    fork, so that a learner can predict a whole route.
 
     Args:
-        cast: the cast; it does not change.
+        cast: the cast, which is not changed.
         tries: the number of wrong guesses after which the outcome is revealed.
-        name: the name under which guesses are recorded in the learner's file: ``LESSON/QUESTION``. Without a name,
-            guesses are not recorded.
+        name: the name under which guesses are recorded in the learner's file, in the form ``LESSON/QUESTION``; empty to
+            record no guesses.
 
     Attributes:
         socket: the socket that runs next.
         text: the text of the question.
-        state_lines: lines about the state of the cast: the visit, the work item, the cursors and the uses of limited
-            edges.
-        number: the number of the step in question, from 1.
-        places: the possible guesses: every socket, ``end`` and ``stop``.
-        before: the marks for the picture of the graph while the question is open.
-        is_revealed: True if the outcome is revealed, because the guess was right or the tries are used up.
-        points: the points for each step so far: 1 if the first guess was right, 0.5 if the second guess was right, else
-            0.
-        twin: the fork.
+        state_lines: lines that describe the visit, the work item, the cursors and the remaining uses of limited edges.
+        number: the number of the step that the question is about; the first step is 1.
+        places: the valid guesses, which are all sockets, ``end`` and ``stop``.
+        before: the marks in the picture of the graph while the outcome is not revealed.
+        is_revealed: True if the outcome is revealed because a guess was right or all tries were used.
+        points: the points for each finished step: 1 if the first guess was right, 0.5 if the second guess was right,
+            and otherwise 0.
+        twin: the fork of the cast.
 
     Raises:
         MateriaError: no socket runs next (``nothing_to_predict``), a step is running (``busy``), or the cast is
@@ -129,7 +132,7 @@ class Question:
         folder = tempfile.mkdtemp(prefix="materia-twin-")
         self._remove = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
         self.twin = cast.fork(root=Path(folder))
-        self.twin.runner.agents = cast.agents.frozen()  # another cell may set other agents
+        self.twin.runner.agents = cast.agents.frozen()  # another cell may change the agents of the cast
 
     def _ask(self, cast: Cast) -> None:
         self.socket = _next_socket(cast)
@@ -146,35 +149,37 @@ class Question:
 
     @property
     def after(self) -> Marks:
-        """The marks that show the route in the picture of the graph after the outcome is revealed."""
+        """The marks in the picture of the graph after the outcome is revealed, which show the route."""
         return marks_of(self.twin.now)
 
     @property
     def has_next(self) -> bool:
-        """True if the outcome is revealed and another socket runs next, so that :meth:`go_on` is possible."""
+        """True if the outcome is revealed and another socket runs next, so that :meth:`go_on` can be called."""
         return self.is_revealed and next_target(self.twin.now.rules, self.twin.now.engine) in self.twin.graph.sockets
 
     def go_on(self) -> None:
-        """Replace the question with a question about the following step.
+        """Replace the question by a question about the following step.
 
         Raises:
-            MateriaError: the outcome is not revealed yet (``not_yet``), or no socket runs next (``nothing_to_predict``).
+            MateriaError: the outcome is not revealed yet (``not_yet``), or no socket runs next
+                (``nothing_to_predict``).
         """
         if not self.is_revealed:
             raise MateriaError("The target of this step is not revealed yet.", hint="guess first", kind="not_yet")
         self._ask(self.twin)
 
     def guess(self, guess: object, *, sure: bool | None = None, number: int | None = None) -> PredictionView:
-        """Judge a guess and return the reasons; record the guess if the question has a name.
+        """Judge a guess, record it if the question has a name, and return the verdict with its reasons.
 
         Args:
-            guess: a socket or its materia, ``end``, or ``stop`` (the cast fails, or needs a person).
-            sure: True if the learner is sure, False if not; None if unknown.
-            number: the :attr:`number` of the step for which the guess was made; the current step by default.
+            guess: the predicted target: a socket, the materia of a socket, ``end``, or ``stop`` if the cast fails or
+                waits for a person.
+            sure: True if the learner is sure of the guess, False if not; None if this is unknown.
+            number: the :attr:`number` of the step that the guess is about; defaults to the current step.
 
         Raises:
-            MateriaError: the guess is not a valid target (``unknown_socket``), a person must answer (``not_decided``),
-                or the question is now about another step (``outdated``).
+            MateriaError: the guess is not a valid target (``unknown_socket``), a person must answer first
+                (``not_decided``), or the question is now about another step (``outdated``).
         """
         if number not in (None, self.number):
             raise MateriaError(
@@ -187,7 +192,7 @@ class Question:
             self._judged = self._run()
         title, decision, entry = self._judged
         prediction = judge_guess(self.twin.now.rules, expected, title, decision, self.twin.now.engine, entry)
-        if self.is_revealed:  # the outcome is known, so this is not a guess
+        if self.is_revealed:  # the learner knows the outcome, so the guess does not count
             return PredictionView(prediction)
         if self._name:
             lesson, _, question = self._name.rpartition("/")
@@ -200,11 +205,11 @@ class Question:
         """Judge a predicted route step by step, up to the first wrong guess.
 
         Args:
-            route: the predicted target of each step, beginning with the current step.
-            sure: as for :meth:`guess`.
+            route: the predicted target of each step, starting with the current step.
+            sure: True if the learner is sure of the route, False if not; None if this is unknown.
 
         Raises:
-            MateriaError: as for :meth:`guess`, or the route is empty (``no_guess``).
+            MateriaError: the route is empty (``no_guess``), or :meth:`guess` raised the error.
         """
         if not route:
             raise MateriaError("The predicted route is empty.", hint="name the target of each step", kind="no_guess")
@@ -235,23 +240,25 @@ class Question:
         return twin.why().title, step.decision, step.entry
 
     def close(self) -> None:
-        """Close the fork and remove its folder; the outcome of a judged step stays available."""
+        """Close the fork and delete its folder. The outcome of a step that has been judged remains available."""
         self.twin.stop()
         self.twin.close()
         self._remove()
 
 
 def predict(cast: Cast, guess: object) -> PredictionView:
-    """Judge a guess about the target of a cast's next step, and return the reasons. The cast does not change.
+    """Judge a guess about the target of a cast's next step, and return the verdict with its reasons.
 
-    The guess is not recorded.
+    The cast is not changed, and the guess is not recorded.
 
     Args:
-        cast: the cast; a function, a script or a process must answer its next socket.
-        guess: a socket or its materia, ``end``, or ``stop`` (the cast fails, or needs a person).
+        cast: the cast. Its next socket must be answered by a function, a script or a process.
+        guess: the predicted target: a socket, the materia of a socket, ``end``, or ``stop`` if the cast fails or waits
+            for a person.
 
     Raises:
-        MateriaError: as for :class:`Question` and :meth:`Question.guess`.
+        MateriaError: the next step cannot be predicted (see :class:`Question`), or the guess is not a valid target (see
+            :meth:`Question.guess`).
     """
     with closing(Question(cast)) as open_question:
         return open_question.guess(guess)
@@ -262,7 +269,7 @@ def _outputs(cast: Cast) -> int:
 
 
 def _next_socket(cast: Cast) -> str:
-    """Return the next socket of a cast; raise MateriaError (``nothing_to_predict``) if no socket runs next."""
+    """Return the socket that runs next; raises MateriaError (``nothing_to_predict``) if no socket runs next."""
     if cast.status in ("ready", "waiting"):
         target = next_target(cast.now.rules, cast.now.engine)
         if target in cast.graph.sockets:
@@ -284,7 +291,10 @@ def _next_socket(cast: Cast) -> str:
 
 
 def _describe_state(cast: Cast) -> tuple[str, ...]:
-    """Return lines about the state that affects the next target: visit, work item, cursors and limited edges."""
+    """Return lines that describe the state on which the next target depends.
+
+    The lines contain the visit, the work item, the cursors, and the number of times that limited edges were taken.
+    """
     state = enter(cast.now.rules, cast.now.engine).state if cast.status == "ready" else cast.now.engine
     visit = state.at
     if visit is None:
@@ -309,13 +319,13 @@ _HINTS: Final = {
 
 
 class Patient(Displayable):
-    """A faulty example of the gallery for diagnosis. Its display shows the symptoms but not the cause.
+    """A faulty example of the gallery that a learner diagnoses. Its display shows the symptoms, but not the cause.
 
     Args:
         name: the name of the example in the gallery, such as ``raw-bread``.
 
     Raises:
-        MateriaError: the example does not exist (``unknown_card``), or is not faulty (``healthy``).
+        MateriaError: the example does not exist (``unknown_card``), or it is not faulty (``healthy``).
     """
 
     def __init__(self, name: str) -> None:
@@ -336,12 +346,15 @@ class Patient(Displayable):
         return [self.card]
 
     def diagnose(self, **diagnosis: object) -> Text:
-        """Check a diagnosis: the ``socket`` that must be changed, and the ``step`` in which the mistake is visible.
+        """Check a diagnosis, and return an explanation of the mistake if the diagnosis is right.
 
-        If the mistake is not visible in any step, only the socket is required.
+        Args:
+            diagnosis: the ``socket`` that must be changed, and the ``step`` in which the mistake is visible. The step
+                is required only if the mistake is visible in a step.
 
         Raises:
-            MateriaError: as for :func:`materia_nb.lessons.check`.
+            MateriaError: the diagnosis is wrong (``wrong_answer``) or incomplete (``no_answer``), or it has an unknown
+                part (``unknown_question``).
         """
         truth: dict[str, JSON] = {"socket": self._diagnosis.socket}
         if self._diagnosis.step is not None:
@@ -359,14 +372,14 @@ class Patient(Displayable):
         )
 
     def fix(self, loadout: str | Mapping[str, JSON]) -> Text:
-        """Check that a changed loadout behaves as intended if the agents give the same answers as before.
+        """Check that a corrected loadout behaves as intended if the agents give the same answers as before.
 
         Args:
-            loadout: a loadout in the form used in a cell (JSON or YAML text, or a mapping), with or without
-                ``materia``. The original loadout does not count as a try and is not recorded.
+            loadout: the corrected loadout, as a mapping or as JSON or YAML text. It may contain changed ``materia``.
+                The original loadout does not count as a try.
 
         Raises:
-            MateriaError: the loadout has problems or still behaves wrongly (``not_fixed``), or cannot be read.
+            MateriaError: the loadout has problems or still behaves wrongly (``not_fixed``), or it cannot be read.
         """
         changed = read_text(loadout, where="the loadout") if isinstance(loadout, str) else dict(loadout)
         if not isinstance(changed, dict):
@@ -382,7 +395,7 @@ class Patient(Displayable):
         return Text("✓ Fixed: with the same answers, the loadout now behaves as intended.")
 
     def _faults(self, document: dict[str, JSON]) -> list[str]:
-        """Return the problems of a changed loadout, or the differences between its cast and the intended cast."""
+        """Return the problems of a loadout or, if it is valid, the differences between its cast and the intended cast."""
         report = check_config(document, self.card.loadout)
         if report.problems:
             return [str(problem) for problem in report.problems]
@@ -401,17 +414,17 @@ class Patient(Displayable):
 
 
 def clinic(name: str) -> Patient:
-    """Return a faulty example of the gallery for diagnosis, by its name.
+    """Return the faulty example of the gallery with the name ``name``, such as ``raw-bread``, for diagnosis.
 
     Raises:
-        MateriaError: as for :class:`Patient`.
+        MateriaError: the example does not exist (``unknown_card``), or it is not faulty (``healthy``).
     """
     return Patient(name)
 
 
 @contextmanager
 def cast_once(document: Mapping[str, JSON], request: str, answers: Mapping[str, Any]) -> Iterator[tuple[Cast, str]]:
-    """Run a cast in a temporary folder; yield the cast and the reason why it stopped."""
+    """Run a cast in a temporary folder, and yield the cast and the reason why it stopped."""
     with (
         tempfile.TemporaryDirectory(prefix="materia-lesson-") as folder,
         closing(Workbench(folder, bundled=False)) as bench,
