@@ -341,19 +341,21 @@ class Loadouts(Mapping[str, str], Displayable):
             design: a design that :meth:`design` returned.
             to: ``"notebook"``, or the path of another file to save a copy to. The copy includes the materia that the
                 loadout uses, except for unchanged bundled materia.
-            anyway: True to save the design even if it has problems.
+            anyway: True to save the design even if it has problems or is locked.
 
         Returns:
             A message that states where the design was saved.
 
         Raises:
-            MateriaError: the design has problems, its file was changed by another program, or the file cannot be
+            MateriaError: the design has problems or is locked, its file was changed by another program, or the file cannot be
                 written.
         """
-        from materia_nb.loadout.design.saving import left_behind, refuse_problems, save_design
+        from materia_nb.loadout.design.saving import left_behind, refuse_locked, refuse_problems, save_design
 
         if to == "notebook" or (to is None and design.home.path is None):
             refuse_problems(design, anyway=anyway)
+            if to is None and not anyway:
+                refuse_locked(design)
             _check_name(design.name, "loadout")
             for id_, raw in design.changed_materia.items():
                 _check_name(id_, "materia")

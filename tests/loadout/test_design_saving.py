@@ -169,6 +169,26 @@ def test_edited_design_is_saved_to_the_loaded_file(wb, project):
     assert path.read_text() == before
 
 
+def test_locked_loadout_is_only_changed_on_request(wb, project):
+    path = config_file(project)
+    document = json.loads(path.read_text())
+    (name,) = document["loadouts"]
+    document["loadouts"][name]["lockState"] = "locked"
+    path.write_text(json.dumps(document, indent=2))
+    before = path.read_text()
+    wb.load("given.json")
+    draft = wb.design()
+    draft.add_edge("Socket-4", "end")
+    with pytest.raises(MateriaError, match="is locked") as caught:
+        wb.loadouts.save(draft)
+    assert caught.value.kind == "locked"
+    assert path.read_text() == before
+    wb.loadouts.save(draft, "copy.json")
+    assert path.read_text() == before, "a copy does not change the locked loadout"
+    wb.loadouts.save(draft, anyway=True)
+    assert json.loads(path.read_text())["loadouts"][name]["sockets"]["Socket-4"]["edges"]
+
+
 def test_edited_bundled_loadout_is_saved_as_a_copy_in_the_project(wb, project):
     bundled = BUNDLED.read_bytes()
     draft = wb.design("Ask")

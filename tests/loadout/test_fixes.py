@@ -250,6 +250,20 @@ def test_fix_verb_previews_and_saves_on_request(shell, project):
     assert text(line(shell, "check --fix --save")).startswith("No problem can be fixed automatically")
 
 
+def test_fixes_of_a_locked_loadout_are_only_saved_as_a_copy(shell, project):
+    loadout = {"lockState": "locked", "sockets": {"Socket-1": {"materia": "P", "edges": [edge("end", "satisfied")]}}}
+    document = {"loadouts": {"Two": loadout}, "materia": {"P": {"tools": "none", "prompt": "p"}}}
+    file = project / "two.json"
+    file.write_text(json.dumps(document))
+    line(shell, "load two.json")
+    with pytest.raises(MateriaError, match="Two is locked"):
+        line(shell, "check --fix --save")
+    assert json.loads(file.read_text()) == document
+    line(shell, "check --fix --to copy.json")
+    copied = json.loads((project / "copy.json").read_text())["loadouts"]["Two"]
+    assert copied["sockets"]["Socket-1"]["parse"] == "json"
+
+
 def test_fixes_of_a_yaml_file_are_saved_as_json(shell, project):
     text_of = "materia: {P: {tools: none, prompt: p}}\nloadouts: {Two: {sockets: {Socket-1: {materia: P}}}}\n"
     (project / "two.yaml").write_text(text_of)

@@ -437,6 +437,17 @@ def test_exploration_shows_an_example_run_and_becomes_outdated_after_an_edit(ses
     assert "the design has" in refused(session, "explore")
 
 
+def test_saving_a_locked_loadout_asks_first(wb, project):
+    wb.load({
+        "loadouts": {"Held": {"lockState": "locked", "sockets": {"Socket-1": {"materia": "P"}}}},
+        "materia": {"P": {"tools": "none", "prompt": "p"}},
+    })  # fmt: skip
+    session = DesignSession(wb, wb.design("Held"))
+    do(session, "add", materia="P")
+    told = do(session, "save")
+    assert told["bar"]["question"]["choices"] == ["Save anyway"]
+
+
 def test_saving_with_problems_asks_first(wb, session):
     do(session, "delete", of=["socket", "Socket-1"])
     told = do(session, "save")

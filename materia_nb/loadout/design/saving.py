@@ -310,7 +310,7 @@ def save_design(
             design in its own file.
         used: the definitions of the materia that the copy needs, by id. Definitions that are identical to bundled
             definitions are not written.
-        anyway: True to save a loadout that has problems, and to replace loadouts and materia of the same name in
+        anyway: True to save a loadout that has problems or is locked, and to replace loadouts and materia of the same name in
             another file.
 
     Raises:
@@ -322,6 +322,8 @@ def save_design(
     if path is None:
         raise MateriaError("The design has no file.", hint="choose a file name that ends with .json", kind=DESIGN_KIND)
     copied = path != design.home.path
+    if not (anyway or copied):
+        refuse_locked(design)
     home = _home_at(path) if copied else design.home
     current_text = config_text(path) if path.exists() else None
     if current_text != home.text_read:
@@ -369,6 +371,16 @@ def refuse_problems(design: Design, *, anyway: bool) -> None:
             where=problems[0].source,
             hint=f"{problems[0].hint}; or save anyway to finish the loadout later",
             kind="refused",
+        )
+
+
+def refuse_locked(design: Design) -> None:
+    """Raise MateriaError (``locked``) if the loadout is locked; a change of its ``lockState`` unlocks it."""
+    if design.document.get("lockState") == "locked":
+        raise MateriaError(
+            f"The loadout {design.name} is locked, so that it is not changed by mistake.",
+            hint="save a copy in another file, or save anyway in the designer",
+            kind="locked",
         )
 
 

@@ -141,6 +141,10 @@ def _check(
     if save or to:
         if not (changes := design.fix_all()):
             return Text("No problem can be fixed automatically. List the possible changes with check --fix.")
+        if not to:
+            from materia_nb.loadout.design.saving import refuse_locked
+
+            refuse_locked(design)
         return Text("\n".join([*changes, bench.loadouts.save(design, to, anyway=True)]))
     rows = [
         (problem.code, problem.source, fix.summary, "in the designer" if fix.suggestion else option)
