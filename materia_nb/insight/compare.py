@@ -1,7 +1,7 @@
-"""Comparison of two casts, two steps or two loadouts: the first difference, and the reasons for it.
+"""Comparison of two casts, two steps or two loadouts, which finds the first difference and explains it.
 
-Answers, decisions, states and the ends of casts are compared.
-Time, cost, ids and prompts are shown, but do not count as differences.
+Answers, decisions, states and the ends of casts are compared. Time, cost, ids and prompts are displayed, but they do
+not count as differences.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from materia_nb.jsonvalue import JSON, MISSING, same
 from materia_nb.loadout.graph import Budget, Edge, ExitRoute, Graph, Limits, Loop, Materia, Route, Socket
 
 Side: TypeAlias = Literal["A", "B", "both"]
-"""The side of a comparison (A, B or both) on which an element, such as a socket or an edge, exists."""
+"""The side of a comparison (``A``, ``B`` or ``both``) that contains an element, such as a socket or an edge."""
 _Key = TypeVar("_Key", bound=Hashable)
 
 
 def sides_of(a: Iterable[_Key], b: Iterable[_Key]) -> dict[_Key, Side]:
-    """Return, for each key of the two collections, the side that contains the key; the keys of ``a`` come first."""
+    """Return, for each key in either collection, the side that contains it. The keys of ``a`` come first."""
     left, right = dict.fromkeys(a), dict.fromkeys(b)
     return {key: "A" if key not in right else "both" if key in left else "B" for key in left | right}
 
@@ -46,10 +46,10 @@ class ComparedCast(NamedTuple):
     """One of the two casts in a comparison.
 
     Attributes:
-        name: the name of the cast, which is also its id; the id is removed from texts before they are compared.
+        name: the id of the cast. Occurrences of the id in text are ignored by the comparison.
         rules: the rules of the cast.
         session: the session of the cast.
-        snapshots: the directory of the file snapshots of the cast; None if there are no snapshots.
+        snapshots: the directory of the file snapshots of the cast, or None if it has no snapshots.
     """
 
     name: str
@@ -62,7 +62,7 @@ class ComparedCast(NamedTuple):
 
 
 def step_answer(step: StepRecord) -> JSON:
-    """Return the answer of a step, parsed if it is JSON; None if it has no answer yet."""
+    """Return the answer of a step, parsed if it is JSON, or None if the step has no answer yet."""
     reading = step.reading
     if reading is None or reading.value is None or reading.value is MISSING:
         return step.output
@@ -70,12 +70,12 @@ def step_answer(step: StepRecord) -> JSON:
 
 
 def step_target(step: StepRecord) -> str | None:
-    """Return the target of a step: a socket or ``end``; None if the step failed or has no answer yet."""
+    """Return the socket to which a step leads, or ``end``; return None if the step failed or has no answer yet."""
     return None if step.decision is None else step.decision.target
 
 
 def step_route(step: StepRecord) -> tuple[str | None, ...]:
-    """Return the socket, work item and target of a step, and the kind of failure if its answer caused a failure."""
+    """Return the socket, work item and target of a step, and the kind of failure that its answer caused (or None)."""
     decision = step.decision
     failure = decision.failure if decision is not None else None
     if decision is not None and decision.by == "failure" and decision.reading.error is None:
@@ -84,19 +84,19 @@ def step_route(step: StepRecord) -> tuple[str | None, ...]:
 
 
 def differing_prompt_parts(a: Prompt | None, b: Prompt | None, cast_ids: tuple[str, str] = ("", "")) -> tuple[str, ...]:
-    """Return the names of the parts in which two prompts differ; the ids of the casts are ignored."""
+    """Return the names of the parts in which two prompts differ. The ids of the casts are ignored."""
     left, right = prompt_part_texts(a, cast_ids[0]), prompt_part_texts(b, cast_ids[1])
     return tuple(name for name in dict.fromkeys((*left, *right)) if left.get(name) != right.get(name))
 
 
 def prompt_part_texts(prompt: Prompt | None, cast_id: str) -> Mapping[str, str]:
-    """Return the non-empty parts of a prompt by name, without the id of the cast."""
+    """Return the text of each part of a prompt that is not empty, with the id of the cast removed."""
     parts = () if prompt is None else prompt.parts
     return {part.name: without_id(part.text, cast_id) for part in parts if part.text}
 
 
 def number_repeats(keys: Iterable[_Key]) -> Iterator[tuple[_Key, int]]:
-    """Yield each key with its occurrence number: 1 for the first occurrence of the key, 2 for the second, and so on."""
+    """Yield each key with its occurrence number: 1 for its first occurrence, 2 for the second, and so on."""
     counts: Counter[_Key] = Counter()
     for key in keys:
         counts[key] += 1
@@ -130,7 +130,7 @@ def _turn_answer(turn: TurnRecord) -> JSON:
 
 
 def _compared_decision(step: StepRecord) -> tuple[object, ...]:
-    """Return the parts of a step's decision that are compared, without edge use counts and failure messages."""
+    """Return the parts of a step's decision that are compared. Edge counts and failure messages are excluded."""
     decision = step.decision
     if decision is None:
         return ()
@@ -148,13 +148,13 @@ class FirstDifference(NamedTuple):
     """The first difference between two casts.
 
     Attributes:
-        step: the number of the step, the same in both casts; 0 if the casts differ before their first step.
-        a: the target of the step in cast A: a socket or ``end``; None if the step failed or has no answer yet.
-        b: the target of the step in cast B, in the same form.
-        lines: sentences about the answer, verdict, edge or exit that made the difference.
-        aspects: the aspects in which the step differs; empty if only one cast continued or the casts ended differently.
-        lane: the lane of the step; "" if the step did not run in a lane.
-        shorter: the cast (``A`` or ``B``) that has fewer steps, if this is the only difference; else "".
+        step: the number of the step, which is the same in both casts; 0 if the casts differ before their first step.
+        a: the socket to which the step of cast A leads, or ``end``; None if the step failed or has no answer yet.
+        b: the socket to which the step of cast B leads, or ``end``; None if the step failed or has no answer yet.
+        lines: sentences that explain which answer, verdict, edge or exit caused the difference.
+        aspects: the aspects in which the steps differ; empty if only one cast continued or the casts ended differently.
+        lane: the name of the lane of the step, or "" if the step did not run in a lane.
+        shorter: the cast (``A`` or ``B``) with fewer steps, if this is the only difference; otherwise "".
     """
 
     step: int
@@ -167,12 +167,12 @@ class FirstDifference(NamedTuple):
 
     @property
     def place(self) -> str:
-        """The number of the step as text, with its lane, such as ``step 3 in lane blue``."""
+        """The number and the lane of the step, such as ``step 3 in lane blue``."""
         return f"step {self.step}{f' in lane {self.lane}' if self.lane else ''}"
 
     @property
     def why(self) -> str:
-        """The reasons for the difference as one text."""
+        """The explanation of the difference, as one string."""
         return " ".join(self.lines)
 
     def __str__(self) -> str:
@@ -187,7 +187,7 @@ def explain_difference(
     cast_ids: tuple[str, str] = ("", ""),
     graphs: tuple[Graph, Graph] | None = None,
 ) -> FirstDifference:
-    """Explain why two steps differ although all earlier steps are equal; ``graphs`` are the loadouts of their casts."""
+    """Explain why two steps differ although all earlier steps are equal. ``graphs`` are the loadouts of the casts."""
     lines: list[str] = []
     if "socket" in aspects:
         lines.append(f"A visited {_visit_text(left)}, but B visited {_visit_text(right)}.")
@@ -208,7 +208,10 @@ def explain_difference(
 
 
 def compare_ends(a: ComparedCast, b: ComparedCast) -> FirstDifference | None:
-    """Return the difference if one cast has more steps or the casts ended differently; assume equal common steps."""
+    """Return the difference if one cast has more steps or the casts ended differently; otherwise return None.
+
+    All steps that both casts have must be equal.
+    """
     steps, others = a.session.steps, b.session.steps
     count = min(len(steps), len(others))
     left, right = (step_target(each[count - 1]) if count else None for each in (steps, others))
@@ -267,7 +270,7 @@ def _explain_turns(left: StepRecord, right: StepRecord) -> str:
 
 
 def _list_changes(changes: list[ValueChange], root: str) -> str:
-    """Return the first changes as one text, with changes of ``satisfied`` at the beginning."""
+    """Return a sentence fragment that lists the first changes. Changes of ``satisfied`` come first."""
     ordered = sorted(changes, key=lambda change: change.path.rpartition(".")[2] != "satisfied")
     return _join_first(
         f"{f'{root}.{change.path}' if change.path else root} is {_both_values(change.a, change.b)}"
@@ -294,7 +297,7 @@ def _explain_decision(name: str, decision: Decision | None) -> str:
 
 
 def _explain_loadouts(graphs: tuple[Graph, Graph] | None, left: StepRecord, right: StepRecord) -> list[str]:
-    """Return a sentence about the differences in the definition of the visited socket; empty if there are none."""
+    """Return a sentence about the differences between the definitions of the visited socket, or an empty list."""
     if graphs is None or graphs[0] is graphs[1] or left.socket != right.socket:
         return []
     rows = [row for row in LoadoutComparison(*graphs).differences if row.of == left.socket]
@@ -316,7 +319,7 @@ _DifferenceTest: TypeAlias = Callable[[StepRecord, StepRecord], bool]
 
 
 class StepPair(NamedTuple):
-    """A step of cast A and the matching step of cast B; None if a cast has no matching step.
+    """A step of cast A and the corresponding step of cast B; either is None if that cast has no corresponding step.
 
     ``differs`` contains the aspects in which the two steps differ.
     """
@@ -327,7 +330,7 @@ class StepPair(NamedTuple):
 
     @property
     def own_differences(self) -> tuple[Aspect, ...]:
-        """The aspects in which the steps differ, except differences that were inherited from earlier steps."""
+        """The aspects in which the steps differ, excluding differences that result from earlier steps."""
         inherited = {"given", "state"} if "given" in self.differs else {"given"}
         return tuple(aspect for aspect in self.differs if aspect not in inherited)
 
@@ -338,10 +341,10 @@ class StepPair(NamedTuple):
 
 
 class Comparison:
-    """The comparison of two casts, ``a`` and ``b``; truthy if their steps or their ends differ."""
+    """The comparison of the casts ``a`` and ``b``. It is true in a boolean context if their steps or ends differ."""
 
     def __init__(self, a: ComparedCast, b: ComparedCast) -> None:
-        """Prepare the comparison of two casts; each difference is computed on first access."""
+        """Prepare the comparison of two casts. Each difference is computed when it is first accessed."""
         self.a, self.b = a, b
 
     def __bool__(self) -> bool:
@@ -353,13 +356,13 @@ class Comparison:
 
     @cached_property
     def first(self) -> FirstDifference | None:
-        """The first difference between the steps or ends of the casts, with the reason; None if the casts are equal."""
+        """The first difference between the steps or ends of the casts, explained, or None if the casts are equal."""
         return self.first_where(lambda left, right: bool(differing_aspects(left, right, self._names)))
 
     def first_where(self, differ: _DifferenceTest) -> FirstDifference | None:
-        """Explain the first pair of steps for which ``differ`` returns true. Lanes are searched one after another.
+        """Explain the first pair of steps for which ``differ`` returns True. Lanes are searched one after another.
 
-        If no pair differs, return the difference between the ends of the casts; None if the ends are equal too.
+        If no pair of steps differs, return the difference between the ends of the casts, or None if the ends are equal.
         """
         runs_of_a = {streams.step: streams for streams in self.a.session.streams}
         runs_of_b = {streams.step: streams for streams in self.b.session.streams}
@@ -375,7 +378,7 @@ class Comparison:
     def _first_in_lanes(
         self, left: Streams | None, right: Streams | None, step: StepRecord, differ: _DifferenceTest
     ) -> FirstDifference | None:
-        """Return the first difference in the lanes that started after a step; None if the lanes are equal."""
+        """Return the first difference in the lanes that started after a step, or None if the lanes are equal."""
         if left is None or right is None:
             if left is right:
                 return None
@@ -395,14 +398,14 @@ class Comparison:
 
     @property
     def unfinished(self) -> str | None:
-        """The unfinished cast (``A`` or ``B``) if the casts differ only because it has fewer steps; else None."""
+        """The unfinished cast (``A`` or ``B``) if the casts differ only because it has fewer steps; otherwise None."""
         name = "" if self.first is None else self.first.shorter
         shorter = self.a if name == "A" else self.b
         return name if name and shorter.session.state.status in ("ready", "waiting") else None
 
     @cached_property
     def common_steps(self) -> int | None:
-        """The number of equal steps at the beginning of both routes; None if the whole routes are equal."""
+        """The number of steps after which the routes of the casts diverge, or None if the routes are equal."""
         steps, others = self.a.session.steps, self.b.session.steps
         for number, (left, right) in enumerate(zip(steps, others, strict=False), start=1):
             if left.socket != right.socket:
@@ -413,9 +416,10 @@ class Comparison:
 
     @cached_property
     def pairs(self) -> tuple[StepPair, ...]:
-        """The aligned steps of both casts.
+        """All steps of both casts, aligned in pairs.
 
-        Steps are aligned by index while they visit the same socket and item, then by socket, item and visit number.
+        As long as both casts visit the same sockets and items, steps are aligned by position; after that, they are
+        aligned by socket, item and visit number.
         """
         steps, others = tuple(all_steps(self.a.session)), tuple(all_steps(self.b.session))
         common = 0
@@ -442,7 +446,7 @@ class Comparison:
 
     @property
     def differing_step(self) -> StepComparison | None:
-        """The comparison of the first step that differs; None if a cast does not have this step or nothing differs."""
+        """The comparison of the first steps that differ, or None if a cast lacks the step or the casts are equal."""
         first, steps = self.first, list[StepRecord]()
         if first is None:
             return None
@@ -453,31 +457,31 @@ class Comparison:
 
     @property
     def usage(self) -> tuple[Usage, Usage]:
-        """The tokens and the cost of each cast."""
+        """The tokens and the cost of cast A and of cast B."""
         return self.a.session.state.usage, self.b.session.state.usage
 
     @property
     def time(self) -> tuple[int | None, int | None]:
-        """The work time of each cast, in milliseconds; None for a cast whose work time is unknown (R56)."""
+        """The work time of cast A and of cast B in milliseconds; None for a cast whose work time is unknown (R56)."""
         a, b = (work_time(all_steps(cast.session))[0] for cast in (self.a, self.b))
         return a, b
 
     @property
     def sockets(self) -> Mapping[str, Side]:
-        """The casts that visited each socket (``A``, ``B`` or ``both``), by socket."""
+        """The casts (``A``, ``B`` or ``both``) that visited each socket, by socket id."""
         return sides_of(*([step.socket for step in all_steps(cast.session)] for cast in (self.a, self.b)))
 
     @property
     def routes(self) -> Mapping[Route, Side]:
-        """The casts that took each edge or exit (``A``, ``B`` or ``both``), by edge or exit."""
+        """The casts (``A``, ``B`` or ``both``) that took each edge or exit."""
         return sides_of(_routes_taken(self.a), _routes_taken(self.b))
 
 
 class StepComparison:
-    """The comparison of two steps, ``a`` and ``b``, of the same cast or of two casts; truthy if the steps differ."""
+    """The comparison of the steps ``a`` and ``b`` of one or two casts; true in a boolean context if they differ."""
 
     def __init__(self, a: StepRecord, b: StepRecord, names: tuple[str, str] = ("", "")) -> None:
-        """Prepare the comparison of two steps; ``names`` are the ids of their casts, which are ignored in texts."""
+        """Prepare the comparison of two steps. ``names`` are the ids of their casts, which are ignored in text."""
         self.a, self.b, self.names = a, b, names
 
     def __bool__(self) -> bool:
@@ -487,14 +491,14 @@ class StepComparison:
     def differs(self) -> tuple[Aspect, ...]:
         """The aspects in which the steps differ.
 
-        Differences between states are ignored, because earlier steps may have caused them.
+        Differences between the states are ignored, because earlier steps may have caused them.
         """
         aspects = differing_aspects(self.a, self.b, self.names)
         return tuple(aspect for aspect in aspects if aspect not in ("given", "state"))
 
     @cached_property
     def first(self) -> FirstDifference | None:
-        """The difference between the steps, with its reasons; None if the steps are equal."""
+        """The difference between the steps, with its explanation, or None if the steps are equal."""
         return explain_difference(self.a, self.b, self.differs, self.names) if self.differs else None
 
     @cached_property
@@ -514,10 +518,10 @@ class StepComparison:
 
 
 def previous_visit(steps: Sequence[StepRecord], number: int) -> StepRecord:
-    """Return the previous visit to the socket of a step, preferably with the same item.
+    """Return the previous visit to the socket of a step, preferably for the same item.
 
     Raises:
-        MateriaError: the socket was not visited before (``no_step``).
+        MateriaError: kind ``no_step``: the socket was not visited before.
     """
     index = number - steps[0].number  # the steps of a lane are numbered from where it began
     step = steps[index]
@@ -547,7 +551,7 @@ def _align(a: Sequence[StepRecord], b: Sequence[StepRecord]) -> list[_Aligned]:
 
 
 def _visit_keys(steps: Sequence[StepRecord]) -> list[tuple[str, str, str, int]]:
-    """Return a key for each step: its lane, socket, item, and the visit number for that item."""
+    """Return a key for each step, which consists of its lane, socket, item and visit number for that item."""
     keys = ((step.lane, step.socket, step.item_key or "") for step in steps)
     return [(*key, repeat) for key, repeat in number_repeats(keys)]
 
@@ -571,13 +575,13 @@ _ComparedObject: TypeAlias = Socket | Loop | Materia | Limits | Budget
 _NOT_COMPARED: Final = frozenset(
     {"id", "edges", "materia", "loops", "routes", "layout", "parse_derived", "raw", "owner", "group"}
 )
-"""Fields that are not compared as a whole: their parts are compared separately, or the fields cannot affect a route."""
+"""Fields that are not compared as a whole, because their parts are compared or because they cannot affect a route."""
 _SHOWN_ALONE: Final = ("materia", "sockets")
-"""Fields that are listed for a socket or loop that exists in only one of the loadouts."""
+"""Fields that are listed for a socket or loop that only one of the loadouts contains."""
 
 
 class LoadoutDifference(NamedTuple):
-    """A field that differs between two loadouts, with both values; MISSING if a loadout does not have the field."""
+    """A field whose value differs between two loadouts; the value is MISSING if a loadout lacks the field."""
 
     of: str
     field: str
@@ -586,10 +590,13 @@ class LoadoutDifference(NamedTuple):
 
 
 class LoadoutComparison:
-    """The comparison of two loadouts; truthy if the possible routes of a cast differ. Names are ignored."""
+    """The comparison of two loadouts. It is true in a boolean context if casts of the two could take different routes.
+
+    Differences between names are ignored.
+    """
 
     def __init__(self, a: Graph, b: Graph) -> None:
-        """Compare two loadouts."""
+        """Prepare the comparison of two loadouts. The differences are computed when they are first accessed."""
         self.a, self.b = a, b
 
     def __bool__(self) -> bool:
@@ -597,29 +604,29 @@ class LoadoutComparison:
 
     @cached_property
     def differences(self) -> tuple[LoadoutDifference, ...]:
-        """The differences in this order: the loadout itself, sockets, loops, materia, limits."""
+        """The differences between the loadouts themselves, their sockets, loops, materia and limits, in this order."""
         groups = zip(_compared_fields(self.a), _compared_fields(self.b), strict=True)
         return tuple(difference for left, right in groups for difference in _compare_parts(left, right))
 
     @property
     def sockets(self) -> Mapping[str, Side]:
-        """The loadouts that contain each socket (``A``, ``B`` or ``both``), by socket."""
+        """The loadouts (``A``, ``B`` or ``both``) that contain each socket, by socket id."""
         return sides_of(self.a.sockets, self.b.sockets)
 
     @property
     def routes(self) -> Mapping[Route, Side]:
-        """The loadouts that contain each edge or exit (``A``, ``B`` or ``both``); an edge is named by its number."""
+        """The loadouts (``A``, ``B`` or ``both``) that contain each edge or exit; edges are identified by number."""
         return sides_of(_routes(self.a), _routes(self.b))
 
     @property
     def changed_routes(self) -> frozenset[Route]:
-        """The edges and exits of both loadouts whose target, condition or limit differs."""
+        """The edges and exits that both loadouts contain, but with a different target, condition or limit."""
         left, right = _routes(self.a), _routes(self.b)
         return frozenset(key for key in left.keys() & right.keys() if left[key] != right[key])
 
 
 def _compared_fields(graph: Graph) -> list[dict[str, dict[str, JSON]]]:
-    """Return the compared fields in five groups: the loadout itself, sockets, loops, materia and limits."""
+    """Return the fields to compare in five groups: the loadout itself, sockets, loops, materia and limits."""
     sockets, loops = graph.sockets.values(), graph.loops.values()
     return [
         {"loadout": {"entry": graph.entry}},

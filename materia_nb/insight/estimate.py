@@ -1,7 +1,7 @@
-"""Estimates of turns, tokens and cost before a cast begins, and the usage of a cast afterwards.
+"""Estimates of the turns, tokens and cost of a cast before it begins, and the usage of a cast afterwards.
 
-For an estimate, random casts run in memory, and the lengths of their prompts are measured. ``Prompts`` lists the
-prompts of one scripted cast with their lengths. No agent is asked.
+An estimate runs random casts in memory and measures the lengths of their prompts. :class:`Prompts` lists the prompts of
+one scripted cast with their lengths. No agent is asked.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ from materia_nb.loadout.graph import Graph, cast_context
 from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, REWORK_CONDITIONS, Result
 
 _MAX_VISITS: Final = 1_000
-"""Number of visits after which a scripted cast is cut off."""
+"""Number of visits after which a scripted cast is stopped."""
 _CHARACTERS_A_TOKEN: Final = 4
 _FILLER: Final = " and more of the same"
-"""Text that is repeated to make a made-up answer as long as required."""
+"""Text that is repeated to extend a sample answer to the required length."""
 
 
 def _check_context(context: JSON) -> None:
-    """Raise MateriaError (``usage``) if a value is not valid for the field ``castContext`` of a loadout."""
+    """Raise MateriaError (kind ``usage``) unless a value is valid for the field ``castContext`` of a loadout."""
     from materia_nb.loadout.fields import CONTEXT_SHAPE, Fault, is_context  # it loads pydantic
 
     hint = f"write {CONTEXT_SHAPE}"
@@ -69,13 +69,13 @@ class VisitPrompt(NamedTuple):
 
     Attributes:
         step: the number of the step.
-        socket: the socket.
-        item: the key of the work item; None outside a loop.
+        socket: the id of the visited socket.
+        item: the key of the work item, or None outside a loop.
         turn: the reason for the prompt: "" for the first prompt about new work, ``Why it came back`` for work that was
             sent back, or the heading of a later turn.
-        prompt: the parts of the prompt.
+        prompt: the prompt with its parts.
         characters: the length of the prompt, in characters.
-        same: the number of characters at the beginning that equal the previous prompt of the socket. A provider may
+        same: the number of leading characters that are identical to the previous prompt of the socket. A provider may
             have cached this prefix.
     """
 
@@ -89,28 +89,28 @@ class VisitPrompt(NamedTuple):
 
     @property
     def tokens(self) -> int:
-        """Estimated number of tokens, at four characters per token."""
+        """The estimated number of tokens, at four characters per token."""
         return tokens_of(self.characters)
 
 
 class Prompts:
-    """The prompts of a scripted cast in which each answer is the shortest satisfied answer; no agent is asked.
+    """The prompts of a scripted cast in which each answer is the shortest satisfied answer. No agent is asked.
 
     Args:
         graph: the loadout.
-        request: the request.
-        items: the length of every list, or the work items themselves.
-        context: a ``castContext`` to try instead of the values in the loadout.
+        request: the request of the cast.
+        items: the length of every list of work items, or the work items themselves.
+        context: a ``castContext`` to use instead of the values in the loadout, or None.
         rework: True if each socket that can send work back does so at its first visit.
-        later: True to include later turns of conversations, and for each socket the repair prompt that would follow a
-            refused first answer.
-        max_visits: the number of visits after which the cast is cut off.
+        later: True to include the later turns of conversations and, for each socket, the repair prompt that would
+            follow a refused first answer.
+        max_visits: the number of visits after which the cast is stopped.
 
     Attributes:
         graph: the loadout.
-        context: the ``castContext`` that was tried; None if the loadout's own values were used.
-        prompts: the first prompt of each visit, in order; with ``later`` also the prompts of later turns.
-        end: how the cast ends: ``complete``, ``held``, the kind of its failure, or ``unfinished``.
+        context: the ``castContext`` that replaced the values in the loadout, or None.
+        prompts: the first prompt of each visit, in order; with ``later``, also the prompts of later turns.
+        end: the end of the cast: ``complete``, ``held``, the kind of its failure, or ``unfinished``.
     """
 
     def __init__(
@@ -148,12 +148,12 @@ class Prompts:
 
     @property
     def characters(self) -> int:
-        """Total length of all prompts, in characters."""
+        """The total length of all prompts, in characters."""
         return sum(prompt.characters for prompt in self.prompts)
 
     @property
     def tokens(self) -> int:
-        """Estimated number of tokens of all prompts, at four characters per token."""
+        """The estimated number of tokens of all prompts, at four characters per token."""
         return tokens_of(self.characters)
 
     @property
@@ -198,12 +198,12 @@ class Prompts:
 
 
 def _parse_items(items: int | Sequence[JSON]) -> tuple[int, list[JSON] | None]:
-    """Return the length of every list and the work items; the work items are None if ``items`` is only a length."""
+    """Return the length of every list and the work items, which are None if ``items`` is only a length."""
     return (len(items), [frozen(item) for item in items]) if isinstance(items, Sequence) else (items, None)
 
 
 def _repair_prompt(rules: Rules, socket_rules: SocketRules, state: CastState) -> Prompt | None:
-    """Return the repair prompt that follows an unreadable answer; None if the socket accepts any text."""
+    """Return the repair prompt that follows an unreadable answer, or None if the socket accepts any text."""
     if state.at is None or state.at.mode in socket_rules.any_text or socket_rules.wanted.parse == "text":
         return None
     step = outputs.output(rules, state, SAMPLE, prompt=entering.prompt_for(rules, state))
@@ -212,7 +212,7 @@ def _repair_prompt(rules: Rules, socket_rules: SocketRules, state: CastState) ->
 
 
 def _with_items(lists: Iterable[tuple[str, ...]], work_items: list[JSON] | None, state: CastState) -> CastState:
-    """Return the state with each list of made-up work items replaced by the given items, if it has the same length."""
+    """Return the state in which ``work_items`` replaces each list of sample items that has the same length."""
     if work_items is None:
         return state
     changed: JSON = dict(state.data)
@@ -227,14 +227,14 @@ def _with_items(lists: Iterable[tuple[str, ...]], work_items: list[JSON] | None,
 DEFAULT_CASTS: Final = 100
 """Default number of casts for an estimate."""
 QUICK_CASTS: Final = 20
-"""Number of casts for a rough estimate on one line of another view."""
+"""Number of casts for a rough estimate that another view displays in one line."""
 
 PriceOfTurn: TypeAlias = Callable[[str, int, int], float | None]
-"""Function from socket, input tokens and output tokens to the price of a turn in dollars; None if unknown (R56)."""
+"""A function that returns the price of a turn in dollars (None: unknown, R56) for a socket, input and output tokens."""
 
 
 class Spread(NamedTuple):
-    """The mean of a number over many casts, and its range without the lowest 10% and the highest 10%."""
+    """The mean of a number over many casts, and the range that excludes the lowest 10% and the highest 10%."""
 
     mean: float
     low: float
@@ -246,9 +246,9 @@ class UsageEstimate(NamedTuple):
 
     Attributes:
         turns: the number of agent turns.
-        input: the tokens sent to agents; each later turn of a visit sends the earlier turns again.
-        output: the tokens of answers.
-        cost: the cost in dollars of the turns whose price is known; None if no price is known.
+        input: the number of tokens sent to agents. Each later turn of a visit sends the earlier turns again.
+        output: the number of tokens in the answers.
+        cost: the cost in US dollars of the turns whose price is known, or None if no price is known.
     """
 
     turns: Spread
@@ -259,17 +259,17 @@ class UsageEstimate(NamedTuple):
 
 @dataclass(frozen=True)
 class Estimate:
-    """The estimated usage of casts of a loadout; repairs, tools and the thinking of models are not included.
+    """The estimated usage of the casts of a loadout, excluding repairs, tools and the thinking of models.
 
     Attributes:
         graph: the loadout.
-        items: the length of every list.
+        items: the length of every list of work items.
         casts: the number of random casts.
-        total: the usage of a cast.
-        sockets: the usage of each socket whose agent was asked.
-        unpriced: the sockets with a turn whose price is unknown; the costs do not include these turns (R56).
-        unfinished: the number of casts that were cut off after 1,000 visits.
-        shortest: the sockets with the shortest possible answers, because ``answer`` has no length for them.
+        total: the usage of a whole cast.
+        sockets: the usage of each socket whose agent was asked, by socket id.
+        unpriced: the sockets with at least one turn whose price is unknown; the costs exclude these turns (R56).
+        unfinished: the number of casts that were stopped after 1,000 visits.
+        shortest: the sockets for which ``answer`` specifies no length; their answers are as short as possible.
     """
 
     graph: Graph
@@ -301,23 +301,24 @@ def estimate_cast(
     casts: int = DEFAULT_CASTS,
     **failures: Unpack[FailureChances],
 ) -> Estimate:
-    """Estimate the usage of a cast from the prompts, answers and turn prices of random casts in memory.
+    """Estimate the usage of a cast from the prompts, answers and prices of random casts in memory.
 
     Args:
         graph: the loadout.
-        request: the request.
-        items: the length of every list, or the work items themselves.
+        request: the request of the cast.
+        items: the length of every list of work items, or the work items themselves.
         satisfied: the chance of ``satisfied: true``, as for :func:`.odds.chances_by_socket`.
         answer: the length of an answer in tokens, for all sockets, or by socket or materia. Later prompts contain
-            answers of this length. Without it, answers are as short as possible, so all tokens are lower bounds.
-        price: returns the price of a turn; see :data:`PriceOfTurn`.
-        pins: the pins, by socket or materia, which answer instead of an agent. A pinned function is not called; its
-            answer is made up.
-        casts: the number of casts; the same arguments give the same estimate.
+            answers of this length. By default, answers are as short as possible, so that all token counts are lower
+            bounds.
+        price: a function that returns the price of a turn; see :data:`PriceOfTurn`.
+        pins: the pins that answer instead of an agent, by socket or materia. A pinned function is not called; a sample
+            answer is used instead.
+        casts: the number of casts. The same arguments always produce the same estimate.
         failures: the chances of failures, such as ``failed=0.1``; see :class:`.odds.FailureChances`.
 
     Raises:
-        MateriaError: a chance is missing or invalid (``bad_chance``), a socket accepts no made-up answer
+        MateriaError: a chance is missing or invalid (``bad_chance``), a socket accepts no sample answer
             (``no_answer``), or a value is not a number.
     """
     if casts < 1:
@@ -349,7 +350,7 @@ def estimate_cast(
 
 @dataclass
 class _CastSimulator:
-    """Simulation of random casts; ``answer_tokens`` is the length of the answers of each socket, in tokens."""
+    """Simulates random casts. ``answer_tokens`` is the length of the answers of each socket, in tokens."""
 
     rules: Rules
     length: int
@@ -371,9 +372,9 @@ class _CastSimulator:
         return tuple(answer._replace(text=_extend_answer(answer.text, tokens, socket_rules)) for answer in answers)
 
     def _pinned_text(self, state: CastState, socket_rules: SocketRules) -> tuple[bool, str | None]:
-        """Return True if a pin answers the visit, with the pinned text.
+        """Return whether a pin answers the visit, and the pinned text.
 
-        A pinned function is not called, so its text is None.
+        The text is None for a pinned function, because the function is not called.
         """
         socket = socket_rules.socket
         pin = self.pins.get(socket.id, self.pins.get(socket.materia.id))
@@ -383,7 +384,7 @@ class _CastSimulator:
         return text is not None or pin.kind == "function", text
 
     def play(self, request: str, work_items: list[JSON] | None, rng: Random) -> tuple[CastState, list[_Turn]]:
-        """Simulate one cast; return its last state and the turns of its agents."""
+        """Simulate one cast, and return its last state and the turns of its agents."""
         draw = random_choice(lambda socket_rules: self._answers_of(socket_rules.socket.id), self.chances, rng)
 
         def choose(state: CastState, socket_rules: SocketRules) -> ScriptedResult:
@@ -412,7 +413,7 @@ class _CastSimulator:
 
 
 def _extend_answer(text: str, tokens: int, socket_rules: SocketRules) -> str:
-    """Return a made-up answer extended to ``tokens`` tokens: by longer items, a longer context or longer text."""
+    """Extend a sample answer to ``tokens`` tokens with longer work items, a longer ``context`` field or longer text."""
     missing = tokens * _CHARACTERS_A_TOKEN - len(text)
     if missing <= 0 or not text:
         return text
@@ -430,7 +431,7 @@ def _extend_answer(text: str, tokens: int, socket_rules: SocketRules) -> str:
 
 
 def _work_items_in(value: object) -> Iterator[dict[str, Any]]:
-    """Yield the work items of every list in a made-up answer, including lists inside work items."""
+    """Yield the work items in every list of a sample answer, including lists inside other work items."""
     if isinstance(value, dict):
         for part in value.values():
             yield from _work_items_in(part)
@@ -446,7 +447,7 @@ def _filler(characters: int) -> str:
 
 
 def _estimate_usage(casts: Sequence[Sequence[_Turn]]) -> UsageEstimate:
-    """Return the estimated usage of a cast: the mean and the range of the turns, tokens and cost of all casts."""
+    """Return the mean and the range of the turns, tokens and cost of all casts."""
     costs = [[turn.cost for turn in turns if turn.cost is not None] for turns in casts]
     return UsageEstimate(
         _spread([len(turns) for turns in casts]),
@@ -462,23 +463,25 @@ def _spread(numbers: Sequence[float]) -> Spread:
 
 
 _GROUPS: Final = ("socket", "materia", "item")
-"""The criteria by which usage can be grouped."""
+"""Criteria by which usage can be grouped."""
 _COUNTS: Final = ("visits", "turns", "calls", "untimed", "waited")
 
 
 class UsageRow(NamedTuple):
-    """The usage of one group of visits, such as all visits to a socket, or all visits to a socket for one work item.
+    """The usage of one group of visits, for example of all visits to a socket for one work item.
 
     Attributes:
-        of: the socket, materia or item of the group, in the requested order; the item is empty outside a loop.
+        of: the socket, materia or item of the group, in the order in which the criteria were requested. The item is
+            empty outside a loop.
         visits: the number of visits.
         turns: the number of agent turns, including repairs.
-        calls: the number of tool calls of the agents.
-        usage: tokens and cost, including turns without an answer.
-        ms: the work time of agents and processes in milliseconds; None if it is unknown for all visits.
-        untimed: the number of visits with an unknown work time, which ``ms`` does not include (R56).
-        waited: the time in milliseconds during which neither an agent nor a process ran, such as waiting for a person.
-        left: the part of ``usage`` from steps that were discarded by going back.
+        calls: the number of tool calls by the agents.
+        usage: the tokens and the cost, including turns without an answer.
+        ms: the work time of agents and processes in milliseconds, or None if it is unknown for all visits.
+        untimed: the number of visits with an unknown work time, which ``ms`` excludes (R56).
+        waited: the time in milliseconds during which neither an agent nor a process ran, for example while waiting for
+            a person.
+        left: the part of ``usage`` that belongs to steps that were discarded by going back.
     """
 
     of: tuple[str, ...]
@@ -499,7 +502,7 @@ class UsageRow(NamedTuple):
 
 
 def _step_row(step: StepRecord, *, left: bool) -> UsageRow:
-    """Return the usage of one step; ``left`` is True if the step was discarded by going back."""
+    """Return the usage of one step. ``left`` is True if the step was discarded by going back."""
     usage, time = step_usage(step), step_time(step)
     turns = sum(turn.prompt is not None and turn.mode != "correction" for turn in step.turns)
     discarded = usage if left else Usage()
@@ -507,10 +510,10 @@ def _step_row(step: StepRecord, *, left: bool) -> UsageRow:
 
 
 def usage_by(rules: Rules, session: Session, by: Sequence[str] = ("socket",)) -> list[UsageRow]:
-    """Return the usage of a cast, including discarded steps, as one row per group in the order of the first visits.
+    """Return the usage of a cast, including discarded steps, with one row for each group in order of the first visit.
 
     Raises:
-        MateriaError: an entry of ``by`` is not ``socket``, ``materia`` or ``item`` (``unknown_group``).
+        MateriaError: kind ``unknown_group``: ``by`` contains a name other than ``socket``, ``materia`` or ``item``.
     """
     for name in by:
         needs_one_of(name, _GROUPS, f"Usage cannot be grouped by {name!r}.", "unknown_group")
@@ -530,18 +533,18 @@ def usage_by(rules: Rules, session: Session, by: Sequence[str] = ("socket",)) ->
 
 
 def step_usage(step: StepRecord) -> Usage:
-    """Return the total usage of a step: its turns, and its requests that ended without an answer."""
+    """Return the total usage of a step, including requests that ended without an answer."""
     return reduce(Usage.plus, (*step.spent, *(turn.usage for turn in step.turns if turn.usage)), Usage())
 
 
 class StepTime(NamedTuple):
-    """The times of a step in milliseconds; None if unknown (R56).
+    """The times of a step in milliseconds; times that are unknown are None (R56).
 
     Attributes:
         work: the time during which the agent or process worked, in all turns; 0 if only a person answered.
-        waited: the time during which neither an agent nor a process ran, such as waiting for a person; 0 if shorter
-            than five seconds, None until the step has ended.
-        total: the time from entering the socket to the end of the step; None until the step has ended.
+        waited: the time during which neither an agent nor a process ran, for example while waiting for a person; 0 if
+            it is shorter than five seconds, None until the step has ended.
+        total: the time from the entry into the socket to the end of the step; None until the step has ended.
     """
 
     work: int | None
@@ -560,11 +563,11 @@ class StepTime(NamedTuple):
 
 
 _MIN_WAIT_MS: Final = 5_000
-"""Minimum wait that is reported, in milliseconds. Shorter waits may come from a busy machine."""
+"""Minimum wait that is reported, in milliseconds; a busy machine can cause shorter waits."""
 
 
 def step_time(step: StepRecord) -> StepTime:
-    """Return the times of a step. All views use this function, so that they show the same times."""
+    """Return the times of a step. All views call this function, so that they display the same times."""
     if step.ended is None:
         return StepTime(step.worked, None, None)
     total = max(0, step.ended - step.started)
@@ -575,7 +578,7 @@ def step_time(step: StepRecord) -> StepTime:
 
 
 def work_time(steps: Iterable[StepRecord]) -> tuple[int | None, int]:
-    """Return the total work time of steps, in milliseconds, and the number of steps with unknown work time (R56)."""
+    """Return the total work time of steps in milliseconds, and the number of steps whose work time is unknown (R56)."""
     times = [step.worked for step in steps]
     known = [time for time in times if time is not None]
     return sum(known) if known or not times else None, len(times) - len(known)
@@ -589,7 +592,7 @@ def format_work_time(milliseconds: int | None, unknown: int = 0) -> str:
 
 
 def format_seconds(milliseconds: int) -> str:
-    """Format a time with three digits, so that stored outputs always have the same length."""
+    """Format a time with three digits, so that the length of stored outputs does not change."""
     seconds = milliseconds / 1000
     digits = next((digits for digits, limit in ((2, 9.995), (1, 99.95)) if seconds < limit), 0)
     return f"{seconds:.{digits}f} s"

@@ -1,4 +1,4 @@
-"""Exploration of a loadout without asking agents: every route that its casts can take, every end, and example casts."""
+"""Exploration of a loadout without asking agents: all routes and ends that are possible, and example casts."""
 
 from __future__ import annotations
 
@@ -45,25 +45,25 @@ from materia_nb.loadout.vocabulary import Result
 from materia_nb.platform import Progress
 
 _Path: TypeAlias = list[tuple[int, Move]]
-"""Consecutive moves, each with the number of the state in which the move starts."""
+"""Consecutive moves, each with the number of the state in which it starts."""
 EventName: TypeAlias = str | tuple[str, int]
 """The name of an event in a cast, such as a visit to a socket; :meth:`Exploration.can` lists all forms."""
 _EventTest: TypeAlias = Callable[[EdgeRef | StateNode], bool]
-"""A predicate that is true if an edge, an exit or a state is the event to search for."""
+"""A predicate that is true for the edges, exits or states that are the event."""
 
 
 # -- witnesses -------------------------------------------------------------------------------
 
 
 class ByVisit:
-    """A pin with a separate answer or failure for each visit to a socket."""
+    """A pin that answers each visit to a socket with a separate answer or failure."""
 
     def __init__(self, answers: Sequence[str | Failure]) -> None:
         self.answers = tuple(answers)
         self.__name__ = "witness"
 
     def __call__(self, turn: Any) -> str:
-        """Return the answer for the visit of a turn; raise MateriaError if the visit must fail."""
+        """Return the answer for the visit of a turn, or raise MateriaError if the visit must fail."""
         answer = self.answers[int(turn.visit) - 1]
         if isinstance(answer, Failure):
             raise MateriaError(answer.message, where=turn.socket_id, kind=answer.kind)
@@ -78,17 +78,16 @@ class ByVisit:
 class Witness:
     """An example cast that proves that an event can happen.
 
-    The cast takes the shortest route to the event, and from there the shortest route to an end.
-
-    ``wb.cast(request, agents={"*": witness.answers}, pins=witness.pins)`` starts this cast.
+    The cast takes the shortest route to the event, and then the shortest route to an end. ``wb.cast(request,
+    agents={"*": witness.answers}, pins=witness.pins)`` starts the cast.
 
     Attributes:
         event: a description of the event.
-        route: the visited sockets, in order.
-        end: ``complete`` or the kind of failure; None if no end after the event is known.
-        answers: the answers of agents by socket, in the order of their turns.
-        pins: the pins that replace utilities and failing agents, by socket.
-        drafts: the sockets whose drafts a person accepts (``cast.accept()``).
+        route: the ids of the visited sockets, in order.
+        end: ``complete`` or the kind of failure, or None if no end after the event is known.
+        answers: the answers of the agents in the order of their turns, by socket id.
+        pins: the pins that replace utilities and failing agents, by socket id.
+        drafts: the sockets whose drafts a person accepts with ``cast.accept()``.
     """
 
     event: str
@@ -106,18 +105,19 @@ def _find_path(
     since: _EventTest | None = None,
     start: int = 0,
 ) -> _Path | None:
-    """Return the shortest path from a state to an event; None if the event cannot be reached.
+    """Return the shortest path from a state to an event, or None if the event cannot be reached.
 
     Args:
-        space: the states.
-        event: the test for the event.
-        without: the test for events that must not happen before the event.
-        since: the test for events that must come first. If given, ``without`` applies only after the last such event.
-        start: the state where the path starts.
+        space: the reachable states.
+        event: a predicate for the event.
+        without: a predicate for events that must not happen before ``event``, or None.
+        since: a predicate for events that must happen first, or None. ``without`` then applies only after the last of
+            them.
+        start: the number of the state in which the path starts.
     """
 
     def is_open_after(is_open: bool, edges: Sequence[EdgeRef], number: int) -> bool | None:
-        """Return True if the event counts after this move, False if not; None if the path has reached the event."""
+        """Return True if the path may continue to ``event`` after a move, False if not, or None if it has arrived."""
         for step in (*edges, space.nodes[number]):
             if is_open and event(step):
                 return None
@@ -147,7 +147,7 @@ def _find_path(
 
 
 def _end_test(end: str | None = None, socket: str | None = None) -> _EventTest:
-    """Return a predicate for an end at a socket; without arguments, for any end."""
+    """Return a predicate for an end at a socket or, if ``end`` is None, for any end."""
     return lambda step: (
         isinstance(step, StateNode)
         and (step.end is not None if end is None else (step.end, step.socket) == (end, socket))
@@ -175,7 +175,7 @@ def _witness(graph: Graph, space: StateSpace, event: str, path: _Path) -> Witnes
 
 
 def _pin(visits: Sequence[Move]) -> str | ByVisit:
-    """Return a pin for a socket that repeats the answers of ``visits``, one answer at each visit."""
+    """Return a pin for a socket that repeats the recorded answers of its visits in order."""
     answers: list[str | Failure] = [
         sample_failure(move.answer.result) if move.answer.result.silent else move.answer.text for move in visits
     ]
@@ -184,7 +184,7 @@ def _pin(visits: Sequence[Move]) -> str | ByVisit:
 
 
 def replay_witness(rules: Rules, witness: Witness) -> Session:
-    """Return the session of the cast that a witness describes, without running agents or writing files."""
+    """Return the session of the cast that a witness describes, without asking agents or writing files."""
     session = begin_at(entering.begin(rules, SAMPLE))
     scripts = {id_: iter(texts) for id_, texts in witness.answers.items()}
     while actions := pending(rules, session):
@@ -201,7 +201,7 @@ def replay_witness(rules: Rules, witness: Witness) -> Session:
 def _next_command(
     session: Session, witness: Witness, scripts: Mapping[str, Iterator[str]]
 ) -> Callable[[Rules, Session, int], Events]:
-    """Return the next command for a cast or lane that follows its witness."""
+    """Return the next command for a cast or lane that follows a witness."""
     if session.state.status == "ready":
         return decide.enter
     visit = decide.waiting(session)
@@ -221,18 +221,19 @@ _UNEXPLORED_FAILURES: Final = frozenset(
     {"budget", "invalid_output", "repair_exhausted"}
     | {"utility_exit", "utility_timeout", "utility_not_started", "utility_failed"}
 )
-"""Kinds of failures that are not explored, because they need a malformed answer, a process or a budget."""
+"""Kinds of failures that are not explored, because they require a malformed answer, a process or a budget."""
 _FAILURES: Final = _UNEXPLORED_FAILURES | {"edge_traversals_exhausted", "no_advance_cycles_exhausted", "assignment"}
 
 
 class Exploration:
-    """Every route that casts of a loadout can take with well-formed answers; created by ``wb.explore``.
+    """All routes that casts of a loadout can take with well-formed answers; created by ``wb.explore``.
 
     Args:
         graph: the loadout.
-        items: the list lengths to try.
-        max_states: the number of states after which the search is cut off.
-        progress: True for a progress bar, or a function that is called with the numbers of examined and known states.
+        items: the list lengths to explore.
+        max_states: the number of states after which the search stops.
+        progress: True to display a progress bar, or a function that is called with the numbers of examined and known
+            states.
     """
 
     def __init__(
@@ -255,12 +256,12 @@ class Exploration:
 
     @property
     def complete_search(self) -> bool:
-        """True if every state was examined."""
+        """True if all reachable states were examined."""
         return self._space.complete
 
     @property
     def certain(self) -> bool:
-        """True if every event that was not seen is impossible.
+        """True if every event that was not observed is impossible.
 
         This requires a complete search, and handoff protocols whose actions are all explored.
         """
@@ -268,12 +269,12 @@ class Exploration:
 
     @property
     def states(self) -> int:
-        """Number of states that were found."""
+        """The number of states that the search reached."""
         return len(self._space.nodes)
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Sentences about parts of the loadout that were not explored or were simplified."""
+        """Sentences about the parts of the loadout that were simplified or not explored."""
         notes = []
         if not self.complete_search:
             notes.append(f"The search stopped {self._space.stopped}: anything that was not seen may still be possible.")
@@ -304,19 +305,19 @@ class Exploration:
 
     @property
     def ends(self) -> dict[str, tuple[str, ...]]:
-        """Every possible end of a cast, with the sockets at which casts end in this way.
+        """The possible ends of a cast, each with the sockets at which casts end in this way.
 
-        An end is ``complete``, ``held`` for a person, or the kind of a failure.
+        An end is ``complete``, ``held`` (the cast waits for a person) or the kind of a failure.
 
         Raises:
-            MateriaError: the search was cut off (``not_explored``).
+            MateriaError: kind ``not_explored``: the search stopped early.
         """
         self._require_complete_search()
         return self.ends_seen
 
     @property
     def ends_seen(self) -> dict[str, tuple[str, ...]]:
-        """The ends that were seen, as for :attr:`ends`. A search that was cut off may have missed other ends."""
+        """The ends that were observed, as for :attr:`ends`. If the search stopped early, other ends may be possible."""
         ends: dict[str, list[str]] = {}
         for node in self._space.nodes:
             if node.end is not None:
@@ -324,14 +325,14 @@ class Exploration:
         return {end: tuple(dict.fromkeys(sockets)) for end, sockets in ends.items()}
 
     def can(self, event: EventName) -> bool | None:
-        """Return True if an event can happen, False if it is impossible, None if unknown (see :attr:`certain`).
+        """Return True if an event can happen, False if it is impossible, or None if unknown (see :attr:`certain`).
 
         Args:
-            event: ``complete``, ``failed``, the kind of a failure, ``held`` (an agent stops for a person), a socket,
-                an edge as (socket, number from 1), or the id of an exit route.
+            event: ``complete``, ``failed``, the kind of a failure, ``held`` (an agent stops for a person), the id of a
+                socket, an edge as a pair of socket id and edge number from 1, or the id of an exit route.
 
         Raises:
-            MateriaError: the loadout has no socket, edge or exit route of that name (``unknown_socket``).
+            MateriaError: kind ``unknown_socket``: the loadout has no socket, edge or exit route with this name.
         """
         if _find_path(self._space, self._event_test(event)) is not None:
             return True
@@ -339,20 +340,20 @@ class Exploration:
 
     @property
     def never(self) -> list[EdgeRef]:
-        """The edges that are never taken, as (socket, number from 1), then the ids of exit routes that are never taken.
+        """The edges that no cast takes, as pairs of socket id and edge number from 1, then the ids of such exit routes.
 
-        If not every action of a protocol is explored (see :attr:`certain`), the result contains edges that were not
-        seen but may be possible.
+        If not every action of a protocol is explored (see :attr:`certain`), the result may include edges that are
+        possible but were not observed.
 
         Raises:
-            MateriaError: the search was cut off (``not_explored``).
+            MateriaError: kind ``not_explored``: the search stopped early.
         """
         self._require_complete_search()
         return self.not_taken
 
     @property
     def not_taken(self) -> list[EdgeRef]:
-        """The edges and exits that no explored cast took, named as for :attr:`never`."""
+        """The edges and exits that no explored cast took, in the same form as :attr:`never`."""
         edges_taken = set(self._space.first)
         for moves in self._space.moves:
             edges_taken.update(edge for move in moves for edge in move.edges)
@@ -362,10 +363,10 @@ class Exploration:
 
     @property
     def unreached(self) -> tuple[str, ...]:
-        """The sockets that are never visited.
+        """The sockets that no cast visits.
 
         Raises:
-            MateriaError: the search was cut off (``not_explored``).
+            MateriaError: kind ``not_explored``: the search stopped early.
         """
         self._require_complete_search()
         return self.not_visited
@@ -378,7 +379,7 @@ class Exploration:
 
     @property
     def unrouted(self) -> tuple[str, ...]:
-        """The visited sockets without an edge for failures; a failure in such a socket ends the cast.
+        """The visited sockets that have no edge for failures, so that any failure in them ends the cast.
 
         These failures are not explored, because they can happen at every visit.
         """
@@ -391,22 +392,22 @@ class Exploration:
 
     @property
     def stalls(self) -> tuple[str, ...]:
-        """The sockets at which a cast can be stuck: no end is reachable from there.
+        """The sockets at which a cast can be stuck, because no end can be reached from there.
 
         Raises:
-            MateriaError: the search was cut off (``not_explored``).
+            MateriaError: kind ``not_explored``: the search stopped early.
         """
         self._require_complete_search()
         return stalling_sockets(self._space)
 
     def most_turns(self, items: int | None = None) -> int | None:
-        """Return the maximum number of agent turns in a cast, not counting repairs; None if it is unlimited.
+        """Return the maximum number of agent turns in a cast, excluding repairs, or None if the number is unlimited.
 
         Args:
-            items: the length of every list; by default, any explored length.
+            items: the length of every list; by default, the maximum over all explored lengths.
 
         Raises:
-            MateriaError: the search was cut off (``not_explored``).
+            MateriaError: kind ``not_explored``: the search stopped early.
         """
         return max_turns(self._space_of_length(items))
 
@@ -430,15 +431,15 @@ class Exploration:
         """Return a scripted cast that takes the shortest route to an event.
 
         Args:
-            event: the event, as for :meth:`can`.
+            event: the event, in one of the forms that :meth:`can` lists.
             without: an event that must not happen before ``event``. The result is None if every explored cast contains
-                this event first. For the explored list lengths, this is a proof.
-            since: an event that must come first; ``without`` is then forbidden only after the last ``since``. By
-                default, ``without`` is forbidden from the start of the cast.
+                that event first. For the explored list lengths, this is a proof.
+            since: an event that must happen first. ``without`` is then forbidden only after the last occurrence of
+                ``since``; by default, it is forbidden from the start of the cast.
 
         Raises:
-            MateriaError: no explored cast contains the event (``no_witness``). With ``without``, this is raised only if
-                the exploration does not prove that such a cast is impossible.
+            MateriaError: kind ``no_witness``: no explored cast contains the event. With ``without``, this is raised
+                only if the exploration does not prove that such a cast is impossible.
         """
         without_test, since_test = (None if name is None else self._event_test(name) for name in (without, since))
         path = _find_path(self._space, self._event_test(event), without_test, since_test)
@@ -464,7 +465,7 @@ class Exploration:
         return _witness(self.graph, self._space, words, [*path, *end_path])
 
     def ending_witnesses(self) -> Iterator[tuple[str, str | None, Witness]]:
-        """Yield each end (``complete`` or a kind of failure), the socket that failed or None, and an example cast."""
+        """Yield each end (``complete`` or a kind of failure), the socket that failed (or None), and an example cast."""
         for end, socket in dict.fromkeys((node.end, node.socket) for node in self._space.nodes):
             if end is not None:
                 event = end if socket is None else f"{end} at {socket}"
@@ -473,13 +474,13 @@ class Exploration:
 
     @property
     def moves(self) -> tuple[str, ...]:
-        """One line for every possible visit: the socket, the verdict, the edge or exit taken, and the next socket.
+        """One line for each possible visit: the socket, the verdict, the edge or exit taken, and the next socket.
 
-        Example: ``Socket-3 (last), satisfied false: edge 2 → Socket-2 (last)``. Two loadouts with
-        the same moves can differ only in the limits of edges.
+        Example: ``Socket-3 (last), satisfied false: edge 2 → Socket-2 (last)``. Two loadouts with the same moves can
+        differ only in the limits of their edges.
 
         Raises:
-            MateriaError: the search was cut off (``not_explored``).
+            MateriaError: kind ``not_explored``: the search stopped early.
         """
         self._require_complete_search()
         nodes = self._space.nodes
@@ -498,11 +499,11 @@ class Exploration:
                 the output omits ``satisfied``. Either one value for all sockets, or values by socket or materia (``*``
                 for all others). An agent that is not asked for ``satisfied`` omits it, unless a value names the agent.
             items: the length of every list.
-            assumed: assumptions about visits: the chance that a visit ``failed``, and ``tokens``, ``cost`` and
+            assumed: further assumptions: the chance that a visit ``failed``, and the ``tokens``, ``cost`` and
                 ``seconds`` of a visit; see :class:`.odds.Assumptions`.
 
         Raises:
-            MateriaError: the search was cut off (``not_explored``), a chance is missing or invalid, or the mean does
+            MateriaError: the search stopped early (``not_explored``), a chance is missing or invalid, or the mean does
                 not exist (``endless``).
         """
         return compute_odds(self.graph, self._space_of_length(items), satisfied, items, **assumed)
@@ -510,7 +511,7 @@ class Exploration:
     # -- inside ---------------------------------------------------------------------
 
     def _space_of_length(self, items: int | None) -> StateSpace:
-        """Return the reachable states if every list has this length; None means the explored lengths."""
+        """Return the reachable states if every list has this length; None selects the explored lengths."""
         if items is None or self.items == (items,):
             self._require_complete_search()
             return self._space
@@ -531,17 +532,17 @@ class Exploration:
         return (route for loop in self.graph.loops.values() for route in loop.routes)
 
     def _route_name(self, route: ExitRoute) -> str:
-        """Return the id of a route, or its ``edge_id`` if another loop has a route with the same id."""
+        """Return the id of an exit route, or its ``edge_id`` if another loop has a route with the same id."""
         is_unique = sum(other.id == route.id for other in self._routes()) == 1
         return route.id if is_unique else route.edge_id
 
     def _covers(self, event: EventName) -> bool:
-        """Return True if an event that was not seen is certainly impossible."""
+        """Return True if an event that was not observed is certainly impossible."""
         is_unexplored = event in _UNEXPLORED_FAILURES or (event == FAILED and bool(self.unrouted))
         return self.certain and not is_unexplored
 
     def _event_test(self, event: EventName) -> _EventTest:
-        """Return the predicate for an event; :meth:`can` lists the forms of an event."""
+        """Return a predicate for an event in one of the forms that :meth:`can` lists."""
         edges = self._edges_named(event)
         if edges is not None:
             return edges.__contains__
@@ -549,7 +550,7 @@ class Exploration:
         return lambda step: isinstance(step, StateNode) and is_node(step)
 
     def _edges_named(self, name: str | tuple[str, int]) -> set[EdgeRef] | None:
-        """Return the edge or the exit routes with this name; None if neither an edge nor an exit route has it."""
+        """Return the edge or the exit routes with a name, or None if there are no such edges or exit routes."""
         if isinstance(name, str) and (edge := re.fullmatch(r"edge (\d+) of (.+)", name)):
             name = edge[2], int(edge[1])
         if isinstance(name, tuple):
@@ -614,7 +615,7 @@ def _describe(event: EventName) -> str:
 
 
 def stalling_sockets(space: StateSpace) -> tuple[str, ...]:
-    """Return the sockets at which a cast can be stuck because no end is reachable from there."""
+    """Return the sockets at which a cast can be stuck, because no end can be reached from there."""
     ends = [number for number, node in enumerate(space.nodes) if node.end is not None]
     can_end = reachable_from(ends, reversed_edges(_successors(space)))
     stuck = [node.socket for number, node in enumerate(space.nodes) if number not in can_end]
@@ -626,7 +627,7 @@ def _successors(space: StateSpace) -> dict[int, list[int]]:
 
 
 def max_turns(space: StateSpace) -> int | None:
-    """Return the maximum number of turns on any path from the first state; None if a cycle contains a turn."""
+    """Return the maximum number of turns on any path from the first state, or None if a cycle contains a turn."""
     longest = [0] * len(space.nodes)
     for component in strong_components(_successors(space)):
         members = set(component)

@@ -1,4 +1,4 @@
-"""Exact chances of the ends of a cast and the mean number of turns, from a Markov chain over the reachable states.
+"""Exact chances of the ends of a cast and its mean number of turns, from a Markov chain of the reachable states.
 
 For loadouts with too many states, :class:`Simulation` estimates the same numbers from many random casts in memory.
 """
@@ -48,14 +48,14 @@ from materia_nb.loadout.vocabulary import (
 from materia_nb.platform import Progress, ProgressBar
 
 _MIN_PIVOT: Final = 1e-12
-"""Minimum chance of leaving a group of states. A smaller chance is treated as a rounding error."""
+"""Minimum chance of leaving a group of states; a smaller chance is treated as a rounding error."""
 
 
 def solve(rows: Sequence[Mapping[int, float]], constants: Sequence[float]) -> list[float]:
-    """Return the solution ``x`` of ``x[i] = constants[i] + sum(rows[i][j] * x[j])``.
+    """Return the solution ``x`` of the equations ``x[i] = constants[i] + sum(rows[i][j] * x[j])``.
 
     Raises:
-        MateriaError: there is no solution (``endless``).
+        MateriaError: kind ``endless``: the equations have no solution.
     """
     solution = [0.0] * len(rows)
     for component in strong_components(dict(enumerate(rows))):
@@ -71,9 +71,10 @@ def solve(rows: Sequence[Mapping[int, float]], constants: Sequence[float]) -> li
 
 
 def _eliminate(rows: dict[int, dict[int, float]], known: dict[int, float]) -> list[tuple[int, dict[int, float]]]:
-    """Eliminate the unknowns from the equations one by one, beginning with unknowns that occur in few equations.
+    """Eliminate the unknowns one by one, starting with unknowns that occur in few equations.
 
-    Return the unknowns in order of elimination, each with the weights of later unknowns. ``known`` is updated.
+    Return the unknowns in the order of elimination, each with the weights of the unknowns that were eliminated later.
+    ``known``, which contains the constants, is updated.
     """
     columns: dict[int, set[int]] = {i: set() for i in rows}
     for i, weights in rows.items():
@@ -115,23 +116,24 @@ def _endless() -> MateriaError:
 # -- chances ---------------------------------------------------------------------------------
 
 PerSocket: TypeAlias = float | Mapping[str, float]
-"""A number for every socket, or a mapping from sockets or materia to numbers; ``*`` means all other sockets."""
+"""A number for every socket, or a mapping from sockets or materia to numbers, with ``*`` for all other sockets."""
 Probability: TypeAlias = float | tuple[float, float]
 """The chance of ``satisfied: true``, or a pair of this chance and the chance that ``satisfied`` is omitted."""
 Chances: TypeAlias = Probability | Mapping[str, Probability]
-"""One probability for every socket, or probabilities by socket or materia."""
+"""A probability for every socket, or a mapping from sockets or materia to probabilities."""
 _Value = TypeVar("_Value", float, Probability)
 
 
 class FailureChances(TypedDict, total=False):
     """The chances that a visit ends without an accepted output, by the name of the result (:data:`.WITHOUT_OUTPUT`).
 
-    A chance is one number for all sockets, or numbers by socket or materia. It applies only to sockets with an edge for
-    this result. A new member of :class:`.Result` is accepted even if it is not listed in this class.
+    A chance is one number for all sockets, or a mapping from sockets or materia to numbers. It applies only to sockets
+    that have an edge for the result. A new member of :class:`.Result` is accepted even if it is not listed in this
+    class.
 
     Attributes:
-        failed: the chance that an agent or process fails.
-        refused: the chance that the output is refused after all repairs.
+        failed: the chance that the agent or process fails.
+        refused: the chance that the output is still refused after all repairs.
     """
 
     failed: PerSocket
@@ -139,12 +141,12 @@ class FailureChances(TypedDict, total=False):
 
 
 class Assumptions(FailureChances, total=False):
-    """Assumptions about visits other than their verdicts: the chances of failures, and the usage.
+    """Assumptions about a visit, other than the chances of its verdict.
 
     Attributes:
-        tokens: the tokens of a visit, by socket or materia.
-        cost: the cost of a visit in the same form.
-        seconds: the duration of a visit in seconds, in the same form.
+        tokens: the number of tokens of a visit, for all sockets or by socket or materia.
+        cost: the cost of a visit in US dollars, for all sockets or by socket or materia.
+        seconds: the duration of a visit in seconds, for all sockets or by socket or materia.
     """
 
     tokens: PerSocket | None
@@ -157,8 +159,8 @@ class Chance(NamedTuple):
 
     Attributes:
         yes: the chance that an output has ``satisfied: true``.
-        nothing: the chance that an output omits ``satisfied``. In all other outputs ``satisfied`` is false.
-        failures: the chance of each explored failure. The other chances apply to visits that do not fail.
+        nothing: the chance that an output omits ``satisfied``. In all other outputs, ``satisfied`` is false.
+        failures: the chance of each explored failure. ``yes`` and ``nothing`` apply to visits that do not fail.
     """
 
     yes: float
@@ -172,13 +174,13 @@ class Chance(NamedTuple):
 
     @property
     def by_result(self) -> dict[Result, float]:
-        """The chance of each result of the visit; the chances add up to 1."""
+        """The chance of each result of the visit. The chances add up to 1."""
         verdicts = {Result.YES: self.yes, Result.NO: 1 - self.yes - self.nothing, Result.NOTHING: self.nothing}
         return {**self.failures, **{result: (1 - self.failed) * chance for result, chance in verdicts.items()}}
 
 
 def value_for_socket(graph: Graph, socket: str, values: _Value | Mapping[str, _Value]) -> _Value | None:
-    """Return the value for a socket: by its id, its materia or ``*``; None if no value applies."""
+    """Return the value for a socket by its id, its materia or ``*``, or None if no value applies."""
     if not isinstance(values, Mapping):
         return values
     names = (socket, graph.sockets[socket].materia.id, "*")
@@ -188,20 +190,22 @@ def value_for_socket(graph: Graph, socket: str, values: _Value | Mapping[str, _V
 def chances_by_socket(
     graph: Graph, satisfied: Chances, failures: FailureChances, *usage: PerSocket | None
 ) -> dict[str, Chance]:
-    """Return the chances of each socket whose result affects the course of the cast.
+    """Return the chances of each socket whose result affects the route of the cast.
 
-    An agent that is not asked for ``satisfied`` omits it, unless a chance is given for this agent by name.
+    An agent that is not asked for ``satisfied`` omits it, unless ``satisfied`` contains a chance for this agent by
+    name.
 
     Args:
         graph: the loadout.
-        satisfied: the chance of ``satisfied: true``, or a pair of this chance and the chance of no ``satisfied``.
-        failures: the chance of each failure of a visit, for the sockets with an edge for that failure.
-        usage: other numbers by socket, such as tokens; only their names and types are checked.
+        satisfied: the chance of ``satisfied: true``, or a pair of this chance and the chance that ``satisfied`` is
+            omitted.
+        failures: the chance of each failure of a visit, for sockets with an edge for that failure.
+        usage: other numbers by socket, such as tokens. Only their names and types are checked.
 
     Raises:
-        MateriaError: a chance is missing or not between 0 and 1, a socket that must give a verdict has a chance to
-            omit it, or a socket without an edge for a failure has a chance of that failure (``bad_chance``); a name is
-            not in the loadout (``unknown_socket``); a value is not a number, or a failure does not exist (``usage``).
+        MateriaError: a chance is missing or not between 0 and 1, a socket that must give a verdict has a chance to omit
+            it, or a socket without an edge for a failure has a chance of that failure (``bad_chance``); a name is not
+            in the loadout (``unknown_socket``); a value is not a number, or a failure does not exist (``usage``).
     """
     for name in failures:
         needs_one_of(name, WITHOUT_OUTPUT, f"{name!r} is not a kind of failure that can have a chance.", "usage")
@@ -236,7 +240,7 @@ def chances_by_socket(
 
 
 def _is_named(socket_rules: SocketRules, values: Chances) -> bool:
-    """Return True if ``values`` has a value for the id of a socket or the name of its materia."""
+    """Return True if ``values`` contains the id of a socket or the name of its materia."""
     socket = socket_rules.socket
     return isinstance(values, Mapping) and (socket.id in values or socket.materia.id in values)
 
@@ -268,7 +272,7 @@ def _bad_chance(message: str, socket: str, hint: str) -> MateriaError:
 def satisfied_shares(steps: Iterable[StepRecord]) -> dict[str, float]:
     """Return, for each socket, the share of ``satisfied: true`` among its steps with a verdict.
 
-    The steps may come from several casts of the same loadout.
+    The steps may belong to several casts of the same loadout.
     """
     results: dict[str, list[Result]] = {}
     for step in steps:
@@ -278,7 +282,7 @@ def satisfied_shares(steps: Iterable[StepRecord]) -> dict[str, float]:
 
 
 def _check_per_socket(graph: Graph, satisfied: Chances, *numbers: PerSocket | None) -> None:
-    """Raise MateriaError if values by socket contain an unknown name or something that is not a number."""
+    """Raise MateriaError if values by socket contain an unknown name or a value that is not a number."""
     known = {*graph.sockets, *(socket.materia.id for socket in graph.sockets.values()), "*"}
     for values in (satisfied, *numbers):
         for name, value in values.items() if isinstance(values, Mapping) else [("*", values)]:
@@ -293,12 +297,12 @@ def _check_per_socket(graph: Graph, satisfied: Chances, *numbers: PerSocket | No
 
 
 _CERTAIN: Final = dict.fromkeys(ACCEPTED, 1.0)
-"""Chances for a socket whose result does not affect the route. A result that holds the cast has chance 0."""
+"""Chances for a socket whose result does not affect the route; the chance that a result holds the cast is 0."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sensitivity:
-    """The effect of one socket's chance of ``satisfied`` on the odds, as derivatives of ``complete`` and ``turns``."""
+    """The derivatives of ``complete`` and ``turns`` with respect to one socket's chance of ``satisfied``."""
 
     complete: float
     turns: float
@@ -311,21 +315,24 @@ class Odds:
     Attributes:
         graph: the loadout.
         items: the length of every list.
-        satisfied: the chance of ``satisfied: true`` for each socket whose verdict affects the course of the cast.
-        nothing: the chance of omitting ``satisfied``, for each socket that can omit it. The chance is 1 for an agent
-            that is not asked for ``satisfied``, unless ``satisfied`` names its socket or materia.
+        satisfied: the chance of ``satisfied: true``, for each socket whose verdict affects the route of the cast.
+        nothing: the chance that ``satisfied`` is omitted, for each socket that can omit it. The chance is 1 for an
+            agent that is not asked for ``satisfied``, unless ``satisfied`` names its socket or materia.
         failed: the chance that the agent or process fails, by socket.
-        ends: the chance of each end, ``complete`` or the kind of a failure.
+        ends: the chance of each end, which is ``complete`` or the kind of a failure.
         turns: the mean number of agent turns.
-        visits: the mean number of visits of each socket.
-        sensitivity: the derivatives of ``complete`` and ``turns`` with respect to the chance of each socket.
-        tokens: the mean number of tokens of a cast, without the agents in ``uncounted``; None if no tokens are given.
-        cost: the mean cost of a cast, without the agents in ``unpriced``; None if no cost is given.
-        seconds: the mean duration of a cast for each number of parallel lanes, from one lane to one lane per item; None
-            if no seconds are given. The lane with the most items determines the duration. Each item is assumed to take
-            its mean time, so a duration with several lanes is a lower bound. A loadout without lanes has one number.
-        uncounted: the visited agents without given tokens, which ``tokens`` does not include (R56).
-        unpriced: the visited agents without a given cost, which ``cost`` does not include (R56).
+        visits: the mean number of visits to each socket.
+        sensitivity: the derivatives of ``complete`` and ``turns`` with respect to each socket's chance of
+            ``satisfied``.
+        tokens: the mean number of tokens of a cast, excluding the agents in ``uncounted``; None if no token counts were
+            specified.
+        cost: the mean cost of a cast, excluding the agents in ``unpriced``; None if no costs were specified.
+        seconds: the mean duration of a cast, by number of parallel lanes, from one lane to one lane per item; None if
+            no durations were specified. The lane with the most items determines the duration. Each item is assumed to
+            take its mean time, so a duration with several lanes is a lower bound. A loadout without lanes has one
+            entry.
+        uncounted: the visited agents without a specified number of tokens, which ``tokens`` excludes (R56).
+        unpriced: the visited agents without a specified cost, which ``cost`` excludes (R56).
     """
 
     graph: Graph
@@ -387,9 +394,9 @@ def compute_odds(
 
 
 def _transitions(space: StateSpace, chances: Mapping[str, Chance]) -> tuple[list[dict[int, float]], list[float]]:
-    """Return the chances of the next states for each state, and the mean number of turns of its visit.
+    """Return, for each state, the chances of the next states and the mean number of turns of its visit.
 
-    Moves with the same result differ only in the lengths of their lists, and are equally likely.
+    Moves with the same result differ only in the lengths of their lists, and they are equally likely.
     """
     weight_by_result = {socket: chance.by_result for socket, chance in chances.items()}
     onward: list[dict[int, float]] = [defaultdict(float) for _ in space.nodes]
@@ -447,9 +454,9 @@ def _sensitivity(
 
 
 def _total(graph: Graph, visits: Mapping[str, float], values: PerSocket | None) -> tuple[float | None, tuple[str, ...]]:
-    """Return the mean total of a value per cast (None if no values are known), and the visited agents without a value.
+    """Return the mean total of a value per cast, and the visited agents for which ``values`` contains no value.
 
-    A process has no usage unless ``values`` contains a value for the process.
+    The total is None if no value applies. A process has no usage unless ``values`` contains a value for the process.
     """
     if values is None:
         return None, ()
@@ -464,7 +471,7 @@ def _seconds_by_lanes(
 ) -> dict[int, float] | None:
     """Return the mean duration of a cast for each number of lanes, from one lane to one lane per item.
 
-    More lanes shorten only the time in the sockets of lanes. The lane with the most items determines this time.
+    More lanes shorten only the time in the sockets of lanes, which the lane with the most items determines.
     """
     if seconds is None:
         return None
@@ -480,9 +487,9 @@ def _seconds_by_lanes(
 # -- simulations -----------------------------------------------------------------------------
 
 _MAX_VISITS: Final = 10_000
-"""Number of visits after which one simulated cast is cut off."""
+"""Number of visits after which a simulated cast is stopped."""
 _UNFINISHED: Final = "unfinished"
-"""The end of a simulated cast that was cut off."""
+"""The end of a simulated cast that was stopped."""
 
 
 @dataclass(frozen=True)
@@ -494,13 +501,14 @@ class Simulation:
         n: the number of casts.
         items: the length of every list.
         seed: the seed of the random numbers.
-        nothing: the chance of omitting ``satisfied``, for each socket that can omit it; see :class:`.odds.Odds`.
+        nothing: the chance that ``satisfied`` is omitted, for each socket that can omit it; see :class:`.odds.Odds`.
         failed: the chance that the agent or process fails, by socket.
-        ends: the number of casts with each end, ``complete`` or the kind of a failure.
-        turns: the number of agent turns of each cast.
-        retries: the number of times that work was sent back, for each cast.
+        ends: the number of casts with each end, which is ``complete`` or the kind of a failure.
+        turns: the number of agent turns in each cast.
+        retries: the number of times that work was sent back in each cast.
         visits: the number of visits to each socket, in all casts.
-        edge_uses: the uses of each edge (socket, number from 1) and each exit (its ``edge_id``), in all casts.
+        edge_uses: the number of uses of each edge, by pair of socket id and edge number from 1, and of each exit, by
+            its ``edge_id``, in all casts.
     """
 
     graph: Graph
@@ -517,7 +525,7 @@ class Simulation:
 
     @property
     def traversals(self) -> dict[str, int]:
-        """The number of uses of each edge, by its name ``"A->B"`` (R21)."""
+        """The number of uses of each edge, by edge name such as ``"A->B"`` (R21)."""
         uses: Counter[str] = Counter()
         for edge, count in self.edge_uses.items():
             if isinstance(edge, tuple):
@@ -541,15 +549,16 @@ def simulate_casts(
         graph: the loadout.
         n: the number of casts.
         satisfied: the chance that an output has ``satisfied: true``, or a pair of this chance and the chance that the
-            output omits ``satisfied``; one value for all sockets, or values by socket or materia. An agent that is not
-            asked for ``satisfied`` omits it, unless a value names the agent.
+            output omits ``satisfied``. Either one value for all sockets, or values by socket or materia. An agent that
+            is not asked for ``satisfied`` omits it, unless a value names the agent.
         items: the length of every list.
-        seed: the seed of the random numbers. Each cast adds its number to the seed.
-        progress: True for a progress bar, or a function that is called with the number of casts done and the total.
+        seed: the seed of the random numbers; the number of each cast is appended to it.
+        progress: True to display a progress bar, or a function that is called with the number of finished casts and the
+            total.
         failures: the chances of failures, such as ``failed=0.1``; see :class:`FailureChances`.
 
     Raises:
-        MateriaError: a chance is missing or invalid, or a socket accepts no made-up answer (``no_answer``).
+        MateriaError: a chance is missing or invalid, or a socket accepts no sample answer (``no_answer``).
     """
     if n < 1:
         raise MateriaError("A simulation needs at least one cast.", hint="give n from 1")
@@ -596,7 +605,7 @@ def simulate_casts(
 def random_choice(
     answers_of: Callable[[SocketRules], Sequence[ScriptedResult]], chances: Mapping[str, Chance], rng: Random
 ) -> Callable[[CastState, SocketRules], ScriptedResult]:
-    """Return a function that draws a random result for a visit. If the result has no effect, the first one is used."""
+    """Return a function that draws a random result for a visit, or the first result if the choice has no effect."""
 
     def choose(_: CastState, socket_rules: SocketRules) -> ScriptedResult:
         answers, chance = answers_of(socket_rules), chances.get(socket_rules.socket.id)

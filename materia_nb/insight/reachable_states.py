@@ -1,8 +1,7 @@
 """The states that casts of a loadout can reach, and the moves between them.
 
-Two states count as the same state if they are equal in everything that can affect the further route of a cast: the
-socket, its item, the cursors, and the use counts of limits that can still be reached. Prompts, outputs and usage are
-ignored.
+Two states are treated as the same state if everything that can affect the further route of a cast is equal: the socket,
+its item, the cursors, and the use counts of limits that can still be reached. Prompts, outputs and usage are ignored.
 """
 
 from __future__ import annotations
@@ -38,21 +37,21 @@ from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, Result, condition_spe
 from materia_nb.platform import Progress, ProgressBar
 
 MAX_STATES: Final = 100_000
-"""Number of states after which a search is cut off."""
+"""Number of states after which a search stops."""
 COMPLETE: Final = "complete"
 FAILED: Final = "failed"
 HELD: Final = "held"
-"""The end of a cast that an agent holds for a person; the person's decision is not explored."""
+"""The end of a cast that an agent holds for a person; the decisions of the person are not explored."""
 
 _RANDOM_CASTS: Final = 300
 _MAX_RANDOM_VISITS: Final = 1_000
-"""Number of visits of one random cast."""
+"""Maximum number of visits in one random cast."""
 _SATISFIED_CHANCES: Final = (1.0, 0.9, 0.5, 0.1, 0.0)
-"""Chances of ``satisfied: true`` for random casts. Successive casts use successive chances."""
+"""Chances of ``satisfied: true`` for random casts, which are used in turn."""
 
 
 class StateNode(NamedTuple):
-    """A state in which a cast waits at a socket, or an end.
+    """A state in which a cast waits at a socket, or the end of a cast.
 
     Attributes:
         socket: the socket that waits, holds the cast, or failed.
@@ -66,7 +65,7 @@ class StateNode(NamedTuple):
 
 
 class Move(NamedTuple):
-    """A visit, which moves a cast to its next state: its answer, agent turns, and the edges and exits taken."""
+    """A visit that moves a cast to its next state, with its answer, agent turns, and the edges and exits taken."""
 
     to: int
     answer: ScriptedResult
@@ -76,14 +75,14 @@ class Move(NamedTuple):
 
 @dataclass(slots=True)
 class StateSpace:
-    """The result of a search; a cast begins at node 0.
+    """The result of a search. Casts begin at node 0.
 
     Attributes:
-        nodes: the states.
+        nodes: the reachable states.
         moves: the moves from each state.
         first: the exits taken before the first visit because a loop has no items.
-        stopped: the point where the search was cut off, such as ``after 100,000 states``; empty if every state was
-            examined.
+        stopped: a description of when the search stopped early, such as ``after 100,000 states``; empty if all states
+            were examined.
     """
 
     nodes: list[StateNode] = field(default_factory=list)
@@ -93,23 +92,25 @@ class StateSpace:
 
     @property
     def complete(self) -> bool:
-        """True if every state was examined."""
+        """True if all reachable states were examined."""
         return not self.stopped
 
 
 def explore_states(
     graph: Graph, items: Sequence[int], max_states: int = MAX_STATES, *, progress: Progress = False
 ) -> StateSpace:
-    """Return the reachable states, in order of their distance from the start.
+    """Return the reachable states, ordered by their distance from the start.
 
-    After ``max_states`` states the search continues with random casts, so that it also finds states far from the start.
-    The same arguments give the same result. An interrupt ends the search but keeps the states found so far.
+    After ``max_states`` states, the search continues with random casts, so that it also reaches states far from the
+    start. The same arguments always produce the same result. An interrupt ends the search, and the states reached so
+    far are returned.
 
     Args:
         graph: the loadout.
-        items: the list lengths to try; each answer with a list is tried with every length.
-        max_states: the number of states after which the search is cut off.
-        progress: True for a progress bar, or a function that is called with the numbers of examined and known states.
+        items: the list lengths to explore. Each answer with a list is tried with every length.
+        max_states: the number of states after which the search stops.
+        progress: True to display a progress bar, or a function that is called with the numbers of examined and known
+            states.
     """
     search = _Search(graph, items)
     bar = ProgressBar(progress, 1, "states")
@@ -131,7 +132,7 @@ def explore_states(
 
 
 class _Search:
-    """A running search; ``queue`` contains the states to examine, in order."""
+    """A search in progress. ``queue`` contains the states to examine, in order."""
 
     def __init__(self, graph: Graph, items: Sequence[int]) -> None:
         self._rules = Rules(without_prompts(graph))
@@ -142,7 +143,7 @@ class _Search:
         self._number(self._start)
 
     def _number(self, state: CastState) -> int:
-        """Return the number of a state; add the state to the queue if it is new."""
+        """Return the number of a state, and add the state to the queue if it is new."""
         number = self._numbers.setdefault(self._key.of(state), len(self.space.nodes))
         if number == len(self.space.nodes):
             self.space.nodes.append(_node(state))
@@ -151,7 +152,7 @@ class _Search:
         return number
 
     def _record(self, number: int, visit: PlayedVisit) -> int:
-        """Record the move of a visit; return the number of the next state."""
+        """Record the move of a visit, and return the number of the next state."""
         visit.require_accepted()
         move = Move(self._number(visit.next_state), visit.answer, visit.agent_turns, visit.edges)
         if move not in self.space.moves[number]:
@@ -159,13 +160,13 @@ class _Search:
         return move.to
 
     def expand(self, number: int, state: CastState) -> None:
-        """Record every move from a state."""
+        """Record all moves from a state."""
         if state.status == "waiting" and state.at is not None:
             for answer in self._answers.of(self._rules.sockets[state.at.socket]):
                 self._record(number, play_visit(self._rules, state, answer))
 
     def play_random_casts(self, visits_left: int) -> None:
-        """Record the moves of random casts until they have made ``visits_left`` visits in total."""
+        """Record the moves of random casts with ``visits_left`` visits in total."""
         for cast in range(_RANDOM_CASTS):
             choose = partial(self._random_answer, Random(cast), _SATISFIED_CHANCES[cast % len(_SATISFIED_CHANCES)])  # noqa: S311 - chances, no secrets
             number = 0
@@ -200,7 +201,7 @@ def _position(state: CastState) -> str:
 
 
 class _StateKey:
-    """Key function for states: states have equal keys if the same routes are possible from them."""
+    """Computes keys of states. Two states have the same key if the same routes are possible from them."""
 
     def __init__(self, rules: Rules, items: Sequence[int]) -> None:
         sources = _list_sources(rules.graph)
@@ -233,13 +234,15 @@ class _StateKey:
 
 
 class _Link(NamedTuple):
-    """A possible transition from a socket to the next: an edge, an exit, or the exit of a skipped loop.
+    """A possible transition from a socket to the next socket: an edge, an exit, or the exit of a skipped loop.
 
     Attributes:
+        source: the id of the socket where the transition starts.
+        target: the id of the next socket, or ``end``.
         counted: the edge or exit whose uses are counted outside work items; None for a skipped loop.
-        bounded: True for an edge with ``maxTraversals``. A cycle with such an edge does not count as a cycle of an item
-            (R18).
-        moves: the cursor that the transition advances; None if it does not advance a cursor.
+        bounded: True for an edge with ``maxTraversals``. A cycle that contains such an edge does not count as a cycle
+            of a work item (R18).
+        moves: the cursor that the transition advances, or None.
     """
 
     source: str
@@ -250,7 +253,7 @@ class _Link(NamedTuple):
 
 
 def _links(rules: Rules) -> Iterator[_Link]:
-    """Yield every possible transition between sockets, except detours."""
+    """Yield all possible transitions between sockets, except detours."""
     for id_, socket_rules in rules.sockets.items():
         advance = socket_rules.socket.advance
         for result in continuing_results(socket_rules):
@@ -280,13 +283,14 @@ def _targets_by_socket(rules: Rules, links: Iterable[_Link]) -> dict[str, set[st
 
 
 class _WithinItem(NamedTuple):
-    """The sockets of one loop that its current work item can still visit.
+    """The sockets of a loop that its current work item can still visit.
 
     Attributes:
         ahead: for each socket, the sockets of the loop that can be visited before the cursor advances, including
             itself.
-        cycles: the sockets on a cycle without a bounded edge. Sockets on the same cycle have the same number.
-        reads_cycles: the sockets from which the further route can depend on how many cycles the item has made.
+        cycles: the number of the cycle to which each socket belongs, considering only cycles without a bounded edge.
+        reads_cycles: the sockets from which the further route can depend on the number of cycles that the item has
+            completed.
     """
 
     ahead: Mapping[str, frozenset[str]]
@@ -311,9 +315,9 @@ def _sockets_within_item(rules: Rules, links: Sequence[_Link], cursor: str) -> _
 
 
 class _LiveCounts:
-    """Selection of the traversal counts that can still affect routing: the counts of edges that can be taken again.
+    """Selects the traversal counts that can still affect the route: those of edges that can be taken again.
 
-    With all counts in the key, every socket that can send work back would multiply the number of later states.
+    If the key contained all counts, every socket that can send work back would multiply the number of later states.
     """
 
     def __init__(self, rules: Rules) -> None:
@@ -333,11 +337,11 @@ class _LiveCounts:
         self._inside = {cursor: _sockets_within_item(rules, links, cursor) for cursor in cursors}
 
     def edge_uses(self, state: CastState, socket: str) -> object:
-        """Return the uses outside work items of the edges and exits on cycles that can be reached from the socket."""
+        """Return the uses, outside work items, of edges and exits on cycles that can be reached from the socket."""
         return frozenset((edge, n) for edge, n in state.counts.items() if edge in self._outside[socket])
 
     def item_records(self, state: CastState, socket: str) -> object:
-        """Return the records of unfinished items, limited to sockets that can be visited before the cursor advances."""
+        """Return the records of unfinished items for the sockets that can be visited before the cursor advances."""
         records: list[object] = []
         for item, record in state.items.items():
             inside = self._inside[item[0]]

@@ -34,7 +34,7 @@ RecordedAnswers: TypeAlias = Mapping[tuple[_AnswerKey, int], list[TurnRecord]]
 
 
 class MissingAnswer(NamedTuple):
-    """An answer that a replay needs but the recording does not contain, with the reason."""
+    """An answer that a replay needs but the recording does not contain, with the reason why the replay needs it."""
 
     socket: str
     visit: int
@@ -54,14 +54,14 @@ def replay_end(session: Session, missing_answer: MissingAnswer | None) -> str:
 class Replay:
     """The route that the recorded answers of a cast take in another loadout, up to the first missing answer.
 
-    Truthy if the replay takes a different route or ends differently (:attr:`first`).
+    A replay is true in a boolean context if it takes a different route or ends differently (:attr:`first`).
 
     Attributes:
         original: the recorded cast.
         replayed: the cast in the other loadout.
-        needs: the missing answer; None if the replay is finished.
-        left_out: sentences about the actions of a person that could not be replayed.
-        events: the events of the replay after its initial events.
+        needs: the missing answer, or None if the replay is complete.
+        left_out: sentences about actions of a person that could not be repeated.
+        events: the events of the replay, excluding its initial events.
     """
 
     original: ComparedCast
@@ -75,15 +75,15 @@ class Replay:
 
     @cached_property
     def compared(self) -> Comparison:
-        """The comparison of the original (A) with the replay (B)."""
+        """The comparison of the original cast (A) with the replay (B)."""
         return Comparison(self.original, self.replayed)
 
     @property
     def first(self) -> FirstDifference | None:
         """The first step with a different target, or the difference between the ends; None if the routes are equal.
 
-        A replay that continues after the end of the original has a different route. If the original cast was unfinished
-        or its agent failed, a longer replay does not count as a different route.
+        A replay that continues after the end of the original takes a different route. However, if the original cast was
+        unfinished or its agent failed, a longer replay does not count as a different route.
         """
         difference = self.compared.first_where(lambda left, right: step_route(left) != step_route(right))
         state = self.original.session.state
@@ -96,7 +96,7 @@ class Replay:
 
     @property
     def other_difference(self) -> FirstDifference | None:
-        """The first difference of any kind, such as another value in the state; None if all steps are equal."""
+        """The first difference of any kind, such as a different value in the state, or None if all steps are equal."""
         difference, elsewhere = self.compared.first, self.first
         if difference is None or not difference.aspects:
             return None
@@ -106,7 +106,7 @@ class Replay:
 
     @property
     def route(self) -> list[tuple[str, int, str | None, str | None]]:
-        """The visits of the replay, in order: socket, visit number, item key and item label."""
+        """The visits of the replay in order, each with its socket, visit number, item key and item label."""
         steps = self.replayed.session.steps
         return [(step.socket, step.visit, step.item_key, step.item_label) for step in steps]
 
@@ -119,8 +119,8 @@ class Replay:
     def asked_otherwise(self) -> tuple[int, ...]:
         """The numbers of the replayed steps whose prompt differs from the recorded prompt.
 
-        With such a prompt, the agent might have answered differently. A utility is included if its command or
-        parameters differ.
+        The agent might have answered such a prompt differently. Utilities are included if their command or parameters
+        differ.
         """
         parts = parts_of(self.original.session)
         recorded = _by_answer_key([step for part in parts for step in part.steps])
@@ -140,11 +140,11 @@ class Replay:
 
 
 def replay_answers(original: ComparedCast, rules: Rules) -> Replay:
-    """Replay the recorded answers of a cast by the rules of another loadout, until an answer is missing.
+    """Replay the recorded answers of a cast under the rules of another loadout, until an answer is missing.
 
     A recorded answer is used for the same socket, item and visit number for that item. The actions of a person are
-    repeated: a raised limit when the replay reaches this limit, an edit when the state equals the state before the
-    edit. A budget that the person set applies too.
+    repeated: a limit is raised when the replay reaches that limit, and an edit is applied when the state equals the
+    state before the original edit. A budget that the person set also applies.
     """
     session = original.session
     state = entering.begin(rules, session.start.request, session.start.knowledge, session.start.data)
@@ -167,9 +167,9 @@ def recorded_answers(session: Session) -> RecordedAnswers:
 def send_answers(
     rules: Rules, session: Session, answers: RecordedAnswers, edits: list[Edit]
 ) -> tuple[Session, MissingAnswer | None]:
-    """Run a new session with recorded answers; return the last session, and the missing answer or None.
+    """Run a new session with recorded answers, and return the final session and the missing answer (or None).
 
-    The function removes the edits that it repeats from ``edits``.
+    Edits that the session repeats are removed from ``edits``.
     """
     run = _SessionReplay(rules, session, edits, {})
     missing_answer = run.play(answers)
@@ -177,7 +177,7 @@ def send_answers(
 
 
 class _SessionReplay:
-    """A session that uses recorded answers; ``grants`` counts the extensions of each limit by a person."""
+    """Runs a session with recorded answers. ``grants`` counts how often a person extended each limit."""
 
     def __init__(
         self, rules: Rules, session: Session, edits: list[Edit], grants: dict[tuple[object, ...], int]
@@ -194,7 +194,7 @@ class _SessionReplay:
         self.events += events
 
     def play(self, answers: RecordedAnswers, visits: Counter[_AnswerKey] | None = None) -> MissingAnswer | None:
-        """Run the session with the recorded answers; return the first missing answer or None."""
+        """Run the session with the recorded answers, and return the first missing answer or None."""
         visits = Counter() if visits is None else visits
         while self.status() == "ready":
             self._repeat_edits()
@@ -220,7 +220,7 @@ class _SessionReplay:
         return None
 
     def _answer(self, turns: list[TurnRecord]) -> str:
-        """Answer a visit with its recorded turns; return the reason why the visit is incomplete, or an empty text."""
+        """Answer a visit with its recorded turns, and return the reason why the visit is incomplete, or ""."""
         while self.status() == "waiting":
             if not turns:
                 return f"the agent is asked for a turn ({self.session.mode}) that was not recorded"
@@ -250,7 +250,7 @@ class _SessionReplay:
         return ""
 
     def _grant_again(self) -> bool:
-        """Extend the limit that stopped the cast, and return True; False if nobody extended it in the recording."""
+        """Extend the limit that stopped the cast. Return False if no person extended it in the recording."""
         failure, visit = self.session.state.failure, self.session.state.at
         if failure is None:
             return False
@@ -275,7 +275,7 @@ class _SessionReplay:
 
 
 class _LaneReplay(_SessionReplay):
-    """A run that answers the visits of one lane."""
+    """Runs the visits of one lane with recorded answers."""
 
     def __init__(self, run: _SessionReplay, name: str) -> None:
         self.rules, self.edits, self.grants = run.rules, [], run.grants
@@ -301,7 +301,7 @@ def _by_answer_key(steps: Sequence[StepRecord]) -> Mapping[tuple[_AnswerKey, int
 
 
 def _recorded_turns(step: StepRecord) -> list[TurnRecord]:
-    """Return the effective turns of a visit; a correction replaces the corrected answer."""
+    """Return the turns of a visit that took effect; a correction replaces the answer that it corrects."""
     turns = [turn for turn in step.turns[step.left :] if turn.mode != "correction"]
     corrections = [turn for turn in step.turns if turn.mode == "correction"]
     if corrections and turns:

@@ -1,8 +1,8 @@
-"""Made-up answers for every socket of a loadout, and visits that use these answers.
+"""Sample answers for every socket of a loadout, and visits that use these answers.
 
-A made-up answer is the shortest answer that the socket accepts in its handoff protocol. Only its ``satisfied`` and the
-lengths of its lists matter. Outputs that hold the cast for a person are included. Detours, and turns in which an agent
-only continues, are not included.
+A sample answer is the shortest answer that the socket accepts in its handoff protocol. Only its ``satisfied`` field and
+the lengths of its lists matter. Outputs that hold the cast for a person are included, but detours and turns in which an
+agent only continues are not.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ _OUTCOMES: Final[Mapping[Result, Outcome]] = {Result.YES: "done", Result.NO: "ag
 
 _StatePath: TypeAlias = tuple[str, ...]
 EdgeRef: TypeAlias = tuple[str, int] | str
-"""An edge, as its socket and its number from 1, or an exit route, as its ``edge_id``."""
+"""An edge as a pair of socket id and edge number from 1, or an exit route as its ``edge_id``."""
 
 
 def check_list_lengths(*lengths: object) -> None:
-    """Raise MateriaError (``usage``) unless every value is a valid list length."""
+    """Raise MateriaError (kind ``usage``) unless every value is a valid list length."""
     for length in lengths:
         if not isinstance(length, int) or length < 0:
             raise usage_error(
@@ -52,9 +52,9 @@ def check_list_lengths(*lengths: object) -> None:
 
 
 def without_prompts(graph: Graph) -> Graph:
-    """Return the loadout with empty prompts, since prompts do not affect the route of a cast.
+    """Return the loadout with empty prompts, because prompts do not affect the route of a cast.
 
-    A socket whose handoff protocol cannot make samples gets the sparse protocol.
+    A socket whose handoff protocol cannot generate sample answers gets the sparse protocol.
     """
     sockets = {
         id_: replace(
@@ -70,7 +70,7 @@ def without_prompts(graph: Graph) -> Graph:
 
 
 def _sampling_protocol(name: str) -> HandoffProtocol | None:
-    """Return the protocol with this name if it can make sample answers, else None."""
+    """Return the protocol with this name, or None if it cannot generate sample answers."""
     try:
         handoff = protocol(name)
     except MateriaError:
@@ -79,7 +79,7 @@ def _sampling_protocol(name: str) -> HandoffProtocol | None:
 
 
 def sockets_without_samples(graph: Graph) -> tuple[str, ...]:
-    """Return the sockets whose protocol cannot make sample answers."""
+    """Return the sockets whose protocol cannot generate sample answers."""
     return tuple(
         id_
         for id_, socket in graph.sockets.items()
@@ -88,7 +88,7 @@ def sockets_without_samples(graph: Graph) -> tuple[str, ...]:
 
 
 def sockets_with_detours(graph: Graph) -> tuple[str, ...]:
-    """Return the sockets whose outputs may request a detour to any other socket; detours are not explored."""
+    """Return the sockets whose outputs may request a detour to any other socket. Detours are not explored."""
     return tuple(
         id_
         for id_, socket in graph.sockets.items()
@@ -97,7 +97,7 @@ def sockets_with_detours(graph: Graph) -> tuple[str, ...]:
 
 
 def _hands_over(socket: Socket) -> bool:
-    """Return True if an agent is asked for a handoff at the socket."""
+    """Return True if the agent of a socket is asked for a handoff."""
     return not socket.is_utility and socket.parse == "json"
 
 
@@ -105,7 +105,7 @@ def _hands_over(socket: Socket) -> bool:
 
 
 def decisive_verdicts(socket_rules: SocketRules) -> tuple[Result, ...]:
-    """Return the verdicts that lead to different routes at a socket; only ``NOTHING`` if its verdict has no effect."""
+    """Return the verdicts that lead to different routes at a socket, or only ``NOTHING`` if no verdict matters."""
     if socket_rules.wanted.parse == "text":
         return (Result.NOTHING,)
     if socket_rules.wanted.why_satisfied is not None:
@@ -126,7 +126,7 @@ def accepted_results(socket_rules: SocketRules) -> tuple[Result, ...]:
 
 
 def continuing_results(socket_rules: SocketRules) -> tuple[Result, ...]:
-    """Return the results of a visit after which the cast continues: accepted outputs, and failures with an edge."""
+    """Return the results after which the cast continues: those of accepted outputs, and failures that have an edge."""
     return (*accepted_results(socket_rules), *dict.fromkeys(awaited_failures(socket_rules).values()))
 
 
@@ -138,14 +138,14 @@ def is_not_asked(socket_rules: SocketRules) -> bool:
 
 
 class ScriptedResult(NamedTuple):
-    """A possible result of a visit, with a made-up answer that has this result.
+    """A possible result of a visit, with a sample answer that has this result.
 
     Attributes:
-        text: the answer; empty for a failure without an output.
-        result: the result.
-        items: the length of the lists in the answer; None if the answer has no lists.
-        asks: ``pause`` or ``escalate`` for an answer that holds the cast for a person, else empty. Odds and simulations
-            never use such an answer.
+        text: the sample answer; empty for a failure without an output.
+        result: the result of the visit.
+        items: the length of the lists in the answer, or None if it contains no lists.
+        asks: ``pause`` or ``escalate`` for an answer that holds the cast for a person, otherwise empty. Odds and
+            simulations never use such an answer.
     """
 
     text: str
@@ -155,7 +155,7 @@ class ScriptedResult(NamedTuple):
 
 
 def stopping_answers(rules: Rules, socket_rules: SocketRules) -> Iterator[tuple[Reaction, str]]:
-    """Yield each action that holds the cast for a person, with the text of an answer that requests it."""
+    """Yield each action that holds the cast for a person, with the text of an answer that requests the action."""
     maker, actions = socket_rules.maker, set[Reaction]()
     if maker is None:
         return
@@ -169,7 +169,7 @@ def stopping_answers(rules: Rules, socket_rules: SocketRules) -> Iterator[tuple[
 
 
 class PossibleAnswers:
-    """The possible results of each socket, with made-up answers whose lists have each of the given lengths."""
+    """Generates the possible results of each socket, with sample answers whose lists have the required lengths."""
 
     def __init__(self, rules: Rules, lengths: Sequence[int]) -> None:
         self._rules, self._lengths = rules, tuple(lengths)
@@ -179,14 +179,14 @@ class PossibleAnswers:
 
     @property
     def lists(self) -> frozenset[_StatePath]:
-        """The paths in the state that are read as lists."""
+        """The state paths of the lists that loops read."""
         return self._lists
 
     def of(self, socket_rules: SocketRules) -> tuple[ScriptedResult, ...]:
-        """Return the results of a socket that can lead to different targets, each with a made-up answer.
+        """Return the results of a socket that can lead to different targets, each with a sample answer.
 
         Raises:
-            MateriaError: the socket accepts no answer that can be made up (``no_answer``).
+            MateriaError: kind ``no_answer``: the socket accepts none of the sample answers.
         """
         if socket_rules.socket.id not in self._results:
             failures = dict.fromkeys(awaited_failures(socket_rules).values())
@@ -221,7 +221,7 @@ class PossibleAnswers:
     def _shortest(
         self, socket_rules: SocketRules, maker: HandoffProtocol, result: Result | None, length: int
     ) -> str | None:
-        """Return the shortest accepted answer with ``result`` (None: any result); None if every sample is refused."""
+        """Return the shortest accepted sample with ``result`` (None for any result), or None if all are refused."""
         facts = TurnFacts(
             agent_id=agent_id(SAMPLE, socket_rules.socket.id),
             assignment=assignment_for(self._rules, socket_rules, entering.begin(self._rules, SAMPLE)),
@@ -235,7 +235,7 @@ class PossibleAnswers:
         return None
 
     def _with_sources(self, socket_rules: SocketRules, length: int, value: dict[str, JSON]) -> dict[str, JSON]:
-        """Return the output with the fields that assignments read, and with the lists that loops read."""
+        """Return the output with the fields that assignments read and the lists that loops read."""
         for target, segments in _assigned_fields(socket_rules):
             if self._contains_list(target) or get_path(value, segments) is MISSING:
                 value = dict(set_path(value, segments, self._state_value(target, length)))
@@ -250,7 +250,7 @@ class PossibleAnswers:
         return any(list_path[: len(path)] == path for list_path in self._lists)
 
     def _value(self, socket_rules: SocketRules, result: Result, length: int) -> dict[str, JSON]:
-        """Return a made-up output of a utility, or of an agent with the sparse protocol."""
+        """Return a sample output of a utility, or of an agent with the sparse protocol."""
         fields: Mapping[str, JSON] = {}
         for target, segments in _assigned_fields(socket_rules):
             fields = set_path(fields, segments, self._state_value(target, length))
@@ -270,7 +270,7 @@ class PossibleAnswers:
         return value
 
     def _state_value(self, path: _StatePath, length: int, depth: int = 0) -> JSON:
-        """Return a made-up value for a path in the state: a list if a loop reads the path, else an object or a word."""
+        """Return a sample value for a state path: a list if a loop reads the path, otherwise an object or a string."""
         if path in self._lists and depth < _MAX_LIST_DEPTH:
             return [self._element(path, length, depth, number) for number in range(length)]
         below = (list_path for list_path in self._lists if list_path[: len(path)] == path != list_path)
@@ -293,14 +293,14 @@ def _sample_item(number: int) -> dict[str, JSON]:
 
 
 def _assigned_fields(socket_rules: SocketRules) -> Iterator[tuple[_StatePath, list[str]]]:
-    """Yield the target path and source path of each assignment from an output field, the shortest source first."""
+    """Yield the target and source paths of each assignment from an output field, with the shortest sources first."""
     for target, source in sorted(socket_rules.wanted.sources, key=lambda assignment: len(assignment[1])):
         if segments := _source_segments(source):
             yield tuple(split_path(target)), segments
 
 
 def _source_segments(source: str) -> list[str]:
-    """Split the source of an assignment, such as ``$.plan["name"]``, into its segments; empty for ``$``."""
+    """Split the source of an assignment, such as ``$.plan["name"]``, into its segments; ``$`` has no segments."""
 
     def as_dotted(match: re.Match[str]) -> str:
         name = match.group(1) or match.group(2)
@@ -325,7 +325,7 @@ def _lists_read(graph: Graph) -> tuple[frozenset[_StatePath], dict[_StatePath, t
 def _utility_roots(
     graph: Graph, lists: frozenset[_StatePath], aliases: Mapping[_StatePath, Sequence[_StatePath]]
 ) -> tuple[str, ...]:
-    """Return the state fields that contain lists and are set only by the ``state`` field of a utility's output."""
+    """Return the state fields that contain lists and that only the ``state`` field of a utility's output sets."""
     targets = (split_path(target) for socket in graph.sockets.values() for target, _ in socket.assign)
     set_elsewhere = {path[0] for path in targets if path}
     set_elsewhere |= {alias[0] for paths in aliases.values() for alias in paths}
@@ -353,12 +353,13 @@ def sample_failure(result: Result) -> Failure:
 
 
 class ScriptedTurn(NamedTuple):
-    """One turn of a visit with made-up answers.
+    """One turn of a visit that is answered with a sample answer.
 
     Attributes:
-        prompt: the prompt of a later turn; None for the first turn, whose prompt :func:`.entering.prompt_for` returns.
+        prompt: the prompt of a later turn, or None for the first turn, whose prompt :func:`.entering.prompt_for`
+            returns.
         text: the answer; empty if the visit fails without an output.
-        step: the transition that the answer leads to.
+        step: the transition that results from the answer.
     """
 
     prompt: Prompt | None
@@ -367,7 +368,7 @@ class ScriptedTurn(NamedTuple):
 
     @property
     def refusal(self) -> str:
-        """The reasons for which the answer was refused, as one text; empty if the answer was accepted."""
+        """The reasons why the answer was refused, as one string; empty if it was accepted."""
         reading = self.step.reading
         return "" if reading is None or reading.error is None else summarize_issues(reading.issues, 3)
 
@@ -375,7 +376,7 @@ class ScriptedTurn(NamedTuple):
 def _scripted_turns(
     rules: Rules, socket_rules: SocketRules, state: CastState, answer: ScriptedResult
 ) -> Iterator[ScriptedTurn]:
-    """Answer the waiting visit, or make it fail; yield each turn, including drafts and the work before the handoff."""
+    """Answer the waiting visit or let it fail. Yield each turn, including drafts and the work before the handoff."""
     prompt: Prompt | None = None
     while state.status == "waiting" and (visit := state.at) is not None:
         if visit.mode == "draft" and visit.drafts:
@@ -391,14 +392,14 @@ def _scripted_turns(
 
 
 class PlayedVisit(NamedTuple):
-    """A visit that was played with a made-up answer.
+    """A visit that was simulated with a sample answer.
 
     Attributes:
         socket_rules: the rules of the visited socket.
         start: the state in which the visit waits for its first answer.
-        answer: the result of the visit, with the made-up answer.
+        answer: the result of the visit, with the sample answer.
         turns: the turns of the visit.
-        next_state: the state in which the next visit waits, or the last state of the cast.
+        next_state: the state in which the next visit waits, or the final state of the cast.
         edges: the edges and exits that lead to the next visit.
     """
 
@@ -411,11 +412,11 @@ class PlayedVisit(NamedTuple):
 
     @property
     def agent_turns(self) -> int:
-        """Number of agent turns; 0 for a utility."""
+        """The number of agent turns, which is 0 for a utility."""
         return 0 if self.socket_rules.socket.is_utility else len(self.turns)
 
     def require_accepted(self, hint: str | None = None) -> None:
-        """Raise MateriaError (``no_answer``) if a turn was refused although the answer should be accepted."""
+        """Raise MateriaError (kind ``no_answer``) if a turn was refused although its answer should be accepted."""
         refusal = next((turn.refusal for turn in self.turns if turn.refusal), "")
         if refusal and self.answer.result is not Result.REFUSED:
             raise _no_answer(self.socket_rules, f": {refusal}", hint)
@@ -424,13 +425,13 @@ class PlayedVisit(NamedTuple):
 def play_visit(
     rules: Rules, start: CastState, answer: ScriptedResult, edit: Callable[[CastState], CastState] | None = None
 ) -> PlayedVisit:
-    """Answer the waiting visit, or make it fail, and enter the next socket.
+    """Answer the waiting visit or let it fail, and enter the next socket.
 
     Args:
         rules: the rules of the cast.
         start: the state in which the visit waits.
-        answer: the answer of the visit.
-        edit: returns a changed state, which is used to enter the next socket.
+        answer: the result of the visit, with the sample answer.
+        edit: a function that returns a modified state, with which the next socket is entered.
     """
     assert start.at is not None  # noqa: S101 - it waits
     socket_rules = rules.sockets[start.at.socket]
@@ -451,7 +452,7 @@ def play_cast(
     max_visits: int,
     edit: Callable[[CastState], CastState] | None = None,
 ) -> Iterator[PlayedVisit]:
-    """Simulate a cast and yield at most ``max_visits`` visits; ``choose`` returns the answer of each visit."""
+    """Simulate a cast and yield at most ``max_visits`` visits. ``choose`` returns the answer of each visit."""
     for _ in range(max_visits):
         if state.status != "waiting" or state.at is None:
             return
@@ -461,14 +462,14 @@ def play_cast(
 
 
 def enter_next(rules: Rules, state: CastState) -> tuple[CastState, tuple[EdgeRef, ...]]:
-    """Enter the next socket; return the new state, and the exits that were taken because their loops are empty."""
+    """Enter the next socket, and return the new state and the exits that were taken because their loops are empty."""
     step = entering.enter(rules, state)
     skipped = step.decision.passed if step.decision is not None else ()
     return step.state, tuple(loop.route for loop in skipped if loop.route is not None)
 
 
 def end_kind(state: CastState) -> str | None:
-    """Return the end of a cast: ``complete``, ``held``, or the kind of its failure; None while the cast waits."""
+    """Return the end of a cast (``complete``, ``held`` or the kind of its failure), or None while the cast waits."""
     if state.status == "waiting":
         return None
     return state.failure.kind if state.failure is not None else state.status

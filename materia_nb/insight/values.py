@@ -1,4 +1,4 @@
-"""Differences between values, the origin of a value in the state (blame), and JSONPath queries over outputs."""
+"""Differences between values, the history of a value in the state (blame), and JSONPath queries over outputs."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from materia_nb.jsonvalue import JSON, MISSING, compact, get_path, same, split_p
 from materia_nb.loadout.vocabulary import jsonpath_fault, slow_expression
 
 _MAX_CHANGES: Final = 200
-"""Maximum number of reported changes, because unrelated values differ in almost every field."""
+"""Maximum number of differences that are reported, because unrelated values differ in almost every field."""
 
 
 class ValueChange(NamedTuple):
-    """A difference between two JSON values at a dotted path; MISSING if a value has nothing at this path.
+    """A difference between two JSON values at a dotted path; MISSING if a value has no element at that path.
 
-    The path is empty if the two values themselves differ, such as two numbers.
+    The path is empty if the values themselves differ, for example two numbers.
     """
 
     path: str
@@ -27,7 +27,7 @@ class ValueChange(NamedTuple):
 
 
 def value_changes(a: JSON, b: JSON, cast_ids: tuple[str, str] = ("", "")) -> list[ValueChange]:
-    """Return the differences between two values, at most :data:`_MAX_CHANGES`. The ids of their casts are ignored."""
+    """Return at most :data:`_MAX_CHANGES` differences between two values. The ids of their casts are ignored."""
     changes = islice(_changes("", a, b), _MAX_CHANGES)
     return [change for change in changes if not any(cast_ids) or not is_same_value(change.a, change.b, cast_ids)]
 
@@ -50,7 +50,7 @@ def _joined(path: str, key: str) -> str:
 
 
 def is_same_value(a: JSON, b: JSON, cast_ids: tuple[str, str]) -> bool:
-    """Return True if two values are equal apart from the ids of their casts."""
+    """Return True if two values are equal when the ids of their casts are ignored."""
     if same(a, b):
         return True
     if isinstance(a, str) and isinstance(b, str):
@@ -61,7 +61,7 @@ def is_same_value(a: JSON, b: JSON, cast_ids: tuple[str, str]) -> bool:
 
 
 def without_id(text: str, cast_id: str) -> str:
-    """Return the text with the id of a cast replaced by a placeholder."""
+    """Replace the id of a cast in ``text`` by a placeholder."""
     return text.replace(cast_id, "<cast>") if cast_id else text
 
 
@@ -71,7 +71,7 @@ def _cut_around(text: str, start: int, max_chars: int) -> str:
 
 
 def format_difference(a: JSON, b: JSON, max_chars: int) -> tuple[str, str]:
-    """Format two values as one line each, shortened to the part around their first difference."""
+    """Format each of two values on one line, shortened to the part around their first difference."""
     left, right = _one_line(a), _one_line(b)
     is_shortened = max(len(left), len(right)) > max_chars
     start = max(0, common_prefix_length(left, right) - max_chars // 2) if is_shortened else 0
@@ -87,11 +87,8 @@ def _one_line(value: JSON) -> str:
 # -- history of a value ------------------------------------------------------------------------
 
 _Rule: TypeAlias = Literal["start", "R10", "R11", "R12", "P6", "edit"]
-"""The origin of a value in the state, mostly the rule that set it.
-
-The origins are the start of the cast, an answer's state patch or standard field (R10), an assignment (R11), the current
-item (R12), joined lanes (P6), and the edit of a person.
-"""
+"""The origin of a value in the state: the start of the cast, the state patch or a standard field of an answer (R10), an
+assignment (R11), the current item (R12), the join of lanes (P6), or an edit by a person."""
 _Data: TypeAlias = Mapping[str, JSON]
 
 
@@ -100,12 +97,12 @@ class BlameEntry(NamedTuple):
 
     Attributes:
         step: the number of the step that changed the value. For an edit, the step that was running or had just ended;
-            for joined lanes, the step that distributed the items; 0 for the start of the cast.
-        socket: the socket of the step; None for a person's edit, for the start and for lanes.
-        item_key: the key of the step's item.
+            for a join of lanes, the step that distributed the items; 0 for the start of the cast.
+        socket: the socket of the step; None for an edit by a person, for the start and for lanes.
+        item_key: the key of the step's work item, or None.
         rule: the origin of the value.
-        source: the path from which the value was read, such as ``$.context``; None if unknown.
-        before: the value before the change; MISSING if there was no value.
+        source: the path from which the value was read, such as ``$.context``, or None if it is unknown.
+        before: the value before the change, or MISSING if there was no value.
         after: the value after the change.
         corrected: True if a person had corrected the answer.
     """
@@ -121,11 +118,11 @@ class BlameEntry(NamedTuple):
 
 
 def blame_value(session: Session, path: str) -> list[BlameEntry]:
-    """Return the changes of a value in the state, the latest first; empty if the value was never set.
+    """Return the changes of a value in the state, latest first; the list is empty if the value was never set.
 
     Args:
-        session: the cast.
-        path: a dotted path, such as ``plan.title`` or ``state.workItems.0.title``.
+        session: the session of the cast.
+        path: the dotted path of the value, such as ``plan.title`` or ``state.workItems.0.title``.
     """
     segments = split_path(path)
     if segments[:1] == ["state"] and (len(segments) > 1 or "state" not in session.state.data):
@@ -148,7 +145,7 @@ def blame_value(session: Session, path: str) -> list[BlameEntry]:
 
 
 def _state_changes(session: Session) -> Iterator[tuple[StepRecord | Edit | Streams, _Data, _Data]]:
-    """Yield every change of the state in order: its cause, the state before it, and the state after it."""
+    """Yield each change of the state in order, with its cause, the state before it and the state after it."""
     yield from _edit_changes([edit for edit in session.edits if edit.step == 0])
     joined = {streams.step: streams for streams in session.streams if streams.status == "joined"}
     for step in session.steps:
@@ -173,7 +170,7 @@ def _state_changes(session: Session) -> Iterator[tuple[StepRecord | Edit | Strea
 def _join_changes(
     streams: Streams, edits: Sequence[Edit], data: _Data, data_after: _Data
 ) -> Iterator[tuple[Edit | Streams, _Data, _Data]]:
-    """Yield the changes around a join: edits before the lanes started, the join, and edits after the join."""
+    """Yield the changes around a join of lanes: edits before the lanes started, the join, and edits after the join."""
     for index, edit in enumerate(edits):
         if edit.before.data != data:
             yield streams, data, edit.before.data
@@ -190,7 +187,7 @@ def _edit_changes(edits: Sequence[Edit]) -> Iterator[tuple[Edit, _Data, _Data]]:
 
 
 def _origin(step: StepRecord, segments: Sequence[str], value: JSON) -> tuple[_Rule, str | None]:
-    """Return the rule by which a step set a value (assignment, answer or current item), and its source."""
+    """Return the rule by which a step set a value (assignment, answer or current item), and its source path."""
     assignments = step.decision.assigned if step.decision else ()
     for assignment in reversed(assignments):
         target = split_path(assignment.target)
@@ -217,16 +214,16 @@ def _source_path(source: str, segments: Sequence[str]) -> str:
 # -- queries ------------------------------------------------------------------------------------
 
 MAX_EXPRESSION_CHARS: Final = 500
-"""Maximum length of an expression, in characters."""
+"""Maximum length of a query expression, in characters."""
 MAX_VALUES: Final = 100_000
 """Maximum number of nodes (objects, lists and scalars) in a value that a query searches."""
 _MAX_MATCHES: Final = 1_000
-"""Maximum number of matches of one query."""
+"""Maximum number of matches that a query returns."""
 _Query = Callable[[JSON], list[JSON]]
 
 
 class OutputMatch(NamedTuple):
-    """A match of a query: the value, and the step, socket, item and lane of the output that contains it."""
+    """A match of a query, with the step, socket, item and lane of the output that contains it."""
 
     step: int
     socket: str
@@ -236,13 +233,13 @@ class OutputMatch(NamedTuple):
 
 
 def compile_query(expression: str) -> _Query:
-    """Compile an expression to a function that returns every match in a value.
+    """Compile an expression to a function that returns all matches in a value.
 
     Args:
-        expression: JSONPath such as ``$.workItems[*].title``, or a dotted path such as ``plan.name``.
+        expression: a JSONPath expression such as ``$.workItems[*].title``, or a dotted path such as ``plan.name``.
 
     Raises:
-        MateriaError: the expression is not valid JSONPath, or its search could take too long (``question``).
+        MateriaError: kind ``question``: the expression is not valid JSONPath, or its evaluation could take too long.
     """
     text = expression.strip()
     if not text.startswith("$"):
@@ -272,7 +269,7 @@ def compile_query(expression: str) -> _Query:
 
 
 def query_outputs(steps: Iterable[StepRecord], expression: str) -> list[OutputMatch]:
-    """Return at most :data:`_MAX_MATCHES` matches in the outputs of steps; an output is parsed if it is JSON."""
+    """Return at most :data:`_MAX_MATCHES` matches in the outputs of steps. JSON outputs are parsed first."""
     query = compile_query(expression)
     matches: list[OutputMatch] = []
     for step in steps:

@@ -1,4 +1,4 @@
-"""Explanations of routing decisions, judgements of guessed targets, and the suggestions and final reports of agents."""
+"""Explanations of routing decisions, evaluation of predicted targets, and agents' suggestions and final reports."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from materia_nb.loadout.vocabulary import YES_OR_NO, Result, condition_spec
 from materia_nb.registry import mimebundle_from_view
 
 THINKING_HEADING: Final = "The agent's thinking"
-"""The heading above an agent's thinking in explanations. Thinking is shown only to people, never to agents (R49)."""
+"""Heading of an agent's thinking in explanations. Thinking is shown only to people, never to agents (R49)."""
 
 _MAX_THINKING_CHARS: Final = 600
 _MAX_REASON_CHARS: Final = 400
@@ -34,9 +34,9 @@ class Why:
 
     Attributes:
         title: a description of the visit, such as its socket and work item.
-        lines: the explanation as sentences, in the order of the decisions.
-        rows: every checked edge and exit, in order; see :data:`EDGE_COLUMNS`.
-        thinking: the agent's thinking before its answer; empty if unknown (R49).
+        lines: the sentences of the explanation, in the order of the decisions.
+        rows: all edges and exits that were checked, in order; see :data:`EDGE_COLUMNS`.
+        thinking: the agent's thinking before its answer, or "" if it is unknown (R49).
     """
 
     title: str
@@ -63,16 +63,16 @@ def explain(
     onward: Decision | None = None,
     pinned: str | None = None,
 ) -> Why:
-    """Explain the route of a step: the verdict with its reason, the target, and notes on the output.
+    """Explain the route of a step: the verdict with its reason, the target, and notes about the output.
 
     Args:
         rules: the rules of the cast.
         title: a description of the visit.
-        decision: the step's decision; None while its socket has no output yet.
+        decision: the decision of the step, or None while its socket has no output yet.
         after: the state after the step.
         entry: the decision that entered the socket, if loops without items were skipped.
         onward: the decision that entered the next socket, if loops without items were skipped.
-        pinned: the name of the pin that answered; None if no pin answered (R40).
+        pinned: the name of the pin that answered, or None if no pin answered (R40).
     """
     names = rules.graph.names
     lines = _explain_skips(names, entry)
@@ -163,7 +163,7 @@ _EXPLANATIONS: Final = {
     "person": "A person chose to continue with {target}.",
     "recording": "The recording leads to {target}. Its edges are not evaluated: the loadout cannot be cast here.",
 }
-"""Explanations of decisions that were not made by an edge or exit, by the kind of decision."""
+"""Explanations of decisions that neither an edge nor an exit made, by kind of decision."""
 
 
 def _explain_route(rules: Rules, decision: Decision, after: CastState) -> list[str]:
@@ -226,7 +226,7 @@ def _choice_for(socket_rules: SocketRules, fact: AdvanceFact | None, result: Res
 
 
 def _edge_records(rules: Rules, decision: Decision) -> tuple[Look, ...]:
-    """Return the records of the checked edges and exits, followed by records of the edges that were not checked."""
+    """Return the records of the edges and exits that were checked, followed by the edges that were not checked."""
     checked = {look.place for look in decision.looks if look.kind == "edge"}
     if not checked or decision.socket is None:
         return decision.looks
@@ -246,7 +246,7 @@ def _edge_row(names: Mapping[str, str], look: Look, decision: Decision) -> tuple
 # -- guesses ---------------------------------------------------------------------------------
 
 STOP: Final = "stop"
-"""The guess that the cast stops, because it fails or is held for a person."""
+"""The prediction that the cast stops, because it fails or is held for a person."""
 
 _HELD: Final = frozenset({"pause", "escalate"})
 _ROUTED_BY: Final = frozenset({"edge", "exit", "implied end"})
@@ -254,14 +254,14 @@ _ROUTED_BY: Final = frozenset({"edge", "exit", "implied end"})
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """A guess about the target of a step, with the actual target and an explanation.
+    """A prediction of the target of a step, with the actual target and an explanation.
 
     Attributes:
-        guess: the expected target: a socket, ``end`` or ``stop``.
-        outcome: the actual target in the same form.
+        guess: the predicted target: a socket, ``end`` or ``stop``.
+        outcome: the actual target: a socket, ``end`` or ``stop``.
         title: a description of the visit.
-        lines: sentences that judge the guess and give the reasons.
-        retry_lines: sentences for a person who may guess again: the reasons against the guess, but not the outcome.
+        lines: sentences that evaluate the prediction and give the reasons.
+        retry_lines: sentences for a person who may try again; they explain what is wrong without revealing the outcome.
     """
 
     guess: str
@@ -272,7 +272,7 @@ class Prediction:
 
     @property
     def right(self) -> bool:
-        """True if the guess was right."""
+        """True if the prediction was correct."""
         return self.guess == self.outcome
 
     def __str__(self) -> str:
@@ -280,15 +280,15 @@ class Prediction:
 
 
 def possible_guesses(rules: Rules) -> tuple[str, ...]:
-    """Return every possible guess: the sockets of the loadout, ``end`` and ``stop``."""
+    """Return all possible predictions: the sockets of the loadout, ``end`` and ``stop``."""
     return tuple(dict.fromkeys([*rules.graph.sockets, END, STOP]))
 
 
 def parse_guess(rules: Rules, guess: str) -> str:
-    """Return the target that a guess means. Case is ignored, and the materia of a socket may be named instead.
+    """Return the target that a prediction names. Case is ignored, and a socket may be identified by its materia.
 
     Raises:
-        MateriaError: the socket does not exist (``unknown_socket``), or the materia is in several sockets
+        MateriaError: the socket does not exist (``unknown_socket``), or several sockets contain the materia
             (``ambiguous``).
     """
     known, target = possible_guesses(rules), resolve_target(rules.graph, guess)
@@ -299,12 +299,12 @@ def parse_guess(rules: Rules, guess: str) -> str:
 
 
 def resolve_target(graph: Graph, word: str) -> str:
-    """Return the socket, ``end`` or ``stop`` that a word means; ignore case, and accept the materia of a socket.
+    """Return the socket, ``end`` or ``stop`` that a word names; a socket may be identified by its materia.
 
-    An unknown word is returned unchanged.
+    Case is ignored. An unknown word is returned unchanged.
 
     Raises:
-        MateriaError: the word names a materia that is in several sockets (``ambiguous``).
+        MateriaError: kind ``ambiguous``: several sockets contain the materia that the word names.
     """
     folded, targets = word.strip().casefold(), (*graph.sockets, END, STOP)
     if word in targets:
@@ -320,22 +320,22 @@ def resolve_target(graph: Graph, word: str) -> str:
 
 
 def next_target(rules: Rules, state: CastState) -> str:
-    """Return the socket that runs next, ``end`` or ``stop``; loops without items are skipped (R16)."""
+    """Return the socket that runs next, ``end`` or ``stop``. Loops without items are skipped (R16)."""
     return _enter_next(rules, state)[0]
 
 
 def judge_guess(
     rules: Rules, guess: str, title: str, decision: Decision, after: CastState, entry: Decision | None = None
 ) -> Prediction:
-    """Compare a guess with the decision of a step.
+    """Compare a prediction with the decision of a step.
 
     Args:
         rules: the rules of the cast.
-        guess: one of :func:`possible_guesses`.
+        guess: the prediction, which must be one of :func:`possible_guesses`.
         title: a description of the visit.
-        decision: the step's decision.
+        decision: the decision of the step.
         after: the state after the step.
-        entry: the decision on entering the socket, if empty loops were skipped.
+        entry: the decision that entered the socket, if loops without items were skipped.
     """
     outcome, onward = _outcome(rules, decision, after)
     names = rules.graph.names
@@ -376,14 +376,14 @@ def _verdict(names: Mapping[str, str], guess: str, outcome: str) -> str:
 
 
 def describe_target(names: Mapping[str, str], target: str) -> str:
-    """Describe a target as a clause in lower case, such as ``the cast ends``."""
+    """Return a clause that describes a target, such as ``the cast ends``."""
     if target == STOP:
         return "the cast stops"
     return "the cast ends" if target == END else f"the cast goes to {names[target]}"
 
 
 def _reason_against(rules: Rules, decision: Decision, outcome: str, guess: str) -> str:
-    """Return the reason why a guess is wrong; empty if the explanation of the step already contains the reason."""
+    """Return the reason why a prediction is wrong, or "" if the explanation of the step already contains it."""
     if guess == STOP:
         return "Nothing failed, no limit was reached, and no person is needed."
     if outcome == STOP or guess == decision.target or decision.by not in _ROUTED_BY or decision.socket is None:
@@ -407,18 +407,18 @@ def _reason_not_checked(rules: Rules, decision: Decision, guess: str) -> str:
 
 
 _SECTION: Final = "memory"
-"""Name of the section with accepted suggestions in the project's knowledge document."""
+"""Name of the section of the project's knowledge document to which accepted suggestions are added."""
 
 
 class Suggestion(NamedTuple):
     """A memory or note that an agent suggests for the project's knowledge document.
 
     Attributes:
-        number: the number of the suggestion in ``Cast.suggestions``, from 1.
-        step: the step whose output contains the suggestion.
-        kind: ``memory`` (its fields include a description and a body) or ``note`` (its only field is a text).
-        fields: the content of the suggestion; all values are texts.
-        is_kept: True if a person has kept the suggestion.
+        number: the number of the suggestion in ``Cast.suggestions``, starting at 1.
+        step: the number of the step whose output contains the suggestion.
+        kind: ``memory`` (with fields such as a description and a body) or ``note`` (with a text as the only field).
+        fields: the content of the suggestion; all values are strings.
+        is_kept: True if a person has accepted the suggestion.
     """
 
     number: int
@@ -429,12 +429,12 @@ class Suggestion(NamedTuple):
 
     @property
     def entry(self) -> dict[str, JSON]:
-        """The suggestion as an entry for the project's document."""
+        """The suggestion in the format of an entry in the project's knowledge document."""
         return {"kind": self.kind, **self.fields}
 
 
 def suggestions_of(rules: Rules, steps: Sequence[StepRecord], kept_entries: Sequence[JSON]) -> list[Suggestion]:
-    """Return the suggestions in the accepted outputs, in order and without duplicates."""
+    """Return the suggestions in the accepted outputs of steps, in order and without duplicates."""
     suggestions: dict[str, Suggestion] = {}
     for step in steps:
         protocol = rules.sockets[step.socket].protocol
@@ -446,7 +446,7 @@ def suggestions_of(rules: Rules, steps: Sequence[StepRecord], kept_entries: Sequ
 
 
 def suggestion_at(suggestions: Sequence[Suggestion], number: int) -> Suggestion:
-    """Return a suggestion by its number; raise MateriaError (``no_suggestion``) if the number is invalid."""
+    """Return the suggestion with a number. Raise MateriaError (kind ``no_suggestion``) if the number is invalid."""
     if type(number) is not int or not 1 <= number <= len(suggestions):
         raise MateriaError(
             f"Suggestion {number!r} does not exist; the cast has {counted(len(suggestions), 'suggestion')}.",
@@ -457,7 +457,7 @@ def suggestion_at(suggestions: Sequence[Suggestion], number: int) -> Suggestion:
 
 
 def with_memory_entry(document: Mapping[str, JSON], entry: JSON) -> dict[str, JSON]:
-    """Return the document with an entry at the end of its section; an existing entry is not added again."""
+    """Return the document with an entry added at the end of its section, unless the entry already exists."""
     section = document.get(_SECTION, [])
     if not isinstance(section, list):
         raise MateriaError(
@@ -469,7 +469,7 @@ def with_memory_entry(document: Mapping[str, JSON], entry: JSON) -> dict[str, JS
 
 
 def conclusion_lines(rules: Rules, steps: Sequence[StepRecord]) -> list[str]:
-    """Return the lines of a cast's final report: the report in the last output of each agent, for each of its items."""
+    """Return the lines of a cast's final report, which combines the reports in the last outputs of its agents."""
     last_steps = {(step.socket, step.item_key): step for step in steps}
     reports: dict[str, tuple[HandoffProtocol, list[AgentReport]]] = {}
     for step in last_steps.values():

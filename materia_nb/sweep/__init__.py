@@ -1,4 +1,4 @@
-"""Sweeps (``wb.sweep``): real casts of every combination of loadouts, requests and agents, with checks and tables."""
+"""Sweeps (``wb.sweep``) run real casts of all combinations of loadouts, requests and agents, and check them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _MEMORY: Final = AgentMemory()
 
 
 def run_cast(cell: GridCell, *, restart: bool) -> SweepRow:
-    """Run the cast of a grid cell and return its row. A cast that fails or cannot start has a row too.
+    """Run the cast of a grid cell and return its row. A cast that fails or cannot start also has a row.
 
     Args:
         cell: the grid cell.
@@ -61,7 +61,7 @@ def run_cast(cell: GridCell, *, restart: bool) -> SweepRow:
 
 
 def _open_or_start(cell: GridCell, *, restart: bool) -> Cast:
-    """Return the cast of a cell from an earlier sweep, even if it is unfinished; start a cast if there is none."""
+    """Return the cast of a cell from an earlier sweep, even if it is unfinished, or start a new cast."""
     plan, table, pins = cell.prepared
     for entry in list_casts(plan.root)[:1]:
         is_stopped = entry.status in ("failed", "held", "waiting")
@@ -85,7 +85,7 @@ def _open_or_start(cell: GridCell, *, restart: bool) -> Cast:
 
 
 def _run_to_end(cast: Cast) -> None:
-    """Run a cast until it ends or needs a person; accept drafts without asking."""
+    """Run a cast until it ends or needs a person. Drafts are accepted automatically."""
     while cast.now.writable and cast.status in ("ready", "waiting"):
         if _has_draft(cast):
             cast.accept()
@@ -98,7 +98,7 @@ def _has_draft(cast: Cast) -> bool:
 
 
 def row_of(cast: Cast, axes: Axes) -> SweepRow:
-    """Return the row of a cast, without its checks."""
+    """Return the row of a cast, without the verdicts of its checks."""
     state, steps, sockets = cast.now.engine, cast.now.all_steps, cast.now.rules.sockets
     milliseconds, _ = work_time(steps)
     ends = {"waiting": "person", "ready": "stopped"}.get(cast.status, cast.status)
@@ -126,11 +126,11 @@ def _waiting_reason(cast: Cast) -> str:
 
 
 class RowFile:
-    """The file of a sweep with a row or verdict in each line. A later line replaces an earlier line for the same cast.
+    """The file of a sweep, with one row or verdict per line. A later line for the same cast replaces an earlier line.
 
     Attributes:
-        rows: the rows, by the key of the grid cell.
-        verdicts: the verdicts, by the directory of the cast and the key of the judge.
+        rows: the rows, by key of the grid cell.
+        verdicts: the verdicts, by directory of the cast and key of the judge.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -159,7 +159,7 @@ class RowFile:
         self._append({"key": key, "row": row.fields})
 
     def add_verdict(self, cast: Path, judge: str, verdict: Verdict) -> None:
-        """Append a judge's verdict to the file, so that the judge is not paid again for the same cast."""
+        """Append the verdict of a judge to the file, so that the judge is not paid again for the same cast."""
         self.verdicts[str(cast), judge] = verdict
         fields = {**verdict._asdict(), "usage": list(verdict.usage)}
         self._append({"cast": str(cast), "judge": judge, "verdict": fields})
@@ -178,7 +178,7 @@ def _parse_limit(text: str) -> tuple[float, Unit]:
 
 
 def _limit_reached(limit: tuple[float, Unit] | None, rows: Iterable[SweepRow]) -> str:
-    """Return a sentence if the casts have reached the limit, else "". Unreported usage does not count (R56)."""
+    """Return a sentence if the casts have reached the limit, or "". Usage that is not reported does not count (R56)."""
     if limit is None:
         return ""
     amount, unit = limit
@@ -259,7 +259,7 @@ def _first_fingerprint(judge: Judge) -> Fingerprint:
 def _with_verdicts(
     row: SweepRow, file: RowFile, checks: Mapping[str, Check], fingerprints: Mapping[str, Fingerprint]
 ) -> SweepRow:
-    """Return the row with the verdicts of all checks. A judge is not asked if its verdict on this cast is saved."""
+    """Return the row with the verdicts of all checks. A judge whose verdict was saved is not asked again."""
     if not checks or row.cast is None or not row.cast.is_dir():
         return row
     cast, verdicts = open_cast(row.cast), {}
@@ -274,7 +274,7 @@ def _with_verdicts(
 
 
 def _notes(cells: Sequence[GridCell], changed: int, fingerprints: Mapping[str, Fingerprint]) -> list[str]:
-    """Return notes that explain why casts ran again or judges were asked again."""
+    """Return notes that explain why casts were run again or judges were asked again."""
     notes = []
     if descriptions := list(dict.fromkeys(text for cell in cells for text in cell.opaque)):
         count = counted(sum(bool(cell.opaque) for cell in cells), "cast")
@@ -295,7 +295,7 @@ def _shorten(descriptions: Sequence[str]) -> str:
 
 
 class Sweeps:
-    """The type of ``wb.sweep``; calling it runs a sweep."""
+    """The type of ``wb.sweep``, which runs a sweep when it is called."""
 
     def __init__(self, bench: Workbench) -> None:
         self._bench = bench
@@ -319,10 +319,10 @@ class Sweeps:
         most: str | None = None,
         progress: Progress = False,
     ) -> results.Sweep:
-        """Run a cast of every combination of loadouts, requests and agents, and check each cast.
+        """Run a cast for every combination of loadouts, requests and agents, and check each cast.
 
-        Finished casts are not run again: after an interruption the sweep continues, and with more requests, agents or
-        repeats only the new casts run. A failed cast also has a row::
+        Finished casts are not run again. After an interruption, the sweep continues; if you add requests, agents or
+        repeats, only the new casts run. A failed cast also has a row::
 
             wb.sweep(["Plan-Build-Eval", "Full-Auto"], ["a page on rain"], repeat=3,
                      agents={"small": "openai:gpt-5-mini", "large": "openai:gpt-5"},
@@ -330,25 +330,27 @@ class Sweeps:
                              "polite": Judge("openai:gpt-5", "Is the last answer polite?")})
 
         Args:
-            loadouts: names of the loadouts; the current one by default.
-            requests: the requests, or a dict of names to requests.
-            agents: the agents of a cast, as for ``wb.cast``, or one agent for every socket. To compare agents, pass a
-                list, or a dict with a label for each choice. By default, the agents of the workbench.
-            repeat: number of casts of each combination.
+            loadouts: the names of the loadouts; defaults to the current loadout.
+            requests: the requests, or a dict from names to requests.
+            agents: the agents of a cast, as for ``wb.cast``, or one agent for all sockets. To compare agents, pass a
+                list of choices, or a dict from labels to choices. Defaults to the agents of the workbench.
+            repeat: the number of casts of each combination.
             checks: a list of checks, or a dict of checks by name. A check is a ``Judge``, or a function that returns a
-                value or asserts. A function takes the cast, or parameters named ``cast``, ``route``, ``state``,
-                ``outputs``, ``steps``, ``request`` or ``ends``.
-            dir: directory for rows and casts, relative to the project; by default ``sweep`` next to its casts.
-            workers: number of casts that run at the same time, each in a thread.
-            pins: pins of every cast, as for ``wb.cast``. Pin utilities that change files, because all casts run in one
-                project.
-            allow: tools of agents that need no approval; a cast that waits for a person ends with ``person``.
-            retry: True to rerun casts that did not complete.
-            most: limit for all casts of the sweep together, including earlier casts: ``"200000 tokens"``,
-                ``"2.5 usd"``, ``"600 seconds"`` or ``"100 turns"``. At the limit, no more casts are started, and running
-                casts finish. Run the same sweep with a higher limit to continue. The usage of judges does not count.
-            progress: True for a progress bar, or a function that is called with the number of finished casts and the
-                total.
+                value or raises AssertionError. The parameter of the function is the cast, or its parameters are named
+                ``cast``, ``route``, ``state``, ``outputs``, ``steps``, ``request`` or ``ends``.
+            dir: the directory for the rows and casts, relative to the project; defaults to ``sweep`` next to the casts
+                of the workbench.
+            workers: the number of casts that run at the same time, each in a separate thread.
+            pins: the pins of every cast, as for ``wb.cast``. Pin utilities that change files, because all casts run in
+                the same project.
+            allow: the tools that agents may use without approval. A cast that waits for a person ends with ``person``.
+            retry: True to run casts again that did not complete.
+            most: the limit for all casts of the sweep together, including earlier casts, such as ``"200000 tokens"``,
+                ``"2.5 usd"``, ``"600 seconds"`` or ``"100 turns"``. When it is reached, no further casts are started,
+                and running casts finish. To continue, run the same sweep with a higher limit. The usage of judges does
+                not count.
+            progress: True to display a progress bar, or a function that is called with the number of finished casts and
+                the total.
 
         Raises:
             MateriaError: a loadout has problems, a name is unknown, or the grid is empty or ambiguous (``usage``).

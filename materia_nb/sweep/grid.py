@@ -1,6 +1,7 @@
-"""Grid of a sweep: the combinations of loadouts, requests and agents, and the fingerprints that identify their casts.
+"""The grid of a sweep: the combinations of loadouts, requests and agents, and fingerprints that identify their casts.
 
-A fingerprint covers everything in an agent that can be read and compared. Other parts, such as connections, are opaque.
+A fingerprint covers all parts of an agent that can be read and compared. The other parts, such as connections, are
+opaque.
 """
 
 from __future__ import annotations
@@ -29,16 +30,16 @@ from materia_nb.jsonvalue import JSON
 
 _ALL_SOCKETS: Final = "*"
 _WORKBENCH_AGENTS: Final = "as set"
-"""Label for the agents of the workbench, if a sweep does not choose agents."""
+"""Label for the agents of the workbench, which a sweep uses by default."""
 _NAME_CHARS: Final = 40
 
 
 Axes: TypeAlias = tuple[str, str, str, int]
-"""The position of a cast in the grid: loadout, request, agents and repeat."""
+"""The position of a cast in the grid: its loadout, request, agents and repeat."""
 
 
 class AgentChoice(NamedTuple):
-    """A label, and the agents of a cast by socket or materia; None means the agents of the workbench."""
+    """A label and the agents of a cast, by socket or materia. None selects the agents of the workbench."""
 
     label: str
     agents: Mapping[str, object] | None
@@ -49,17 +50,18 @@ class GridCell:
     """One cast of the grid.
 
     Attributes:
-        loadout: name of the loadout.
-        request: name of the request, or the beginning of its text.
-        agents: label of the agents.
-        repeat: number of this cast among equal casts, from 1.
+        loadout: the name of the loadout.
+        request: the name of the request, or the beginning of its text.
+        agents: the label of the agents.
+        repeat: the number of this cast among otherwise identical casts, starting at 1.
         text: the text of the request.
-        prepared: the plan, agents and pins of the cast; the plan's ``root`` is a directory only for this cast.
-        allow: tools of agents that need no approval.
-        key: key that identifies the cast in the file of rows. Casts that could have different outcomes have different
-            keys.
-        opaque: descriptions of parts of the agents whose changes cannot be detected. With such parts, a cast is never
-            reused.
+        prepared: the plan, agents and pins of the cast. The ``root`` of the plan is a directory that only this cast
+            uses.
+        allow: the tools that agents may use without approval.
+        key: the key that identifies the cast in the file of rows. Casts that could have different outcomes have
+            different keys.
+        opaque: descriptions of the parts of the agents in which changes cannot be detected. If there are any, the cast
+            is never reused.
     """
 
     loadout: str
@@ -74,7 +76,7 @@ class GridCell:
 
     @property
     def agent_objects(self) -> list[object]:
-        """The agents of the cast, and the functions among its pins."""
+        """The agents of the cast, and the functions that its pins call."""
         _, table, pins = self.prepared
         names = [line.name for line in table.describe() if line.name is not None]
         agents = [table.default, *(table.for_turn(name, "") for name in names)]
@@ -82,11 +84,11 @@ class GridCell:
 
     @property
     def axes(self) -> Axes:
-        """The position of the cell in the grid: loadout, request, agents and repeat."""
+        """The position of the cell in the grid: its loadout, request, agents and repeat."""
         return self.loadout, self.request, self.agents, self.repeat
 
     def with_key(self, key: str) -> Self:
-        """Return a copy of the cell with another key and the directory that belongs to this key."""
+        """Return a copy of the cell with a different key and the directory that belongs to that key."""
         plan = self.prepared.plan
         prepared = self.prepared._replace(plan=replace(plan, root=plan.root.with_name(key)))
         return replace(self, key=key, prepared=prepared)
@@ -106,17 +108,17 @@ def grid_cells(
     """Return a grid cell for each cast of a sweep.
 
     Args:
-        loadouts: names of the loadouts.
-        requests: the requests, or a dict of names to requests.
-        agents: see :func:`agent_choices`.
-        repeat: number of casts of each combination.
-        allow: tools of agents that need no approval.
-        is_known: returns True if a name is a socket or materia.
-        prepare: returns the plan, agents and pins for a loadout and a choice of agents.
-        folder: directory of the sweep.
+        loadouts: the names of the loadouts.
+        requests: the requests, or a dict from names to requests.
+        agents: the choices of agents; see :func:`agent_choices`.
+        repeat: the number of casts of each combination.
+        allow: the tools that agents may use without approval.
+        is_known: a predicate that returns True if a name is a socket or materia.
+        prepare: a function that returns the plan, agents and pins for a loadout and a choice of agents.
+        folder: the directory of the sweep.
 
     Raises:
-        MateriaError: the grid is empty or ambiguous (``usage``).
+        MateriaError: kind ``usage``: the grid is empty or ambiguous.
     """
     if repeat < 1 or not loadouts:
         raise usage_error("A sweep needs at least one loadout and one repeat.", "set repeat to 1 or more")
@@ -138,7 +140,7 @@ def _named_requests(requests: str | Sequence[str] | Mapping[str, str]) -> dict[s
     """Return requests by name. The default name is the first line of the request, with a number if it is not unique.
 
     Raises:
-        MateriaError: there are no requests, or a request is not text (``usage``).
+        MateriaError: kind ``usage``: there are no requests, or a request is not a string.
     """
     if isinstance(requests, str):
         requests = [requests]
@@ -160,11 +162,11 @@ def _named_requests(requests: str | Sequence[str] | Mapping[str, str]) -> dict[s
 def agent_choices(agents: object, is_known: Callable[[str], bool]) -> list[AgentChoice]:
     """Return the choices of agents, each with its label.
 
-    Each entry of a list is a choice. A dict whose keys are sockets, materia or ``*`` is one choice, as in
-    ``wb.cast(agents=...)``. The keys of any other dict are labels, and each value is a choice.
+    Each entry of a list is one choice. A dict whose keys are sockets, materia or ``*`` is also one choice, as in
+    ``wb.cast(agents=...)``. In any other dict, the keys are labels and the values are choices.
 
     Raises:
-        MateriaError: two choices have the same label, or a dict has keys of both kinds (``usage``).
+        MateriaError: kind ``usage``: two choices have the same label, or a dict contains both kinds of keys.
     """
     if agents is None:
         return [AgentChoice(_WORKBENCH_AGENTS, None)]
@@ -211,31 +213,31 @@ def _label(agent: object) -> str:
 
 
 class AgentMemory:
-    """Memory of the agents used in this kernel, each with the first key of its cast.
+    """Records the agents that were used in this kernel, each with the first key of its cast.
 
-    An agent that counts its calls has a different fingerprint after each call. Its casts are still found, because the
-    first key of the agent object is used. Another object with the same state does not get this key.
+    An agent that counts its calls has a different fingerprint after each call. Its casts are found nevertheless,
+    because the first key of the agent object is used. A different object with the same state does not get this key.
     """
 
     def __init__(self) -> None:
         self._first_keys: dict[str, tuple[str, list[weakref.ref[Any]]]] = {}
 
     def first_key(self, key: str, agents: Iterable[object]) -> str:
-        """Return the first key of these agent objects; ``key`` if the objects are new."""
+        """Return the first key of these agent objects, or ``key`` if they have not been recorded."""
         first, refs = self._first_keys.get(key, (key, []))
         sources = [_source(agent) for agent in agents]
         is_same = len(refs) == len(sources) and all(map(is_, (ref() for ref in refs), sources))
         return first if is_same else key
 
     def remember(self, key: str, first_key: str, agents: Iterable[object]) -> None:
-        """Record the first key of agents that now have the key ``key``."""
+        """Record the first key of agents whose current key is ``key``."""
         if key != first_key:
             with suppress(TypeError):  # an object without weak references is never recognized
                 self._first_keys[key] = first_key, [weakref.ref(_source(agent)) for agent in agents]
 
 
 def _source(agent: object) -> object:
-    """Return the object that holds the state of an agent: its function, or the instance of a bound method."""
+    """Return the object that contains the state of an agent: its function, or the instance of a bound method."""
     function = getattr(agent, "function", agent)
     return getattr(function, "__self__", function)
 
@@ -247,7 +249,8 @@ class Fingerprint(NamedTuple):
     """The fingerprint of a value, such as an agent.
 
     Attributes:
-        key: key that is equal if all readable parts of two values are equal, even in different kernels.
+        key: the key of the value. Two values have the same key if all their readable parts are equal, even in different
+            kernels.
         opaque: descriptions of the unreadable parts, such as a connection, a lock or a generator.
     """
 
@@ -261,13 +264,13 @@ _PACKAGE: Final = __name__.partition(".")[0]
 
 
 def digest(value: JSON) -> str:
-    """Return a short hash of a value."""
+    """Return a short hash of a JSON value."""
     text = json.dumps(value, sort_keys=True, ensure_ascii=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:24]
 
 
 def _cast_fingerprint(prepared: Prepared) -> Fingerprint:
-    """Return the fingerprint of a cast: its loadout, agents and pins."""
+    """Return the fingerprint of a cast, which covers its loadout, agents and pins."""
     plan, table, pins = prepared
     names = [line.name for line in table.describe() if line.name is not None]
     parts = [fingerprint_of(table.for_turn(name, ""), name) for name in names]
@@ -279,12 +282,12 @@ def _cast_fingerprint(prepared: Prepared) -> Fingerprint:
 
 
 def fingerprint_of(value: object, name: str) -> Fingerprint:
-    """Return the fingerprint of a value and of all its parts.
+    """Return the fingerprint of a value and all its parts.
 
-    The parts of a function are its code, defaults, closure, and the globals that it uses, including other functions. Of
-    the user's modules, only the attributes that the function uses count. The parts of an object are its class and its
-    state, as ``copy`` and ``pickle`` read it; ``__getstate__`` can limit the state. Installed code is identified only
-    by its name.
+    The parts of a function are its code, defaults and closure, and the globals that it uses, including other functions.
+    Of the user's modules, only the attributes that the function uses are included. The parts of an object are its class
+    and its state, as ``copy`` and ``pickle`` read it; define ``__getstate__`` to restrict the state. Installed code is
+    identified only by its name.
 
     Args:
         value: the value.
@@ -301,7 +304,7 @@ class _FingerprintBuilder:
         self._known: dict[int, tuple[object, JSON]] = {}  # keeps the value alive, so that its id is not reused
 
     def key(self, value: Any, where: str) -> JSON:
-        """Return the key of a value. The key of a compound value is a digest, so that the key stays short."""
+        """Return the key of a value. The key of a compound value is a digest, which limits its length."""
         if type(value) in _SCALAR_TYPES:
             return [type(value).__name__, repr(value)]
         if id(value) in self._path:
@@ -348,14 +351,14 @@ class _FingerprintBuilder:
         return ["function", name, fixed, used, None if installed else self._code(code, where)]
 
     def _variable(self, value: Any, code: CodeType, where: str) -> JSON:
-        """Return the key of a variable of ``code``; for a user's module, read only the attributes in ``code``."""
+        """Return the key of a variable of ``code``. Only the attributes of user modules that ``code`` uses are read."""
         if not isinstance(value, ModuleType) or _is_installed(value.__name__):
             return self.key(value, where)
         names = sorted({name for part in _codes(code) for name in part.co_names} & set(vars(value)))
         return [value.__name__, [[name, self.key(getattr(value, name), f"{where}.{name}")] for name in names]]
 
     def _code(self, code: CodeType, where: str) -> JSON:
-        """Return the key of code, independent of its position in the file."""
+        """Return the key of a code object, independent of its position in the file."""
         constants = [self.key(constant, where) for constant in code.co_consts]
         return [code.co_code.hex(), list(code.co_names), constants]
 
@@ -412,7 +415,7 @@ def _globals(code: CodeType) -> set[str]:
 
 
 def _members(class_: type) -> Iterator[tuple[str, object]]:
-    """Yield the attributes that the body of a class defines, without the attributes that Python adds to every class."""
+    """Yield the attributes that the body of a class defines, excluding those that Python adds to every class."""
     attributes: Mapping[str, object] = vars(class_)
     for name, value in sorted(attributes.items()):
         is_code = isinstance(value, Callable | property | staticmethod | classmethod)  # type: ignore[arg-type]
@@ -423,7 +426,7 @@ def _members(class_: type) -> Iterator[tuple[str, object]]:
 
 
 def _is_installed(module: str | None) -> bool:
-    """Return True if a module is part of Python or an installed package, so that the name identifies the module."""
+    """Return True if a module is part of Python or of an installed package, so that its name identifies it."""
     top = (module or "").partition(".")[0]
     if top == "__main__":
         return False

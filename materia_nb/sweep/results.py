@@ -1,4 +1,4 @@
-"""Results of a sweep as a table, a matrix or a data frame, and the checks of casts by functions and judges."""
+"""The results of a sweep as a table, matrix or data frame, and the checks of casts by functions and judges."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from materia_nb.sweep.grid import Axes, Fingerprint, digest, fingerprint_of
 _AXES: Final = ("loadout", "request", "agents", "repeat")
 _NUMBERS: Final = ("complete", "steps", "turns", "tokens", "cost", "seconds")
 FIELDS: Final = (*_AXES, "ends", "why", *_NUMBERS[1:], "cast")
-"""First columns of ``sweep.frame()``. After them, each check has two columns: its value and its reason."""
+"""The first columns of ``sweep.frame()``. Two columns follow for each check: its value and its reason."""
 _MATRIX_AXES: Final = ("loadout", "agents", "request")
-"""Default axes of a matrix, in order of preference. An axis with only one value is skipped."""
+"""Default axes of a matrix, in order of preference; axes with only one value are skipped."""
 _ROWS_SHOWN: Final = 100
 LEFT_OUT: Final = "left out"
 
@@ -41,20 +41,20 @@ class SweepRow:
     """One cast of a sweep.
 
     Attributes:
-        loadout: name of the loadout.
-        request: name of the request.
-        agents: label of the agents.
-        repeat: number of this cast among equal casts, from 1.
+        loadout: the name of the loadout.
+        request: the name of the request.
+        agents: the label of the agents.
+        repeat: the number of this cast among otherwise identical casts, starting at 1.
         ends: ``complete``, the kind of failure, ``person`` or ``held`` if the cast waits for a person, ``not cast`` if
             it could not start, or ``left out`` if the limit of the sweep was reached.
-        why: the message of the failure, or the reason for waiting.
-        steps: number of steps.
-        turns: number of agent turns.
-        tokens: number of used tokens; None if usage was not reported (R56).
-        cost: cost in dollars; None if a cost was not reported.
-        seconds: run time in seconds; None if no step reports its time (R56).
-        cast: directory of the cast, for ``wb.open``; None if there is no cast.
-        checks: the verdict of each check.
+        why: the message of the failure, or the reason why the cast waits.
+        steps: the number of steps.
+        turns: the number of agent turns.
+        tokens: the number of tokens used, or None if usage was not reported (R56).
+        cost: the cost in US dollars, or None if a cost was not reported.
+        seconds: the run time in seconds, or None if no step reports its time (R56).
+        cast: the directory of the cast, which ``wb.open`` accepts, or None if the cast was not started.
+        checks: the verdict of each check, by name.
     """
 
     loadout: str
@@ -73,12 +73,12 @@ class SweepRow:
 
     @property
     def axes(self) -> Axes:
-        """The position of the cast in the grid: loadout, request, agents and repeat."""
+        """The position of the cast in the grid: its loadout, request, agents and repeat."""
         return self.loadout, self.request, self.agents, self.repeat
 
     @property
     def fields(self) -> dict[str, JSON]:
-        """All fields except the checks, by name. The directory is a text."""
+        """All fields except the checks, by name. The directory is converted to a string."""
         return {**{name: getattr(self, name) for name in FIELDS}, "cast": None if self.cast is None else str(self.cast)}
 
     @property
@@ -92,15 +92,15 @@ class SweepRow:
         return self.complete and all(verdict.holds for verdict in self.checks.values())
 
     def value_of(self, name: str) -> bool | float | None:
-        """Return a number of the row, or the value of a check, by name; None if the number or value is unknown."""
+        """Return a number of the row, or the value of a check, by name. An unknown number or value is None."""
         value: bool | float | None = self.checks[name].value if name in self.checks else getattr(self, name, None)
         return value
 
     def open(self) -> Cast:
-        """Return the cast, opened for viewing.
+        """Open the cast for viewing.
 
         Raises:
-            MateriaError: the row does not have a cast.
+            MateriaError: the cast was not started.
         """
         if self.cast is None:
             raise MateriaError(f"This row has no cast: {self.why or self.ends}", kind="no_cast")
@@ -108,12 +108,12 @@ class SweepRow:
 
 
 class Sweep(Displayable, Sequence[SweepRow]):
-    """The results of a sweep with a row for each cast, displayed as a matrix and a table; created by ``wb.sweep``.
+    """The results of a sweep, with one row per cast; created by ``wb.sweep`` and displayed as a matrix and a table.
 
     Attributes:
-        folder: directory of the rows and the casts.
-        fresh: number of casts that this sweep ran; the other casts were reused.
-        notes: sentences that explain why casts ran again or judges were asked again.
+        folder: the directory of the rows and the casts.
+        fresh: the number of casts that this sweep ran; all other casts were reused.
+        notes: sentences that explain why casts were run again or judges were asked again.
     """
 
     def __init__(
@@ -130,31 +130,31 @@ class Sweep(Displayable, Sequence[SweepRow]):
 
     @property
     def failures(self) -> list[SweepRow]:
-        """The rows whose cast did not complete or failed a check."""
+        """The rows of casts that did not complete or that failed a check."""
         return [row for row in self if not row.passed]
 
     @property
     def left_out(self) -> int:
-        """Number of casts that were not started, because the limit of the sweep was reached."""
+        """The number of casts that were not started because the limit of the sweep was reached."""
         return sum(row.ends == LEFT_OUT for row in self)
 
     @property
     def tokens(self) -> int | None:
-        """Sum of the known tokens of all casts, without the tokens of judges."""
+        """The sum of the known token counts of all casts, excluding those of judges."""
         counts: list[int | None] = [0, *(row.tokens for row in self)]
         return reduce(known_sum, counts)
 
     @property
     def cost(self) -> float | None:
-        """Sum of the known costs of all casts, without the cost of judges."""
+        """The sum of the known costs of all casts, excluding those of judges."""
         costs: list[float | None] = [0.0, *(row.cost for row in self)]
         return reduce(known_sum, costs)
 
     def frame(self) -> Any:
-        """Return the rows as a pandas data frame: their fields, and the value and reason of each check.
+        """Return the rows as a pandas data frame, with their fields and the value and reason of each check.
 
         Raises:
-            MateriaError: pandas is not installed (``not_installed``).
+            MateriaError: kind ``not_installed``: pandas is not installed.
         """
         records = []
         for row in self:
@@ -168,12 +168,13 @@ class Sweep(Displayable, Sequence[SweepRow]):
         """Return a table over two axes with the mean of a value in each cell.
 
         Args:
-            value: ``passed``, ``complete``, a number such as ``tokens``, or a check.
-            rows: ``loadout``, ``agents``, ``request`` or ``repeat``; by default the first axis with several values.
-            columns: the column axis in the same form; by default the next axis with several values.
+            value: the name of the value: ``passed``, ``complete``, a number such as ``tokens``, or a check.
+            rows: the row axis: ``loadout``, ``agents``, ``request`` or ``repeat``; defaults to the first axis with
+                several values.
+            columns: the column axis, with the same choices; defaults to the next axis with several values.
 
         Raises:
-            MateriaError: the value or axis does not exist (``usage``).
+            MateriaError: kind ``usage``: the value or axis does not exist.
         """
         for axis in filter(None, (rows, columns)):
             needs_one_of(axis, _AXES, f"A matrix has no axis {axis!r}.", "usage")
@@ -217,7 +218,7 @@ class Sweep(Displayable, Sequence[SweepRow]):
         return Table(headers + ["cost"] * costs, rows)
 
     def _reasons(self) -> list[tuple[str, str, str]]:
-        """Return each reason for which rows did not pass, with the numbers of these rows."""
+        """Return the reasons why rows did not pass, each with the numbers of these rows."""
         numbers: dict[tuple[str, str], list[str]] = {}
         for number, row in enumerate(self, start=1):
             reasons = [("", row.why)] if row.why and not row.complete else []
@@ -240,7 +241,7 @@ class Matrix(Table):
     """A table over two axes of a sweep, with the mean of a value in each cell.
 
     Attributes:
-        means: the means by row name and column name.
+        means: the means, by row name and column name.
     """
 
     def __init__(self, down: str, cells: Mapping[tuple[str, str], Sequence[bool | float]], *, is_rate: bool) -> None:
@@ -272,8 +273,8 @@ class Verdict(NamedTuple):
     """The verdict of a check on one cast.
 
     Attributes:
-        value: True if the check passed, False if not, or a number; None if the check could not be evaluated.
-        why: the reason, such as a judge's explanation.
+        value: True if the check passed, False if it failed, a number, or None if the check could not be evaluated.
+        why: the reason for the value, such as the explanation of a judge.
         usage: the usage of a judge.
     """
 
@@ -288,7 +289,7 @@ class Verdict(NamedTuple):
 
     @property
     def mark(self) -> str:
-        """The verdict as text for a table cell."""
+        """The verdict as the text of a table cell."""
         if self.value is None:
             return "? unknown"
         if isinstance(self.value, bool):
@@ -297,7 +298,7 @@ class Verdict(NamedTuple):
 
 
 class Judge:
-    """A check by an agent, which answers a yes-or-no question about a cast and gives a reason.
+    """A check in which an agent answers a yes-or-no question about a cast and gives a reason.
 
     Example::
 
@@ -305,7 +306,7 @@ class Judge:
 
     Args:
         agent: any value that ``wb.agent`` accepts.
-        question: the question; the agent answers yes with ``satisfied: true``.
+        question: the question. The agent answers yes with ``satisfied: true``.
     """
 
     def __init__(self, agent: object, question: str) -> None:
@@ -318,7 +319,7 @@ class Judge:
         return agent._replace(key=digest([agent.key, self.question]))
 
     def __call__(self, cast: Cast) -> Verdict:
-        """Ask the agent and return its verdict; ask a second time if the first answer is refused."""
+        """Ask the agent and return its verdict. If the first answer is refused, the agent is asked again once."""
         prompt, usage, issues = self._prompt(cast), Usage(), ""
         for kind in ("work", "repair"):
             turn = Turn(
@@ -374,7 +375,7 @@ def named_checks(
     """Return checks by name. A check in a list is named after its function.
 
     Raises:
-        MateriaError: a name is in ``reserved``, or a check has an unknown parameter (``usage``).
+        MateriaError: kind ``usage``: a name is in ``reserved``, or a check has an unknown parameter.
     """
     if checks is None:
         return {}
@@ -394,7 +395,7 @@ def named_checks(
 
 
 def _required_parameters(name: str, check: object) -> tuple[str, ...] | None:
-    """Return the required parameters of a check function; None if its only parameter is the cast itself."""
+    """Return the names of a check's required parameters, or None if its only parameter is the cast."""
     if not callable(check):
         raise usage_error(f"The check {name!r} is of the type {type(check).__name__}.", "pass a function or a Judge")
     required = [
@@ -415,7 +416,7 @@ def _required_parameters(name: str, check: object) -> tuple[str, ...] | None:
 
 
 def verdict_of(name: str, check: Check, cast: Cast) -> Verdict:
-    """Run a check and return its verdict. If the check raises an exception, the verdict contains the exception."""
+    """Run a check and return its verdict. If the check raises an exception, the verdict describes the exception."""
     try:
         if isinstance(check, Judge):
             return check(cast)
@@ -436,12 +437,12 @@ def _redacted(text: str) -> str:
 
 
 def _route_of(cast: Cast) -> list[str]:
-    """Return the visited sockets in order, one lane after another."""
+    """Return the ids of the visited sockets in order, one lane after another."""
     return [step.socket for step in cast.now.all_steps]
 
 
 def _outputs_of(cast: Cast) -> dict[str, JSON]:
-    """Return the last output of each socket, parsed if it is JSON, else as text."""
+    """Return the last output of each socket, parsed if it is JSON and as text otherwise."""
     return {step.socket: step_answer(step) for step in cast.now.all_steps if step.output is not None}
 
 
