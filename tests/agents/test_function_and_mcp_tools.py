@@ -43,7 +43,7 @@ def found(tmp_path, spec, *names, stop=None):
     finder = ToolFinder(MoreTools(servers={"own": spec}), tmp_path, "cast", stop)
     tools, unknown = choose_tools(names or ("own.*",), finder)
     assert not unknown
-    return Toolbox(tmp_path, stop, tools), {one.name: one for one in tools}
+    return Toolbox(tmp_path, stop, tools), {tool.name: tool for tool in tools}
 
 
 # -- functions ------------------------------------------------------------------------
@@ -132,19 +132,19 @@ def test_function_tool_is_called_and_recorded(tmp_path):
         wb.agent("Build", agent(server))
         cast = wb.cast("light")
         cast.run()
-        assert [one["function"]["name"] for one in server.asked[0]["tools"]] == ["price", "ask_me"]
+        assert [tool["function"]["name"] for tool in server.asked[0]["tools"]] == ["price", "ask_me"]
         assert [one.tool for one in cast.approvals.asking] == ["ask_me"]
         assert not asked
         cast.approvals.allow("ask_me")
         cast.approvals.approve()
         assert cast.status == "ready"
         assert cast.run() == "complete"
-    told = [one["content"] for one in server.messages() if one["role"] == "tool"]
+    told = [message["content"] for message in server.messages() if message["role"] == "tool"]
     assert told == ['{"euros":2.5}', "yes"]
     again = wb.cast("light", agents={"Build": f"recorded:{cast.id}"})
     assert again.run() == "complete"
     assert asked == ["is it?"], "a recording runs nothing"
-    assert [one.tool for one in again.steps[0].turns[0].calls] == ["price", "ask_me"]
+    assert [call.tool for call in again.steps[0].turns[0].calls] == ["price", "ask_me"]
     wb.close()
 
 
@@ -160,7 +160,7 @@ def test_mcp_server_answers_a_model(tmp_path):
     (done,) = events.calls
     assert (done.tool, done.ok) == ("time.convert_time", True)
     assert "21:00:00+09:00" in done.result
-    assert {one["function"]["name"] for one in server.asked[0]["tools"]} == {
+    assert {tool["function"]["name"] for tool in server.asked[0]["tools"]} == {
         "time_get_current_time",
         "time_convert_time",
     }
@@ -187,7 +187,7 @@ def test_server_calls_need_approval_unless_configured(tmp_path):
         made = agent(server)
         asking = made.answer(turn(events, tools=names, project=tmp_path, more_tools=more))
     assert isinstance(asking, NeedsApproval)
-    assert [one.tool for one in asking.calls] == ["own.append"]
+    assert [call.tool for call in asking.calls] == ["own.append"]
     assert [(one.tool, one.result) for one in events.calls] == [("own.count", "now 1")]
     assert not (tmp_path / "made").exists()
 
@@ -361,4 +361,4 @@ def test_allow_accepts_only_tools_of_the_materia(tmp_path):
 )
 def test_server_config_is_checked(server, at):
     document = h.config({"Socket-1": h.at("Build")}, {"Build": h.agent("Build")}, mcpServers={"own": server})
-    assert [one.source for one in check_config(document).problems] == [at]
+    assert [problem.source for problem in check_config(document).problems] == [at]

@@ -299,9 +299,9 @@ def test_tools_of_the_materia_run_and_are_reported(tmp_path):
     assert reply.usage == Usage(20, 1, None)
     assert events.spent == [Usage(10, 5, None)]
     assert (reply.text, reply.meta["rounds"]) == ("done", 1)
-    assert [one["function"]["name"] for one in server.asked[0]["tools"]] == ["read", "grep", "find", "ls"]
-    assert [one["role"] for one in server.messages()] == ["user", "assistant", "tool"]
-    assert [type(one) for one in events] == [TextEvent, UsageEvent, CallEvent, TextEvent]
+    assert [tool["function"]["name"] for tool in server.asked[0]["tools"]] == ["read", "grep", "find", "ls"]
+    assert [message["role"] for message in server.messages()] == ["user", "assistant", "tool"]
+    assert [type(event) for event in events] == [TextEvent, UsageEvent, CallEvent, TextEvent]
     assert events[3].fresh
 
 
@@ -353,7 +353,7 @@ def test_unknown_tool_is_reported_once_and_other_tools_are_offered(tmp_path):
     with serving(calls(("ls", {})), says("x")) as server:
         agent(server).answer(turn(events, tools=("raed", "ls"), project=tmp_path))
     assert events.notes == ["Build names unknown tools: raed; did you mean 'read'?"]
-    assert [one["function"]["name"] for one in server.asked[0]["tools"]] == ["ls"]
+    assert [tool["function"]["name"] for tool in server.asked[0]["tools"]] == ["ls"]
 
 
 def test_endless_tool_calls_are_stopped(tmp_path):
@@ -491,7 +491,7 @@ def test_denied_call_and_its_reason_are_reported_to_the_model(tmp_path):
     assert reply.text == "then not"
     assert not (tmp_path / "made").exists()
     assert [(one.id, one.ok) for one in events.calls] == [("c1", False)]
-    results = [one["content"] for one in server.messages() if one["role"] == "tool"]
+    results = [message["content"] for message in server.messages() if message["role"] == "tool"]
     assert "denied this call" in results[0]
     assert "Not on a Sunday." in results[1]
 
@@ -582,7 +582,7 @@ def test_interrupted_turn_does_not_repeat_finished_tool_calls(tmp_path):
         reply = agent(server).answer(turn(events, tools="readOnly", project=tmp_path, calls=before))
     assert [(one.tool, one.round) for one in events.calls] == [("ls", 3)]
     assert reply.meta["rounds"] == 3
-    assert [one["role"] for one in server.messages(0)] == ["user", "assistant", "tool", "assistant", "tool"]
+    assert [message["role"] for message in server.messages(0)] == ["user", "assistant", "tool", "assistant", "tool"]
 
 
 # -- the form of the answer -----------------------------------------------------------
@@ -771,7 +771,7 @@ def test_model_answers_a_cast_and_repairs_a_refused_answer(tmp_path):
     with serving(says("I shall plan."), says(plan), says("built"), says(h.YES), says("told")) as server:
         cast = h.start(tmp_path, h.loop_config(), agent(server))
         assert cast.run() == "complete", cast.failure
-    assert [one["role"] for one in server.messages(1)] == ["user", "assistant", "user"]
+    assert [message["role"] for message in server.messages(1)] == ["user", "assistant", "user"]
     assert server.messages(1)[1]["content"] == "I shall plan."
     formats = ["response_format" in asked for asked in server.asked]
     assert formats == [True, True, False, True, False]
@@ -825,7 +825,7 @@ def test_cast_waits_for_approval_and_continues_after_the_decision(tmp_path):
         cast.approvals.approve(always=True)
         assert cast.run() == "complete", cast.failure
     assert (tmp_path / "a.txt").read_text() == "x"
-    results = [one["content"] for one in server.messages() if one["role"] == "tool"]
+    results = [message["content"] for message in server.messages() if message["role"] == "tool"]
     assert "once is enough" in results[2]
     assert cast.now.usage.tokens == 4 * 15, "each request counts once"
     h.assert_same(open_cast(cast.run_dir), cast)
@@ -841,7 +841,7 @@ def test_retried_turn_does_not_repeat_finished_tool_calls(tmp_path):
         cast.retry(turn=True)
         assert cast.run() == "complete"
     assert (tmp_path / "made").read_text() == "x\n", "the command ran once"
-    assert [one["role"] for one in server.messages()] == ["user", "assistant", "tool"]
+    assert [message["role"] for message in server.messages()] == ["user", "assistant", "tool"]
     assert cast.now.usage.tokens == 2 * 15
 
 

@@ -281,5 +281,5 @@ def test_usable_truncated_answer_is_accepted_with_a_warning(tmp_path, document, 
     with serving(says(text, finish="length")) as server:
         cast = h.start(tmp_path, document, agent(server))
         assert cast.run() == "complete"
-    assert [one.code for one in cast.steps.at(1).reading.warnings] == ["answer_cut"]
+    assert [warning.code for warning in cast.steps.at(1).reading.warnings] == ["answer_cut"]
     assert "cut off by its maximum number of tokens" in str(cast.why(1))

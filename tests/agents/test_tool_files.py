@@ -376,14 +376,14 @@ def test_refused_write_creates_no_directories(box, project, path):
 
 def test_write_creates_only_the_directories_of_its_final_path(box, project):
     assert box.call("write", {"path": "a/../b/c/x", "content": "x"}).ok
-    assert [str(one.relative_to(project)) for one in sorted(project.rglob("*"))] == ["b", "b/c", "b/c/x"]
+    assert [str(path.relative_to(project)) for path in sorted(project.rglob("*"))] == ["b", "b/c", "b/c/x"]
 
 
 @pytest.mark.parametrize("name", ["v" * 255, "ä" * 127])
 def test_file_name_may_have_the_maximum_length_of_the_file_system(box, project, name):
     for text in ("one", "two"):
         assert box.call("write", {"path": name, "content": text}).ok
-    assert [(one.name, one.read_text()) for one in project.iterdir()] == [(name, "two")]
+    assert [(path.name, path.read_text()) for path in project.iterdir()] == [(name, "two")]
 
 
 @pytest.mark.parametrize(

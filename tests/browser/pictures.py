@@ -198,7 +198,7 @@ def opened(lab: Lab, *cells: str) -> int:
     lab.open(lab.notebook(*cells))
     lab.page.evaluate("() => window.jupyterapp.shell.collapseLeft()")
     lab.run_all()
-    errors = [one.text for cell in range(len(cells)) for one in lab.outputs(cell) if one.kind == "error"]
+    errors = [output.text for cell in range(len(cells)) for output in lab.outputs(cell) if output.kind == "error"]
     assert errors == []
     return len(cells) - 1
 

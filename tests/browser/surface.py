@@ -20,9 +20,9 @@ def violations(lab: Lab, where: str, *rules: str) -> list[tuple[str, str, str, s
     options = {"resultTypes": ["violations"], **({"runOnly": [*rules]} if rules else {})}
     results = Axe().run(lab.page, context=".mnb-surface", options=options)
     return [
-        (where, one["id"], node["html"][:200], node["failureSummary"][:300])
-        for one in results.response["violations"]
-        for node in one["nodes"][:3]
+        (where, violation["id"], node["html"][:200], node["failureSummary"][:300])
+        for violation in results.response["violations"]
+        for node in violation["nodes"][:3]
     ]
 
 

@@ -71,7 +71,7 @@ def test_steps_and_forks_can_be_compared(lab: Lab):
     lab.run_cell(cell + 1)
     panel.press("Step")
     panel.wait_for_text("They first differ in step 4: Build (WI-1) answered differently")
-    assert [one.strip() for one in compared.locator("del").first.all_inner_texts()] == ["four"]
+    assert [text.strip() for text in compared.locator("del").first.all_inner_texts()] == ["four"]
     assert [one.strip() for one in compared.locator("ins").first.all_inner_texts()] == ["three"]
 
 

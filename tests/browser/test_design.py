@@ -112,7 +112,7 @@ class Designer:
 
     def frame(self, *sockets: str) -> None:
         """Drag a selection frame around the specified sockets while Shift is held."""
-        spots = [self.at(one) for one in sockets]
+        spots = [self.at(socket) for socket in sockets]
         self.page.keyboard.down("Shift")
         self.page.mouse.move(min(x - half for x, _, half in spots) - 12, min(y for _, y, _ in spots) - 34)
         self.page.mouse.down()
@@ -150,9 +150,9 @@ MATERIA: Final = ("Plan", "Build", "Eval", "Maintain", "Auto-Plan", "Draft", "Cr
 def assert_expected_loadout(document: dict[str, Any]) -> None:
     """Assert that the loadout has eight sockets, eight edges, and two loops with one exit each."""
     sockets, loops = document["sockets"], document["loops"]
-    assert [one["materia"] for one in sockets.values()] == [*MATERIA]
+    assert [socket["materia"] for socket in sockets.values()] == [*MATERIA]
     assert [len(one.get("edges", ())) for one in sockets.values()] == [1, 1, 2, 1, 1, 1, 1, 0]
-    assert [sorted(one["sockets"]) for one in loops.values()] == [
+    assert [sorted(loop["sockets"]) for loop in loops.values()] == [
         ["Socket-2", "Socket-3", "Socket-4"],
         ["Socket-6", "Socket-7"],
     ]
@@ -161,7 +161,7 @@ def assert_expected_loadout(document: dict[str, Any]) -> None:
         ["Socket-5"],
         ["Socket-8"],
     ]
-    retry = next(one for one in sockets["Socket-3"]["edges"] if one["to"] == "Socket-2")
+    retry = next(edge for edge in sockets["Socket-3"]["edges"] if edge["to"] == "Socket-2")
     assert retry["when"] == "not_satisfied"
 
 
@@ -173,7 +173,7 @@ def test_loadout_with_two_loops_can_be_built_by_mouse_alone(designer: Designer):
     for source, to in ((1, 2), (2, 3), (3, 4), (3, 2), (4, 2), (5, 6), (6, 7), (7, 6)):
         designer.connect(f"Socket-{source}", f"Socket-{to}", f"connected Socket-{source} to Socket-{to}")
     for members in ((2, 3, 4), (6, 7)):
-        designer.frame(*(f"Socket-{one}" for one in members))
+        designer.frame(*(f"Socket-{member}" for member in members))
         designer.press(f"Make loop ({len(members)})")
         designer.wait_for_text(f"over the work items of Socket-{members[0] - 1}")
     designer.connect("Socket-4", "Socket-5", "to Socket-5")
@@ -302,8 +302,8 @@ class KeyboardDesigner(Designer):
     """The designer, with methods that use only the keyboard."""
 
     def key(self, *keys: str) -> None:
-        for one in keys:
-            self.page.keyboard.press(one)
+        for key in keys:
+            self.page.keyboard.press(key)
 
     def to(self, target: Locator) -> None:
         """Move the focus to a control with Tab or Shift+Tab, whichever is shorter; fail if the control cannot be
@@ -362,7 +362,7 @@ def test_loop_and_its_exit_can_be_built_by_keyboard_alone(designer: Designer):
     keys.wait_for_text("over the work items of Socket-1")
     keys.connect_by_form("Socket-4", "Socket-5", "added exit")
     document = designer.document(2)
-    assert [one["materia"] for one in document["sockets"].values()] == [*MATERIA[:5]]
+    assert [socket["materia"] for socket in document["sockets"].values()] == [*MATERIA[:5]]
     [loop] = document["loops"].values()
     assert sorted(loop["sockets"]) == ["Socket-2", "Socket-3", "Socket-4"]
     assert loop["consumes"]["from"] == "Socket-1"
@@ -377,7 +377,10 @@ def test_loop_and_its_exit_can_be_built_by_keyboard_alone(designer: Designer):
     )
     assert tones == [["mnb-t-no"], []]
     offered = keys.panel.locator(".mnb-d-body .mnb-d-radios label")
-    assert offered.all_inner_texts() == ["automatic", *(one.choice for one in CONDITION_SPECS.values())]
+    assert offered.all_inner_texts() == [
+        "automatic",
+        *(condition_spec.choice for condition_spec in CONDITION_SPECS.values()),
+    ]
 
 
 # -- what is typed -----------------------------------------------------------------------------
@@ -418,7 +421,7 @@ def test_quickly_typed_text_is_complete_and_applied_to_the_edited_element(design
     designer.wait_for_text("saved in ")
     document = designer.document(2)
     assert document["sockets"]["Socket-1"] == {"materia": "Blackbelt-Bootstrap", "label": "First of all"}
-    assert [one["materia"] for one in document["sockets"].values()][1:] == [
+    assert [socket["materia"] for socket in document["sockets"].values()][1:] == [
         "Detect-VCS",
         "Interactive-Plan",
         "Wirter",
@@ -603,7 +606,7 @@ def test_designer_has_no_accessibility_violations(lab: Lab):
             ("loop items", ("Exits 2", "Fields")),
             ("exit always", ()),
         ):
-            label = next(one for one in seek.locator("option").all_inner_texts() if one.startswith(words))
+            label = next(text for text in seek.locator("option").all_inner_texts() if text.startswith(words))
             designer.select_part(label=label)
             look(words, *rules)
             for tab in tabs:

@@ -123,7 +123,7 @@ def test_files_named_by_a_failure_open_in_jupyterlab(lab: Lab):
     panel = Surface(lab, 1)
     panel.wait_for_text("Count ended with code 3")
     links = panel.at.locator(".mnb-failure a")
-    shown = [one for one in links.all_inner_texts() if one]
+    shown = [text for text in links.all_inner_texts() if text]
     assert shown == [f'"{project.as_posix()}/notes/a b.txt"', "table.csv"], (
         "not what is gone, nor what is outside of the server's"
     )

@@ -136,7 +136,7 @@ def selected_in_kernel(cast: Lab) -> str:
 
 
 def no_error(lab: Lab, *cells: int) -> None:
-    assert [one.text for cell in cells for one in lab.outputs(cell) if one.kind == "error"] == []
+    assert [output.text for cell in cells for output in lab.outputs(cell) if output.kind == "error"] == []
 
 
 @pytest.fixture

@@ -144,7 +144,7 @@ def test_run_is_paused_by_its_button_and_late_clicks_are_harmless(lab: Lab):
     panel.at.locator(".mnb-counts", has_text="5 steps").wait_for(state="attached")
     panel.press("Run")
     panel.wait_for_status("done")
-    assert [one.text for one in lab.outputs(1) if one.kind == "error"] == []
+    assert [output.text for output in lab.outputs(1) if output.kind == "error"] == []
 
 
 def test_earlier_step_can_be_displayed_restored_and_forked(lab: Lab):

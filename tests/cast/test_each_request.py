@@ -187,7 +187,9 @@ def test_storage_requests_succeed_or_are_clearly_refused(tmp_path):
         shown.append((f"breakpoints {name}", [str(len(found)), problem]))
     for text in ("{", "[]", "{}", '{"loadouts": 7}'):
         path.write_text(text)
-        shown.append((f"breakpoints {text}", [str(one) for one in read_breakpoints(path, "good")]))
+        shown.append(
+            (f"breakpoints {text}", [str(stored_breakpoint) for stored_breakpoint in read_breakpoints(path, "good")])
+        )
     second = 1_700_049_600
     ago = (0, 1, 2, 6, 7, 40, 330, 400, -1, -10)
     shown.append(
@@ -219,7 +221,7 @@ def test_storage_requests_succeed_or_are_clearly_refused(tmp_path):
         "request:beta name:alpha",
         "x:y",
     ):
-        found = [one.name for one in search_casts(entries, query)]
+        found = [cast.name for cast in search_casts(entries, query)]
         shown.append((f"sought {query}", found))
     done = bench.cast("replayed", agents=h.loop_agents(2, [1]))
     done.run()

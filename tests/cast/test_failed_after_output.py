@@ -167,7 +167,7 @@ def test_r54_reopened_cast_equals_the_live_cast(tmp_path):
 def test_r54_retry_that_would_fail_again_is_not_offered(tmp_path):
     cast = unassignable(tmp_path)
     cast.run()
-    assert [one.name for one in offered_actions(cast.now)] == ["skip"]
+    assert [action.name for action in offered_actions(cast.now)] == ["skip"]
     cast.retry()
     assert (cast.status, cast.failure.kind) == ("failed", "assignment")
     cast.skip("assigned to nothing")

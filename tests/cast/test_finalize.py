@@ -117,7 +117,7 @@ def test_finalize_field_must_be_a_boolean(value):
 def test_ignored_finalize_field_gets_a_hint(socket, why):
     report = check_config(config({"Socket-1": socket}), "T")
     assert report.ok
-    found = [one for one in report.hints if one.source == "Socket-1.finalize"]
+    found = [hint for hint in report.hints if hint.source == "Socket-1.finalize"]
     assert [one.code for one in found] == ["no-effect"]
     assert why in found[0].message
 
@@ -125,7 +125,7 @@ def test_ignored_finalize_field_gets_a_hint(socket, why):
 def test_effective_finalize_field_gets_no_hint():
     for socket in (asks(finalize=True), asks(materia="G", finalize=True), at("P", finalize=False)):
         hints = check_config(config({"Socket-1": socket}), "T").hints
-        assert [one for one in hints if "finalize" in one.source] == []
+        assert [hint for hint in hints if "finalize" in hint.source] == []
 
 
 # -- a cast ----------------------------------------------------------------------------------

@@ -128,7 +128,7 @@ def test_casts_are_searched_by_words_in_all_fields_or_in_one_field(tmp_path):
     ]
 
     def ids(query):
-        return "".join(one.id[-1] for one in search_casts(entries, query))
+        return "".join(cast.id[-1] for cast in search_casts(entries, query))
 
     assert ids("") == "abc"
     assert ids("RAIN") == "ac"

@@ -52,7 +52,7 @@ def test_mistake_has_its_documented_diagnosis_and_its_fix_completes_the_cast(car
     assert wrong.code in [one.code for one in found]
     fixed = cast_of(card, card.fixed, project)
     assert fixed.status == "complete"
-    assert {one.code for one in fixed.now.warnings} <= {"empty-loop"}
+    assert {warning.code for warning in fixed.now.warnings} <= {"empty-loop"}
     if card.graph is None:
         return
     cast = cast_of(card, card.document, project)
@@ -118,7 +118,7 @@ def test_fix_of_a_mistake_is_collapsed(card):
 
 @each(MISTAKES)
 def test_exercise_of_a_mistake_accepts_only_right_answers(card, shell, monkeypatch):
-    cells = [one for one in notebook_of(card)["cells"] if one["cell_type"] == "code"]
+    cells = [cell for cell in notebook_of(card)["cells"] if cell["cell_type"] == "code"]
     load, *_, diagnose, mend = [
         one["source"]
         for one in cells

@@ -583,7 +583,7 @@ def test_item_of_a_held_socket_stays_ahead_of_open_items_r46(tmp_path):
     with pytest.raises(MateriaError, match="being worked on at Socket-3, so it cannot be removed"):
         cast.edit.items([second])
     cast.edit.items([{"title": "before", "context": "it"}, first, second])
-    assert [one["title"] for one in cast.now.work_items] == [first["title"], "before", second["title"]]
+    assert [item["title"] for item in cast.now.work_items] == [first["title"], "before", second["title"]]
     assert cast.now.engine.at.item.key == "WI-1"
     assert cast.state["workItem"] == first
     cast.approvals.decide(satisfied=True)

@@ -180,9 +180,9 @@ def kept(cast):
     """Return the contents of every file of a cast on disk, except its lock."""
     cast.export.derived_files()
     return {
-        one.relative_to(cast.run_dir): one.read_bytes()
-        for one in cast.run_dir.rglob("*")
-        if one.is_file() and one.name != "lock"
+        path.relative_to(cast.run_dir): path.read_bytes()
+        for path in cast.run_dir.rglob("*")
+        if path.is_file() and path.name != "lock"
     }
 
 

@@ -58,7 +58,7 @@ def test_label_changes_can_be_undone_and_record_their_author(done):
     with pytest.raises(MateriaError, match="No label"):
         done.labels.undo()
     events = [json.loads(one) for one in (done.run_dir / "events.jsonl").read_text().splitlines()]
-    told = [(one["data"]["by"], one["data"]["undoes"]) for one in events if one["type"] == "labelled"]
+    told = [(event["data"]["by"], event["data"]["undoes"]) for event in events if event["type"] == "labelled"]
     assert told == [("person", False), ("Ana", False), ("person", True), ("person", True)]
 
 
@@ -151,7 +151,7 @@ def test_cast_can_be_found_by_its_name(bench, three):
 
 def test_casts_are_filtered_by_label(bench, three):
     def ids(**wanted):
-        return {one.id for one in bench.casts(**wanted)}
+        return {cast.id for cast in bench.casts(**wanted)}
 
     assert ids(tag="rain") == {three[0].id, three[1].id}
     assert ids(tag=["rain", "long"]) == {three[1].id}
@@ -178,7 +178,7 @@ def test_unused_cast_is_deleted_after_confirmation(bench, three):
     three[0].close()
     assert bench.casts.delete("my run", yes=True) == three[0].id
     assert not three[0].run_dir.exists()
-    assert [one.id for one in bench.casts()] == [three[2].id, three[1].id]
+    assert [cast.id for cast in bench.casts()] == [three[2].id, three[1].id]
 
 
 def test_only_casts_of_the_project_are_deleted(bench, three, tmp_path):

@@ -37,7 +37,7 @@ def test_accepted_suggestion_is_stored_once_and_shown_to_later_casts(tmp_path):
     cast = suggesting(tmp_path)
     change_context(cast.run_dir.parent, lambda _: {"stack": {"a": 1}})
     assert cast.edit.remember(2).is_kept
-    assert [one.is_kept for one in cast.now.suggestions] == [False, True]
+    assert [suggestion.is_kept for suggestion in cast.now.suggestions] == [False, True]
     cast.edit.remember(2)
     cast.edit.remember(1)
     kept = {
@@ -79,7 +79,10 @@ def test_duplicate_suggestions_are_listed_once_and_refused_suggestions_are_omitt
     going = block({**contract(agent_status__plan_status="IN_PROGRESS"), **said})
     refused = block({**contract(agent_status__plan_status="DONE"), "memory_suggestions": ["no"]})
     cast = suggesting(tmp_path, going, refused)
-    assert [one.fields.get("text", "") for one in cast.now.suggestions] == ["The build needs an hour.", ""]
+    assert [suggestion.fields.get("text", "") for suggestion in cast.now.suggestions] == [
+        "The build needs an hour.",
+        "",
+    ]
     assert start(tmp_path / "none", "envelope", []).now.suggestions == []
 
 

@@ -78,6 +78,6 @@ def test_model_mcp_server_and_coding_agents_share_a_cast_through_approval_crash_
     assert isinstance(again.agents.default, RecordedAgent)
     assert again.run() == "complete"
     assert again.steps[0].turns[0].calls[0].result == plan.calls[0].result
-    assert [one.output for one in again.steps] == [one.output for one in cast.steps]
+    assert [step.output for step in again.steps] == [one.output for one in cast.steps]
     assert programs()["claude"] == 1, "a recording runs nothing"
     assert json.loads((run_dir / "config.resolved.json").read_text())["mcpServers"]

@@ -51,7 +51,7 @@ def test_abandoned_branch_includes_the_steps_it_shares_with_the_current_branch(c
     assert sockets(cast.now.line()) == [first[0], (2, "Socket-2", "WI-1")]
     left = cast.at(4, branch=0)
     assert left.steps[-1] is cast.now.abandoned[0][-1]
-    assert [one["title"] for one in left.work_items] == ["a", "b", "c"]
+    assert [item["title"] for item in left.work_items] == ["a", "b", "c"]
 
 
 def test_snapshot_of_a_missing_step_is_refused(cast):

@@ -52,7 +52,7 @@ def test_pinned_text_needs_one_journal_write_and_a_pinned_function_needs_two(ben
     monkeypatch.setattr(
         Journal,
         "append",
-        lambda self, lines: (writes.append([one.type for one in lines]), append(self, lines)),
+        lambda self, lines: (writes.append([line.type for line in lines]), append(self, lines)),
     )
     cast = bench.cast("go", pins={"Count": json.dumps(PIN)})
     del writes[:]

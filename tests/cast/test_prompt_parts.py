@@ -139,7 +139,7 @@ def test_function_agent_sees_item_state_output_handoffs_and_parts(tmp_path):
     for change in (lambda: first.item.update(title="x"), lambda: first.state["workItems"].append(1)):
         with pytest.raises(MateriaError, match="cannot be changed in place"):
             change()
-    assert [(one.socket, one.key, one.satisfied, one.text) for one in second.handoffs] == [
+    assert [(handoff.socket, handoff.key, handoff.satisfied, handoff.text) for handoff in second.handoffs] == [
         ("Socket-1", None, None, "one item"),
         ("Socket-3", first.item_key, False, "no 1"),
     ]

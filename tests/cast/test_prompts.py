@@ -20,13 +20,13 @@ def bench(tmp_path):
 
 
 def left(bench):
-    return [one.name for one in bench.project.iterdir()]
+    return [path.name for path in bench.project.iterdir()]
 
 
 def test_prompt_list_contains_every_prompt_with_its_size(bench):
     found = bench.prompts(request="a guide to moss", items=ITEMS[:2])
     assert found.end == "complete"
-    assert [(one.socket, one.item) for one in found.prompts][:3] == [
+    assert [(prompt.socket, prompt.item) for prompt in found.prompts][:3] == [
         ("Socket-1", None),
         ("Socket-2", "WI-1"),
         ("Socket-3", "WI-1"),
@@ -48,7 +48,7 @@ def test_prompt_list_includes_returned_work_and_later_turns(bench):
     assert {one.turn for one in plain.prompts} == {""}
     found = bench.prompts(items=ITEMS[:2], rework=True, later=True)
     assert found.end == "complete"
-    visits = [(one.socket, one.item, one.turn) for one in found.prompts if one.prompt.begins]
+    visits = [(prompt.socket, prompt.item, prompt.turn) for prompt in found.prompts if prompt.prompt.begins]
     assert visits[1:5] == [
         ("Socket-2", "WI-1", ""),
         ("Socket-3", "WI-1", ""),
@@ -63,7 +63,7 @@ def test_prompt_list_includes_returned_work_and_later_turns(bench):
 
 def test_prompt_list_includes_turns_of_a_conversation(bench):
     found = bench.prompts("Planning-Consult", later=True)
-    turns = [one.turn for one in found.prompts]
+    turns = [prompt.turn for prompt in found.prompts]
     assert "Working with a person" in turns
     assert "The person accepts the draft." in found.prompts[turns.index("Working with a person")].prompt.text
 
@@ -78,7 +78,7 @@ def test_prompts_of_bundled_loadouts_grow_linearly_with_their_lists(bench):
 
 def test_prompts_can_be_shown_for_another_cast_context(bench):
     full, less = bench.prompts(items=3, context="full"), bench.prompts(items=3, context={"items": "none"})
-    assert [one.step for one in full.prompts] == [one.step for one in less.prompts]
+    assert [prompt.step for prompt in full.prompts] == [one.step for one in less.prompts]
     assert less.characters < full.characters
     assert 'castContext {"items":"none"}' in repr(less)
 

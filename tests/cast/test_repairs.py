@@ -46,12 +46,12 @@ def kinds_in_the_code() -> set[str]:
                 if name in ("Failure", "Kind", "UtilityFailure"):
                     found |= texts(node.args[:1])
                 if name == "AgentError":
-                    found |= texts(one.value for one in node.keywords if one.arg == "kind")
+                    found |= texts(keyword.value for keyword in node.keywords if keyword.arg == "kind")
     return found - NO_FAILURE - {""}
 
 
 def texts(nodes) -> set[str]:
-    return {one.value for one in nodes if isinstance(one, ast.Constant) and isinstance(one.value, str)}
+    return {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
 
 
 def test_every_failure_kind_in_the_code_is_listed_in_the_failures_table():
@@ -96,7 +96,7 @@ def failed(tmp_path):
 
 
 def names(cast, changed=None):
-    return [one.name for one in offered_actions(cast.now, changed)]
+    return [action.name for action in offered_actions(cast.now, changed)]
 
 
 def test_manual_answer_for_a_utility_is_treated_as_stdout(failed):

@@ -318,7 +318,9 @@ def test_listeners_are_notified_after_the_journal_write(cast):
     assert told == h.types_of(cast)[before:], "all of them, in the order of the journal"
     assert [(end.ok, type(end)) for end in ends] == [(True, CastEnd)]
     assert len(broken) == 1
-    assert any("stopped following the events of the cast: ValueError: no more" in one for one in cast.now.messages)
+    assert any(
+        "stopped following the events of the cast: ValueError: no more" in message for message in cast.now.messages
+    )
     stop()
     assert len(cast.runner.followers._functions["events"]) == 1
 

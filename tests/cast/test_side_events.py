@@ -81,7 +81,7 @@ def test_r53_events_of_a_refused_output_are_marked_as_refused(tmp_path):
     assert told(cast) == [(1, NOTE), (2, {"type": "taken"})]
     marks = [line["data"].get("refused") for line in h.lines_of(cast) if line["type"] == "materia_event"]
     assert marks == [True, None]
-    assert [(one.type, one.refused) for one in cast.steps.events()] == [("note", True), ("taken", False)]
+    assert [(event.type, event.refused) for event in cast.steps.events()] == [("note", True), ("taken", False)]
     assert "note (output refused)" in repr(cast.steps.events())
     h.assert_same(open_cast(cast.run_dir), cast)
 

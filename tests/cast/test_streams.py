@@ -48,10 +48,10 @@ def test_state_after_the_join_has_the_results_of_the_lanes(tmp_path):
     before, after = dict(cast.at(1).state), dict(cast.state)
     results = after.pop("parallelResults")
     assert after == before
-    assert [one["name"] for one in results] == ["ui", "api"]
+    assert [result["name"] for result in results] == ["ui", "api"]
     ui = results[0]
     assert ui["workItemIndexes"] == [2, 0]
-    assert [one["context"] for one in ui["outputs"]] == ["checked built Part 2", "checked built Part 0"]
+    assert [output["context"] for output in ui["outputs"]] == ["checked built Part 2", "checked built Part 0"]
     assert ui["context"] == "[Socket-4 Check] checked built Part 2\n\n[Socket-4 Check] checked built Part 0"
     assert ui["exports"] == {}
 
@@ -272,7 +272,7 @@ def test_abort_interrupts_all_lanes_and_retry_continues(tmp_path):
     resumed.retry()
     resumed.run()
     assert resumed.status == "complete"
-    assert [one["name"] for one in resumed.state["parallelResults"]] == ["ui", "api"]
+    assert [lane_result["name"] for lane_result in resumed.state["parallelResults"]] == ["ui", "api"]
 
 
 def test_the_budget_counts_all_lanes_together_and_stops_them(tmp_path):
@@ -473,7 +473,7 @@ def test_warnings_of_lanes_are_reported(tmp_path):
     sockets = config["loadouts"]["T"]["sockets"]
     sockets["Socket-4"] |= {"edges": [{"when": "always", "to": "Socket-3"}], "advance": {}}
     cast = run(tmp_path, config, Check=lambda: h.NO)
-    found = [one for one in cast.now.warnings if one.code == "unanswered-verdict"]
+    found = [warning for warning in cast.now.warnings if warning.code == "unanswered-verdict"]
     assert cast.status == "complete"
     assert len(found) == 3
     assert "in lane" in found[0].message

@@ -82,7 +82,9 @@ def test_budget_that_cannot_be_measured_causes_one_warning(tmp_path):
     blind = [line["data"]["of"] for line in h.lines_of(cast) if line["type"] == "budget_blind"]
     assert blind == ["tokens", "cost"]
     warnings = cast.now.warnings
-    assert [(one.code, one.socket, one.step) for one in warnings] == [("budget-blind", "Socket-1", 1)] * 2
+    assert [(warning.code, warning.socket, warning.step) for warning in warnings] == [
+        ("budget-blind", "Socket-1", 1)
+    ] * 2
     assert "of 3 turns" in warnings[0].message
     assert "unknown of 20" in repr(status_view(cast.now))
     assert open_cast(cast.run_dir).now.warnings == warnings

@@ -33,7 +33,7 @@ def scripted(answers):
 
 
 def codes(cast):
-    return [(one.code, one.socket, one.step, one.item) for one in cast.now.warnings]
+    return [(warning.code, warning.socket, warning.step, warning.item) for warning in cast.now.warnings]
 
 
 def test_r45_cast_without_irregularities_has_no_warnings(tmp_path):
@@ -56,7 +56,7 @@ def test_r45_empty_loop_warning_names_only_sockets_that_never_ran(tmp_path):
     document["loadouts"]["T"]["loops"]["L"]["exits"][0]["condition"] = "always"
     cast = h.start(tmp_path, document, scripted([{"workItems": []}, "told"]))
     cast.run()
-    assert [(one.code, one.step, one.sockets) for one in cast.now.warnings] == [("empty-loop", 2, ())]
+    assert [(warning.code, warning.step, warning.sockets) for warning in cast.now.warnings] == [("empty-loop", 2, ())]
 
 
 def test_r45_finished_list_is_not_an_empty_loop(tmp_path):
@@ -194,7 +194,7 @@ def test_r45_every_view_shows_the_warnings(empty):
 def test_r45_journal_and_cast_list_contain_the_warnings(empty):
     end = h.lines_of(empty)[-1]["data"]
     assert end["ok"] is True
-    assert [(one["code"], one["socket"], one["sockets"]) for one in end["warnings"]] == [
+    assert [(warning["code"], warning["socket"], warning["sockets"]) for warning in end["warnings"]] == [
         ("empty-loop", "Socket-2", ["Socket-4"])
     ]
     entry = cast_entry(empty.run_dir)
@@ -234,7 +234,7 @@ def test_r64_repeated_output_for_the_same_item_is_reported(tmp_path):
     assert cast.run() == "complete"
     assert codes(cast) == [("same-again", "Socket-2", 4, "WI-1"), ("same-again", "Socket-3", 5, "WI-1")]
     assert "for item WI-1" in cast.now.warnings[0].message
-    assert [one["code"] for one in h.lines_of(cast)[-1]["data"]["warnings"]] == ["same-again"] * 2
+    assert [warning["code"] for warning in h.lines_of(cast)[-1]["data"]["warnings"]] == ["same-again"] * 2
     h.assert_same(open_cast(cast.run_dir), cast)
 
 
@@ -292,12 +292,14 @@ def entered_twice(tmp_path, first, second):
 
 def test_r67_list_that_is_empty_on_a_later_entry_counts_as_an_empty_loop(tmp_path):
     cast = entered_twice(tmp_path, ["a"], [])
-    assert [(one.code, one.socket) for one in cast.now.warnings] == [("empty-loop", "Socket-2")]
+    assert [(warning.code, warning.socket) for warning in cast.now.warnings] == [("empty-loop", "Socket-2")]
 
 
 def test_r67_entries_inserted_before_the_cursor_are_reported(tmp_path):
     cast = entered_twice(tmp_path, [{"title": "a"}, {"title": "b"}], [{"title": "a", "n": 1}, {"title": "c"}])
-    assert [(one.code, one.socket, one.item) for one in cast.now.warnings] == [("never-worked-on", "Socket-2", "1")]
+    assert [(warning.code, warning.socket, warning.item) for warning in cast.now.warnings] == [
+        ("never-worked-on", "Socket-2", "1")
+    ]
     assert "c (1) was never worked on: the list was replaced after its loop had passed this position" in str(
         cast.now.warnings[0]
     )
@@ -306,7 +308,9 @@ def test_r67_entries_inserted_before_the_cursor_are_reported(tmp_path):
 @pytest.mark.parametrize("second", [["a", "b"], ["a"]])
 def test_r67_fully_processed_list_has_no_warning(tmp_path, second):
     warnings = entered_twice(tmp_path, ["a", "b"], second).now.warnings
-    assert {one.code for one in warnings} <= {"same-again"}  # which is about the agent that gives the list again
+    assert {warning.code for warning in warnings} <= {
+        "same-again"
+    }  # which is about the agent that gives the list again
 
 
 @settings(max_examples=40)
@@ -315,7 +319,7 @@ def test_r67_every_entry_of_the_list_of_a_loop_was_visited_or_has_a_warning(firs
     with TemporaryDirectory() as folder:
         cast = entered_twice(Path(folder), first, second)
         visited = {(step.item_key, step.at.item.value) for step in cast.steps if step.at.item is not None}
-        reported = {one.item for one in cast.now.warnings}
+        reported = {warning.item for warning in cast.now.warnings}
         missing = [place for place, row in enumerate(cast.state["rows"]) if (str(place), row) not in visited]
         assert all(str(place) in reported for place in missing)
         assert cast.state["rows"] or "empty-loop" in {one.code for one in cast.now.warnings}
@@ -326,7 +330,7 @@ def test_r67_items_after_the_cursor_of_a_left_loop_are_reported(tmp_path):
     sockets, loops = walk(("satisfied", "Socket-4"), AGAIN, advance="always", exits=[])
     plan = {"workItems": h.items("a", "b", "c")}
     cast = complete_cast(tmp_path, sockets, [plan, h.YES, "x"], loops)
-    assert [(one.code, one.item) for one in cast.now.warnings] == [
+    assert [(warning.code, warning.item) for warning in cast.now.warnings] == [
         ("never-worked-on", "WI-2"),
         ("never-worked-on", "WI-3"),
     ]
@@ -338,7 +342,7 @@ def test_r67_items_added_after_leaving_the_loop_are_reported(tmp_path):
     sockets["Socket-3"] = h.at("G", ("always", "Socket-4"), parse="json", assign={"workItems": "$.workItems"})
     answers = [PLAN, h.YES, h.YES, {"workItems": h.items("a", "b", "later")}, "x"]
     cast = complete_cast(tmp_path, sockets, answers, loops)
-    assert [(one.code, one.item) for one in cast.now.warnings] == [("never-worked-on", "WI-3")]
+    assert [(warning.code, warning.item) for warning in cast.now.warnings] == [("never-worked-on", "WI-3")]
 
 
 def test_r65_loop_without_exits_has_no_warning_about_unmatched_exits(tmp_path):

@@ -158,7 +158,7 @@ def test_cast_end_event_lists_the_warnings():
     cast = Folded(document).answers(say(satisfied=True)).do(decide.enter)
     end = cast.events[-1]
     assert (end.ok, end.step) == (True, 1)
-    assert [one["code"] for one in end.warnings] == ["no-edge-matched"]
+    assert [warning["code"] for warning in end.warnings] == ["no-edge-matched"]
 
 
 def test_missing_file_named_by_an_output_is_recorded_after_it():
@@ -183,7 +183,7 @@ def test_skipping_a_visit_requires_a_note_and_reports_the_next_socket():
 def test_item_at_which_the_cast_stopped_can_be_skipped():
     cast = Folded(retry_loop()).answers(items("a", "b")).do(decide.enter)
     cast.do(decide.fail, Failure("agent_error", "x", "Build"), 0).do(decide.skip_item, "too hard")
-    assert [one.type for one in cast.events[-2:]] == [ev.StateEdited.type, ev.SocketSkipped.type]
+    assert [event.type for event in cast.events[-2:]] == [ev.StateEdited.type, ev.SocketSkipped.type]
     assert cast.do(decide.enter).state.at.item.key == "WI-2"
     plain = Folded(CHAIN).do(decide.enter).do(decide.fail, Failure("agent_error", "x", "A"), 0)
     assert refused(plain, decide.skip_item, "too hard") == "no_item"
@@ -256,7 +256,7 @@ def test_decision_of_a_person_is_recorded_with_its_time():
         ev.MateriaRedefined(materia="P", definition={"prompt": "new"}, previous={"prompt": "p"}, step=1),
         ts=8,
     )
-    assert [one.ts for one in cast.events[-4:]] == [5, 6, 7, 8]
+    assert [event.ts for event in cast.events[-4:]] == [5, 6, 7, 8]
     assert (cast.events[-1].step, cast.events[-1].previous) == (1, {"prompt": "p"})
 
 

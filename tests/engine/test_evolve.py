@@ -22,7 +22,7 @@ CHAIN = config({"A": at("P", edge("B")), "B": at("P")})
 
 def again(cast):
     """Return the session computed from the events of a cast after they were written and read."""
-    events = [from_json(one.type, to_json(one), one.ts) for one in cast.events]
+    events = [from_json(event.type, to_json(event), event.ts) for event in cast.events]
     assert all(one.transition is None for one in events)
     return evolve.fold(cast.rules, evolve.begin_session(cast.rules, events[0]), events[1:])
 

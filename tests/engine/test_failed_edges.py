@@ -69,7 +69,7 @@ def test_failure_reason_is_passed_on_and_the_state_is_unchanged():
 def test_reason_of_an_earlier_failure_is_dropped_after_an_output():
     play = Play(tried(edge("Try", "failed"), edge("Tell")))
     fails(play)
-    assert [one.text for one in play.state.handoffs.entries] == ["it ended with 1"]
+    assert [entry.text for entry in play.state.handoffs.entries] == ["it ended with 1"]
     play.answer("{}")
     assert play.state.handoffs.entries == ()
 
@@ -139,7 +139,7 @@ def test_advance_or_exit_with_the_condition_failed_is_reported_as_a_problem():
         },
         {"L": loop("Do", exits=[exit_route("Do", "failed", "end")])},
     )
-    found = [(one.source, one.hint) for one in check_config(document).problems]
+    found = [(problem.source, problem.hint) for problem in check_config(document).problems]
     advice = 'write "always", "satisfied" or "not_satisfied"'
     assert found == [("Do.advance.when", advice), ("loops.L.exits[0].condition", advice)]
 

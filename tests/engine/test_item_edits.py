@@ -270,7 +270,9 @@ class Played:
         if self.state.status == "failed":
             return
         named = {
-            (one.item, one.message) for one in find_warnings(self.rules, self.session) if one.code == "never-worked-on"
+            (warning.item, warning.message)
+            for warning in find_warnings(self.rules, self.session)
+            if warning.code == "never-worked-on"
         }
         for walk in self.walks():
             cursor = walk.iterator.cursor
@@ -346,7 +348,7 @@ def test_r46_each_open_item_is_processed_once_in_any_order(at_c, given, worked_o
     before = len(at_c.route)
     places = [None if letter not in "ABC" else "ABC".index(letter) for letter in given]
     said = at_c.edit.items(h.items(*given), None if guess else places)
-    assert "".join(one["title"] for one in at_c.now.work_items) == laid_out
+    assert "".join(item["title"] for item in at_c.now.work_items) == laid_out
     assert bool(said) == (given != laid_out)
     done = [one for one in given if one in "AB"]
     assert at_c.now.standings == ["done"] * len(done) + ["open"] * len(worked_on)
@@ -388,7 +390,7 @@ def test_r46_abandoned_item_remains_skipped_and_can_be_reopened(tmp_path):
     assert cast.now.session._replace(edits=()) == before._replace(edits=())
     cast.edit.abandon()
     assert cast.edit.again("a") == ("'a' is worked on again, before the other open items.",)
-    assert [one["title"] for one in cast.now.work_items] == ["a", "b", "c"]
+    assert [item["title"] for item in cast.now.work_items] == ["a", "b", "c"]
     assert cast.now.standings == ["open"] * 3
     with pytest.raises(MateriaError, match="There is no current work item to abandon"):
         cast.edit.abandon()
@@ -416,7 +418,9 @@ def test_r45_r46_items_added_after_their_loop_are_reported(tmp_path):
     cast.edit.items(h.items(*"abX"))
     assert cast.now.standings == ["done", "done", "open"]
     cast.run()
-    assert [(one.code, one.item, one.socket) for one in cast.now.warnings] == [("never-worked-on", "WI-3", "Socket-2")]
+    assert [(warning.code, warning.item, warning.socket) for warning in cast.now.warnings] == [
+        ("never-worked-on", "WI-3", "Socket-2")
+    ]
     assert cast.now.standings == ["done", "done", "skipped"]
 
 
@@ -476,7 +480,7 @@ def laid(cast, order, again=()):
 )
 def test_r46_done_items_stay_first_and_moves_are_reported(two_done, order, again, titles, said):
     found = laid(two_done, order, again)
-    assert "".join(one["title"] for one in found.data["workItems"]) == titles
+    assert "".join(item["title"] for item in found.data["workItems"]) == titles
     assert said in "".join(found.said)
     assert bool(found.said) == bool(said)
 

@@ -203,7 +203,7 @@ def test_r46_moved_outer_item_keeps_inner_items_and_abandoned_outer_item_drops_t
     assert [item for item in state.items if item[0] == "p"] == [("p", 0, (("w", 0),))]
     titles = [given[1], given[0]]
     laid = edit_lists(play.rules, state, {**state.data, "workItems": titles}, {"workItems": ListEdit((1, 0))})
-    assert [one["title"] for one in laid.data["workItems"]] == ["a", "b"], "a is being worked on"
+    assert [item["title"] for item in laid.data["workItems"]] == ["a", "b"], "a is being worked on"
     assert (laid.state.within, laid.state.items) == (state.within, state.items)
     new = [{"title": "new", "context": "c"}]
     abandoned = {"workItems": ListEdit((None,), (), True)}

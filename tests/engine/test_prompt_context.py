@@ -453,7 +453,7 @@ def test_state_is_shown_as_json_of_limited_length_and_completely_if_it_fits(data
     text = state_json(data, most)
     assert len(text) <= most
     shown = json.loads(text)
-    assert all(len(one) <= STRING_CHARS for one in strings(shown))
+    assert all(len(string) <= STRING_CHARS for string in strings(shown))
     whole = json.dumps(data, indent=2, ensure_ascii=False)
     if len(whole) <= most and all(len(one) <= STRING_CHARS for one in strings(data)):
         assert text == whole
@@ -470,11 +470,11 @@ def test_shortened_text_stays_within_its_limit(text, most):
 
 
 def problems(document):
-    return sorted((one.code, one.source) for one in check_config(document).problems)
+    return sorted((problem.code, problem.source) for problem in check_config(document).problems)
 
 
 def hints(document):
-    return [(one.code, one.source) for one in check_config(document).hints if "castContext" in one.source]
+    return [(hint.code, hint.source) for hint in check_config(document).hints if "castContext" in hint.source]
 
 
 def test_invalid_cast_context_is_reported_in_every_position():

@@ -60,9 +60,9 @@ class TextEvent(NamedTuple):
 def documents(draw):
     """Draw a loadout whose prompts use variables and whose assignments copy outputs."""
     made = draw(loadouts())
-    for one in made["materia"].values():
-        if one["type"] == "agent":
-            one["prompt"] = draw(st.sampled_from(PROMPTS))
+    for materia in made["materia"].values():
+        if materia["type"] == "agent":
+            materia["prompt"] = draw(st.sampled_from(PROMPTS))
     for socket in made["loadouts"]["T"]["sockets"].values():
         texts = ["$", "lastOutput"] if socket.get("parse") != "json" else ["$.note"]
         if "assign" in socket:
@@ -212,7 +212,7 @@ class PromptContext:
             authors |= marks(part_of(prompt, "reasons"))
         for mark, count in counts.items():
             assert count == 1 or mark in authors, f"{mark} is told {count} times:\n{prompt.text}"
-        tells = Counter(one for part in prompt.parts if part.text for one in part.tells)
+        tells = Counter(tell for part in prompt.parts if part.text for tell in part.tells)
         assert max(tells.values(), default=1) == 1, tells
         for part in prompt.parts:
             if part.name not in ("task", "reasons"):

@@ -22,7 +22,7 @@ def test_interrupted_turn_waits_again_unchanged():
     state = stopped(play)
     step = recovery.retry_turn(play.rules, state)
     assert step.state == play.state, "the same question of the same turn, and no prompt anew"
-    assert (step.prompt, [type(one) for one in step.events]) == (None, [ev.TurnRetried])
+    assert (step.prompt, [type(event) for event in step.events]) == (None, [ev.TurnRetried])
     assert step.events[0].about["socket"] == "A"
 
 

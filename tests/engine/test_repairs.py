@@ -18,15 +18,15 @@ def cast_of(handoff="sparse", attempts=1):
 
 
 def of_type(cast, kind):
-    return [one for one in cast.events if isinstance(one, kind)]
+    return [event for event in cast.events if isinstance(event, kind)]
 
 
 @pytest.mark.parametrize("attempts", [0, 1, 3])
 def test_sparse_answer_is_repaired_up_to_the_limit_then_the_cast_fails(attempts):
     cast = cast_of(attempts=attempts).answers(*["not json"] * (attempts + 1))
     starts, retries = of_type(cast, ev.RecoveryStart), of_type(cast, ev.RecoveryRetry)
-    assert [(one.attempt, one.max_attempts) for one in starts] == [(n + 1, attempts) for n in range(attempts)]
-    assert [(one.attempt, one.max_attempts) for one in retries] == [(n + 1, attempts) for n in range(attempts)]
+    assert [(start.attempt, start.max_attempts) for start in starts] == [(n + 1, attempts) for n in range(attempts)]
+    assert [(retry.attempt, retry.max_attempts) for retry in retries] == [(n + 1, attempts) for n in range(attempts)]
     assert {one.validation_kind for one in starts} <= {"json_parse"}
     (exhausted,) = of_type(cast, ev.RecoveryExhausted)
     assert exhausted.attempt == attempts
@@ -73,7 +73,7 @@ def test_truncated_answer_is_accepted_if_it_is_complete(text, status, first):
         assert missing in of_type(cast, ev.RecoveryStart)[0].error
     else:
         reading = cast.session.steps[-1].reading
-        assert [one.code for one in reading.warnings] == ["answer_cut"]
+        assert [warning.code for warning in reading.warnings] == ["answer_cut"]
 
 
 def test_second_truncation_suggests_a_higher_limit():

@@ -11,7 +11,10 @@ from materia_nb.engine.cast_warnings import EMPTIED_FACTOR, emptied_fields, find
 
 def said(cast):
     """Return the warnings of the complete cast with their subjects, by code."""
-    return {one.code: (one.socket, one.step, one.item, one.message) for one in find_warnings(cast.rules, cast.session)}
+    return {
+        warning.code: (warning.socket, warning.step, warning.item, warning.message)
+        for warning in find_warnings(cast.rules, cast.session)
+    }
 
 
 def test_running_cast_has_no_warnings():
@@ -45,7 +48,7 @@ def test_check_of_the_latest_step_agrees_with_the_list_of_repetitions():
         cast.answers(answer)
         told.append(latest_repeats(cast.rules, cast.session))
         latest = cast.session.steps[-1]
-        assert told[-1] == any(one is latest for one in repeats(cast.rules, cast.session))
+        assert told[-1] == any(repeat is latest for repeat in repeats(cast.rules, cast.session))
     assert told == [False, False, False, True, False, False, False]
 
 

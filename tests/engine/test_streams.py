@@ -104,8 +104,8 @@ def by_lane(events):
     first = next(n for n, one in enumerate(events) if one.lane)
     last = max(n for n, one in enumerate(events) if one.lane)
     lanes = {}
-    for one in events[first : last + 1]:
-        lanes.setdefault(one.lane, []).append(one.replace(transition=None))
+    for event in events[first : last + 1]:
+        lanes.setdefault(event.lane, []).append(event.replace(transition=None))
     return events[:first], lanes, events[last + 1 :]
 
 
@@ -177,7 +177,7 @@ def test_decisions_of_a_person_apply_in_lanes():
     cast.do(decide.record, ev.Pinned(name="Build", **pin.as_json()))
     cast.do(approvals.allow, frozenset({"bash"}))
     sessions = [cast.session, *(lane.session for lane in cast.session.streams[-1].lanes.values())]
-    assert [(one.pins, one.allowed) for one in sessions] == [({"Build": pin}, {"bash"})] * 4
+    assert [(session.pins, session.allowed) for session in sessions] == [({"Build": pin}, {"bash"})] * 4
     cast.do(decide.record, ev.Unpinned(name="Build"))
     assert [lane.session.pins for lane in cast.session.streams[-1].lanes.values()] == [{}] * 3
     with pytest.raises(MateriaError, match="The lanes are running") as caught:
@@ -221,7 +221,7 @@ def since(cast, command):
     """Return the events of a command together with their lanes."""
     known = len(cast.events)
     cast.do(command)
-    return [(one.type, one.lane) for one in cast.events[known:]]
+    return [(event.type, event.lane) for event in cast.events[known:]]
 
 
 @pytest.mark.parametrize("command", [decide.retry, decide.raise_limit, decide.retry_turn])
@@ -243,7 +243,7 @@ def test_exhausted_budget_stops_all_lanes_until_it_is_raised():
     assert set(lanes(cast).values()) == {"interrupted"}
     failure = cast.session.state.failure
     assert (failure.kind, failure.hint) == ("budget", f"raise the budget (edit budget N); then {GO_ON}")
-    assert [one.type for one in cast.events if one.type.startswith("budget")] == [
+    assert [event.type for event in cast.events if event.type.startswith("budget")] == [
         "budget_warning",
         "budget_limit",
     ]
@@ -259,7 +259,7 @@ def test_abort_interrupts_the_lanes_and_after_a_retry_they_wait_again():
     cast.lane("ui", decide.enter)
     known = len(cast.events)
     cast.do(decide.abort, "enough")
-    assert [(one.type, one.lane) for one in cast.events[known:]] == [
+    assert [(event.type, event.lane) for event in cast.events[known:]] == [
         *(("lane_ended", name) for name in STREAMS),
         ("cast_end", ""),
     ]
@@ -321,5 +321,7 @@ def test_warnings_of_lanes_name_the_lane():
         for command, *rest in ((decide.enter,), (decide.answer, decide.Answer("told")), (decide.enter,)):
             cast.do(command, *rest)
         assert cast.session.state.status == "complete"
-        found = [(one.code, one.message.partition(":")[0]) for one in find_warnings(cast.rules, cast.session)]
+        found = [
+            (warning.code, warning.message.partition(":")[0]) for warning in find_warnings(cast.rules, cast.session)
+        ]
         assert found == [("same-again", f"in lane {name}") for name in wanted]

@@ -22,14 +22,14 @@ USED = Usage(1200, 34, 0.5, 0, 0, 800, 120, turns=3, worked=1500)
     ],
 )
 def test_usage_text_states_the_number_of_turns_with_unknown_usage(of, words, unknown):
-    (bound,) = [one for one in BOUNDS if one.of == of]
+    (bound,) = [limit for limit in BOUNDS if limit.of == of]
     partly = USED._replace(uncounted=2, unpriced=1, untimed=4)
     assert (bound.so_far(USED), bound.so_far(partly)) == (words, unknown)
     assert bound.whole == (of in {"tokens", "turns"})
 
 
 def test_usage_towards_a_maximum_is_shown_with_its_unit():
-    cost = next(one for one in BOUNDS if one.of == "cost")
+    cost = next(limit for limit in BOUNDS if limit.of == "cost")
     assert cost.so_far(USED, 2.0) == "0.5000 of 2.0000 USD"
     assert cost.so_far(USED._replace(unpriced=1), 2.0) == "0.5000 of 2.0000 USD, unknown of 1 turn"
     assert (cost.so_far(UNREPORTED, 2.0), cost.so_far(UNREPORTED)) == ("unknown of 2.0000 USD", "unknown")

@@ -474,7 +474,7 @@ def test_section_14_gaps_become_work_items_only_in_a_generator():
         {"title": '{"third":1}', "context": '{"third":1}'},
     ]
     both = changed(value, {"consolidation_report": {**FULL, "open_gaps": ["second", "third", "None."]}})
-    titles = [one["title"] for one in read(both, wanted(GENERATOR, generator=True)).work_items]
+    titles = [item["title"] for item in read(both, wanted(GENERATOR, generator=True)).work_items]
     assert titles == ["first", "second", '{"third":1}', "third"]
     helped = changed(value, {"consolidation_report": FULL})
     assert read(helped, wanted(GENERATOR, generator=True)).work_items[0]["context"] == "how\nNext best agent: developer"
@@ -510,7 +510,7 @@ def test_section_9_malformed_suggestion_is_skipped_with_a_warning():
     given = [{"description": "d", "body": "b", "type": "weird"}, {"description": "x"}, 3]
     reading = read(contract(memorialize_suggestions=given), agent_id=OWN_ID)
     assert reading.accepted
-    assert [one.split(":")[0] for one in reading.notes] == [f"memorialize_suggestions[{place}]" for place in range(3)]
+    assert [note.split(":")[0] for note in reading.notes] == [f"memorialize_suggestions[{place}]" for place in range(3)]
     assert read(contract(memorialize_suggestions=[]), agent_id=OWN_ID).notes == ()
 
 

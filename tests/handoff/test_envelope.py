@@ -416,4 +416,4 @@ def test_r51_a_detour_names_a_socket_or_a_materia_with_one_socket(tmp_path, name
     if target is None:
         assert cast.status == "held"
         assert repr(named) in cast.now.engine.hold.reason
-        assert any(repr(named) in one.message for one in cast.steps[0].reading.warnings)
+        assert any(repr(named) in warning.message for warning in cast.steps[0].reading.warnings)

@@ -202,7 +202,7 @@ def test_optional_methods_of_a_registered_protocol_are_used(offer, tmp_path):
     assert cast.steps[-1].missing == ("YES.txt",)
     kept = cast.run_dir / "T" / "handoffs" / "Socket_1-M.json"
     assert json.loads(kept.read_text()) == {"word": "YES", "step": "Socket-1"}
-    assert [one.fields for one in cast.now.suggestions] == [{"text": "YES"}]
+    assert [suggestion.fields for suggestion in cast.now.suggestions] == [{"text": "YES"}]
     assert cast.now.conclusion == ["M said YES"]
 
 

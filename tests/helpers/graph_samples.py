@@ -14,7 +14,7 @@ def langgraph(*edges: str) -> dict[str, Any]:
         label = arrow[1:-1] if arrow != "->" else None
         written.append({"source": source, "target": target} | ({"data": label, "conditional": True} if label else {}))
         nodes |= dict.fromkeys((source, target))
-    return {"nodes": [{"id": one, "data": {"name": one}} for one in nodes], "edges": written}
+    return {"nodes": [{"id": node, "data": {"name": node}} for node in nodes], "edges": written}
 
 
 LANGGRAPH = {

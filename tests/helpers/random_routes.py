@@ -49,7 +49,7 @@ def _take_turn(play: Play, rng: Random) -> None:
     elif number > 0.8:
         play.answer("no JSON")
     else:
-        assigned = {target for one in play.rules.graph.sockets.values() for target, _ in one.assign}
+        assigned = {target for socket in play.rules.graph.sockets.values() for target, _ in socket.assign}
         play.answer(well_formed(rng, here, rows="rows" not in assigned))
 
 

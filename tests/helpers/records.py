@@ -35,9 +35,9 @@ def written(value: Any) -> str:
     """Return a value on one line; a named tuple is written without the fields that have their default values."""
     if is_dataclass(value):
         told = [
-            f"{one.name}={written(getattr(value, one.name))}"
-            for one in fields(value)
-            if one.compare and one.name != "raw" and not _is_default(one, getattr(value, one.name))
+            f"{field.name}={written(getattr(value, field.name))}"
+            for field in fields(value)
+            if field.compare and field.name != "raw" and not _is_default(field, getattr(value, field.name))
         ]
         return f"{type(value).__name__}({', '.join(told)})"
     if isinstance(value, Mapping):

@@ -57,7 +57,7 @@ def test_different_text_on_the_same_route_counts_as_a_difference(bench, cast_of)
 
 def test_steps_after_a_retry_are_aligned_again(bench, cast_of):
     d = bench.compare(cast_of(), cast_of(1))
-    unmatched_steps = [(one.side, one.b.socket) for one in d.pairs if one.side != "both"]
+    unmatched_steps = [(pair.side, pair.b.socket) for pair in d.pairs if pair.side != "both"]
     assert unmatched_steps == [("B", "Socket-2"), ("B", "Socket-3")]
 
 
@@ -207,7 +207,7 @@ def test_loadouts_are_compared_by_sockets_edges_and_materia(bench):
     sockets["Socket-5"]["layout"] = {"x": 1, "y": 2}
     d = bench.compare("Plan-Build-Eval", build_graph(document, "Plan-Build-Eval"))
     assert d
-    assert [(one.of, one.field) for one in d.differences] == [
+    assert [(difference.of, difference.field) for difference in d.differences] == [
         ("Socket-3", "edge 1"),
         ("Socket-3", "edge 2"),
         ("materia Build", "prompt"),

@@ -37,7 +37,7 @@ def test_deterministic_cast_is_estimated_exactly(bench):
     """If every check is satisfied immediately, only one cast is possible and the estimate has no range."""
     prompts = Prompts(bench.graph(), "a guide to moss", 3)
     estimated = estimate_cast(bench.graph(), "a guide to moss", 3, 1.0, casts=5)
-    tokens_in = sum(tokens_of(one.characters) for one in prompts.prompts)
+    tokens_in = sum(tokens_of(prompt.characters) for prompt in prompts.prompts)
     assert estimated.total.input == (tokens_in, tokens_in, tokens_in)
     assert estimated.total.turns == (len(prompts.prompts),) * 3
     assert {socket: takes.turns.mean for socket, takes in estimated.sockets.items()} == {

@@ -14,7 +14,9 @@ def test_query_is_evaluated_on_every_output(cast):
     assert [one.value for one in cast.steps.ask("$.workItems[*].title")] == ["a", "b", "c"]
     verdicts = cast.steps.ask("$.satisfied")
     assert (verdicts[0].socket, verdicts[0].item, verdicts[0].value) == ("Socket-3", "WI-1", False)
-    assert [one.value for one in cast.steps.ask("satisfied")] == [one.value for one in verdicts], "dotted paths too"
+    assert [one.value for one in cast.steps.ask("satisfied")] == [verdict.value for verdict in verdicts], (
+        "dotted paths too"
+    )
     assert any(one.value == "built a" for one in cast.steps.ask("$")), "text is asked as text"
 
 

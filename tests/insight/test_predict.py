@@ -453,7 +453,7 @@ def test_panel_continues_with_second_guess_and_confidence(cast, make):
     assert "alert" not in shown(panel)
     click(panel, "Socket-3")
     assert "2 steps predicted, 1.5 of 2 points" in shown(panel)
-    assert [one.sure for one in read_guesses(guesses_file())] == [True, True, None]
+    assert [guess.sure for guess in read_guesses(guesses_file())] == [True, True, None]
     panel.next.click()
     panel.next.click()
     assert "not revealed yet" in panel.notice.value
@@ -473,7 +473,7 @@ def test_panel_offers_no_next_step_at_the_end_of_a_route(bench, make):
 def test_prediction_question_stays_open_after_the_cast_has_completed(cast, make):
     panel = make(cast)
     cast.run()
-    assert not any(one.disabled for one in panel.buttons.values())
+    assert not any(button.disabled for button in panel.buttons.values())
     click(panel, "Socket-2")
     assert panel.answer.right
 

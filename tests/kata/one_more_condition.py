@@ -87,7 +87,7 @@ def drawn() -> None:
     assert WORD in graph_mermaid(graph)
     assert f"? {WORD}" in _LEGEND
     panel = GraphPanel(graph)
-    one = next(one for one in panel.front.fixed["conditions"] if one["ink"] == WORD)
+    one = next(condition for condition in panel.front.fixed["conditions"] if condition["ink"] == WORD)
     assert one == {
         "class": f"when-{WORD}",
         "choice": "? nothing said",
@@ -110,7 +110,7 @@ def designed(folder: Path) -> None:
         told = design_slice(session)["inspector"]
         assert told["sentence"] == "From Socket-2 when nothing is said to Socket-3."
         field = next(one for one in told["fields"] if one["name"] == "when")
-        assert WORD in [one[0] for one in field["options"]]
+        assert WORD in [option[0] for option in field["options"]]
         session.on_message("pick", {"part": ["socket", "Socket-2"]})
         told = design_slice(session)["inspector"]
         assert [WORD, "? nothing said"] in told["conditions"]

@@ -186,7 +186,7 @@ def test_lesson_answered_correctly_records_no_wrong_guess(name, shell):
             assert runs_of(panel.question.twin).wait(30)
             panel.close()
     recorded_guesses = read_guesses(guesses_file())
-    assert {one.lesson for one in recorded_guesses} == {stem(name)}
+    assert {recorded_guess.lesson for recorded_guess in recorded_guesses} == {stem(name)}
     rows = progress().rows
     assert all(row[2:] == ("1", "✓", "1") for row in rows), rows
     assert {row[1] for row in rows} >= QUESTIONS[stem(name)].keys()

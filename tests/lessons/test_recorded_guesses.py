@@ -43,7 +43,7 @@ def test_answers_and_predictions_are_recorded_and_counted(cast, shell):
     assert rows[3] == ("edges (Ada)", "route", "1", "✗", "0")
     assert rows[4] == ("05-utilities", "runs", "2", "✓", "0.5"), "the second try counts half"
     recorded_guesses = read_guesses(guesses_file())
-    assert {one.who for one in recorded_guesses} == {""}, "no name that was not given"
+    assert {recorded_guess.who for recorded_guess in recorded_guesses} == {""}, "no name that was not given"
 
 
 def test_missing_or_unreadable_guesses_file_does_not_raise(shell, tmp_path, monkeypatch):
@@ -83,7 +83,7 @@ def test_unnamed_learner_is_named_after_the_folder(tmp_path):
     own = tmp_path / "ada" / ".pi" / "pi-materia" / "guesses.jsonl"
     own.parent.mkdir(parents=True)
     own.write_text('{"lesson": "03-loops", "question": "visits", "guess": 3, "right": true}\n')
-    assert [one.who for one in merge_classes([tmp_path / "ada"])] == ["ada"]
+    assert [class_.who for class_ in merge_classes([tmp_path / "ada"])] == ["ada"]
     assert [one.who for one in merge_classes([tmp_path])] == ["ada"]
 
 
@@ -92,11 +92,16 @@ def test_table_for_teachers_counts_confident_wrong_answers(cast):
     for place, sure in (("end", True), ("Socket-2", False), ("Socket-3", True)):
         open_question.guess(place, sure=sure)
     recorded_guesses = read_guesses(guesses_file())
-    assert [(one.guess, one.sure) for one in recorded_guesses] == [("end", True), ("Socket-2", False)]
+    assert [(recorded_guess.guess, recorded_guess.sure) for recorded_guess in recorded_guesses] == [
+        ("end", True),
+        ("Socket-2", False),
+    ]
     (result,) = scores(recorded_guesses)
     assert (result.tries, result.points, result.misled) == (2, 0.5, True)
     assert class_table([result]).rows[0][-2:] == ("0.5", "1")
-    assert not any(one.misled for said in (False, None) for one in scores([recorded_guesses[0]._replace(sure=said)]))
+    assert not any(
+        score.misled for said in (False, None) for score in scores([recorded_guesses[0]._replace(sure=said)])
+    )
 
 
 def test_stored_guess_is_shortened():

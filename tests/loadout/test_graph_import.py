@@ -94,7 +94,7 @@ class TestMermaidImport:
 
     def test_mermaid_quotes_markup_and_styles_are_read(self):
         document = import_graph(MERMAID["quoted and styled"]).document
-        assert [one["prompt"] for one in document["materia"].values()] == ["Build (all)", "Test it."]
+        assert [materia["prompt"] for materia in document["materia"].values()] == ["Build (all)", "Test it."]
 
     @pytest.mark.parametrize(
         "text",
@@ -179,7 +179,7 @@ def test_connected_start_and_end_nodes_become_sockets():
 
 def test_non_latin_title_becomes_the_label():
     document = import_graph('graph TD\n a["準備する"] --> b["Проверка"] --> c[Plan it]').document
-    assert [one.get("label") for one in document["materia"].values()] == ["準備する", "Проверка", None]
+    assert [materia.get("label") for materia in document["materia"].values()] == ["準備する", "Проверка", None]
 
 
 def test_graph_file_is_imported(tmp_path):

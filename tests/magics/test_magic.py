@@ -445,7 +445,7 @@ def test_completion_offers_verbs_options_and_names(shell, typed, offered):
         token = typed.rsplit(" ", 1)[-1]
 
     found = matcher(Context())
-    assert {one.text for one in found["completions"]} == offered
+    assert {completion.text for completion in found["completions"]} == offered
 
 
 def test_completion_offers_casts_and_never_raises(shell):
@@ -457,7 +457,7 @@ def test_completion_offers_casts_and_never_raises(shell):
         text_until_cursor = f"%materia open {cast.id[:4]}"
         token = cast.id[:4]
 
-    assert cast.id in {one.text for one in matcher(Context())["completions"]}
+    assert cast.id in {completion.text for completion in matcher(Context())["completions"]}
     shell.user_ns["wb"] = 5
     assert matcher(Context())["completions"] == []
 
@@ -500,7 +500,7 @@ def test_edit_verbs_change_a_cast_between_steps(shell):
     line(shell, "step")
     assert "b2" in text(cell(shell, "edit items", "- {title: b2, context: c}\n- {title: a, context: x}"))
     line(shell, "edit undo")
-    assert [one["title"] for one in cast.now.work_items] == ["a"]
+    assert [item["title"] for item in cast.now.work_items] == ["a"]
     line(shell, "edit set plan.approved true")
     assert cast.state["plan"] == {"approved": True}
     line(shell, "edit set note some words")
@@ -529,7 +529,7 @@ def test_agent_for_an_unknown_name_raises_an_error(shell):
 def test_forwarding_verbs_are_generated_from_methods():
     verb = VERBS["skip"]
     assert verb.summary == " ".join(Cast.skip.__doc__.partition("\n\n")[0].split()).replace("``", "")
-    assert [(one.name, one.kind, one.required) for one in verb.arguments] == [
+    assert [(argument.name, argument.kind, argument.required) for argument in verb.arguments] == [
         ("--item", "flag", False),
         ("note", "rest", True),
     ]
@@ -540,7 +540,9 @@ def test_forwarding_verbs_are_generated_from_methods():
 
 
 def test_every_verb_argument_is_documented():
-    assert [(name, one.name) for name, verb in VERBS.items() for one in verb.arguments if not one.help] == []
+    assert [
+        (name, argument.name) for name, verb in VERBS.items() for argument in verb.arguments if not argument.help
+    ] == []
 
 
 def test_unknown_name_in_the_registry_raises_a_clear_error():

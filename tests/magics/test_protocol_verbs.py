@@ -59,7 +59,7 @@ def test_suggestions_are_listed_and_accepted_by_number(shell):
     assert "saved" not in text(listed).splitlines()[2]
     assert HOSTILE not in listed._repr_mimebundle_()["text/html"]
     assert "saved" in text(line(shell, "edit remember 1")).splitlines()[2]
-    assert [one.is_kept for one in shell.user_ns["wb"].current.now.suggestions] == [True, False]
+    assert [suggestion.is_kept for suggestion in shell.user_ns["wb"].current.now.suggestions] == [True, False]
 
 
 @pytest.mark.parametrize(

@@ -37,11 +37,11 @@ def add(board, *requests):
 
 
 def requests(board):
-    return [one.request for one in board.quests]
+    return [quest.request for quest in board.quests]
 
 
 def statuses(board):
-    return [one.status for one in board.quests]
+    return [quest.status for quest in board.quests]
 
 
 # -- the board ----------------------------------------------------------------------------------

@@ -174,10 +174,10 @@ def in_project(project: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]
 def test_every_cast_example_shows_how_the_cast_ends():
     """An example whose cast fails unnoticed would mislead readers."""
     silent = []
-    for one in blocks("python"):
-        runs = set(re.findall(r"\b(\w+)\.run\(", one.text)) - {"subprocess"}
-        said = re.findall(r"^\s*assert .*?\b(\w+)\.(?:run\(|status\b|failure\b)", one.text, re.MULTILINE)
-        silent += [f"{one}: {name}" for name in sorted(runs - set(said))]
+    for block in blocks("python"):
+        runs = set(re.findall(r"\b(\w+)\.run\(", block.text)) - {"subprocess"}
+        said = re.findall(r"^\s*assert .*?\b(\w+)\.(?:run\(|status\b|failure\b)", block.text, re.MULTILINE)
+        silent += [f"{block}: {name}" for name in sorted(runs - set(said))]
     assert silent == []
 
 
@@ -239,7 +239,7 @@ def test_readme_tour_ends_as_described(shell):
 
 
 # Those of docs/problems-and-hints.md are faulty by intent, and held to what it says by tests/loadout/test_fixes.py.
-@each([one for one in blocks("json", "yaml") if one.page.name != "problems-and-hints.md"])
+@each([block for block in blocks("json", "yaml") if block.page.name != "problems-and-hints.md"])
 def test_data_blocks_are_valid(one):
     value = json.loads(one.text) if one.language == "json" else read_text(one.text, "yaml")
     assert isinstance(value, dict)

@@ -35,7 +35,7 @@ def code_lines(text: str, tree: ast.Module) -> int:
         for line in range(node.body[0].lineno, (node.body[0].end_lineno or 0) + 1)
     }
     tokens = tokenize.generate_tokens(io.StringIO(text).readline)
-    spans = [range(one.start[0], one.end[0] + 1) for one in tokens if one.type not in LAYOUT]
+    spans = [range(token.start[0], token.end[0] + 1) for token in tokens if token.type not in LAYOUT]
     return len({line for span in spans for line in span} - docstrings)
 
 
@@ -58,7 +58,7 @@ def public_names(tree: ast.Module) -> set[str]:
             case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
                 names.add(node.name)
             case ast.Assign():
-                names |= {one.id for one in node.targets if isinstance(one, ast.Name)}
+                names |= {target.id for target in node.targets if isinstance(target, ast.Name)}
             case ast.AnnAssign(target=ast.Name(id=name)):
                 names.add(name)
     return {name for name in names if not name.startswith("_")}
@@ -92,7 +92,7 @@ def imported(tree: ast.Module) -> set[str]:
     for node in ast.walk(tree):
         match node:
             case ast.Import():
-                names |= {one.name for one in node.names}
+                names |= {name.name for name in node.names}
             case ast.ImportFrom(module=str(module), level=0):
                 names |= {module, *(f"{module}.{one.name}" for one in node.names)}
     return names

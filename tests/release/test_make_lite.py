@@ -23,7 +23,7 @@ def wheel(tmp_path):
         'not_there; sys_platform == "linux"',
         'more; extra == "x"',
     ]
-    metadata = "\n".join(["Name: made-up", "Version: 1.0", *(f"Requires-Dist: {one}" for one in needs)])
+    metadata = "\n".join(["Name: made-up", "Version: 1.0", *(f"Requires-Dist: {need}" for need in needs)])
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("made_up-1.0.dist-info/METADATA", metadata)
     return path

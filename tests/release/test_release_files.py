@@ -138,7 +138,7 @@ def test_addresses_come_from_the_table_in_every_file(copy):
 
 
 def test_bundled_third_party_files_have_a_licence(tmp_path, monkeypatch):
-    assert [one for one in release_check.licences(ROOT) if "MISSING" in one] == []
+    assert [licence for licence in release_check.licences(ROOT) if "MISSING" in licence] == []
     assert {one[2] for one in release_check.FOREIGN.values()} <= set(PROJECT["license-files"])
     monkeypatch.setattr(release_check, "bundled", lambda _: ["node_modules/somebodys"])
     (tmp_path / "materia_nb").mkdir()
@@ -162,7 +162,7 @@ def test_every_supported_python_is_tested():
     assert jobs["wheel"]["strategy"]["matrix"]["python"] == PYTHONS
     whole = jobs["test"]["steps"][1]["with"]["python-version"]
     assert sorted([whole, *jobs["unit"]["strategy"]["matrix"]["python"]]) == PYTHONS
-    assert all(f"{one}.0" in SpecifierSet(PROJECT["requires-python"]) for one in PYTHONS)
+    assert all(f"{python}.0" in SpecifierSet(PROJECT["requires-python"]) for python in PYTHONS)
 
 
 def test_commands_used_by_the_workflows_exist():

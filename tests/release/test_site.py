@@ -103,7 +103,9 @@ def test_table_of_contents_is_grouped_by_task_and_lists_every_guide(site):
     captions = re.split(r'<span class="caption-text">(\w+)</span>', front)[1:]
     contents = dict(zip(captions[::2], captions[1::2], strict=True))
     assert list(contents) == ["Learn", "Design", "Debug", "Run", "Reference", "Project"]
-    placed = [re.findall(r'<li class="toctree-l1[^>]*><a [^>]*href="([^"#]+)"', one) for one in contents.values()]
+    placed = [
+        re.findall(r'<li class="toctree-l1[^>]*><a [^>]*href="([^"#]+)"', content) for content in contents.values()
+    ]
     assert min(map(len, placed)) > 1
     sources = {*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")} - OF_CONTRIBUTORS - {ROOT / "README.md"}
     pages = {path.relative_to(ROOT).with_suffix(".html").as_posix() for path in sources}
@@ -127,7 +129,7 @@ def test_every_page_has_search_and_a_dark_theme(site):
 
 
 def test_every_public_name_is_in_the_reference(site):
-    anchors = {one for page in (site / "docs/api").glob("*.html") for one in pages_of(site)[page].anchors}
+    anchors = {anchor for page in (site / "docs/api").glob("*.html") for anchor in pages_of(site)[page].anchors}
     wanted = {f"materia_nb.{name}" for name in ("Workbench", "Cast", "MateriaError", "load_ipython_extension")}
     wanted |= {"materia_nb.Workbench.cast", "materia_nb.cast.formatting.StepList.ask"}
     for package in PACKAGES:
@@ -244,5 +246,5 @@ def test_every_link_and_picture_of_the_site_resolves(site):
     ],
 )
 def test_loads_from_other_hosts_are_detected(text):
-    assert [is_elsewhere(one) for one in Page(text).loads] == [True]
+    assert [is_elsewhere(load) for load in Page(text).loads] == [True]
     assert not Page('<a href="https://example.org">x</a>').loads

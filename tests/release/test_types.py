@@ -34,5 +34,8 @@ def test_pyright_accepts_correct_code_and_finds_every_error(tmp_path):
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     report = json.loads(done.stdout)
     assert report["summary"]["filesAnalyzed"] == 2
-    found = {(one["file"].endswith("bare.py"), one["range"]["start"]["line"]) for one in report["generalDiagnostics"]}
+    found = {
+        (diagnostic["file"].endswith("bare.py"), diagnostic["range"]["start"]["line"])
+        for diagnostic in report["generalDiagnostics"]
+    }
     assert found == {(True, number) for number, line in enumerate(lines) if "# type: ignore" in line}

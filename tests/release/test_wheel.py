@@ -32,7 +32,7 @@ def in_wheel(built: Built) -> set[str]:
 
 def in_sdist(built: Built) -> set[str]:
     with tarfile.open(built.sdist) as file:
-        return {one.name.partition("/")[2] for one in file.getmembers() if one.isfile()}
+        return {member.name.partition("/")[2] for member in file.getmembers() if member.isfile()}
 
 
 def sources(folder: str) -> set[str]:

@@ -32,7 +32,11 @@ def test_all_loadouts_of_all_files_are_checked(broken, capsys):
     result = json.loads(out)
     assert code == 1
     assert result["checked"] == ["broken.json: Good", "broken.json: Bad", "torn.json"]
-    spots = {(one["code"], one["file"], one["line"]) for one in result["findings"] if one["severity"] == "problem"}
+    spots = {
+        (finding["code"], finding["file"], finding["line"])
+        for finding in result["findings"]
+        if finding["severity"] == "problem"
+    }
     assert ("unknown-endpoint", "broken.json", 10) in spots
     assert ("invalid-materia", "broken.json", 19) in spots
     assert ("unreadable", "torn.json", 2) in spots
@@ -42,17 +46,17 @@ def test_github_annotations_are_escaped(broken, capsys):
     (broken / "odd.json").write_text(BROKEN.replace("Sockt-2", "a%b::\\u0007,\\n::error::x"))
     code, out = check(capsys, "odd.json", "--format", "github")
     assert code == 1
-    lines = [one for one in out.splitlines() if one.startswith("::error")]
+    lines = [line for line in out.splitlines() if line.startswith("::error")]
     assert all(one.startswith("::error file=odd.json,line=") for one in lines), "no line of its own"
     assert any("a%25b" in one for one in lines)
 
 
 def test_sarif_and_junit_name_file_and_line(broken, capsys):
     run = json.loads(check(capsys, "broken.json", "--format", "sarif")[1])["runs"][0]
-    places = [one["locations"][0]["physicalLocation"] for one in run["results"] if one["level"] == "error"]
-    assert {"uri": "broken.json"} in [one["artifactLocation"] for one in places]
+    places = [result["locations"][0]["physicalLocation"] for result in run["results"] if result["level"] == "error"]
+    assert {"uri": "broken.json"} in [place["artifactLocation"] for place in places]
     assert 10 in [one["region"]["startLine"] for one in places]
-    assert {one["ruleId"] for one in run["results"]} == {one["id"] for one in run["tool"]["driver"]["rules"]}
+    assert {one["ruleId"] for one in run["results"]} == {rule["id"] for rule in run["tool"]["driver"]["rules"]}
     suite = ET.fromstring(check(capsys, "broken.json", "--format", "junit")[1])  # noqa: S314 - our own
     assert (suite.get("tests"), suite.get("failures")) == ("2", "2")
     assert "broken.json:10" in "".join(suite.itertext())
@@ -72,7 +76,7 @@ def test_hints_do_not_fail_the_check_command(broken, capsys):
         '"materia": {"Say": {"tools": "none", "prompt": "x"}}}'
     )
     code, out = check(capsys, "hint.json", "--json")
-    assert (code, {one["severity"] for one in json.loads(out)["findings"]}) == (0, {"hint"})
+    assert (code, {finding["severity"] for finding in json.loads(out)["findings"]}) == (0, {"hint"})
 
 
 def test_check_replays_the_answers_of_a_case_through_the_loadout(project, monkeypatch, capsys):
@@ -97,7 +101,7 @@ def test_name_cannot_forge_a_workflow_command_in_text_output(project, capsys):
     (folder / "hostile.json").write_text(json.dumps(hostile))
     for form in FORMATS:
         main(["check", str(folder / "hostile.json"), "--format", form])
-        assert not [one for one in capsys.readouterr().out.splitlines() if one.startswith("::error::forged")]
+        assert not [line for line in capsys.readouterr().out.splitlines() if line.startswith("::error::forged")]
 
 
 def test_typo_is_listed_before_its_consequences(project, capsys):
@@ -108,6 +112,6 @@ def test_typo_is_listed_before_its_consequences(project, capsys):
     }
     (project / "a.json").write_text(json.dumps(config))
     main(["check", str(project / "a.json"), "--format", "json"])
-    codes = [one["code"] for one in json.loads(capsys.readouterr().out)["findings"]]
+    codes = [finding["code"] for finding in json.loads(capsys.readouterr().out)["findings"]]
     assert codes[0] == "unknown-field"
     assert "unknown-materia" in codes

@@ -52,7 +52,7 @@ def bench(project, monkeypatch):
 
 def materia(capsys, *arguments):
     """Return a function that runs a command and returns its exit code, stdout and stderr."""
-    code = main([str(one) for one in arguments])
+    code = main([str(argument) for argument in arguments])
     result = capsys.readouterr()
     return code, result.out, result.err
 

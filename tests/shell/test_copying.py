@@ -38,7 +38,7 @@ def names(folder):
 
 
 def test_copy_command_is_hidden_if_its_files_are_missing(package, capsys):
-    assert [one.command for one in commands.available_bundles()] == ["gallery"]
+    assert [available_bundle.command for available_bundle in commands.available_bundles()] == ["gallery"]
     (package / "cheatsheet.svg").write_text("<svg/>")
     (package / "cheatsheet.py").write_text("")
     assert [one.command for one in commands.available_bundles()] == ["gallery", "cheatsheet"]

@@ -212,7 +212,7 @@ def test_client_designs_over_stdio_and_its_draft_is_offered(project):
 
     async def script():
         async with Client(start, client_info=Implementation(name="coder", version="1")) as client:
-            tools = {one.name for one in (await client.list_tools()).tools}
+            tools = {tool.name for tool in (await client.list_tools()).tools}
             assert {"open_loadout", "add_edge", "require", "hand_over", "make_loop"} <= tools
 
             async def call(name, **args):

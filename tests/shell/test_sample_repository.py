@@ -39,7 +39,7 @@ def workflow():
     page = (ROOT / "docs" / "command-line-and-ci.md").read_text(encoding="utf-8")
     block = re.search(r"```yaml\n(name: loadouts.*?)```", page, re.DOTALL)[1]
     steps = read_text(block, "yaml")["jobs"]["check"]["steps"]
-    return [one["run"] for one in steps if "materia " in one.get("run", "") and "pip " not in one["run"]]
+    return [step["run"] for step in steps if "materia " in step.get("run", "") and "pip " not in step["run"]]
 
 
 @pytest.fixture

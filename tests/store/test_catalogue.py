@@ -97,7 +97,7 @@ def test_casts_are_listed_newest_first_regardless_of_their_names(tmp_path, root)
 
 @pytest.mark.parametrize("name", sorted(p.name for p in RECORDED.iterdir() if p.is_dir()))
 def test_recordings_of_the_reference_engine_are_listed(name):
-    entry = next(one for one in list_casts(RECORDED) if one.id == name)
+    entry = next(cast for cast in list_casts(RECORDED) if cast.id == name)
     end = h.lines_of(RECORDED / name)[-1]
     assert entry.status == ("complete" if end["data"]["ok"] else "failed")
     request = "go" if name.startswith("not-castable") else "ship the widget"
@@ -257,7 +257,7 @@ def test_casts_are_filtered_by_all_criteria(tmp_path):
     ]
 
     def ids(**expected):
-        return "".join(one.id for one in catalogue.filter_casts(entries, **expected))
+        return "".join(cast.id for cast in catalogue.filter_casts(entries, **expected))
 
     assert ids() == "abc"
     assert ids(tag="x") == "ab"

@@ -178,7 +178,7 @@ def test_autosaves_do_not_follow_links(project, closed_draft, tmp_path):
     design.add_socket("Plan")
     assert "is a link" in design.draft_error
     assert "is a link" in repr(design)
-    assert [one.name for one in elsewhere.iterdir()] == [closed_draft.name]
+    assert [path.name for path in elsewhere.iterdir()] == [closed_draft.name]
     closed_draft.parent.unlink()
     design.add_socket("Build")
     assert design.draft_error == "", "it is tried again with the next act, with all acts"

@@ -161,7 +161,7 @@ def test_failed_step_keeps_its_changes(tmp_path):
 
     cast = start(tmp_path, h.chain_config(1), agent)
     cast.run()
-    assert [one.path for one in cast.files.changes(1)] == ["half"]
+    assert [change.path for change in cast.files.changes(1)] == ["half"]
 
 
 @pytest.mark.parametrize(
@@ -252,7 +252,7 @@ def test_too_many_files_are_refused_at_start_and_reported_later(tmp_path, monkey
     cast = start(tmp_path, h.chain_config(2), writing_agent(("a", "1"), ("b", "1")))
     cast.run()
     assert cast.status == "complete"
-    assert any("too large for file snapshots" in one for one in cast.now.messages)
+    assert any("too large for file snapshots" in message for message in cast.now.messages)
     assert [step.files is None for step in cast.steps] == [False, True]
     with pytest.raises(MateriaError, match="too large for file snapshots"):
         start(tmp_path, h.chain_config(1), None)
@@ -273,7 +273,7 @@ def test_two_changes_within_one_clock_tick_are_both_stored(tmp_path):
     for n in range(20):
         path.write_text(f"{n:03}")
         commits.append(keeper.take(commits[-1] if commits else None).commit)
-    assert [content(keeper.git_dir, one, "a") for one in commits] == [b"%03d" % n for n in range(20)]
+    assert [content(keeper.git_dir, commit, "a") for commit in commits] == [b"%03d" % n for n in range(20)]
 
 
 @pytest.mark.parametrize("commit", ["", "HEAD", "--help", "x" * 40, "a" * 41])

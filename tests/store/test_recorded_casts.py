@@ -281,7 +281,7 @@ def test_r39_recording_with_events_in_outputs_opens_without_differences(copied):
     output.write_text('{"satisfied": true, "event": [{"type": "tests", "severity": "error"}]}')
     opened = open_cast(path)
     assert len(opened.now.differences) == before
-    assert [(one.socket, one.visit, one.item_key, one.type) for one in opened.steps.events()] == [
+    assert [(event.socket, event.visit, event.item_key, event.type) for event in opened.steps.events()] == [
         ("Socket-3", 2, "WI-1", "tests")
     ]
 

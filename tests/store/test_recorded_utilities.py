@@ -74,7 +74,7 @@ def report_turns(path: Path, turns: list[h.Json]) -> None:
 def test_usage_of_reported_turns_is_assigned_to_their_steps(rebuilt, copied):
     path = copied("loop-retry")
     sockets = [line["data"] for line in h.lines_of(path) if line["type"] == "socket_complete"]
-    report_turns(path, [turn(one["socket"], one["materia"], (7, 3, 2), 0.25) for one in sockets])
+    report_turns(path, [turn(socket["socket"], socket["materia"], (7, 3, 2), 0.25) for socket in sockets])
     if not rebuilt:
         rewrite_config(path, lambda config: config.update(loadouts={"T": {"sockets": {}}}))
         rewrite_journal(path, lambda lines: lines[0]["data"].pop("pipeline", None) and None)

@@ -688,7 +688,9 @@ def test_file_snapshots_match_the_stored_texts(tmp_path, monkeypatch):  # noqa: 
     monkeypatch.setattr(file_snapshots, "MAX_FILE_BYTES", 99)
     second = kept.take(first.commit)
     shown += [("then", list(second.changed)), ("too long", list(second.left_out))]
-    shown.append(("changes", [str(one) for one in file_snapshots.changes(kept.git_dir, first.commit, second.commit)]))
+    shown.append(
+        ("changes", [str(change) for change in file_snapshots.changes(kept.git_dir, first.commit, second.commit)])
+    )
     shown.append(("one file", file_snapshots.difference(kept.git_dir, first.commit, second.commit, "a.txt")))
     shown.append(("all", file_snapshots.difference(kept.git_dir, first.commit, second.commit)))
     shown += results_of(
@@ -730,7 +732,7 @@ def test_file_snapshots_match_the_stored_texts(tmp_path, monkeypatch):  # noqa: 
         ),
     )
     whole = FileSnapshots(project, casts, "three", ignored=True)
-    shown.append(("ignored too", sorted(one.decode() for one in whole.walk_files())))
+    shown.append(("ignored too", sorted(file.decode() for file in whole.walk_files())))
     monkeypatch.setattr(file_snapshots, "MAX_FILES", 3)
     shown += results_of(("too many", lambda: whole.take(None)))
     monkeypatch.setattr(file_snapshots, "MAX_FILES", 99)

@@ -184,7 +184,9 @@ def final_state(root):
 
 def handles(root):
     """Return the open file handles of this process that belong to the casts."""
-    return [found for one in Path("/proc/self/fd").glob("*") if (found := os.path.realpath(one)).startswith(str(root))]
+    return [
+        found for path in Path("/proc/self/fd").glob("*") if (found := os.path.realpath(path)).startswith(str(root))
+    ]
 
 
 def assert_recovers(root, expected, what):
@@ -211,8 +213,8 @@ def test_no_recorded_step_is_lost_if_the_process_dies(tmp_path, expected):
         Shim.looks = True
         try:
             files = [
-                (str(one.relative_to(root)), one.stat().st_mode, one.is_file() and one.read_bytes())
-                for one in root.rglob("*")
+                (str(path.relative_to(root)), path.stat().st_mode, path.is_file() and path.read_bytes())
+                for path in root.rglob("*")
             ]
             if (here := hash(frozenset(files))) not in seen:
                 seen.add(here)

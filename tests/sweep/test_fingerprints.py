@@ -150,7 +150,7 @@ class Connected:
 
 def test_casts_of_an_agent_without_a_fingerprint_are_never_reused(wb):
     sweeps = [wb.sweep(requests=["rain", "sun"], agents={"a": Connected()}) for _ in range(2)]
-    assert [one.fresh for one in sweeps] == [2, 2]
+    assert [sweep.fresh for sweep in sweeps] == [2, 2]
     told = "2 casts cannot be reused, because changes to"
     assert told in repr(sweeps[0])
     assert "client is a lock" in repr(sweeps[0])
@@ -252,7 +252,7 @@ def test_fingerprint_of_a_module_covers_only_its_used_attributes(tmp_path, monke
 
     text = "def answer(turn): return str(my_own_settings.TEMPERATURE)"
     agents = [closes_over_it, written(text, my_own_settings=my_own_settings)["answer"]]
-    before = [fingerprint_of(one, "a") for one in agents]
+    before = [fingerprint_of(agent, "a") for agent in agents]
     monkeypatch.setattr(my_own_settings, "OTHER", 2)
     assert [fingerprint_of(one, "a") for one in agents] == before
     monkeypatch.setattr(my_own_settings, "TEMPERATURE", 0.9)

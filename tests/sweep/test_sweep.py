@@ -180,7 +180,7 @@ def test_failed_casts_are_rows_of_the_sweep_and_can_be_retried(wb):
     assert [one.ends for one in s] == ["agent_error", "person", "complete"]
     assert "no luck" in s[0].why
     assert "Do waits for an answer" in s[1].why
-    assert [one.agents for one in s.failures] == ["broken", "nobody"]
+    assert [failure.agents for failure in s.failures] == ["broken", "nobody"]
     luck.append(1)
     again = wb.sweep(requests="rain", agents={"broken": broken, "nobody": "person", "good": good}, retry=True)
     assert [one.ends for one in again] == ["complete", "person", "complete"]

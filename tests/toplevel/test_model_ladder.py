@@ -31,7 +31,7 @@ def test_model_ladder_measures_both_prompt_forms(tmp_path):
     with serving(*[says("x")] * 200) as server:
         rungs = list(ladder.climb(Served(server.url, "tiny"), tmp_path, ("bread",)))
         texts = [body["messages"][0]["content"] for body in server.asked]
-    assert [(one.protocol, one.form) for one in rungs] == [
+    assert [(rung.protocol, rung.form) for rung in rungs] == [
         (protocol, form) for protocol in ladder.PROTOCOLS for form in ladder.FORMS
     ]
     assert all((one.fitting, one.last) == (0, 0) and one.repairs for one in rungs)

@@ -248,7 +248,7 @@ def test_r25_loading_or_selecting_a_loadout_copies_its_scripts(project, profile)
 
 
 def test_status_of_copies_is_reported(folder):
-    assert {one.status for one in copies(folder)} == {"not there"}
+    assert {copy.status for copy in copies(folder)} == {"not there"}
     synchronize(folder)
     assert {one.status for one in copies(folder)} == {"as shipped"}
     (folder / NAME).write_text("mine")

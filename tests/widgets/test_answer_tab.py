@@ -64,7 +64,7 @@ def test_formatted_result_can_also_be_shown_as_raw_text(tmp_path):
     answer = '{"satisfied": true, "context": "All is well."}'
     cast = h.start(tmp_path, h.one_config(parse="json"), lambda: answer)
     cast.run()
-    (fold,) = (one for one in result_blocks(cast.now) if isinstance(one, Fold))
+    (fold,) = (result_block for result_block in result_blocks(cast.now) if isinstance(result_block, Fold))
     assert "original text" in blocks_as_text([fold])
     assert "All is well." in blocks_as_text(result_blocks(cast.now)[:3])
     cast.close()

@@ -79,7 +79,7 @@ def content(panel, tab):
 
 
 def titles(cast):
-    return [one["title"] for one in cast.now.work_items]
+    return [item["title"] for item in cast.now.work_items]
 
 
 class Held:
@@ -364,7 +364,7 @@ def test_buttons_and_table_answer_in_the_protocol_of_the_socket(tmp_path, make, 
     rows = [["a", "about a", None], ["b", "about b", None]]
     assert say(panel, "items_answer", rows=rows, reason="", satisfied=None) == ""
     assert titles(cast) == ["a", "b"]
-    assert all(f"about {one['title']}" in one["context"] for one in cast.now.work_items)
+    assert all(f"about {item['title']}" in item["context"] for item in cast.now.work_items)
     for satisfied in (False, True):
         cast.run()
         assert content(panel, "answer")["form"]["verdict"]["yes"] == "Build"
@@ -551,7 +551,7 @@ def test_failure_is_shown_first_with_its_actions(tmp_path, make):
     assert told[0]["tone"] == "bad"
     assert told[0]["text"].endswith(" failed")
     assert "no line" in told[2]["text"]
-    assert [one["name"] for one in shown["failed"]["offers"]][:2] == ["retry_turn", "retry"]
+    assert [offer["name"] for offer in shown["failed"]["offers"]][:2] == ["retry_turn", "retry"]
     say(panel, "retry")
     done(panel)
     assert len(tries) == 2
@@ -637,7 +637,7 @@ def test_output_can_be_corrected_and_earlier_edits_stay(cast, make):
 
 def test_prompt_can_be_edited_for_this_turn(cast, make):
     panel = make(cast)
-    layers = {one["name"]: one["text"] for one in content(panel, "prompt")["layers"]}
+    layers = {layer["name"]: layer["text"] for layer in content(panel, "prompt")["layers"]}
     assert "task" in layers
     assert panel.front.inspector["content"]["edit"]
     say(panel, "edit_prompt", layers={"task": "Plan in two words"})
@@ -679,7 +679,7 @@ def test_panel_can_show_an_earlier_step_and_return_to_the_present(cast, make):
     say(panel, "look", step=1)
     assert panel.front.timeline["at"] == 1
     assert panel.front.inspector["title"]["chips"][0] == "step 1"
-    assert [one["name"] for one in content(panel, "state")["nodes"]] == ["workItems"]
+    assert [node["name"] for node in content(panel, "state")["nodes"]] == ["workItems"]
     assert not panel.front.inspector["content"]["edit"]
     say(panel, "step")
     done(panel)
@@ -711,7 +711,7 @@ def test_fork_is_shown_in_place_with_its_comparison(bench, cast, make):
     assert panel.cast is made[0]
     assert panel.front.surface["cast"] == 1
     assert panel.front.surface["dock"] == "compare"
-    pairs, *_ = [one["rows"] for one in panel.front.compare["blocks"] if one["is"] == "table"]
+    pairs, *_ = [block["rows"] for block in panel.front.compare["blocks"] if block["is"] == "table"]
     assert [row[-1] for row in pairs] == ["", "", "only in A"]
     say(panel, "step")
     done(panel)
@@ -925,7 +925,7 @@ def test_each_offered_action_recovers_from_any_failure_of_an_agent(tmp_path, mak
         shown = content(panel, "answer")["failed"]
         assert shown["blocks"][0]["tone"] == "bad"
         if act == "retry":
-            offered = [one["name"] for one in shown["offers"] if one["name"] not in ("retry", "edit_prompt")]
+            offered = [offer["name"] for offer in shown["offers"] if offer["name"] not in ("retry", "edit_prompt")]
             assert offered == [name for name in (*PLAIN, "answer", "pin", "skip") if name in offered]
         say(panel, *SENT[act][:1], **SENT[act][1])
         done(panel)
@@ -942,7 +942,7 @@ def test_panel_shows_changes_made_by_a_cell(make, shell):
     cast = line(shell, "cast x")
     cast.run()
     panel = make(cast)
-    assert "apply_changes" not in [one["name"] for one in content(panel, "answer")["failed"]["offers"]]
+    assert "apply_changes" not in [offer["name"] for offer in content(panel, "answer")["failed"]["offers"]]
     cell(shell, "define loadout L", loadout("print('{}')"))
     shell.events.trigger("post_run_cell", None)
     panel.refresh()
@@ -952,7 +952,7 @@ def test_panel_shows_changes_made_by_a_cell(make, shell):
         "words": "Apply the changed Count and retry",
         "does": "this cast uses the new definition from now on",
     }
-    (change,) = [one for one in shown["blocks"] if one["is"] == "diff"]
+    (change,) = [block for block in shown["blocks"] if block["is"] == "diff"]
     assert ["+", "    \"print('{}')\""] in change["rows"]
     say(panel, "apply_changes")
     done(panel)
@@ -1025,7 +1025,7 @@ def test_unfinished_fork_has_no_difference_from_its_cast(cast, make):
     panel = make(cast)
     say(panel, "fork", step=2)
     say(panel, "dock", dock="compare")
-    who, stands, *_ = (one.get("text") for one in panel.front.compare["blocks"])
+    who, stands, *_ = (block.get("text") for block in panel.front.compare["blocks"])
     assert who == "A is the original, B is fork 1."
     assert stands == "B ends after step 2; nothing differs up to there. A continues from there."
 
@@ -1037,7 +1037,7 @@ def test_visits_and_steps_can_be_compared(make, bench, cast):
     assert say(panel, "compare", row=twice[1]) == ""
     assert panel.front.surface["dock"] == "compare"
     assert ["compare", "Compare"] in panel.front.surface["tabs"]
-    which, *_ = (one.get("text") for one in panel.front.compare["blocks"])
+    which, *_ = (block.get("text") for block in panel.front.compare["blocks"])
     assert which == f"A is step {twice[0]}, B is step {twice[1]}."
     assert "reasons" in [one["title"] for one in panel.front.compare["blocks"] if one["is"] == "fold"]
     say(panel, "compare", row=3, other=1)
@@ -1101,7 +1101,7 @@ def test_each_waiting_lane_can_be_answered(make, tmp_path):
     agents = stream_agents()
     del agents["Check"]
     panel = make(h.start(tmp_path, streams_config(), agents))
-    assert not [one for one in panel.front.surface["tabs"] if one[0] == "lanes"]
+    assert not [tab for tab in panel.front.surface["tabs"] if tab[0] == "lanes"]
     panel.cast.run()
     panel.refresh()
     assert panel.front.bar["words"] == "Your turn: ui · Check"
@@ -1229,7 +1229,7 @@ def test_lane_can_be_allowed_to_work_outside_the_project(tmp_path, make):
     say(panel, "run")
     done(panel)
     shown = content(panel, "answer")["failed"]
-    assert [one["name"] for one in shown["offers"]] == ["allow_folder", "retry"]
+    assert [offer["name"] for offer in shown["offers"]] == ["allow_folder", "retry"]
     assert str(outside) in shown["offers"][0]["does"]
     say(panel, "allow_folder")
     done(panel)
@@ -1325,7 +1325,7 @@ def stopped_by_a_limit(tmp_path, make):
 
 def test_answer_that_reached_a_limit_can_be_requested_again(stopped_by_a_limit):
     panel = stopped_by_a_limit
-    offers = {one["name"]: one for one in panel.front.inspector["content"]["failed"]["offers"]}
+    offers = {offer["name"]: offer for offer in panel.front.inspector["content"]["failed"]["offers"]}
     assert offers["retry_limit"]["does"] == "continue, with 1 more allowed"
     assert offers["ask_again"]["words"] == "Ask Check again"
     with pytest.raises(MateriaError, match="has answered"):
@@ -1334,7 +1334,7 @@ def test_answer_that_reached_a_limit_can_be_requested_again(stopped_by_a_limit):
     say(panel, "ask_again")
     done(panel)
     assert panel.cast.status == "complete"
-    assert [one.socket for one in panel.cast.steps[before - 1 : before]] == ["Socket-3"]
+    assert [step.socket for step in panel.cast.steps[before - 1 : before]] == ["Socket-3"]
     assert len(panel.cast.now.abandoned) == 1
 
 

@@ -111,7 +111,11 @@ def test_designer_offers_each_condition(condition, project):
 
 def test_condition_colours_exist_in_the_style_sheet():
     style = (FRONT / "front.css").read_text("utf-8")
-    assert [one.tone for one in CONDITION_SPECS.values() if one.tone and f".mnb-t-{one.tone} " not in style] == []
+    assert [
+        condition_spec.tone
+        for condition_spec in CONDITION_SPECS.values()
+        if condition_spec.tone and f".mnb-t-{condition_spec.tone} " not in style
+    ] == []
 
 
 def test_front_end_contains_no_condition_names():

@@ -55,7 +55,7 @@ def test_canvas_gestures_are_design_operations(panel):
 
     def centres():
         nodes = panel.canvas.front.scene["nodes"]
-        return {one["id"]: (one["x"], one["y"]) for one in nodes if one["id"].startswith("n:")}
+        return {node["id"]: (node["x"], node["y"]) for node in nodes if node["id"].startswith("n:")}
 
     before = centres()
     send({"kind": "add", "materia": "Narrate", "x": 900.0, "y": 630.0})
@@ -84,7 +84,7 @@ def test_models_are_offered_or_their_absence_is_explained(panel, monkeypatch):
     def model():
         hear(panel, "pick", part=None)
         hear(panel, "pick", part=["socket", "Socket-2"])
-        return next(one for one in panel.front.design["inspector"]["materia"]["fields"] if one["name"] == "model")
+        return next(field for field in panel.front.design["inspector"]["materia"]["fields"] if field["name"] == "model")
 
     for name in [name for name in os.environ if name.endswith("_API_KEY")]:
         monkeypatch.delenv(name)
@@ -98,7 +98,7 @@ def test_conditions_and_order_of_edges_can_be_changed_on_the_canvas(panel):
     def send(message):
         panel.canvas.guarded(panel.canvas.on_message)(message)
 
-    edges = [dict(one) for one in panel.design.document["sockets"]["Socket-3"]["edges"]]
+    edges = [dict(edge) for edge in panel.design.document["sockets"]["Socket-3"]["edges"]]
     assert len(edges) == 2
     send({"kind": "order", "of": "e:edge:1:Socket-3", "by": -1})
     assert panel.design.document["sockets"]["Socket-3"]["edges"] == edges[::-1]

@@ -133,7 +133,7 @@ def test_new_edge_gets_an_uncovered_condition(fresh):
     made = fresh.design.document["sockets"]["Socket-1"]["edges"]
     assert made == [edge("Socket-3", "not_satisfied"), edge("Socket-4", "satisfied"), edge("Socket-2")]
     assert fresh.selected == ("edge", "edge:1:Socket-1"), "the one that was made, where it stands"
-    assert "unreachable-edge" not in [one.code for one in fresh.design.report.problems]
+    assert "unreachable-edge" not in [problem.code for problem in fresh.design.report.problems]
 
 
 def test_form_of_a_new_edge_is_empty_for_each_socket(session):
@@ -175,7 +175,7 @@ def test_materia_can_be_edited_in_its_socket_form_and_undone(session):
     told = do(session, "pick", part=["socket", "Socket-3"])
     materia = told["inspector"]["materia"]
     assert [one["name"] for one in materia["fields"]][:3] == ["prompt", "model", "tools"]
-    assert "item.title" in [one["name"] for one in materia["variables"]]
+    assert "item.title" in [variable["name"] for variable in materia["variables"]]
     before = session.design.definitions["Eval"]
     put(session, "materia", "Eval", "model", "openai:gpt-5-mini")
     put(session, "materia", "Eval", "tools", "read, grep")
@@ -410,7 +410,7 @@ def test_finding_can_be_fixed_by_its_button(fresh):
     for materia in ("Eval", "Build"):
         do(fresh, "add", materia=materia)
     do(fresh, "connect", **{"from": "Socket-1", "to": "Socket-2", "when": "satisfied"})
-    found = {one["code"]: one for one in design_slice(fresh)["dock"]["problems"]}
+    found = {problem["code"]: problem for problem in design_slice(fresh)["dock"]["problems"]}
     assert found["guard-on-text"]["fix"] == "Read the output of Socket-1 as JSON"
     assert found["guard-on-text"]["pick"] == ["edge", "edge:0:Socket-1"]
     do(fresh, "fix", code="guard-on-text", source=found["guard-on-text"]["source"])

@@ -93,7 +93,7 @@ def test_casts_can_be_searched_filtered_and_sorted(panel):
 
 
 def test_cast_can_be_opened_labelled_compared_and_deleted(panel, casts, wb):
-    trains, readme, _ = (one.id for one in casts)
+    trains, readme, _ = (cast.id for cast in casts)
     now = told(panel, {"kind": "select", "cast": trains})
     assert now["picked"]["words"] == "breakfast"
     assert not now["picked"]["resumes"]
@@ -145,7 +145,7 @@ def test_latest_cast_is_selected_by_default(panel, casts):
 
 
 def test_end_of_the_selected_cast_is_shown_below_the_list(panel, casts):
-    trains, readme, notes = (one.id for one in casts)
+    trains, readme, notes = (cast.id for cast in casts)
     said, steps = looked_at(panel, trains)
     assert "Complete, after 1 step" in said
     assert "answered a guide to trains" in said
@@ -183,7 +183,7 @@ def test_unreadable_cast_is_explained_below_the_list(panel, casts):
 def test_cast_can_be_forked_from_its_current_state(panel, casts):
     now = told(panel, {"kind": "fork", "cast": casts[0].id})
     assert now["total"] == 4
-    assert now["below"] not in [one.id for one in casts]
+    assert now["below"] not in [cast.id for cast in casts]
     assert now["picked"]["id"] == now["below"]
 
 
@@ -210,7 +210,9 @@ def test_only_a_part_of_a_long_cast_list_is_sent_to_the_page(panel, casts, wb):
 def test_sorting_of_casts_is_stable(wb, casts):
     entries = wb.casts()
     assert sort_entries(entries, "loadout", down=True) == list(entries)
-    assert [one.cost for one in sort_entries(entries, "cost", down=True)][-1] is None, "what is unknown stands behind 0"
+    assert [entry.cost for entry in sort_entries(entries, "cost", down=True)][-1] is None, (
+        "what is unknown stands behind 0"
+    )
 
 
 def test_cast_that_is_in_use_is_marked(wb, casts):
@@ -235,7 +237,7 @@ def test_end_of_a_cast_counts_items_and_locates_warnings(wb):
     }
     cast = wb.cast("rain", loadout="Plan-Build-Eval", agents=agents)
     assert cast.run() == "complete"
-    said = [one.text for one in result_blocks(cast.now) if isinstance(one, Heading | Line)]
+    said = [result_block.text for result_block in result_blocks(cast.now) if isinstance(result_block, Heading | Line)]
     assert said[0] == "Complete, with warnings: 1 of 1 item done, after 7 steps"
     assert any(
         one.startswith("Build repeated an earlier output or reason for item WI-1")

@@ -142,7 +142,7 @@ def test_every_part_of_a_graph_is_drawn_as_one_element(name: str, direction: Dir
     expected = {
         *(("socket", key) for key in made.sockets),
         *(("loop", key) for key in made.loops if key in scene.placed.loops),
-        *(("exit" if one.kind == "exit" else "edge", one.key) for one in links(made) if one.key in shown),
+        *(("exit" if link.kind == "exit" else "edge", link.key) for link in links(made) if link.key in shown),
     }
     assert set(found) == expected - {("edge", "start")}
     assert len(scene.edges) == len(scene.placed.edges)
@@ -161,7 +161,7 @@ def test_card_picture_has_size_and_border():
 def test_elements_refer_to_existing_elements(name: str, direction: Direction):
     """Both ends of each edge must exist, and ids must be unique."""
     scene = drawn(ALL[name](), direction=direction)
-    nodes = {one["id"] for one in scene.nodes}
+    nodes = {node["id"] for node in scene.nodes}
     for edge in scene.edges:
         assert {edge["source"], edge["target"]} <= nodes
         assert edge["source"] != edge["target"]
@@ -192,7 +192,7 @@ def test_the_bundled_loadouts_are_drawn(project: Path):
     for name in bench.loadouts:
         made = bench.graph(name)
         panel = GraphPanel(made)
-        sockets = [one for one in panel.front.scene["nodes"] if one["id"].startswith("n:")]
+        sockets = [node for node in panel.front.scene["nodes"] if node["id"].startswith("n:")]
         assert len(sockets) == len(made.sockets)
         panel.close()
 
@@ -219,7 +219,7 @@ def test_edges_show_order_condition_and_limit():
 
 def test_exits_keep_their_ids():
     panel = GraphPanel(rework())
-    assert [one["pick"] for one in panel.front.scene["edges"] if "exit" in one["classes"].split()] == [
+    assert [edge["pick"] for edge in panel.front.scene["edges"] if "exit" in edge["classes"].split()] == [
         ["exit", "loop-exit:workItemIteration:exit:Socket-6:satisfied"],
         ["exit", "loop-exit:workItemIteration:exit:Socket-6:not_satisfied"],
     ]
@@ -235,7 +235,7 @@ def test_loop_shows_list_and_progress():
 def test_collapsed_loop_shows_the_position_of_the_cast():
     panel = GraphPanel(rework())
     panel.show_marks(Marks(current="Socket-5"))
-    whole = {one["id"] for one in elements(panel)}
+    whole = {element["id"] for element in elements(panel)}
     send(panel, kind="fold", element="l:workItemIteration")
     folded = {one["id"] for one in elements(panel)}
     assert whole - folded >= {"n:Socket-4", "n:Socket-5", "n:Socket-6", "e:edge:1:Socket-5"}
@@ -305,7 +305,7 @@ def test_dragging_a_card_moves_no_other_card():
 
 
 def centres(panel: GraphPanel) -> dict[str, tuple[float, float]]:
-    return {one["id"]: (one["x"], one["y"]) for one in panel.front.scene["nodes"] if one["id"].startswith("n:")}
+    return {node["id"]: (node["x"], node["y"]) for node in panel.front.scene["nodes"] if node["id"].startswith("n:")}
 
 
 def test_finished_loops_of_a_large_graph_are_collapsed():
@@ -322,13 +322,13 @@ def test_finished_loops_of_a_large_graph_are_collapsed():
 
 def test_sockets_at_the_same_position_can_be_drawn():
     scene = drawn(rework(), positions={"Socket-5": (1.0, 1.0), "Socket-4": (1.0, 1.0)})
-    assert all("nan" not in one["ws"] + one["from"] for one in scene.edges)
+    assert all("nan" not in edge["ws"] + edge["from"] for edge in scene.edges)
 
 
 def test_nested_and_overlapping_loops_are_drawn():
     for made in (nested(), overlapping()):
         scene = drawn(made)
-        assert {f"l:{name}" for name in made.loops} <= {one["id"] for one in scene.nodes}
+        assert {f"l:{name}" for name in made.loops} <= {node["id"] for node in scene.nodes}
     inner, outer = (drawn(nested()).placed.loops[name] for name in ("inner", "outer"))
     assert outer.x < inner.x
     assert inner.bottom < outer.bottom
@@ -342,7 +342,7 @@ def test_parallel_and_opposite_edges_are_all_drawn():
             socket("B", "b", ("always", "A")),
         ],
     )
-    sent = [one["id"] for one in GraphPanel(two).front.scene["edges"]]
+    sent = [edge["id"] for edge in GraphPanel(two).front.scene["edges"]]
     assert sorted(sent) == ["e:edge:0:A", "e:edge:0:B", "e:edge:1:A", "e:edge:2:A", "e:start"]
 
 
@@ -695,7 +695,7 @@ def test_edge_label_box_fits_its_longest_text():
     lines = drawn(rework()).placed.edges
     line = next(one for one in lines if one.link.limit is not None and one.label is not None)
     words = (link_label(line.link, marks, short=True) for marks in (Marks(), Marks(budgets={("Socket-5", 1): (2, 3)})))
-    assert line.label.w >= max(text_width(one, SMALL_SIZE) for one in words)
+    assert line.label.w >= max(text_width(word, SMALL_SIZE) for word in words)
 
 
 def test_loop_and_graph_details_are_shown():
@@ -933,9 +933,9 @@ def test_values_set_by_a_redraw_are_not_treated_as_user_input():
 def test_exits_with_the_same_name_are_separate_elements():
     made = rework()
     old = made.loops["workItemIteration"]
-    routes = tuple(ExitRoute("same", old.id, "Socket-6", one.condition, one.target) for one in old.routes)
+    routes = tuple(ExitRoute("same", old.id, "Socket-6", route.condition, route.target) for route in old.routes)
     doubled = replace(made, loops={old.id: replace(old, routes=routes)})
-    exits = [one for one in drawn(doubled).edges if "exit" in one["classes"].split()]
+    exits = [edge for edge in drawn(doubled).edges if "exit" in edge["classes"].split()]
     assert len({one["id"] for one in exits}) == len({one["pick"][1] for one in exits}) == 2
 
 
@@ -948,7 +948,7 @@ def test_redrawn_picture_equals_a_new_picture(tmp_path):
     while cast.status == "ready":
         cast.step()
         moments.append(marks_of(cast.now))
-    moments += [replace(one, working=True, waiting=True) for one in moments[:3]]
+    moments += [replace(moment, working=True, waiting=True) for moment in moments[:3]]
     moments += [replace(one, never=frozenset({("Socket-2", 0)}), only={"Socket-3": "A"}) for one in moments[:2]]
     for marks in [*moments, *reversed(moments)]:
         assert kept.look(marks) == GraphElements(cast.graph, drawn).look(marks)

@@ -112,7 +112,7 @@ def test_inspector_of_an_edge_loop_or_item_has_only_the_about_tab(cast):
 
 def test_breakpoint_controls_are_offered_for_each_kind_of_element(cast):
     def kinds(*element):
-        return [one.kind for one in possible_breakpoints(cast.now, Element(*element))]
+        return [possible_breakpoint.kind for possible_breakpoint in possible_breakpoints(cast.now, Element(*element))]
 
     assert kinds("socket", "Socket-2") == [
         *("before", "after", "refused", "not_satisfied", "empty_answer", "same_again")

@@ -45,7 +45,9 @@ def test_edge_details_show_the_last_decision(cast):
         ("exit", exit_key, exit_key, "yes"),
     ):
         blocks = inspector.about(kind, key)
-        assert [(row[0], row[3]) for one in blocks if isinstance(one, Table) for row in one.rows] == [(name, taken)]
+        assert [(row[0], row[3]) for block in blocks if isinstance(block, Table) for row in block.rows] == [
+            (name, taken)
+        ]
         assert (f"This {kind} was taken." in blocks_as_text(blocks)) == (taken == "yes")
 
 

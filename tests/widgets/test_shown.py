@@ -235,7 +235,7 @@ def test_panel_session_of_a_read_only_cast_matches_the_snapshot(tmp_path):
 
 SOCKETS = [f"Socket-{n}" for n in range(1, 6)]
 DESIGNING = [
-    *[m("pick", part=["socket", one]) for one in SOCKETS[:3]],
+    *[m("pick", part=["socket", socket]) for socket in SOCKETS[:3]],
     m("pick", part=["edge", "edge:0:Socket-3"]),
     m("pick", part=["loop", "items"]),
     m("pick", part=["exit", "exit:0:items"]),

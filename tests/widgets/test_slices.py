@@ -170,7 +170,7 @@ def test_r46_moves_are_announced_before_rows_are_applied(cast):
 def test_rows_of_the_page_are_matched_to_the_applied_list(cast):
     """The page sends plain objects and not the values that the cast returned."""
     cast.step()
-    rows = [{"title": "", "context": ""}, *({**one} for one in cast.now.work_items)]
+    rows = [{"title": "", "context": ""}, *({**item} for item in cast.now.work_items)]
     said, order = preview_edit(cast.now, rows, [None, *range(len(cast.now.work_items))], [], abandon=False)
     assert (said, order) == ([], list(range(len(rows))))
 
@@ -247,5 +247,5 @@ def test_invalid_path_is_refused(path):
 def test_setting_a_path_changes_only_that_path(value, new, data):
     path = data.draw(st.sampled_from(sorted(value)))
     made = replaced(value, [path], new)
-    assert all(one.path == path for one in value_changes(value, made))
+    assert all(change.path == path for change in value_changes(value, made))
     assert same(replaced(made, [path], new), made)

@@ -44,7 +44,7 @@ def test_files_view_shows_the_changes_of_each_step(cast):
     assert "mine" not in cast.files.difference(1)
     assert "+mine" not in cast.files.difference(2)
     assert "'<b>'" not in cast.files.as_html()
-    assert [(one.kind, one.added) for one in cast.files.changes(2)] == [("M", 1)]
+    assert [(change.kind, change.added) for change in cast.files.changes(2)] == [("M", 1)]
     with pytest.raises(MateriaError, match="step 9"):
         cast.files.changes(9)
 

@@ -239,7 +239,7 @@ def test_lanes_offer_only_repairs_that_are_possible(tmp_path):
 
     cast = h.start(tmp_path, streams_config(), stream_agents(Build=build))
     cast.run()
-    assert [one.name for one in offered_actions(cast.now)] == ["retry"]
+    assert [action.name for action in offered_actions(cast.now)] == ["retry"]
     assert cast.now.failed_at == ("Socket-3", "api")
     marks = marks_of(cast.now)
     assert (marks.failed, marks.lanes_failed) == ("Socket-3", {"Socket-3": ("api",)})

@@ -97,7 +97,7 @@ def of_cast(cast):
     yield "pins", pins_view(now.pins, {})
     yield "leave", allowed_view(now)
     yield "events", now.all_steps.events()
-    yield "suggestions", [str(one) for one in now.suggestions]
+    yield "suggestions", [str(suggestion) for suggestion in now.suggestions]
     yield "standings", list(now.standings)
     for step in now.all_steps:
         yield f"step {step.title}", record_view(step)
