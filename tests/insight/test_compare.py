@@ -246,7 +246,7 @@ def test_compare_verb_compares_casts_steps_and_loadouts(shell, bench):
     assert "edge 1" in text(run(shell, "%materia compare Plan-Build-Eval Full-Auto"))
     with pytest.raises(MateriaError, match="was not visited before step 1"):
         run(shell, "%materia compare --visit 1")
-    with pytest.raises(MateriaError, match="not a step"):
+    with pytest.raises(MateriaError, match="not the number of a step"):
         run(shell, "%materia compare --steps one two")
 
 
