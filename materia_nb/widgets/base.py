@@ -17,7 +17,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Hashable, Iterator
-from typing import Any, Final, NamedTuple, ParamSpec, Protocol, TypeAlias, TypeVar
+from typing import Any, Final, NamedTuple, ParamSpec, TypeAlias, TypeVar
 
 import ipywidgets as ui
 from IPython.display import display
@@ -384,14 +384,7 @@ def row(*children: ui.Widget) -> ui.HBox:
     return ui.HBox(children, layout=ui.Layout(flex_flow="row wrap", align_items="center"))
 
 
-class Runnable(Protocol):
-    """An object other than a cast that can run steps, such as a quest board."""
-
-    def busy(self, wait: float = 0.0) -> bool:
-        """Wait at most ``wait`` seconds for the running step to end, and return True if a step is still running."""
-
-
-_runs: Final[weakref.WeakKeyDictionary[Cast | Runnable, Runs]] = weakref.WeakKeyDictionary()
+_runs: Final[weakref.WeakKeyDictionary[Cast, Runs]] = weakref.WeakKeyDictionary()
 _runs_lock: Final = threading.Lock()
 _INSTANT_S: Final = 0.05
 
@@ -412,7 +405,7 @@ class Activity(NamedTuple):
 
 
 class Runs:
-    """The background runs of one cast or quest board; all panels of the owner share this object.
+    """The background runs of one cast; all panels of the cast share this object.
 
     At most one run is active at a time.
 
@@ -427,7 +420,7 @@ class Runs:
             stopped at a failure or to wait for a person.
     """
 
-    def __init__(self, owner: Cast | Runnable) -> None:
+    def __init__(self, owner: Cast) -> None:
         self._owner = weakref.ref(owner)
         self._lock = threading.Lock()
         self._watchers: list[Callable[[Runs], None]] = []
@@ -443,7 +436,7 @@ class Runs:
     def busy(self) -> bool:
         """True while a step is running, whether a panel or a cell started it."""
         owner = self._owner()
-        return self.running or (owner is not None and _is_busy(owner))
+        return self.running or (owner is not None and owner.runner.busy())
 
     def busy_for(self, panel: Panel) -> bool:
         """Return True if a step is running, and schedule a redraw if the end of the step will not be announced.
@@ -454,7 +447,7 @@ class Runs:
             return True
         owner = self._owner()
         # A short action of the user ends in an instant; waiting for it avoids a blinking button.
-        if owner is None or not _is_busy(owner, _INSTANT_S):
+        if owner is None or not owner.runner.busy(_INSTANT_S):
             return False
         panel.later()
         return True
@@ -494,7 +487,7 @@ class Runs:
     def pause(self) -> None:
         """Stop the run of a cast: immediately if the current step can be interrupted, otherwise after the step."""
         owner = self._owner()
-        if isinstance(owner, Cast):
+        if owner is not None:
             owner.stop()
             self.note_stop_request()
             self._notify_watchers()
@@ -546,14 +539,10 @@ class Runs:
             watcher(self)
 
 
-def runs_of(owner: Cast | Runnable) -> Runs:
-    """Return the :class:`Runs` object of a cast or quest board; all panels of the same owner share this object."""
+def runs_of(owner: Cast) -> Runs:
+    """Return the :class:`Runs` object of a cast, which all panels of the cast share."""
     with _runs_lock:
         return _runs.setdefault(owner, Runs(owner))
-
-
-def _is_busy(owner: Cast | Runnable, wait: float = 0.0) -> bool:
-    return (owner.runner if isinstance(owner, Cast) else owner).busy(wait)
 
 
 def _pause_on_interrupt() -> None:
