@@ -51,20 +51,20 @@ def answer_state(now: Snapshot, *, busy: bool) -> dict[str, Any]:
         now: the current snapshot of the cast.
         busy: True while a step is running.
     """
-    visit, alive = now.waiting_at, now.writable
-    failed = None if busy else failure_state(now)
-    if failed is not None:
-        failed["files"] = named_files(failed["blocks"] + failed["more"], (now.project, now.run_dir))
+    visit, is_writable = now.waiting_at, now.writable
+    failure = None if busy else failure_state(now)
+    if failure is not None:
+        failure["files"] = named_files(failure["blocks"] + failure["more"], (now.project, now.run_dir))
     state: dict[str, Any] = {
         "is": "answer",
         "key": _question_key(now, visit),
         "busy": busy,
         "top": result_blocks(now),
-        "failed": failed,
+        "failed": failure,
         "next": [] if busy else next_actions(now),
         "live": _agent_progress(now, visit),
     }
-    if now.approvals.asking and alive:
+    if now.approvals.asking and is_writable:
         socket = now.engine.at.socket if now.engine.at else ""
         state["asks"] = {
             "is": "calls",
@@ -73,14 +73,14 @@ def answer_state(now: Snapshot, *, busy: bool) -> dict[str, Any]:
             "said": plain(_approval_reason(now)),
             "blocks": call_blocks(now.approvals.asking, judged=True),
         }
-    elif now.held is not None and alive:
+    elif now.held is not None and is_writable:
         state["asks"] = _hold_state(now)
-    elif visit is not None and now.prompt is not None and alive and not busy:
+    elif visit is not None and now.prompt is not None and is_writable and not busy:
         state["form"] = _form_state(now, visit)
-    elif alive and not busy and now.status == "ready" and not now.is_state_locked:
-        state["enter"] = _can_enter(now)
-    if not busy and (correct := correctable_output(now)) is not None:
-        state["correct"] = {**correct, "text": correct["text"] if len(correct["text"]) <= _MAX_OUTPUT else None}
+    elif is_writable and not busy and now.status == "ready" and not now.is_state_locked:
+        state["enter"] = _entry_offer(now)
+    if not busy and (output := correctable_output(now)) is not None:
+        state["correct"] = {**output, "text": output["text"] if len(output["text"]) <= _MAX_OUTPUT else None}
     state["blocks"] = _notes_and_conversation(now)
     return state
 
@@ -120,10 +120,10 @@ def _agent_progress(now: Snapshot, visit: Visit | None) -> dict[str, Any]:
     """Return the progress of a running agent: its text so far, its tool calls, and its latest notes."""
     if visit is None:
         return {}
-    partial = now.partial_answer
+    progress_text = now.partial_answer
     return {
-        "words": plain(partial[-_DRAFT_CHARS:]),
-        "cut": len(partial) > _DRAFT_CHARS,
+        "words": plain(progress_text[-_DRAFT_CHARS:]),
+        "cut": len(progress_text) > _DRAFT_CHARS,
         "calls": call_blocks([call for call in now.calls if call.result is not None or call.decided is not None]),
         "notes": [plain(note) for note in now.notes[-5:]],
     }
@@ -242,7 +242,7 @@ def _request_text(name: str, who: str | None, *, any_text: bool, draft: bool, fi
     return f"{part(who or '', 40)} will answer for {name} when you click Step. You can also answer yourself. {request}"
 
 
-def answer_of_buttons(now: Snapshot, satisfied: bool | None, reason: str, items: Sequence[JSON] | None = None) -> str:
+def build_answer(now: Snapshot, satisfied: bool | None, reason: str, items: Sequence[JSON] | None = None) -> str:
     """Build an answer in the protocol of the waiting socket from a verdict, a reason and a table of items.
 
     Args:
@@ -255,8 +255,8 @@ def answer_of_buttons(now: Snapshot, satisfied: bool | None, reason: str, items:
     socket_rules = None if visit is None else now.rules.sockets[visit.socket]
     if visit is not None and socket_rules is not None and "write_for_person" in socket_rules.protocol.overridden:
         outcome: Outcome = "open" if satisfied is None else "done" if satisfied else "again"
-        pieces, why = tuple(WorkItem(*texts(item)) for item in items or ()), reason.strip()
-        simple = SimpleAnswer(outcome, findings=why, items=pieces, reason=why)
+        work_items, why = tuple(WorkItem(*texts(item)) for item in items or ()), reason.strip()
+        simple = SimpleAnswer(outcome, findings=why, items=work_items, reason=why)
         return socket_rules.protocol.write_for_person(simple, turn_facts(now.rules, now.engine, visit))
     answer: dict[str, JSON] = {} if items is None else {"workItems": list(items)}
     if satisfied is not None:
@@ -271,7 +271,7 @@ def _socket_after_verdict(now: Snapshot, satisfied: bool) -> str | None:
 
     Return None if the answer needs fields other than the verdict and the reason.
     """
-    text = answer_of_buttons(now, satisfied, "(reason)")
+    text = build_answer(now, satisfied, "(reason)")
     try:
         if outputs.check_answer(now.rules, now.engine, text):
             return None
@@ -334,7 +334,7 @@ def correctable_output(now: Snapshot) -> dict[str, Any] | None:
     }
 
 
-def _can_enter(now: Snapshot) -> dict[str, str] | None:
+def _entry_offer(now: Snapshot) -> dict[str, str] | None:
     socket = now.graph.sockets.get(now.next_socket or "")
     if socket is None:
         return None

@@ -35,11 +35,11 @@ CALLBACKS: Final = threading.RLock()
 """Lock that is held while a panel callback runs, because panels share casts and callbacks run in several threads."""
 
 GONE: Final = "The buttons need a running kernel. Run this cell again."
-_READ_AGAIN_S: Final = 0.4
+_POLL_INTERVAL_S: Final = 0.4
 """Minimum delay before the journal of a read-only cast is read again, in seconds."""
-_QUIET_S: Final = 0.6
+_RECORD_DELAY_S: Final = 0.6
 """Delay between a redraw and the update of the static output for viewers without a kernel, in seconds."""
-_LONGEST_NOTICE: Final = 2_000
+_MAX_NOTICE_CHARS: Final = 2_000
 _log = logging.getLogger("materia_nb.widgets")
 
 
@@ -62,17 +62,17 @@ class Panel(Displayable):
         self.notice = ui.HTML()
         self.view = ui.VBox([self.notice])
         self.view.add_class("mnb-panel")
-        self._ends: list[Callable[[], object]] = []
+        self._close_callbacks: list[Callable[[], object]] = []
         self._drawing = threading.RLock()
-        self._drawer: int | None = None
-        self._actor: int | None = None
-        self._due_at_end = False
-        self._drawn_wrong = False
-        self._recorded: tuple[str, str | None] | None = None
-        self._records = False
+        self._drawing_thread: int | None = None
+        self._callback_thread: int | None = None
+        self._redraw_after_callback = False
+        self._has_draw_error = False
+        self._recorded_fallback: tuple[str, str | None] | None = None
+        self._is_record_scheduled = False
         self._timing = threading.Lock()
         self._timer: Handle | None = None
-        self._drawn_at = 0.0
+        self._last_timed_draw = 0.0
 
     # -- for subclasses -------------------------------------------------------
 
@@ -89,57 +89,57 @@ class Panel(Displayable):
 
     def follow(self, cast: Cast) -> None:
         """Redraw after every change of ``cast`` until the panel is closed."""
-        self.at_close(cast.follow.changes(lambda _: self.later()))
+        self.on_close(cast.follow.changes(lambda _: self.later()))
         if not cast.now.writable:
-            self._read_again(cast)
+            self._poll_journal(cast)
 
-    def _read_again(self, cast: Cast) -> None:
+    def _poll_journal(self, cast: Cast) -> None:
         """Read the journal of a read-only cast repeatedly until the panel is closed; changes trigger a redraw."""
         start = time.monotonic()
         cast.runner.refresh()
-        self.after(max(_READ_AGAIN_S, time.monotonic() - start), lambda: self._read_again(cast))
+        self.after(max(_POLL_INTERVAL_S, time.monotonic() - start), lambda: self._poll_journal(cast))
 
-    def follow_runs(self, runs: Runs) -> None:
+    def watch_runs(self, runs: Runs) -> None:
         """Redraw the panel when a run starts or ends, and show the error of a failed run."""
-        self.at_close(runs.watch(self._ran))
+        self.on_close(runs.watch(self._on_run_change))
 
-    def _ran(self, runs: Runs) -> None:
+    def _on_run_change(self, runs: Runs) -> None:
         if runs.error is not None:
             self.fail(runs.error)
         self.refresh()  # the user who pressed a button sees the result at once
 
     def own(self, panel: _Panel) -> _Panel:
         """Close ``panel`` when this panel closes, and return ``panel``."""
-        self.at_close(panel.close)
+        self.on_close(panel.close)
         return panel
 
-    def after(self, seconds: float, act: Callable[[], object]) -> None:
-        """Call ``act`` once after ``seconds``, unless the panel is closed before then."""
+    def after(self, seconds: float, action: Callable[[], object]) -> None:
+        """Call ``action`` once after ``seconds``, unless the panel is closed before then."""
 
         def due() -> None:
             with self._drawing:
                 if not self.closed:
-                    self._ends.remove(timer.cancel)
-                    act()
+                    self._close_callbacks.remove(timer.cancel)
+                    action()
 
         with self._drawing:  # the timer must be cancellable before it fires
             timer = call_later(seconds, due)
-            self.at_close(timer.cancel)
+            self.on_close(timer.cancel)
 
-    def after_cells(self, act: Callable[[], object]) -> None:
-        """Call ``act`` after every cell execution until the panel is closed."""
+    def call_after_cells(self, action: Callable[[], object]) -> None:
+        """Call ``action`` after every cell execution until the panel is closed."""
         from IPython import get_ipython
 
         def ran(*_: object) -> None:
-            act()
+            action()
 
         if (shell := get_ipython()) is not None:
             shell.events.register("post_run_cell", ran)
-            self.at_close(lambda: shell.events.unregister("post_run_cell", ran))
+            self.on_close(lambda: shell.events.unregister("post_run_cell", ran))
 
-    def at_close(self, end: Callable[[], object]) -> None:
+    def on_close(self, end: Callable[[], object]) -> None:
         """Call ``end`` when the panel is closed."""
-        self._ends.append(end)
+        self._close_callbacks.append(end)
 
     def guarded(self, callback: Callable[P, object], *, by_person: bool = True) -> Callable[P, None]:
         """Wrap a callback so that callbacks never overlap and so that the panel shows their errors.
@@ -151,10 +151,10 @@ class Panel(Displayable):
 
         @functools.wraps(callback)
         def run(*args: P.args, **kwargs: P.kwargs) -> None:
-            if self.closed or self._drawer == threading.get_ident():
+            if self.closed or self._drawing_thread == threading.get_ident():
                 return
             with CALLBACKS:
-                outer, self._actor = self._actor, threading.get_ident()
+                outer, self._callback_thread = self._callback_thread, threading.get_ident()
                 try:
                     if by_person:
                         self.say("")
@@ -162,8 +162,8 @@ class Panel(Displayable):
                 except Exception as error:  # noqa: BLE001 - it would only reach the log otherwise
                     self.fail(error)
                 finally:
-                    self._actor = outer
-                    if outer is None and self._due_at_end:
+                    self._callback_thread = outer
+                    if outer is None and self._redraw_after_callback:
                         self.refresh()
 
         return run
@@ -179,20 +179,20 @@ class Panel(Displayable):
                 return
             # Forgotten before the state is read: a change after that asks for another redraw.
             self._cancel_timer()
-            outer, self._drawer = self._drawer, threading.get_ident()
+            outer, self._drawing_thread = self._drawing_thread, threading.get_ident()
             try:
                 self.draw()
-                if self._recorded is not None and not self._records:
-                    self._records = True
-                    self.after(_QUIET_S, self._record)
-                if self._drawn_wrong:
-                    self._drawn_wrong = False
+                if self._recorded_fallback is not None and not self._is_record_scheduled:
+                    self._is_record_scheduled = True
+                    self.after(_RECORD_DELAY_S, self._record)
+                if self._has_draw_error:
+                    self._has_draw_error = False
                     self.say("")
             except Exception as error:  # noqa: BLE001 - a failing panel must not break its cast
-                self._drawn_wrong = True
+                self._has_draw_error = True
                 self.fail(error)
             finally:
-                self._drawer = outer
+                self._drawing_thread = outer
 
     def later(self) -> None:
         """Schedule a redraw; requests within :attr:`interval` share one redraw. This method never blocks or raises."""
@@ -201,23 +201,23 @@ class Panel(Displayable):
         with self._timing:
             if self.closed or self._timer is not None:
                 return
-            wait = max(0.0, self._drawn_at + self.interval - time.monotonic())
+            wait = max(0.0, self._last_timed_draw + self.interval - time.monotonic())
             self._timer = call_later(wait, self._timer_elapsed)
 
     def _timer_elapsed(self) -> None:
         self.refresh()
         # Only timed redraws count for the interval: the result of a click is drawn immediately after the click.
-        self._drawn_at = time.monotonic()
+        self._last_timed_draw = time.monotonic()
 
     def _is_deferred(self) -> bool:
         """Return True while a callback runs in this thread; the panel is then redrawn when the callback ends."""
-        is_callback = self._actor == threading.get_ident() != self._drawer
-        self._due_at_end = self._due_at_end or is_callback
+        is_callback = self._callback_thread == threading.get_ident() != self._drawing_thread
+        self._redraw_after_callback = self._redraw_after_callback or is_callback
         return is_callback
 
     def _cancel_timer(self) -> None:
         with self._timing:
-            timer, self._timer, self._due_at_end = self._timer, None, False
+            timer, self._timer, self._redraw_after_callback = self._timer, None, False
         if timer is not None:
             timer.cancel()
 
@@ -225,13 +225,13 @@ class Panel(Displayable):
 
     def say(self, text: str) -> None:
         """Show one line of text in the panel; an empty string removes the line."""
-        self._notice(Html(f'<div role="status">{html_text(text, _LONGEST_NOTICE)}</div>') if text else Html())
+        self._notice(Html(f'<div role="status">{html_text(text, _MAX_NOTICE_CHARS)}</div>') if text else Html())
 
     def fail(self, error: Exception) -> None:
         """Show an exception in the panel."""
         message = error_message(error, self.title)
         sign = '<b aria-hidden="true" style="color:#d5404d">✖</b>'
-        self._notice(Html(f'<div role="alert">{sign} {html_text(message, _LONGEST_NOTICE)}</div>'))
+        self._notice(Html(f'<div role="alert">{sign} {html_text(message, _MAX_NOTICE_CHARS)}</div>'))
 
     def _notice(self, html: Html) -> None:
         with self._drawing:
@@ -256,15 +256,15 @@ class Panel(Displayable):
         if getattr(get_ipython(), "kernel", None) is None or self.closed:
             raise NotImplementedError  # IPython then asks for all in one
         self.show_widgets()
-        self._recorded = ("", None)
+        self._recorded_fallback = ("", None)
         self._record(update=False)
 
     def _record(self, *, update: bool = True) -> None:
-        self._records = False
+        self._is_record_scheduled = False
         text, svg = self.fallback()
-        if self._recorded == (text, svg):
+        if self._recorded_fallback == (text, svg):
             return
-        self._recorded = (text, svg)
+        self._recorded_fallback = (text, svg)
         bundles = {"text": record_bundle(plain(text), html_pre(text))}
         if svg is not None:
             bundles["picture"] = mime_bundle("<picture>", svg=svg)
@@ -289,12 +289,12 @@ class Panel(Displayable):
                 return
             self.closed = True
             self._cancel_timer()
-            ends, self._ends = self._ends, []
+            ends, self._close_callbacks = self._close_callbacks, []
             for end in reversed(ends):
                 end()
             # Also close widgets that are currently not in the view.
-            mine = [widget for widget in vars(self).values() if isinstance(widget, ui.Widget)]
-            for widget in list(widgets_in(self.view, *mine)):
+            own_widgets = [widget for widget in vars(self).values() if isinstance(widget, ui.Widget)]
+            for widget in list(widgets_in(self.view, *own_widgets)):
                 widget.close()
 
 
@@ -308,26 +308,26 @@ def error_message(error: Exception, title: str) -> str:
     if isinstance(error, MateriaError):
         return str(error)
     _log.warning("%s: a callback failed", plain(title), exc_info=error)
-    return named_error(error, _LONGEST_NOTICE)
+    return named_error(error, _MAX_NOTICE_CHARS)
 
 
 def widgets_in(*roots: ui.Widget) -> Iterator[ui.Widget]:
     """Yield ``roots`` and all widgets that their traits contain, such as children, layouts and styles."""
-    visited: set[int] = set()
-    todo: list[Any] = [*roots]
-    while todo:
-        value = todo.pop()
+    visited_ids: set[int] = set()
+    pending: list[Any] = [*roots]
+    while pending:
+        value = pending.pop()
         if isinstance(value, ui.Widget):
-            if id(value) in visited:
+            if id(value) in visited_ids:
                 continue
-            visited.add(id(value))
+            visited_ids.add(id(value))
             yield value
             # A trait without a value yet would make a widget only for it to be closed.
-            todo += [getattr(value, name) for name in value.trait_names() if value.trait_has_value(name)]
+            pending += [getattr(value, name) for name in value.trait_names() if value.trait_has_value(name)]
         elif isinstance(value, dict):
-            todo += value.values()
+            pending += value.values()
         elif isinstance(value, list | tuple):
-            todo += value
+            pending += value
 
 
 def show_html(widget: ui.HTML, html: object) -> None:
@@ -386,7 +386,7 @@ def row(*children: ui.Widget) -> ui.HBox:
 
 _runs: Final[weakref.WeakKeyDictionary[Cast, Runs]] = weakref.WeakKeyDictionary()
 _runs_lock: Final = threading.Lock()
-_INSTANT_S: Final = 0.05
+_SHORT_WAIT_S: Final = 0.05
 
 
 class Activity(NamedTuple):
@@ -401,7 +401,7 @@ class Activity(NamedTuple):
     aborting: bool = False
     outcome: object = None
     started: int | None = None
-    asked_to_stop: int | None = None
+    stop_requested_at: int | None = None
 
 
 class Runs:
@@ -414,9 +414,9 @@ class Runs:
         outcome: the return value of the latest run.
         error: the exception that the latest run raised, or None.
         started: the start time of the current run, in milliseconds since the epoch, or None if nothing is running.
-        asked_to_stop: the time of the first request to stop the current run, in milliseconds since the epoch, or None
+        stop_requested_at: the time of the first request to stop the current run, in milliseconds since the epoch, or None
             if there was no request.
-        rest: a function that resumes the latest run, and the positions at which the run stopped; None unless the run
+        resumable_run: a function that resumes the latest run, and the positions at which the run stopped; None unless the run
             stopped at a failure or to wait for a person.
     """
 
@@ -429,8 +429,8 @@ class Runs:
         self.outcome: object = None
         self.error: Exception | None = None
         self.started: int | None = None
-        self.asked_to_stop: int | None = None
-        self.rest: tuple[Callable[[], object], frozenset[object]] | None = None
+        self.stop_requested_at: int | None = None
+        self.resumable_run: tuple[Callable[[], object], frozenset[object]] | None = None
 
     @property
     def busy(self) -> bool:
@@ -447,7 +447,7 @@ class Runs:
             return True
         owner = self._owner()
         # A short action of the user ends in an instant; waiting for it avoids a blinking button.
-        if owner is None or not owner.runner.busy(_INSTANT_S):
+        if owner is None or not owner.runner.busy(_SHORT_WAIT_S):
             return False
         panel.later()
         return True
@@ -455,7 +455,7 @@ class Runs:
     def activity(self, *, busy: bool, aborting: bool = False) -> Activity:
         """Return the current activity, which the panel needs to draw a frame."""
         with self._lock:
-            return Activity(busy, aborting, self.outcome, self.started, self.asked_to_stop)
+            return Activity(busy, aborting, self.outcome, self.started, self.stop_requested_at)
 
     def refuse_while_busy(self) -> None:
         """Raise MateriaError (kind ``busy``) while a step is running."""
@@ -466,8 +466,8 @@ class Runs:
                 kind="busy",
             )
 
-    def start(self, act: Callable[[], object]) -> None:
-        """Run ``act`` in a new thread, and notify the watchers when the run starts and ends.
+    def start(self, action: Callable[[], object]) -> None:
+        """Run ``action`` in a new thread, and notify the watchers when the run starts and ends.
 
         Raises:
             MateriaError: another run is active (kind ``busy``).
@@ -475,26 +475,26 @@ class Runs:
         with self._lock:
             self.refuse_while_busy()
             self.running, self.error, self.outcome = True, None, None
-            self.started, self.asked_to_stop = round(time.time() * 1000), None
+            self.started, self.stop_requested_at = round(time.time() * 1000), None
         _pause_on_interrupt()
-        self._begin(lambda: self._run(act)).join(_INSTANT_S)  # avoids a frame that only shows that something runs
+        self._begin(lambda: self._run(action)).join(_SHORT_WAIT_S)  # avoids a frame that only shows that something runs
         self._notify_watchers()
 
-    def note_stop_request(self) -> None:
+    def record_stop_request(self) -> None:
         """Record the time of the first request to stop the current run."""
-        self.asked_to_stop = self.asked_to_stop or round(time.time() * 1000)
+        self.stop_requested_at = self.stop_requested_at or round(time.time() * 1000)
 
     def pause(self) -> None:
         """Stop the run of a cast: immediately if the current step can be interrupted, otherwise after the step."""
         owner = self._owner()
         if owner is not None:
             owner.stop()
-            self.note_stop_request()
+            self.record_stop_request()
             self._notify_watchers()
 
-    def run_in_thread(self, act: Callable[[], object]) -> None:
-        """Run ``act`` in its own thread, because it may have to wait until the running step ends."""
-        self._begin(lambda: self._run_beside(act))
+    def run_in_thread(self, action: Callable[[], object]) -> None:
+        """Run ``action`` in its own thread, because it may have to wait until the running step ends."""
+        self._begin(lambda: self._run_concurrently(action))
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until all runs have ended, at most ``timeout`` seconds for each run, and return True if all have ended.
@@ -515,21 +515,21 @@ class Runs:
         self._threads = [*(earlier for earlier in self._threads if earlier.is_alive()), thread]
         return thread
 
-    def _run(self, act: Callable[[], object]) -> None:
+    def _run(self, action: Callable[[], object]) -> None:
         outcome, error = None, None
         try:
-            outcome = act()
+            outcome = action()
         except Exception as raised:  # noqa: BLE001 - only the panel can show an error of a thread
             error = raised
         finally:
             with self._lock:
                 self.running, self.outcome, self.error = False, outcome, error
-                self.started = self.asked_to_stop = None
+                self.started = self.stop_requested_at = None
             self._notify_watchers()
 
-    def _run_beside(self, act: Callable[[], object]) -> None:
+    def _run_concurrently(self, action: Callable[[], object]) -> None:
         try:
-            act()
+            action()
         except Exception as raised:  # noqa: BLE001 - as above
             self.error = raised
         self._notify_watchers()

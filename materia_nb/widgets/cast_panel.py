@@ -23,7 +23,7 @@ from materia_nb.handoff import item_issues
 from materia_nb.insight.compare import ComparedCast
 from materia_nb.jsonvalue import JSON, MISSING, get_path, pretty
 from materia_nb.loadout.graph import END
-from materia_nb.widgets.answering import answer_of_buttons, check_text, correctable_output, parse_value
+from materia_nb.widgets.answering import build_answer, check_text, correctable_output, parse_value
 from materia_nb.widgets.base import show_panel
 from materia_nb.widgets.cast_parts import PARTS, alone_names, dock_names
 from materia_nb.widgets.cast_slices import StepRows, step_compare_blocks
@@ -197,7 +197,7 @@ class CastPanel(CastSurface):
             return
         cast, self.aborting = self.cast, True
         cast.stop()
-        self.runs.note_stop_request()
+        self.runs.record_stop_request()
 
         def abort() -> None:
             try:
@@ -332,13 +332,13 @@ class CastPanel(CastSurface):
     @_when_idle
     def _verdict(self, satisfied: StrictBool, reason: LongText) -> None:
         """Answer *satisfied* or *not satisfied*, with a reason."""
-        self.answer(answer_of_buttons(self.inspected, satisfied, reason))
+        self.answer(build_answer(self.inspected, satisfied, reason))
 
     @_when_idle
     def _items_answer(self, rows: ItemRows, reason: LongText, satisfied: StrictBool | None = None) -> None:
         """Answer for a generator with a table of work items."""
         items, _ = edited_items(rows, (), None)
-        self.answer(answer_of_buttons(self.inspected, satisfied, reason, items))
+        self.answer(build_answer(self.inspected, satisfied, reason, items))
 
     @_starts
     def _refine(self, text: LongText) -> None:
@@ -421,8 +421,8 @@ class CastPanel(CastSurface):
     def _items(self, rows: ItemRows, base: ShortText | None = None, *, abandon: StrictBool = False) -> None:
         """Replace the list of work items; ``base`` is the digest of the list that the user edited."""
         items, origins = self._items_of_rows(rows, base)
-        redo, abandon = items_to_redo(rows, origins, abandon=abandon)
-        self.cast.edit.items(items, origins, repeat=redo, abandon=abandon)
+        repeated, abandon = items_to_redo(rows, origins, abandon=abandon)
+        self.cast.edit.items(items, origins, repeat=repeated, abandon=abandon)
 
     def _items_of_rows(self, rows: Sequence[ItemRow], base: str | None) -> EditedItems:
         """Return the items of an edited table, and their original indices if the cast's list has not changed since."""
@@ -618,9 +618,9 @@ def show_one(cast: Cast, name: str, *, height: int | None = None) -> Panel:
     Raises:
         MateriaError: there is no part with this name (``unknown_panel``).
     """
-    known = alone_names()
-    if name not in known:
-        hint = f"{did_you_mean(name, known)} (the panels are {', '.join(known)})"
+    part_names = alone_names()
+    if name not in part_names:
+        hint = f"{did_you_mean(name, part_names)} (the panels are {', '.join(part_names)})"
         raise MateriaError(f"The panel {name!r} does not exist.", hint=hint, kind="unknown_panel")
-    high = height or PARTS[name].height
-    return show_panel(("panel", name), lambda: CastPanel(cast, only_part=name, height=high))
+    panel_height = height or PARTS[name].height
+    return show_panel(("panel", name), lambda: CastPanel(cast, only_part=name, height=panel_height))

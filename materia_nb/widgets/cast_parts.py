@@ -176,8 +176,8 @@ def _bar(frame: Frame) -> _Slice:
 
 
 def _inspector(frame: Frame) -> _Slice:
-    looked = frame.inspected, frame.selected, frame.past, frame.tab
-    return inspector_state(*looked, busy=frame.activity.busy, only=frame.only)
+    arguments = frame.inspected, frame.selected, frame.past, frame.tab
+    return inspector_state(*arguments, busy=frame.activity.busy, only=frame.only)
 
 
 def _items(frame: Frame) -> _Slice:
@@ -267,7 +267,7 @@ PARTS: Final[dict[str, Part]] = {
 """All parts by name; the parts of the dock are listed in the order of their tabs."""
 
 
-def parts_with_content() -> list[Part]:
+def content_parts() -> list[Part]:
     """Return the parts that have a content function; the graph and the single inspector tabs have none."""
     return [part for part in PARTS.values() if part.blocks is not None or part.state is not None]
 
@@ -287,18 +287,18 @@ class FrameMemo:
 
     def __init__(self) -> None:
         # With its frame, which keeps the objects alive whose identities are in the key.
-        self._made: dict[str, tuple[tuple[object, ...] | None, Frame, Any]] = {}
+        self._cache: dict[str, tuple[tuple[object, ...] | None, Frame, Any]] = {}
 
     def part(self, name: str, frame: Frame, reads: tuple[str, ...] | None, make: Callable[[], Any]) -> Any:
         """Return the content of a part; call ``make`` only if the cast or a frame field in ``reads`` has changed."""
         key = None
         if reads is not None and frame.moment is not None:
             key = (*frame.moment, *[getattr(frame, field) for field in reads])
-        before = self._made.get(name)
+        before = self._cache.get(name)
         if before is not None and key is not None and before[0] == key:
             return before[2]
         content = make()
-        self._made[name] = key, frame, content
+        self._cache[name] = key, frame, content
         return content
 
     def parts(self, frame: Frame, opened: str) -> tuple[dict[str, _Slice], list[list[str]]]:
@@ -310,7 +310,7 @@ class FrameMemo:
         """
         slices: dict[str, _Slice] = {}
         tabs: list[list[str]] = []
-        for part in parts_with_content():
+        for part in content_parts():
             content: _Slice = {}
             if part.name == opened or not part.while_open:
                 content = slices[part.slice] = self.part(part.name, frame, part.reads, partial(part.draw, frame))

@@ -57,10 +57,10 @@ def pill(now: Snapshot, activity: Activity) -> Pill:
     """Return the status label for the bar."""
     names = now.names
     if activity.busy:
-        return _working(now, activity)
+        return _running_pill(now, activity)
     status, failure, latest = now.status, now.failure, now.latest
     if not now.writable:
-        return _read_only(now)
+        return _read_only_pill(now)
     if status == "complete":
         warnings = now.warnings
         outcome = "done, with warnings" if warnings else "done"
@@ -73,13 +73,13 @@ def pill(now: Snapshot, activity: Activity) -> Pill:
     if (hold := now.held) is not None and now.engine.at is not None:
         question = f"Your turn: {names[now.engine.at.socket]} asks{_purpose_suffix(hold)}"
         return Pill("wants", question, latest and latest.ended)
-    stopped = _stopped(now, activity)
+    paused_pill = _stopped_pill(now, activity)
     failed = sum(lane.status == "failed" for lane in now.lanes.values()) if now.is_state_locked else 0
     more = f" ({counted(failed, 'lane')} failed)" if failed else ""
-    return stopped._replace(label=f"{stopped.label}{more}")
+    return paused_pill._replace(label=f"{paused_pill.label}{more}")
 
 
-def _read_only(now: Snapshot) -> Pill:
+def _read_only_pill(now: Snapshot) -> Pill:
     writer, hint = now.live.writer, now.live.continue_hint
     if writer is None or now.status not in ("ready", "waiting", "held"):
         return Pill("gone", f"{now.status} · read-only", detail=hint)
@@ -91,7 +91,7 @@ def _purpose_suffix(hold: Hold) -> str:
     return f" for {hold.needs}" if hold.needs else ""
 
 
-def _working(now: Snapshot, activity: Activity) -> Pill:
+def _running_pill(now: Snapshot, activity: Activity) -> Pill:
     running = [lane for lane in now.lanes.values() if lane.status == "running" and not lane.waits_for_person]
     visit = now.engine.at
     socket_id = visit.socket if visit is not None else now.engine.next
@@ -106,11 +106,11 @@ def _working(now: Snapshot, activity: Activity) -> Pill:
     if activity.aborting or now.live.stop_asked:
         word = "Aborting" if activity.aborting else "Pausing"
         detail = now.stopping or "The cast stops when the running step ends."
-        return Pill("aborting", f"{word}{where}", activity.asked_to_stop or since, detail)
+        return Pill("aborting", f"{word}{where}", activity.stop_requested_at or since, detail)
     return Pill("working", f"{counted(len(running), 'lane')} running" if running else f"Running{where}{item}", since)
 
 
-def _stopped(now: Snapshot, activity: Activity) -> Pill:
+def _stopped_pill(now: Snapshot, activity: Activity) -> Pill:
     socket_id = now.next_socket or ""
     name = now.names.get(socket_id, "")
     visit = now.waiting_at
@@ -125,7 +125,7 @@ def _stopped(now: Snapshot, activity: Activity) -> Pill:
         return Pill("wants", f"Your turn: {name} asks{purpose}", entered)
     if visit is not None and visit.mode == "draft" and visit.drafts:
         return Pill("wants", f"Your turn: draft of {name}", entered)
-    if lane is not None or (visit is not None and _is_person(now, visit.socket)):
+    if lane is not None or (visit is not None and _is_answered_by_person(now, visit.socket)):
         return Pill("wants", f"Your turn: {name}", entered)
     if now.breakpoints_hit:
         detail = "; ".join(stop.words(now.graph, now.names) for stop in now.breakpoints_hit)
@@ -135,15 +135,15 @@ def _stopped(now: Snapshot, activity: Activity) -> Pill:
     return Pill("ready", f"ready · {name} is next" if name else "ready")
 
 
-def _is_person(now: Snapshot, socket: str) -> bool:
+def _is_answered_by_person(now: Snapshot, socket: str) -> bool:
     return not now.graph.sockets[socket].is_utility and now.answered_by(socket) in (None, "person")
 
 
 def bar_state(now: Snapshot, activity: Activity) -> dict[str, Any]:
     """Return the content of the bar."""
     status_pill = pill(now, activity)
-    status, alive, busy = now.status, now.writable, activity.busy
-    going, begun = status in ("ready", "waiting") and alive, bool(now.steps or now.waiting_at or busy)
+    status, is_writable, busy = now.status, now.writable, activity.busy
+    is_active, has_begun = status in ("ready", "waiting") and is_writable, bool(now.steps or now.waiting_at or busy)
     # The user is the agent: a step would ask nobody.
     lanes = [lane for lane in now.lanes.values() if lane.status in ("waiting", "running")]
     answer_due = now.waiting_at is not None or (lanes and all(lane.waits_for_person for lane in lanes))
@@ -158,10 +158,10 @@ def bar_state(now: Snapshot, activity: Activity) -> dict[str, Any]:
         "busy": busy,
         "stopped": status in ("failed", "aborted"),
         "can": {
-            "run": going and not busy and not is_users_turn,
+            "run": is_active and not busy and not is_users_turn,
             "pause": busy and not activity.aborting,
             "leave": status_pill.tone == "aborting",
-            "abort": (going or status == "held") and alive and begun and not activity.aborting,
+            "abort": (is_active or status == "held") and is_writable and has_begun and not activity.aborting,
         },
         "why": _reason_blocked(now, busy=busy, is_users_turn=is_users_turn),
         "sockets": [*names.items()],
@@ -178,7 +178,7 @@ def bar_state(now: Snapshot, activity: Activity) -> dict[str, Any]:
         ),
         "unknown": usage.uncounted,
         "warn": nearly_used_up(now.engine),
-        "asks": _approval_request(now) if alive else None,
+        "asks": _approval_request(now) if is_writable else None,
         "undo": now.can_undo and not busy,
         "allowed": sorted(now.approvals.allowed),
     }
@@ -271,8 +271,8 @@ class StepRows:
     def __init__(self, line: int | None = None) -> None:
         self.line, self.moved = line, 0
         self._lock = threading.Lock()  # a page asks for rows while a frame is drawn
-        self._made: dict[int, _CachedRow] = {}
-        self._ends: list[tuple[StepRecord, Place]] = []
+        self._row_cache: dict[int, _CachedRow] = {}
+        self._axis_positions: list[tuple[StepRecord, AxisPosition]] = []
         self._merged: tuple[Session, Sequence[StepRecord]] | None = None
 
     def steps(self, now: Snapshot) -> Sequence[StepRecord]:
@@ -282,8 +282,8 @@ class StepRows:
         before = self._merged
         if before is None or before[0] is not now.session:
             steps = all_steps(now.session, by_time=True)
-            moved = () if before is None else zip(before[1], steps, strict=False)
-            self.moved += any((a.number, a.lane) != (b.number, b.lane) for a, b in moved)
+            step_pairs = () if before is None else zip(before[1], steps, strict=False)
+            self.moved += any((a.number, a.lane) != (b.number, b.lane) for a, b in step_pairs)
             self._merged = before = now.session, steps
         return before[1]
 
@@ -317,31 +317,31 @@ class StepRows:
         rows = []
         with self._lock:
             for number, step in enumerate(steps[first - 1 : last], start=first):
-                edited, cached = bool(edits) and step.number in edits and not step.lane, self._made.get(number)
+                edited, cached = bool(edits) and step.number in edits and not step.lane, self._row_cache.get(number)
                 if cached is None or cached.step is not step or cached.edited is not edited:
                     row = self._new_row(now, step, edited=edited)
-                    cached = self._made[number] = _CachedRow(step, edited, row, step.events)
+                    cached = self._row_cache[number] = _CachedRow(step, edited, row, step.events)
                 rows.append(cached)
         return rows
 
-    def span(self, now: Snapshot) -> Place:
+    def span(self, now: Snapshot) -> AxisPosition:
         """Return the end of the cast's time axis; lanes have their own axis (:func:`time_axis`)."""
         steps = now.line(self.line)
         with self._lock:
-            return self._place_after(steps, len(steps))
+            return self._position_after(steps, len(steps))
 
-    def _place_after(self, steps: Sequence[StepRecord], number: int) -> Place:
+    def _position_after(self, steps: Sequence[StepRecord], number: int) -> AxisPosition:
         """Return the position on the time axis at the end of a step; earlier positions are cached."""
-        ends = self._ends
+        ends = self._axis_positions
         del ends[len(steps) :]
         while ends and ends[-1][0] is not steps[len(ends) - 1]:
             ends.pop()
         while len(ends) < number:
-            at, step = ends[-1][1] if ends else Place(0, 0), steps[len(ends)]
+            at, step = ends[-1][1] if ends else AxisPosition(0, 0), steps[len(ends)]
             time = step_time(step)
             length = time.work if time.work is not None else time.total or 0
-            ends.append((step, Place(at.ms + length, at.waits + bool(time.waited))))
-        return ends[number - 1][1] if number else Place(0, 0)
+            ends.append((step, AxisPosition(at.ms + length, at.waits + bool(time.waited))))
+        return ends[number - 1][1] if number else AxisPosition(0, 0)
 
     def find(self, now: Snapshot, text: str) -> list[int]:
         """Return the numbers of the rows whose step contains ``text``, ignoring case."""
@@ -376,7 +376,7 @@ class StepRows:
         Start and end are 0 in lanes, which have their own axis.
         """
         time, ends = step_time(step), () if step.lane else (step.number - 1, step.number)
-        before, after = [self._place_after(line, end) for end in ends] or [Place(0, 0)] * 2
+        before, after = [self._position_after(line, end) for end in ends] or [AxisPosition(0, 0)] * 2
         seconds = "?" if time.work is None else format_seconds(time.work).removesuffix(" s")
         return [time.total is not None, seconds, time.words, *before, *after, time.work is not None]
 
@@ -390,7 +390,7 @@ class _CachedRow(NamedTuple):
     events: Sequence[MateriaEvent]
 
 
-class Place(NamedTuple):
+class AxisPosition(NamedTuple):
     """A position on the time axis, where waits are collapsed: milliseconds of work, and the number of waits so far."""
 
     ms: int
@@ -399,8 +399,8 @@ class Place(NamedTuple):
 
 def _searchable_text(step: StepRecord, names: Mapping[str, str]) -> str:
     next_socket = describe_outcome(step)
-    named = (step.lane, step.socket, names.get(step.socket, ""), names.get(next_socket, ""), next_socket)
-    return "\n".join((*named, step.item_key or "", step.item_label or "", step.shown or "")).casefold()
+    searchable = (step.lane, step.socket, names.get(step.socket, ""), names.get(next_socket, ""), next_socket)
+    return "\n".join((*searchable, step.item_key or "", step.item_label or "", step.shown or "")).casefold()
 
 
 def step_text(step: StepRecord) -> str:
@@ -414,9 +414,9 @@ def step_text(step: StepRecord) -> str:
 def _marks(step: StepRecord, *, edited: bool) -> list[str]:
     marks = origin_notes(step)
     if step.events:
-        gravest = max((event.severity for event in step.events), key=EVENT_SEVERITIES.index)
-        grave = f" {gravest}" if EVENT_SEVERITIES.index(gravest) > EVENT_SEVERITIES.index("info") else ""
-        marks.append(f"{len(step.events)} event{'s' * (len(step.events) > 1)}{grave}")
+        max_severity = max((event.severity for event in step.events), key=EVENT_SEVERITIES.index)
+        suffix = f" {max_severity}" if EVENT_SEVERITIES.index(max_severity) > EVENT_SEVERITIES.index("info") else ""
+        marks.append(f"{len(step.events)} event{'s' * (len(step.events) > 1)}{suffix}")
     if step.files is not None and step.files.in_all:
         marks.append(counted(step.files.in_all, "file"))
     if edited:

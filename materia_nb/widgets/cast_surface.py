@@ -22,10 +22,10 @@ from materia_nb.widgets.cast_parts import (
     Frame,
     FrameMemo,
     cast_fallback,
+    content_parts,
     dock_names,
     lane_of,
     parts_for_page,
-    parts_with_content,
 )
 from materia_nb.widgets.cast_slices import StepRows, identity
 from materia_nb.widgets.design_session import Designer
@@ -86,15 +86,15 @@ class CastSurface(Panel):
         self.only_part = PARTS.get(only_part)
         self._tabs: list[list[str]] = []
         self._bench, self._forked = bench, forked
-        self.aborting = self._ticking = self._joined = False
-        self._asked: frozenset[object] = frozenset()
+        self.aborting = self._is_tick_scheduled = self._lanes_joined = False
+        self._known_questions: frozenset[object] = frozenset()
         self._shown_notice: dict[str, Any] = {}
         self.without_edits: dict[str, Any] = {}
         self._identity = ""
         self._identified: tuple[tuple[Session, str, bool], str] | None = None
         self.compares: Callable[[Snapshot], Sequence[Block]] | None = None
         self.designer: Designer | None = None
-        self.front = Front([part.slice for part in parts_with_content()], parts_for_page())
+        self.front = Front([part.slice for part in content_parts()], parts_for_page())
         self.front.on_msg(self.guarded(lambda _, content, __: self.on_message(content)))
         self.graph: GraphPanel | None = None
         if self.only_part is None or self.only_part.at == "graph":
@@ -104,20 +104,20 @@ class CastSurface(Panel):
         pictures = () if self.graph is None else (self.graph.view,)
         self.view.children = (*pictures, self.front)
         self.view.add_class("mnb-surface")
-        self._empty, self._tall = True, False
+        self._has_no_steps, self._needs_height = True, False
         self.height = height
         self.view.layout.height = f"{height}px"
         if height == HEIGHT:
             self.view.add_class("mnb-grows")  # follows the window's height until the user changes it
         self._follow_cast(cast)
-        self.after_cells(self._cell_ran)
-        self.at_close(lambda: self.designer.close() if self.designer is not None else None)
+        self.call_after_cells(self._cell_ran)
+        self.on_close(lambda: self.designer.close() if self.designer is not None else None)
         self.refresh()
 
     def _follow_cast(self, cast: Cast) -> None:
         self.follow(cast)
-        self.at_close(cast.follow.text(self.later))
-        self.follow_runs(runs_of(cast))
+        self.on_close(cast.follow.text(self.later))
+        self.watch_runs(runs_of(cast))
 
     def _cell_ran(self) -> None:
         """Redraw a failed cast after a cell has run, because the cell may have fixed the cause of the failure."""
@@ -184,59 +184,59 @@ class CastSurface(Panel):
 
     # -- running ----------------------------------------------------------------------------
 
-    def start(self, act: Callable[[], object]) -> None:
-        """Run ``act`` in the background, and show the current state of the cast."""
-        self.runs.rest = None  # what starts now decides how far the cast goes
+    def start(self, action: Callable[[], object]) -> None:
+        """Run ``action`` in the background, and show the current state of the cast."""
+        self.runs.resumable_run = None  # what starts now decides how far the cast goes
         self.show_step(None)
-        self.runs.start(act)
+        self.runs.start(action)
 
     def run_until(self, run: Callable[[], object]) -> None:
         """Start a run that :meth:`resolve` and :meth:`resolve_now` can resume after a failure or a question."""
         self.start(self._resumable(run, run))
 
-    def resolve(self, act: Callable[[], object]) -> None:
-        """Start ``act``, which resolves the cause of a stop, and then resume the stopped run, if any."""
-        rest, cast = self._interrupted_run(), self.cast
-        if rest is None:
-            self.start(act)
+    def resolve(self, action: Callable[[], object]) -> None:
+        """Start ``action``, which resolves the cause of a stop, and then resume the stopped run, if any."""
+        resume, cast = self._interrupted_run(), self.cast
+        if resume is None:
+            self.start(action)
             return
 
         def resolve() -> object:
-            outcome = act()
-            return rest() if cast.status == "ready" else outcome
+            outcome = action()
+            return resume() if cast.status == "ready" else outcome
 
-        self.start(self._resumable(resolve, rest))
+        self.start(self._resumable(resolve, resume))
 
-    def resolve_now(self, act: Callable[[], object]) -> None:
-        """Call ``act``, which quickly resolves the cause of a stop, and then resume the stopped run, if any."""
-        rest, cast = self._interrupted_run(), self.cast
-        act()
+    def resolve_now(self, action: Callable[[], object]) -> None:
+        """Call ``action``, which quickly resolves the cause of a stop, and then resume the stopped run, if any."""
+        resume, cast = self._interrupted_run(), self.cast
+        action()
         self.select(None)
-        if rest is not None and cast.status == "ready":
-            self.start(self._resumable(rest, rest))
+        if resume is not None and cast.status == "ready":
+            self.start(self._resumable(resume, resume))
 
-    def _resumable(self, act: Callable[[], object], rest: Callable[[], object]) -> Callable[[], object]:
-        """Return a function that calls ``act``, and stores ``rest`` as the way to resume if the run waits or fails."""
+    def _resumable(self, action: Callable[[], object], resume: Callable[[], object]) -> Callable[[], object]:
+        """Return a function that calls ``action``, and stores ``resume`` as the way to resume if the run waits or fails."""
         cast, runs = self.cast, self.runs
 
         def run() -> object:
             outcome = None
             try:
-                outcome = act()
+                outcome = action()
                 return outcome
             finally:
                 stopped = not isinstance(outcome, str) and cast.status in ("waiting", "held", "failed")
                 if stopped or outcome in ("person", "failed"):
-                    runs.rest = rest, _positions(cast.now)
+                    runs.resumable_run = resume, _positions(cast.now)
 
         return run
 
     def _interrupted_run(self) -> Callable[[], object] | None:
         """Return a function that resumes the run stopped at the current position; None if no run was stopped there."""
-        if self.runs.rest is None:
+        if self.runs.resumable_run is None:
             return None
-        rest, positions = self.runs.rest
-        return rest if _positions(self.cast.now) & positions else None
+        resume, positions = self.runs.resumable_run
+        return resume if _positions(self.cast.now) & positions else None
 
     # -- what is looked at --------------------------------------------------------------
 
@@ -294,7 +294,7 @@ class CastSurface(Panel):
         if mode == "design" and self.designer is None and self._bench is not None:
             self.designer = Designer(self._bench, self._bench.design(self.cast.graph.name), self.graph)
             self.designer.changed = self.refresh
-            self.designer.cast_made = self._show_designed_cast
+            self.designer.on_cast_started = self._show_designed_cast
         elif mode == "cast" and self.designer is not None:
             self.designer.close()
             self.designer = None  # the designer has released the graph
@@ -311,9 +311,9 @@ class CastSurface(Panel):
         self._forked(cast)
         self.show_cast(len(self.casts) - 1)
 
-    def _ran(self, runs: Runs) -> None:
+    def _on_run_change(self, runs: Runs) -> None:
         if runs is self.runs:
-            super()._ran(runs)
+            super()._on_run_change(runs)
         else:
             self.later()
 
@@ -352,8 +352,8 @@ class CastSurface(Panel):
             "name": shorten(plain(_request_of(self.cast)), 60),
             "selected": None if selected is None else {"kind": selected.kind, "id": selected.id},
             "dock": self.opened,
-            "empty": self._empty,
-            "tall": self._tall,
+            "empty": self._has_no_steps,
+            "tall": self._needs_height,
             "tabs": self._tabs,
             "casts": [self._cast_label(index) for index in range(len(self.casts))],
             "cast": self.casts.index(self.cast),
@@ -370,19 +370,19 @@ class CastSurface(Panel):
         busy = self.runs.busy_for(self)
         casts = [cast.now for cast in self.casts]  # the moment that this frame shows
         now = casts[self.casts.index(self.cast)]
-        questions_due = [name for name, lane in now.lanes.items() if lane.waits_for_person]
-        joined = bool(now.lanes) and now.session.streams[-1].status == "joined"
-        if self.lane not in now.lanes or (joined and not self._joined):
+        asking_lanes = [name for name, lane in now.lanes.items() if lane.waits_for_person]
+        lanes_joined = bool(now.lanes) and now.session.streams[-1].status == "joined"
+        if self.lane not in now.lanes or (lanes_joined and not self._lanes_joined):
             self.lane = ""
-        if questions_due and not busy and not self.lane:
-            self.lane = questions_due[0]
-        self._joined = joined
+        if asking_lanes and not busy and not self.lane:
+            self.lane = asking_lanes[0]
+        self._lanes_joined = lanes_joined
         if not busy:
-            asks = bool(questions_due or now.approvals.asking or now.held or now.status == "failed")
-            questions = _question_identities(now, questions_due) if asks else frozenset()
-            if questions - self._asked:
+            has_questions = bool(asking_lanes or now.approvals.asking or now.held or now.status == "failed")
+            questions = _question_identities(now, asking_lanes) if has_questions else frozenset()
+            if questions - self._known_questions:
                 self.tab, self.selected = "answer", None  # show the new question
-            self._asked = questions
+            self._known_questions = questions
         if self.past is not None and self.rows.line is None and not _is_on_branch(self.past, now):
             self.past = None  # going back removed the viewed moment
         frame = self._frame(casts, busy=busy)
@@ -393,8 +393,8 @@ class CastSurface(Panel):
         if self.designer is not None:
             slices |= self.designer.slices()
         self._identity = self._identity_at(now, busy=busy)
-        self._empty = self.past is None and not frame.shown.steps
-        self._tall = now.status in ("failed", "complete")
+        self._has_no_steps = self.past is None and not frame.shown.steps
+        self._needs_height = now.status in ("failed", "complete")
         self.front.put({"surface": self._surface(), **slices})
         if self.designer is None:
             self._memo.part("graph", frame, ("selected", "past"), lambda: self._show_graph(frame.shown, working=busy))
@@ -402,11 +402,11 @@ class CastSurface(Panel):
             self._tick()
 
     def _show_graph(self, snapshot: Snapshot, *, working: bool) -> None:
-        element, picked, past = self.selected, None, self.past is not None
+        element, graph_selection, past = self.selected, None, self.past is not None
         if element is not None and element.kind != "item" and element.kind != "step":  # noqa: PLR1714 - so that the type follows
-            picked = element.kind, element.id
+            graph_selection = element.kind, element.id
         if self.graph is not None:
-            self.graph.show_moment(snapshot, picked, past=past, working=working and not past)
+            self.graph.show_moment(snapshot, graph_selection, past=past, working=working and not past)
 
     def _frame(self, casts: Sequence[Snapshot], *, busy: bool) -> Frame:
         return Frame(
@@ -428,12 +428,12 @@ class CastSurface(Panel):
 
     def _tick(self) -> None:
         """Redraw after one second, because no notification arrives while a run is being stopped."""
-        if self._ticking:
+        if self._is_tick_scheduled:
             return
-        self._ticking = True
+        self._is_tick_scheduled = True
 
         def due() -> None:
-            self._ticking = False
+            self._is_tick_scheduled = False
             self.refresh()
 
         self.after(1.0, due)
@@ -493,9 +493,9 @@ def _positions(now: Snapshot) -> frozenset[object]:
     return frozenset((name, visit.step, visit.turn) for name, visit in visits if visit is not None)
 
 
-def _question_identities(now: Snapshot, questions_due: Sequence[str]) -> frozenset[object]:
+def _question_identities(now: Snapshot, asking_lanes: Sequence[str]) -> frozenset[object]:
     """Return an identity for each open question to the user, in the cast and in each waiting lane (R69)."""
-    lanes = {name: lane.now for name, lane in now.lanes.items() if name in questions_due or not questions_due}
+    lanes = {name: lane.now for name, lane in now.lanes.items() if name in asking_lanes or not asking_lanes}
     questions = []
     for name, part in {"": now, **lanes}.items():
         step = part.session.steps.latest

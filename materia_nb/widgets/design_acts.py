@@ -130,7 +130,7 @@ def marquee(session: DesignState, ids: Ids) -> None:
         session.selected = None
 
 
-def _chosen_sockets(session: DesignState) -> Ids:
+def _selected_sockets(session: DesignState) -> Ids:
     """Return the marked sockets, or else the selected socket, or else the members of the selected loop."""
     kind, key = session.selected or (None, "")
     if session.marked or kind == "socket":
@@ -196,8 +196,8 @@ def make(session: DesignState, id_: ShortText, type_: ShortText, then: Values | 
     """Create a materia, then repeat the message that requires it."""
     summary = session.design.make_materia(id_.strip(), type_)
     if then is not None and then.get("kind") in ("add", "set"):
-        more = handle(session, then["kind"], {**then, "materia": id_.strip(), "value": id_.strip()})
-        return f"{summary}; {more}" if more else summary
+        details = handle(session, then["kind"], {**then, "materia": id_.strip(), "value": id_.strip()})
+        return f"{summary}; {details}" if details else summary
     return summary
 
 
@@ -247,7 +247,7 @@ def delete(session: DesignState, of: DesignPart = None) -> str:
 @act
 def copy(session: DesignState) -> str:
     """Copy the marked or selected sockets."""
-    ids = _chosen_sockets(session)
+    ids = _selected_sockets(session)
     session.clip = copied_sockets(session.design.document, ids)
     return f"copied {', '.join(ids)}"
 
@@ -255,7 +255,7 @@ def copy(session: DesignState) -> str:
 @act
 def cut(session: DesignState) -> str:
     """Copy the marked or selected sockets, and remove them."""
-    ids = _chosen_sockets(session)
+    ids = _selected_sockets(session)
     copy(session)
     session.marked = []
     return session.design.remove_sockets(ids)
@@ -277,7 +277,7 @@ def paste(session: DesignState) -> str:
 @act
 def duplicate(session: DesignState) -> str:
     """Insert a copy of the marked or selected sockets without changing the clipboard."""
-    clip, session.clip = session.clip, copied_sockets(session.design.document, _chosen_sockets(session))
+    clip, session.clip = session.clip, copied_sockets(session.design.document, _selected_sockets(session))
     try:
         return paste(session)
     finally:
@@ -307,7 +307,7 @@ def set_(session: DesignState, of: FormOwner, field: ShortText, value: JSON = No
         raise design_error(problem, field, f"enter at most {_MAX_TYPED_CHARS:,} characters")
     session.refused.pop((kind, key, field), None)
     try:
-        return _set(session, kind, key, field, value)
+        return _set_field(session, kind, key, field, value)
     except MateriaError as error:
         if isinstance(value, str) and session.has_fields(kind, key):
             why = f"{error.what}; {error.hint}" if error.hint else error.what
@@ -315,7 +315,7 @@ def set_(session: DesignState, of: FormOwner, field: ShortText, value: JSON = No
         raise
 
 
-def _set(session: DesignState, kind: str, key: str, field: str, typed: JSON) -> str:
+def _set_field(session: DesignState, kind: str, key: str, field: str, typed: JSON) -> str:
     if kind in ("socket", "loop") and field == "id":
         return _rename(session, kind, key, str(typed).strip())
     owner, index = key, None
@@ -402,9 +402,9 @@ def connect(
     if loop is not None:
         exits = list_in(loop_in(document, loop), "exits", loop)
         used = {as_object(exit_).get("condition") for exit_ in exits if as_object(exit_).get("from") == from_}
-        free = next((condition for condition in CONDITIONS if condition not in used), None)
-        if free is not None:
-            summary = design.add_exit(loop, from_, free, to)
+        free_condition = next((condition for condition in CONDITIONS if condition not in used), None)
+        if free_condition is not None:
+            summary = design.add_exit(loop, from_, free_condition, to)
             session.selected = edge_selection("exit", loop, len(exits))
             return f"{summary}, taken after the last item"
     limit = None if max_traversals in (None, "") else read_field(EdgeFields, "maxTraversals", str(max_traversals))
@@ -420,8 +420,8 @@ def _likely_condition(edges: list[JSON]) -> str:
     """Return a condition for a new edge that the other edges of the socket do not cover."""
     used = [as_object(edge).get("when") for edge in edges]
     # Conditional edges go before an edge that always matches, so that edge leaves every condition available.
-    left = unmatched_verdicts([when for when in used if is_condition(when) and when != "always"]) if used else []
-    return next((when for when in left if when in REWORK_CONDITIONS), left[0] if left else "always")
+    free = unmatched_verdicts([when for when in used if is_condition(when) and when != "always"]) if used else []
+    return next((when for when in free if when in REWORK_CONDITIONS), free[0] if free else "always")
 
 
 def _loop_left_by(session: DesignState, source: str, to: str) -> str | None:
@@ -477,15 +477,15 @@ def loop(session: DesignState, ids: Ids | None = None, *, exits: StrictBool | No
     An edge that leaves the loop skips the remaining items, but an exit does not. If edges leave the loop, the user is
     asked whether to convert them to exits.
     """
-    members = _chosen_sockets(session) if ids is None else ids
+    members = _selected_sockets(session) if ids is None else ids
     # A round begins at a socket that an edge from outside leads to.
     sockets = session.facts.sockets
     entered = {to for id_, socket in sockets.items() if id_ not in members for to in socket.targets}
-    first = [id_ for id_ in members if id_ in entered][:1]
+    entry_members = [id_ for id_ in members if id_ in entered][:1]
     source = session.design.likely_generator(members)
     before = as_object(session.design.document.get("loops"))
-    ordered = [*first, *(id_ for id_ in members if id_ not in first)]
-    change = make_loop(session.design.document, ordered, consumes=source)
+    ordered_members = [*entry_members, *(id_ for id_ in members if id_ not in entry_members)]
+    change = make_loop(session.design.document, ordered_members, consumes=source)
     [loop_id] = [id_ for id_ in as_object(change.document.get("loops")) if id_ not in before]
     summary = change.summary
     if source is not None:
@@ -504,12 +504,12 @@ def loop(session: DesignState, ids: Ids | None = None, *, exits: StrictBool | No
 
 
 def _ask_for_exits(session: DesignState, edges: list[str], message: Values) -> None:
-    several = len(edges) > 1
-    verb = "lead" if several else "leads"
+    has_several = len(edges) > 1
+    verb = "lead" if has_several else "leads"
     question = f"{', '.join(edges)} {verb} out of the loop. An exit is taken after the last item, but an edge is taken immediately."
-    is_exit = "Make exits" if several else "Make an exit", {**message, "exits": True}
-    is_edge = "Keep the edges" if several else "Keep the edge", {**message, "exits": False}
-    session.question = DesignQuestion(question, (is_exit, is_edge))
+    exit_choice = "Make exits" if has_several else "Make an exit", {**message, "exits": True}
+    edge_choice = "Keep the edges" if has_several else "Keep the edge", {**message, "exits": False}
+    session.question = DesignQuestion(question, (exit_choice, edge_choice))
 
 
 @act

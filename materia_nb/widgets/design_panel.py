@@ -15,7 +15,7 @@ from materia_nb.loadout.design import Design
 from materia_nb.widgets.base import Panel, error_message, show_panel
 from materia_nb.widgets.cast_panel import CastPanel
 from materia_nb.widgets.design_session import Designer, DesignSession, unsaved_design
-from materia_nb.widgets.frontend import FrontWidget
+from materia_nb.widgets.frontend import FrontendWidget
 from materia_nb.widgets.graph_panel import GraphPanel
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ _HEIGHT: Final = 620
 """Default height of the surface, in pixels."""
 
 
-class DesignFront(FrontWidget):
+class DesignFront(FrontendWidget):
     """The palette, inspector, dock and bar of design mode, which the modules in ``front/`` draw."""
 
     view = Unicode("design").tag(sync=True)
@@ -50,8 +50,8 @@ class DesignPanel(Panel):
         self.canvas = self.own(GraphPanel(design.graph(), height=0))
         self.designer = Designer(bench, design, self.canvas)
         self.designer.changed = self.refresh
-        self.designer.cast_made = self._cast_made
-        self.at_close(self.designer.close)
+        self.designer.on_cast_started = self._show_cast_below
+        self.on_close(self.designer.close)
         self.front = DesignFront()
         self.front.on_msg(self.guarded(lambda _, content, __: self.on_message(content)))
         self.surface = ui.VBox([self.canvas.view, self.front], layout=ui.Layout(height=f"{height}px"))
@@ -103,7 +103,7 @@ class DesignPanel(Panel):
         question_line = "" if question is None else f"{question.text}\n"
         return f"{question_line}{graph_text(graph)}\n{self.design.report}", graph_svg(graph)
 
-    def _cast_made(self, cast: Cast) -> None:
+    def _show_cast_below(self, cast: Cast) -> None:
         """Show the cast below the design. Later changes of the design do not affect the cast."""
         panel = self.own(CastPanel(cast))
         self.view.children = (self.surface, panel.view)

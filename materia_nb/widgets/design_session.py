@@ -24,7 +24,7 @@ from materia_nb.loadout.graph import Graph
 from materia_nb.store.design_autosave import SavedDraft
 from materia_nb.widgets.design_acts import act, handle
 from materia_nb.widgets.design_slices import design_slice, drawn_selection
-from materia_nb.widgets.design_state import LIKELY, DesignQuestion, DesignState, design_messages
+from materia_nb.widgets.design_state import SATISFIED_PROBABILITY, DesignQuestion, DesignState, design_messages
 from materia_nb.widgets.frontend import LongText, ShortText, Token, outdated
 from materia_nb.widgets.graph_panel import Gesture, GraphPanel
 
@@ -42,7 +42,7 @@ class DesignSession(DesignState):
 
     def on_message(self, kind: str, values: Mapping[str, Any]) -> None:
         """Handle a message. An error is shown in ``note`` and does not change the design."""
-        not_kept, summary = self.design.draft_error, None
+        earlier_error, summary = self.design.draft_error, None
         try:
             if kind not in ("answer", "pick", "news"):
                 self.question = None
@@ -56,7 +56,7 @@ class DesignSession(DesignState):
         else:
             if summary is not None or (self.note[0] == "alert" and kind != "news"):
                 self.note = "status", summary or ""
-        if self.design.draft_error not in ("", not_kept):
+        if self.design.draft_error not in ("", earlier_error):
             self.note = "alert", f"{summary or 'done'}; {self.design.draft_error}. Save the design to keep it."
         self._drop_missing_parts()
 
@@ -87,20 +87,20 @@ class Designer:
         _OPEN_DESIGNERS.add(self)
         self.canvas = canvas
         self.changed: Callable[[], object] = lambda: None
-        self.cast_made: Callable[[Cast], object] | None = None
+        self.on_cast_started: Callable[[Cast], object] | None = None
         """Function that is called with each cast started from this designer."""
-        self._shown: Graph | None = None
-        self._ends: list[Callable[[], object]] = []
-        self._following = False
+        self._drawn_graph: Graph | None = None
+        self._close_callbacks: list[Callable[[], object]] = []
+        self._is_updating_canvas = False
         if canvas is not None:
             canvas.mode = "design"
             canvas.show_marks(NO_MARKS)
-            self._ends += [canvas.on_select(self._picked), canvas.on_gesture(self._on_gesture)]
+            self._close_callbacks += [canvas.on_select(self._on_select), canvas.on_gesture(self._on_gesture)]
             self.draw()
 
     def on_message(self, kind: str, values: Mapping[str, Any]) -> None:
         """Handle a message, and redraw all panels of this design; never raises."""
-        self.session.cast_made = self.cast_made
+        self.session.on_cast_started = self.on_cast_started
         self.session.on_message(kind, self._with_grid_position(values))
         for designer in _designers_of(self.session):
             if kind == "tidy" and designer.canvas is not None:
@@ -130,17 +130,17 @@ class Designer:
         if canvas is None:
             return
         graph = session.design.graph()
-        self._following = True
+        self._is_updating_canvas = True
         try:
-            if self._shown is not graph:
+            if self._drawn_graph is not graph:
                 canvas.replace(graph)
-                self._shown = graph
+                self._drawn_graph = graph
             canvas.mark(drawn_selection(session))
             canvas.mark_sockets(session.marked)
         except Exception:  # noqa: BLE001 - a design can be edited without its picture
             _log.warning("the design cannot be drawn; the previous picture is shown", exc_info=True)
         finally:
-            self._following = False
+            self._is_updating_canvas = False
 
     def close(self) -> None:
         """Switch the canvas back to the cast, and store unsaved edits for the next designer of the loadout."""
@@ -148,9 +148,9 @@ class Designer:
         _OPEN_DESIGNERS.discard(self)
         if design.changed and not _designers_of(self.session):
             _UNSAVED_DESIGNS.setdefault(self.session.bench, {})[design.name] = design
-        for end in self._ends:
+        for end in self._close_callbacks:
             end()
-        self._ends = []
+        self._close_callbacks = []
         canvas = self.canvas
         if canvas is None or canvas.closed:
             return
@@ -159,8 +159,8 @@ class Designer:
         if canvas.cast is not None:
             canvas.replace(canvas.cast.graph)
 
-    def _picked(self, kind: str, key: str) -> None:
-        if not self._following:
+    def _on_select(self, kind: str, key: str) -> None:
+        if not self._is_updating_canvas:
             self.on_message("pick", {"part": [kind, key]})
 
     def _on_gesture(self, gesture: Gesture) -> None:
@@ -241,7 +241,7 @@ def explore(session: DesignState) -> str:
     exploration = Exploration(session.design.graph(), range(4), _MAX_EXPLORED_STATES)
     session.explored, session.route, session.odds = (session.design.now, exploration), (), {}
     with suppress(MateriaError):  # no mean, too much to solve, or not all was looked at: then it is left out
-        session.odds = dict(exploration.odds(LIKELY, 3).ends)
+        session.odds = dict(exploration.odds(SATISFIED_PROBABILITY, 3).ends)
     return f"explored {exploration.states:,} states"
 
 
@@ -249,8 +249,8 @@ def explore(session: DesignState) -> str:
 def estimate(session: DesignState) -> None:
     """Estimate the turns, tokens and cost of a cast; the result is shown next to the request."""
     try:
-        took = session.bench.estimate(session.design, satisfied=LIKELY, casts=QUICK_CASTS)
-        line = f"satisfied {LIKELY}, {took.line}"
+        estimated = session.bench.estimate(session.design, satisfied=SATISFIED_PROBABILITY, casts=QUICK_CASTS)
+        line = f"satisfied {SATISFIED_PROBABILITY}, {estimated.line}"
     except MateriaError as error:
         line = f"no estimate is available: {error.what}"
     session.estimated = session.design.now, line
@@ -303,10 +303,10 @@ def draft(session: DesignState, file: ShortText, *, discard: StrictBool = False)
 
 def _draft_named(session: DesignState, file: str) -> SavedDraft:
     drafts = session.bench.loadouts.drafts(session.design.name)
-    named = [draft_ for draft_ in drafts if draft_.path.name == file]
-    if not named:
+    matching = [draft_ for draft_ in drafts if draft_.path.name == file]
+    if not matching:
         raise design_error("this draft no longer exists", "draft", "open the design again")
-    return named[0]
+    return matching[0]
 
 
 @act
@@ -326,8 +326,8 @@ def cast(session: DesignState, request: LongText) -> str:
     """Start a cast of the current design."""
     new_cast = session.bench.cast(request, loadout=session.design)
     session.casts_started += 1
-    if session.cast_made is not None:
-        session.cast_made(new_cast)
+    if session.on_cast_started is not None:
+        session.on_cast_started(new_cast)
     return f"cast {new_cast.id} has started"
 
 

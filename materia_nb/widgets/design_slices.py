@@ -34,7 +34,7 @@ from materia_nb.widgets.selection import (
     drawn_parts,
     edge_selection,
     owner_of,
-    written,
+    raw_part,
 )
 
 _MAX_STEP_CHARS: Final = 200
@@ -67,7 +67,7 @@ def drawn_selection(session: DesignState) -> Selection | None:
     if session.selected is None:
         return None
     drawn = drawn_parts(session.design.document, session.design.graph())
-    return next((drawn_part for drawn_part, mine in drawn.items() if mine == session.selected), None)
+    return next((drawn_part for drawn_part, design_part in drawn.items() if design_part == session.selected), None)
 
 
 # -- bar and palette ----------------------------------------------------------------------
@@ -163,10 +163,10 @@ def dock_slice(session: DesignState) -> DesignSlice:
 
 def findings(design: Design, known: set[Selection]) -> list[DesignSlice]:
     """Return every problem and hint with its location and the label of the button that fixes it, if any."""
-    listed = [*design.report.problems, *design.report.hints]
+    problems_and_hints = [*design.report.problems, *design.report.hints]
     placed = as_object(design.document.get("sockets"))
     rows = []
-    for index, problem in enumerate(listed[:_MAX_FINDINGS]):
+    for index, problem in enumerate(problems_and_hints[:_MAX_FINDINGS]):
         fix = design.fix_of(problem) if index < _MAX_TESTED_FIXES else None
         pick = part_of_problem(design, problem, known)
         rows.append(
@@ -215,7 +215,7 @@ def _location_text(design: Design, problem: Problem, pick: Selection | None) -> 
         loop, index = owner_of(pick)
         return f"exit of loop {part(loop, 60)}" if index is None else f"exit {index + 1} of loop {part(loop, 60)}"
     socket, index = owner_of(pick)
-    materia = written(design.document, "socket", socket).get("materia")
+    materia = raw_part(design.document, "socket", socket).get("materia")
     socket_name = f"{part(materia, 40)} · {part(socket, 60)}" if is_text(materia) else part(socket, 60)
     if index is not None:
         return f"{socket_name}, edge {index + 1}"
@@ -250,17 +250,17 @@ def _outcome_rows(explored: Exploration, odds: Mapping[str, float]) -> list[Desi
         word = "cannot complete" if explored.complete_search else "no completing run found"
         rows.append(_row("fails", word, "no path leads to the end"))
     for end, sockets in ends.items():
-        chance = f"; {odds[end]:.1%} for 3 items if half of the verdicts are satisfied" if end in odds else ""
+        chance_text = f"; {odds[end]:.1%} for 3 items if half of the verdicts are satisfied" if end in odds else ""
         turns = len(explored.witness(end).route)
         if end == "complete":
             max_turns = explored.most_turns() if explored.complete_search else None
             bound = f", at most {max_turns} agent turns" if max_turns is not None else ", no limit on agent turns"
-            about = f"shortest in {counted(turns, 'visit')}{bound}{chance}"
+            about = f"shortest in {counted(turns, 'visit')}{bound}{chance_text}"
             rows.append(_row("ends", "can end", about, witness=end))
         else:
             at = ", ".join(part(socket_id) for socket_id in sockets)
             failure = end.replace("_", " ")
-            rows.append(_row("fails", f"can fail: {failure}", f"at {at}{chance}", witness=end))
+            rows.append(_row("fails", f"can fail: {failure}", f"at {at}{chance_text}", witness=end))
     return rows + [
         _row("fails", "can get stuck without reaching the end", f"at {part(id_)}")
         for id_ in (explored.stalls if explored.complete_search else ())

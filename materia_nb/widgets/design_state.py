@@ -47,7 +47,7 @@ from materia_nb.loadout.topology import LoadoutFacts, materia_kind, parse_loadou
 from materia_nb.loadout.vocabulary import CONDITION_SPECS, condition_spec, is_condition, protocol_names
 from materia_nb.widgets.frontend import MessageRegistry
 from materia_nb.widgets.selection import (
-    ENDS,
+    END_FIELDS,
     Kind,
     Selection,
     drawn_parts,
@@ -56,7 +56,7 @@ from materia_nb.widgets.selection import (
     members_of,
     owner_of,
     parts,
-    written,
+    raw_part,
 )
 from materia_nb.widgets.state_tree import json_digest
 
@@ -72,7 +72,7 @@ ITEMS: Final = tuple(
     {"title": f"[title of item {number}]", "context": f"[context of item {number}]"} for number in range(1, 6)
 )
 """Work items for the example prompts that are shown before a cast exists."""
-LIKELY: Final = 0.5
+SATISFIED_PROBABILITY: Final = 0.5
 """Assumed probability of a satisfied verdict for estimates and for the probability of each outcome."""
 _MAX_STEPS: Final = 200
 _KINDS: Final = ("socket", "edge", "exit", "loop", "materia", "loadout")
@@ -126,7 +126,7 @@ class DesignState:
         self.odds: dict[str, float] = {}
         self.estimated: tuple[DesignChange, str] | None = None
         self._offered: set[tuple[Path, int]] = set()
-        self.cast_made: Callable[[Cast], object] | None = None
+        self.on_cast_started: Callable[[Cast], object] | None = None
         self.casts_started = 0
         self._identity: tuple[DesignChange, Object, str] | None = None
         self._parts: tuple[DesignChange, Object, list[tuple[str, Selection]]] | None = None
@@ -159,13 +159,13 @@ class DesignState:
             MateriaError: a socket does not accept a scripted answer (``no_answer``).
         """
         graph = self.design.graph()
-        written = with_prompt_forms(graph, self.bench.agents.table(graph))
-        forms = [socket.prompt_form for socket in written.sockets.values()]
+        runnable = with_prompt_forms(graph, self.bench.agents.table(graph))
+        forms = [socket.prompt_form for socket in runnable.sockets.values()]
         if self._prompts is None or self._prompts[0] is not graph or self._prompts[1] != forms:
-            plain, back = (
-                Prompts(written, REQUEST, ITEMS, rework=rework, max_visits=_MAX_STEPS) for rework in (False, True)
+            accepted, reworked = (
+                Prompts(runnable, REQUEST, ITEMS, rework=rework, max_visits=_MAX_STEPS) for rework in (False, True)
             )
-            self._prompts = graph, forms, (plain, back)
+            self._prompts = graph, forms, (accepted, reworked)
         return self._prompts[2]
 
     @property
@@ -221,8 +221,8 @@ class DesignState:
         draft = next((draft_ for draft_ in drafts if draft_.has_changes(self.design)), None)
         if draft is not None and not (handed_over and self.question is not None):
             self._offered.add((draft.path, draft.at))
-            take: dict[str, JSON] = {"kind": "draft", "file": draft.path.name}
-            choices = ("Continue with draft", take), ("Discard draft", {**take, "discard": True})
+            message: dict[str, JSON] = {"kind": "draft", "file": draft.path.name}
+            choices = ("Continue with draft", message), ("Discard draft", {**message, "discard": True})
             self.question = DesignQuestion(f"Unsaved changes exist in {draft}.", choices)
 
 
@@ -319,14 +319,14 @@ def _marked_form(session: DesignState) -> DesignSlice:
 
 def _socket_form(session: DesignState, pick: Selection) -> DesignSlice:
     design, id_ = session.design, pick[1]
-    raw, facts = written(design.document, "socket", id_), session.facts
-    named = raw.get("materia")
+    raw, facts = raw_part(design.document, "socket", id_), session.facts
+    materia_id = raw.get("materia")
     definition = facts.sockets[id_].materia.raw
     label = definition.get("label")
     removed = operations.remove_socket(design.document, id_).summary.removeprefix("removed ")
     form: DesignSlice = {
         "kind": "socket",
-        "title": part(raw.get("label") or (label if is_text(label) else named) or "no materia"),
+        "title": part(raw.get("label") or (label if is_text(label) else materia_id) or "no materia"),
         "sub": part(id_),
         "work": materia_kind(definition),
         "entry": design.document.get("entry") == id_,
@@ -341,42 +341,42 @@ def _socket_form(session: DesignState, pick: Selection) -> DesignSlice:
         "conditions": _CONDITIONS,
         "json": pretty(raw),
     }
-    if isinstance(named, str) and named in design.definitions:
-        form["materia"] = _materia(session, facts, id_, named)
+    if isinstance(materia_id, str) and materia_id in design.definitions:
+        form["materia"] = _materia(session, facts, id_, materia_id)
     return form
 
 
-def _materia(session: DesignState, facts: LoadoutFacts, socket: str, named: str) -> DesignSlice:
+def _materia(session: DesignState, facts: LoadoutFacts, socket: str, materia_id: str) -> DesignSlice:
     design = session.design
-    definition = as_object(design.definitions[named])
-    others = [id_ for id_, other in facts.sockets.items() if other.raw.get("materia") == named and id_ != socket]
-    elsewhere = _other_sockets(design, named)
+    definition = as_object(design.definitions[materia_id])
+    others = [id_ for id_, other in facts.sockets.items() if other.raw.get("materia") == materia_id and id_ != socket]
+    other_loadouts = _other_loadouts(design, materia_id)
     return {
-        "id": named,
+        "id": materia_id,
         "work": materia_kind(definition),
         "about": purpose(definition),
-        "shared": [*others, *elsewhere],
-        "fields": _fields(session, ("materia", named), materia_model(definition), definition),
+        "shared": [*others, *other_loadouts],
+        "fields": _fields(session, ("materia", materia_id), materia_model(definition), definition),
         "variables": [{"name": name, "about": about} for name, about in _variables_of(facts, socket)],
         "told": _prompts_at(session, socket) if materia_kind(definition) == "agent" else [],
     }
 
 
-def _other_sockets(design: Design, named: str) -> list[str]:
+def _other_loadouts(design: Design, materia_id: str) -> list[str]:
     used: list[str] = []
     for name, raw in as_object(design.config.get("loadouts")).items():
         sockets = as_object(as_object(raw).get("sockets")).values()
-        if name != design.name and any(as_object(socket).get("materia") == named for socket in sockets):
+        if name != design.name and any(as_object(socket).get("materia") == materia_id for socket in sockets):
             used.append(f"loadout {name}")
     return used
 
 
 def _variables_of(facts: LoadoutFacts, socket: str) -> list[tuple[str, str]]:
     """Return the variables that a prompt at this socket can use, each with a description."""
-    named = [*(_ITEM_VARIABLES if facts.sockets[socket].iterator is not None else ()), *_VARIABLES]
+    variables = [*(_ITEM_VARIABLES if facts.sockets[socket].iterator is not None else ()), *_VARIABLES]
     for id_, owner in facts.sockets.items():
-        named += [(f"state.{target}", f"set by {id_}") for _, target, _ in owner.assignments]
-    return [(name, about) for name, about in dict(named).items() if "}" not in name][:40]
+        variables += [(f"state.{target}", f"set by {id_}") for _, target, _ in owner.assignments]
+    return [(name, about) for name, about in dict(variables).items() if "}" not in name][:40]
 
 
 def _prompts_at(session: DesignState, socket: str) -> list[DesignSlice]:
@@ -387,21 +387,21 @@ def _prompts_at(session: DesignState, socket: str) -> list[DesignSlice]:
     if not session.design.report.ok:
         return [{"words": "not yet", "about": "Fix the problems listed in the Problems tab first."}]
     try:
-        plain, back = (prompts.of(socket) for prompts in session.prompts)
+        accepted, reworked = (prompts.of(socket) for prompts in session.prompts)
     except MateriaError as error:
         return [{"words": "not known", "about": error.what}]
-    rework = next((prompt for prompt in back if prompt.turn), None)
-    labels = ("first item", "second", "last") if plain and plain[0].item else ("first visit",)
-    chosen = [*zip(labels, [*plain[:2], *plain[2:][-1:]], strict=False)]
-    chosen += [] if rework is None else [("sent back", rework)]
-    if not chosen:
+    rework = next((prompt for prompt in reworked if prompt.turn), None)
+    labels = ("first item", "second", "last") if accepted and accepted[0].item else ("first visit",)
+    labelled = [*zip(labels, [*accepted[:2], *accepted[2:][-1:]], strict=False)]
+    labelled += [] if rework is None else [("sent back", rework)]
+    if not labelled:
         rules = Rules(session.design.graph())
         state = entering.begin(rules, REQUEST, data={"workItems": [*ITEMS]})
         prompt, why_not = entering.preview(rules, state, socket)
         if prompt is None:
             return [{"words": "not visited", "about": why_not}]
-        chosen = [("alone", VisitPrompt(1, socket, None, "", prompt, len(prompt.text), 0))]
-    return [_prompt_slice(label, prompt) for label, prompt in chosen]
+        labelled = [("alone", VisitPrompt(1, socket, None, "", prompt, len(prompt.text), 0))]
+    return [_prompt_slice(label, prompt) for label, prompt in labelled]
 
 
 def _prompt_slice(label: str, prompt: VisitPrompt) -> DesignSlice:
@@ -436,7 +436,7 @@ def _edge_rows(document: Object, facts: LoadoutFacts, id_: str) -> list[DesignSl
 
 def _edge_row(kind: Kind, owner: str, index: int, raw: JSON) -> DesignSlice:
     """Return one row of a list of edges or exits."""
-    when, to = (as_object(raw).get(name) for name in ENDS[kind])
+    when, to = (as_object(raw).get(name) for name in END_FIELDS[kind])
     limit = as_object(raw).get("maxTraversals") if kind == "edge" else None
     condition = condition_spec(when) if is_condition(when) else None
     return {
@@ -463,32 +463,32 @@ def _edge_form(session: DesignState, pick: Selection) -> DesignSlice:
             "sub": "legacy exit field",
             "sentence": "This is the legacy exit field, which also sets the advance. Remove the exit to delete it.",
             "fields": [],
-            "json": pretty(written(document, "loop", owner).get("exit")),
+            "json": pretty(raw_part(document, "loop", owner).get("exit")),
         }
     edges = edges_of(document, kind, owner)
     raw = as_object(edges[index])
-    when, to = (raw.get(name) for name in ENDS[kind])
+    when, to = (raw.get(name) for name in END_FIELDS[kind])
     if kind == "edge":
-        source, whose, once = owner, f"from {part(owner)}", ""
+        source, owner_text, exit_prefix = owner, f"from {part(owner)}", ""
         facts = session.facts
         loops = facts.sockets[source].loops
-        leaves = any(loop.iterates and to not in loop.members for loop in loops)
-        turn = "convert to an exit of the loop" if leaves and to in (*facts.ids, END) else ""
+        leaves_loop = any(loop.iterates and to not in loop.members for loop in loops)
+        conversion = "convert to an exit of the loop" if leaves_loop and to in (*facts.ids, END) else ""
     else:
-        source, whose = str(raw.get("from")), f"of loop {part(owner)}"
-        once = f"After the last item of {part(owner)}: "
-        turn = "convert to an edge" if is_object(edges[index]) else ""
+        source, owner_text = str(raw.get("from")), f"of loop {part(owner)}"
+        exit_prefix = f"After the last item of {part(owner)}: "
+        conversion = "convert to an edge" if is_object(edges[index]) else ""
     condition = condition_spec(when).phrase if is_condition(when) else brief(when)
     traversals = raw.get("maxTraversals")
     limit = f", at most {brief(traversals)} times for each item" if traversals is not None else ""
     return {
         "kind": kind,
         "title": f"{part(source)} → {part(_text_of_value(to))}",
-        "sub": f"{kind} {index + 1} of {len(edges)} {whose}",
-        "sentence": f"{once}From {part(source)} {condition} to {part(str(to))}{limit}.",
+        "sub": f"{kind} {index + 1} of {len(edges)} {owner_text}",
+        "sentence": f"{exit_prefix}From {part(source)} {condition} to {part(str(to))}{limit}.",
         "first": index == 0,
         "last": index == len(edges) - 1,
-        "turn": turn,
+        "turn": conversion,
         "fields": _fields(session, pick, EdgeFields if kind == "edge" else ExitRouteFields, raw),
         "json": pretty(edges[index]),
     }
@@ -496,7 +496,7 @@ def _edge_form(session: DesignState, pick: Selection) -> DesignSlice:
 
 def _loop_form(session: DesignState, of: Selection) -> DesignSlice:
     document, id_ = session.design.document, of[1]
-    raw, members = written(document, "loop", id_), members_of(document, id_)
+    raw, members = raw_part(document, "loop", id_), members_of(document, id_)
     source = next((name for name in ("iterator", "consumes") if is_object(raw.get(name))), "")
     fields = [_id_field(session, of, "The ids of the exits do not change."), *_fields(session, of, LoopFields, raw)]
     if source:

@@ -27,16 +27,16 @@ from materia_nb.store.files import lock_owner
 from materia_nb.store.rundir import RunDir
 from materia_nb.widgets.base import Panel, error_message, show_panel
 from materia_nb.widgets.cast_panel import CastPanel
-from materia_nb.widgets.frontend import FrontWidget, MessageRegistry, ShortText, Token, WholeNumber, outdated
+from materia_nb.widgets.frontend import FrontendWidget, MessageRegistry, ShortText, Token, WholeNumber, outdated
 from materia_nb.widgets.state_tree import json_digest
 
 if TYPE_CHECKING:
     from materia_nb.cast.project_casts import Casts
 
-FIRST: Final = 60
+INITIAL_ROWS: Final = 60
 """Number of rows that the page receives initially."""
 _MAX_REQUESTED_ROWS: Final = 400
-_RECORDED: Final = 100
+_MAX_RECORDED_ROWS: Final = 100
 _READ_DELAY_S: Final = 0.08
 """Delay before the selected cast is read, in seconds, so that moving through the list stays fast."""
 _LAST_STEPS: Final = 6
@@ -53,7 +53,7 @@ _STATUS_LABELS: Final[Mapping[str, tuple[str, str, str]]] = {
 _STATUS_ORDER: Final = tuple(_STATUS_LABELS)
 
 
-class CastsFront(FrontWidget):
+class CastsFront(FrontendWidget):
     """The widget that draws the list of casts and the summary of the selected cast."""
 
     view = Unicode("casts").tag(sync=True)
@@ -98,19 +98,19 @@ class CastExplorer(Panel):
         self._catalogue = Catalogue(casts.root)
         self._entries: list[CastEntry] = []
         self._shown: list[CastEntry] = []
-        self._order = self._in_all = 0
+        self._order = self._total = 0
         self._query = Query()
-        self._reading = self._again = self._renewing = False
+        self._is_reading = self._needs_reread = self._is_reread_scheduled = False
         self._shown_notice: dict[str, str] = {}
-        self._picked = ""
+        self._selected_id = ""
         self._compared: list[Block] = []
-        self._glanced: CastEntry | None = None
-        self._below: CastPanel | None = None
+        self._summarized_entry: CastEntry | None = None
+        self._open_panel: CastPanel | None = None
         self.front = CastsFront()
         self.front.on_msg(self.guarded(lambda _, content, __: self.on_message(content)))
         self.put(self.front)
-        self.after_cells(self.read)
-        self.at_close(self._close_cast)
+        self.call_after_cells(self.read)
+        self.on_close(self._close_cast)
         self.refresh()
         self.read()
 
@@ -118,34 +118,34 @@ class CastExplorer(Panel):
 
     def read(self) -> None:
         """Read the list of casts in the background; if it is already being read, read it again afterwards."""
-        if self._reading:
-            self._again = True
+        if self._is_reading:
+            self._needs_reread = True
             return
-        self._reading, self._again = True, False
+        self._is_reading, self._needs_reread = True, False
         self._reader = start_thread(self._read, "materia-casts")
 
     def wait(self, timeout: float | None = None) -> None:
         """Wait at most ``timeout`` seconds until the list has been read. Do not call this method in a callback."""
-        while self._reading:
+        while self._is_reading:
             self._reader.join(timeout)
 
     def _read(self) -> None:
         try:
-            for self._entries, self._in_all in self._catalogue.read():  # noqa: B020 - what is known so far
+            for self._entries, self._total in self._catalogue.read():  # noqa: B020 - what is known so far
                 if self.closed:
                     return
                 self.later()
         except Exception as error:  # noqa: BLE001 - the panel shows it; a thread has nobody else to tell
             self.fail(error)
         finally:
-            self._reading = False
+            self._is_reading = False
             self.later()
-            if self._again:
+            if self._needs_reread:
                 self.read()
 
     def _reread(self, path: object) -> None:
         """Read one cast again after this panel has changed it."""
-        self._renewing = False
+        self._is_reread_scheduled = False
         self._entries = [cast_entry(entry.path) if entry.path == path else entry for entry in self._entries]
         self.later()
 
@@ -204,7 +204,7 @@ class CastExplorer(Panel):
     @casts_messages.message
     def _select(self, cast: ShortText) -> None:
         """Select the cast with this id."""
-        self._picked = cast
+        self._selected_id = cast
 
     @_about_cast
     def _open(self, cast: ShortText) -> None:
@@ -218,15 +218,15 @@ class CastExplorer(Panel):
 
     def _show_below(self, id_: str, cast: Cast) -> None:
         self._close_cast()
-        self._picked = id_
-        self._below = CastPanel(cast, self._casts.take, bench=self._casts.bench)
+        self._selected_id = id_
+        self._open_panel = CastPanel(cast, self._casts.take, bench=self._casts.bench)
         path = cast.run_dir
-        self._below.at_close(cast.follow.changes(lambda _: self._reread_later(path)))
-        self.put(self.front, self._below.view)
+        self._open_panel.on_close(cast.follow.changes(lambda _: self._reread_later(path)))
+        self.put(self.front, self._open_panel.view)
 
     def _reread_later(self, path: object) -> None:
-        if not self._renewing:
-            self._renewing = True
+        if not self._is_reread_scheduled:
+            self._is_reread_scheduled = True
             self.after(0.5, lambda: self._reread(path))
 
     @_about_cast
@@ -257,23 +257,23 @@ class CastExplorer(Panel):
     @_about_cast
     def _label(self, cast: ShortText, text: Annotated[str, Field(max_length=200)]) -> None:
         """Set the name and tags of a cast; words that begin with ``#`` become tags."""
-        pieces = text.split()
-        tags = [word.removeprefix("#") for word in pieces if word.startswith("#") and len(word) > 1]
-        name = " ".join(word for word in pieces if not word.startswith("#"))
+        words_and_tags = text.split()
+        tags = [word.removeprefix("#") for word in words_and_tags if word.startswith("#") and len(word) > 1]
+        name = " ".join(word for word in words_and_tags if not word.startswith("#"))
         self._casts.label(cast, tag=tags, name=name or None)
         self.read()
 
     @_about_cast
     def _delete(self, cast: ShortText) -> None:
         """Delete a cast; the page has already asked for confirmation."""
-        if self._below is not None and self._below.cast.id == cast:
-            opened = self._below.cast
-            self._below.runs.refuse_while_busy()
+        if self._open_panel is not None and self._open_panel.cast.id == cast:
+            opened = self._open_panel.cast
+            self._open_panel.runs.refuse_while_busy()
             self._close_cast()
             opened.close()
         self._casts.delete(cast, yes=True)
         self._entries = [entry for entry in self._entries if entry.id != cast]
-        self._in_all = len(self._entries)
+        self._total = len(self._entries)
         self.say(f"Deleted {cast}.")
 
     @casts_messages.message
@@ -296,9 +296,9 @@ class CastExplorer(Panel):
     def _close_cast(self) -> None:
         """Close the cast or comparison below the list."""
         self._compared = []
-        if self._below is not None:
-            self._below.close()
-            self._below = None
+        if self._open_panel is not None:
+            self._open_panel.close()
+            self._open_panel = None
             self.put(self.front)
 
     # -- drawing ------------------------------------------------------------------------------
@@ -321,27 +321,27 @@ class CastExplorer(Panel):
         query = self._query
         matches = search_casts(self._entries, query.text)
         listed = sort_entries([entry for entry in matches if _has_status(entry, query.only)], query.by, down=query.down)
-        if not self._picked and listed:
-            self._picked = listed[0].id
+        if not self._selected_id and listed:
+            self._selected_id = listed[0].id
         if listed != self._shown:
             self._order, self._shown = self._order + 1, listed
-        at = next((index for index, entry in enumerate(listed) if entry.id == self._picked), None)
-        picked = None if at is None else listed[at]
-        if picked is not self._glanced and self._below is None:
-            self._glanced = picked
+        at = next((index for index, entry in enumerate(listed) if entry.id == self._selected_id), None)
+        selected = None if at is None else listed[at]
+        if selected is not self._summarized_entry and self._open_panel is None:
+            self._summarized_entry = selected
             self.after(_READ_DELAY_S, self._read_selected)
-        below = "" if self._below is None else self._below.cast.id
-        reading = f"reading {len(self._entries):,} of {self._in_all:,}"
+        below = "" if self._open_panel is None else self._open_panel.cast.id
+        reading = f"reading {len(self._entries):,} of {self._total:,}"
         self.front.casts = {
             **query._asdict(),
             "order": self._order,
             "total": len(listed),
-            "rows": self._rows_of(listed[:FIRST]),
+            "rows": self._rows_of(listed[:INITIAL_ROWS]),
             "counts": {name: sum(_has_status(entry, name) for entry in matches) for name in ("all", *_STATUS_FILTERS)},
-            "reading": reading if self._reading and len(self._entries) < self._in_all else "",
+            "reading": reading if self._is_reading and len(self._entries) < self._total else "",
             "cost": _cost_of_all(listed),
             "at": at,
-            "picked": None if picked is None else self._commands_for(picked),
+            "picked": None if selected is None else self._commands_for(selected),
             "below": below,
             "compared": [block.as_json() for block in self._compared],
             "notice": self._shown_notice,
@@ -364,19 +364,19 @@ class CastExplorer(Panel):
 
     def _read_selected(self) -> None:
         """Read the selected cast, and show its summary below the list."""
-        entry = self._glanced
+        entry = self._summarized_entry
         if entry is None:
             return
         try:
-            sides = summarize_cast(entry)
+            summary = summarize_cast(entry)
         except OSError as error:
-            sides = [Line(f"The journal cannot be read: {error.strerror}.", "bad")], []
-        self.front.glance = {"id": entry.id, "sides": [[block.as_json() for block in side] for side in sides]}
+            summary = [Line(f"The journal cannot be read: {error.strerror}.", "bad")], []
+        self.front.glance = {"id": entry.id, "sides": [[block.as_json() for block in side] for side in summary]}
 
     def fallback(self) -> tuple[str, str | None]:
         """Return the list of casts as text."""
-        more = len(self._entries) - _RECORDED
-        text = blocks_as_text([casts_view(self._entries[:_RECORDED])])
+        more = len(self._entries) - _MAX_RECORDED_ROWS
+        text = blocks_as_text([casts_view(self._entries[:_MAX_RECORDED_ROWS])])
         return text + (f"\n... and {counted(more, 'more cast')}" if more > 0 else ""), None
 
 
@@ -432,8 +432,8 @@ def _outcome_text(entry: CastEntry, last: Mapping[str, Any], names: Mapping[str,
     who = names.get(str(last.get("socket")), "The cast")
     if entry.status == "complete":
         steps = "" if entry.steps is None else f", after {counted(entry.steps, 'step')}"
-        warned = ", with warnings" if entry.warnings else ""
-        return [Heading(f"Complete{warned}{steps}", tone="warn" if warned else "good")]
+        warning_suffix = ", with warnings" if entry.warnings else ""
+        return [Heading(f"Complete{warning_suffix}{steps}", tone="warn" if warning_suffix else "good")]
     if entry.status in ("failed", "broken", "aborted"):
         outcome = "was aborted" if entry.status == "aborted" else describe_failure(str(last.get("kind")))
         why = clip_plain(str(last.get("error") or entry.problem or ""), 2_000)
@@ -516,9 +516,9 @@ def list_row(entry: CastEntry, now: float, writer: str | None = None) -> list[An
 
 
 def _cost_of_all(entries: Sequence[CastEntry]) -> str:
-    known = [entry.cost for entry in entries if entry.cost is not None]
-    missing = len(entries) - len(known) + sum(bool(entry.unpriced) for entry in entries if entry.cost is not None)
-    return f"{'at least ' if missing else ''}${sum(known):.2f} in total" if any(known) else ""
+    costs = [entry.cost for entry in entries if entry.cost is not None]
+    unknown = len(entries) - len(costs) + sum(bool(entry.unpriced) for entry in entries if entry.cost is not None)
+    return f"{'at least ' if unknown else ''}${sum(costs):.2f} in total" if any(costs) else ""
 
 
 def show_casts(casts: Casts) -> CastExplorer:

@@ -91,8 +91,8 @@ def _failure_blocks(now: Snapshot, changed: Redefinition | None) -> list[Block]:
     assert failure is not None  # noqa: S101 - the caller asks
     name = now.names.get("" if lanes_at_work(now.session) else failure.socket or "", "The cast")
     command = _process_record(now)
-    ended = _exit_text(command) or describe_failure(failure.kind)
-    parts = [Heading(f"{name} {ended}", tone="bad"), Line(" · ".join(_failure_details(now)), "quiet")]
+    ending = _exit_text(command) or describe_failure(failure.kind)
+    parts = [Heading(f"{name} {ending}", tone="bad"), Line(" · ".join(_failure_details(now)), "quiet")]
     if failure.refused is None and (command is None or failure.kind == "invalid_output"):
         parts.append(Line(failure.message))
     if failure.refused is not None:
@@ -173,16 +173,16 @@ def _process_blocks(now: Snapshot, command: dict[str, JSON]) -> list[Block]:
         content = Code(text[-_MAX_STDERR_CHARS:]) if text else Line("empty", "quiet")
         parts += [Heading(name, small=True), content] if name == "stderr" else [Fold(name, [content])]
     argv = command.get("command")
-    inside = [Code("\n".join(map(str, argv)) if isinstance(argv, list) else str(argv))]
+    command_blocks = [Code("\n".join(map(str, argv)) if isinstance(argv, list) else str(argv))]
     locations = [f"{name} saved in {artifact}" for name, artifact in files if artifact]
-    parts.append(Fold("command, and where its output is saved", [*inside, *lines(locations, "quiet")]))
+    parts.append(Fold("command, and where its output is saved", [*command_blocks, *lines(locations, "quiet")]))
     return parts
 
 
 def check_answer_by_hand(now: Snapshot, text: str) -> list[Issue]:
     """Validate text as the user's answer for a failed socket, and return the problems."""
-    opened = evolve.fold(now.rules, now.session, decide.by_hand(now.rules, now.session, 0))
-    return list(outputs.check_answer(now.rules, opened.state, text))
+    session = evolve.fold(now.rules, now.session, decide.by_hand(now.rules, now.session, 0))
+    return list(outputs.check_answer(now.rules, session.state, text))
 
 
 def result_blocks(now: Snapshot) -> list[Block]:
@@ -207,10 +207,10 @@ def result_blocks(now: Snapshot) -> list[Block]:
             parts.append(Fold("original text", [Code(record.output or "")]))
     if warnings:
         parts.append(Heading("warnings", small=True))
-        alike: dict[str, list[str]] = {}
+        messages_by_code: dict[str, list[str]] = {}
         for warning in warnings:
-            alike.setdefault(warning.code, []).append(clip_plain(_warning_text(now, warning), 600))
-        for code, messages in alike.items():
+            messages_by_code.setdefault(warning.code, []).append(clip_plain(_warning_text(now, warning), 600))
+        for code, messages in messages_by_code.items():
             parts += lines(messages[:1], "warn")
             if messages[1:]:
                 parts.append(Fold(f"{len(messages) - 1} more of {code}", lines(messages[1:_MAX_WARNINGS])))
@@ -233,15 +233,15 @@ def _cost_and_time(now: Snapshot) -> list[tuple[str, str]]:
     processes = [step for step in steps if now.graph.sockets[step.socket].is_utility]
     agents = [step for step in steps if not now.graph.sockets[step.socket].is_utility]
     kinds = [("agents", agents), ("processes", processes)]
-    work = ", ".join(f"{name} {format_work_time(*work_time(group))}" for name, group in kinds if group)
-    waited = sum(step_time(step).waited or 0 for step in steps)
+    run_time = ", ".join(f"{name} {format_work_time(*work_time(group))}" for name, group in kinds if group)
+    waiting_time = sum(step_time(step).waited or 0 for step in steps)
     used = now.engine.usage
     tokens = "unknown" if used.tokens is None else f"{used.tokens:,}"
-    missing = f", unknown of {counted(used.uncounted, 'turn')}" if used.uncounted and used.tokens is not None else ""
+    unknown = f", unknown of {counted(used.uncounted, 'turn')}" if used.uncounted and used.tokens is not None else ""
     return [
-        ("run time", work or "none"),
-        ("waited", format_seconds(waited) if waited else "never"),
-        ("tokens", tokens + missing),
+        ("run time", run_time or "none"),
+        ("waited", format_seconds(waiting_time) if waiting_time else "never"),
+        ("tokens", tokens + unknown),
         ("cost", format_cost(used.cost, used.unpriced) or "unknown"),
     ]
 
@@ -250,7 +250,7 @@ def next_actions(now: Snapshot) -> list[dict[str, str]]:
     """Return the actions that are possible after a complete cast, each with the kind of its page message."""
     if now.status != "complete" or not now.writable:
         return []
-    acts = [
+    actions = [
         ("again", "Cast again", "start again with the same request, loadout and agents"),
         ("fork", "Fork", "start another cast from the end of this cast, or from the selected step"),
         ("compare", "Compare…", "compare with another cast of the project"),
@@ -258,4 +258,4 @@ def next_actions(now: Snapshot) -> list[dict[str, str]]:
         ("keep_test", "Keep as a test", "save a test for pytest: the same answers must take the same route"),
         ("page", "Web page", "save the cast as one HTML page in the project"),
     ]
-    return [{"kind": kind, "words": label, "title": title} for kind, label, title in acts]
+    return [{"kind": kind, "words": label, "title": title} for kind, label, title in actions]

@@ -41,14 +41,14 @@ def bundle() -> str:
     return (_BUNDLE / "front.js").read_text("utf-8")
 
 
-class FrontCode(ui.Widget):
+class FrontendCode(ui.Widget):
     """An invisible widget with the bundle for all widgets of the kernel, compressed with gzip, in base64."""
 
     version = Unicode().tag(sync=True)
     packed = Unicode().tag(sync=True)
 
 
-_code_widget: FrontCode | None = None
+_code_widget: FrontendCode | None = None
 
 
 def reference(widget: ui.Widget) -> str:
@@ -56,18 +56,18 @@ def reference(widget: ui.Widget) -> str:
     return f"IPY_MODEL_{widget.model_id}"
 
 
-def _shared_code() -> FrontCode:
+def _shared_code() -> FrontendCode:
     """Return the widget with the bundle, which is created on first use or after it was closed."""
     global _code_widget  # noqa: PLW0603 - there is one a kernel
     with _code_lock:
         if _code_widget is None or _code_widget.comm is None:
             text = bundle()
             packed = b64encode(gzip.compress(text.encode(), mtime=0)).decode()
-            _code_widget = FrontCode(version=text[3:].partition(" ")[0], packed=packed)
+            _code_widget = FrontendCode(version=text[3:].partition(" ")[0], packed=packed)
         return _code_widget
 
 
-class FrontWidget(anywidget.AnyWidget):
+class FrontendWidget(anywidget.AnyWidget):
     """A widget that a view of the bundle draws; each subclass sets the name of its view in ``view``."""
 
     _esm = _LOADER
@@ -83,7 +83,7 @@ class FrontWidget(anywidget.AnyWidget):
         self.send(blocks_as_json({"kind": kind, "token": token, **values}))
 
 
-class Front(FrontWidget):
+class Front(FrontendWidget):
     """The widget that draws all parts of a panel except the graph. It receives slices of state and sends messages.
 
     A slice is a JSON object. An update sends only the slices that have changed, in a single message.
@@ -116,7 +116,7 @@ FONT: Final = 'system-ui, -apple-system, "Segoe UI", "DejaVu Sans", Helvetica, A
 """Font family that the layout measures. Cytoscape accepts the list only with exactly these quotation marks."""
 
 
-class CanvasFront(FrontWidget):
+class CanvasFront(FrontendWidget):
     """The widget that draws on the Cytoscape canvas, and sends the user's actions on the canvas to the kernel.
 
     ``scene`` contains the data that stays the same while a graph is displayed, ``look`` contains the current appearance

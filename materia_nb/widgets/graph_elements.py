@@ -72,7 +72,7 @@ class GraphElements:
         self.nodes: list[dict[str, Any]] = []
         self.edges: list[dict[str, Any]] = []
         self._ids: dict[tuple[str, str], str] = {}
-        self._taken: set[str] = set()
+        self._used_ids: set[str] = set()
         self._lines: dict[str, DrawnLine] = {}
         self._chips: dict[str, str] = {}
         self.selections: dict[str, Selection] = {}
@@ -92,7 +92,7 @@ class GraphElements:
         self._inside = {socket: loop for loop in self.placed.folded for socket in graph.loops[loop].sockets}
         for line in self.placed.edges:
             self._add_line(line)
-        self.elements = {pick: element for element, pick in self.selections.items()}
+        self.elements = {selection: element for element, selection in self.selections.items()}
         self._drawn = [*self._drawn_elements()]
 
     def data(self) -> dict[str, Any]:
@@ -121,23 +121,23 @@ class GraphElements:
 
     def _id(self, prefix: str, key: str) -> str:
         """Return a new element id that is unique and can be encoded in UTF-8."""
-        sound = key.encode("utf-8", "replace").decode()[:200]
-        element_id, number = f"{prefix}:{sound}", 1
-        while element_id in self._taken:
+        valid_key = key.encode("utf-8", "replace").decode()[:200]
+        element_id, number = f"{prefix}:{valid_key}", 1
+        while element_id in self._used_ids:
             number += 1
-            element_id = f"{prefix}:{sound}~{number}"
-        self._taken.add(element_id)
+            element_id = f"{prefix}:{valid_key}~{number}"
+        self._used_ids.add(element_id)
         self._ids[prefix, key] = element_id
         return element_id
 
-    def _node(self, prefix: str, key: str, box: Box, classes: str, pick: Selection | None) -> str:
+    def _node(self, prefix: str, key: str, box: Box, classes: str, selection: Selection | None) -> str:
         element_id = self._id(prefix, key)
-        if pick is not None:
-            self.selections[element_id] = pick
+        if selection is not None:
+            self.selections[element_id] = selection
         self.nodes.append(
             {
                 "id": element_id,
-                "pick": _sendable(pick),
+                "pick": _encodable(selection),
                 "x": round(box.cx, 1),
                 "y": round(box.cy, 1),
                 "w": round(box.w, 1),
@@ -173,9 +173,9 @@ class GraphElements:
         label = line.label
         bent = bend_segments(points, start, end, (label.cx, label.cy) if label is not None else None)
         element_id = self._id("e", link.key)
-        pick = selection_of(link)
-        if pick is not None:
-            self.selections[element_id] = pick
+        selection = selection_of(link)
+        if selection is not None:
+            self.selections[element_id] = selection
         self._lines[element_id] = line
         if label is not None:
             self._chips[element_id] = self._node("c", link.key, label, "chip", None)
@@ -186,7 +186,7 @@ class GraphElements:
         self.edges.append(
             {
                 "id": element_id,
-                "pick": _sendable(pick),
+                "pick": _encodable(selection),
                 "source": source,
                 "target": target,
                 **bent,
@@ -202,7 +202,7 @@ class GraphElements:
         Only elements whose marks have changed are drawn again, because a step changes few of possibly hundreds of
         elements.
         """
-        changed = None if self._marks is None else _changed(self._marks, marks)
+        changed = None if self._marks is None else _changed_keys(self._marks, marks)
         for element, keys, draw in self._drawn:
             if changed is None or not keys.isdisjoint(changed):
                 self._looks[element] = draw(marks)
@@ -216,14 +216,15 @@ class GraphElements:
             yield self._ids["l", loop_id], members, partial(self._loop_look, loop_id, box)
         for socket_id, box in self.placed.nodes.items():
             socket = self.graph.sockets[socket_id]
-            drawn = partial(self._socket_look, socket, box, _about_socket(socket, entry=socket_id == self.graph.entry))
+            about = _socket_description(socket, entry=socket_id == self.graph.entry)
+            drawn = partial(self._socket_look, socket, box, about)
             yield self._ids["n", socket_id], frozenset((socket_id,)), drawn
         for key, box in self.placed.signs.items():
             yield self._ids["s", _SIGN_NAMES[key]], frozenset(("last_route",)), partial(self._sign_look, key, box)
         for element_id, line in self._lines.items():
-            those = (line.link, *line.shared)
+            drawn_links = (line.link, *line.shared)
             keys = frozenset(
-                key for link in those for key in (link.route, link.traversal, (link.source, link.edge_index))
+                key for link in drawn_links for key in (link.route, link.traversal, (link.source, link.edge_index))
             )
             title = f"{self._name(line.link.source)} → {self._name(line.link.target)}"
             yield element_id, keys, partial(self._line_look, line, title)
@@ -270,21 +271,21 @@ class GraphElements:
         }
         return {
             "classes": " ".join(name for name, applies in classes.items() if applies),
-            "words": "\n".join((about, *_socket_now(socket, marks, state))),
+            "words": "\n".join((about, *_socket_state_lines(socket, marks, state))),
             "svg": svg_image(drawn, box),
         }
 
     def _line_look(self, line: DrawnLine, title: str, marks: Marks) -> dict[str, str]:
         link = line.link
-        use = colour_role(link, marks)
+        role = colour_role(link, marks)
         labels = "\n".join([link_label(link_, marks) for link_ in (link, *line.shared)]) or (
             "no edges: the cast ends" if link.kind == "implied" else "always"
         )
         stops = link.route in marks.break_routes
         taken_times = marks.traversals.get(link.traversal, 0) if link.kind == "edge" else 0
-        use_class = {"now": "taken", "rim": "never", "A": "only-a", "B": "only-b"}.get(use, "")
+        role_class = {"now": "taken", "rim": "never", "A": "only-a", "B": "only-b"}.get(role, "")
         return {
-            "classes": f"{use_class} break".strip() if stops else use_class,
+            "classes": f"{role_class} break".strip() if stops else role_class,
             "words": f"{title}\n{labels}"
             + (f"\ntaken {counted(taken_times, 'time')} (all edges between these sockets)" if taken_times else "")
             + ("\nbreakpoint" if stops else ""),
@@ -294,19 +295,19 @@ class GraphElements:
 _MARKS_OF_CURRENT_SOCKET: Final = ("waiting", "working", "held")
 
 
-def _changed(before: Marks, now: Marks) -> set[object] | None:
+def _changed_keys(before: Marks, now: Marks) -> set[object] | None:
     """Return the keys of the elements that differ between two marks, or None if every element must be drawn again."""
     keys: set[object] = set()
     for field in fields(Marks):
-        was, value = getattr(before, field.name), getattr(now, field.name)
-        if was == value:
+        old_value, value = getattr(before, field.name), getattr(now, field.name)
+        if old_value == value:
             continue
         if isinstance(value, Mapping):
-            keys |= {key for key in was.keys() | value.keys() if was.get(key) != value.get(key)}
+            keys |= {key for key in old_value.keys() | value.keys() if old_value.get(key) != value.get(key)}
         elif isinstance(value, frozenset):
-            keys |= was ^ value
+            keys |= old_value ^ value
         elif not isinstance(value, bool):
-            keys |= {field.name, was, value}
+            keys |= {field.name, old_value, value}
         elif field.name in _MARKS_OF_CURRENT_SOCKET:
             keys |= {before.current, now.current}
         else:
@@ -333,7 +334,7 @@ def drawn_conditions() -> list[dict[str, Any]]:
     ]
 
 
-def _about_socket(socket: Socket, *, entry: bool) -> str:
+def _socket_description(socket: Socket, *, entry: bool) -> str:
     """Return the lines of a card's tooltip that do not depend on the cast."""
     description = socket.materia.raw.get("description")
     lines = [
@@ -345,7 +346,7 @@ def _about_socket(socket: Socket, *, entry: bool) -> str:
     return "\n".join(filter(None, lines))
 
 
-def _socket_now(socket: Socket, marks: Marks, state: str) -> Iterable[str]:
+def _socket_state_lines(socket: Socket, marks: Marks, state: str) -> Iterable[str]:
     """Return the lines of a card's tooltip that describe the current state of the cast."""
     visits = marks.visits.get(socket.id, 0)
     visited = f"visited {TIMES_SIGN}{short_number(visits)}" if visits else ""
@@ -353,8 +354,8 @@ def _socket_now(socket: Socket, marks: Marks, state: str) -> Iterable[str]:
     return filter(None, (answered_by(socket.id, marks), visited, state, stops))
 
 
-def _sendable(pick: Selection | None) -> list[str] | None:
-    return None if pick is None else [pick[0], pick[1].encode("utf-8", "replace").decode()]
+def _encodable(selection: Selection | None) -> list[str] | None:
+    return None if selection is None else [selection[0], selection[1].encode("utf-8", "replace").decode()]
 
 
 def _centre(box: Box) -> Point:

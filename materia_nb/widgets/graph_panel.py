@@ -42,7 +42,7 @@ _DEFAULT_CANVAS_SIZE: Final = (535.0, 490.0)
 """Width and height of the canvas, in pixels, that are assumed until the page reports the actual size."""
 _MIN_SOCKETS_TO_FOLD: Final = 30
 """Minimum number of sockets at which a graph folds its finished loops automatically."""
-Selected: TypeAlias = Callable[[Kind, str], object]
+SelectionCallback: TypeAlias = Callable[[Kind, str], object]
 """Callback that receives the kind and id of the selected part."""
 
 
@@ -82,10 +82,10 @@ def _gesture(function: Callable[..., None]) -> Callable[..., None]:
     """Register a message whose signature validates it and which is passed on to the owner of the canvas."""
 
     @wraps(function)
-    def hand_on(panel: GraphPanel, **fields: Any) -> None:
-        panel.hand_on(Gesture(function.__name__.strip("_"), {name.strip("_"): value for name, value in fields.items()}))
+    def forward(panel: GraphPanel, **fields: Any) -> None:
+        panel.forward(Gesture(function.__name__.strip("_"), {name.strip("_"): value for name, value in fields.items()}))
 
-    return canvas_messages.message(hand_on)
+    return canvas_messages.message(forward)
 
 
 def _read_element(element: object, info: ValidationInfo) -> Selection | None:
@@ -134,21 +134,21 @@ class GraphPanel(Panel):
         self.cast: Cast | None = None if isinstance(source, Graph) else source
         super().__init__(graph_summary(self.graph))
         self.selected: Selection | None = None
-        self._shown_marks: Marks | None = None
-        self._led: _Moment | None = None
-        self._callbacks: list[Selected] = []
-        self._gestures: list[Callable[[Gesture], object]] = []
+        self._marks_override: Marks | None = None
+        self._owner_moment: _Moment | None = None
+        self._selection_callbacks: list[SelectionCallback] = []
+        self._gesture_callbacks: list[Callable[[Gesture], object]] = []
         self._mode = "cast"
         self._folded: frozenset[str] = frozenset()
         self._unfolded: frozenset[str] = frozenset()
         self._marked: tuple[str, ...] = ()
-        self._shown = 0
-        self._area = _DEFAULT_CANVAS_SIZE
+        self._scene_number = 0
+        self._canvas_size = _DEFAULT_CANVAS_SIZE
         self._edits = 0
         self._positions: dict[str, GridPosition] = {}
         self._direction: Direction | None = None
         self._level: Level | None = None
-        self._scene = self._laid_out()
+        self._scene = self._compute_layout()
         self._cytoscape = _Cytoscape(
             cytoscape_layout={"name": "preset", "fit": False},
             cytoscape_style=[],
@@ -187,33 +187,33 @@ class GraphPanel(Panel):
         self._show_scene(fresh=True)
         if self.cast is not None and follows:
             self.follow(self.cast)
-            self.at_close(runs_of(self.cast).watch(lambda _: self.later()))
+            self.on_close(runs_of(self.cast).watch(lambda _: self.later()))
         self.refresh()
 
-    def _laid_out(self) -> GraphElements:
+    def _compute_layout(self) -> GraphElements:
         """Return the layout of the graph for the available area, in the direction that the user has set, if any.
 
         In design mode, existing cards keep their positions, and a new card is placed next to its predecessor. The level
         of detail stays the same once all cards have a position, or once the cards show only their names.
         """
         directions: tuple[Direction, ...] = (self._direction,) if self._direction else ("right", "down")
-        if len(self.graph.sockets) < 2 and self._area[0] < 1.5 * self._area[1]:
+        if len(self.graph.sockets) < 2 and self._canvas_size[0] < 1.5 * self._canvas_size[1]:
             directions = directions[::-1]  # further cards get the direction with more room
         if self._mode != "design":
-            placed = best_layout(self.graph, self._area, directions=directions, folded=self._folded)
+            placed = best_layout(self.graph, self._canvas_size, directions=directions, folded=self._folded)
             return GraphElements(self.graph, placed)
         written = grid_positions(self.graph)
         is_complete = self.graph.sockets.keys() <= self._positions.keys() | written.keys()
         placed = best_layout(
             self.graph,
-            self._area,
+            self._canvas_size,
             directions=directions,
             folded=self._folded,
             positions=self._positions | written,
             levels=(self._level,) if self._level and (is_complete or self._level == 1) else (2, 1),
         )
         self._direction, self._level = placed.direction, placed.level
-        self._positions |= {key: spot for key, spot in placed.grid_positions().items() if key not in written}
+        self._positions |= {key: position for key, position in placed.grid_positions().items() if key not in written}
         return GraphElements(self.graph, placed)
 
     def tidy(self) -> None:
@@ -223,18 +223,18 @@ class GraphPanel(Panel):
 
     # -- for code ---------------------------------------------------------------------
 
-    def on_select(self, callback: Selected) -> Callable[[], None]:
+    def on_select(self, callback: SelectionCallback) -> Callable[[], None]:
         """Call ``callback(kind, id)`` after each selection, and return a function that unsubscribes it."""
-        self._callbacks.append(callback)
-        return lambda: self._callbacks.remove(callback) if callback in self._callbacks else None
+        self._selection_callbacks.append(callback)
+        return lambda: self._selection_callbacks.remove(callback) if callback in self._selection_callbacks else None
 
     def on_gesture(self, callback: Callable[[Gesture], object]) -> Callable[[], None]:
         """Call ``callback`` for each :class:`Gesture`, and return a function that unsubscribes it.
 
         The functions in this module that are decorated with ``_gesture`` define the kinds of gestures.
         """
-        self._gestures.append(callback)
-        return lambda: self._gestures.remove(callback) if callback in self._gestures else None
+        self._gesture_callbacks.append(callback)
+        return lambda: self._gesture_callbacks.remove(callback) if callback in self._gesture_callbacks else None
 
     @property
     def mode(self) -> str:
@@ -266,7 +266,7 @@ class GraphPanel(Panel):
             )
         self.selected, self._marked = (kind, key), ()
         self.refresh()
-        for callback in tuple(self._callbacks):
+        for callback in tuple(self._selection_callbacks):
             callback(kind, key)
 
     def mark(self, pick: Selection | None) -> None:
@@ -281,7 +281,7 @@ class GraphPanel(Panel):
 
     def show_marks(self, marks: Marks | None) -> None:
         """Show these marks instead of the state of the cast; None shows the state of the cast again."""
-        self._shown_marks = marks
+        self._marks_override = marks
         self.refresh()
 
     def show_moment(self, snapshot: Snapshot, selected: Selection | None, *, past: bool, working: bool) -> None:
@@ -293,7 +293,7 @@ class GraphPanel(Panel):
             past: True if the snapshot is past.
             working: True while a step is running.
         """
-        self._led, self.selected = _Moment(snapshot, past=past, working=working), selected
+        self._owner_moment, self.selected = _Moment(snapshot, past=past, working=working), selected
         if self.graph is not snapshot.graph:
             self.replace(snapshot.graph)
         else:
@@ -306,7 +306,7 @@ class GraphPanel(Panel):
         if self.selected not in self._parts():
             self.selected = None
         self._direction = self._scene.placed.direction  # keep the direction while the graph is edited
-        before, scene = self._scene.placed.level, self._laid_out()
+        before, scene = self._scene.placed.level, self._compute_layout()
         self._rebuild_scene(scene, fresh=self._mode == "design" and scene.placed.level != before)
 
     def turn(self, direction: Direction) -> None:
@@ -335,8 +335,8 @@ class GraphPanel(Panel):
         return self._marks_at(self._moment())
 
     def _marks_at(self, moment: _Moment | None) -> Marks:
-        if self._shown_marks is not None:
-            return self._shown_marks
+        if self._marks_override is not None:
+            return self._marks_override
         if moment is None:
             return NO_MARKS
         marks = marks_of(moment.snapshot)
@@ -344,8 +344,8 @@ class GraphPanel(Panel):
 
     def _moment(self) -> _Moment | None:
         """Return the snapshot to draw: the owner's snapshot, or else the current one; None without a cast."""
-        if self._led is not None or self.cast is None:
-            return self._led
+        if self._owner_moment is not None or self.cast is None:
+            return self._owner_moment
         working = runs_of(self.cast).busy_for(self)
         return _Moment(self.cast.now, past=False, working=working)
 
@@ -403,13 +403,13 @@ class GraphPanel(Panel):
 
     # -- gestures: what the canvas hands on ------------------------------------------------
 
-    def hand_on(self, gesture: Gesture) -> None:
+    def forward(self, gesture: Gesture) -> None:
         """Pass a gesture on to the callbacks of :meth:`on_gesture`."""
         if gesture.kind == "ground":
             self.selected = None
         elif gesture.kind == "marquee":
             self._marked = tuple(gesture.fields["ids"])
-        for callback in tuple(self._gestures):
+        for callback in tuple(self._gesture_callbacks):
             callback(gesture)
         self.refresh()
 
@@ -477,18 +477,18 @@ class GraphPanel(Panel):
     def _duplicate(self, ids: list[SocketElement] = []) -> None:  # noqa: B006 - only declared
         """Insert copies of sockets without changing the clipboard."""
 
-    def _resize(self, wide: float, high: float) -> None:
+    def _resize(self, width: float, height: float) -> None:
         """Set the size of the canvas; send a new scene if the layout for the new size differs."""
-        if not 0 < high < 1e5 > wide > 0 or (self._mode == "design" and self._edits > 1):
+        if not 0 < height < 1e5 > width > 0 or (self._mode == "design" and self._edits > 1):
             return
         if self._mode == "design":  # the room that it begins with; from then on nothing moves
             self._positions, self._direction, self._level, self._edits = {}, None, None, 2
         if self.marks.visits:  # a running cast keeps its initial direction
             self._direction = self._scene.placed.direction
-        self._area = (wide, high)
-        old, scene = self._scene.placed, self._laid_out()
-        new = scene.placed
-        if (old.direction, old.level, old.nodes) != (new.direction, new.level, new.nodes):
+        self._canvas_size = (width, height)
+        before, scene = self._scene.placed, self._compute_layout()
+        after = scene.placed
+        if (before.direction, before.level, before.nodes) != (after.direction, after.level, after.nodes):
             self._rebuild_scene(scene, fresh=True)
 
     # -- drawing ----------------------------------------------------------------------------
@@ -500,20 +500,20 @@ class GraphPanel(Panel):
         with self._drawing:
             if self.closed:
                 return
-            self._scene = scene or self._laid_out()
+            self._scene = scene or self._compute_layout()
             self._show_scene(fresh=fresh)
         self.refresh()
 
     def _show_scene(self, *, fresh: bool) -> None:
         """Send the scene to the page; with ``fresh``, also reset zoom and position to show the whole graph."""
-        self._shown += 1
+        self._scene_number += 1
         elements = self._scene.elements
         listed = [
             [label.lstrip("\N{NO-BREAK SPACE}"), elements[pick], 0 if pick[0] in ("socket", "loop") else 1]
             for label, pick in selectable_parts(self.graph)
             if pick in elements
         ]
-        scene = self._scene.data() | {"number": self._shown, "fresh": fresh, "list": listed}
+        scene = self._scene.data() | {"number": self._scene_number, "fresh": fresh, "list": listed}
         with self.front.hold_sync():
             self.front.look = dict(self._scene.look(self.marks))
             self.front.scene = scene
@@ -528,15 +528,15 @@ class GraphPanel(Panel):
         changed = {key: element for key, element in look.items() if before.get(key) != element}
         if changed:
             self.front.change(changed)
-        by_pick = self._scene.elements
+        elements = self._scene.elements
         flags = {
             "mode": self._mode,
-            "selected": by_pick.get(self.selected) if self.selected is not None else None,
+            "selected": elements.get(self.selected) if self.selected is not None else None,
             "current": self._scene.element_of(marks.current),
             "name": part(self.graph.name, 80),
             "told": " · ".join(self._status_lines(moment)),
             "follows": self.cast is not None,
-            "marked": [look_ for key in self._marked if (look_ := by_pick.get(("socket", key))) is not None],
+            "marked": [look_ for key in self._marked if (look_ := elements.get(("socket", key))) is not None],
         }
         if self.front.flags != flags:
             self.front.flags = flags
@@ -553,7 +553,7 @@ class GraphPanel(Panel):
         folded = (self._folded & self._unfolded) | (finished - self._unfolded)
         if folded != self._folded:
             self._folded = folded
-            self._scene = self._laid_out()
+            self._scene = self._compute_layout()
             self._show_scene(fresh=False)
 
     def _status_lines(self, moment: _Moment | None) -> tuple[str, ...]:

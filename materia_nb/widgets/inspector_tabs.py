@@ -55,7 +55,7 @@ def require_element(cast: Snapshot, kind: object, key: object) -> Element:
     Raises:
         MateriaError: the cast has no such element (``unknown_part``).
     """
-    if not (kind in KINDS and isinstance(key, str) and _is_there(cast, str(kind), key)):
+    if not (kind in KINDS and isinstance(key, str) and _has_element(cast, str(kind), key)):
         raise MateriaError(
             f"The cast has no {part(str(kind), 20)} {part(str(key), 60)!r}.",
             hint="select a part of the graph",
@@ -64,7 +64,7 @@ def require_element(cast: Snapshot, kind: object, key: object) -> Element:
     return Element(kind, key)
 
 
-def _is_there(cast: Snapshot, kind: str, key: str) -> bool:
+def _has_element(cast: Snapshot, kind: str, key: str) -> bool:
     if kind in ("item", "step"):
         count = len(cast.work_items) if kind == "item" else len(cast.steps)
         return key.isdecimal() and int(key) <= count
@@ -81,8 +81,8 @@ def possible_breakpoints(cast: Snapshot, element: Element) -> list[Breakpoint]:
     if element.kind not in ("edge", "exit"):
         return []
     link = next(link for link in links(cast.graph) if link.key == element.id)
-    anyway = Breakpoint("edge", link.source, link.to)
-    return [anyway] if link.edge_index is None else [Breakpoint("edge", link.source, link.edge_index + 1), anyway]
+    any_edge = Breakpoint("edge", link.source, link.to)
+    return [any_edge] if link.edge_index is None else [Breakpoint("edge", link.source, link.edge_index + 1), any_edge]
 
 
 # -- about ---------------------------------------------------------------------------------
@@ -95,8 +95,8 @@ def about(cast: Snapshot, element: Element) -> list[Block]:
         return _item(cast, int(key))
     inspector = Inspector(cast.graph, cast)
     definition = inspector.definition(kind, key)
-    written = [Fold("definition", [JsonTree(definition, opened=3)])] if definition is not None else []
-    return [*inspector.about(kind, key), *written]
+    raw_part = [Fold("definition", [JsonTree(definition, opened=3)])] if definition is not None else []
+    return [*inspector.about(kind, key), *raw_part]
 
 
 def _item(cast: Snapshot, number: int) -> list[Block]:
@@ -104,7 +104,7 @@ def _item(cast: Snapshot, number: int) -> list[Block]:
     value = items[number - 1] if 0 < number <= len(items) else None
     if not isinstance(value, dict):
         return [JsonTree(value)]
-    steps = [step for step in cast.steps if _is_about(cast, step, number - 1)]
+    steps = [step for step in cast.steps if _is_step_of_item(cast, step, number - 1)]
     names = cast.names
     return [
         Heading(str(value.get("title", ""))),
@@ -116,10 +116,10 @@ def _item(cast: Snapshot, number: int) -> list[Block]:
     ]
 
 
-def _is_about(cast: Snapshot, step: StepRecord, index: int) -> bool:
+def _is_step_of_item(cast: Snapshot, step: StepRecord, index: int) -> bool:
     item = item_now(cast.rules, cast.session, step)
-    walks = cast.rules.lists.get((WORK_ITEMS,), ())
-    return item is not None and item[1] == index and any(item[0] == walk.iterator.cursor for walk in walks)
+    sockets = cast.rules.lists.get((WORK_ITEMS,), ())
+    return item is not None and item[1] == index and any(item[0] == socket.iterator.cursor for socket in sockets)
 
 
 # -- a step ----------------------------------------------------------------------------------
@@ -211,18 +211,18 @@ def inspector_state(
     if past is not None:
         tabs = _Tabs(past, past.latest, now, None, busy=busy, present=False)
         names = _STEP_TABS if past.latest is not None else ("state",)
-        return _state(names, tab, _step_title(past, past.latest), tabs)
+        return _tab_state(names, tab, _step_title(past, past.latest), tabs)
     if selected is not None and selected.kind not in ("socket", "step"):
         tabs = _Tabs(now, None, now, selected, busy=busy)
-        return _state(("about",), tab, _title_of(now, selected), tabs)
+        return _tab_state(("about",), tab, _element_title(now, selected), tabs)
     current = _current_position(now)
     socket = selected.id if selected is not None else current
     is_current = socket == current
     element = Element("socket", socket) if socket in now.graph.sockets else None
     record = now.latest if is_current else next((step for step in reversed(now.steps) if step.socket == socket), None)
     tabs = _Tabs(now, record, now, element, busy=busy, is_current=is_current)
-    several = _SOCKET_TABS if element is not None else ("answer", "why", "state", "calls")
-    return _state((only,) if only else several, tab, _socket_title(now, element, is_current=is_current), tabs)
+    tab_names = _SOCKET_TABS if element is not None else ("answer", "why", "state", "calls")
+    return _tab_state((only,) if only else tab_names, tab, _socket_title(now, element, is_current=is_current), tabs)
 
 
 def _current_position(cast: Snapshot) -> str:
@@ -235,16 +235,16 @@ def _current_position(cast: Snapshot) -> str:
     return failed or cast.next_socket or ""
 
 
-def _state(names: Sequence[str], tab: str, title: dict[str, Any], tabs: _Tabs) -> dict[str, Any]:
+def _tab_state(names: Sequence[str], tab: str, title: dict[str, Any], tabs: _Tabs) -> dict[str, Any]:
     calls = tabs.record.calls if tabs.record is not None else ()
     names = [name for name in names if name != "calls" or calls] or names
     titles = {**_TAB_TITLES, "calls": f"Calls {len(calls)}"}
     opened = tab if tab in names else "output" if tab == "answer" and "output" in names else names[0]
-    waits = not tabs.busy and (bool(tabs.now.approvals.asking) or tabs.now.held is not None)
+    needs_user = not tabs.busy and (bool(tabs.now.approvals.asking) or tabs.now.held is not None)
     return {
         "title": title,
         # A dot marks a tab that waits for the user.
-        "tabs": [[name, titles[name], name == "answer" and waits] for name in names],
+        "tabs": [[name, titles[name], name == "answer" and needs_user] for name in names],
         "tab": opened,
         "content": tabs.tree() if opened == "state" else blocks_as_json(tabs.content(opened)),
         "busy": tabs.busy,
@@ -297,8 +297,8 @@ class _Tabs:
             return self._preview(self.element.id, edit=can_edit and self.is_current and cast.status == "ready")
         if record is None or record.prompt is None:
             return blocks_content([Line(_NO_PROMPT, "quiet")])
-        against = compare_with_last_visit(cast.steps, record, record.prompt)
-        title = " ".join(filter(None, (f"The prompt of step {record.number}.", reported_tokens(record), against)))
+        comparison = compare_with_last_visit(cast.steps, record, record.prompt)
+        title = " ".join(filter(None, (f"The prompt of step {record.number}.", reported_tokens(record), comparison)))
         return prompt_content(title, record.prompt, f"{cast.id} step {record.number}", edit=False)
 
     def _preview(self, socket: str, *, edit: bool) -> dict[str, Any]:
@@ -341,10 +341,10 @@ def _last_changes(last: StepRecord | None) -> list[Block]:
 def _socket_title(cast: Snapshot, element: Element | None, *, is_current: bool) -> dict[str, Any]:
     if element is None:
         name = "the end" if cast.next_socket == END else "the cast"
-        chips = [*_lane(cast), cast.status]
+        chips = [*_lane_chips(cast), cast.status]
         return {"kind": "cast", "name": name, "chips": chips, "id": None, "present": True}
     socket, pinned = cast.graph.sockets[element.id], cast.pin_name_of(element.id)
-    chips = [*_lane(cast), part(element.id, 40), _agent_name(cast, element.id, pinned)]
+    chips = [*_lane_chips(cast), part(element.id, 40), _agent_name(cast, element.id, pinned)]
     at = cast.engine.at
     if is_current and at is not None and at.socket == element.id and cast.status != "ready":
         chips.append(f"visit {at.visit}" + (f" · {at.item.key} {part(at.item.label, 40)}" if at.item else ""))
@@ -363,15 +363,15 @@ def _socket_title(cast: Snapshot, element: Element | None, *, is_current: bool) 
     }
 
 
-def _lane(cast: Snapshot) -> list[str]:
+def _lane_chips(cast: Snapshot) -> list[str]:
     return [] if cast.engine.lane is None else [f"lane {part(cast.engine.lane.name, 40)}"]
 
 
 def _agent_name(cast: Snapshot, socket: str, pinned: str | None) -> str:
     if pinned is not None:
         return pinned_label(cast.pins[pinned].words)
-    who = cast.answered_by(socket) or ("a process" if cast.graph.sockets[socket].is_utility else "you")
-    return part(who, 80)
+    answerer = cast.answered_by(socket) or ("a process" if cast.graph.sockets[socket].is_utility else "you")
+    return part(answerer, 80)
 
 
 def _step_title(past: Snapshot, record: StepRecord | None) -> dict[str, Any]:
@@ -381,7 +381,7 @@ def _step_title(past: Snapshot, record: StepRecord | None) -> dict[str, Any]:
     return {
         "kind": "step",
         "name": past.names[record.socket],
-        "chips": [*_lane(past), f"step {record.number}", f"visit {record.visit}", *item],
+        "chips": [*_lane_chips(past), f"step {record.number}", f"visit {record.visit}", *item],
         "id": None,
         "step": record.number,
     }
@@ -397,7 +397,7 @@ def _breakpoint_rows(cast: Snapshot, element: Element) -> list[list[Any]]:
     ]
 
 
-def _title_of(cast: Snapshot, element: Element) -> dict[str, Any]:
+def _element_title(cast: Snapshot, element: Element) -> dict[str, Any]:
     if element.kind == "item":
         return {"kind": "item", "name": f"WI-{element.id}", "chips": ["work item"], "id": None}
     name, chip = f"loop {part(element.id, 60)}", "loop"

@@ -17,7 +17,7 @@ from materia_nb.errors import MateriaError, counted
 from materia_nb.insight.why import describe_target
 from materia_nb.lessons import PredictionView, Question
 from materia_nb.widgets.base import Panel, button, row, runs_of, show_html, show_panel
-from materia_nb.widgets.frontend import FrontWidget, MessageRegistry, ShortText, WholeNumber
+from materia_nb.widgets.frontend import FrontendWidget, MessageRegistry, ShortText, WholeNumber
 
 if TYPE_CHECKING:
     from materia_nb.cast import Cast
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 question_messages: Final = MessageRegistry("ToQuestion", "Messages to the picture of a question.")
 
 
-class PredictPicture(FrontWidget):
+class PredictPicture(FrontendWidget):
     """An SVG image of the graph with clickable sockets.
 
     Args:
@@ -90,8 +90,8 @@ class PredictPanel(Panel):
         super().__init__("predict the route")
         self.cast = cast
         self.answer: PredictionView | None = None
-        self.question, self._asked = _next_question(cast, name)
-        self._words, self._verdict = ui.HTML(), ui.HTML()
+        self.question, self._question_text = _next_question(cast, name)
+        self._question_html, self._verdict_html = ui.HTML(), ui.HTML()
         targets = self.question.places if self.question else ()
         sockets = [target for target in targets if target in cast.graph.sockets]
         self.picture = PredictPicture(sockets, lambda target, number: self._guess(target, number)(None))
@@ -110,23 +110,23 @@ class PredictPanel(Panel):
         self.put(
             self.picture,
             legend,
-            self._words,
+            self._question_html,
             *([self.sure] if targets else []),
             self._button_row,
-            self._verdict,
+            self._verdict_html,
             row(self.next),
         )
         if self.question:
-            self.at_close(self.question.close)
-            self.at_close(self._close_earlier_buttons)
-            self.follow_runs(runs_of(self.question.twin))
+            self.on_close(self.question.close)
+            self.on_close(self._close_earlier_buttons)
+            self.watch_runs(runs_of(self.question.twin))
         self.refresh()
 
     def fallback(self) -> tuple[str, str | None]:
         """Return the question and the possible targets as text, and the picture of the graph."""
         state_lines = self.question.state_lines if self.question else ()
         verdict = "" if self.answer is None else repr(self.answer)
-        lines = [*state_lines, self._asked, " | ".join(self.buttons), verdict]
+        lines = [*state_lines, self._question_text, " | ".join(self.buttons), verdict]
         return "\n".join(line for line in lines if line), self._svg()
 
     # -- what a person does -----------------------------------------------------------
@@ -168,7 +168,7 @@ class PredictPanel(Panel):
     def _show_next_question(self, _: Any) -> None:
         assert self.question is not None  # noqa: S101 - without one the button is not shown
         self.question.go_on()
-        self.answer, self._asked, self.sure.value = None, self.question.text, None
+        self.answer, self._question_text, self.sure.value = None, self.question.text, None
         self._make_buttons()
         self.refresh()
 
@@ -182,17 +182,17 @@ class PredictPanel(Panel):
         self.picture.number = self.question.number if self.question else 0
         self.picture.svg = self._svg()
         state_lines = " · ".join(self.question.state_lines) if self.question else ""
-        show_html(self._words, html_lines([line for line in (state_lines, self._asked) if line]))
+        show_html(self._question_html, html_lines([line for line in (state_lines, self._question_text) if line]))
         verdict = Html() if self.answer is None else Html(self.answer._repr_mimebundle_()["text/html"])
         alert = Html(f'<div role="alert">{verdict}</div>') if verdict else verdict
-        show_html(self._verdict, html_join([alert, html_lines(self._score())]))
+        show_html(self._verdict_html, html_join([alert, html_lines(self._score())]))
         for target, button_ in self.buttons.items():
-            button_.button_style, button_.icon = self._button_look(target)
+            button_.button_style, button_.icon = self._button_style(target)
         # The button stays until the end of the route, because a hidden button loses the keyboard focus.
         has_next_step = self.question is not None and self.question.points and not self._is_route_complete
         self.next.layout.display = None if has_next_step else "none"
 
-    def _button_look(self, target: str) -> tuple[str, str]:
+    def _button_style(self, target: str) -> tuple[str, str]:
         """Return the style and icon of a button, which mark the revealed answer and a wrong guess."""
         answer = self.answer
         if answer is not None and answer.is_revealed and target == answer.outcome:
@@ -209,8 +209,8 @@ class PredictPanel(Panel):
         points = self.question.points if self.question else []
         if len(points) < 2:
             return []
-        so_far = "That is the whole route" if self._is_route_complete else f"{counted(len(points), 'step')} predicted"
-        return [f"{so_far}, {sum(points):g} of {counted(len(points), 'point')}"]
+        progress = "That is the whole route" if self._is_route_complete else f"{counted(len(points), 'step')} predicted"
+        return [f"{progress}, {sum(points):g} of {counted(len(points), 'point')}"]
 
     def _svg(self) -> str:
         if self.question is None:

@@ -74,10 +74,10 @@ def link_title(link: Link) -> str:
 
 def selectable_parts(graph: Graph) -> list[tuple[str, Selection]]:
     """Return all selectable parts with unique names: sockets with their outgoing lines, and loops."""
-    out: dict[str, list[Link]] = {}
+    links_by_source: dict[str, list[Link]] = {}
     for link in links(graph):
-        out.setdefault(link.source, []).append(link)
-    titles = Counter(link_title(link) for socket_links in out.values() for link in socket_links)
+        links_by_source.setdefault(link.source, []).append(link)
+    title_counts = Counter(link_title(link) for socket_links in links_by_source.values() for link in socket_links)
     named: list[tuple[str, Selection]] = []
     for socket in graph.sockets.values():
         entry = " · entry" if socket.id == graph.entry else ""
@@ -85,16 +85,16 @@ def selectable_parts(graph: Graph) -> list[tuple[str, Selection]]:
         name = part(socket.id) if socket.id == socket.materia.label else f"{part(socket.id)} · {label}"
         title = f"{name} · {', '.join(socket_kinds(socket))}{entry}"
         named.append((title, ("socket", socket.id)))
-        for link in out.get(socket.id, ()):
+        for link in links_by_source.get(socket.id, ()):
             selection, title = selection_of(link), link_title(link)
             if selection is not None:
-                source = f" (from {part(socket.id)})" if titles[title] > 1 else ""
+                source = f" (from {part(socket.id)})" if title_counts[title] > 1 else ""
                 named.append((f"{_LIST_INDENT}{title}{source}", selection))
     named += [(f"loop {part(loop)}", ("loop", loop)) for loop in graph.loops]
-    return numbered(named)
+    return make_unique(named)
 
 
-def numbered(named: list[tuple[str, Selection]]) -> list[tuple[str, Selection]]:
+def make_unique(named: list[tuple[str, Selection]]) -> list[tuple[str, Selection]]:
     """Append a number to repeated names, because lists identify their entries by name."""
     counts: Counter[str] = Counter()
     unique = []
@@ -104,7 +104,7 @@ def numbered(named: list[tuple[str, Selection]]) -> list[tuple[str, Selection]]:
     return unique
 
 
-OLD: Final = "old"
+LEGACY: Final = "old"
 
 
 def edge_selection(kind: Kind, owner: str, index: int | str) -> Selection:
@@ -120,14 +120,14 @@ def owner_of(pick: Selection) -> tuple[str, int | None]:
     if pick[0] in ("socket", "loop"):
         return pick[1], None
     _, index, owner = pick[1].split(":", 2)
-    return owner, None if index == OLD else int(index)
+    return owner, None if index == LEGACY else int(index)
 
 
-ENDS: Final[dict[Kind, tuple[str, str]]] = {"edge": ("when", "to"), "exit": ("condition", "targetSocketId")}
+END_FIELDS: Final[dict[Kind, tuple[str, str]]] = {"edge": ("when", "to"), "exit": ("condition", "targetSocketId")}
 """Names of the fields with the condition and the target, for edges and for exits."""
 
 
-def written(document: Object, kind: Kind, id_: str) -> Object:
+def raw_part(document: Object, kind: Kind, id_: str) -> Object:
     """Return the JSON object of a socket or loop in the loadout, or an empty object if it is missing or malformed."""
     return as_object(as_object(document.get(f"{kind}s")).get(id_))
 
@@ -135,13 +135,13 @@ def written(document: Object, kind: Kind, id_: str) -> Object:
 def edges_of(document: Object, kind: Kind, owner: str) -> list[JSON]:
     """Return the edges of a socket, or the exits of a loop, as written in the loadout."""
     if kind == "edge":
-        return as_list(written(document, "socket", owner).get("edges"))
-    return as_list(written(document, "loop", owner).get("exits"))
+        return as_list(raw_part(document, "socket", owner).get("edges"))
+    return as_list(raw_part(document, "loop", owner).get("exits"))
 
 
 def members_of(document: Object, loop: str) -> list[str]:
     """Return the ids of the sockets in a loop; values that are not strings are omitted."""
-    return [member for member in as_list(written(document, "loop", loop).get("sockets")) if isinstance(member, str)]
+    return [member for member in as_list(raw_part(document, "loop", loop).get("sockets")) if isinstance(member, str)]
 
 
 def parts(document: Object, graph: Graph) -> list[tuple[str, Selection]]:
@@ -155,17 +155,17 @@ def parts(document: Object, graph: Graph) -> list[tuple[str, Selection]]:
         entry = " · entry" if id_ == graph.entry else ""
         named.append((f"{part(id_)} · {description}{entry}", ("socket", id_)))
         for index, edge in enumerate(edges_of(document, "edge", id_)):
-            title = f"{_LIST_INDENT}{index + 1} {_way(edge, 'edge')} (from {part(id_)})"
+            title = f"{_LIST_INDENT}{index + 1} {_ends_text(edge, 'edge')} (from {part(id_)})"
             named.append((title, edge_selection("edge", id_, index)))
     for id_, raw in as_object(document.get("loops")).items():
         named.append((f"loop {part(id_)}", ("loop", id_)))
         for index, route in enumerate(edges_of(document, "exit", id_)):
             source = part(as_object(route).get("from", "?"))
-            title = f"{_LIST_INDENT}exit {_way(route, 'exit')} (from {source}, loop {part(id_)})"
+            title = f"{_LIST_INDENT}exit {_ends_text(route, 'exit')} (from {source}, loop {part(id_)})"
             named.append((title, edge_selection("exit", id_, index)))
         if is_object(as_object(raw).get("exit")):
-            named.append((f"{_LIST_INDENT}legacy exit field (loop {part(id_)})", edge_selection("exit", id_, OLD)))
-    return numbered(named)
+            named.append((f"{_LIST_INDENT}legacy exit field (loop {part(id_)})", edge_selection("exit", id_, LEGACY)))
+    return make_unique(named)
 
 
 def drawn_parts(document: Object, graph: Graph) -> dict[Selection, Selection]:
@@ -182,7 +182,7 @@ def drawn_parts(document: Object, graph: Graph) -> dict[Selection, Selection]:
     matched: set[tuple[str, int]] = set()
     for link, (loop, route) in zip(exits, routes, strict=False):
         if route.derived:
-            drawn["exit", link.key] = edge_selection("exit", loop, OLD)
+            drawn["exit", link.key] = edge_selection("exit", loop, LEGACY)
             continue
         route_key = (route.source, route.condition, route.target)
         for index, raw in enumerate(edges_of(document, "exit", loop)):
@@ -198,10 +198,10 @@ def _route_key(route: JSON) -> tuple[JSON, JSON, JSON]:
     return raw.get("from"), raw.get("condition"), raw.get("targetSocketId")
 
 
-def _way(raw: JSON, kind: Kind) -> str:
+def _ends_text(raw: JSON, kind: Kind) -> str:
     if not is_object(raw):
         return part(brief(raw))
-    return " → ".join(part(raw[name] if is_text(raw.get(name)) else "?") for name in ENDS[kind])
+    return " → ".join(part(raw[name] if is_text(raw.get(name)) else "?") for name in END_FIELDS[kind])
 
 
 _MAX_HANDOFFS: Final = 3
@@ -230,22 +230,22 @@ class Inspector:
     def about(self, kind: str, key: str) -> list[Block]:
         """Return the definition and the current state of a part."""
         if kind == "socket":
-            return self._socket(self.graph.sockets[key])
+            return self._socket_blocks(self.graph.sockets[key])
         if kind == "loop":
-            return self._loop(self.graph.loops[key])
-        return self._line(self._links[key])
+            return self._loop_blocks(self.graph.loops[key])
+        return self._line_blocks(self._links[key])
 
     def definition(self, kind: str, key: str) -> JSON:
         """Return a socket with its materia, or a loop, as written in the loadout; None for an edge or exit."""
         document = as_object(as_object(self.graph.document.get("loadouts")).get(self.graph.name))
         if kind == "socket":
             materia = dict(self.graph.sockets[key].materia.raw)
-            return {"socket": dict(written(document, "socket", key)), "materia": materia}
-        return dict(written(document, "loop", key)) if kind == "loop" else None
+            return {"socket": dict(raw_part(document, "socket", key)), "materia": materia}
+        return dict(raw_part(document, "loop", key)) if kind == "loop" else None
 
     # -- a socket ---------------------------------------------------------------------
 
-    def _socket(self, socket: Socket) -> list[Block]:
+    def _socket_blocks(self, socket: Socket) -> list[Block]:
         key, cast, marks = socket.id, self.cast, self._marks()
         stops = cast.breakpoints if cast is not None else ()
         iterator, advance = socket.iterator, socket.advance
@@ -289,7 +289,7 @@ class Inspector:
 
     # -- an edge or an exit -------------------------------------------------------------
 
-    def _line(self, link: Link) -> list[Block]:
+    def _line_blocks(self, link: Link) -> list[Block]:
         when = {
             "exit": f"the list is exhausted, and {link.condition}",
             "implied": "always: a socket without edges ends the cast successfully",
@@ -299,10 +299,10 @@ class Inspector:
             ("to", self.names.get(link.target, "the end")),
             ("loop", link.loop or ""),
             ("when", when),
-            ("may be taken", self._budget(link) if link.kind == "edge" else ""),
+            ("may be taken", self._limit_text(link) if link.kind == "edge" else ""),
             ("taken", f"{counted(self._times_taken(link), 'time')} in total" if self.cast is not None else ""),
         ]
-        return [FactTable([row for row in rows if row[1]]), *self._last_time(link)]
+        return [FactTable([row for row in rows if row[1]]), *self._last_decision_blocks(link)]
 
     def _times_taken(self, link: Link) -> int:
         """Return how many times the cast has taken a line, based on the decisions of all steps."""
@@ -318,7 +318,7 @@ class Inspector:
         used = marks.budgets.get((link.source, -1 if link.edge_index is None else link.edge_index))
         return "" if used is None else f"{'this item: ' if marks.in_item else ''}{used[0]} of {used[1]}"
 
-    def _budget(self, link: Link) -> str:
+    def _limit_text(self, link: Link) -> str:
         marks = self._marks()
         used = marks.budgets.get((link.source, -1 if link.edge_index is None else link.edge_index))
         if used is not None:
@@ -332,7 +332,7 @@ class Inspector:
             f"{limits.max_no_advance_cycles} cycles without an advance (maxNoAdvanceCycles)"
         )
 
-    def _last_time(self, link: Link) -> list[Block]:
+    def _last_decision_blocks(self, link: Link) -> list[Block]:
         """Return blocks that explain whether the last decision of the line's source took the line, and why."""
         if self.cast is None:
             return []
@@ -343,17 +343,17 @@ class Inspector:
         why, was_taken = self.cast.why(step.number), _took_line(decision, link)
         name = link.key if link.edge_index is None else f"edge {link.edge_index + 1}"
         rows = [row for row in why.rows if row[0] == name]
-        unseen, noun = "" if rows else ", because it was not checked", "exit" if link.kind == "exit" else "edge"
+        reason, noun = "" if rows else ", because it was not checked", "exit" if link.kind == "exit" else "edge"
         return [
             Heading(f"Last time: {why.title}"),
-            Line(f"This {noun} was taken.", "good") if was_taken else Line(f"This {noun} was not taken{unseen}."),
+            Line(f"This {noun} was taken.", "good") if was_taken else Line(f"This {noun} was not taken{reason}."),
             *([Table(EDGE_COLUMNS, rows)] if rows else ()),
             *lines(why.lines),
         ]
 
     # -- a loop ------------------------------------------------------------------------
 
-    def _loop(self, loop: Loop) -> list[Block]:
+    def _loop_blocks(self, loop: Loop) -> list[Block]:
         progress = self.cast.loop_progress.get(loop.id) if self.cast is not None else None
         rows = [
             ("source", loop_label(self.graph, loop, progress)),

@@ -48,25 +48,25 @@ def state_nodes(data: _CastData) -> list[dict[str, Any]]:
 
     Beyond the limits on size and depth, nodes are only counted.
     """
-    left = [_MAX_NODES]
+    budget = [_MAX_NODES]
     aliases_by_name = aliases(data)
-    folded = {name for others in aliases_by_name.values() for name in others}
+    alias_names = {name for others in aliases_by_name.values() for name in others}
     return [
-        {**_node(name, [name], value, left), **({"same": aliases_by_name[name]} if name in aliases_by_name else {})}
+        {**_node(name, [name], value, budget), **({"same": aliases_by_name[name]} if name in aliases_by_name else {})}
         for name, value in data.items()
-        if name not in folded
+        if name not in alias_names
     ]
 
 
-def _node(name: str, path: list[str], value: JSON, left: list[int]) -> dict[str, Any]:
-    left[0] -= 1
+def _node(name: str, path: list[str], value: JSON, budget: list[int]) -> dict[str, Any]:
+    budget[0] -= 1
     node: dict[str, Any] = {"name": plain(name), "path": path}
     if isinstance(value, dict | list):
         pairs = list(value.items()) if isinstance(value, dict) else [(str(n), item) for n, item in enumerate(value)]
         node |= {"kind": "object" if isinstance(value, dict) else "list", "count": len(pairs)}
-        if len(path) < _MAX_DEPTH and left[0] > 0:
+        if len(path) < _MAX_DEPTH and budget[0] > 0:
             node["children"] = [
-                _node(key, [*path, key], child, left) for key, child in pairs[:_MAX_CHILDREN] if left[0] > 0
+                _node(key, [*path, key], child, budget) for key, child in pairs[:_MAX_CHILDREN] if budget[0] > 0
             ]
             node["more"] = len(pairs) - len(node["children"])
         else:
@@ -81,9 +81,9 @@ def _node(name: str, path: list[str], value: JSON, left: list[int]) -> dict[str,
 
 def diff_blocks(before: _CastData, after: _CastData, title: str) -> list[Block]:
     """Return the differences between two states as a tree; an item that has several names is shown once."""
-    folded = {name for data in (before, after) for others in aliases(data).values() for name in others}
+    alias_names = {name for data in (before, after) for others in aliases(data).values() for name in others}
     kept_before, kept_after = (
-        {name: value for name, value in data.items() if name not in folded} for data in (before, after)
+        {name: value for name, value in data.items() if name not in alias_names} for data in (before, after)
     )
     if same(kept_before, kept_after):
         return [Heading(title), Line("no changes", "quiet")]
@@ -150,7 +150,7 @@ class WatchList:
             "watched": [
                 {
                     "path": path,
-                    "now": _words(dict(moment.state), path),
+                    "now": _value_text(dict(moment.state), path),
                     "stops": path in stops,
                     "mine": path in self._paths,
                     **self._history(now, path, line),
@@ -161,26 +161,26 @@ class WatchList:
 
     def _history(self, now: Snapshot, path: str, line: int | None) -> dict[str, Any]:
         steps = now.line(line)
-        looked, changed = self._changes_by_path.setdefault(path, ([], []))
-        while looked and (len(looked) > len(steps) or looked[-1] is not steps[len(looked) - 1]):
-            looked.pop()  # the cast went back, another line is shown, or the latest step has changed
-        while changed and changed[-1] >= len(looked):
-            changed.pop()
-        for index in range(len(looked), len(steps)):
+        examined, changed_indices = self._changes_by_path.setdefault(path, ([], []))
+        while examined and (len(examined) > len(steps) or examined[-1] is not steps[len(examined) - 1]):
+            examined.pop()  # the cast went back, another line is shown, or the latest step has changed
+        while changed_indices and changed_indices[-1] >= len(examined):
+            changed_indices.pop()
+        for index in range(len(examined), len(steps)):
             step = steps[index]
-            looked.append(step)
+            examined.append(step)
             if not same(_value(step.before.data, path), _value(step.after.data, path)):
-                changed.append(index)
-        latest = [steps[index] for index in reversed(changed[-_MAX_CHANGES:])]
-        rows = [[step.number, now.names.get(step.socket, ""), _words(step.after.data, path)] for step in latest]
-        return {"changes": len(changed), "rows": rows}
+                changed_indices.append(index)
+        latest = [steps[index] for index in reversed(changed_indices[-_MAX_CHANGES:])]
+        rows = [[step.number, now.names.get(step.socket, ""), _value_text(step.after.data, path)] for step in latest]
+        return {"changes": len(changed_indices), "rows": rows}
 
 
 def _value(data: Mapping[str, JSON], path: str) -> Any:
     return get_path(dict(data), split_path(path))
 
 
-def _words(data: Mapping[str, JSON], path: str) -> str:
+def _value_text(data: Mapping[str, JSON], path: str) -> str:
     value = _value(data, path)
     return "not set" if value is MISSING else shorten(part(as_text(value), _MAX_VALUE_CHARS), _MAX_VALUE_CHARS)
 
@@ -197,7 +197,7 @@ class ItemTexts:
 
     def __init__(self) -> None:
         self._list: JSON = None
-        self._made: tuple[list[list[str | int]], str] = [], json_digest([])
+        self._cached: tuple[list[list[str | int]], str] = [], json_digest([])
 
     def of(self, cast: Snapshot) -> tuple[list[list[str | int]], str]:
         """Return the titles and contexts, and the digest; lists in a state never change, so identity is compared."""
@@ -206,8 +206,8 @@ class ItemTexts:
             items_ = cast.work_items
             limit = min(_MAX_CHARS_OF_ITEM, max(_MIN_CHARS, _MAX_CHARS_OF_ITEMS // (2 * len(items_) or 1)))
             rows = [_shortened(texts(item), limit) for item in items_[:_MAX_ITEMS]]
-            self._list, self._made = items, (rows, json_digest(items_))
-        return self._made
+            self._list, self._cached = items, (rows, json_digest(items_))
+        return self._cached
 
 
 def items_state(cast: Snapshot, item_texts: ItemTexts, *, busy: bool) -> dict[str, Any]:
@@ -298,9 +298,9 @@ def items_to_redo(
     rows: Sequence[ItemRow], origins: Sequence[int | None] | None, *, abandon: bool
 ) -> tuple[list[int], bool]:
     """Return the indices of the items to repeat, and True if the current item is abandoned."""
-    marked = zip(rows, origins or (), strict=False)
-    origins_again = [origin for row, origin in marked if origin is not None and row.repeat]
-    return origins_again, abandon and origins is not None
+    row_origins = zip(rows, origins or (), strict=False)
+    repeated = [origin for row, origin in row_origins if origin is not None and row.repeat]
+    return repeated, abandon and origins is not None
 
 
 def preview_edit(
@@ -314,8 +314,8 @@ def preview_edit(
 
     The order is None if the edit is refused.
     """
-    known = origins_of(cast.work_items, items) if origins is None else origins
-    edits = {WORK_ITEMS: ListEdit(tuple(known), tuple(repeat), abandon)}
+    original_indices = origins_of(cast.work_items, items) if origins is None else origins
+    edits = {WORK_ITEMS: ListEdit(tuple(original_indices), tuple(repeat), abandon)}
     items = [frozen(item) for item in items]  # frozen once, so that each item can be found by its identity
     try:
         edit_result = edit_lists(cast.rules, cast.engine, {**cast.state, WORK_ITEMS: items}, edits)

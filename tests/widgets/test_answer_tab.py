@@ -11,7 +11,7 @@ from materia_nb.agents.interface import NeedsApproval, ToolCall
 from materia_nb.cast import open_cast
 from materia_nb.display.blocks import Fold, blocks_as_text
 from materia_nb.errors import MateriaError
-from materia_nb.widgets.answering import answer_of_buttons, answer_state, check_text, parse_value
+from materia_nb.widgets.answering import answer_state, build_answer, check_text, parse_value
 from materia_nb.widgets.failure_panel import failure_state, result_blocks
 
 
@@ -92,10 +92,10 @@ def test_typed_answer_is_checked_before_it_is_sent(tmp_path):
 def test_answer_is_built_from_buttons_reason_and_table(tmp_path):
     cast = h.start(tmp_path, h.one_config(), "person")
     items = [h.item("a")]
-    assert json.loads(answer_of_buttons(cast.now, None, "")) == {"context": ""}
-    assert json.loads(answer_of_buttons(cast.now, False, "why")) == {"satisfied": False, "context": "why"}
-    assert json.loads(answer_of_buttons(cast.now, None, "", items)) == {"workItems": items}
-    made = json.loads(answer_of_buttons(cast.now, True, "why", []))
+    assert json.loads(build_answer(cast.now, None, "")) == {"context": ""}
+    assert json.loads(build_answer(cast.now, False, "why")) == {"satisfied": False, "context": "why"}
+    assert json.loads(build_answer(cast.now, None, "", items)) == {"workItems": items}
+    made = json.loads(build_answer(cast.now, True, "why", []))
     assert made == {"workItems": [], "satisfied": True, "context": "why"}
     cast.close()
 

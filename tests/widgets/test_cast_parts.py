@@ -26,7 +26,7 @@ from materia_nb.errors import MateriaError
 from materia_nb.magics.magic import next_words
 from materia_nb.widgets import cast_parts, frontend
 from materia_nb.widgets.cast_panel import CastPanel
-from materia_nb.widgets.cast_parts import PARTS, Part, parts_with_content
+from materia_nb.widgets.cast_parts import PARTS, Part, content_parts
 from panel_helpers import from_page
 
 HOSTILE = "<img src=x onerror=window.__owned=1>"
@@ -108,7 +108,7 @@ def test_panel_parts_can_be_shown_alone_and_the_timeline_is_opened_first():
 
 
 def test_each_part_has_a_unique_message_name():
-    slices = [part.slice for part in parts_with_content()]
+    slices = [part.slice for part in content_parts()]
     assert len(set(slices)) == len(slices)
     assert [name for name in slices if hasattr(frontend.Front, name)] == [], "a widget has that already"
     assert all(part.title for part in PARTS.values() if part.at == "dock")

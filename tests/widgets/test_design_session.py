@@ -462,7 +462,7 @@ def test_saving_with_problems_asks_first(wb, session):
 
 def test_cast_from_the_designer_uses_the_current_design(wb, session):
     made = []
-    session.cast_made = made.append
+    session.on_cast_started = made.append
     do(session, "add", materia="Narrate")
     do(session, "connect", **{"from": "Socket-5", "to": "Socket-6"})
     put(session, "materia", "Plan", "prompt", "Plan it shortly.")

@@ -9,7 +9,7 @@ import pytest
 from materia_nb import Workbench
 from materia_nb.display.blocks import Heading, Line
 from materia_nb.store.catalogue import cast_entry
-from materia_nb.widgets.explorer import FIRST, CastExplorer, list_row, sort_entries, summarize_cast
+from materia_nb.widgets.explorer import INITIAL_ROWS, CastExplorer, list_row, sort_entries, summarize_cast
 from materia_nb.widgets.failure_panel import result_blocks
 from panel_helpers import from_list
 
@@ -199,12 +199,12 @@ def test_page_receives_only_the_rows_that_it_displays(panel, monkeypatch):
 
 def test_only_a_part_of_a_long_cast_list_is_sent_to_the_page(panel, casts, wb):
     one = casts[0].run_dir
-    for number in range(2 * FIRST):
+    for number in range(2 * INITIAL_ROWS):
         shutil.copytree(one, one.with_name(f"2026-01-02T03-04-{number % 60:02}-{number:03}Z"))
     now = told(panel, {"kind": "refresh"})
-    assert now["total"] == 2 * FIRST + 3
-    assert len(now["rows"]) == FIRST
-    assert len(str(now)) < 300 * FIRST
+    assert now["total"] == 2 * INITIAL_ROWS + 3
+    assert len(now["rows"]) == INITIAL_ROWS
+    assert len(str(now)) < 300 * INITIAL_ROWS
 
 
 def test_sorting_of_casts_is_stable(wb, casts):

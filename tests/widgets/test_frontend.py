@@ -35,7 +35,7 @@ def test_changed_source_makes_the_bundle_stale(tmp_path):
 
 
 def test_front_end_bundle_loads_no_external_resources():
-    for text in (frontend.bundle(), frontend.FrontWidget._esm):
+    for text in (frontend.bundle(), frontend.FrontendWidget._esm):
         assert not re.search(r"(?m:^|[;}])import\b|\brequire\(", text)
         assert not re.search(r"https?://(?!www\.w3\.org/)", text)
 

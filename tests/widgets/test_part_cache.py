@@ -14,7 +14,7 @@ from materia_nb.errors import MateriaError
 from materia_nb.widgets import base
 from materia_nb.widgets.base import runs_of
 from materia_nb.widgets.cast_panel import CastPanel
-from materia_nb.widgets.cast_parts import PARTS, dock_names, parts_with_content
+from materia_nb.widgets.cast_parts import PARTS, content_parts, dock_names
 from materia_nb.widgets.cast_slices import StepRows
 from materia_nb.widgets.inspector_tabs import TABS
 from panel_helpers import from_page
@@ -45,7 +45,7 @@ def say(panel, kind, **values):
 def shown_by(panel):
     """Return everything that the page received, except the notice about the latest message."""
     state = panel.front.get_state()
-    slices = {part.slice for part in parts_with_content()}
+    slices = {part.slice for part in content_parts()}
     told = {
         name: state[name] for name in slices if panel.opened == name or not PARTS.get(name, PARTS["items"]).while_open
     }
