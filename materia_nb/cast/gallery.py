@@ -179,7 +179,7 @@ class Gallery(Displayable, Mapping[str, Card]):
             lines += ["", title, *(f"  {card.name:<{width}}  {card.purpose}" for card in self.of(kind))]
         return "\n".join([*lines[1:], "", "write a card as a notebook with %materia gallery NAME"])
 
-    def _show(self) -> dict[str, Any]:
+    def _mime_bundle(self) -> dict[str, Any]:
         parts = []
         for kind, title in _TITLES.items():
             cards = (f'<div style="flex:0 1 290px">{card.small()}</div>' for card in self.of(kind))

@@ -53,7 +53,7 @@ from materia_nb.jsonvalue import JSON, MISSING, pretty
 
 CELL_WIDTH: Final = 848
 """Width of a notebook's output area at its default size, in pixels."""
-_SIZE: Final = re.compile(r' width="([\d.]+)" height="([\d.]+)"')
+_SVG_SIZE: Final = re.compile(r' width="([\d.]+)" height="([\d.]+)"')
 _MAX_PNG_BYTES: Final = 1_000_000
 """Maximum size of a PNG, in bytes. A larger PNG is omitted, because notebooks store every picture."""
 
@@ -64,9 +64,9 @@ def _with_palette(png: bytes) -> bytes:
         from PIL import Image
     except ImportError:
         return png
-    small = BytesIO()
-    Image.open(BytesIO(png)).convert("RGB").quantize().save(small, "PNG", optimize=True)
-    return small.getvalue()
+    buffer = BytesIO()
+    Image.open(BytesIO(png)).convert("RGB").quantize().save(buffer, "PNG", optimize=True)
+    return buffer.getvalue()
 
 
 @lru_cache(maxsize=16)
@@ -104,13 +104,13 @@ def without_surrogates(value: JSON) -> JSON:
     return value
 
 
-def fit_to_width(svg: str, wide: float = CELL_WIDTH, high: float = 10_000) -> str:
+def fit_to_width(svg: str, max_width: float = CELL_WIDTH, max_height: float = 10_000) -> str:
     """Scale an SVG picture down to the width of a notebook cell, because notebooks do not shrink wide pictures."""
-    size = _SIZE.search(svg)
+    size = _SVG_SIZE.search(svg)
     if size is None:
         return svg
     width, height = float(size[1]), float(size[2])
-    scale = min(1, wide / width, high / height)
+    scale = min(1, max_width / width, max_height / height)
     return svg.replace(size[0], f' width="{width * scale:.0f}" height="{height * scale:.0f}"', 1)
 
 
@@ -118,20 +118,20 @@ def picture_bundle(text: str, svg: str, *, html: str | None = None) -> MimeBundl
     """Return the MIME bundle of a picture: SVG, text, and a PNG for untrusted notebooks, which do not show SVG."""
     svg = fit_to_width(svg)
     png = png_of(svg)
-    drawn = {} if png is None else {"image/png": b64encode(png).decode("ascii")}
-    return {**mime_bundle(text, svg=svg, html=html), **drawn}
+    png_entry = {} if png is None else {"image/png": b64encode(png).decode("ascii")}
+    return {**mime_bundle(text, svg=svg, html=html), **png_entry}
 
 
 def mime_bundle(text: str, *, svg: str | None = None, html: str | None = None) -> MimeBundle:
     """Return a MIME bundle. ``text`` is the fallback for frontends that show neither pictures nor HTML."""
-    parts = {"text/plain": text, "image/svg+xml": svg, "text/html": html}
-    return {kind: without_surrogates(part) for kind, part in parts.items() if part is not None}
+    contents = {"text/plain": text, "image/svg+xml": svg, "text/html": html}
+    return {mime_type: without_surrogates(content) for mime_type, content in contents.items() if content is not None}
 
 
 _CHILD: Final = ".jp-OutputArea-child"
-_LIVES: Final = f"{_CHILD}:has(.mnb-recorded:not(.jupyter-widgets-disconnected))"
-_RULES: Final = (
-    f"{_LIVES}+{_CHILD},{_LIVES}+{_CHILD}+{_CHILD},"
+_LIVE_OUTPUT: Final = f"{_CHILD}:has(.mnb-recorded:not(.jupyter-widgets-disconnected))"
+_RECORD_CSS: Final = (
+    f"{_LIVE_OUTPUT}+{_CHILD},{_LIVE_OUTPUT}+{_CHILD}+{_CHILD},"
     # Without its widget, the output contains only JupyterLab's "model not found".
     f"{_CHILD}:not(:has(>.jp-OutputArea-output>*)):has(+{_CHILD} .mnb-record){{display:none!important}}"
 )
@@ -144,14 +144,14 @@ def record_bundle(text: str, html: str) -> MimeBundle:
     The record includes the CSS rule that shows either the panel or the record, because a reopened notebook does not
     load the style sheet of this package.
     """
-    return mime_bundle(text, html=f'<div class="mnb-record"><style>{_RULES}</style>{html}</div>')
+    return mime_bundle(text, html=f'<div class="mnb-record"><style>{_RECORD_CSS}</style>{html}</div>')
 
 
-_SHOWN_CHARS: Final = 6_000
+_MAX_CODE_CHARS: Final = 6_000
 """Maximum number of characters that are displayed of a long text; the stored artifact contains the complete text."""
-_CELL_CHARS: Final = 1_000
-_LINE_CHARS: Final = 20_000
-_HEADING_CHARS: Final = 300
+_MAX_CELL_CHARS: Final = 1_000
+_MAX_LINE_CHARS: Final = 20_000
+_MAX_HEADING_CHARS: Final = 300
 _MAX_ROWS: Final = 200
 """Maximum number of table rows that are sent to a panel."""
 
@@ -185,7 +185,7 @@ class Heading(Block):
     tone: _Tone = ""
 
     def as_text(self, width: int = WIDTH) -> str:
-        return part(self.text, _HEADING_CHARS)
+        return part(self.text, _MAX_HEADING_CHARS)
 
     def as_html(self) -> Html:
         return html_heading(self.as_text())
@@ -202,10 +202,10 @@ class Line(Block):
     tone: _Tone = ""
 
     def as_text(self, width: int = WIDTH) -> str:
-        return clip_plain(self.text, _LINE_CHARS)
+        return clip_plain(self.text, _MAX_LINE_CHARS)
 
     def as_html(self) -> Html:
-        return html_line(clip(self.text, _LINE_CHARS), self.tone)
+        return html_line(clip(self.text, _MAX_LINE_CHARS), self.tone)
 
     def as_json(self) -> dict[str, JSON]:
         return {"is": "line", "text": self.as_text(), "tone": self.tone}
@@ -216,12 +216,12 @@ class Code(Block):
     """Text displayed verbatim, cut at ``max_chars`` characters, with an optional title."""
 
     text: str
-    max_chars: int = _SHOWN_CHARS
+    max_chars: int = _MAX_CODE_CHARS
     title: str = ""
 
     def as_text(self, width: int = WIDTH) -> str:
         text = clip_plain(self.text, self.max_chars)
-        return _under_title(self.title, text) if "\n" in text or not self.title else f"{self.title}: {text}"
+        return _indent_under_title(self.title, text) if "\n" in text or not self.title else f"{self.title}: {text}"
 
     def as_html(self) -> Html:
         title = html_heading(self.title) if self.title else Html()
@@ -238,13 +238,13 @@ class LineDiff(Block):
     rows: Sequence[tuple[str, str]]
 
     def as_text(self, width: int = WIDTH) -> str:
-        return "\n".join(f"{sign} {clip_plain(text, _CELL_CHARS)}" for sign, text in self.rows)
+        return "\n".join(f"{sign} {clip_plain(text, _MAX_CELL_CHARS)}" for sign, text in self.rows)
 
     def as_html(self) -> Html:
         return html_pre(self.as_text())
 
     def as_json(self) -> dict[str, JSON]:
-        rows: list[JSON] = [[sign, clip_plain(text, _CELL_CHARS)] for sign, text in self.rows[:_MAX_ROWS]]
+        rows: list[JSON] = [[sign, clip_plain(text, _MAX_CELL_CHARS)] for sign, text in self.rows[:_MAX_ROWS]]
         return {"is": "diff", "rows": rows}
 
 
@@ -257,7 +257,7 @@ class WordDiff(Block):
 
     @property
     def _parts(self) -> Parts:
-        return word_parts(*(clip_plain(text, _LINE_CHARS) for text in (self.was, self.text)))
+        return word_parts(*(clip_plain(text, _MAX_LINE_CHARS) for text in (self.was, self.text)))
 
     def as_text(self, width: int = WIDTH) -> str:
         return _wrap_lines(parts_as_text(self._parts).split("\n"), width)
@@ -289,7 +289,7 @@ class JsonTree(Block):
         if self.was is not MISSING:
             return _wrap_lines(changed_leaves(json_tree(self.value, self.name, self.was)), width)
         name = f"{plain(self.name)} = " if self.name else ""
-        return name + clip_plain(pretty(self.value), _SHOWN_CHARS)
+        return name + clip_plain(pretty(self.value), _MAX_CODE_CHARS)
 
     def as_html(self) -> Html:
         return html_json(self.value, self.opened, name=self.name, was=self.was)
@@ -313,18 +313,18 @@ class Fold(Block):
 
     def as_text(self, width: int = WIDTH) -> str:
         text = blocks_as_text(self.inside, width - 2)
-        return _under_title(self.title, text if self.opened else _first_lines(text, self.brief))
+        return _indent_under_title(self.title, text if self.opened else _first_lines(text, self.brief))
 
     def as_html(self) -> Html:
         return html_fold(self.title, blocks_as_html(self.inside), opened=self.opened, anchor=self.anchor)
 
     def as_json(self) -> dict[str, JSON]:
-        title, inside = part(self.title, _HEADING_CHARS), [block.as_json() for block in self.inside]
+        title, inside = part(self.title, _MAX_HEADING_CHARS), [block.as_json() for block in self.inside]
         return {"is": "fold", "title": title, "inside": [*inside], "open": self.opened}
 
 
 _DARK_BODY: Final = ':is(body[data-jp-theme-light="false"],body.vscode-dark)'
-_LABEL: Final = re.compile(r'aria-label="([^"]*)"')
+_SVG_LABEL: Final = re.compile(r'aria-label="([^"]*)"')
 _AS_IMAGES: Final = ContextVar("_AS_IMAGES", default=False)
 """True while a cell output is rendered: pictures become images, because untrusted notebooks remove inline SVG."""
 
@@ -361,12 +361,12 @@ class Picture(Block):
         )
 
     def _as_image(self, svg: str) -> Html:
-        label, size = _LABEL.search(svg), _SIZE.search(svg)
+        label, size = _SVG_LABEL.search(svg), _SVG_SIZE.search(svg)
         name = f"mnb-{sha256(svg.encode()).hexdigest()[:10]}"
         style = ""
         if self.dark:
-            dark = _data_url(_with_colours(svg, dict(self.dark)))
-            style = f"<style>@media screen{{{_DARK_BODY} .{name}{{content:url({dark})}}}}</style>"
+            dark_url = _data_url(_with_colours(svg, dict(self.dark)))
+            style = f"<style>@media screen{{{_DARK_BODY} .{name}{{content:url({dark_url})}}}}</style>"
         attributes = f'class="{name}" alt="{label[1] if label else "picture"}"{size[0] if size else ""}'
         return Html(f'{style}<img {attributes} src="{_data_url(svg)}">')
 
@@ -403,7 +403,7 @@ class Action(Block):
     values: Mapping[str, JSON]
 
     def as_text(self, width: int = WIDTH) -> str:
-        return part(self.text, _HEADING_CHARS)
+        return part(self.text, _MAX_HEADING_CHARS)
 
     def as_html(self) -> Html:
         return html_line(self.as_text())
@@ -442,7 +442,7 @@ Cell: TypeAlias = str | int | float | Pointer | Badge | Bar | Jump
 
 def cell_text(cell: Cell) -> str:
     """Return the content of a table cell as text, shortened and without control characters."""
-    return clip_plain(str(getattr(cell, "text", cell)), _CELL_CHARS)
+    return clip_plain(str(getattr(cell, "text", cell)), _MAX_CELL_CHARS)
 
 
 def _cell_html(cell: Cell) -> str:
@@ -500,7 +500,7 @@ class Displayable(Block):
 
     def as_text(self, width: int = WIDTH) -> str:
         title = self._title()
-        return _under_title(title, blocks_as_text(self._blocks(), width - 2 * bool(title)))
+        return _indent_under_title(title, blocks_as_text(self._blocks(), width - 2 * bool(title)))
 
     def as_html(self) -> Html:
         inside = blocks_as_html(self._blocks())
@@ -512,7 +512,7 @@ class Displayable(Block):
     def _title(self) -> str:
         return str(getattr(self, "title", ""))
 
-    def _show(self) -> MimeBundle:
+    def _mime_bundle(self) -> MimeBundle:
         """Return the MIME bundle: text, HTML, and a picture.
 
         The HTML is omitted if the value consists of plain lines or of one picture. The picture is included as SVG and
@@ -526,11 +526,11 @@ class Displayable(Block):
         only_lines = all(isinstance(block, Line) for block in blocks)
         text, html = view.as_text(), None
         if self._title() or not (only_picture or only_lines):
-            token = _AS_IMAGES.set(True)
+            context_token = _AS_IMAGES.set(True)
             try:
                 html = view.as_html()
             finally:
-                _AS_IMAGES.reset(token)
+                _AS_IMAGES.reset(context_token)
         if len(pictures) == 1:
             return picture_bundle(text, pictures[0].svg, html=html)
         return mime_bundle(text, html=html)
@@ -540,13 +540,13 @@ class Displayable(Block):
     ) -> MimeBundle:
         """Return the MIME bundle, restricted to the types in ``include`` and without the types in ``exclude``."""
         try:
-            bundle = self._show()
+            bundle = self._mime_bundle()
         except Exception as error:  # noqa: BLE001 - a failing display would hide the value
             bundle = {"text/plain": f"<{type(self).__name__}: cannot be shown ({named_error(error, 300)})>"}
         return {
-            kind: part
-            for kind, part in bundle.items()
-            if (not include or kind in include) and (not exclude or kind not in exclude)
+            mime_type: content
+            for mime_type, content in bundle.items()
+            if (not include or mime_type in include) and (not exclude or mime_type not in exclude)
         }
 
 
@@ -587,8 +587,8 @@ class Table(Displayable):
         if not self.rows:
             return self.empty
         rows = [[cell if isinstance(cell, int) else cell_text(cell) for cell in row] for row in self.rows]
-        written = table(rows, [*map(cell_text, self.headers)], limit=_CELL_CHARS, width=width)
-        return written if any(self.headers) else written.split("\n", 2)[2]
+        text = table(rows, [*map(cell_text, self.headers)], limit=_MAX_CELL_CHARS, width=width)
+        return text if any(self.headers) else text.split("\n", 2)[2]
 
     def as_html(self) -> Html:
         headers, rows = self._without_empty_columns()
@@ -599,14 +599,14 @@ class Table(Displayable):
         )
 
     def as_json(self) -> dict[str, JSON]:
-        headers, filled = self._without_empty_columns()
-        rows: list[JSON] = [[*map(_cell_json, row)] for row in filled[:_MAX_ROWS]]
-        if left := len(filled) - len(rows):
-            rows.append([f"… {left:,} more", *[""] * (len(headers) - 1)])
-        drawn: dict[str, JSON] = {"is": "table", "headers": [*map(cell_text, headers)], "rows": rows}
+        headers, all_rows = self._without_empty_columns()
+        rows: list[JSON] = [[*map(_cell_json, row)] for row in all_rows[:_MAX_ROWS]]
+        if omitted_count := len(all_rows) - len(rows):
+            rows.append([f"… {omitted_count:,} more", *[""] * (len(headers) - 1)])
+        table_json: dict[str, JSON] = {"is": "table", "headers": [*map(cell_text, headers)], "rows": rows}
         if self.marked is not None:
-            drawn["marked"] = self.marked
-        return drawn if rows else Line(self.empty).as_json()
+            table_json["marked"] = self.marked
+        return table_json if rows else Line(self.empty).as_json()
 
     def _without_empty_columns(self) -> tuple[list[str], list[tuple[Cell, ...]]]:
         """Return the headers and the rows without the columns that are empty in every row."""
@@ -650,12 +650,12 @@ def blocks_as_text(blocks: Iterable[Block], width: int = WIDTH) -> str:
 
     An empty line precedes and follows each table, except between a heading and its table.
     """
-    text, before = "", None
+    text, previous = "", None
     for block in blocks:
-        if written := block.as_text(width):
-            table = isinstance(before, Table) or (isinstance(block, Table) and not isinstance(before, Heading))
-            text += f"{(chr(10) * (1 + table)) if before else ''}{written}"
-            before = block
+        if block_text := block.as_text(width):
+            needs_gap = isinstance(previous, Table) or (isinstance(block, Table) and not isinstance(previous, Heading))
+            text += f"{(chr(10) * (1 + needs_gap)) if previous else ''}{block_text}"
+            previous = block
     return text
 
 
@@ -664,7 +664,7 @@ def blocks_as_html(blocks: Iterable[Block]) -> Html:
     return html_join(block.as_html() for block in blocks)
 
 
-_LEAF: Final = (str, int, float)
+_SCALARS: Final = (str, int, float)
 
 
 def blocks_as_json(value: Any) -> Any:
@@ -672,9 +672,9 @@ def blocks_as_json(value: Any) -> Any:
     if isinstance(value, Block):
         return value.as_json()
     if isinstance(value, dict):
-        return {name: item if isinstance(item, _LEAF) else blocks_as_json(item) for name, item in value.items()}
+        return {name: item if isinstance(item, _SCALARS) else blocks_as_json(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
-        return [item if isinstance(item, _LEAF) else blocks_as_json(item) for item in value]
+        return [item if isinstance(item, _SCALARS) else blocks_as_json(item) for item in value]
     return value
 
 
@@ -686,7 +686,7 @@ def _first_lines(text: str, max_chars: int) -> str:
     return clip(text, max_chars) if cut < 0 else f"{text[:cut]}\n… [{len(text):,} characters in total]"
 
 
-def _under_title(title: str, text: str) -> str:
+def _indent_under_title(title: str, text: str) -> str:
     """Indent a text and put its title above it. A text that has no title is returned unchanged."""
     return f"{plain(title)}\n{indent(text, '  ')}".rstrip() if title else text
 

@@ -25,24 +25,24 @@ UP: Final = 3
 DIRECTION_VECTORS: Final = ((1, 0), (0, 1), (-1, 0), (0, -1))
 """Unit vector of each direction. A side of a box has the name of the direction in which a line leaves the box there."""
 
-_COLUMNS, _ROWS = zip(*DIRECTION_VECTORS, strict=True)
+_X_STEPS, _Y_STEPS = zip(*DIRECTION_VECTORS, strict=True)
 ARROW_MARGIN: Final = 12.0
 """Distance between a box and a line that runs alongside it, in pixels; also the space for an arrow head."""
 CLEARANCE: Final = 4.0
 """Minimum distance between a box and a line that passes it, in pixels."""
-_LANE: Final = 8.0
-_BEND: Final = 34.0
-_THROUGH: Final = 50.0
+_LANE_WIDTH: Final = 8.0
+_BEND_COST: Final = 34.0
+_BOX_FACTOR: Final = 50.0
 """Cost factor of a path through a box. The router chooses such a path only if no other path exists."""
-_FOREIGN: Final = 2.5
+_OTHER_LOOP_FACTOR: Final = 2.5
 """Cost factor of a path through a loop that contains neither end of the line."""
-_CROWDED: Final = 1.4
-_SHARED: Final = 0.9
+_OTHER_NET_FACTOR: Final = 1.4
+_SAME_NET_FACTOR: Final = 0.9
 
 
-_CHIP: Final = 10.0
+_CHIP_GAP: Final = 10.0
 """Distance between a chip and its card, in pixels."""
-_SLOT: Final = 14.0
+_SLOT_WIDTH: Final = 14.0
 """Width that a line without a chip occupies on a side of a card, in pixels."""
 
 
@@ -84,14 +84,14 @@ class RoutedLine:
     @property
     def chip_start(self) -> Point:
         """The point at which the line from the card reaches the chip."""
-        return _ahead(self.port, self.out, _CHIP if self.label is not None else 0.0)
+        return _move_point(self.port, self.out, _CHIP_GAP if self.label is not None else 0.0)
 
     @property
     def start(self) -> Point:
         """The point after the chip, at which the routed path begins."""
         if self.label is None:
             return self.port
-        return _ahead(self.chip_start, self.out, self.label.h if self.out in (UP, DOWN) else self.label.w)
+        return _move_point(self.chip_start, self.out, self.label.h if self.out in (UP, DOWN) else self.label.w)
 
 
 def route_lines(lines: Sequence[RoutedLine], solid: Sequence[Box], frames: Mapping[str, Box]) -> dict[str, list[Point]]:
@@ -107,11 +107,11 @@ def route_lines(lines: Sequence[RoutedLine], solid: Sequence[Box], frames: Mappi
     paths = {line.key: grid.route(line) for line in by_length}
     nets = {line.key: line.net for line in lines}
     for axis in (0, 1):
-        _separate_segments(paths, nets, solid, axis)
+        _separate_overlaps(paths, nets, solid, axis)
     return paths
 
 
-def _ahead(point: Point, direction: int, distance: float) -> Point:
+def _move_point(point: Point, direction: int, distance: float) -> Point:
     dx, dy = DIRECTION_VECTORS[direction]
     return point[0] + dx * distance, point[1] + dy * distance
 
@@ -128,107 +128,108 @@ class _Grid:
         self.xs = _grid_coordinates([x for x, _ in ends], [(box.x, box.right) for box in boxes])
         self.ys = _grid_coordinates([y for _, y in ends], [(box.y, box.bottom) for box in boxes])
         self.used: tuple[dict[int, set[str]], dict[int, set[str]]] = ({}, {})
-        wide, high = ([b - a for a, b in pairwise(coordinates)] for coordinates in (self.xs, self.ys))
+        widths, heights = ([b - a for a, b in pairwise(coordinates)] for coordinates in (self.xs, self.ys))
         rows = len(self.ys)
-        self.costs = [width for width in wide for _ in range(rows)], [*high, 0.0] * len(self.xs)
+        self.costs = [width for width in widths for _ in range(rows)], [*heights, 0.0] * len(self.xs)
         for box in solid:
-            for axis, piece in self._segments_in(box, CLEARANCE):
-                self.costs[axis][piece] = (high[piece % rows] if axis else wide[piece // rows]) * _THROUGH
+            for axis, segment in self._segments_in(box, CLEARANCE):
+                self.costs[axis][segment] = (heights[segment % rows] if axis else widths[segment // rows]) * _BOX_FACTOR
         self.frames: tuple[dict[int, list[str]], dict[int, list[str]]] = ({}, {})
         for loop, box in frames.items():
-            for axis, piece in self._segments_in(box, 0):
-                self.frames[axis].setdefault(piece, []).append(loop)
+            for axis, segment in self._segments_in(box, 0):
+                self.frames[axis].setdefault(segment, []).append(loop)
 
     @staticmethod
     def _bend_range(line: RoutedLine) -> tuple[Point, Point]:
         """Return the first and the last point at which a line may bend."""
-        return _ahead(line.start, line.out, ARROW_MARGIN / 2), _ahead(line.tip, line.into, -ARROW_MARGIN)
+        return _move_point(line.start, line.out, ARROW_MARGIN / 2), _move_point(line.tip, line.into, -ARROW_MARGIN)
 
     def _segments_in(self, box: Box, margin: float) -> Iterator[tuple[int, int]]:
         """Yield the axis and the number of each segment that runs through a box or within ``margin`` of it."""
-        x, y, right, bottom = box.x - margin, box.y - margin, box.right + margin, box.bottom + margin
-        left, past = bisect_right(self.xs, x), bisect_left(self.xs, right)
-        top, below = bisect_right(self.ys, y), bisect_left(self.ys, bottom)
+        x, y, x_end, y_end = box.x - margin, box.y - margin, box.right + margin, box.bottom + margin
+        left, right = bisect_right(self.xs, x), bisect_left(self.xs, x_end)
+        top, bottom = bisect_right(self.ys, y), bisect_left(self.ys, y_end)
         rows = len(self.ys)
-        across = range(max(left - 1, 0), min(past, len(self.xs) - 1))
-        pieces = [zip(repeat(0), range(i * rows + top, i * rows + below), strict=False) for i in across]
-        first, end = max(top - 1, 0), min(below, rows - 1)
-        pieces += [zip(repeat(1), range(i * rows + first, i * rows + end), strict=False) for i in range(left, past)]
-        return chain.from_iterable(pieces)
+        columns = range(max(left - 1, 0), min(right, len(self.xs) - 1))
+        segments = [zip(repeat(0), range(i * rows + top, i * rows + bottom), strict=False) for i in columns]
+        low, high = max(top - 1, 0), min(bottom, rows - 1)
+        segments += [zip(repeat(1), range(i * rows + low, i * rows + high), strict=False) for i in range(left, right)]
+        return chain.from_iterable(segments)
 
     def route(self, line: RoutedLine) -> list[Point]:
         """Return the cheapest path of a line as its end points and bends."""
         rows, (first, last) = len(self.ys), self._bend_range(line)
         column, row = bisect_left(self.xs, last[0]), bisect_left(self.ys, last[1])
         start = (bisect_left(self.xs, first[0]) * rows + bisect_left(self.ys, first[1])) * 4 + line.out
-        nodes, before = [(column * rows + row) * 4 + line.into], self._search(line, start, column, row)
-        while nodes[-1] in before:
-            nodes.append(before[nodes[-1]])
-        grid_points = [state >> 2 for state in reversed(nodes)]
+        states, predecessors = [(column * rows + row) * 4 + line.into], self._search(line, start, column, row)
+        while states[-1] in predecessors:
+            states.append(predecessors[states[-1]])
+        grid_points = [state >> 2 for state in reversed(states)]
         for a, b in pairwise(grid_points):
             if a != b:
                 self.used[int(abs(a - b) == 1)].setdefault(min(a, b), set()).add(line.net)
         points = [(self.xs[grid_point // rows], self.ys[grid_point % rows]) for grid_point in grid_points]
         return simplify_path([line.start, *points, line.tip])
 
-    def _cost(self, axis: int, piece: int, line: RoutedLine) -> float:
+    def _cost(self, axis: int, segment: int, line: RoutedLine) -> float:
         """Return the cost of a segment for a line."""
-        cost = self.costs[axis][piece]
-        if (loops := self.frames[axis].get(piece)) and not line.loops.issuperset(loops):
-            cost *= _FOREIGN
-        if nets := self.used[axis].get(piece):
-            cost *= _SHARED if len(nets) == 1 and line.net in nets else _CROWDED
+        cost = self.costs[axis][segment]
+        if (loops := self.frames[axis].get(segment)) and not line.loops.issuperset(loops):
+            cost *= _OTHER_LOOP_FACTOR
+        if nets := self.used[axis].get(segment):
+            cost *= _SAME_NET_FACTOR if len(nets) == 1 and line.net in nets else _OTHER_NET_FACTOR
         return cost
 
     def _search(self, line: RoutedLine, start: int, column: int, row: int) -> dict[int, int]:
         """Run an A* search and return the predecessor of each visited state, which is a grid point with a direction."""
         xs, ys, rows = self.xs, self.ys, len(self.ys)
         goal = (column * rows + row) * 4 + line.into
-        todo = [(0.0, 0.0, start)]
-        best, before = {start: 0.0}, dict[int, int]()
-        while todo:
-            _, cost, state = heappop(todo)
+        queue = [(0.0, 0.0, start)]
+        costs, predecessors = {start: 0.0}, dict[int, int]()
+        while queue:
+            _, cost, state = heappop(queue)
             if state == goal:
                 break
-            if cost > best[state]:
+            if cost > costs[state]:
                 continue
-            at, heading = state >> 2, state & 3
-            i, j = divmod(at, rows)
+            node, current_direction = state >> 2, state & 3
+            current_column, current_row = divmod(node, rows)
             for turn in (0, 1, 3):
-                ahead = (heading + turn) & 3
-                bend = _BEND if turn else 0.0
-                if turn and at * 4 + ahead == goal and cost + bend < best.get(goal, 1e12):
-                    best[goal], before[goal] = cost + bend, state
-                    heappush(todo, (cost + bend, cost + bend, goal))
-                k, m = i + _COLUMNS[ahead], j + _ROWS[ahead]
-                if not (0 <= k < len(xs) and 0 <= m < rows):
+                direction = (current_direction + turn) & 3
+                bend_cost = _BEND_COST if turn else 0.0
+                if turn and node * 4 + direction == goal and cost + bend_cost < costs.get(goal, 1e12):
+                    costs[goal], predecessors[goal] = cost + bend_cost, state
+                    heappush(queue, (cost + bend_cost, cost + bend_cost, goal))
+                next_column, next_row = current_column + _X_STEPS[direction], current_row + _Y_STEPS[direction]
+                if not (0 <= next_column < len(xs) and 0 <= next_row < rows):
                     continue
-                to = k * rows + m
-                price = cost + (bend + self._cost(ahead & 1, to if ahead > 1 else at, line))
-                then = to * 4 + ahead
-                if price < best.get(then, 1e12):
-                    best[then], before[then] = price, state
-                    left = price + (abs(xs[k] - xs[column]) + abs(ys[m] - ys[row]))
-                    heappush(todo, (left + _BEND if k != column and m != row else left, price, then))
-        return before
+                next_node = next_column * rows + next_row
+                next_cost = cost + (bend_cost + self._cost(direction & 1, next_node if direction > 1 else node, line))
+                next_state = next_node * 4 + direction
+                if next_cost < costs.get(next_state, 1e12):
+                    costs[next_state], predecessors[next_state] = next_cost, state
+                    estimate = next_cost + (abs(xs[next_column] - xs[column]) + abs(ys[next_row] - ys[row]))
+                    estimate += _BEND_COST if next_column != column and next_row != row else 0.0
+                    heappush(queue, (estimate, next_cost, next_state))
+        return predecessors
 
 
 def _grid_coordinates(ends: Iterable[float], spans: Iterable[tuple[float, float]]) -> list[float]:
     """Return the coordinates of grid lines on one axis: at line ends, next to boxes, and midway between boxes."""
-    exact = sorted(set(ends))
+    coordinates = sorted(set(ends))
     spans = sorted(spans)
-    candidates = [at for low, high in spans for at in (low - ARROW_MARGIN, high + ARROW_MARGIN)]
-    reach = spans[0][1] if spans else 0.0
+    candidates = [candidate for low, high in spans for candidate in (low - ARROW_MARGIN, high + ARROW_MARGIN)]
+    reached = spans[0][1] if spans else 0.0
     for low, high in spans:
-        if low > reach:
-            candidates.append((low + reach) / 2)
-        reach = max(reach, high)
-    lines = exact
-    for at in sorted(candidates):
-        index = bisect_left(lines, at)
-        if min((abs(line - at) for line in lines[max(0, index - 1) : index + 1]), default=9.0) >= 3:
-            lines.insert(index, at)
-    return lines
+        if low > reached:
+            candidates.append((low + reached) / 2)
+        reached = max(reached, high)
+    grid_lines = coordinates
+    for candidate in sorted(candidates):
+        index = bisect_left(grid_lines, candidate)
+        if min((abs(line - candidate) for line in grid_lines[max(0, index - 1) : index + 1]), default=9.0) >= 3:
+            grid_lines.insert(index, candidate)
+    return grid_lines
 
 
 def simplify_path(points: Sequence[Point]) -> list[Point]:
@@ -271,8 +272,8 @@ class _Segment:
     at: float
     low: float
     high: float
-    leaning: float
-    fixed: bool
+    turn_offset: float
+    is_fixed: bool
     lane: int = 0
 
 
@@ -284,36 +285,36 @@ def _segments_along(paths: Mapping[str, list[Point]], nets: Mapping[str, str], a
             a, b = points[index], points[index + 1]
             if abs(a[axis] - b[axis]) > 0.01:
                 continue
-            fixed = index == 0 or index == len(points) - 2
-            leaning = 0.0 if fixed else points[index - 1][axis] + points[index + 2][axis] - 2 * a[axis]
+            is_fixed = index == 0 or index == len(points) - 2
+            turn_offset = 0.0 if is_fixed else points[index - 1][axis] + points[index + 2][axis] - 2 * a[axis]
             low, high = sorted((a[1 - axis], b[1 - axis]))
-            segments.append(_Segment(key, nets[key], index, a[axis], low, high, leaning, fixed))
+            segments.append(_Segment(key, nets[key], index, a[axis], low, high, turn_offset, is_fixed))
     return sorted(segments, key=lambda segment: (segment.at, segment.low))
 
 
-def _separate_segments(paths: dict[str, list[Point]], nets: Mapping[str, str], solid: Sequence[Box], axis: int) -> None:
+def _separate_overlaps(paths: dict[str, list[Point]], nets: Mapping[str, str], solid: Sequence[Box], axis: int) -> None:
     """Move overlapping segments apart, as far as the boxes next to them allow."""
     for group in _overlapping_groups(_segments_along(paths, nets, axis)):
-        moving = [segment for segment in group if not segment.fixed]
-        if not moving or len({segment.net for segment in group}) == 1:
+        movable = [segment for segment in group if not segment.is_fixed]
+        if not movable or len({segment.net for segment in group}) == 1:
             continue
-        room = [_movable_range(segment, solid, axis) for segment in moving]
-        low, high = max(low for low, _ in room), min(high for _, high in room)
-        pinned = any(segment.fixed for segment in group)
+        ranges = [_movable_range(segment, solid, axis) for segment in movable]
+        low, high = max(low for low, _ in ranges), min(high for _, high in ranges)
+        pinned = any(segment.is_fixed for segment in group)
         for side in (-1, 1) if pinned else (0,):
-            segments_here = [segment for segment in moving if not side or (segment.leaning >= 0) == (side > 0)]
-            lanes = _assign_lanes(segments_here, outward=side)
+            side_segments = [segment for segment in movable if not side or (segment.turn_offset >= 0) == (side > 0)]
+            lanes = _assign_lanes(side_segments, outward=side)
             if not lanes:
                 continue
             middle = sum(segment.at for segment in group) / len(group)
             if side:
-                step = min(_LANE, max(0.0, (high - middle if side > 0 else middle - low) / (lanes + 0.5)))
+                step = min(_LANE_WIDTH, max(0.0, (high - middle if side > 0 else middle - low) / (lanes + 0.5)))
                 first = middle + side * step
             else:
-                step = min(_LANE, max(0.0, (high - low) / (lanes + 0.5)))
-                wide = step * (lanes - 1)
-                first = min(max(middle - wide / 2, low), max(low, high - wide))
-            for segment in segments_here:
+                step = min(_LANE_WIDTH, max(0.0, (high - low) / (lanes + 0.5)))
+                total_width = step * (lanes - 1)
+                first = min(max(middle - total_width / 2, low), max(low, high - total_width))
+            for segment in side_segments:
                 _move_segment(paths[segment.key], segment.index, axis, first + (side or 1) * step * segment.lane)
 
 
@@ -321,7 +322,7 @@ def _overlapping_groups(segments: Sequence[_Segment]) -> Iterator[list[_Segment]
     """Yield groups of segments that overlap and lie almost on the same grid line."""
     groups: list[list[_Segment]] = []
     for segment in segments:
-        near = [
+        touching = [
             group
             for group in groups
             if any(
@@ -329,12 +330,12 @@ def _overlapping_groups(segments: Sequence[_Segment]) -> Iterator[list[_Segment]
                 for other in group
             )
         ]
-        merged = [segment, *(other for group in near for other in group)]
-        groups = [group for group in groups if group not in near]
+        merged = [segment, *(other for group in touching for other in group)]
+        groups = [group for group in groups if group not in touching]
         groups.append(merged)
-        done = [group for group in groups if segment.at - max(other.at for other in group) > CLEARANCE]
-        yield from done
-        groups = [group for group in groups if group not in done]
+        finished = [group for group in groups if segment.at - max(other.at for other in group) > CLEARANCE]
+        yield from finished
+        groups = [group for group in groups if group not in finished]
     yield from groups
 
 
@@ -343,9 +344,9 @@ def _assign_lanes(segments: Sequence[_Segment], *, outward: int) -> int:
 
     Segments of the same net share a lane. Overlapping segments of different nets get different lanes.
     """
-    ordered = sorted(segments, key=lambda segment: (segment.leaning, segment.net), reverse=outward < 0)
+    ordered = sorted(segments, key=lambda segment: (segment.turn_offset, segment.net), reverse=outward < 0)
     if outward:  # the segments that turn away furthest are outermost
-        ordered.sort(key=lambda segment: abs(segment.leaning))
+        ordered.sort(key=lambda segment: abs(segment.turn_offset))
     lane_of: dict[str, int] = {}
     for segment in ordered:
         overlapping = [
@@ -389,15 +390,15 @@ class _Side:
     leaving: list[RoutedLine] = field(default_factory=list)
     arriving: list[RoutedLine] = field(default_factory=list)
 
-    def taken(self, side: int) -> float:
+    def occupied_width(self, side: int) -> float:
         """Return how much of the side is occupied, in pixels."""
-        return sum(_width_on_side(line, side) for line in self.leaving) + (_SLOT if self.arriving else 0.0)
+        return sum(_width_on_side(line, side) for line in self.leaving) + (_SLOT_WIDTH if self.arriving else 0.0)
 
 
 def _width_on_side(line: RoutedLine, side: int) -> float:
     """Return how much of a side of a card an outgoing line occupies, in pixels."""
     if not line.chip[1]:
-        return _SLOT
+        return _SLOT_WIDTH
     return line.chip[0] + 8 if side in (UP, DOWN) else line.chip[1] + 4
 
 
@@ -414,7 +415,7 @@ def attach_lines(
             something.
     """
     sides = {(key, side): _Side() for key in boxes for side in range(4)}
-    strips: dict[tuple[str, int], Box] = {}
+    chip_strips: dict[tuple[str, int], Box] = {}
     for line in lines:
         line.out, line.into = _choose_directions(boxes[line.source], boxes.get(line.target or ""), line, flow)
         line.net = f"{line.target} {line.into}"
@@ -423,24 +424,24 @@ def attach_lines(
     for line in lines:
         source, preferred = boxes[line.source], line.out
         by_preference = ((preferred + turn) % 4 for turn in (0, 1, 3, 2))
-        free = (side for side in by_preference if _has_room(sides, strips, line, side, source, solid))
-        if (out := next(free, None)) is not None:
-            line.out = out
+        free_sides = (side for side in by_preference if _has_room(sides, chip_strips, line, side, source, solid))
+        if (exit_side := next(free_sides, None)) is not None:
+            line.out = exit_side
         else:  # too many lines: drop the chip; the tooltip still has its text
             line.chip = (0.0, 0.0)
         if line.chip[1]:
-            strip, before = _chip_strip(source, line.out, line.chip), strips.get((line.source, line.out))
-            deepest = strip if before is None else max(before, strip, key=lambda box: box.w * box.h)
-            strips[line.source, line.out] = deepest
+            strip, previous = _chip_strip(source, line.out, line.chip), chip_strips.get((line.source, line.out))
+            largest = strip if previous is None else max(previous, strip, key=lambda box: box.w * box.h)
+            chip_strips[line.source, line.out] = largest
         sides[line.source, line.out].leaving.append(line)
-    spread = {where: side_lines for where, side_lines in sides.items() if side_lines.leaving}
-    for (key, side), side_lines in spread.items():
+    leaving_sides = {position: side_lines for position, side_lines in sides.items() if side_lines.leaving}
+    for (key, side), side_lines in leaving_sides.items():
         _distribute_on_side(key, side, side_lines, boxes)
     for (key, side), side_lines in sides.items():
-        if side_lines.arriving and (key, side) not in spread:
+        if side_lines.arriving and (key, side) not in leaving_sides:
             at = _entry_coordinate(boxes[key], side, side_lines.arriving)
             for line in side_lines.arriving:
-                line.tip = _on_side(boxes[key], side, at)
+                line.tip = _point_on_side(boxes[key], side, at)
 
 
 def _entry_coordinate(box: Box, side: int, arriving: Sequence[RoutedLine]) -> float:
@@ -451,42 +452,42 @@ def _entry_coordinate(box: Box, side: int, arriving: Sequence[RoutedLine]) -> fl
     return min((at for at in straight if low <= at <= high), key=lambda at: abs(at - middle), default=middle)
 
 
-def _on_side(box: Box, side: int, at: float) -> Point:
-    """Return the point with the coordinate ``at`` on one side of a box."""
-    return {RIGHT: (box.right, at), LEFT: (box.x, at), DOWN: (at, box.bottom), UP: (at, box.y)}[side]
+def _point_on_side(box: Box, side: int, along: float) -> Point:
+    """Return the point with the coordinate ``along`` on one side of a box."""
+    return {RIGHT: (box.right, along), LEFT: (box.x, along), DOWN: (along, box.bottom), UP: (along, box.y)}[side]
 
 
 def _chip_box(port: Point, side: int, size: tuple[float, float]) -> Box:
     """Return the box of the chip of a line that leaves its card at ``port``."""
     (dx, dy), (w, h) = DIRECTION_VECTORS[side], size
-    x, y = port[0] + dx * (_CHIP + w / 2), port[1] + dy * (_CHIP + h / 2)
+    x, y = port[0] + dx * (_CHIP_GAP + w / 2), port[1] + dy * (_CHIP_GAP + h / 2)
     return Box(x - w / 2, y - h / 2, w, h)
 
 
 def _chip_strip(box: Box, side: int, chip: tuple[float, float]) -> Box:
     """Return the area next to one side of a box that the chips on this side may cover."""
     (dx, dy), (w, h) = DIRECTION_VECTORS[side], chip
-    deep, wide = (_CHIP + (w if dx else h), (box.h if dx else box.w) + 4)
-    x, y = box.cx + dx * (box.w + deep + 2) / 2, box.cy + dy * (box.h + deep + 2) / 2
-    w, h = (deep, wide) if dx else (wide, deep)
+    depth, breadth = (_CHIP_GAP + (w if dx else h), (box.h if dx else box.w) + 4)
+    x, y = box.cx + dx * (box.w + depth + 2) / 2, box.cy + dy * (box.h + depth + 2) / 2
+    w, h = (depth, breadth) if dx else (breadth, depth)
     return Box(x - w / 2, y - h / 2, w, h)
 
 
 def _has_room(
     sides: Mapping[tuple[str, int], _Side],
-    strips: Mapping[tuple[str, int], Box],
+    chip_strips: Mapping[tuple[str, int], Box],
     line: RoutedLine,
     side: int,
     box: Box,
     solid: Callable[[Box, str], bool],
 ) -> bool:
     """Return True if there is space for another line and its chip on a side of a box."""
-    long = (box.w if side in (UP, DOWN) else box.h) - 4
-    if sides[line.source, side].taken(side) + _width_on_side(line, side) > max(long, _SLOT * 2):
+    length = (box.w if side in (UP, DOWN) else box.h) - 4
+    if sides[line.source, side].occupied_width(side) + _width_on_side(line, side) > max(length, _SLOT_WIDTH * 2):
         return False
     strip = _chip_strip(box, side, line.chip)
-    others = (other for (key, _), other in strips.items() if key != line.source)
-    return not line.chip[1] or not (solid(strip, line.source) or strip.hits(others, ARROW_MARGIN))
+    other_strips = (other for (key, _), other in chip_strips.items() if key != line.source)
+    return not line.chip[1] or not (solid(strip, line.source) or strip.overlaps(other_strips, ARROW_MARGIN))
 
 
 def _distribute_on_side(key: str, side: int, side_lines: _Side, boxes: Mapping[str, Box]) -> None:
@@ -495,26 +496,26 @@ def _distribute_on_side(key: str, side: int, side_lines: _Side, boxes: Mapping[s
     axis = side in (LEFT, RIGHT)
     middle = box.cy if axis else box.cx
 
-    def towards(other: str | None) -> float:
-        end = boxes.get(other or "", box)
-        return end.cy if axis else end.cx
+    def centre_of(box_key: str | None) -> float:
+        target_box = boxes.get(box_key or "", box)
+        return target_box.cy if axis else target_box.cx
 
-    slots: list[tuple[float, RoutedLine | None]] = [(towards(line.target), line) for line in side_lines.leaving]
+    entries: list[tuple[float, RoutedLine | None]] = [(centre_of(line.target), line) for line in side_lines.leaving]
     if side_lines.arriving:
-        slots.append((sum(towards(line.source) for line in side_lines.arriving) / len(side_lines.arriving), None))
+        entries.append((sum(centre_of(line.source) for line in side_lines.arriving) / len(side_lines.arriving), None))
     # Two lines between the same cards have the same order at both ends, so that they do not cross.
-    slots.sort(key=lambda slot: (slot[0], (slot[1] is None) == (side in (RIGHT, DOWN))))
+    entries.sort(key=lambda entry: (entry[0], (entry[1] is None) == (side in (RIGHT, DOWN))))
     # Lines without chips move closer together; if that is not enough, chips are dropped.
-    room, chips = (box.h if axis else box.w) - 4, [line for line in side_lines.leaving if line.chip[1]]
-    while chips and sum(_width_on_side(line, side) for line in chips) > room - 3 * (len(slots) - len(chips)):
+    side_length, chips = (box.h if axis else box.w) - 4, [line for line in side_lines.leaving if line.chip[1]]
+    while chips and sum(_width_on_side(line, side) for line in chips) > side_length - 3 * (len(entries) - len(chips)):
         chips.pop().chip = (0.0, 0.0)
-    chip_room = sum(_width_on_side(line, side) for line in chips)
-    slot = min(_SLOT, (room - chip_room) / max(1, len(slots) - len(chips)))
-    at = middle - (chip_room + slot * (len(slots) - len(chips))) / 2
-    for _, line in slots:
-        wide = _width_on_side(line, side) if line is not None and line.chip[1] else slot
-        port = _on_side(box, side, at + wide / 2)
-        at += wide
+    chip_width = sum(_width_on_side(line, side) for line in chips)
+    slot_width = min(_SLOT_WIDTH, (side_length - chip_width) / max(1, len(entries) - len(chips)))
+    offset = middle - (chip_width + slot_width * (len(entries) - len(chips))) / 2
+    for _, line in entries:
+        width = _width_on_side(line, side) if line is not None and line.chip[1] else slot_width
+        port = _point_on_side(box, side, offset + width / 2)
+        offset += width
         if line is None:
             for arriving_line in side_lines.arriving:
                 arriving_line.tip = port
@@ -531,7 +532,7 @@ def _choose_directions(source: Box, target: Box | None, line: RoutedLine, flow: 
     if source is target:
         return RIGHT, DOWN
     if flow == DOWN:  # solve as if the flow ran to the right
-        out, into = _directions_rightward(source.flipped(), target.flipped(), line.chip[::-1], line)
+        out, into = _directions_rightward(source.transposed(), target.transposed(), line.chip[::-1], line)
         return out ^ 1, into ^ 1
     return _directions_rightward(source, target, line.chip, line)
 
@@ -542,15 +543,15 @@ def _directions_rightward(source: Box, target: Box, chip: tuple[float, float], l
     The caller also uses this function for top-to-bottom flows: it swaps x and y, and then applies ``^ 1`` to the
     results, which swaps right with down and left with up.
     """
-    wide, high = ((size + _CHIP if chip[1] else 0.0) + 1.5 * ARROW_MARGIN for size in chip)
+    chip_width, chip_height = ((size + _CHIP_GAP if chip[1] else 0.0) + 1.5 * ARROW_MARGIN for size in chip)
     ahead, back = target.x - source.right, source.x - target.right
     below, above = target.y - source.bottom, source.y - target.bottom
-    if ahead >= wide:
+    if ahead >= chip_width:
         return RIGHT, RIGHT
     if (ahead > -source.w / 2 and back < 0) or max(below, above) > 0 > max(ahead, back):
-        if below >= high:
+        if below >= chip_height:
             return DOWN, DOWN
-        if above >= high:
+        if above >= chip_height:
             return UP, UP
     if back > 0 and below > 0:  # to another band
         return DOWN, RIGHT

@@ -53,16 +53,16 @@ def word_parts(a: str, b: str) -> Parts:
 
 def _diff_by_line(a: str, b: str) -> Iterator[tuple[str, str]]:
     """Yield the word diff of two texts. Equal lines are matched first, then the words in lines that differ."""
-    for old, new, alike in _matching_stretches(_LINE.findall(a), _LINE.findall(b)):
-        if alike:
+    for old, new, is_equal in _matching_stretches(_LINE.findall(a), _LINE.findall(b)):
+        if is_equal:
             yield " ", old
             continue
         old_and_new_words = _WORD.findall(old), _WORD.findall(new)
         if max(map(len, old_and_new_words)) > _MAX_DIFF_WORDS:
             yield from (("-", old), ("+", new))
             continue
-        for removed, added, is_same in _matching_stretches(*old_and_new_words):
-            yield from [(" ", removed)] if is_same else [("-", removed), ("+", added)]
+        for removed, added, is_equal_word in _matching_stretches(*old_and_new_words):
+            yield from [(" ", removed)] if is_equal_word else [("-", removed), ("+", added)]
 
 
 def _matching_stretches(a: Sequence[str], b: Sequence[str]) -> Iterator[tuple[str, str, bool]]:
@@ -70,33 +70,33 @@ def _matching_stretches(a: Sequence[str], b: Sequence[str]) -> Iterator[tuple[st
 
     White space between two changes does not split a piece.
     """
-    left: list[str] = []
-    right: list[str] = []
-    for kind, i, j, k, m in SequenceMatcher(None, a, b, autojunk=False).get_opcodes():
+    old_pieces: list[str] = []
+    new_pieces: list[str] = []
+    for operation, i, j, k, m in SequenceMatcher(None, a, b, autojunk=False).get_opcodes():
         common = "".join(a[i:j])
-        if (kind == "equal" and not (left or right)) or (kind == "equal" and common.strip()):
-            if left or right:
-                yield "".join(left), "".join(right), False
-                left, right = [], []
+        if (operation == "equal" and not (old_pieces or new_pieces)) or (operation == "equal" and common.strip()):
+            if old_pieces or new_pieces:
+                yield "".join(old_pieces), "".join(new_pieces), False
+                old_pieces, new_pieces = [], []
             yield common, common, True
         else:
-            left += a[i:j]
-            right += b[k:m]
-    if left or right:
-        yield "".join(left), "".join(right), False
+            old_pieces += a[i:j]
+            new_pieces += b[k:m]
+    if old_pieces or new_pieces:
+        yield "".join(old_pieces), "".join(new_pieces), False
 
 
 def _near_changes(text: str, *, first: bool, last: bool) -> str:
     """Shorten a long unchanged passage to the text next to the changes before and after it."""
     if len(text) <= 3 * _CONTEXT_CHARS:
         return text
-    before = "" if first else text[:_CONTEXT_CHARS]
-    return f"{before} … {'' if last else text[-_CONTEXT_CHARS:]}"
+    beginning = "" if first else text[:_CONTEXT_CHARS]
+    return f"{beginning} … {'' if last else text[-_CONTEXT_CHARS:]}"
 
 
 ELLIPSIS: Final = "…"
-_SPACE: Final = re.compile(r"\s+")
-_HARMLESS: Final = re.compile(r"(?:[!-~]+(?: [!-~]+)*)?")
+_WHITE_SPACE: Final = re.compile(r"\s+")
+_HARMLESS_TEXT: Final = re.compile(r"(?:[!-~]+(?: [!-~]+)*)?")
 """Pattern of one-line text that is safe to display: printable ASCII words separated by single spaces."""
 _JOINER, _KEYCAP = "\u200d", "\u20e3"
 
@@ -121,9 +121,9 @@ def _is_flag(char: str) -> bool:
     return "\U0001f1e6" <= char <= "\U0001f1ff"
 
 
-def _safe_cut(text: str, at: int) -> int:
+def _safe_cut(text: str, position: int) -> int:
     """Move the position of a cut back so that it does not split an emoji, a flag or an accented letter."""
-    cut = at
+    cut = position
     for _ in range(16):
         if cut <= 0 or cut >= len(text):
             return max(cut, 0)
@@ -131,13 +131,13 @@ def _safe_cut(text: str, at: int) -> int:
             cut -= 1
             continue
         if _is_flag(text[cut]):
-            run = 0
-            while run < cut and _is_flag(text[cut - 1 - run]):
-                run += 1
-            if run % 2:
+            flag_count = 0
+            while flag_count < cut and _is_flag(text[cut - 1 - flag_count]):
+                flag_count += 1
+            if flag_count % 2:
                 cut -= 1
         return cut
-    return at  # an absurd number of combining marks: cut anyway
+    return position  # an absurd number of combining marks: cut anyway
 
 
 def shorten(text: object, limit: int) -> str:
@@ -146,25 +146,25 @@ def shorten(text: object, limit: int) -> str:
     The result is not escaped: pass it to :func:`esc` or :func:`plain`.
     """
     value = text if isinstance(text, str) else str(text)
-    head = value[: 20 * limit + 200]
-    line = _SPACE.sub(" ", head).strip()
-    if len(line) <= limit and len(head) == len(value):
+    beginning = value[: 20 * limit + 200]
+    line = _WHITE_SPACE.sub(" ", beginning).strip()
+    if len(line) <= limit and len(beginning) == len(value):
         return line
     return cut_off(line, max(0, limit - 1))
 
 
-def cut_off(line: str, at: int) -> str:
+def cut_off(line: str, length: int) -> str:
     """Return the first ``at`` characters of a line and an ellipsis.
 
     Bidirectional isolates that the cut leaves open are closed.
     """
-    cut = line[: _safe_cut(line, at)].rstrip()
+    cut = line[: _safe_cut(line, length)].rstrip()
     return cut + ELLIPSIS + PDI * (open_isolates(cut) or 0)
 
 
 def part(text: object, limit: int = 64) -> str:
     """Return untrusted text shortened to one line and free of control characters, so that a message can include it."""
-    if type(text) is str and len(text) <= limit and _HARMLESS.fullmatch(text):
+    if type(text) is str and len(text) <= limit and _HARMLESS_TEXT.fullmatch(text):
         return text
     return plain(shorten(text, limit))
 
@@ -179,24 +179,24 @@ def clip(text: str, limit: int) -> str:
     return f"{text[: _safe_cut(text[: limit + 40], limit)]}{ELLIPSIS} [{len(text):,} characters in total]"
 
 
-_FG: Final = "var(--jp-ui-font-color1, inherit)"
+_TEXT_COLOUR: Final = "var(--jp-ui-font-color1, inherit)"
 _RED: Final = "#d5404d"
-_SOFT: Final = "var(--jp-ui-font-color2, #7d8590)"
-_RULE: Final = "var(--jp-border-color2, #9aa3ad66)"
-_MONO: Final = "var(--jp-code-font-family, ui-monospace, Menlo, Consolas, monospace)"
-_CELL: Final = "padding:3px 6px;text-align:left;vertical-align:top"
-_ROW: Final = f'<tr style="border-bottom:1px solid {_RULE}">'
-_MARKED_ROW: Final = f'<tr style="border-bottom:1px solid {_RULE};background:#e0a10026">'
-_KEEP_SPACE: Final = "white-space:pre-wrap;overflow-wrap:anywhere"
+_SOFT_COLOUR: Final = "var(--jp-ui-font-color2, #7d8590)"
+_BORDER_COLOUR: Final = "var(--jp-border-color2, #9aa3ad66)"
+_MONO_FONT: Final = "var(--jp-code-font-family, ui-monospace, Menlo, Consolas, monospace)"
+_CELL_STYLE: Final = "padding:3px 6px;text-align:left;vertical-align:top"
+_ROW_START: Final = f'<tr style="border-bottom:1px solid {_BORDER_COLOUR}">'
+_HIGHLIGHTED_ROW_START: Final = f'<tr style="border-bottom:1px solid {_BORDER_COLOUR};background:#e0a10026">'
+_KEEP_SPACE_STYLE: Final = "white-space:pre-wrap;overflow-wrap:anywhere"
 """Inline style that keeps white space and breaks long words. It is inline because notebooks remove style sheets."""
-_SIMPLE: Final = re.compile(r"\S{0,20}(?: \S{1,20})*")
+_SIMPLE_TEXT: Final = re.compile(r"\S{0,20}(?: \S{1,20})*")
 """Pattern of text that needs no inline style: short words separated by single spaces."""
 # Scrolls horizontally in a narrow place; in a flex layout this needs a track that can shrink to 0.
-_SCROLLS: Final = "display:grid;grid-template-columns:minmax(0,1fr);overflow-x:auto"
+_SCROLL_STYLE: Final = "display:grid;grid-template-columns:minmax(0,1fr);overflow-x:auto"
 _MAX_CELL_CHARS: Final = 2000
 _MAX_LINE_CHARS: Final = 20_000
-_SHORT: Final = 16
-_READABLE: Final = 16
+_SHORT_CHARS: Final = 16
+_READABLE_CHARS: Final = 16
 _SAMPLED_CHARS: Final = 500
 _MAX_STRING_CHARS: Final = 2000
 _MAX_CHILDREN: Final = 200
@@ -222,7 +222,7 @@ def html_text(value: object, limit: int = _MAX_CELL_CHARS) -> Html:
         return value
     text = "" if value is None else value if isinstance(value, str) else str(value)
     text = clip(text, limit)
-    style = "" if _SIMPLE.fullmatch(text) else f' style="{_KEEP_SPACE}"'
+    style = "" if _SIMPLE_TEXT.fullmatch(text) else f' style="{_KEEP_SPACE_STYLE}"'
     return Html(f"<bdi{style}>{esc(text)}</bdi>")
 
 
@@ -234,7 +234,7 @@ def html_join(parts: Iterable[object]) -> Html:
 def html_pre(text: str, limit: int = 20_000) -> Html:
     """Return text in a fixed-width font, cut at ``limit`` characters."""
     return Html(
-        f'<pre style="margin:4px 0;padding:6px 8px;border:1px solid {_RULE};border-radius:4px;color:{_FG};'
+        f'<pre style="margin:4px 0;padding:6px 8px;border:1px solid {_BORDER_COLOUR};border-radius:4px;color:{_TEXT_COLOUR};'
         "font-size:0.92em;white-space:pre-wrap;word-break:normal;"
         f'overflow-wrap:anywhere;max-height:32em;overflow:auto"><bdi>{esc(clip(text, limit))}</bdi></pre>'
     )
@@ -250,56 +250,56 @@ def html_table(
     """Return a table whose cells are text or :class:`Html`. The row with the index ``marked`` is highlighted."""
     rows = [tuple(row) for row in rows]
     widths = (_min_column_width(column) for column in zip(headers, *rows, strict=True))
-    head = "".join(
-        f'<th scope="col" style="{_CELL};min-width:{width}ch">{html_text(name)}</th>'
+    header_cells = "".join(
+        f'<th scope="col" style="{_CELL_STYLE};min-width:{width}ch">{html_text(name)}</th>'
         for name, width in zip(headers, widths, strict=True)
     )
-    body = "".join(
-        (_MARKED_ROW if index == marked else _ROW)
-        + "".join(f'<td style="{_CELL}">{html_text(cell)}</td>' for cell in row)
+    body_rows = "".join(
+        (_HIGHLIGHTED_ROW_START if index == marked else _ROW_START)
+        + "".join(f'<td style="{_CELL_STYLE}">{html_text(cell)}</td>' for cell in row)
         + "</tr>"
         for index, row in enumerate(rows)
     )
-    title = f'<caption style="text-align:left;color:{_SOFT}">{html_text(caption)}</caption>' if caption else ""
+    title = f'<caption style="text-align:left;color:{_SOFT_COLOUR}">{html_text(caption)}</caption>' if caption else ""
     return Html(
-        f'<div style="{_SCROLLS}"><table style="border-collapse:collapse;color:{_FG};font-size:0.95em;'
+        f'<div style="{_SCROLL_STYLE}"><table style="border-collapse:collapse;color:{_TEXT_COLOUR};font-size:0.95em;'
         f'justify-self:start">'
-        f'{title}<thead style="color:{_SOFT}">{_ROW}{head}</tr></thead><tbody>{body}</tbody></table></div>'
+        f'{title}<thead style="color:{_SOFT_COLOUR}">{_ROW_START}{header_cells}</tr></thead><tbody>{body_rows}</tbody></table></div>'
     )
 
 
 def _min_column_width(column: Iterable[object]) -> int:
     """Return the minimum width of a column, in ``ch`` units, at which short texts and words are not broken."""
     texts = [cell[:_SAMPLED_CHARS] for cell in column if isinstance(cell, str) and cell]
-    short_words = [word for text in texts for word in ([text] if len(text) <= _SHORT else text.split())]
-    longest = max((len(word) + 1 for word in short_words if len(word) <= _SHORT), default=0)
-    return max(longest, _READABLE) if any(len(text) > _READABLE for text in texts) else longest
+    short_words = [word for text in texts for word in ([text] if len(text) <= _SHORT_CHARS else text.split())]
+    longest = max((len(word) + 1 for word in short_words if len(word) <= _SHORT_CHARS), default=0)
+    return max(longest, _READABLE_CHARS) if any(len(text) > _READABLE_CHARS for text in texts) else longest
 
 
-class _Tree:
+class _TreeBuilder:
     """A converter from a JSON value to tree nodes, which stops at a maximum number of nodes."""
 
     def __init__(self) -> None:
-        self.left = _MAX_NODES
+        self.remaining_nodes = _MAX_NODES
 
-    def changed(self, name: str, was: JSON, value: JSON, depth: int) -> dict[str, JSON]:
+    def diff_node(self, name: str, was: JSON, value: JSON, depth: int) -> dict[str, JSON]:
         """Return a node with the differences between two values. Each leaf has its word diff as ``parts``."""
-        self.left -= 1
+        self.remaining_nodes -= 1
         node: dict[str, JSON] = {"name": plain(shorten(name, 120))}
         pairs = _paired_children(was, value)
         if pairs is None or depth >= _MAX_DEPTH:
             parts: list[JSON] = [[sign, text] for sign, text in word_parts(*_comparable_texts(was, value))]
             return {**node, "parts": parts}
-        differ = {key: pair for key, pair in pairs.items() if not same(*pair)}
-        visible = list(differ.items())[: max(0, min(_MAX_CHILDREN, self.left))]
-        children: list[JSON] = [self.changed(key or '""', *pair, depth + 1) for key, pair in visible]
-        alike = len(pairs) - len(differ)
+        changed_pairs = {key: pair for key, pair in pairs.items() if not same(*pair)}
+        visible_pairs = list(changed_pairs.items())[: max(0, min(_MAX_CHILDREN, self.remaining_nodes))]
+        children: list[JSON] = [self.diff_node(key or '""', *pair, depth + 1) for key, pair in visible_pairs]
+        unchanged_count = len(pairs) - len(changed_pairs)
         one_sided = "added" if was is MISSING else "removed" if value is MISSING else ""
-        summary = f"{alike} unchanged" if alike else one_sided
-        return {**node, "words": summary, "children": children, "more": len(differ) - len(visible)}
+        summary = f"{unchanged_count} unchanged" if unchanged_count else one_sided
+        return {**node, "words": summary, "children": children, "more": len(changed_pairs) - len(visible_pairs)}
 
-    def node(self, name: str, value: JSON, depth: int) -> dict[str, JSON]:
-        self.left -= 1
+    def value_node(self, name: str, value: JSON, depth: int) -> dict[str, JSON]:
+        self.remaining_nodes -= 1
         node: dict[str, JSON] = {"name": plain(shorten(name, 120))}
         if not isinstance(value, dict | list) or not value:
             visible = value[:_MAX_STRING_CHARS] if isinstance(value, str) else value
@@ -309,9 +309,9 @@ class _Tree:
         pairs = value.items() if isinstance(value, dict) else ((str(n), item) for n, item in enumerate(value))
         children: list[JSON] = []
         for key, child in pairs:
-            if len(children) >= _MAX_CHILDREN or self.left <= 0 or depth >= _MAX_DEPTH:
+            if len(children) >= _MAX_CHILDREN or self.remaining_nodes <= 0 or depth >= _MAX_DEPTH:
                 break
-            children.append(self.node(key or '""', child, depth + 1))
+            children.append(self.value_node(key or '""', child, depth + 1))
         return {**node, "children": children, "more": len(value) - len(children)}
 
 
@@ -333,8 +333,8 @@ def _paired_children(a: JSON, b: JSON) -> dict[str, tuple[JSON, JSON]] | None:
 
 def _comparable_texts(a: JSON, b: JSON) -> list[str]:
     """Return two values as strings to compare: strings unchanged, and other values as JSON."""
-    as_text = all(isinstance(value, str) or value is MISSING for value in (a, b))
-    texts = ("" if value is MISSING else value if as_text else compact(value) for value in (a, b))
+    are_strings = all(isinstance(value, str) or value is MISSING for value in (a, b))
+    texts = ("" if value is MISSING else value if are_strings else compact(value) for value in (a, b))
     return [plain(clip(text, _MAX_STRING_CHARS)) for text in texts]
 
 
@@ -345,7 +345,8 @@ def json_tree(value: JSON, name: str = "", was: JSON = MISSING) -> dict[str, JSO
     children as ``more``. A leaf has its ``kind``, its ``text`` and, if the text is shortened, its full length as
     ``cut``. In a comparison, a leaf has its word diff as ``parts`` instead.
     """
-    return _Tree().node(name, value, 0) if was is MISSING else _Tree().changed(name, was, value, 0)
+    builder = _TreeBuilder()
+    return builder.value_node(name, value, 0) if was is MISSING else builder.diff_node(name, was, value, 0)
 
 
 def html_json(value: JSON, open_depth: int = 1, *, name: str = "", was: JSON = MISSING) -> Html:
@@ -354,7 +355,7 @@ def html_json(value: JSON, open_depth: int = 1, *, name: str = "", was: JSON = M
     Long strings and long lists are shortened, with a note of their size.
     """
     body = _node_html(json_tree(value, name, was), open_depth)
-    return Html(f'<div style="font-family:{_MONO};font-size:0.92em;color:{_FG}">{body}</div>')
+    return Html(f'<div style="font-family:{_MONO_FONT};font-size:0.92em;color:{_TEXT_COLOUR}">{body}</div>')
 
 
 def _node_html(node: Any, opened: int) -> str:
@@ -363,18 +364,18 @@ def _node_html(node: Any, opened: int) -> str:
         return f"<div>{label}{html_parts(node['parts'])}</div>"
     if "children" not in node:
         colour = "#2e9e62" if node["kind"] == "str" else "#b06fd1"
-        note = f' <i style="color:{_SOFT}">… {node["cut"]:,} characters</i>' if node["cut"] else ""
-        style = f"color:{colour};{_KEEP_SPACE}"
+        note = f' <i style="color:{_SOFT_COLOUR}">… {node["cut"]:,} characters</i>' if node["cut"] else ""
+        style = f"color:{colour};{_KEEP_SPACE_STYLE}"
         return f'<div>{label}<bdi style="{style}">{html.escape(node["text"])}</bdi>{note}</div>'
-    more = f'<div style="color:{_SOFT}">… {node["more"]:,} more</div>' if node["more"] else ""
+    more = f'<div style="color:{_SOFT_COLOUR}">… {node["more"]:,} more</div>' if node["more"] else ""
     children = "".join(_node_html(child, opened - 1) for child in node["children"])
     return (
-        f'<details{" open" if opened > 0 else ""}><summary>{label}<span style="color:{_SOFT}">{node["words"]}</span>'
+        f'<details{" open" if opened > 0 else ""}><summary>{label}<span style="color:{_SOFT_COLOUR}">{node["words"]}</span>'
         f'</summary><div style="margin-left:1.2em">{children}{more}</div></details>'
     )
 
 
-_MARKS: Final = {
+_DIFF_TAGS: Final = {
     "-": ("del", "background:#d5404d26"),
     "+": ("ins", "background:#2e9e6233"),
 }
@@ -382,37 +383,37 @@ _MARKS: Final = {
 
 def html_parts(parts: Iterable[tuple[str, str]]) -> Html:
     """Return the result of :func:`~materia_nb.display.escape.word_parts` as HTML with deletions and insertions."""
-    marked = []
+    markup = []
     for sign, text in parts:
-        tag, style = _MARKS.get(sign, ("span", ""))
-        marked.append(f'<{tag} style="{style}">{esc(text)}</{tag}>' if style else esc(text))
-    return Html(f'<bdi style="white-space:pre-wrap;overflow-wrap:anywhere">{"".join(marked)}</bdi>')
+        tag, style = _DIFF_TAGS.get(sign, ("span", ""))
+        markup.append(f'<{tag} style="{style}">{esc(text)}</{tag}>' if style else esc(text))
+    return Html(f'<bdi style="white-space:pre-wrap;overflow-wrap:anywhere">{"".join(markup)}</bdi>')
 
 
 def parts_as_text(parts: Iterable[Sequence[str]]) -> str:
     """Return a word diff as text in the usual notation, ``[-deleted-]`` and ``{+inserted+}``."""
-    marks = {"-": "[-{}-]", "+": "{{+{}+}}"}
-    return "".join(marks.get(sign, "{}").format(text) for sign, text in parts)
+    templates = {"-": "[-{}-]", "+": "{{+{}+}}"}
+    return "".join(templates.get(sign, "{}").format(text) for sign, text in parts)
 
 
-def changed_leaves(node: Any, above: str = "") -> Iterator[str]:
+def changed_leaves(node: Any, parent_path: str = "") -> Iterator[str]:
     """Yield a line ``path: change`` for each leaf in a tree of differences."""
-    path = f"{above}.{node['name']}" if above else node["name"]
+    path = f"{parent_path}.{node['name']}" if parent_path else node["name"]
     if "parts" in node:
         yield f"{path}: {parts_as_text(node['parts'])}"
         return
     for child in node["children"]:
         yield from changed_leaves(child, path)
-    left = [f"{node['more']:,} more"] if node["more"] else []
-    if left := [*left, *([node["words"]] if node["words"] else [])]:
-        yield f"{path}: … {', '.join(left)}"
+    notes = [f"{node['more']:,} more"] if node["more"] else []
+    if notes := [*notes, *([node["words"]] if node["words"] else [])]:
+        yield f"{path}: … {', '.join(notes)}"
 
 
 def html_panel(title: str, body: object) -> Html:
     """Return ``body`` in a frame with a title."""
     return Html(
-        f'<section aria-label="{esc(shorten(title, 200))}" style="border:1px solid {_RULE};border-radius:6px;'
-        f'padding:8px 12px;margin:6px 0;color:{_FG}"><div style="font-weight:600;margin-bottom:4px">'
+        f'<section aria-label="{esc(shorten(title, 200))}" style="border:1px solid {_BORDER_COLOUR};border-radius:6px;'
+        f'padding:8px 12px;margin:6px 0;color:{_TEXT_COLOUR}"><div style="font-weight:600;margin-bottom:4px">'
         f"{html_text(shorten(title, 200))}</div>{html_text(body)}</section>"
     )
 
@@ -424,14 +425,14 @@ def html_link(href: str, text: str) -> Html:
 
 def html_bar(text: str, share: float) -> Html:
     """Return text on top of a bar that fills ``share`` of the available width, from 0 to 1."""
-    filled = f"{100 * min(max(share, 0.0), 1.0):.0f}%"
+    percentage = f"{100 * min(max(share, 0.0), 1.0):.0f}%"
     return Html(
-        f'<div style="padding:0 4px;background:linear-gradient(90deg,#3b82c455 {filled},transparent {filled})">'
+        f'<div style="padding:0 4px;background:linear-gradient(90deg,#3b82c455 {percentage},transparent {percentage})">'
         f"{html_text(text)}</div>"
     )
 
 
-_TONES: Final = {"bad": f"color:{_RED};font-weight:600", "quiet": "opacity:0.75"}
+_TONE_STYLES: Final = {"bad": f"color:{_RED};font-weight:600", "quiet": "opacity:0.75"}
 
 
 def html_line(text: str, tone: str = "") -> Html:
@@ -440,7 +441,7 @@ def html_line(text: str, tone: str = "") -> Html:
     The tone ``bad`` makes the text red, and ``quiet`` makes it pale.
     """
     role = ' role="alert"' if tone == "bad" else ""
-    style = f' style="{_TONES[tone]}"' if tone in _TONES else ""
+    style = f' style="{_TONE_STYLES[tone]}"' if tone in _TONE_STYLES else ""
     return Html(f"<div{role}{style}>{html_text(text, _MAX_LINE_CHARS)}</div>")
 
 
@@ -503,7 +504,7 @@ def status_badge(status: str) -> Html:
     )
 
 
-_STYLE: Final = """
+_PAGE_STYLE: Final = """
 :root{color-scheme:light dark;--fg:#1f2630;--bg:#fff;--soft:#5c6672;--rule:#d5dae0}
 @media (prefers-color-scheme:dark){:root{--fg:#e4e8ed;--bg:#14181d;--soft:#9aa5b1;--rule:#333b45}}
 body{font-family:system-ui,-apple-system,"Segoe UI",sans-serif;color:var(--fg);background:var(--bg);
@@ -512,19 +513,19 @@ max-width:70rem;margin:2rem auto;padding:0 1rem;line-height:1.5;
 h1{font-size:1.5rem}summary{cursor:pointer}a{color:#3b82c4}svg{max-width:100%;height:auto}
 body>details{border-left:3px solid var(--rule);padding-left:.8rem;margin:.6rem 0}
 """
-_POLICY: Final = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
+_SECURITY_POLICY: Final = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 
 
 def html_page(title: str, body: Html, script: str = "") -> str:
     """Return a complete HTML page without external resources. Its only script is ``script``, if specified."""
-    policy, code = _POLICY, ""
+    policy, code = _SECURITY_POLICY, ""
     if script:
         digest = b64encode(sha256(script.encode()).digest()).decode()
-        policy, code = f"{_POLICY}; script-src 'sha256-{digest}'", f"<script>{script}</script>"
+        policy, code = f"{_SECURITY_POLICY}; script-src 'sha256-{digest}'", f"<script>{script}</script>"
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{esc(title)}</title><style>{_STYLE}</style></head><body>"
+        f"<title>{esc(title)}</title><style>{_PAGE_STYLE}</style></head><body>"
         f"<h1>{esc(title)}</h1>{body}{code}</body></html>\n"
     )

@@ -42,15 +42,15 @@ class Box:
         """Y coordinate of the bottom side, in pixels."""
         return self.y + self.h
 
-    def moved(self, dx: float, dy: float) -> Box:
+    def translated(self, dx: float, dy: float) -> Box:
         """Return a copy of the box, moved by (``dx``, ``dy``)."""
         return Box(self.x + dx, self.y + dy, self.w, self.h)
 
-    def flipped(self) -> Box:
+    def transposed(self) -> Box:
         """Return a copy of the box with x and y swapped."""
         return Box(self.y, self.x, self.h, self.w)
 
-    def hits(self, others: Iterable[Box], margin: float = 0) -> bool:
+    def overlaps(self, others: Iterable[Box], margin: float = 0) -> bool:
         """Return True if any of the other boxes overlaps this box or is closer to it than ``margin``."""
         x, y, right, bottom = self.x, self.y, self.x + self.w + margin, self.y + self.h + margin
         return any(
@@ -62,7 +62,7 @@ class Box:
 Point: TypeAlias = tuple[float, float]
 
 # Widths in thousandths of the font size, of a wide sans serif, so that real text is rarely wider.
-_WIDTHS: Final = {
+_CHAR_WIDTHS: Final = {
     **dict.fromkeys("iljI.,:;|!'`", 330),
     **dict.fromkeys("ftr()[]{}/\\ -", 400),
     **dict.fromkeys("mwMW@%—", 930),
@@ -86,7 +86,7 @@ def _char_ends(text: str, size: float, *, bold: bool) -> list[float]:
     ends: list[float] = []
     end = 0  # in thousandths of the font size
     for char in text:
-        width = _WIDTHS.get(char)
+        width = _CHAR_WIDTHS.get(char)
         if width is None:
             if char < "\u0300":
                 width = 620
@@ -100,31 +100,31 @@ def _char_ends(text: str, size: float, *, bold: bool) -> list[float]:
 
 
 @lru_cache(maxsize=_CACHED_TEXTS)
-def fit_text(text: str, size: float, room: float, *, bold: bool = False) -> str:
-    """Shorten one line of text to a width of at most ``room`` pixels."""
+def fit_text(text: str, size: float, max_width: float, *, bold: bool = False) -> str:
+    """Shorten one line of text to a width of at most ``max_width`` pixels."""
     ends = _char_ends(text, size, bold=bold)
-    if not ends or ends[-1] <= room:
+    if not ends or ends[-1] <= max_width:
         return text
-    return cut_off(text, bisect_right(ends, room - size * 0.86))
+    return cut_off(text, bisect_right(ends, max_width - size * 0.86))
 
 
 @lru_cache(maxsize=_CACHED_TEXTS)
-def wrap_text(text: str, size: float, room: float, max_lines: int) -> tuple[str, ...]:
-    """Wrap text to at most ``max_lines`` lines of ``room`` pixels. The last line is shortened if necessary."""
+def wrap_text(text: str, size: float, max_width: float, max_lines: int) -> tuple[str, ...]:
+    """Wrap text to at most ``max_lines`` lines of ``max_width`` pixels. The last line is shortened if necessary."""
     lines: list[str] = []
     remaining = text.split()
     while remaining and len(lines) < max_lines - 1:
         count = 1
-        while count < len(remaining) and text_width(" ".join(remaining[: count + 1]), size) <= room:
+        while count < len(remaining) and text_width(" ".join(remaining[: count + 1]), size) <= max_width:
             count += 1
-        lines.append(fit_text(" ".join(remaining[:count]), size, room))
+        lines.append(fit_text(" ".join(remaining[:count]), size, max_width))
         remaining = remaining[count:]
-    return (*lines, fit_text(" ".join(remaining), size, room)) if remaining else tuple(lines)
+    return (*lines, fit_text(" ".join(remaining), size, max_width)) if remaining else tuple(lines)
 
 
 # -- lines -----------------------------------------------------------------------------------
 
-_CORNER: Final = 6.0
+_CORNER_RADIUS: Final = 6.0
 
 
 _CORNER_SEGMENTS: Final = 4
@@ -134,7 +134,7 @@ _CORNER_SEGMENTS: Final = 4
 def _round_corners(points: Sequence[Point]) -> Iterator[tuple[Point, Point, Point]]:
     """Yield the start, the control point and the end of the curve at each corner of an orthogonal path."""
     for before, at, after in zip(points, points[1:], points[2:], strict=False):
-        radius = min(_CORNER, math.dist(before, at) / 2, math.dist(at, after) / 2)
+        radius = min(_CORNER_RADIUS, math.dist(before, at) / 2, math.dist(at, after) / 2)
         yield _point_towards(at, before, radius), at, _point_towards(at, after, radius)
 
 
@@ -172,15 +172,15 @@ def bend_segments(points: Sequence[Point], source: Point, target: Point, label: 
     offset of ``label`` from the middle point, at which Cytoscape draws labels.
     """
     before, middle, after = _split_polyline(points, label)
-    inner = _balanced_points(before, middle, after)
+    inner_points = _balanced_points(before, middle, after)
     (sx, sy), (tx, ty) = source, target
     dx, dy = tx - sx, ty - sy
     length = math.hypot(dx, dy) or 1.0  # a socket can be dragged onto another
     (ax, ay), (bx, by) = points[0], points[-1]
     label_x, label_y = label or middle
     return {
-        "ws": " ".join(f"{((x - sx) * dx + (y - sy) * dy) / length**2:.5f}" for x, y in inner),
-        "ds": " ".join(f"{((y - sy) * dx - (x - sx) * dy) / length:.2f}" for x, y in inner),
+        "ws": " ".join(f"{((x - sx) * dx + (y - sy) * dy) / length**2:.5f}" for x, y in inner_points),
+        "ds": " ".join(f"{((y - sy) * dx - (x - sx) * dy) / length:.2f}" for x, y in inner_points),
         "from": f"{ax - sx:.1f} {ay - sy:.1f}",
         "to": f"{bx - tx:.1f} {by - ty:.1f}",
         "dx": round(label_x - middle[0], 1),
@@ -194,19 +194,19 @@ def _split_polyline(points: Sequence[Point], label: Point | None) -> tuple[list[
     This point is the point nearest to ``label`` or, if there is no label, the middle of the middle segment.
     """
     if label is None:
-        piece = (len(points) - 2) // 2
-        (ax, ay), (bx, by) = points[piece], points[piece + 1]
+        segment = (len(points) - 2) // 2
+        (ax, ay), (bx, by) = points[segment], points[segment + 1]
         middle = ((ax + bx) / 2, (ay + by) / 2)
     else:
         candidates = [(_nearest_on_segment(label, points[n], points[n + 1]), n) for n in range(len(points) - 1)]
-        middle, piece = min(candidates, key=lambda candidate: math.dist(candidate[0], label))
-    return list(points[1 : piece + 1]), middle, list(points[piece + 1 : -1])
+        middle, segment = min(candidates, key=lambda candidate: math.dist(candidate[0], label))
+    return list(points[1 : segment + 1]), middle, list(points[segment + 1 : -1])
 
 
-def _nearest_on_segment(to: Point, start: Point, end: Point) -> Point:
+def _nearest_on_segment(point: Point, start: Point, end: Point) -> Point:
     dx, dy = end[0] - start[0], end[1] - start[1]
     square = dx * dx + dy * dy
-    t = 0.0 if square == 0 else ((to[0] - start[0]) * dx + (to[1] - start[1]) * dy) / square
+    t = 0.0 if square == 0 else ((point[0] - start[0]) * dx + (point[1] - start[1]) * dy) / square
     t = min(0.98, max(0.02, t))
     return start[0] + t * dx, start[1] + t * dy
 
@@ -216,6 +216,6 @@ def _balanced_points(before: list[Point], middle: Point, after: list[Point]) -> 
 
     The shorter list is padded to the length of the other list, because Cytoscape labels the middle point.
     """
-    more = len(before) - len(after)
+    length_difference = len(before) - len(after)
     # Repeating the point is enough: a segment of length 0 is invisible.
-    return [*before, *[middle] * max(0, -more), middle, *[middle] * max(0, more), *after]
+    return [*before, *[middle] * max(0, -length_difference), middle, *[middle] * max(0, length_difference), *after]

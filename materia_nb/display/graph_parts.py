@@ -148,12 +148,12 @@ def links(graph: Graph) -> list[Link]:
     graph_links = [Link("start", "start", START_SIGN, graph.entry)] if graph.entry in graph.sockets else []
     for socket in graph.sockets.values():
         conditions = [edge.when for edge in socket.edges]
-        numbered = not _are_exclusive(conditions)
+        has_order = not _are_exclusive(conditions)
         for number, edge in enumerate(socket.edges, 1):
             target = _target_key(graph, edge.to)
             if target is not None:
                 key = f"edge:{edge.place}:{socket.id}"
-                order = number if numbered else 0
+                order = number if has_order else 0
                 graph_links.append(
                     Link(key, "edge", socket.id, target, edge.when, order, edge.max_traversals, edge.place)
                 )
@@ -205,33 +205,33 @@ class LoopFrame:
 
 
 def nested_frames(
-    graph: Graph, leave_out: frozenset[str]
+    graph: Graph, excluded: frozenset[str]
 ) -> tuple[LoopFrame, dict[str, tuple[LoopFrame, ...]], list[str]]:
     """Assign each socket to its innermost loop frame.
 
     Returns the root frame, the frames around each socket from the outermost to the innermost, and the ids of loops that
     partly overlap others and therefore get no frame.
     """
-    members = {loop.id: frozenset(loop.sockets) & graph.sockets.keys() - leave_out for loop in graph.loops.values()}
+    members = {loop.id: frozenset(loop.sockets) & graph.sockets.keys() - excluded for loop in graph.loops.values()}
     by_size = sorted((loop for loop in members if members[loop]), key=lambda loop: -len(members[loop]))
     root = LoopFrame(None)
-    region_of: dict[str, LoopFrame] = {}
-    around: dict[str, tuple[LoopFrame, ...]] = dict.fromkeys(graph.sockets, (root,))
-    loose: list[str] = []
+    frame_of: dict[str, LoopFrame] = {}
+    frames_around: dict[str, tuple[LoopFrame, ...]] = dict.fromkeys(graph.sockets, (root,))
+    overlapping_loops: list[str] = []
     for loop in by_size:
-        paths = {around[socket] for socket in members[loop]}
-        if len(paths) > 1:
-            loose.append(loop)
+        frame_paths = {frames_around[socket] for socket in members[loop]}
+        if len(frame_paths) > 1:
+            overlapping_loops.append(loop)
             continue
-        path = paths.pop()
-        region = region_of[loop] = LoopFrame(loop)
-        path[-1].children.append(region)
+        frames = frame_paths.pop()
+        frame = frame_of[loop] = LoopFrame(loop)
+        frames[-1].children.append(frame)
         for socket in members[loop]:
-            around[socket] = (*path, region)
+            frames_around[socket] = (*frames, frame)
     for socket in graph.sockets:
-        if socket not in leave_out:
-            around[socket][-1].sockets.append(socket)
-    return root, around, loose
+        if socket not in excluded:
+            frames_around[socket][-1].sockets.append(socket)
+    return root, frames_around, overlapping_loops
 
 
 # -- words -----------------------------------------------------------------------------------
@@ -260,21 +260,21 @@ def pinned_label(text: str) -> str:
 
 def answerer_label(socket_id: str, marks: Marks) -> str:
     """Return the name of a socket's agent, or its pinned answer (R40), or "" if a process answers."""
-    if (to := marks.pins.get(socket_id)) is not None:
-        return pinned_label(to)
+    if (pinned_answer := marks.pins.get(socket_id)) is not None:
+        return pinned_label(pinned_answer)
     return part(marks.answers.get(socket_id, ""), 80)
 
 
 def answered_by(socket_id: str, marks: Marks) -> str:
     """Return a phrase for the end of a sentence, such as ``answered by person``, or "" if a process answers."""
-    who = answerer_label(socket_id, marks)
-    return f"answered by {who}" if who and socket_id not in marks.pins else who
+    answerer = answerer_label(socket_id, marks)
+    return f"answered by {answerer}" if answerer and socket_id not in marks.pins else answerer
 
 
 def kind_and_answerer(socket: Socket, marks: Marks) -> str:
     """Return the kind of a socket and its agent, such as ``agent · person``."""
-    who = answerer_label(socket.id, marks)
-    return f"{socket.materia.kind} · {who}" if who else socket.materia.kind
+    answerer = answerer_label(socket.id, marks)
+    return f"{socket.materia.kind} · {answerer}" if answerer else socket.materia.kind
 
 
 def short_number(number: int) -> str:
@@ -308,8 +308,8 @@ def socket_notes(socket: Socket, *, short: bool = False) -> tuple[str, ...]:
 
 def _lanes_label(graph: Graph, loop: Loop) -> str:
     """Return the number of lanes of a loop that run in parallel, or "" if the loop is not parallel."""
-    at_once = next((region.at_once for region in graph.regions.values() if region.loop == loop.id), None)
-    return "" if at_once is None else f"in lanes, {at_once} at once"
+    lane_count = next((region.at_once for region in graph.regions.values() if region.loop == loop.id), None)
+    return "" if lane_count is None else f"in lanes, {lane_count} at once"
 
 
 def loop_label(graph: Graph, loop: Loop, progress: tuple[int, int] | None = None) -> str:
@@ -355,11 +355,11 @@ def link_label(link: Link, marks: Marks = NO_MARKS, *, short: bool = False) -> s
 
 def line_legend() -> str:
     """Return the legend of line styles, such as ``solid line: always or ✓ satisfied · dotted: ✗ not_satisfied``."""
-    signs: dict[str, list[str]] = {}
+    signs_by_pattern: dict[str, list[str]] = {}
     for condition in CONDITION_SPECS.values():
         pattern = "solid line" if condition.dashes is None else "dotted" if condition.dashes[0] <= 2 else "dashed"
-        signs.setdefault(pattern, []).append(condition.sign)
-    return " · ".join(f"{pattern}: {' or '.join(condition_signs)}" for pattern, condition_signs in signs.items())
+        signs_by_pattern.setdefault(pattern, []).append(condition.sign)
+    return " · ".join(f"{pattern}: {' or '.join(signs)}" for pattern, signs in signs_by_pattern.items())
 
 
 def edge_label(edge: Edge, used: tuple[int, int] | None = None, *, item: bool = False) -> str:
@@ -379,24 +379,24 @@ def state_label(socket_id: str, marks: Marks) -> str:
     """Describe the state of the cast at a socket, or return "" if there is nothing to report."""
     if socket_id == marks.failed:
         return "✖ failed"
-    if noted := _warning_label(socket_id, marks):
-        return f"⚠ {noted}"
+    if warning := _warning_label(socket_id, marks):
+        return f"⚠ {warning}"
     if socket_id in marks.lanes:
         return f"▶ {part(', '.join(marks.lanes[socket_id]), 60)}"
     if socket_id == marks.current:
         return "‖ held" if marks.held else "▶ waiting" if marks.waiting else "▶ current"
     if socket_id in marks.only:
-        has = marks.only[socket_id]
-        return "differs" if has == "both" else f"only {has}"
+        side = marks.only[socket_id]
+        return "differs" if side == "both" else f"only {side}"
     return "never visited" if socket_id in marks.unreached else ""
 
 
 def reachable_keys(entry: str, graph_links: Iterable[Link]) -> set[str]:
     """Return the keys that can be reached from ``entry`` along edges and exits."""
-    out: dict[str, list[str]] = {}
+    targets_by_source: dict[str, list[str]] = {}
     for link in graph_links:
-        out.setdefault(link.source, []).append(link.target)
-    return reachable_from([entry], out)
+        targets_by_source.setdefault(link.source, []).append(link.target)
+    return reachable_from([entry], targets_by_source)
 
 
 def graph_summary(graph: Graph, marks: Marks = NO_MARKS) -> str:
@@ -410,18 +410,18 @@ def graph_summary(graph: Graph, marks: Marks = NO_MARKS) -> str:
 TITLE_SIZE: Final = 13.0
 SMALL_SIZE: Final = 11.0
 """Font size of secondary text on cards that show more than the name, in pixels."""
-_LEAST_SIZE: Final = 9.0
+_MIN_FONT_SIZE: Final = 9.0
 """Minimum readable font size on the screen, in pixels."""
 LINE: Final = 16.0
 ICON: Final = 16.0
 PAD: Final = 10.0
 """Padding at the left and right sides of a card, in pixels."""
-_CARDS: Final = {1: (144.0, 32.0), 2: (192.0, 44.0), 3: (192.0, 84.0)}
+_CARD_SIZES: Final = {1: (144.0, 32.0), 2: (192.0, 44.0), 3: (192.0, 84.0)}
 
 
 def card_size(level: int) -> tuple[float, float]:
     """Return the width and height of a card that shows the name (1), also the agent (2), or also two more lines (3)."""
-    return _CARDS[level]
+    return _CARD_SIZES[level]
 
 
 def small_size(level: int) -> float:
@@ -431,7 +431,7 @@ def small_size(level: int) -> float:
 
 def least_zoom(level: int) -> float:
     """Return the smallest zoom at which text is readable at this level of detail."""
-    return _LEAST_SIZE / small_size(level)
+    return _MIN_FONT_SIZE / small_size(level)
 
 
 def socket_name(socket: Socket) -> str:
@@ -439,14 +439,14 @@ def socket_name(socket: Socket) -> str:
     return part(socket.materia.label, 80) or part(socket.id)
 
 
-def card_lines(socket: Socket, marks: Marks, room: float) -> tuple[str, ...]:
+def card_lines(socket: Socket, marks: Marks, max_width: float) -> tuple[str, ...]:
     """Return up to two lines for a card: the last output of the socket or, before the first output, its purpose."""
     text = marks.outputs.get(socket.id, "")
     if not text:
         description = socket.materia.raw.get("description")
-        about = description if isinstance(description, str) else " ".join(socket.materia.prompt.split()[:24])
-        text = " · ".join([*([about] if about else []), *socket_notes(socket, short=True)])
-    return wrap_text(part(text, 200), SMALL_SIZE, room, 2)
+        purpose = description if isinstance(description, str) else " ".join(socket.materia.prompt.split()[:24])
+        text = " · ".join([*([purpose] if purpose else []), *socket_notes(socket, short=True)])
+    return wrap_text(part(text, 200), SMALL_SIZE, max_width, 2)
 
 
 _FUNCTION: Final = "the function "
@@ -456,17 +456,17 @@ def answerer_badge(socket: Socket, marks: Marks) -> str:
     """Return the badge text of a card: a very short name of the socket's agent, ``pinned``, or ""."""
     if socket.id in marks.pins:
         return "pinned"
-    who = part(marks.answers.get(socket.id, ""), 60)
-    if not who:
+    answerer = part(marks.answers.get(socket.id, ""), 60)
+    if not answerer:
         return part(socket.materia.command[0].rsplit("/", 1)[-1], 40) if socket.materia.command else ""
-    if who.partition(" ")[0] == "person":
+    if answerer.partition(" ")[0] == "person":
         return "you"
-    if who == "a function":
+    if answerer == "a function":
         return "f()"
-    if who.startswith(_FUNCTION):
-        return f"{who.removeprefix(_FUNCTION)}()"
-    provider, colon, model = who.partition(":")
-    return model.rsplit("/", 1)[-1].strip() if colon and provider.isidentifier() and model.strip() else who
+    if answerer.startswith(_FUNCTION):
+        return f"{answerer.removeprefix(_FUNCTION)}()"
+    provider, colon, model = answerer.partition(":")
+    return model.rsplit("/", 1)[-1].strip() if colon and provider.isidentifier() and model.strip() else answerer
 
 
 def icon_name(socket: Socket, marks: Marks) -> str:
@@ -475,10 +475,10 @@ def icon_name(socket: Socket, marks: Marks) -> str:
         return "generator"
     if socket.materia.kind == "utility":
         return "utility"
-    who = marks.answers.get(socket.id, "")
-    if who.partition(" ")[0] == "person":
+    answerer = marks.answers.get(socket.id, "")
+    if answerer.partition(" ")[0] == "person":
         return "person"
-    return "function" if who.startswith((_FUNCTION, "a function")) else "model"
+    return "function" if answerer.startswith((_FUNCTION, "a function")) else "model"
 
 
 def chip_label(links: Sequence[Link], marks: Marks, *, stub: bool) -> str:
@@ -496,8 +496,8 @@ def chip_label(links: Sequence[Link], marks: Marks, *, stub: bool) -> str:
         label = " ".join([first.lanes, "exit", *(condition_spec(link.condition).short for link in links)]).lstrip()
     else:
         label = link_label(first, marks, short=True)
-    only = next((has for link in links if link.route and (has := marks.only_routes.get(link.route))), "")
-    return " · ".join(filter(None, (label, only)))
+    only_side = next((side for link in links if link.route and (side := marks.only_routes.get(link.route))), "")
+    return " · ".join(filter(None, (label, only_side)))
 
 
 def label_size(links: Sequence[Link], level: int, *, stub: bool) -> tuple[float, float]:
@@ -527,6 +527,6 @@ PROGRESS_ROOM: Final = 92.0
 """Width reserved for the progress in the heading of a loop, in pixels."""
 
 
-def title_size(graph: Graph, loop: Loop, room: float, level: int) -> tuple[float, float]:
-    """Return the size of a loop's heading without its progress. The width is at most ``room``."""
-    return (min(text_width(loop_title(graph, loop), small_size(level)) + ICON + 8, room), ICON)
+def title_size(graph: Graph, loop: Loop, max_width: float, level: int) -> tuple[float, float]:
+    """Return the size of a loop's heading without its progress. The width is at most ``max_width``."""
+    return (min(text_width(loop_title(graph, loop), small_size(level)) + ICON + 8, max_width), ICON)

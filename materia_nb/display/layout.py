@@ -50,14 +50,14 @@ Direction: TypeAlias = Literal["down", "right"]
 Level: TypeAlias = Literal[1, 2, 3]
 """Level of detail of a card: 1 shows the name, 2 also the agent, and 3 also the last output."""
 MARGIN: Final = 14.0
-_SIGN: Final = 16.0
+_SIGN_SIZE: Final = 16.0
 _GAPS: Final = {1: (60.0, 50.0), 2: (72.0, 52.0), 3: (72.0, 52.0)}
 """Horizontal and vertical gap between cards by level, in pixels, with space for chips, arrow heads and headings."""
-_FRAME: Final = 14.0
+_FRAME_PADDING: Final = 14.0
 _HEADING: Final = 24.0
-_ASIDE: Final = 32.0
+_LOOP_MARGIN: Final = 32.0
 """Space at the sides of a loop, in pixels."""
-_LARGE_GRAPH: Final = 30
+_LARGE_GRAPH_SOCKETS: Final = 30
 _MAX_LONG_LINES: Final = 150
 """Maximum number of long lines that are drawn in full. Any other long line ends at a label that names its target."""
 
@@ -180,10 +180,10 @@ def layout_graph(
         positions=grid_positions(graph) if positions is None else positions,
         max_length=max_length,
         graph_links=links(graph),
-    ).placed()
+    ).build()
 
 
-_GOOD_ENOUGH: Final = 0.9
+_ACCEPTABLE_SCALE: Final = 0.9
 
 
 def best_layout(
@@ -203,26 +203,26 @@ def best_layout(
     only if two cards do not fit next to each other.
     """
     start_positions = grid_positions(graph) if positions is None else positions
-    is_large = len(graph.sockets) > _LARGE_GRAPH
+    is_large = len(graph.sockets) > _LARGE_GRAPH_SOCKETS
     build = partial(_LayoutBuilder, graph, folded=folded, positions=start_positions, graph_links=links(graph))
-    best: list[tuple[float, _LayoutBuilder]] = []
+    best_candidates: list[tuple[float, _LayoutBuilder]] = []
     for max_abreast in (MAX_ABREAST,) if start_positions or is_large else (MAX_ABREAST, 1):
         for level in levels:
-            tried: list[tuple[float, _LayoutBuilder]] = []
-            in_bands = [] if start_positions else [_max_cards(room, direction, level) for direction in directions]
-            for max_length, direction in product([inf, *in_bands], directions):
-                picture = build(direction=direction, level=level, max_length=max_length, max_abreast=max_abreast)
-                scale = picture.scale(room) / least_zoom(level)
-                if not tried or scale > tried[0][0] / _GOOD_ENOUGH:
-                    tried.insert(0, (scale, picture))
-            best.append(tried[0])
-            for scale, picture in tried[:2]:
-                placed = picture.placed() if scale >= 1 else None
-                if placed is not None and placed.scale(room) >= least_zoom(level):
-                    return placed
-    scale, picture = max(best, key=itemgetter(0))
-    if scale >= _GOOD_ENOUGH or (start_positions and (positions is not None or _max_cards(room, "right", 1) > 1)):
-        return picture.placed()
+            candidates: list[tuple[float, _LayoutBuilder]] = []
+            band_lengths = [] if start_positions else [_max_cards(room, direction, level) for direction in directions]
+            for max_length, direction in product([inf, *band_lengths], directions):
+                builder = build(direction=direction, level=level, max_length=max_length, max_abreast=max_abreast)
+                scale = builder.scale(room) / least_zoom(level)
+                if not candidates or scale > candidates[0][0] / _ACCEPTABLE_SCALE:
+                    candidates.insert(0, (scale, builder))
+            best_candidates.append(candidates[0])
+            for scale, builder in candidates[:2]:
+                layout = builder.build() if scale >= 1 else None
+                if layout is not None and layout.scale(room) >= least_zoom(level):
+                    return layout
+    scale, builder = max(best_candidates, key=itemgetter(0))
+    if scale >= _ACCEPTABLE_SCALE or (start_positions and (positions is not None or _max_cards(room, "right", 1) > 1)):
+        return builder.build()
     if start_positions:
         return best_layout(graph, room, directions=directions, folded=folded, positions={}, levels=levels)
     return _layout_below_the_fold(graph, room, directions, folded, levels)
@@ -240,17 +240,17 @@ def _layout_below_the_fold(
     The layout is as wide as the space allows, but never narrower than the smallest readable width. The user scrolls
     down.
     """
-    is_large = len(graph.sockets) > _LARGE_GRAPH
+    is_large = len(graph.sockets) > _LARGE_GRAPH_SOCKETS
     small_levels: Sequence[Level] = () if is_large else [level for level in levels if level < 3]
     variants: list[tuple[Direction, Level]] = [(directions[0], 1 if is_large and 1 in levels else 2)]
     variants += [(direction, level) for direction in directions[::-1] for level in small_levels]
     layouts: list[tuple[float, GraphLayout]] = []
     for direction, level in variants:
         max_length = inf if layouts else _max_cards(room, direction, level)
-        placed = layout_graph(
+        layout = layout_graph(
             graph, direction=direction, folded=folded, level=level, positions={}, max_length=max_length
         )
-        layouts.append((min(1.0, room[0] / placed.size[0] / least_zoom(level)), placed))
+        layouts.append((min(1.0, room[0] / layout.size[0] / least_zoom(level)), layout))
         if layouts[-1][0] == 1:
             break
     return max(layouts, key=itemgetter(0))[1]
@@ -292,9 +292,9 @@ class _LayoutBuilder:
         self.level: Level = level
         self.links = graph_links
         # Loops that partly overlap others cannot be folded.
-        framed_apart = nested_frames(graph, frozenset())[2] if folded else ()
-        self.folded = frozenset(loop for loop in folded & graph.loops.keys() if loop not in framed_apart)
-        self.stand_in = {
+        overlapping_loops = nested_frames(graph, frozenset())[2] if folded else ()
+        self.folded = frozenset(loop for loop in folded & graph.loops.keys() if loop not in overlapping_loops)
+        self.card_keys = {
             socket: LOOP_KEY + loop.id
             for loop in sorted(graph.loops.values(), key=lambda loop: len(loop.sockets))
             if loop.id in self.folded
@@ -308,26 +308,26 @@ class _LayoutBuilder:
         self.boxes = self._boxes(self._positions(positions, max_length, max_abreast))
         self.frames, self.titles = self._frame_boxes({}), dict[str, Box]()
 
-    def _end(self, key: str) -> str:
+    def _card_key(self, key: str) -> str:
         """Return the key of the card at which a line to a socket ends: the socket or its folded loop."""
-        return self.stand_in.get(key, key)
+        return self.card_keys.get(key, key)
 
     def _positions(
         self, start_positions: Mapping[str, GridPosition], max_length: float, max_abreast: int
     ) -> dict[str, GridPosition]:
-        drawn = [key for key in self.graph.sockets if key not in self.stand_in]
-        drawn += [LOOP_KEY + loop for loop in sorted({key.removeprefix(LOOP_KEY) for key in self.stand_in.values()})]
+        drawn = [key for key in self.graph.sockets if key not in self.card_keys]
+        drawn += [LOOP_KEY + loop for loop in sorted({key.removeprefix(LOOP_KEY) for key in self.card_keys.values()})]
         positions = {
-            self._end(key): position
+            self._card_key(key): position
             for key, position in reversed([*start_positions.items()])
             if key in self.graph.sockets
         }
         if not positions:
-            above, aside = (_HEADING + _FRAME) / self.pitch[1], _ASIDE / self.pitch[0]
-            below = _FRAME / self.pitch[1]
-            frame = (above, below, aside, aside) if self.direction == "down" else (aside, aside, above, below)
+            above, beside = (_HEADING + _FRAME_PADDING) / self.pitch[1], _LOOP_MARGIN / self.pitch[0]
+            below = _FRAME_PADDING / self.pitch[1]
+            frame = (above, below, beside, beside) if self.direction == "down" else (beside, beside, above, below)
             return arrange(self.graph, self.links, self.folded, frame, max_length, max_abreast)
-        loops = [[*map(self._end, loop.sockets)] for loop in self.graph.loops.values()]
+        loops = [[*map(self._card_key, loop.sockets)] for loop in self.graph.loops.values()]
         return place_near_neighbours(positions, self.links, drawn, loops)
 
     def _boxes(self, positions: Mapping[str, GridPosition]) -> dict[str, Box]:
@@ -349,12 +349,12 @@ class _LayoutBuilder:
         """Return the frame of each loop around its members and their ``chips``, inner loops first."""
         frames: dict[str, Box] = {}
         for loop in sorted(self.graph.loops.values(), key=lambda loop: len(loop.sockets)):
-            members = [self.boxes[key] for key in map(self._end, loop.sockets) if key in self.boxes]
+            members = [self.boxes[key] for key in map(self._card_key, loop.sockets) if key in self.boxes]
             if loop.id in self.folded or not members:
                 continue
             members += chips.get(loop.id, ())
-            members += [frames[key] for key in frames if self._holds(loop, self.graph.loops[key])]
-            room = bounding_box(members, _FRAME + ARROW_MARGIN)
+            members += [frames[key] for key in frames if self._contains(loop, self.graph.loops[key])]
+            room = bounding_box(members, _FRAME_PADDING + ARROW_MARGIN)
             frames[loop.id] = Box(room.x, room.y - _HEADING + ARROW_MARGIN, room.w, room.h + _HEADING - ARROW_MARGIN)
         return frames
 
@@ -364,26 +364,26 @@ class _LayoutBuilder:
         for key, frame in self.frames.items():
             loop = self.graph.loops[key]
             # A downward flow enters above the first card: the heading stands left of that line, the progress right.
-            middle = self.boxes[self._end(loop.sockets[0])].cx if self.direction == "down" else frame.right
-            wide = middle - frame.x - 14 if middle > frame.x + 80 else frame.w
-            w, h = title_size(self.graph, loop, min(wide, frame.w) - 6, self.level)
+            flow_x = self.boxes[self._card_key(loop.sockets[0])].cx if self.direction == "down" else frame.right
+            available_width = flow_x - frame.x - 14 if flow_x > frame.x + 80 else frame.w
+            w, h = title_size(self.graph, loop, min(available_width, frame.w) - 6, self.level)
             occupied = [*self.boxes.values(), *self.titles.values(), *chips.get("", ())]
             self.titles[key] = _free_title_box(Box(frame.x + 6, frame.y + 4, w, h), frame, occupied)
 
     @staticmethod
-    def _holds(outer: Loop, inner: Loop) -> bool:
+    def _contains(outer: Loop, inner: Loop) -> bool:
         return set(inner.sockets) <= set(outer.sockets)
 
     # -- start and end ------------------------------------------------------------------
 
-    def _put_signs(self) -> None:
-        entry = self._end(self.graph.entry)
+    def _place_signs(self) -> None:
+        entry = self._card_key(self.graph.entry)
         first = self.boxes.get(entry, Box(0, 0, *self.card))
-        back, ahead = (LEFT, RIGHT) if self.direction == "right" else (UP, DOWN)
-        self.boxes[START_SIGN] = self._sign_beside(first, (back, UP, LEFT, DOWN, RIGHT))
-        ends = [self.boxes[self._end(link.source)] for link in self.links if link.target == END_SIGN]
-        last = max(ends, key=lambda box: (box.cx, box.cy) if ahead == RIGHT else (box.cy, box.cx), default=first)
-        self.boxes[END_SIGN] = self._sign_beside(last, (ahead, RIGHT, DOWN, LEFT, UP))
+        backward, forward = (LEFT, RIGHT) if self.direction == "right" else (UP, DOWN)
+        self.boxes[START_SIGN] = self._sign_beside(first, (backward, UP, LEFT, DOWN, RIGHT))
+        ends = [self.boxes[self._card_key(link.source)] for link in self.links if link.target == END_SIGN]
+        last = max(ends, key=lambda box: (box.cx, box.cy) if forward == RIGHT else (box.cy, box.cx), default=first)
+        self.boxes[END_SIGN] = self._sign_beside(last, (forward, RIGHT, DOWN, LEFT, UP))
 
     def _sign_beside(self, box: Box, sides: tuple[int, ...]) -> Box:
         """Return a free box for a sign, next to a card and outside all loops or else at the edge of the picture."""
@@ -391,18 +391,18 @@ class _LayoutBuilder:
             for side in sides:
                 dx, dy = DIRECTION_VECTORS[side]
                 x, y = box.cx + dx * (box.w / 2 + distance), box.cy + dy * (box.h / 2 + distance)
-                at = Box(x - _SIGN / 2, y - _SIGN / 2, _SIGN, _SIGN)
-                if not at.hits((*self.boxes.values(), *self.frames.values()), ARROW_MARGIN):
+                at = Box(x - _SIGN_SIZE / 2, y - _SIGN_SIZE / 2, _SIGN_SIZE, _SIGN_SIZE)
+                if not at.overlaps((*self.boxes.values(), *self.frames.values()), ARROW_MARGIN):
                     return at
         everything = bounding_box([*self.boxes.values(), *self.frames.values()], 40)
         dx, dy = DIRECTION_VECTORS[sides[0]]
         x = everything.x if dx < 0 else everything.right if dx > 0 else box.cx
         y = everything.y if dy < 0 else everything.bottom if dy > 0 else box.cy
-        return Box(x - _SIGN / 2, y - _SIGN / 2, _SIGN, _SIGN)
+        return Box(x - _SIGN_SIZE / 2, y - _SIGN_SIZE / 2, _SIGN_SIZE, _SIGN_SIZE)
 
     # -- lines -----------------------------------------------------------------------------
 
-    def placed(self) -> GraphLayout:
+    def build(self) -> GraphLayout:
         """Route the lines and return the complete layout."""
         self._place_frames({})
         lines = self._lines()
@@ -411,9 +411,9 @@ class _LayoutBuilder:
         loops = {
             key: self.frames.get(key) or cards[key] for key in self.graph.loops if key in self.frames or key in cards
         }
-        drawn = [*self.boxes.values(), *self.frames.values(), *self.titles.values()]
-        drawn += [line.label for line in lines if line.label is not None]
-        drawn += [Box(x, y, 0, 0) for line in lines for x, y in line.points]
+        drawn_boxes = [*self.boxes.values(), *self.frames.values(), *self.titles.values()]
+        drawn_boxes += [line.label for line in lines if line.label is not None]
+        drawn_boxes += [Box(x, y, 0, 0) for line in lines for x, y in line.points]
         return GraphLayout(
             nodes=nodes,
             loops=loops,
@@ -421,7 +421,7 @@ class _LayoutBuilder:
             signs={key: self.boxes[key] for key in (START_SIGN, END_SIGN)},
             edges=tuple(lines),
             detached=self.detached,
-            bounds=bounding_box(drawn, MARGIN),
+            bounds=bounding_box(drawn_boxes, MARGIN),
             direction=self.direction,
             folded=frozenset(cards),
             level=self.level,
@@ -430,53 +430,53 @@ class _LayoutBuilder:
 
     def _lines(self) -> list[DrawnLine]:
         # Frames must enclose their chips, signs stay outside of frames, and chips must avoid signs.
-        inside = [link for link in self.links if link.source != START_SIGN and link.target != END_SIGN]
-        self._attach_lines(self._lines_to_route(inside))
-        self._put_signs()
-        led = self._lines_to_route(self.links)
-        self._attach_lines(led)
-        solid = [*self.boxes.values(), *self.titles.values()]
-        solid += [line.label for line in led if line.label is not None]
-        routes = route_lines([line for line in led if line.target is not None], solid, self.frames)
+        links_between_sockets = [link for link in self.links if link.source != START_SIGN and link.target != END_SIGN]
+        self._attach_lines(self._lines_to_route(links_between_sockets))
+        self._place_signs()
+        lines_to_route = self._lines_to_route(self.links)
+        self._attach_lines(lines_to_route)
+        obstacles = [*self.boxes.values(), *self.titles.values()]
+        obstacles += [line.label for line in lines_to_route if line.label is not None]
+        routes = route_lines([line for line in lines_to_route if line.target is not None], obstacles, self.frames)
         lines = []
-        for line in led:
+        for line in lines_to_route:
             points = tuple(simplify_path([line.port, *routes.get(line.key, [line.chip_start])]))
             first, *others = line.links
             lines.append(DrawnLine(first, points, line.label, line.target is None, tuple(others)))
             lines += [DrawnLine(link, points, None) for link in others]
         return lines
 
-    def _attach_lines(self, led: Sequence[RoutedLine]) -> None:
+    def _attach_lines(self, lines: Sequence[RoutedLine]) -> None:
         """Attach the lines to the cards, and enlarge the frames so that they enclose the chips."""
         titles = [*self.titles.values()]
 
         def covers(chip: Box, source: str) -> bool:
             """Return True if a chip would cover something or block a line that arrives at another card."""
             others = (box for key, box in self.boxes.items() if key != source)
-            return chip.hits((self.boxes[source], *titles)) or chip.hits(others, ARROW_MARGIN + CLEARANCE)
+            return chip.overlaps((self.boxes[source], *titles)) or chip.overlaps(others, ARROW_MARGIN + CLEARANCE)
 
-        attach_lines(led, self.boxes, RIGHT if self.direction == "right" else DOWN, covers)
+        attach_lines(lines, self.boxes, RIGHT if self.direction == "right" else DOWN, covers)
         chips: dict[str, list[Box]] = {}
-        for line in led:
+        for line in lines:
             link = line.links[0]
             for loop in self.graph.loops.values():
                 if line.label is not None and link.source in loop.sockets and link.target in loop.sockets:
                     chips.setdefault(loop.id, []).append(line.label)
-        chips[""] = [line.label for line in led if line.label is not None]
+        chips[""] = [line.label for line in lines if line.label is not None]
         self._place_frames(chips)
 
     def _lines_to_route(self, links: Iterable[Link]) -> list[RoutedLine]:
         """Return the lines to draw. Exits between the same two sockets share one line."""
         links_by_ends: dict[tuple[str, ...], list[Link]] = {}
         for link in links:
-            source, target = self._end(link.source), self._end(link.target)
-            if source == target and source in self.stand_in.values():
+            source, target = self._card_key(link.source), self._card_key(link.target)
+            if source == target and source in self.card_keys.values():
                 continue  # both ends are in a folded loop
-            alike = () if link.kind == "exit" else (link.key,)
-            links_by_ends.setdefault((source, target, link.kind, *alike), []).append(link)
+            own_key = () if link.kind == "exit" else (link.key,)
+            links_by_ends.setdefault((source, target, link.kind, *own_key), []).append(link)
         long_distance = 4 * max(self.pitch)
-        long = sorted((self._distance(key), key) for key in links_by_ends if self._distance(key) > long_distance)
-        stubs = {key for _, key in long[_MAX_LONG_LINES:]}
+        long_lines = sorted((self._distance(key), key) for key in links_by_ends if self._distance(key) > long_distance)
+        stubs = {key for _, key in long_lines[_MAX_LONG_LINES:]}
         return [
             RoutedLine(
                 tuple(group),
@@ -500,9 +500,9 @@ class _LayoutBuilder:
 
 def _free_title_box(title: Box, frame: Box, occupied: Sequence[Box]) -> Box:
     """Move a heading up if its space is occupied, for example by the heading of a loop with the same first card."""
-    for up in range(40):
-        for right in (0.0, max(0.0, frame.w - title.w - 12)):
-            at = title.moved(right, -up * (title.h + 2))
-            if not at.hits(occupied, ARROW_MARGIN - 1):
-                return at
+    for rows_up in range(40):
+        for shift in (0.0, max(0.0, frame.w - title.w - 12)):
+            candidate = title.translated(shift, -rows_up * (title.h + 2))
+            if not candidate.overlaps(occupied, ARROW_MARGIN - 1):
+                return candidate
     return title

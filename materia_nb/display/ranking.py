@@ -39,7 +39,7 @@ def arrange(
     graph: Graph,
     links: Sequence[Link],
     folded: Iterable[str],
-    frame: _Frame,
+    frame_space: _Frame,
     max_length: float,
     max_abreast: int,
 ) -> dict[str, GridPosition]:
@@ -49,60 +49,60 @@ def arrange(
         graph: the loadout.
         links: the lines of the loadout.
         folded: ids of the folded loops. The card of a folded loop has the key :data:`LOOP_KEY` plus the id.
-        frame: the space for the frame of a loop.
+        frame_space: the space for the frame of a loop.
         max_length: maximum length of a flow, in cards, before it continues in another band.
         max_abreast: maximum number of cards on one rank.
     """
-    root, around, _ = nested_frames(graph, frozenset())
+    root, frames_around, _ = nested_frames(graph, frozenset())
     arcs: dict[int, list[_Arc]] = {}
     for link in links:
-        if link.source in around and link.target in around:
-            region, tail, head = _common_frame(around, link)
-            arcs.setdefault(id(region), []).append((tail, head))
+        if link.source in frames_around and link.target in frames_around:
+            frame, tail, head = _common_frame(frames_around, link)
+            arcs.setdefault(id(frame), []).append((tail, head))
     folded = frozenset(folded)
 
     def single_card(key: str) -> _Block:
         return _Block(positions={key: (0.0, 0.0)})
 
-    def place_members(region: LoopFrame) -> _Block:
+    def place_members(frame: LoopFrame) -> _Block:
         """Place the members of a frame, relative to the corner of the frame."""
         blocks: dict[str, _Block] = {}
-        for child in region.children:
+        for child in frame.children:
             key = f"{LOOP_KEY}{child.loop}"
             is_folded = child.loop in folded
-            blocks[key] = single_card(key) if is_folded else _with_frame_room(place_members(child), frame)
-        keys = [*region.sockets, *blocks]
-        local = arcs.get(id(region), [])
-        path = around.get(graph.entry, ())
-        first = _key_in_frame(graph.entry, path, path.index(region)) if region in path else None
-        met, back = _depth_first_order(keys, local, [first] if first in keys else [])
-        rank = assign_ranks(met, local, back, max_per_rank=max_abreast)
+            blocks[key] = single_card(key) if is_folded else _with_frame_room(place_members(child), frame_space)
+        keys = [*frame.sockets, *blocks]
+        frame_arcs = arcs.get(id(frame), [])
+        entry_frames = frames_around.get(graph.entry, ())
+        first = _key_in_frame(graph.entry, entry_frames, entry_frames.index(frame)) if frame in entry_frames else None
+        visit_order, back_arcs = _depth_first_order(keys, frame_arcs, [first] if first in keys else [])
+        rank = assign_ranks(visit_order, frame_arcs, back_arcs, max_per_rank=max_abreast)
         rows: list[list[str]] = [[] for _ in range(max(rank.values(), default=-1) + 1)]
-        for key in met:
+        for key in visit_order:
             rows[rank[key]].append(key)
-        before: dict[str, list[str]] = {}
-        for index, (tail, head) in enumerate(local):
-            if index not in back:
-                before.setdefault(head, []).append(tail)
-        sizes = {key: blocks.get(key) or single_card(key) for key in met}
-        whole_block = _Block(0.0, 0.0)
+        predecessors: dict[str, list[str]] = {}
+        for index, (tail, head) in enumerate(frame_arcs):
+            if index not in back_arcs:
+                predecessors.setdefault(head, []).append(tail)
+        sizes = {key: blocks.get(key) or single_card(key) for key in visit_order}
+        block = _Block(0.0, 0.0)
         lengths = [max(sizes[key].length for key in row) for row in rows]
-        for band in _bands(lengths, max_length if region is root else inf):
-            placed = _stack_ranks([rows[rank] for rank in band], sizes, before)
-            gap = frame[3] if whole_block.positions else 0.0
-            whole_block.positions |= {
-                key: (along, whole_block.breadth + gap + across) for key, (along, across) in placed.positions.items()
+        for band in _bands(lengths, max_length if frame is root else inf):
+            band_block = _stack_ranks([rows[rank] for rank in band], sizes, predecessors)
+            gap = frame_space[3] if block.positions else 0.0
+            block.positions |= {
+                key: (along, block.breadth + gap + across) for key, (along, across) in band_block.positions.items()
             }
-            whole_block.length = max(whole_block.length, placed.length)
-            whole_block.breadth += gap + placed.breadth
-        return whole_block
+            block.length = max(block.length, band_block.length)
+            block.breadth += gap + band_block.breadth
+        return block
 
     return place_members(root).positions
 
 
-def _common_frame(around: Mapping[str, tuple[LoopFrame, ...]], link: Link) -> tuple[LoopFrame, str, str]:
+def _common_frame(frames_around: Mapping[str, tuple[LoopFrame, ...]], link: Link) -> tuple[LoopFrame, str, str]:
     """Return the innermost frame that contains both ends of a line, and the key of each end in that frame."""
-    source, target = around[link.source], around[link.target]
+    source, target = frames_around[link.source], frames_around[link.target]
     depth = sum(1 for a, b in zip(source, target, strict=False) if a is b) - 1
     return source[depth], _key_in_frame(link.source, source, depth), _key_in_frame(link.target, target, depth)
 
@@ -122,26 +122,26 @@ def _bands(lengths: Sequence[float], max_length: float) -> list[list[int]]:
 
 
 def _stack_ranks(
-    rows: Sequence[Sequence[str]], sizes: Mapping[str, _Block], before: Mapping[str, Sequence[str]]
+    rows: Sequence[Sequence[str]], sizes: Mapping[str, _Block], predecessors: Mapping[str, Sequence[str]]
 ) -> _Block:
     """Place the ranks one after another along the flow, and align each card or loop with its predecessors."""
-    along, low, high = 0.0, 0.0, 0.0
+    along, min_across, max_across = 0.0, 0.0, 0.0
     positions: dict[str, GridPosition] = {}
-    middles: dict[str, float] = {}
+    centre_of: dict[str, float] = {}
     for row in rows:
-        sources = {key: [middles[tail] for tail in before.get(key, ()) if tail in middles] for key in row}
-        targets = {key: sum(centres) / len(centres) if centres else 0.0 for key, centres in sources.items()}
-        free = float("-inf")
-        for key in sorted(row, key=lambda key: targets[key]):
+        sources = {key: [centre_of[tail] for tail in predecessors.get(key, ()) if tail in centre_of] for key in row}
+        preferred = {key: sum(centres) / len(centres) if centres else 0.0 for key, centres in sources.items()}
+        next_free = float("-inf")
+        for key in sorted(row, key=lambda key: preferred[key]):
             block = sizes[key]
             spine = block.positions[next(iter(block.positions))][1]  # its first card is aligned with the incoming line
-            at = max(free, targets[key] - spine)
-            positions |= {inner_key: (along + f, at + c) for inner_key, (f, c) in block.positions.items()}
-            middles[key] = at + spine
-            free = at + block.breadth
-            low, high = min(low, at), max(high, free)
+            position = max(next_free, preferred[key] - spine)
+            positions |= {member: (along + f, position + c) for member, (f, c) in block.positions.items()}
+            centre_of[key] = position + spine
+            next_free = position + block.breadth
+            min_across, max_across = min(min_across, position), max(max_across, next_free)
         along += max(sizes[key].length for key in row)
-    return _Block(along, high - low, {key: (f, c - low) for key, (f, c) in positions.items()})
+    return _Block(along, max_across - min_across, {key: (f, c - min_across) for key, (f, c) in positions.items()})
 
 
 def _with_frame_room(block: _Block, frame: _Frame) -> _Block:
@@ -159,34 +159,34 @@ def _depth_first_order(items: Sequence[str], arcs: Sequence[_Arc], roots: Sequen
 
     Returns the items in the order of the traversal, and the indices of the arcs that close a cycle.
     """
-    out: dict[str, list[int]] = {item: [] for item in items}
+    outgoing: dict[str, list[int]] = {item: [] for item in items}
     for index, (tail, _) in enumerate(arcs):
-        out[tail].append(index)
+        outgoing[tail].append(index)
     visited: list[str] = []
-    back: set[int] = set()
+    back_arcs: set[int] = set()
     state: dict[str, int] = {}  # 1: on the current path, 2: finished
     for root in (*roots, *items):
         if root in state:
             continue
         state[root] = 1
         visited.append(root)
-        path = [(root, iter(out[root]))]
+        path = [(root, iter(outgoing[root]))]
         while path:
-            item, rest = path[-1]
-            for index in rest:
+            item, remaining = path[-1]
+            for index in remaining:
                 head = arcs[index][1]
                 visit_state = state.get(head)
                 if visit_state == 1:
-                    back.add(index)
+                    back_arcs.add(index)
                 elif visit_state is None:
                     state[head] = 1
                     visited.append(head)
-                    path.append((head, iter(out[head])))
+                    path.append((head, iter(outgoing[head])))
                     break
             else:
                 state[item] = 2
                 path.pop()
-    return visited, back
+    return visited, back_arcs
 
 
 def assign_ranks(order: Sequence[str], arcs: Sequence[_Arc], back: set[int], *, max_per_rank: int) -> dict[str, int]:
@@ -194,26 +194,26 @@ def assign_ranks(order: Sequence[str], arcs: Sequence[_Arc], back: set[int], *, 
 
     Arcs whose index is in ``back`` are treated as reversed.
     """
-    after: dict[str, list[str]] = {item: [] for item in order}
-    waiting = dict.fromkeys(order, 0)
+    successors: dict[str, list[str]] = {item: [] for item in order}
+    unranked_predecessors = dict.fromkeys(order, 0)
     for index, (tail, head) in enumerate(arcs):
         if tail == head:
             continue
-        first, then = (head, tail) if index in back else (tail, head)
-        after[first].append(then)
-        waiting[then] += 1
+        predecessor, successor = (head, tail) if index in back else (tail, head)
+        successors[predecessor].append(successor)
+        unranked_predecessors[successor] += 1
     rank = dict.fromkeys(order, 0)
     per_rank: Counter[int] = Counter()
-    todo = [item for item in order if not waiting[item]]
-    for item in todo:
+    queue = [item for item in order if not unranked_predecessors[item]]
+    for item in queue:
         while per_rank[rank[item]] >= max_per_rank:
             rank[item] += 1
         per_rank[rank[item]] += 1
-        for then in after[item]:
-            rank[then] = max(rank[then], rank[item] + 1)
-            waiting[then] -= 1
-            if not waiting[then]:
-                todo.append(then)
+        for successor in successors[item]:
+            rank[successor] = max(rank[successor], rank[item] + 1)
+            unranked_predecessors[successor] -= 1
+            if not unranked_predecessors[successor]:
+                queue.append(successor)
     return rank
 
 

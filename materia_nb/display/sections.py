@@ -27,8 +27,8 @@ def section_blocks(sections: Iterable[Section]) -> list[Block]:
         if section.rows:
             headers = section.headers or ("",) * len(section.rows[0])
             blocks.append(Table(headers, section.rows[:MAX_ROWS]))
-        if (left := len(section.rows) - MAX_ROWS) > 0:
-            blocks.append(Line(f"{ELLIPSIS} {left:,} more", "quiet"))
+        if (omitted_count := len(section.rows) - MAX_ROWS) > 0:
+            blocks.append(Line(f"{ELLIPSIS} {omitted_count:,} more", "quiet"))
     return blocks
 
 
@@ -68,8 +68,8 @@ _MAIN_ARGUMENTS: Final = ("command", "path", "pattern", "glob")
 """Names of the arguments that describe a tool call best, the best first."""
 MAX_APPROVAL_CHARS: Final = 2**20
 """Maximum length of text that a person approves, in characters. The middle of a longer text is omitted."""
-_JUDGED_IN_WORDS: Final = 2_000
-_LINE_END: Final = " \u23ce "
+_MAX_ONE_LINE_CHARS: Final = 2_000
+_BREAK_SIGN: Final = " \u23ce "
 
 
 def call_blocks(calls: Iterable[ToolCall], *, judged: bool = False) -> list[Block]:
@@ -80,25 +80,25 @@ def call_blocks(calls: Iterable[ToolCall], *, judged: bool = False) -> list[Bloc
     """
     blocks: list[Block] = []
     for call in calls:
-        waits = call.result is None
-        inside = [] if judged or not call.said.strip() else lines([call.said], "said")
+        is_pending = call.result is None
+        inner_blocks = [] if judged or not call.said.strip() else lines([call.said], "said")
         for name, value in call.args.items():
             text = as_text(value)
             title = f"{part(name, 40)}{_size_note(text)}"
-            if not waits:
-                inside.append(Code(text, title=title))
+            if not is_pending:
+                inner_blocks.append(Code(text, title=title))
                 continue
-            inside += judged_blocks(text, title)
+            inner_blocks += judged_blocks(text, title)
         if call.result is not None:
-            inside.append(Code(call.result, title="result"))
-        blocks.append(Fold(f"{_call_title(call)} ({_call_outcome(call)})", inside, opened=waits))
+            inner_blocks.append(Code(call.result, title="result"))
+        blocks.append(Fold(f"{_call_title(call)} ({_call_outcome(call)})", inner_blocks, opened=is_pending))
     return blocks
 
 
 def judged_blocks(text: str, title: str = "") -> list[Block]:
     """Return text that a person approves as blocks, with a warning if it contains deceptive or invisible characters."""
     warning = signs_warning(text)
-    code = Code(_both_ends(with_visible_signs(text), MAX_APPROVAL_CHARS), 2 * MAX_APPROVAL_CHARS, title)
+    code = Code(_omit_middle(with_visible_signs(text), MAX_APPROVAL_CHARS), 2 * MAX_APPROVAL_CHARS, title)
     return [*([Line(warning, "warn")] if warning else []), code]
 
 
@@ -110,10 +110,10 @@ def call_words(call: ToolCall) -> str:
     """
     if call.result is not None:
         return _call_title(call)
-    main = next((name for name in _MAIN_ARGUMENTS if isinstance(call.args.get(name), str)), None)
-    others = [judged_words(name, as_text(value)) for name, value in call.args.items() if name != main]
-    about = _on_one_line(call.args[main]) if main else ""
-    text = ", ".join([f"{part(call.tool, 40)} {about}".rstrip(), *others])
+    main_name = next((name for name in _MAIN_ARGUMENTS if isinstance(call.args.get(name), str)), None)
+    other_arguments = [judged_words(name, as_text(value)) for name, value in call.args.items() if name != main_name]
+    main_value = _on_one_line(call.args[main_name]) if main_name else ""
+    text = ", ".join([f"{part(call.tool, 40)} {main_value}".rstrip(), *other_arguments])
     warning = signs_warning("\n".join(map(as_text, call.args.values())))
     return f"{text} (Warning: {warning})" if warning else text
 
@@ -124,15 +124,15 @@ def _call_outcome(call: ToolCall) -> str:
         return "not allowed"
     if call.result is None:
         return "asks for approval" if call.decided is None else "allowed, not run yet"
-    took = f", {call.seconds:.1f} s" if call.seconds >= 0.1 else ""
-    leave = {"once": ", allowed once", "always": ", allowed always"}.get(call.decided or "", "")
-    return ("done" if call.ok else "failed") + leave + took
+    duration = f", {call.seconds:.1f} s" if call.seconds >= 0.1 else ""
+    approval = {"once": ", allowed once", "always": ", allowed always"}.get(call.decided or "", "")
+    return ("done" if call.ok else "failed") + approval + duration
 
 
 def _call_title(call: ToolCall) -> str:
     """Return the name of the tool and the main argument of a tool call."""
-    about = next((value for name in _MAIN_ARGUMENTS if isinstance(value := call.args.get(name), str)), "")
-    return f"{part(call.tool, 40)} {part(about, 80)}".rstrip()
+    main_value = next((value for name in _MAIN_ARGUMENTS if isinstance(value := call.args.get(name), str)), "")
+    return f"{part(call.tool, 40)} {part(main_value, 80)}".rstrip()
 
 
 def judged_words(name: str, text: str) -> str:
@@ -141,30 +141,30 @@ def judged_words(name: str, text: str) -> str:
 
 
 def _on_one_line(text: str) -> str:
-    return plain(_both_ends(with_visible_signs(text.strip("\n")), _JUDGED_IN_WORDS)).replace("\n", _LINE_END)
+    return plain(_omit_middle(with_visible_signs(text.strip("\n")), _MAX_ONE_LINE_CHARS)).replace("\n", _BREAK_SIGN)
 
 
 def _size_note(text: str) -> str:
     """Return the numbers of lines and characters of a long text, which reveal content below empty lines."""
-    count = f"{text.count(chr(10)) + 1:,} lines, " if "\n" in text else ""
-    return f" ({count}{len(text):,} characters)" if len(text) > 60 or count else ""
+    line_count = f"{text.count(chr(10)) + 1:,} lines, " if "\n" in text else ""
+    return f" ({line_count}{len(text):,} characters)" if len(text) > 60 or line_count else ""
 
 
-def _both_ends(text: str, limit: int) -> str:
+def _omit_middle(text: str, limit: int) -> str:
     """Return ``limit`` characters from both ends of a text, and between them the number of omitted characters."""
-    gap = len(text) - limit
-    if gap <= 0:
+    omitted_count = len(text) - limit
+    if omitted_count <= 0:
         return text
     half = limit // 2
-    return f"{text[:half]}\n{ELLIPSIS} [{gap:,} characters are not shown] {ELLIPSIS}\n{text[half + gap :]}"
+    return f"{text[:half]}\n{ELLIPSIS} [{omitted_count:,} characters are not shown] {ELLIPSIS}\n{text[half + omitted_count :]}"
 
 
 # -- the time axis ---------------------------------------------------------------------------
 
 _IDLE_MS: Final = 1_000
 """Minimum duration of an idle period that is shortened on the axis, in milliseconds."""
-_FOLD_SHARE: Final = 0.03
-_MAX_FOLDED_SHARE: Final = 0.3
+_IDLE_SHARE: Final = 0.03
+_MAX_IDLE_SHARE: Final = 0.3
 _TAIL_SHARE: Final = 0.12
 """Share of the axis after the last known time, into which open-ended bars extend."""
 
@@ -197,25 +197,25 @@ class TimeScale:
 
     def __init__(self, bars: Sequence[Bar], begins: int, until: int, *, running: bool) -> None:
         self.until, self._begins = until, begins
-        tail = _TAIL_SHARE if not running and any(bar.ends is None for bar in bars) else 0.0
-        busy = sorted((bar.begins, bar.ends or until) for bar in bars if bar.kind != "wait")
+        tail_share = _TAIL_SHARE if not running and any(bar.ends is None for bar in bars) else 0.0
+        busy_periods = sorted((bar.begins, bar.ends or until) for bar in bars if bar.kind != "wait")
         self._idle: list[tuple[int, int]] = []
-        reached = begins
-        for start, end in [*busy, (until, until)]:
-            if start - reached > _IDLE_MS:
-                self._idle.append((reached, start))
-            reached = max(reached, end)
-        self._fold = min(_FOLD_SHARE, _MAX_FOLDED_SHARE / max(1, len(self._idle)))
+        busy_until = begins
+        for start, end in [*busy_periods, (until, until)]:
+            if start - busy_until > _IDLE_MS:
+                self._idle.append((busy_until, start))
+            busy_until = max(busy_until, end)
+        self._idle_width = min(_IDLE_SHARE, _MAX_IDLE_SHARE / max(1, len(self._idle)))
         length = until - begins - sum(end - start for start, end in self._idle)
-        self._scale = (1 - tail - self._fold * len(self._idle)) / max(1, length)
+        self._scale = (1 - tail_share - self._idle_width * len(self._idle)) / max(1, length)
 
     def position(self, time: int) -> float:
         """Return the position of a time on the axis, from 0 to 1."""
         position = float(time - self._begins) * self._scale
         for start, end in self._idle:
             if time > start:
-                passed = min(time, end) - start
-                position += passed / (end - start) * self._fold - passed * self._scale
+                elapsed = min(time, end) - start
+                position += elapsed / (end - start) * self._idle_width - elapsed * self._scale
         return min(1.0, max(0.0, position))
 
     def extent(self, bar: Bar) -> tuple[float, float]:

@@ -109,7 +109,7 @@ ON_DARK: Final = tuple(dict(_COLOURS.values()).items())
 # Each returns a self-contained piece of SVG for a box and a set of colours.
 
 CARD_FONT: Final = "system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', Helvetica, Arial, sans-serif"
-EDGE: Final = 14.0
+OUTSET: Final = 14.0
 """Space around a card for its ring, its tag and its breakpoint sign, in pixels."""
 
 
@@ -121,7 +121,7 @@ def svg_text(x: float, y: float, content: str, size: float, fill: str, extra: st
 
 def svg_image(piece: str, box: Box) -> str:
     """Return a complete SVG image for a box and the space around it, with SVG elements drawn relative to (0, 0)."""
-    w, h = box.w + 2 * EDGE, box.h + 2 * EDGE
+    w, h = box.w + 2 * OUTSET, box.h + 2 * OUTSET
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{w:.0f}" height="{h:.0f}" viewBox="0 0 {w:.1f} {h:.1f}" '
         f'font-family="{CARD_FONT}">{piece}</svg>'
@@ -158,50 +158,51 @@ def status_tag(socket_id: str, marks: Marks) -> tuple[str, str]:
             status = "working"
         elif marks.answers.get(socket_id, "").startswith("person") and socket_id not in marks.pins:
             status = "waits for you"
-    uses = {"✖ failed": "bad", "only A": "A", "only B": "B", "never visited": "line"}
-    return status, uses.get(status, "now")
+    colour_roles = {"✖ failed": "bad", "only A": "A", "only B": "B", "never visited": "line"}
+    return status, colour_roles.get(status, "now")
 
 
 def socket_card(socket: Socket, box: Box, level: int, marks: Marks, colours: Colours) -> str:
     """Return the card of a socket, with its icon, name, number of visits, state in the cast, and last output."""
-    status, use = status_tag(socket.id, marks)
-    failed, noted = use == "bad", status.startswith("⚠")
-    ring = bool(status) and use != "line" and not noted
-    rim = colours[use] if ring else colours["rim"]
+    status, role = status_tag(socket.id, marks)
+    failed, has_warning = role == "bad", status.startswith("⚠")
+    is_highlighted = bool(status) and role != "line" and not has_warning
+    rim = colours[role] if is_highlighted else colours["rim"]
     dash = ' stroke-dasharray="6 4"' if failed else ""
-    parts = [rounded_rect(box, colours["plate"], rim, width=2.2 if ring else 1.0, extra=dash)]
+    parts = [rounded_rect(box, colours["plate"], rim, width=2.2 if is_highlighted else 1.0, extra=dash)]
     left, right = box.x + PAD, box.right - PAD
     name = icon_name(socket, marks)
     tint = tint_of(socket.materia.raw.get("color"))
-    strong = tint.fill if tint is not None else colours["loop" if name == "generator" else "soft"]
+    icon_colour = tint.fill if tint is not None else colours["loop" if name == "generator" else "soft"]
     middle = box.y + (box.h / 2 if level == 1 else 14)
-    parts.append(svg_icon(name, left, middle - ICON / 2, strong))
-    end = ' text-anchor="end"'
+    parts.append(svg_icon(name, left, middle - ICON / 2, icon_colour))
+    align = ' text-anchor="end"'
     visits = marks.visits.get(socket.id, 0)
     count = f"{TIMES_SIGN}{short_number(visits)}" if visits > 1 else ""
-    small = small_size(level)
+    small_font = small_size(level)
     used_width = 0.0  # at the right of the name
     if count:
-        used_width = text_width(count, small) + 3
-        parts.append(svg_text(right, middle + 4, count, small, colours["soft"], end))
+        used_width = text_width(count, small_font) + 3
+        parts.append(svg_text(right, middle + 4, count, small_font, colours["soft"], align))
     sign, colour = "", ""
-    if failed or noted:
+    if failed or has_warning:
         sign, colour = "warning", colours["bad" if failed else "now-ink"]
     elif visits and not status:
-        back = socket.id in marks.sent_back
-        sign, colour = ("cross", colours["not_satisfied"]) if back else ("check", colours["satisfied"])
+        rejected = socket.id in marks.sent_back
+        sign, colour = ("cross", colours["not_satisfied"]) if rejected else ("check", colours["satisfied"])
     if sign:
         used_width += ICON
         parts.append(svg_icon(sign, right - used_width, middle - ICON / 2, colour))
     title = fit_text(socket_name(socket), TITLE_SIZE, box.w - 2 * PAD - ICON - 6 - used_width, bold=True)
     parts.append(svg_text(left + ICON + 6, middle + 4.5, title, TITLE_SIZE, colours["ink"], ' font-weight="600"'))
     if level > 1:
-        ink = {"now": colours["now-ink"], "line": colours["soft"]}.get(use, colours[use])
+        ink = {"now": colours["now-ink"], "line": colours["soft"]}.get(role, colours[role])
         state = fit_text(status, SMALL_SIZE, box.w - 2 * PAD)
-        parts.append(svg_text(right, box.y + 35.5, state, SMALL_SIZE, ink, f'{end} font-weight="600"') if state else "")
+        style = f'{align} font-weight="600"'
+        parts.append(svg_text(right, box.y + 35.5, state, SMALL_SIZE, ink, style) if state else "")
         room = box.w - 2 * PAD - (text_width(state, SMALL_SIZE, bold=True) + 8 if state else 0)
-        below = " · ".join(filter(None, (answerer_badge(socket, marks), part(socket.id))))
-        parts.append(svg_text(left, box.y + 35.5, fit_text(below, SMALL_SIZE, room), SMALL_SIZE, colours["soft"]))
+        details = " · ".join(filter(None, (answerer_badge(socket, marks), part(socket.id))))
+        parts.append(svg_text(left, box.y + 35.5, fit_text(details, SMALL_SIZE, room), SMALL_SIZE, colours["soft"]))
     if level > 2 and (lines := card_lines(socket, marks, box.w - 2 * PAD)):
         parts.append(
             f'<path d="M{left:.1f} {box.y + 44:.1f}H{right:.1f}" stroke="{colours["rim"]}" stroke-width="0.6"/>'
@@ -260,7 +261,7 @@ def _folded_loop(graph: Graph, loop: Loop, box: Box, marks: Marks, colours: Colo
     """Return a folded loop, drawn as stacked cards."""
     active_member = next((member for member in loop.sockets if member in (marks.current, marks.failed)), None)
     rim = colours["loop-rim"] if active_member is None else colours["bad" if active_member == marks.failed else "now"]
-    parts = [rounded_rect(box.moved(4, 4), colours["loop-pale"], colours["loop-rim"])]
+    parts = [rounded_rect(box.translated(4, 4), colours["loop-pale"], colours["loop-rim"])]
     parts.append(rounded_rect(box, colours["loop-pale"], rim, width=1.0 if active_member is None else 2.2))
     middle = box.y + (box.h / 2 if box.h < 40 else 14)
     parts.append(svg_icon("loop", box.x + PAD, middle - ICON / 2, colours["loop"]))
@@ -282,16 +283,16 @@ def terminal_sign(key: str, box: Box, marks: Marks, colours: Colours) -> str:
     x, y = box.cx, box.cy
     if key == START_SIGN:
         return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="6" fill="{colours["line"]}"><title>start</title></circle>'
-    reached = marks.last_route is not None and marks.last_route[1] == END
-    ink, width = (colours["now"], 2.4) if reached else (colours["line"], 1.4)
+    is_reached = marks.last_route is not None and marks.last_route[1] == END
+    colour, width = (colours["now"], 2.4) if is_reached else (colours["line"], 1.4)
     return (
-        f'<g><title>end</title><circle cx="{x:.1f}" cy="{y:.1f}" r="7" fill="{colours["plate"]}" stroke="{ink}" '
-        f'stroke-width="{width}"/><circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{ink}"/></g>'
+        f'<g><title>end</title><circle cx="{x:.1f}" cy="{y:.1f}" r="7" fill="{colours["plate"]}" stroke="{colour}" '
+        f'stroke-width="{width}"/><circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}"/></g>'
     )
 
 
-_DASHES: Final = {"exit": (8, 5), "implied": (1, 5)}
-_NEVER: Final = (1, 9)
+_DASHES_BY_KIND: Final = {"exit": (8, 5), "implied": (1, 5)}
+_NEVER_TAKEN_DASH: Final = (1, 9)
 _layout_cache: Final[deque[tuple[Graph, Direction | None, GraphLayout]]] = deque(maxlen=4)
 
 
@@ -300,12 +301,12 @@ def _page_layout(graph: Graph, direction: Direction | None) -> GraphLayout:
 
     The latest layouts are cached, because a cast is drawn again after each step with the same layout.
     """
-    for known_graph, known_direction, placed in tuple(_layout_cache):
-        if known_graph is graph and known_direction == direction:
-            return placed
-    placed = best_layout(graph, (CELL_WIDTH, 10_000.0), directions=(direction,) if direction else ("right", "down"))
-    _layout_cache.append((graph, direction, placed))
-    return placed
+    for cached_graph, cached_direction, layout in tuple(_layout_cache):
+        if cached_graph is graph and cached_direction == direction:
+            return layout
+    layout = best_layout(graph, (CELL_WIDTH, 10_000.0), directions=(direction,) if direction else ("right", "down"))
+    _layout_cache.append((graph, direction, layout))
+    return layout
 
 
 def graph_svg(
@@ -342,10 +343,10 @@ def graph_svg(
         ),
     ]
     for loop_id, box in placed.loops.items():
-        drawn = loop_frame(
+        frame_svg = loop_frame(
             graph, graph.loops[loop_id], box, placed.titles.get(loop_id), marks, colours, level=placed.level
         )
-        parts.append(f'<g data-loop="{esc(shorten(loop_id, 200))}">{drawn}</g>')
+        parts.append(f'<g data-loop="{esc(shorten(loop_id, 200))}">{frame_svg}</g>')
     parts += [_line_svg(line, marks, colours) for line in placed.edges]
     chips = [(line, line.label) for line in placed.edges if line.label is not None]
     parts += [line_chip(line, box, placed.level, marks, colours) for line, box in chips]
@@ -364,10 +365,10 @@ def graph_svg(
 def _description(graph: Graph, marks: Marks) -> str:
     """Describe a graph for screen readers: its first sockets with their edges, and its loops."""
     sentences = []
-    out: dict[str, list[str]] = {}
+    targets_by_source: dict[str, list[str]] = {}
     for link in links(graph):
         label = link_label(link) or ("ends" if link.kind == "implied" else "always")
-        out.setdefault(link.source, []).append(f"{label} to {part(link.to, 40)}")
+        targets_by_source.setdefault(link.source, []).append(f"{label} to {part(link.to, 40)}")
     for socket in list(graph.sockets.values())[:60]:
         state = state_label(socket.id, marks)
         visits = marks.visits.get(socket.id, 0)
@@ -377,7 +378,7 @@ def _description(graph: Graph, marks: Marks) -> str:
             f"{', ' + who if (who := answered_by(socket.id, marks)) else ''}"
             f"{', visits ' + str(visits) if visits else ''}{', ' + state if state else ''}"
             f"{', breakpoint' if socket.id in marks.breakpoints else ''}): "
-            f"{'; '.join(out.get(socket.id, [])[:8])}."
+            f"{'; '.join(targets_by_source.get(socket.id, [])[:8])}."
         )
     if len(graph.sockets) > 60:
         sentences.append(f"And {len(graph.sockets) - 60} more sockets.")
@@ -396,71 +397,71 @@ def colour_role(link: Link, marks: Marks) -> str:
             return "rim"
         if route == marks.last_route:
             return "now"
-        if (only := marks.only_routes.get(route, "")) in ("A", "B"):
-            return only
+        if (only_side := marks.only_routes.get(route, "")) in ("A", "B"):
+            return only_side
     return condition_role(link.condition)
 
 
 def _line_svg(line: DrawnLine, marks: Marks, colours: Colours) -> str:
     link = line.link
-    use = colour_role(link, marks)
-    strong = use in ("now", "A", "B")
+    role = colour_role(link, marks)
+    is_highlighted = role in ("now", "A", "B")
     kind = "exit" if link.lanes else link.kind
-    dashes = _NEVER if use == "rim" else _DASHES.get(kind, condition_spec(link.condition).dashes)
+    dashes = _NEVER_TAKEN_DASH if role == "rim" else _DASHES_BY_KIND.get(kind, condition_spec(link.condition).dashes)
     dash = f' stroke-dasharray="{dashes[0]} {dashes[1]}"' if dashes else ""
     key = esc(shorten(link.key, 400))
-    named = f' data-edge="{key}"' if link.kind in ("edge", "exit") else ""
+    attributes = f' data-edge="{key}"' if link.kind in ("edge", "exit") else ""
     if link.kind == "exit":
-        named = f' id="{key}"{named}'
-    drawn = (
-        f'<path{named} d="{line.d}" fill="none" stroke="{colours[use]}" '
-        f'stroke-width="{3.2 if strong else 1.6}"{dash} stroke-linecap="round"/>'
+        attributes = f' id="{key}"{attributes}'
+    path = (
+        f'<path{attributes} d="{line.d}" fill="none" stroke="{colours[role]}" '
+        f'stroke-width="{3.2 if is_highlighted else 1.6}"{dash} stroke-linecap="round"/>'
     )
     if link.route in marks.break_routes:  # one round dash shortly after the beginning
-        drawn += (
+        path += (
             f'<path d="{line.d}" fill="none" stroke="{colours["break"]}" stroke-width="10" '
             'stroke-dasharray="0.01 99999" stroke-dashoffset="-14" stroke-linecap="round"><title>breakpoint</title></path>'
         )
-    return drawn
+    return path
 
 
 def _lane_bar(line: DrawnLine, colours: Colours) -> str:
     """Return the bar across the arrow head of a line that forks into lanes, or a hollow bar if the line joins lanes."""
     (x, y), (dx, dy) = line.tip, line.heading
     x, y = x - 14 * dx, y - 14 * dy
-    d = f"M{x - 14 * dy:.1f} {y + 14 * dx:.1f}L{x + 14 * dy:.1f} {y - 14 * dx:.1f}"
+    path_data = f"M{x - 14 * dy:.1f} {y + 14 * dx:.1f}L{x + 14 * dy:.1f} {y - 14 * dx:.1f}"
     strokes = (("line", 6), ("plate", 3)) if line.link.lanes == "join" else (("line", 5),)
-    drawn = "".join(f'<path d="{d}" stroke="{colours[use]}" stroke-width="{wide}"/>' for use, wide in strokes)
-    return f"<g>{drawn}<title>{line.link.lanes}</title></g>"
+    bars = "".join(f'<path d="{path_data}" stroke="{colours[use]}" stroke-width="{width}"/>' for use, width in strokes)
+    return f"<g>{bars}<title>{line.link.lanes}</title></g>"
 
 
 def _arrow_head(line: DrawnLine, marks: Marks, colours: Colours) -> str:
     """Return the arrow head of a line. It is hollow for a loop exit, and has a bar where lanes fork or join."""
-    use = colour_role(line.link, marks)
+    role = colour_role(line.link, marks)
     (x, y), (dx, dy) = line.tip, line.heading
-    length, half = (12.0, 6.0) if use == "now" else (9.0, 4.5)
+    length, half_width = (12.0, 6.0) if role == "now" else (9.0, 4.5)
     bx, by = x - dx * length, y - dy * length
-    points = f"{x:.1f},{y:.1f} {bx - dy * half:.1f},{by + dx * half:.1f} {bx + dy * half:.1f},{by - dx * half:.1f}"
-    fill = colours["plate"] if line.link.kind == "exit" else colours[use]
+    points = f"{x:.1f},{y:.1f} {bx - dy * half_width:.1f},{by + dx * half_width:.1f} {bx + dy * half_width:.1f},{by - dx * half_width:.1f}"
+    fill = colours["plate"] if line.link.kind == "exit" else colours[role]
     return (_lane_bar(line, colours) if line.link.lanes else "") + (
-        f'<polygon points="{points}" fill="{fill}" stroke="{colours[use]}" stroke-width="1.4" stroke-linejoin="round"/>'
+        f'<polygon points="{points}" fill="{fill}" stroke="{colours[role]}" stroke-width="1.4" stroke-linejoin="round"/>'
     )
 
 
 def line_chip(line: DrawnLine, box: Box, level: int, marks: Marks, colours: Colours) -> str:
     """Return the chip of a line, whose text is :func:`~materia_nb.display.graph_parts.chip_label`."""
     label = chip_label((line.link, *line.shared), marks, stub=line.stub)
-    uses = [colour_role(link, marks) for link in (line.link, *line.shared)]
-    use = "now" if "now" in uses else uses[0]
-    size, now = small_size(level), use == "now"
-    width = min(text_width(label, size, bold=now) + 12, box.w + 6)
-    ink = {"now": colours["now-ink"], "rim": colours["soft"], "line": colours[line.link.condition]}.get(
-        use, colours.get(use, "")
+    roles = [colour_role(link, marks) for link in (line.link, *line.shared)]
+    role = "now" if "now" in roles else roles[0]
+    size, is_now = small_size(level), role == "now"
+    width = min(text_width(label, size, bold=is_now) + 12, box.w + 6)
+    text_colour = {"now": colours["now-ink"], "rim": colours["soft"], "line": colours[line.link.condition]}.get(
+        role, colours.get(role, "")
     )
-    at = Box(box.cx - width / 2, box.cy - size / 2 - 3.5, width, size + 7)
-    rim, weight = colours["now" if now else "rim"], ' font-weight="600"' if now else ""
-    return rounded_rect(at, colours["plate"], rim, radius=at.h / 2, width=2 if now else 1) + svg_text(
-        at.cx, at.cy + size * 0.3455, label, size, ink, f' text-anchor="middle"{weight}'
+    chip = Box(box.cx - width / 2, box.cy - size / 2 - 3.5, width, size + 7)
+    rim, weight = colours["now" if is_now else "rim"], ' font-weight="600"' if is_now else ""
+    return rounded_rect(chip, colours["plate"], rim, radius=chip.h / 2, width=2 if is_now else 1) + svg_text(
+        chip.cx, chip.cy + size * 0.3455, label, size, text_colour, f' text-anchor="middle"{weight}'
     )
 
 

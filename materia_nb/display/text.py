@@ -38,7 +38,7 @@ WIDTH: Final = 88
 """Default width of a table, in terminal columns."""
 _LONGEST_WORD: Final = 26  # as long as the id of a cast; longer words are split
 _MIN_WRAPPED_WIDTH: Final = 8  # narrower cells are not wrapped: a number and its unit stay together
-_UNDER: Final = " " * 7
+_INDENT: Final = " " * 7
 _ISOLATED: Final = "\u2068"
 _ISOLATES: Final = "\u2068\u2069"
 _ZERO_WIDTH: Final = frozenset("\u200b\u200c\u200d\u2060\u2068\u2069\ufe0e\ufe0f")
@@ -85,7 +85,7 @@ def table(
     count = len(headers)
     cells = [[_cell_text(value, limit) for value in (*row, *[None] * (count - len(row)))][:count] for row in rows]
     columns_shown = [n for n in range(count) if not cells or any(row[n] for row in cells)]
-    numeric = {
+    numeric_columns = {
         n
         for n in columns_shown
         if rows
@@ -95,27 +95,27 @@ def table(
             if n < len(row)
         )
     }
-    heads = [plain(header) for header in headers]
-    columns = {n: [heads[n], *(row[n] for row in cells)] for n in columns_shown}
+    header_texts = [plain(header) for header in headers]
+    columns = {n: [header_texts[n], *(row[n] for row in cells)] for n in columns_shown}
     widths = _column_widths(columns, width)
 
     def line(row: Sequence[str]) -> str:
         padded = []
         for n in columns_shown:
-            room = " " * (widths[n] - display_width(row[n]))
-            padded.append(room + row[n] if n in numeric else row[n] + room)
+            padding = " " * (widths[n] - display_width(row[n]))
+            padded.append(padding + row[n] if n in numeric_columns else row[n] + padding)
         return "  ".join(padded).rstrip()
 
     rule = "  ".join("─" * widths[n] for n in columns_shown)
-    lines = [line(heads), rule]
+    lines = [line(header_texts), rule]
     for index, row in enumerate(cells):
-        lines += [line(fold) for fold in _wrapped_rows(row, widths)] or [""]
+        lines += [line(wrapped_line) for wrapped_line in _wrapped_rows(row, widths)] or [""]
         for text in below[index] if index < len(below) else ():
-            lines += [f"{_UNDER}{fold}" for fold in _wrap_cell(text, width - len(_UNDER))]
+            lines += [f"{_INDENT}{wrapped_line}" for wrapped_line in _wrap_cell(text, width - len(_INDENT))]
     return "\n".join(lines)
 
 
-def _column_widths(columns: dict[int, list[str]], room: int) -> dict[int, int]:
+def _column_widths(columns: dict[int, list[str]], max_width: int) -> dict[int, int]:
     """Return the width of each column. The widest are narrowed until all fit, if possible without splitting words."""
     widths = {n: max(map(display_width, cells)) for n, cells in columns.items()}
     min_widths = {
@@ -128,31 +128,31 @@ def _column_widths(columns: dict[int, list[str]], room: int) -> dict[int, int]:
         )
         for n, cells in columns.items()
     }
-    while (over := sum(widths.values()) + 2 * (len(widths) - 1) - room) > 0:
-        able = [n for n in widths if widths[n] > min_widths[n]]
-        if not able:
+    while (excess := sum(widths.values()) + 2 * (len(widths) - 1) - max_width) > 0:
+        shrinkable = [n for n in widths if widths[n] > min_widths[n]]
+        if not shrinkable:
             break
-        widest = max(able, key=lambda n: widths[n])
-        others = max((widths[n] for n in able if n != widest), default=0)
-        narrower = max(widths[widest] - over, min(others, widths[widest] - 1), min_widths[widest])
+        widest = max(shrinkable, key=lambda n: widths[n])
+        next_width = max((widths[n] for n in shrinkable if n != widest), default=0)
+        narrower = max(widths[widest] - excess, min(next_width, widths[widest] - 1), min_widths[widest])
         widths[widest] = narrower
     return widths
 
 
 def _wrapped_rows(row: list[str], widths: dict[int, int]) -> Iterator[list[str]]:
     """Yield the lines of one row whose cells are wrapped at spaces, or inside words if necessary."""
-    folded = {n: _wrap_cell(row[n], width) for n, width in widths.items()}
-    for index in range(max(map(len, folded.values()), default=0)):
-        yield [folded[n][index] if index < len(folded.get(n, ())) else "" for n in range(len(row))]
+    wrapped_cells = {n: _wrap_cell(row[n], width) for n, width in widths.items()}
+    for index in range(max(map(len, wrapped_cells.values()), default=0)):
+        yield [wrapped_cells[n][index] if index < len(wrapped_cells.get(n, ())) else "" for n in range(len(row))]
 
 
 def _wrap_cell(cell: str, width: int) -> list[str]:
-    wide = display_width(cell)
-    if wide <= width:
+    cell_width = display_width(cell)
+    if cell_width <= width:
         return [cell]
     if _ISOLATED in cell:  # if split, its directional characters could reorder the text next to them
         return [part(cell.strip(_ISOLATES), width)]
-    return textwrap.wrap(cell, width if wide == len(cell) else max(1, width // 2), break_on_hyphens=False)
+    return textwrap.wrap(cell, width if cell_width == len(cell) else max(1, width // 2), break_on_hyphens=False)
 
 
 def _edge_list(socket: Socket, marks: Marks) -> str:
@@ -166,8 +166,8 @@ def _edge_list(socket: Socket, marks: Marks) -> str:
             text += f" {TIMES_SIGN}{times_taken}"
         if marks.last_route == (socket.id, edge.place):
             text += " ◂ taken last"
-        if only := marks.only_routes.get((socket.id, edge.place)):
-            text += f" ◂ only {only}"
+        if only_side := marks.only_routes.get((socket.id, edge.place)):
+            text += f" ◂ only {only_side}"
         if (socket.id, edge.place) in marks.never:
             text += f", {NEVER}"
         descriptions.append(text)
@@ -209,7 +209,7 @@ def graph_text(graph: Graph, marks: Marks = NO_MARKS) -> str:
 def _loop_paragraphs(graph: Graph, marks: Marks) -> list[str]:
     """Return a paragraph about each loop: its members, its list, its cursor and its exits."""
     paragraphs = []
-    exits = [link for link in links(graph) if link.kind == "exit"]
+    exit_links = [link for link in links(graph) if link.kind == "exit"]
     for loop in graph.loops.values():
         members = part(", ".join(part(socket) for socket in loop.sockets[:60]), 1000)
         lines = [f"loop {part(loop.id)}: {members}"]
@@ -217,36 +217,36 @@ def _loop_paragraphs(graph: Graph, marks: Marks) -> list[str]:
         if loop.iterator is not None:
             label += f" · as {part(loop.iterator.alias)} · cursor {part(loop.iterator.cursor)}"
         lines.append("  " + label)
-        for link in exits:
+        for link in exit_links:
             if link.loop != loop.id:
                 continue
-            last = " ◂ taken last" if marks.last_route == link.route else ""
+            suffix = " ◂ taken last" if marks.last_route == link.route else ""
             if link.route is not None and link.route in marks.only_routes:
-                last += f" ◂ only {marks.only_routes[link.route]}"
-            last = f", {NEVER}" if link.route in marks.never else last
+                suffix += f" ◂ only {marks.only_routes[link.route]}"
+            suffix = f", {NEVER}" if link.route in marks.never else suffix
             lines.append(
                 f"  exit from {part(link.source)}: {condition_spec(link.condition).sign} → {part(link.to)}"
-                f"  [{part(link.key, 300)}]{last}"
+                f"  [{part(link.key, 300)}]{suffix}"
             )
         paragraphs.append("\n".join(lines))
     return paragraphs
 
 
 # All ASCII characters that Mermaid or its HTML could interpret as markup.
-_ENCODED: Final = re.compile(r"[^\w \-.,:/()=\u0080-\U0010ffff]", re.ASCII)
-_LIST: Final = re.compile(r"^(\d*)([.\-)])")
-_BREAK: Final = "<br/>"
+_UNSAFE_IN_MERMAID: Final = re.compile(r"[^\w \-.,:/()=\u0080-\U0010ffff]", re.ASCII)
+_LIST_MARKER: Final = re.compile(r"^(\d*)([.\-)])")
+_LINE_BREAK: Final = "<br/>"
 
 
 def mermaid_text(text: object, limit: int = 300) -> str:
     """Shorten ``text`` and encode it for a quoted Mermaid label."""
-    encoded = _ENCODED.sub(lambda match: f"#{ord(match.group())};", part(text, limit))
+    encoded = _UNSAFE_IN_MERMAID.sub(lambda match: f"#{ord(match.group())};", part(text, limit))
     # Mermaid would read "1. x" and "- x" as lists.
-    return _LIST.sub(lambda match: f"{match.group(1)}#{ord(match.group(2))};", encoded)
+    return _LIST_MARKER.sub(lambda match: f"{match.group(1)}#{ord(match.group(2))};", encoded)
 
 
 def _mermaid_label(*lines: str) -> str:
-    return '"' + _BREAK.join(mermaid_text(line) for line in lines if line) + '"'
+    return '"' + _LINE_BREAK.join(mermaid_text(line) for line in lines if line) + '"'
 
 
 class _MermaidWriter:
@@ -259,7 +259,7 @@ class _MermaidWriter:
         self.ids |= {START_SIGN: "s0", END_SIGN: "e0"}
         self.lines = ["flowchart TD"]
 
-    def socket(self, key: str, indent: str) -> None:
+    def write_socket(self, key: str, indent: str) -> None:
         """Write a socket: rounded for an agent, a hexagon for a utility, and with double sides for a generator."""
         socket = self.graph.sockets[key]
         visits = self.marks.visits.get(key, 0)
@@ -274,11 +274,11 @@ class _MermaidWriter:
         left, right = ("[[", "]]") if socket.is_generator else ("{{", "}}") if socket.is_utility else ("(", ")")
         self.lines.append(f"{indent}{self.ids[key]}{left}{label}{right}")
 
-    def region(self, region: LoopFrame, indent: str, counter: list[int]) -> None:
+    def write_frame(self, frame: LoopFrame, indent: str, counter: list[int]) -> None:
         """Write the members of a frame, with nested loops as subgraphs."""
-        for key in region.sockets:
-            self.socket(key, indent)
-        for child in region.children:
+        for key in frame.sockets:
+            self.write_socket(key, indent)
+        for child in frame.children:
             counter[0] += 1
             title = ""
             if child.loop is not None:
@@ -287,10 +287,10 @@ class _MermaidWriter:
                     "loop " + part(loop.id), loop_label(self.graph, loop, self.marks.progress.get(loop.id))
                 )
             self.lines.append(f"{indent}subgraph g{counter[0]}[{title}]")
-            self.region(child, indent + "  ", counter)
+            self.write_frame(child, indent + "  ", counter)
             self.lines.append(f"{indent}end")
 
-    def link(self, link: Link) -> None:
+    def write_link(self, link: Link) -> None:
         """Write a line: dotted for exits and implied ends, and thick if it was taken last."""
         arrow = "-.->" if link.kind in ("exit", "implied") else "-->"
         label = link_label(link, self.marks)
@@ -308,16 +308,16 @@ def graph_mermaid(graph: Graph, marks: Marks = NO_MARKS) -> str:
     markup.
     """
     writer = _MermaidWriter(graph, marks)
-    root, _, loose = nested_frames(graph, frozenset())
+    root, _, overlapping_loops = nested_frames(graph, frozenset())
     writer.lines += ['  s0(["start"])', '  e0(["end"])']
-    writer.region(root, "  ", [0])
-    for number, loop_id in enumerate(loose, 1):
+    writer.write_frame(root, "  ", [0])
+    for number, loop_id in enumerate(overlapping_loops, 1):
         loop = graph.loops[loop_id]
         title = _mermaid_label(f"loop {part(loop.id)}", loop_label(graph, loop, marks.progress.get(loop.id)))
         writer.lines.append(f"  o{number}>{title}]")
         writer.lines += [f"  o{number} -.- {writer.ids[key]}" for key in loop.sockets if key in graph.sockets]
     for link in links(graph):
-        writer.link(link)
+        writer.write_link(link)
     for key, style in ((marks.current, "stroke:#e0a100"), (marks.failed, "stroke:#d5404d")):
         if key is not None and key in graph.sockets:
             writer.lines.append(f"  style {writer.ids[key]} {style},stroke-width:4px")

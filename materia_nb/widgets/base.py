@@ -271,7 +271,7 @@ class Panel(Displayable):
         for name, bundle in bundles.items():
             display(bundle, raw=True, display_id=f"materia-panel-{id(self)}-{name}", update=update)
 
-    def _show(self) -> MimeBundle:
+    def _mime_bundle(self) -> MimeBundle:
         text, svg = self.fallback()
         outputs = mime_bundle(plain(text), svg=svg)
         if self.closed:

@@ -29,7 +29,7 @@ from materia_nb.display.graph_parts import (
 from materia_nb.display.layout import DrawnLine, GraphLayout
 from materia_nb.display.svg import (
     COLOUR_PLACEHOLDERS,
-    EDGE,
+    OUTSET,
     colour_role,
     condition_role,
     line_chip,
@@ -103,7 +103,7 @@ class GraphElements:
             "level": self.placed.level,
             "readable": round(least_zoom(self.placed.level), 3),
             "direction": self.placed.direction,
-            "edge": EDGE,
+            "edge": OUTSET,
             "nodes": self.nodes,
             "edges": self.edges,
             "entry": self._ids.get(("n", self.graph.entry)),
@@ -233,11 +233,11 @@ class GraphElements:
 
     def _sign_look(self, key: str, box: Box, marks: Marks) -> dict[str, str]:
         reached = key == END_SIGN and marks.last_route is not None and marks.last_route[1] == END
-        svg = terminal_sign(key, Box(EDGE, EDGE, box.w, box.h), marks, COLOUR_PLACEHOLDERS)
+        svg = terminal_sign(key, Box(OUTSET, OUTSET, box.w, box.h), marks, COLOUR_PLACEHOLDERS)
         return {"classes": "taken" if reached else "", "words": "", "svg": svg_image(svg, box)}
 
     def _chip_look(self, element_id: str, line: DrawnLine, box: Box, marks: Marks) -> dict[str, str]:
-        drawn = line_chip(line, Box(EDGE, EDGE, box.w, box.h), self.placed.level, marks, COLOUR_PLACEHOLDERS)
+        drawn = line_chip(line, Box(OUTSET, OUTSET, box.w, box.h), self.placed.level, marks, COLOUR_PLACEHOLDERS)
         return {"classes": "", "words": self._looks[element_id]["words"], "svg": svg_image(drawn, box)}
 
     def _name(self, key: str) -> str:
@@ -248,8 +248,8 @@ class GraphElements:
     def _loop_look(self, loop_id: str, box: Box, marks: Marks) -> dict[str, str]:
         loop = self.graph.loops[loop_id]
         title = self.placed.titles.get(loop_id)
-        dx, dy = EDGE - box.x, EDGE - box.y
-        placed = box.moved(dx, dy), title.moved(dx, dy) if title else None
+        dx, dy = OUTSET - box.x, OUTSET - box.y
+        placed = box.translated(dx, dy), title.translated(dx, dy) if title else None
         drawn = loop_frame(self.graph, loop, *placed, marks, COLOUR_PLACEHOLDERS, level=self.placed.level)
         is_current = title is None and (marks.current in loop.sockets or marks.failed in loop.sockets)
         title_words = f"loop {part(loop_id)}: {part(', '.join(loop.sockets), 200)}; "
@@ -260,7 +260,7 @@ class GraphElements:
         }
 
     def _socket_look(self, socket: Socket, box: Box, about: str, marks: Marks) -> dict[str, str]:
-        drawn = socket_card(socket, Box(EDGE, EDGE, box.w, box.h), self.placed.level, marks, COLOUR_PLACEHOLDERS)
+        drawn = socket_card(socket, Box(OUTSET, OUTSET, box.w, box.h), self.placed.level, marks, COLOUR_PLACEHOLDERS)
         state, _ = status_tag(socket.id, marks)
         is_current = socket.id == marks.current
         classes = {

@@ -46,7 +46,7 @@ def faults(placed: GraphLayout) -> list[str]:
     titles = {f"title {key}": box for key, box in placed.titles.items()}
     boxes = [*solid.items(), *labels.items(), *titles.items()]
     for index, (key, box) in enumerate(boxes):
-        found += [f"{key} overlaps {other}" for other, rest in boxes[index + 1 :] if box.hits([rest])]
+        found += [f"{key} overlaps {other}" for other, rest in boxes[index + 1 :] if box.overlaps([rest])]
         if not (inside(placed.bounds, (box.x, box.y)) and inside(placed.bounds, (box.right, box.bottom))):
             found.append(f"{key} outside")
     for line in placed.edges:

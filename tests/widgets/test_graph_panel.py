@@ -26,7 +26,7 @@ from materia_nb.display.escape import Html
 from materia_nb.display.geometry import bend_segments, rounded_polyline, text_width
 from materia_nb.display.graph_parts import SMALL_SIZE, Marks, link_label, links
 from materia_nb.display.layout import Direction, layout_graph
-from materia_nb.display.svg import EDGE, LIGHT
+from materia_nb.display.svg import LIGHT, OUTSET
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.graph import Edge, ExitRoute, Graph
@@ -152,7 +152,7 @@ def test_card_picture_has_size_and_border():
     scene = drawn(rework())
     look = scene.look(Marks())
     for id_, box in scene.placed.nodes.items():
-        size = f'width="{box.w + 2 * EDGE:.0f}" height="{box.h + 2 * EDGE:.0f}"'
+        size = f'width="{box.w + 2 * OUTSET:.0f}" height="{box.h + 2 * OUTSET:.0f}"'
         assert size in look[f"n:{id_}"]["svg"]
 
 
