@@ -123,7 +123,7 @@ def main() -> None:
         gc.freeze()  # as docs/in-a-program.md says: a full collection would look through every imported module
         turns, loops, own = asyncio.run(measure(wb, 0.5))
         print(f"load of the machine: {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors")
-        print(f"{CASTS} casts in one event loop: ms late    median        99 %   longest")
+        print(f"{CASTS} casts in one event loop: delay in ms    median        99 %   longest")
         show("a turn, after the last one", turns)
         show("the loop", loops)
         show("  by these casts at most", own)

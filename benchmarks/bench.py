@@ -44,7 +44,7 @@ def rate(micros: float) -> str:
 
 def visits() -> None:
     """Compare the time of visits in memory and on disk."""
-    print("Visits a second (plan, then build, evaluate, maintain for each item)\n")
+    print("Visits per second (plan, then build, evaluate and maintain for each item)\n")
     memory: dict[int, dict[str, float]] = {}
     disk: dict[int, dict[str, float]] = {}
     size: dict[int, tuple[float, float | None]] = {}
@@ -78,7 +78,7 @@ def visits() -> None:
         size[items] = (runs[0].beside / runs[0].visits, burr_bytes)
     _memory_table(memory)
     _disk_table(disk)
-    print("Bytes on disk a visit, beside the outputs themselves\n")
+    print("Bytes on disk per visit, excluding the outputs\n")
     show(
         ["items", "materia_nb", "burr tracker"],
         [
@@ -87,14 +87,14 @@ def visits() -> None:
         ],
     )
 
-    print("\nResumed from the journal, against casting the same\n")
+    print("\nTime to resume from the journal, relative to running the same cast\n")
     show(["items", "cast s", "resume s", "resume / cast"], back)
-    print("  wanted: at most 1\n")
+    print("  goal: at most 1\n")
 
 
 def whole() -> None:
     """Compare a complete cast, run as a user runs it, with only writing its files."""
-    print("A whole cast through Workbench, function agents, until the last file is closed\n")
+    print("A complete cast through Workbench with function agents, until the last file is closed\n")
     rows = []
     for items in SIZES[:3]:
         ratios = []
@@ -117,8 +117,8 @@ def whole() -> None:
         ],
         rows,
     )
-    print("  bare writes: one artifact file and one flushed line; its own files: those that the cast left, plainly")
-    print("  wanted: cost / bare writes at most 2\n")
+    print("  bare writes: one artifact file and one flushed line; its own files: rewriting the files of the cast")
+    print("  goal: cost / bare writes at most 2\n")
 
 
 def _resumed(runs: list[ours.Run]) -> list[str]:
@@ -129,7 +129,7 @@ def _resumed(runs: list[ours.Run]) -> list[str]:
 
 def memory() -> None:
     """Print the memory of casts of different lengths, each measured in its own process."""
-    print("\nMemory, megabytes (the peak of a process that runs one cast, derived files written)\n")
+    print("\nMemory in megabytes (peak of a process that runs one cast and writes its derived files)\n")
     rows = []
     for items in SIZES[1:]:
         code = (
@@ -138,12 +138,12 @@ def memory() -> None:
         before, peak = map(float, subprocess.check_output([sys.executable, "-c", code]).split())
         rows.append([f"{items:,}", f"{before:.0f}", f"{peak:.0f}"])
     show(["items", "before", "at most"], rows)
-    print("  wanted: 10,000 items at most 120\n")
+    print("  goal: at most 120 for 10,000 items\n")
 
 
 def panel() -> None:
     """Print the additional cost of a step while the panel of the cast is displayed."""
-    print("\nA step of a cast of 20 items with its panel shown (no browser): what the panel takes of it\n")
+    print("\nA step of a cast of 20 items while its panel is displayed (no browser): cost of the panel\n")
     cast = ours.started(20)
     cast.step()
     plain = _step(cast)
@@ -217,7 +217,7 @@ def _memory_table(megabytes: dict[int, dict[str, float]]) -> None:
         ],
         rows,
     )
-    print("  wanted: speed / transitions at least 0.6; cost at 10,000 at most 1.2 times that at 100\n")
+    print("  goal: speed / transitions at least 0.6; cost at 10,000 at most 1.2 times that at 100\n")
 
 
 def _disk_table(kilobytes: dict[int, dict[str, float]]) -> None:
@@ -247,19 +247,19 @@ def _disk_table(kilobytes: dict[int, dict[str, float]]) -> None:
         rows,
     )
     print("  bare writes: one artifact file and one flushed line; bare line: one line as long as ours")
-    print("  wanted: cost / bare writes at most 1.2; cost at 10,000 at most 1.2 times that at 100")
+    print("  goal: cost / bare writes at most 1.2; cost at 10,000 at most 1.2 times that at 100")
     print("  derived files (prompts, parsed outputs, manifest, usage) are written once, when the cast ends\n")
 
 
 def imports() -> None:
     """Print the cost of importing the package."""
-    print("\nImport, seconds of processor time (median of 7)\n")
+    print("\nImport time, in seconds of processor time (median of 7)\n")
     rows = [
         [module, f"{_import_time(module):.3f}"]
         for module in ("materia_nb", "materia_nb.magics.magic", "ipywidgets", "pydantic")
     ]
     show(["import", "seconds"], rows)
-    print("  wanted: import materia_nb under 0.1, the magics under 0.35\n")
+    print("  goal: import materia_nb in under 0.1, the magics in under 0.35\n")
 
 
 def _import_time(module: str) -> float:
@@ -273,7 +273,7 @@ def utility() -> None:
     from materia_nb.cast import Plan
     from materia_nb.loadout import build_graph
 
-    print("A utility step against a bare subprocess.run of the same command\n")
+    print("A utility step, relative to subprocess.run of the same command\n")
     rows = []
     for name, command in {
         "true": ["true"],
@@ -299,23 +299,23 @@ def utility() -> None:
         plain, ours_ = statistics.median(bare) * 1e3, statistics.median(step) * 1e3
         rows.append([name, f"{plain:.2f}", f"{ours_:.2f}", f"{ours_ / plain:.2f}"])
     show(["command", "bare ms", "step ms", "ratio"], rows)
-    print("  wanted: at most 1.3")
+    print("  goal: at most 1.3")
 
 
 def insight() -> None:
     """Measure explore for each bundled loadout, and one simulation."""
-    print("What is known before a cast: every way that a bundled loadout can go, with lists of 0 to 3\n")
+    print("Exploration before a cast: every route of each bundled loadout, with lists of 0 to 3 items\n")
     wb, rows = Workbench(ours.folder()), []
     for name in wb.loadouts:
         begin = time.perf_counter()
         explored = wb.explore(name)
         rows.append([name, f"{explored.states:,}", f"{time.perf_counter() - begin:.2f}"])
     show(["loadout", "states", "seconds"], rows)
-    print("  wanted: each under a second\n")
+    print("  goal: each under one second\n")
     begin = time.perf_counter()
     wb.simulate("Plan-Build-Eval", CASTS, 0.7, seed=2)
     speed = CASTS / (time.perf_counter() - begin)
-    print(f"Simulations of Plan-Build-Eval with lists of three: {speed:,.0f} casts a second on one core\n")
+    print(f"Simulations of Plan-Build-Eval with lists of three: {speed:,.0f} casts per second on one core\n")
 
 
 CASTS = 10_000
@@ -327,7 +327,7 @@ def kept() -> None:
 
     The goal is 100 ms for 10,000 files.
     """
-    print("\nKeeping the files of a project (milliseconds of the processor at a step, by how many files it changes)\n")
+    print("\nFile snapshots of a project (processor milliseconds per step, by number of changed files)\n")
     rows = []
     for files in (100, 1_000, 10_000):
         project = ours.folder() / f"{files} files"
@@ -370,7 +370,7 @@ def main() -> None:
         "insight": insight,
         "kept": kept,
     }
-    parser.add_argument("part", nargs="*", choices=[*parts, []], help="which parts to run")
+    parser.add_argument("part", nargs="*", choices=[*parts, []], help="the benchmarks to run")
     for part in parser.parse_args().part or parts:
         parts[part]()
 

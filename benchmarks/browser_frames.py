@@ -199,7 +199,7 @@ def main() -> int:
     """Measure and print; return 1 if there is no browser."""
     path = find_chromium() if driver_starts() else None
     if path is None:
-        print("no Chromium: nothing was measured", file=sys.stderr)
+        print("Found no Chromium, so nothing was measured.", file=sys.stderr)
         return 1
     with tempfile.TemporaryDirectory() as folder, launched(path) as browser:
         server = LabServer(Path(folder))
@@ -225,7 +225,7 @@ def measure(lab: Lab) -> None:
             start_times, displayed, frame_times = drawn(lab)
             if turn:  # the first loads the page's libraries
                 times_by_frame.setdefault(f"{panel}: display call to last change", []).append(frame_times - displayed)
-                times_by_frame.setdefault(f"{panel}: made, displayed, last change", []).append(
+                times_by_frame.setdefault(f"{panel}: created, displayed, last change", []).append(
                     frame_times - start_times
                 )
     times_by_frame["CastPanel: step call to highlight, cell blocked"] = highlighted(lab)
@@ -248,10 +248,12 @@ def measure(lab: Lab) -> None:
             [label, str(len(times)), *(f"{f(times):,.0f}" for f in (min, statistics.median, max))],
         )
     show(["", "n", "minimum", "median", "maximum"], rows)
-    print("  wanted: 50 sockets drawn within 2,000 of the display call; a highlight within 200")
+    print("  goal: 50 sockets drawn within 2,000 of the display call; a highlight within 200")
     print("  a click shown within 100 at 40 sockets and within 150 at 200; in the list of casts within 200")
-    print("  after typing, the search for casts begins 150 ms later: they count here")
-    print(f"  the browser's clock was {clock_offset:+.1f} ms off the kernel's (+-{error:.1f}); that is taken off\n")
+    print("  the search for casts begins 150 ms after typing, and this delay is included")
+    print(
+        f"  the browser's clock was {clock_offset:+.1f} ms ahead of the kernel's (+-{error:.1f}); the difference was subtracted\n"
+    )
 
 
 def drawn(lab: Lab) -> tuple[float, float, float]:

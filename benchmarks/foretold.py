@@ -74,7 +74,9 @@ def never_happens(simulations: int) -> None:
                 f"something impossible happened: {impossible & happened}, {simulation.ends}\n{document}"
             )
         if max_turns is not None and max(simulation.turns) > max_turns:
-            raise AssertionError(f"{max(simulation.turns)} turns, and {max_turns} were said to be the most\n{document}")
+            raise AssertionError(
+                f"{max(simulation.turns)} turns, although explore reported a maximum of {max_turns}\n{document}"
+            )
         counted["witnesses"] += _witnesses(explored, document, folder / str(counted["loadouts"]))
 
     for number in count(1):  # some drawn loadouts have problems, so one round may not be enough
@@ -82,7 +84,7 @@ def never_happens(simulations: int) -> None:
         if counted["simulations"] >= simulations:
             break
     rows = [[name, f"{number:,}"] for name, number in counted.items() if number]
-    show(["nothing impossible happened in", ""], [*rows, ["seconds", f"{time.perf_counter() - begin:.0f}"]])
+    show(["no impossible event happened in", ""], [*rows, ["seconds", f"{time.perf_counter() - begin:.0f}"]])
 
 
 def _speaks(loadout: dict[str, Any], random: Random) -> bool:
@@ -113,7 +115,9 @@ def _witnesses(explored: Exploration, document: dict[str, Any], folder: Path) ->
                 cast.accept()
         ends = cast.failure.kind if cast.failure else cast.status
         if tuple(socket for socket, *_ in cast.route) != witness.route or ends != witness.end:
-            raise AssertionError(f"the witness of {event} went {cast.route} and ended: {ends}\n{document}")
+            raise AssertionError(
+                f"the witness of {event} took the route {cast.route} and ended with {ends}\n{document}"
+            )
         cast.close()
     wb.close()
     return len(events)
@@ -146,7 +150,7 @@ def agrees(simulations: int, names: Sequence[str]) -> None:
                 f"{seconds:.0f}",
             ]
         )
-    print(f"\nExact odds beside {simulations:,} simulations each, satisfied 0.7, lists of three\n")
+    print(f"\nExact odds compared with {simulations:,} simulations each, satisfied 0.7, lists of three\n")
     show(["loadout", "complete", "exactly", "turns", "exactly", "errors off", "seconds"], rows)
     if worst > 5:
         sys.exit("they do not agree")
@@ -156,7 +160,7 @@ def main() -> None:
     """Run the selected checks."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--random", type=int, default=10_000, help="simulations of random loadouts")
-    parser.add_argument("--each", type=int, default=100_000, help="simulations of each loadout that is named")
+    parser.add_argument("--each", type=int, default=100_000, help="simulations of each named loadout")
     parser.add_argument("loadouts", nargs="*", default=["Plan-Build-Eval", "Teach-Rework", "Blackbelt"])
     arguments = parser.parse_args()
     if arguments.random:

@@ -150,7 +150,7 @@ def resumed(run: Run) -> float:
     cast = resume_cast(run.path)
     seconds = time.perf_counter() - begin
     if len(cast.steps) != run.visits:
-        raise RuntimeError(f"{len(cast.steps)} of {run.visits} visits came back")
+        raise RuntimeError(f"{len(cast.steps)} of {run.visits} visits were restored")
     cast.close()
     return seconds
 

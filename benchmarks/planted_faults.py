@@ -35,31 +35,31 @@ FAULTS: Final = (
     Fault("an edge is never taken by its first match alone", ROUTING, "if matched:\n            return Choice(edge.to,", "if matched and edge is edges[-1]:\n            return Choice(edge.to,"),
     Fault("exits are never taken", ROUTING, "    if exhausted:\n", "    if False:\n"),
     Fault("exits are taken at any time", ROUTING, "    if exhausted:\n", "    if exhausted or rules.exits:\n"),
-    Fault("the first matching exit is taken, guarded or not", ROUTING, "iter(guarded or matching)", "iter(matching)"),
-    Fault("guarded exits are ignored", ROUTING, "iter(guarded or matching)", "iter(r for r in matching if r not in guarded)"),
+    Fault("the first matching exit is taken, guarded or not", ROUTING, "iter(conditional or matching)", "iter(matching)"),
+    Fault("guarded exits are ignored", ROUTING, "iter(conditional or matching)", "iter(r for r in matching if r not in conditional)"),
     Fault("without an exit the cast continues along an edge", ROUTING, "        return _choose_exit(rules.exits, result)", "        choice = _choose_exit(rules.exits, result)\n        return _choose_first_match(rules.socket.edges, result) if choice.route is None else choice"),
-    Fault("limits inside items count over the whole cast", ROUTING, "    if item is None:\n        used", "    if True:\n        used"),
+    Fault("limits inside items count over the entire cast", ROUTING, "    if item is None:\n        used", "    if True:\n        used"),
     Fault("an edge's own limit is ignored outside items", ROUTING, "max_edge_traversals if limit is None else limit", "max_edge_traversals"),
     Fault("edges outside items have no limit", ROUTING, "max_edge_traversals if limit is None else limit", "max_edge_traversals * 99 if limit is None else limit"),
-    Fault("a limit allows one traversal more", ROUTING, "if used < limit:\n        return None\n    granted", "if used <= limit:\n        return None\n    granted"),
-    Fault("a limit allows one traversal less", ROUTING, "if used < limit:\n        return None\n    granted", "if used + 1 < limit:\n        return None\n    granted"),
+    Fault("a limit allows one additional traversal", ROUTING, "if used < limit:\n        return None\n    granted", "if used <= limit:\n        return None\n    granted"),
+    Fault("a limit allows one traversal too few", ROUTING, "if used < limit:\n        return None\n    granted", "if used + 1 < limit:\n        return None\n    granted"),
     Fault("every round counts as a cycle", ROUTING, "counted = state.bounded_at < step", "counted = True"),
     Fault("no round counts as a cycle", ROUTING, "counted = state.bounded_at < step", "counted = False"),
-    Fault("a cycle does not cut the path back", ROUTING, "(*path[:index], (socket, visit_step))", "(*path, (socket, visit_step))"),
+    Fault("a cycle does not shorten the path", ROUTING, "(*path[:index], (socket, visit_step))", "(*path, (socket, visit_step))"),
     Fault("traversals are not added up", ROUTING, "FrozenDict({**draft.counts, edge_id: used + 1})", "FrozenDict({**draft.counts, edge_id: 1})"),
     Fault("a new plan does not reset the cursor", COMPLETING, "name: 0 if name in cursors else at for", "name: at for"),
-    Fault("a new plan keeps the records of the items", COMPLETING, "forget_items(draft, lambda item: walked_by(item, cursors))", "forget_items(draft, lambda item: False)"),
+    Fault("a new plan keeps the records of the items", COMPLETING, "forget_items(draft, lambda item: is_walked_by(item, cursors))", "forget_items(draft, lambda item: False)"),
     Fault("every output advances", COMPLETING, "if not CONDITION_SPECS[advance.when].holds(result):", "if False:"),
     Fault("the last item is never reached", COMPLETING, "length, after >= length, advance", "length, after > length, advance"),
     Fault("the list is exhausted one item early", COMPLETING, "length, after >= length, advance", "length, after >= length - 1, advance"),
     Fault("an exhausted list does not leave the loop", COMPLETING, "fact is not None and fact.exhausted", "False"),
     Fault("a failure follows the edges for not_satisfied", COMPLETING, 'unrouted = Unrouted(result, "", failure', 'unrouted = Unrouted(Result.NO, "", failure'),
-    Fault("one cycle less is allowed", ENTERING, "if record.cycles > limit:", "if record.cycles >= limit:"),
+    Fault("one cycle too few is allowed", ENTERING, "if record.cycles > limit:", "if record.cycles >= limit:"),
     Fault("an empty loop ends the cast", ENTERING, "route.target if route else END", "END"),
     Fault("an empty loop takes the first exit of any condition", RULES, 'if route.condition == "always"]', "]"),
     Fault("an empty loop prefers the exits of other sockets", RULES, "(own or routes)[0]", "(routes or own)[0]"),
-    Fault("exits of different conditions derive an advance when satisfied", DERIVED, 'len(distinct) == 1 else "always"', 'len(distinct) == 1 else "satisfied"'),
-    Fault("exits with one condition derive an unconditional advance", DERIVED, "distinct.pop() if len(distinct) == 1", '"always" if len(distinct) == 1'),
+    Fault("exits of different conditions derive an advance when satisfied", DERIVED, 'len(unique_conditions) == 1 else "always"', 'len(unique_conditions) == 1 else "satisfied"'),
+    Fault("exits with one condition derive an unconditional advance", DERIVED, "unique_conditions.pop() if len(unique_conditions) == 1", '"always" if len(unique_conditions) == 1'),
     Fault("failures match every condition", CONDITIONS, "(Result.FAILED in self.needs and result.silent)", "result.silent"),
 )  # fmt: skip
 
@@ -91,7 +91,8 @@ def main() -> int:
             path = copy / "materia_nb" / fault.module
             source = path.read_text(encoding="utf-8")
             if source.count(fault.text) != 1:
-                sys.exit(f"{fault.module} has {source.count(fault.text)} times: {fault.text!r}. Correct FAULTS.")
+                count = source.count(fault.text)
+                sys.exit(f"{fault.module} contains this text {count} times: {fault.text!r}. Correct FAULTS.")
             path.write_text(source.replace(fault.text, fault.replacement), encoding="utf-8")
             is_found = finds(copy)
             path.write_text(source, encoding="utf-8")

@@ -78,7 +78,7 @@ def main(arguments: list[str]) -> int:
         held = ", ".join(scope for scope in preset.scopes if scope != "coding")
         print(f"{preset.name:10} {preset.tested:12} {installed:30} {held}", flush=True)
     if not any(shutil.which(name, path=path) for name in PRESETS):
-        print("No program could be installed, so nothing was checked.")
+        print("No program could be installed, so no preset was tested.")
         return 1
     environment = {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT / "tests" / "quick")}
     command = [sys.executable, "-m", "pytest", "-q", "-rs", "tests/agents/program_checks.py", *arguments]

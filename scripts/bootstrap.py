@@ -32,18 +32,18 @@ def main(extras_wanted: list[str]) -> int:
     if extras <= present and environment_works():
         return 0
     if not environment_works():
-        log(f"Making {VENV.name} with Python {sys.version.split()[0]}")
+        log(f"Creating {VENV.name} with Python {sys.version.split()[0]}")
         try:
             venv.create(VENV, clear=True, with_pip=True)
         except (OSError, subprocess.CalledProcessError) as error:
-            log(f"Cannot make {VENV}: {error}. On Debian and Ubuntu: apt-get install python3-venv")
+            log(f"Cannot create {VENV}: {error}. On Debian and Ubuntu: apt-get install python3-venv")
             return 1
     names = ",".join(sorted(extras))
     log(f"Installing materia-nb[{names}] into {VENV.name} (the first time takes a minute or two)")
     pip = [str(PYTHON), "-m", "pip", "install", "-qq", "--disable-pip-version-check", "--no-input"]
     done = subprocess.run([*pip, "--editable", f"{ROOT}[{names}]"], check=False, stdin=subprocess.DEVNULL)
     if done.returncode:
-        log("The installation failed; pip's message above says why")
+        log("The installation failed. pip's message above states the reason.")
         return done.returncode
     STAMP.write_text(json.dumps({"key": key, "extras": sorted(extras | present)}))
     return 0
@@ -53,7 +53,7 @@ def with_implied(extras: list[str], project: dict[str, object]) -> set[str]:
     """Return the extras and all extras that they include; for example, ``test`` includes ``materia-nb[lab]``."""
     table = project["optional-dependencies"]
     if not isinstance(table, dict) or (unknown := set(extras) - set(table)):
-        sys.exit(f"bootstrap: no such extra: {', '.join(sorted(unknown))}")
+        sys.exit(f"bootstrap: pyproject.toml does not define these extras: {', '.join(sorted(unknown))}")
     all_extras: set[str] = set()
     todo = list(extras)
     while todo:

@@ -193,7 +193,7 @@ def _is_translated(text: str) -> bool:
 def main() -> int:
     """Print each share and its limit; return 1 if a limit is exceeded."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--list", choices=list(LIMITS), help="print the places of one count")
+    parser.add_argument("--list", choices=list(LIMITS), help="print the locations of all samples that one limit counts")
     chosen = parser.parse_args().list
     exceeded = False
     for name, (matches, total) in measure().items():
@@ -204,7 +204,7 @@ def main() -> int:
             print("\n".join(f"  {sample.place}: {sample.text[:160]}" for sample in matches))
     if exceeded:
         print(
-            "Use names and sentences that say what they are about; CONTRIBUTING.md explains how.",
+            "Replace vague names and awkward phrases; CONTRIBUTING.md explains how.",
             file=sys.stderr,
         )
     return int(exceeded)

@@ -65,7 +65,7 @@ def main() -> int:
     """Find or install a browser; return 1 if CI has no browser."""
     if driver_starts() and find_chromium():
         return 0
-    log("no Chromium that Playwright can drive, trying to install one")
+    log("Found no Chromium that Playwright can drive; trying to install one.")
     install()
     if driver_starts() and (path := find_chromium()):
         log(path)
@@ -74,7 +74,7 @@ def main() -> int:
         "=" * 60,
         "NO BROWSER: the browser tests are SKIPPED. Install Chromium or Chrome",
         "(Debian, Ubuntu: apt-get install " + " ".join(APT) + "), or set",
-        "MATERIA_CHROMIUM to the path of one, and run this again.",
+        "MATERIA_CHROMIUM to the path of a browser, and run this command again.",
         "=" * 60,
     )
     return 1 if os.environ.get("CI") else 0

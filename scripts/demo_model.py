@@ -64,7 +64,7 @@ def main() -> int:
     os.environ["MATERIA_PROFILE_DIR"] = str(DEMO / "profile")  # independent of the user's loadouts
     try:
         with local_model() as served:
-            print(f"{served.model} answers at {served.url}")
+            print(f"{served.model} is available at {served.url}")
             show(cast_with(served, DEMO))
     except NoLocalModelError as error:
         print(error, file=sys.stderr)

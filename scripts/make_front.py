@@ -70,7 +70,7 @@ def get_tools() -> str:
     """Install the packages of package-lock.json if they are missing. Return the reason if this fails, otherwise ""."""
     npm = shutil.which("npm")
     if npm is None or shutil.which("node") is None:
-        return "npm is not here (it comes with Node.js)"
+        return "npm is not installed (it comes with Node.js)"
     stamp = TOOLS / ".package-lock.json"
     if stamp.exists() and stamp.stat().st_mtime >= LOCK.stat().st_mtime:
         return ""
@@ -93,7 +93,7 @@ def check() -> int:
         build(Path(folder))
         bundles = {path.name: path.read_bytes() for path in Path(folder).iterdir()}
     if bundles != {path.name: path.read_bytes() for path in BUNDLE.iterdir()}:
-        sys.stdout.write("The bundle of the front end is not what its sources make: `make front` makes it anew.\n")
+        sys.stdout.write("The front-end bundle is out of date. Run `make front` to rebuild it.\n")
         failed += 1
     return failed
 
@@ -101,10 +101,10 @@ def check() -> int:
 def main() -> int:
     """Build the bundle, or check it with ``--check``."""
     parser = argparse.ArgumentParser(description="Bundle the front end.")
-    parser.add_argument("--check", action="store_true", help="check it instead")
+    parser.add_argument("--check", action="store_true", help="check the sources and the bundle without building")
     only_check = parser.parse_args().check
     if lacking := get_tools():
-        sys.stdout.write(f"The front end is not {'checked' if only_check else 'bundled'}: {lacking}.\n")
+        sys.stdout.write(f"The front end was not {'checked' if only_check else 'bundled'}: {lacking}.\n")
         return 0 if only_check else 1
     if only_check:
         return check()

@@ -56,7 +56,7 @@ def main() -> int:
     """Build the site from scratch; return the exit code."""
     if shutil.which("npm") is None or not KERNEL.is_dir():
         print(
-            "make_lite: needs npm (it comes with Node.js), and the packages of materia-nb[lite]",
+            "make_lite: this script needs npm (it comes with Node.js) and the packages of materia-nb[lite].",
             file=sys.stderr,
         )
         return 1
@@ -141,7 +141,7 @@ def gather(folder: Path, platform: dict[str, str]) -> dict[str, Wheel]:
             name: str = canonicalize_name(need.name)
             if name in wheels:
                 if not need.specifier.contains(wheels[name].version, prereleases=True):
-                    sys.exit(f"make_lite: {need} is needed, and {wheels[name].path.name} was taken")
+                    sys.exit(f"make_lite: {need} is required, but {wheels[name].path.name} was selected")
             elif name not in at_hand:
                 ask.setdefault(name, []).append(str(need.specifier))
         paths = [at_hand[name] for name in {canonicalize_name(need.name) for need in unresolved} & set(at_hand)]

@@ -192,7 +192,7 @@ def failure(copy: Path, tests: str, more: Mapping[str, str], seconds: float | No
             command, cwd=copy, env=environment, capture_output=True, text=True, check=False, timeout=seconds
         )
     except subprocess.TimeoutExpired:
-        return f"no end within {seconds:.0f} s"
+        return f"did not end within {seconds:.0f} s"
     if done.returncode == 0:
         return ""
     if done.returncode in NO_TESTS:
@@ -214,7 +214,7 @@ def main() -> int:
         record = Path(folder) / "called.jsonl"
         start_time = time.monotonic()
         if failed := failure(copy, tests, {CALLED: str(record)}):
-            print(f"The tests fail as they are: {failed}")
+            print(f"The tests fail even without a mutation: {failed}")
             return 1
         time_limit = TIMEOUT_FACTOR * (time.monotonic() - start_time)
         lines = map(json.loads, record.read_text().splitlines())

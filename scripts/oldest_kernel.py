@@ -48,7 +48,7 @@ def environment_key() -> str:
 
 def make(home: Path = HOME) -> bool:
     """Create the environment; return True if that succeeded."""
-    log(f"Making {home.name} with ipykernel {oldest_version()}")
+    log(f"Creating {home.name} with ipykernel {oldest_version()}")
     # This environment's pip installs into the other, because installing pip there takes longer.
     venv.create(home, clear=True, with_pip=False)
     pip = [sys.executable, "-m", "pip", "--python", str(home / "bin" / "python"), "install", "-qq"]
@@ -64,7 +64,7 @@ def main() -> int:
     """Find or create the environment; return 1 if CI has no environment."""
     if python() is not None or make():
         return 0
-    log("pip's message above says why not: the tests on the oldest kernel are SKIPPED")
+    log("The environment could not be created (see pip's message above). The tests on the oldest kernel are SKIPPED.")
     return 1 if os.environ.get("CI") else 0
 
 

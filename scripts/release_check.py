@@ -42,10 +42,10 @@ PLACES: Final = (
 )
 """The places that repeat a value of ``[tool.home]``: file, line, and name of the value."""
 UNTRUE: Final = (
-    ("README.md", "isn't on a package index yet", "say pip install materia-nb"),
-    ("docs/command-line-and-ci.md", "is not on a package index yet", "take the sentence out"),
-    ("docs/command-line-and-ci.md", "a placeholder until the first release", "take the sentence out"),
-    ("CHANGELOG.md", "Nothing is released yet", "give Unreleased its version and its day"),
+    ("README.md", "isn't on a package index yet", "replace it by `pip install materia-nb`"),
+    ("docs/command-line-and-ci.md", "is not on a package index yet", "remove the sentence"),
+    ("docs/command-line-and-ci.md", "a placeholder until the first release", "remove the sentence"),
+    ("CHANGELOG.md", "Nothing is released yet", "replace Unreleased by the version and the date"),
 )
 """Statements that are true only before the first release."""
 FOREIGN: Final = {
@@ -70,10 +70,10 @@ def missing(root: Path) -> Iterator[str]:
     for path, line, name in PLACES:
         match = re.search(line, (root / path).read_text("utf-8"), re.MULTILINE)
         if match is None or match[1] != home_values[name]:
-            yield f"{path}: {match[1] if match else f'no line {line}'} is not the {name} of [tool.home]: --write puts it there"
+            yield f"{path}: {match[1] if match else f'no line {line}'} is not the {name} of [tool.home]; run with --write to correct it"
     for path, text, instead in UNTRUE:
         if text in (root / path).read_text("utf-8"):
-            yield f"{path}: {text!r} is not so after a release: {instead}"
+            yield f"{path}: {text!r} will be wrong after the release: {instead}"
 
 
 def write(root: Path) -> None:
@@ -93,7 +93,7 @@ def licences(root: Path) -> Iterator[tuple[str, str, str]]:
         yield f"{path} ({component})", licence, text if (root / text).is_file() else "MISSING"
     for file in sorted((root / "materia_nb").rglob("*")):
         if file.suffix in _MADE_BY_OTHERS:
-            yield str(file.relative_to(root)), "MISSING", "name it in FOREIGN"
+            yield str(file.relative_to(root)), "MISSING", "add it to FOREIGN"
     locked = json.loads((root / "package-lock.json").read_text("utf-8"))["packages"]
     for module in bundled(root):
         yield (
@@ -126,8 +126,8 @@ def bundled(root: Path) -> list[str]:
 
 def main() -> int:
     """Check the files, or write them with ``--write``."""
-    parser = argparse.ArgumentParser(description="Say what is missing before a release.")
-    parser.add_argument("--write", action="store_true", help="put what [tool.home] says everywhere else")
+    parser = argparse.ArgumentParser(description="List everything that is missing for a release.")
+    parser.add_argument("--write", action="store_true", help="write the values of [tool.home] to all other files")
     if parser.parse_args().write:
         write(ROOT)
     problems = list(missing(ROOT))
@@ -135,7 +135,7 @@ def main() -> int:
     problems += [
         f"{component}: no licence ({where})" for component, licence, where in shipped if "MISSING" in (licence, where)
     ]
-    print("Shipped, and made by others:")
+    print("Third-party files in the package:")
     for component, licence, where in shipped:
         print(f"  {component}: {licence}, {where}")
     print(f"Missing before a release: {len(problems)}")

@@ -53,12 +53,12 @@ def main(folder: Path = NOTEBOOKS, scratch: Path = SCRATCH, only: Sequence[str] 
         try:
             book = execute(scratch / path.name)
         except CellExecutionError as error:
-            print(f"{path.name}: a cell failed; the notebook stays as it was:\n{error}", file=sys.stderr)
+            print(f"{path.name}: a cell failed, so the notebook was not stored:\n{error}", file=sys.stderr)
             failed += 1
             continue
         tidy(book)
         if leaking_cells := cells_that_tell(book, str(scratch.resolve())):
-            print(f"{path.name}: the outputs of {leaking_cells} show where it ran", file=sys.stderr)
+            print(f"{path.name}: the outputs of {leaking_cells} contain a path of this machine", file=sys.stderr)
             failed += 1
             continue
         keep_what_is_the_same(book, nbformat.reads(stored, as_version=4))

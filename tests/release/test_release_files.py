@@ -131,7 +131,7 @@ def test_addresses_come_from_the_table_in_every_file(copy):
         release_check.missing(copy)
     )
     release_check.write(copy)
-    assert [one for one in release_check.missing(copy) if "after a release" not in one] == []
+    assert [one for one in release_check.missing(copy) if "after the release" not in one] == []
     for path in {path for path, *_ in release_check.PLACES}:
         assert "materia-nb.invalid" not in (copy / path).read_text(), path
     assert tomllib.loads(project.read_text())["project"]["authors"] == [{"name": "Ada & Co"}]
@@ -145,7 +145,7 @@ def test_bundled_third_party_files_have_a_licence(tmp_path, monkeypatch):
     (tmp_path / "materia_nb" / "letters.woff2").touch()
     (tmp_path / "package-lock.json").write_text('{"packages": {"node_modules/somebodys": {"license": "BSD-3-Clause"}}}')
     told = list(release_check.licences(tmp_path))
-    assert ("materia_nb/letters.woff2", "MISSING", "name it in FOREIGN") in told
+    assert ("materia_nb/letters.woff2", "MISSING", "add it to FOREIGN") in told
     assert told[-1][1] == "BSD-3-Clause"
 
 

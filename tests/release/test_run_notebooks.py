@@ -83,4 +83,4 @@ def test_failing_or_machine_dependent_notebook_is_not_stored(folder, capsys):
     assert "fine" in str(json.loads(good.read_text())["cells"][0]["outputs"])
     told = capsys.readouterr().err
     assert "bad.ipynb: a cell failed" in told
-    assert "tells.ipynb: the outputs of cell [2] show where it ran" in told
+    assert "tells.ipynb: the outputs of cell [2] contain a path of this machine" in told

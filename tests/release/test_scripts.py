@@ -29,7 +29,7 @@ def test_extra_includes_the_requirements_of_extras_that_it_names():
 
 
 def test_unknown_extra_raises_an_error():
-    with pytest.raises(SystemExit, match="no such extra: x, y"):
+    with pytest.raises(SystemExit, match="does not define these extras: x, y"):
         bootstrap.with_implied(["y", "a", "x"], PROJECT)
 
 
