@@ -5,7 +5,7 @@ import { kindOfKey } from "../../materia_nb/widgets/front/design_bar.js";
 import { actOfKey } from "../../materia_nb/widgets/front/bar.js";
 import { sortedBy } from "../../materia_nb/widgets/front/explorer.js";
 import { rowsInPage } from "../../materia_nb/widgets/front/grid.js";
-import { differ, placesOf, standOf } from "../../materia_nb/widgets/front/items.js";
+import { differ, matchingIndices, plannedState } from "../../materia_nb/widgets/front/items.js";
 import { addedBy, matches } from "../../materia_nb/widgets/front/palette.js";
 import { sizeWithin } from "../../materia_nb/widgets/front/splitter.js";
 import { barOf } from "../../materia_nb/widgets/front/timeline.js";
@@ -17,8 +17,8 @@ const item = (title, origin, again = false) => ({ title, context: "c", origin, a
 test("how an item stands follows from the cast's list and from what is typed", () => {
   const stands = ["done", "being worked on", "open"];
   const all = [item("a", 0), item("b", 1), item("c", 2), item("d", null), item("e", 0, true)];
-  assert.deepEqual(all.map((one) => standOf(one, stands, false)), ["done", "being worked on", "open", "new", "again"]);
-  assert.equal(standOf(item("b", 1), stands, true), "to be abandoned");
+  assert.deepEqual(all.map((one) => plannedState(one, stands, false)), ["done", "being worked on", "open", "new", "again"]);
+  assert.equal(plannedState(item("b", 1), stands, true), "to be abandoned");
 });
 
 test("items differ by text, order, number and by being done again", () => {
@@ -31,10 +31,10 @@ test("items differ by text, order, number and by being done again", () => {
 
 test("a filter of open items shows new ones and those to be done again, a search also finds numbers", () => {
   const rows = [item("Plan", 0), item("Build", 1), item("New", null), item("Plan again", 0, true)];
-  const stand = (one) => standOf(one, ["done", "open"], false);
-  assert.deepEqual(placesOf(rows, stand, "open", ""), [1, 2, 3]);
-  assert.deepEqual(placesOf(rows, stand, "all", " PLAN "), [0, 3]);
-  assert.deepEqual(placesOf(rows, stand, "done", "wi-1"), [0]);
+  const stand = (one) => plannedState(one, ["done", "open"], false);
+  assert.deepEqual(matchingIndices(rows, stand, "open", ""), [1, 2, 3]);
+  assert.deepEqual(matchingIndices(rows, stand, "all", " PLAN "), [0, 3]);
+  assert.deepEqual(matchingIndices(rows, stand, "done", "wi-1"), [0]);
 });
 
 test("a table of any length has only rows near those in view in the page", () => {

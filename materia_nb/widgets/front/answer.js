@@ -3,15 +3,15 @@ import { actButton, h, append, button, isEnabled, isNew, onKeys, refill, setText
 import { drawBlocks } from "./blocks.js";
 import { checkedField } from "./checking.js";
 import { rowsOf } from "./words.js";
-import { failedBox } from "./failed.js";
+import { failureBox } from "./failed.js";
 import { chooseCast } from "./compare.js";
 
 const PLAIN = { class: "mnb-b" }, MAIN = { class: "mnb-b mnb-main" }, YES = { class: "mnb-b mnb-yes" }, NO = { class: "mnb-b mnb-not" };
 
-/** @param {HTMLElement} host @param {Talk} send @param {Shell} shell @returns {Part} */
+/** @param {HTMLElement} host @param {PanelSender} send @param {Shell} shell @returns {Part} */
 export function answerPart(host, send, shell) {
   const top = h("div", {}), bottom = h("div", {});
-  const failed = failedBox(send, shell, { correct: () => correct.open() });
+  const failed = failureBox(send, shell, { correct: () => correct.open() });
   const next = h("div", { class: "mnb-row mnb-next", role: "group", "aria-label": "what can come next" });
   const asks = askingBox(send), live = liveBox(send), form = formBox(send), correct = correctBox(send);
   const enter = h("div", { class: "mnb-box", hidden: true });
@@ -41,7 +41,7 @@ export function answerPart(host, send, shell) {
   };
 }
 
-/** Tool calls or a command that wait for approval, with the reason the model gave. @param {Talk} send */
+/** Tool calls or a command that wait for approval, with the reason that the model gave. @param {PanelSender} send */
 function askingBox(send) {
   const heading = h("h4", { class: "mnb-h" }), reasonGiven = h("blockquote", { class: "mnb-said" }), blocks = h("div", {});
   const reason = h("textarea", { class: "mnb-in", rows: "1" }), buttons = h("div", { class: "mnb-row" });
@@ -87,7 +87,7 @@ function askingBox(send) {
   };
 }
 
-/** The agent's live text; the view follows the end unless the reader has scrolled up. @param {Talk} send */
+/** The agent's live text; the view follows the end unless the reader has scrolled up. @param {PanelSender} send */
 function liveBox(send) {
   const transcript = h("pre", { class: "mnb-pre mnb-live", tabindex: "0", "aria-label": "what the agent says" });
   const calls = h("div", {}), notes = h("div", {});
@@ -108,7 +108,7 @@ function liveBox(send) {
   };
 }
 
-/** The form for a person's answer: two verdict buttons with a reason, a table of items, plain text, or JSON. @param {Talk} send */
+/** The form for a person's answer: two verdict buttons with a reason, a table of items, plain text, or JSON. @param {PanelSender} send */
 function formBox(send) {
   const question = h("div", { class: "mnb-ask" }), before = h("div", {}), body = h("div", { class: "mnb-col" });
   const node = h("div", { role: "group", "aria-label": "your answer", hidden: true }, question, before, body);
@@ -163,7 +163,7 @@ function formBox(send) {
   };
 }
 
-/** @param {Talk} send @param {{yes: string, no: string}} verdict */
+/** @param {PanelSender} send @param {{yes: string, no: string}} verdict */
 function verdictForm(send, { yes, no }) {
   const reason = h("textarea", { class: "mnb-in", rows: "1", placeholder: "the reason, for the next agent", "aria-label": "the reason" });
   const say = (/** @type {boolean} */ satisfied) => () => send("verdict", { satisfied, reason: reason.value });
@@ -171,7 +171,7 @@ function verdictForm(send, { yes, no }) {
   return { node: h("div", { class: "mnb-col" }, reason, row), row };
 }
 
-/** A small table for typing work items; Enter in the last row adds another row. @param {Talk} send @param {Form} form */
+/** A small table for typing work items; Enter in the last row adds another row. @param {PanelSender} send @param {Form} form */
 function itemsForm(send, form) {
   const list = h("div", { class: "mnb-col" }), note = h("div", { role: "status" });
   /** @typedef {{name: HTMLInputElement, about: HTMLInputElement|HTMLTextAreaElement, node: HTMLElement}} Row */
@@ -216,7 +216,7 @@ function itemsForm(send, form) {
   return { node, row };
 }
 
-/** The output of the last step, to be corrected and routed again. @param {Talk} send */
+/** The output of the last step, to be corrected and routed again. @param {PanelSender} send */
 function correctBox(send) {
   const summary = h("summary", {});
   const text = h("textarea", { class: "mnb-in mnb-code", rows: "5", "aria-label": "the corrected output" });

@@ -22,7 +22,7 @@ export function usageWords({ tokens, cost, most: tokenLimit, mostCost: costLimit
   };
 }
 
-/** Ask for the condition of a breakpoint: the n-th hit, or an expression. @param {Talk} send @param {Shell} shell @param {any} breakpoint */
+/** Ask for the condition of a breakpoint: the n-th hit, or an expression. @param {PanelSender} send @param {Shell} shell @param {any} breakpoint */
 export function askWhere(send, shell, breakpoint) {
   const { nth, where } = breakpoint;
   const shape = 'a number for the n-th time, or where this holds: state.score < 3, item.title == "Draft", "TODO" in output';
@@ -38,7 +38,7 @@ export function actOfKey({ key, shiftKey, ctrlKey, altKey, metaKey }) {
 
 /**
  * Return a function that continues the cast; if typed input has not been applied, it asks first.
- * @param {Talk} send @param {Shell} shell
+ * @param {PanelSender} send @param {Shell} shell
  * @returns {(at: HTMLElement, label: string, kind: "step"|"run"|"run_item"|"retry"|"retry_turn"|"retry_limit"|"ask_again"|"apply_changes") => void}
  */
 export function continues(send, shell) {
@@ -53,7 +53,7 @@ export function continues(send, shell) {
   };
 }
 
-/** @param {HTMLElement} host @param {Talk} send @param {Shell} shell @returns {Part & {press(act: "run"|"step"|"run_item"): void}} */
+/** @param {HTMLElement} host @param {PanelSender} send @param {Shell} shell @returns {Part & {press(act: "run"|"step"|"run_item"): void}} */
 export function barPart(host, send, shell) {
   /** @type {Bar} */
   let data = { tone: "", tokens: 0 };
@@ -66,18 +66,18 @@ export function barPart(host, send, shell) {
     send("select", { element: null });
   }, { class: "mnb-pill" });
   pill.append(pillWords, clock);
-  const goOn = continues(send, shell);
+  const continueCast = continues(send, shell);
   /** @param {string} label @param {string} title @param {"step"|"run"} kind @param {Attributes} [attrs] */
   const going = (label, title, kind, attrs) => {
-    const node = actButton(label, title, () => goOn(node, label, kind), attrs, true);
+    const node = actButton(label, title, () => continueCast(node, label, kind), attrs, true);
     return node;
   };
   const step = going("Step", "run one socket (F10)", "step", { ...main, "data-act": "step" });
   const run = going("Run", "run until the cast ends or must stop (F8)", "run", { "data-act": "run" });
-  const runItem = () => goOn(runTo, "To the end of this item", "run_item");
+  const runItem = () => continueCast(runTo, "To the end of this item", "run_item");
   const runTo = button("Run to ▾", "run to just before a socket", () => {
     const sockets = data.sockets ?? [];
-    openMenu(runTo, [{ words: "the end of this item (Shift+F10)", acts: true, act: runItem }, ...sockets.map(([socket, name]) => ({ words: name, acts: true, act: () => send("run_to", { socket }) }))], { label: "run to", sought: sockets.length > 8 });
+    openMenu(runTo, [{ words: "the end of this item (Shift+F10)", acts: true, act: runItem }, ...sockets.map(([socket, name]) => ({ words: name, acts: true, act: () => send("run_to", { socket }) }))], { label: "run to", searchable: sockets.length > 8 });
   }, { "aria-haspopup": "menu" });
   const pause = button("Pause", "stop after the current step, or within it if possible", () => send("pause"));
   const abort = button("Abort…", "abort the cast after a confirmation", () => openMenu(abort, [
@@ -102,12 +102,12 @@ export function barPart(host, send, shell) {
   const tick = () => setText(clock, data.since ? ` ${durationWords(Date.now() - data.since)}` : "");
   const timer = setInterval(tick, 1000);
   const mode = (/** @type {"cast"|"design"} */ name) => button(name === "cast" ? "Cast" : "Design", name === "cast" ? "continue the cast" : "change the loadout", () => send("mode", { mode: name }), { "aria-pressed": String(name === data.mode) });
-  const whereTo = (/** @type {Break} */ stop) => (/** @type {MouseEvent} */ event) => {
+  const openBreakpointMenu = (/** @type {Break} */ stop) => (/** @type {MouseEvent} */ event) => {
     event.preventDefault();
     event.stopPropagation();
     openMenu({ x: event.clientX, y: event.clientY, within: host }, [{ words: "Only when…", act: () => askWhere(send, shell, stop.breakpoint) }, { words: "Remove it", act: () => send("break", { breakpoint: stop.breakpoint }) }], { label: "breakpoint" });
   };
-  const chip = (/** @type {Break} */ stop) => h("span", { class: "mnb-chip", title: `runs stop: ${stop.words}; right-click to add a condition`, oncontextmenu: whereTo(stop) },
+  const chip = (/** @type {Break} */ stop) => h("span", { class: "mnb-chip", title: `runs stop: ${stop.words}; right-click to add a condition`, oncontextmenu: openBreakpointMenu(stop) },
     h("span", { class: "mnb-cut" }, `● ${stop.words}`),
     button("×", `remove the breakpoint: ${stop.words}`, () => send("break", { breakpoint: stop.breakpoint }), { class: "mnb-x", "aria-label": `remove the breakpoint ${stop.words}` }));
   const drawUsage = (/** @type {boolean} */ cast) => {
@@ -161,7 +161,7 @@ export function barPart(host, send, shell) {
   };
 }
 
-/** The entries of the menu at the end of the bar. @param {Bar} data @param {Talk} send @param {Shell} shell @returns {MenuEntry[]} */
+/** The entries of the menu at the end of the bar. @param {Bar} data @param {PanelSender} send @param {Shell} shell @returns {MenuEntry[]} */
 export function moreEntries({ mode, undo, breaks = [], allowed = [], most: limit }, send, shell) {
   const casting = [
     { words: "Undo the last edit", act: () => send("undo"), off: !undo, why: undo ? "" : "no edit since the last step" },

@@ -6,7 +6,7 @@ import { actButton, h, button, isNew, neighbour, onKeys, redraw } from "./dom.js
  * @param {HTMLElement} host
  * @param {Blocks|undefined} blocks
  * @param {((kind: any, values?: any) => void) & {linkTo?: LinkTo}} send
- * @param {Record<string, string>} [files] those that the blocks name and that can be opened, each as it is named
+ * @param {Record<string, string>} [files] paths of the files that the blocks mention and the server can open, by mentioned name
  */
 export function drawBlocks(host, blocks = [], send, files = {}) {
   if (!isNew(host, [blocks, files])) return;
@@ -15,10 +15,10 @@ export function drawBlocks(host, blocks = [], send, files = {}) {
   redraw(host, () => blocks.map((block) => blockNode(/** @type {Block} */ (block), open, send, say)));
 }
 
-/** Anything that may be a file name; the same as in widgets/answering.py. */
+/** Pattern of a possible file name; keep it equal to _FILE_NAME in widgets/answering.py. */
 const NAME = /("[^"\n]+"|'[^'\n]+'|[^\s"'`<>()[\]{},;:]*[^\s"'`<>()[\]{},;:.])/;
 
-/** A text in which file names are links. @param {string} text @param {Record<string, string>} files @param {LinkTo} [linkTo] @returns {Child} */
+/** Return a text in which file names are links. @param {string} text @param {Record<string, string>} files @param {LinkTo} [linkTo] @returns {Child} */
 function withLinks(text, files, linkTo) {
   if (!linkTo || !Object.keys(files).length) return text;
   return text.split(NAME).map((part) => {
@@ -65,7 +65,7 @@ function blockNode(block, open, send, say = (text) => text) {
   }
 }
 
-/** A table cell: a text, a status with its sign, or a number over a bar. @param {any} cell @returns {Child} */
+/** Return a table cell: text, a status with its sign, or a number over a bar. @param {any} cell @returns {Child} */
 function cellNode(cell) {
   if (typeof cell !== "object") return cell;
   if (cell.share !== undefined) return h("span", { class: "mnb-barcell", style: `--share:${share(cell.share)}` }, cell.text);
@@ -85,7 +85,7 @@ const axisNode = (axis, send) =>
     h("p", { class: "mnb-p mnb-dim" }, axis.text));
 
 /**
- * The bars of a row; a bar of a step selects it when pressed. Tab stops once per row, and the arrow keys move between bars.
+ * Return the bars of a row. A click on a bar selects its step. Tab stops once per row, and the arrow keys move between bars.
  * @param {[number, number, string, string, string, number][]} bars @param {string} lane @param {[]|[string, number]} at @param {(kind: any, values?: any) => void} send
  */
 function barsOf(bars, lane, at, send) {

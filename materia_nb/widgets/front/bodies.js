@@ -1,4 +1,4 @@
-/** The parts of a cast's panel with code of their own, by the kernel's name for each. Every other part of the dock is made of blocks. */
+/** The parts of a cast's panel that have their own code, by the name that the kernel uses. All other parts of the dock consist of blocks. */
 import { barPart } from "./bar.js";
 import { inspectorPart } from "./inspector.js";
 import { timelinePart } from "./timeline.js";

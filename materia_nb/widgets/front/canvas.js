@@ -1,11 +1,11 @@
-/** The graph: draws our cards on a cytoscape canvas and reports what a person does there. */
+/** The graph: draws our cards on a Cytoscape canvas and reports the user's actions. */
 import { h } from "./dom.js";
 import { canvasIsDark } from "./canvas_style.js";
 import { stillPending, choices } from "./canvas_state.js";
 import { Drawing } from "./canvas_drawing.js";
 import { canvasViewport, roomIn } from "./canvas_view.js";
 import { canvasFinder } from "./canvas_find.js";
-import { hearElements, hearMouse } from "./canvas_mouse.js";
+import { listenToElements, listenToMouse } from "./canvas_mouse.js";
 import { canvasMinimap } from "./canvas_minimap.js";
 import { canvasTools } from "./canvas_tools.js";
 import { canvasDesign } from "./canvas_design.js";
@@ -13,7 +13,7 @@ import { canvasKeys, KEYS_IN_WORDS } from "./canvas_keys.js";
 import { openMenu, closeMenu } from "./menu.js";
 
 let canvasCount = 0;
-/** How long a local change is shown before the kernel must have confirmed it, in milliseconds. */
+/** Time for which a local change is shown while the kernel has not confirmed it, in milliseconds. */
 const PATIENCE = 5000;
 
 /**
@@ -29,34 +29,34 @@ export class Canvas {
   look = {};
   /** @type {Flags} */
   flags = {};
-  /** @type {Map<string, Pick_>} the part that each element stands for */
+  /** @type {Map<string, PartReference>} the part that each element represents */
   picks = new Map();
   /** @type {Cy|null} */
   cy = null;
   /** @type {Drawing|null} */
   drawing = null;
-  /** @type {string|null} the source of a connection that is being made */
+  /** @type {string|null} the source of the connection that the user is drawing */
   connecting = null;
-  /** @type {string|null} its target so far */
+  /** @type {string|null} the current target of that connection */
   aim = null;
   dark = false;
   token = `mnb-c-${++canvasCount}`;
   /** @type {Partial<Flags>} local selections that the kernel has not confirmed */
-  #kept = {};
+  #localFlags = {};
   /** @type {Flags} */
-  #said = {};
-  #keeping = 0;
-  #telling = 0;
+  #kernelFlags = {};
+  #expiryTimer = 0;
+  #sizeTimer = 0;
   /** @type {Size|null} the size last sent to the kernel */
-  #told = null;
-  /** @type {string|null} state of dock and inspector at the last size change */
-  #around = null;
+  #sentSize = null;
+  /** @type {string|null} the state of the dock and inspector at the last size change */
+  #surroundings = null;
   #ends = new AbortController();
 
   /**
    * @param {HTMLElement} graph the box of the graph
    * @param {HTMLElement} host an empty layer over cytoscape's canvas, inside it
-   * @param {ToldByCanvas} send
+   * @param {SendToCanvas} send
    */
   constructor(graph, host, send) {
     this.graph = graph;
@@ -76,7 +76,7 @@ export class Canvas {
     // JupyterLab looks for this attribute on the focused element only.
     (surface ?? graph).addEventListener("focusin", ({ target }) => target instanceof Element && target.setAttribute("data-lm-suppress-shortcuts", "true"), options);
     surface?.addEventListener("mnb-selected", (event) => this.#selectedElsewhere(/** @type {CustomEvent} */ (event).detail), options);
-    hearMouse(this);
+    listenToMouse(this);
     const sizes = new ResizeObserver(() => this.resized());
     sizes.observe(graph);
     const theme = new MutationObserver(() => this.dark !== canvasIsDark(graph) && this.restyle());
@@ -96,12 +96,12 @@ export class Canvas {
     return this.flags.mode === "design";
   }
 
-  /** The kind of the part that an element stands for. @param {string|null|undefined} id */
+  /** Return the kind of the part that an element represents. @param {string|null|undefined} id */
   kind(id) {
     return this.picks.get(id ?? "")?.[0];
   }
 
-  /** The point of an event in the layer over the canvas. @param {MouseEvent} event */
+  /** Return the point of an event in the layer over the canvas. @param {MouseEvent} event */
   pointOf({ clientX, clientY }) {
     const box = this.host.getBoundingClientRect();
     return { x: clientX - box.x, y: clientY - box.y };
@@ -134,7 +134,7 @@ export class Canvas {
     if (flags) this.#takeFlags(flags);
   }
 
-  /** Draw with a cytoscape object. @param {Cy} cy */
+  /** Start drawing with a Cytoscape object. @param {Cy} cy */
   attach(cy) {
     this.cy = cy;
     this.drawing = new Drawing(this, cy);
@@ -154,7 +154,7 @@ export class Canvas {
       this.seen();
       this.design.place();
     });
-    hearElements(this, cy);
+    listenToElements(this, cy);
     this.design.attach(cy);
     this.restyle();
     if (this.scene) this.#setScene(this.scene);
@@ -209,9 +209,9 @@ export class Canvas {
   /** @param {Flags} fromKernel */
   #merge(fromKernel) {
     const drawn = new Set([...(this.scene?.nodes ?? []), ...(this.scene?.edges ?? [])].map((element) => element.id));
-    this.#said = fromKernel;
-    this.#kept = stillPending(this.#kept, fromKernel, (id) => drawn.has(id));
-    this.flags = { ...fromKernel, ...this.#kept };
+    this.#kernelFlags = fromKernel;
+    this.#localFlags = stillPending(this.#localFlags, fromKernel, (id) => drawn.has(id));
+    this.flags = { ...fromKernel, ...this.#localFlags };
   }
 
   /** @param {Flags} fromKernel */
@@ -228,7 +228,7 @@ export class Canvas {
       this.cy.autoungrabify(!this.designs);
       this.design.set(marked ?? []);
     }
-    if (!this.designs && this.connecting !== null) this.letGo();
+    if (!this.designs && this.connecting !== null) this.cancelConnect();
     this.graph.dataset.mode = mode;
     const label = `graph of ${name || "a loadout"}. ${KEYS_IN_WORDS}`;
     this.cy?.container().setAttribute("aria-label", label);
@@ -237,22 +237,22 @@ export class Canvas {
     if (selected && selected !== before.selected) this.show(selected);
   }
 
-  /** Show a local selection until the kernel confirms it or the patience runs out. @param {Partial<Flags>} changes */
+  /** Show a local selection until the kernel confirms it or PATIENCE has passed. @param {Partial<Flags>} changes */
   keep(changes) {
     this.flags = { ...this.flags, ...changes };
-    Object.assign(this.#kept, changes);
+    Object.assign(this.#localFlags, changes);
     if (changes.marked) this.design.set(changes.marked);
-    clearTimeout(this.#keeping);
-    this.#keeping = setTimeout(() => {
-      this.#kept = {};
-      this.#takeFlags(this.#said);
+    clearTimeout(this.#expiryTimer);
+    this.#expiryTimer = setTimeout(() => {
+      this.#localFlags = {};
+      this.#takeFlags(this.#kernelFlags);
     }, PATIENCE);
   }
 
   /** @param {{kind: string, id: string}|null} selection */
   #selectedElsewhere(selection) {
     const elementId = [...this.picks].find(([, pick]) => pick[0] === selection?.kind && pick[1] === selection?.id)?.[0];
-    if (!elementId || this.flags.selected === elementId || "selected" in this.#kept) return;
+    if (!elementId || this.flags.selected === elementId || "selected" in this.#localFlags) return;
     this.flags = { ...this.flags, selected: elementId };
     this.mark();
   }
@@ -265,7 +265,7 @@ export class Canvas {
 
   fit() {
     this.view.fit();
-    this.#tellRoom();
+    this.#sendSize();
   }
 
   /** Bring an element into view; with `toRead`, zoom in until its text is readable. @param {string} id @param {boolean} [toRead] */
@@ -278,7 +278,7 @@ export class Canvas {
   pick(id) {
     const pick = this.picks.get(id);
     if (!pick) return;
-    this.keep({ selected: id, marked: [] }); // at once: a key press may follow before the kernel has answered
+    this.keep({ selected: id, marked: [] }); // immediately, because a key press may follow before the kernel has answered
     this.mark();
     this.spoken.textContent = this.look[id]?.words ?? "";
     this.graph.dispatchEvent(new CustomEvent("mnb-pick", { bubbles: true, detail: { kind: pick[0], id: pick[1] } }));
@@ -300,7 +300,7 @@ export class Canvas {
     this.focus();
   }
 
-  /** Highlight the element under the list's cursor. @param {string|null} id */
+  /** Highlight the element of the active list entry. @param {string|null} id */
   pointAt(id) {
     this.drawing?.mark({ found: id });
     if (id) this.show(id, true);
@@ -328,11 +328,11 @@ export class Canvas {
 
   connect(to = this.aim) {
     const from = this.connecting;
-    this.letGo();
+    this.cancelConnect();
     if (from && to) this.send("connect", { from, to });
   }
 
-  letGo() {
+  cancelConnect() {
     if (this.connecting === null && this.aim === null) this.design.clear();
     this.connecting = this.aim = null;
     this.tell("");
@@ -340,25 +340,25 @@ export class Canvas {
     this.mark();
   }
 
-  breakHere() {
+  toggleBreakpoint() {
     const { selected } = this.flags;
     if (selected && !this.designs && ["socket", "edge", "exit"].includes(this.kind(selected) ?? "")) this.send("break", { element: selected });
   }
 
-  /** Whether an element is an editable edge or exit; implied edges are not. @param {string|null|undefined} id */
-  #isWay(id) {
+  /** Return true if an element is an edge or exit that can be edited; implied edges cannot. @param {string|null|undefined} id */
+  #isEditableEdge(id) {
     return this.designs && ["edge", "exit"].includes(this.kind(id) ?? "") && !this.element(id)?.hasClass("implied");
   }
 
   /** Set the condition of an edge, by its index in the list of conditions. @param {number} index @param {string|null|undefined} [id] */
-  waitFor(index, id = this.flags.selected) {
+  setCondition(index, id = this.flags.selected) {
     const condition = this.fixed.conditions[index];
-    if (id && condition && this.#isWay(id)) this.send("when", { of: id, when: condition.ink });
+    if (id && condition && this.#isEditableEdge(id)) this.send("when", { of: id, when: condition.ink });
   }
 
   /** Move an edge up or down in the evaluation order. @param {1|-1} by @param {string|null|undefined} [id] */
   order(by, id = this.flags.selected) {
-    if (id && this.#isWay(id)) this.send("order", { of: id, by });
+    if (id && this.#isEditableEdge(id)) this.send("order", { of: id, by });
   }
 
   foldSelected() {
@@ -413,8 +413,8 @@ export class Canvas {
     const has = (/** @type {string|undefined} */ classes, /** @type {string} */ name) => (classes ?? "").split(" ").includes(name);
     const situation = { mode, follows, connecting: this.connecting !== null, stops: has(this.look[id]?.classes, "break"), folded: has(this.drawing?.bases.get(id), "folded") };
     const entries = choices(pick[0], situation).map(([label, act]) => ({ words: label, act: acts[act], acts: act === "runTo" }));
-    return !this.#isWay(id) ? entries : [
-      ...this.fixed.conditions.map(({ choice }, index) => ({ words: `Taken: ${choice} (${index + 1})`, act: () => this.waitFor(index, id) })),
+    return !this.#isEditableEdge(id) ? entries : [
+      ...this.fixed.conditions.map(({ choice }, index) => ({ words: `Taken: ${choice} (${index + 1})`, act: () => this.setCondition(index, id) })),
       { words: "Check it earlier ([)", act: () => this.order(-1, id) }, { words: "Check it later (])", act: () => this.order(1, id) },
       ...entries,
     ];
@@ -424,28 +424,28 @@ export class Canvas {
 
   resized() {
     // A dock that opens with the first step and an inspector that widens for a failure must not move the graph.
-    const { empty, tall } = this.surface?.dataset ?? {}, around = `${empty} ${tall}`, stays = this.#around !== null && around !== this.#around;
-    this.#around = around;
+    const { empty, tall } = this.surface?.dataset ?? {}, around = `${empty} ${tall}`, stays = this.#surroundings !== null && around !== this.#surroundings;
+    this.#surroundings = around;
     if (this.cy && this.scene) this.view.resized(this.anchor(), stays);
     this.seen();
-    if (!stays) this.#tellRoom();
+    if (!stays) this.#sendSize();
   }
 
-  /** Tell the kernel the available size, so that it chooses how much detail the cards show. */
-  #tellRoom() {
+  /** Send the available size to the kernel, which chooses how much detail the cards show. */
+  #sendSize() {
     const { clientWidth, clientHeight } = this.cy?.container() ?? this.graph, [w, high] = roomIn([clientWidth, clientHeight]);
-    const same = this.#told && Math.abs(this.#told[0] - w) < 16 && Math.abs(this.#told[1] - high) < 16;
+    const same = this.#sentSize && Math.abs(this.#sentSize[0] - w) < 16 && Math.abs(this.#sentSize[1] - high) < 16;
     if (clientWidth < 60 || clientHeight < 60 || !this.scene || same) return;
-    clearTimeout(this.#telling);
-    this.#telling = setTimeout(() => {
-      this.#told = [w, high];
+    clearTimeout(this.#sizeTimer);
+    this.#sizeTimer = setTimeout(() => {
+      this.#sentSize = [w, high];
       this.send("room", { w, h: high });
-    }, this.#told ? 250 : 100); // soon at first: a later layout would move what is already drawn
+    }, this.#sentSize ? 250 : 100); // sooner the first time, because a later layout would move cards that are already drawn
   }
 
   destroy() {
-    clearTimeout(this.#telling);
-    clearTimeout(this.#keeping);
+    clearTimeout(this.#sizeTimer);
+    clearTimeout(this.#expiryTimer);
     closeMenu();
     this.#ends.abort();
   }

@@ -1,15 +1,15 @@
-/** Designing with the mouse: connecting from a handle, dragging sockets, marking with a frame, dropping materia. */
+/** Designing with the mouse: connecting from a handle, dragging sockets, marking with a rectangle, dropping materia. */
 import { h, svg, setAttr, MATERIA_TYPE } from "./dom.js";
 
-/** Distance between the card and the middle of the handle. */
+/** Distance between the card and the centre of the handle, in pixels. */
 const BESIDE = 8;
-/** A drag shorter than this is a click. */
+/** Distance below which a drag counts as a click, in pixels. */
 const STILL = 4;
 
-/** The rectangle between two points. @param {Point} a @param {Point} b */
+/** Return the rectangle between two points. @param {Point} a @param {Point} b */
 export const between = (a, b) => ({ x: Math.min(a.x, b.x), y: Math.min(a.y, b.y), width: Math.abs(a.x - b.x), height: Math.abs(a.y - b.y) });
 
-/** Whether a point is inside a rectangle. @param {Point} at @param {{x: number, y: number, width: number, height: number}} box */
+/** Return true if a point is inside a rectangle. @param {Point} at @param {{x: number, y: number, width: number, height: number}} box */
 export const isInside = (at, { x, y, width, height }) => at.x > x && at.x < x + width && at.y > y && at.y < y + height;
 
 /** @param {import("./canvas.js").Canvas} canvas */
@@ -51,7 +51,7 @@ export function canvasDesign(canvas) {
   };
 
   /** Ask the palette for a new socket where a connection was dropped on empty ground; its card begins where the line ends. @param {string} from @param {Point} at */
-  const goOn = (from, at) => {
+  const askForSocket = (from, at) => {
     const { cy } = canvas, node = canvas.element(from), source = canvas.picks.get(from)?.[1];
     if (!cy || !node || !source) return;
     const end = inPicture(cy, at), dx = end.x - node.position("x"), dy = end.y - node.position("y"), box = host.getBoundingClientRect();
@@ -83,7 +83,7 @@ export function canvasDesign(canvas) {
       if (now.type !== "pointerup") return;
       if (Math.hypot(now.clientX - event.clientX, now.clientY - event.clientY) < STILL) canvas.pick(from.id());
       else if (aim && aim.id() !== from.id()) canvas.send("connect", { from: from.id(), to: aim.id() });
-      else if (!aim) goOn(from.id(), canvas.pointOf(now));
+      else if (!aim) askForSocket(from.id(), canvas.pointOf(now));
     };
     handle.addEventListener("pointerup", stop, { signal: drag.signal });
     handle.addEventListener("pointercancel", stop, { signal: drag.signal });
@@ -132,11 +132,11 @@ export function canvasDesign(canvas) {
   return {
     place: placeHandle,
     /** Ask for a new socket after this one, in the free space next to it. @param {string} id */
-    goOn(id) {
+    askForSocket(id) {
       const node = canvas.element(id);
       if (!node?.nonempty()) return;
       const right = canvas.scene?.direction === "right", { x, y } = node.renderedPosition(), zoom = canvas.cy?.zoom() ?? 1;
-      goOn(id, { x: x + (right ? node.data("w") / 2 + 72 : 0) * zoom, y: y + (right ? 0 : node.data("h") / 2 + 54) * zoom });
+      askForSocket(id, { x: x + (right ? node.data("w") / 2 + 72 : 0) * zoom, y: y + (right ? 0 : node.data("h") / 2 + 54) * zoom });
     },
     get marked() {
       return marked;

@@ -1,4 +1,4 @@
-/** A searchable list of everything that can be selected: the graph for people who cannot see the picture. */
+/** A searchable list of all selectable parts, which makes the graph accessible to people who cannot see the picture. */
 import { h, refill, setAttr, targetOf } from "./dom.js";
 
 /**
@@ -63,7 +63,7 @@ export function canvasFinder(choose, point) {
   field.addEventListener("input", filter);
   box.addEventListener("keydown", keys);
   box.addEventListener("focusout", (event) => {
-    if (!box.contains(/** @type {Node|null} */ (event.relatedTarget))) away(); // the focus goes where it goes
+    if (!box.contains(/** @type {Node|null} */ (event.relatedTarget))) away(); // the focus has already moved elsewhere
   });
   list.addEventListener("click", (event) => {
     const item = targetOf(event)?.closest("li");

@@ -1,11 +1,11 @@
-/** Keyboard control of the canvas: arrows move between sockets, letters do what the mouse does. */
+/** Keyboard control of the canvas: arrow keys move between sockets, and letters replace mouse actions. */
 import { nearest } from "./canvas_state.js";
 import { CHORDS } from "./design_bar.js";
 
 /** @type {Record<string, Size>} */
 const WAYS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 
-/** What each key does: as the legend and who reads aloud say it. @type {[keys: string, does: string][]} */
+/** Each key and its effect, for the legend and for screen readers. @type {[keys: string, does: string][]} */
 export const KEYS = [["Arrows", "go from socket to socket"], ["E", "cycles through the edges of a socket"], ["Enter", "opens the selected part"], ["/", "finds"], ["+ − 0", "zoom, and show the whole graph"],
   ["M", "opens the menu"], ["Space", "folds a loop"]];
 /** @type {[keys: string, does: string][]} */
@@ -41,16 +41,16 @@ export function canvasKeys(canvas) {
   const larger = () => canvas.view.zoomBy(1.25), menu = () => canvas.openMenuHere();
   /** @type {Record<string, () => unknown>} */
   const acts = {
-    Enter: open, Escape: () => canvas.letGo(), "/": () => canvas.finder.open(), "+": larger, "=": larger, "-": () => canvas.view.zoomBy(1 / 1.25), 0: () => canvas.fit(),
-    e: cycle, m: menu, ContextMenu: menu, " ": () => canvas.foldSelected(), b: () => canvas.breakHere(),
+    Enter: open, Escape: () => canvas.cancelConnect(), "/": () => canvas.finder.open(), "+": larger, "=": larger, "-": () => canvas.view.zoomBy(1 / 1.25), 0: () => canvas.fit(),
+    e: cycle, m: menu, ContextMenu: menu, " ": () => canvas.foldSelected(), b: () => canvas.toggleBreakpoint(),
   };
   /** @type {Record<string, () => unknown>} */
-  const designing = { "[": () => canvas.order(-1), "]": () => canvas.order(1), Delete: drop, Backspace: drop, c: () => canvas.startConnect(), n: () => canvas.socket && canvas.design.goOn(canvas.socket) };
+  const designing = { "[": () => canvas.order(-1), "]": () => canvas.order(1), Delete: drop, Backspace: drop, c: () => canvas.startConnect(), n: () => canvas.socket && canvas.design.askForSocket(canvas.socket) };
 
   return (event) => {
     if (event.isComposing || event.altKey || (event.target instanceof Element && event.target.closest("input, textarea, select, [role=menu], [role=listbox]"))) return;
     const key = event.key.length === 1 ? event.key.toLowerCase() : event.key, { marked } = canvas.design;
-    const act = (canvas.designs && (designing[key] || (/^[1-9]$/.test(key) && (() => canvas.waitFor(Number(key) - 1))))) || acts[key] || (event.shiftKey && key === "F10" && menu);
+    const act = (canvas.designs && (designing[key] || (/^[1-9]$/.test(key) && (() => canvas.setCondition(Number(key) - 1))))) || acts[key] || (event.shiftKey && key === "F10" && menu);
     if (event.ctrlKey || event.metaKey) {
       const kind = key === "z" && event.shiftKey ? "redo" : CHORDS[key];
       if (!canvas.designs || !kind || kind === "save") return;

@@ -2,7 +2,7 @@
 import { h, svg, refill } from "./dom.js";
 
 const WIDE = 132, HIGH = 92;
-/** Number of sockets up to which a graph has no map. */
+/** Maximum number of sockets of a graph without a minimap. */
 const LARGE = 30;
 
 /** @param {HTMLElement} graph the box of the graph @param {(x: number, y: number) => void} go called with a point of the picture */

@@ -2,9 +2,9 @@
 import { setAttr, targetOf } from "./dom.js";
 
 /** Listen to the mouse in the graph's box, before cytoscape does. @param {import("./canvas.js").Canvas} canvas */
-export function hearMouse(canvas) {
+export function listenToMouse(canvas) {
   const { graph, host, signal } = canvas;
-  // cytoscape caches its position on the page and does not notice when something above it grows or the page scrolls.
+  // Cytoscape caches its position on the page and does not notice when content above it grows or the page scrolls.
   const measured = () => canvas.cy?.renderer().invalidateContainerClientCoordsCache();
   for (const name of ["pointerover", "pointerdown"]) graph.addEventListener(name, measured, { capture: true, signal });
   graph.addEventListener("wheel", (event) => {
@@ -22,9 +22,9 @@ export function hearMouse(canvas) {
   }, { signal });
 }
 
-/** Listen to cytoscape's mouse events. @param {import("./canvas.js").Canvas} canvas @param {Cy} cy */
-export function hearElements(canvas, cy) {
-  /** The element that is meant: the edge of a chip, else the element itself. */
+/** Listen to Cytoscape's mouse events. @param {import("./canvas.js").Canvas} canvas @param {Cy} cy */
+export function listenToElements(canvas, cy) {
+  /** Return the edge of a chip, or else the element itself. */
   const idOf = (/** @type {CyElements} */ element) => /** @type {string} */ (element.data("of") || element.id());
   const isGround = (/** @type {CyEvent} */ event) => /** @type {unknown} */ (event.target) === cy;
   const container = cy.container();
@@ -44,12 +44,12 @@ export function hearElements(canvas, cy) {
   cy.on("tap", (event) => {
     if (!isGround(event)) return;
     canvas.focus();
-    if (canvas.connecting !== null) return canvas.letGo();
+    if (canvas.connecting !== null) return canvas.cancelConnect();
     canvas.design.clear();
     canvas.unpick();
   });
   cy.on("cxttap taphold", (event) => {
-    if (event.type === "taphold" && !/touch/.test(event.originalEvent?.type ?? "")) return; // a long press opens the menu for touch only; a mouse has a right button
+    if (event.type === "taphold" && !/touch/.test(event.originalEvent?.type ?? "")) return; // a long press opens the menu only on touch screens, because a mouse has a right button
     canvas.openMenu(event.renderedPosition, isGround(event) ? null : idOf(event.target));
   });
   cy.on("mouseover mousemove", "node, edge", ({ target }) => {

@@ -1,4 +1,4 @@
-/** State of a canvas apart from drawing: local changes that the kernel has not confirmed, and the actions for an element. */
+/** The state of a canvas except for drawing: unconfirmed local changes, and the actions on an element. */
 
 /**
  * Return the local flags that stay pending after an update from the kernel: an answer to an earlier action does
@@ -17,10 +17,10 @@ export function stillPending(pending, fromKernel, isDrawn) {
 /**
  * @typedef {"connect"|"open"|"lead"|"break"|"breakAfter"|"breakWhere"|"compare"|"runTo"|"fold"|"delete"|"copy"|"centre"} Act
  * @typedef {{mode?: string, connecting: boolean, follows?: boolean, stops: boolean, folded: boolean}} Situation
- *   `connecting`: a line is led somewhere; `follows`: there is a cast; `stops`: runs stop there; `folded`: it is a loop that is
+ *   `connecting`: the user is drawing an edge; `follows`: there is a cast; `stops`: it has a breakpoint; `folded`: it is a loop that is
  */
 
-/** The menu entries of an element. @param {string} kind @param {Situation} situation @returns {[words: string, act: Act][]} */
+/** Return the menu entries of an element. @param {string} kind @param {Situation} situation @returns {[words: string, act: Act][]} */
 export function choices(kind, { mode, connecting, follows, stops, folded }) {
   const socket = kind === "socket", loop = kind === "loop", designs = mode === "design", casts = follows && !designs && !loop;
   /** @type {([string, Act]|false|undefined)[]} */

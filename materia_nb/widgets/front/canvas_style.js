@@ -1,13 +1,13 @@
-/** The canvas style: cytoscape rules for one set of colours. Nodes are our own pictures. */
+/** The canvas style: Cytoscape rules for a set of colours. Nodes are our own pictures. */
 
 /** @param {string} selector @param {Record<string, any>} style */
 const rule = (selector, style) => ({ selector, style });
 
 /**
- * The rules for a theme.
+ * Return the style rules for a theme.
  * @param {Colours} c
- * @param {DrawnCondition[]} conditions what lines wait for, and how they look
- * @param {string} font a family that cytoscape takes
+ * @param {DrawnCondition[]} conditions the conditions of edges and their appearance
+ * @param {string} font a font family in the format that Cytoscape accepts
  */
 export function canvasStyle(c, conditions, font) {
   const line = (/** @type {string} */ selector, /** @type {string} */ use, ink = "", more = {}) =>
@@ -68,7 +68,7 @@ export function canvasStyle(c, conditions, font) {
   ];
 }
 
-/** Whether the page is dark. @param {Element} node */
+/** Return true if the page is dark. @param {Element} node */
 export function canvasIsDark(node) {
   const light = document.body.dataset.jpThemeLight;
   if (light !== undefined) return light === "false";
@@ -80,8 +80,8 @@ export function canvasIsDark(node) {
   return false;
 }
 
-/** Replace the colour placeholders of a picture; its own text contains none. @param {string} svg @param {Colours} colours */
+/** Replace the colour placeholders of a picture. The text in pictures never contains placeholders. @param {string} svg @param {Colours} colours */
 export const coloured = (svg, colours) => svg.replace(/@([A-Za-z_-]+)@/g, (placeholder, role) => colours[role] || placeholder);
 
-/** A picture as a data URL for cytoscape and images. @param {string} svg */
+/** Return a picture as a data URL. @param {string} svg */
 export const pictureAddress = (svg) => `data:image/svg+xml;utf8,${encodeURIComponent(svg)}`;

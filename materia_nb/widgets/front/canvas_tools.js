@@ -10,13 +10,13 @@ function save(blob, name) {
   setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
 }
 
-/** A file name made from the letters, digits and dashes of a loadout's name. @param {string|undefined} name @param {string} ending */
+/** Return a file name from the letters, digits and dashes of a loadout's name. @param {string|undefined} name @param {string} ending */
 export function fileName(name = "", ending) {
   const plain = name.replace(/[^A-Za-z0-9_-]+/g, "-").replace(/^-+|-+$/g, "").slice(0, 60);
   return `${plain || "graph"}.${ending}`;
 }
 
-/** The legend: a sample of each sign with its meaning. @param {Colours} c @param {DrawnCondition[]} conditions what lines wait for */
+/** Return the legend, with a sample and the meaning of each sign. @param {Colours} c @param {DrawnCondition[]} conditions the conditions of edges */
 function legendOf(c, conditions) {
   const line = (/** @type {string} */ use, dash = "", hollow = false) =>
     svg("svg", { width: 46, height: 16, "aria-hidden": "true" },
@@ -40,7 +40,7 @@ function legendOf(c, conditions) {
     h("div", { role: "listitem" }, h("span", { class: "mnb-c-sign" }, sample), meaning)));
 }
 
-/** The list of keys. @param {boolean} designs */
+/** Return the list of keys. @param {boolean} designs */
 const keysOf = (designs) => h("div", { class: "mnb-c-legend", role: "list" }, [...KEYS, ...(designs ? DESIGN_KEYS : [])].map(([keys, does]) =>
   h("div", { role: "listitem" }, h("span", { class: "mnb-c-sign" }, h("b", {}, keys)), does)));
 

@@ -3,28 +3,28 @@
 const MOST = 1;
 /** Height that an opening dock takes, in pixels; see --mnb-low in front.css. */
 const DOCK = 154;
-/** Pixels to keep free at each side; the tools stand at the bottom. */
+/** Pixels to keep free at each side; the tools are at the bottom. */
 const EDGES = { left: 8, top: 8, right: 8, bottom: 42 };
 
-/** The free area of a canvas of this size. @param {Size} size @returns {Size} */
+/** Return the free area of a canvas of this size. @param {Size} size @returns {Size} */
 export const roomIn = ([w, h]) => [w - EDGES.left - EDGES.right, h - EDGES.top - EDGES.bottom];
 
-/** The zoom at which a picture fills a room. @param {Size} room @param {Size} size */
+/** Return the zoom at which a picture fills an area. @param {Size} room @param {Size} size */
 export const zoomToFit = ([w, h], [pw, ph]) => Math.min(w / pw, h / ph, MOST);
 
-/** Return the start of a picture of this size within a length: centred if it fits, else as near to `at` as leaves no gap. @param {number} at @param {number} size @param {number} within */
+/** Return the offset of a picture within a length: centred if it fits, or else as close to `at` as possible without a gap. @param {number} at @param {number} size @param {number} within */
 export const bounded = (at, size, within) => (size <= within ? (within - size) / 2 : Math.min(0, Math.max(within - size, at)));
 
 /** The view of one canvas. @param {import("./canvas.js").Canvas} canvas */
 export function canvasViewport(canvas) {
-  let isWhole = true; // false once a person has moved the view
+  let isWhole = true; // false once the user has moved the view
   let followed = "", own = false;
   const getCy = () => /** @type {Cy} */ (canvas.cy), getSize = () => canvas.scene?.size ?? /** @type {Size} */ ([1, 1]);
   const getCorner = () => canvas.scene?.corner ?? /** @type {Size} */ ([0, 0]);
   const readableZoom = () => canvas.scene?.readable ?? 1; // the smallest zoom at which text is readable
   const canvasSize = () => /** @type {Size} */ ([getCy().width(), getCy().height()]);
   const room = () => roomIn(canvasSize());
-  /** Move the view without counting it as a person's move. @param {() => void} act */
+  /** Move the view without counting this as a move by the user. @param {() => void} act */
   const move = (act) => {
     own = true;
     act();
@@ -32,7 +32,7 @@ export function canvasViewport(canvas) {
   };
   const centre = (/** @type {number} */ zoom, /** @type {number} */ x, /** @type {number} */ y) => {
     const [w, h] = room(), [pw, ph] = getSize(), [cx, cy] = getCorner();
-    // Keep the place free where a collapsed dock will open, if the graph fits above it.
+    // Leave space for a collapsed dock to open, if the graph fits above it.
     const above = canvas.surface?.dataset.empty ? Math.min(h, Math.max(ph * zoom, h - DOCK)) : h;
     const left = bounded(w / 2 - (x - cx) * zoom, pw * zoom, w), top = bounded(h / 2 - (y - cy) * zoom, ph * zoom, above);
     move(() => getCy().viewport({ zoom, pan: { x: EDGES.left + left - cx * zoom, y: EDGES.top + top - cy * zoom } }));
@@ -41,7 +41,7 @@ export function canvasViewport(canvas) {
     get isWhole() {
       return isWhole;
     },
-    /** Whether the whole graph is too large to be readable. */
+    /** True if the whole graph is too large to be readable. */
     get isTooLarge() {
       return room()[0] >= 20 && zoomToFit(room(), getSize()) < readableZoom() - 0.005;
     },
@@ -53,7 +53,7 @@ export function canvasViewport(canvas) {
       if (zoom < getCy().minZoom()) getCy().minZoom(zoom); // otherwise a long row would not fit
       centre(zoom, cx + pw / 2, cy + ph / 2);
     },
-    /** Show the whole graph if it is readable, else the surroundings of a node. @param {CyElements} [node] */
+    /** Show the whole graph if it is readable, or else the surroundings of a node. @param {CyElements} [node] */
     start(node) {
       if (room()[0] < 20) return;
       followed = node?.nonempty() ? node.id() : "";
@@ -61,7 +61,7 @@ export function canvasViewport(canvas) {
       centre(readableZoom(), node.position("x"), node.position("y"));
       isWhole = true;
     },
-    /** After the graph has grown, show the whole again if it is readable and nobody has moved the view. */
+    /** Show the whole graph after it has grown, if it is readable and the user has not moved the view. */
     grown() {
       const box = getCy().elements().renderedBoundingBox({ includeOverlays: false }), [w, h] = canvasSize();
       const inside = box.x1 >= 0 && box.y1 >= 0 && box.x2 <= w && box.y2 <= h - EDGES.bottom;
@@ -94,7 +94,7 @@ export function canvasViewport(canvas) {
       isWhole = false;
       centre(getCy().zoom(), x, y);
     },
-    /** Adapt to a new size. @param {CyElements} [node] the node to keep in view @param {boolean} [stays] whether the view must not move, because no person changed the size */
+    /** Adapt to a new size. @param {CyElements} [node] the node to keep in view @param {boolean} [stays] true if the view must not move, because the user did not change the size */
     resized(node, stays = false) {
       const cy = getCy(), [w, h] = canvasSize();
       if (stays) {
@@ -107,7 +107,7 @@ export function canvasViewport(canvas) {
       if (w < 20 || isWhole) view.start(node);
       else centre(cy.zoom(), at.x, at.y);
     },
-    /** Note a pan or zoom made by a person. */
+    /** Record a pan or zoom by the user. */
     moved() {
       if (!own) isWhole = false;
     },

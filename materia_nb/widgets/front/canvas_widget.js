@@ -1,8 +1,8 @@
-/** The canvas as a widget of its own, next to the cytoscape widget that it draws on. */
+/** The canvas as a separate widget next to the Cytoscape widget on which it draws. */
 import { Canvas } from "./canvas.js";
 import { sendMessage } from "./wire.js";
 
-/** The closest ancestor that matches a selector, as soon as the element is in the page. @param {HTMLElement} el @param {string} selector @returns {Promise<HTMLElement>} */
+/** Wait until an element is in the page, and return its closest ancestor that matches a selector. @param {HTMLElement} el @param {string} selector @returns {Promise<HTMLElement>} */
 const placedIn = (el, selector) =>
   new Promise((resolve) => {
     const watch = new ResizeObserver(() => {

@@ -3,7 +3,7 @@ import { h, refill, setAttr } from "./dom.js";
 
 /**
  * @param {HTMLTextAreaElement|HTMLInputElement} field
- * @param {Talk} send
+ * @param {PanelSender} send
  * @param {"reply"|"correction"|"value"|"by_hand"} kind
  * @param {string} fine the message for a valid text
  * @param {(fine: boolean) => void} [checked]

@@ -2,16 +2,16 @@
 import { askWhere } from "./bar.js";
 import { openMenu } from "./menu.js";
 
-/** Let a person choose a cast to compare this one with. @param {Talk} send @param {Parameters<typeof openMenu>[0]} at */
+/** Ask the user which cast to compare with this cast. @param {PanelSender} send @param {Parameters<typeof openMenu>[0]} at */
 export async function chooseCast(send, at) {
   const { casts } = await send.ask("casts", {});
   const entries = casts.map((/** @type {[string, string]} */ [cast, label]) => ({ words: label, act: () => send("compare", { cast }) }));
-  openMenu(at, entries.length ? entries : [{ words: "There is no other cast yet. Fork starts one from the selected step, with your changes." }], { label: "compare with", sought: entries.length > 8 });
+  openMenu(at, entries.length ? entries : [{ words: "There is no other cast yet. Fork starts one from the selected step, with your changes." }], { label: "compare with", searchable: entries.length > 8 });
 }
 
 /**
  * Open the menu of a step.
- * @param {Talk} send @param {Parameters<typeof openMenu>[0]} at @param {number} row of the timeline @param {number|null} selectedRow the selected row
+ * @param {PanelSender} send @param {Parameters<typeof openMenu>[0]} at @param {number} row of the timeline @param {number|null} selectedRow the selected row
  * @param {(row: number) => string} called the label of the step in a row
  */
 export function compareMenu(send, at, row, selectedRow, called) {
@@ -20,7 +20,7 @@ export function compareMenu(send, at, row, selectedRow, called) {
   openMenu(at, [...steps, { words: "Compare the cast with …", act: () => chooseCast(send, at) }], { label: `step ${called(row)}` });
 }
 
-/** Run the action chosen in the menu of a socket on the graph. @param {Talk} send @param {Shell} shell @param {{act: "where"|"compare"|"run_to", id: string}} chosen */
+/** Run the action chosen in the menu of a socket on the graph. @param {PanelSender} send @param {Shell} shell @param {{act: "where"|"compare"|"run_to", id: string}} chosen */
 export function actOnSocket(send, shell, { act, id: socket }) {
   if (act === "where") askWhere(send, shell, { kind: "before", socket });
   else send(act, { socket });

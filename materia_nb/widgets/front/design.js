@@ -8,7 +8,7 @@ import { problemsPart } from "./problems.js";
 /**
  * The parts of design mode in a surface. They are created when design mode is first entered, and listen while it is active.
  * @param {{el: HTMLElement, bar: HTMLElement, palette: HTMLElement, inspector: HTMLElement, problems: HTMLElement}} cells
- * @param {ToldByDesign} send
+ * @param {SendToDesigner} send
  * @param {() => MenuEntry[]} [menuEntries] entries that the surface adds to the menu of the bar
  */
 export function designParts(cells, send, menuEntries) {
@@ -21,18 +21,18 @@ export function designParts(cells, send, menuEntries) {
   /** @type {HTMLElement|null} */
   let box = null;
   let listening = new AbortController();
-  let on = false, unkey = () => {}, last = /** @type {Told} */ ({});
+  let on = false, unkey = () => {}, last = /** @type {Data} */ ({});
   const picked = (/** @type {Event} */ event) => {
     const { kind, id, add } = /** @type {CustomEvent} */ (event).detail ?? {};
     if (on) send("pick", { part: kind ? [kind, id] : null, add: add === true });
   };
-  // A coding agent may have handed over a draft in the meantime, so ask when a person comes back.
+  // A coding agent may have handed over a draft in the meantime, so check when the user comes back.
   let lastVisit = Date.now();
   const back = () => {
     if (on && Date.now() - lastVisit > 5000) send("news");
     lastVisit = Date.now();
   };
-  const update = (/** @type {Told} */ data) => {
+  const update = (/** @type {Data} */ data) => {
     last = data;
     if (on && data.bar) for (const part of parts) part.update(data);
   };

@@ -8,13 +8,13 @@ export function flushForms(node) {
   node?.closest(".mnb-surface")?.dispatchEvent(new CustomEvent("mnb-flush"));
 }
 
-/** Return a sender that flushes pending form input before each message. @param {HTMLElement} host @param {ToldByDesign} send @returns {ToldByDesign} */
+/** Return a sender that flushes pending form input before each message. @param {HTMLElement} host @param {SendToDesigner} send @returns {SendToDesigner} */
 export const afterForms = (host, send) => (kind, /** @type {any} */ fields = {}) => {
   flushForms(host);
   send(kind, fields);
 };
 
-/** @param {HTMLElement} host @param {ToldByDesign} send @param {() => MenuEntry[]} [menuEntries] what the surface adds to the menu @returns {Part} */
+/** @param {HTMLElement} host @param {SendToDesigner} send @param {() => MenuEntry[]} [menuEntries] menu entries that the surface adds @returns {Part} */
 export function designBarPart(host, send, menuEntries = () => []) {
   const act = afterForms(host, send);
   let identity = "";
@@ -43,7 +43,7 @@ export function designBarPart(host, send, menuEntries = () => []) {
   ], { label: "more" }), { "aria-label": "more", "aria-haspopup": "menu", class: "mnb-b mnb-quiet" });
   host.append(undo, redo, tidy, save, name, chips, status, h("span", { class: "mnb-space" }), cast, more, line);
 
-  /** @param {"now"|"bad"|""} tone @param {...Child} content of the line below the bar; without any it goes */
+  /** @param {"now"|"bad"|""} tone @param {...Child} content of the line below the bar; without content the line is hidden */
   const say = (tone, ...content) => {
     line.dataset.tone = tone;
     line.hidden = !content.length;
@@ -83,16 +83,16 @@ export function designBarPart(host, send, menuEntries = () => []) {
   };
 }
 
-/** What each key does with Ctrl or Command. @type {Record<string, "save"|"undo"|"redo"|"copy"|"cut"|"paste"|"duplicate">} */
+/** The message of each key that is pressed with Ctrl or Command. @type {Record<string, "save"|"undo"|"redo"|"copy"|"cut"|"paste"|"duplicate">} */
 export const CHORDS = { s: "save", z: "undo", y: "redo", c: "copy", x: "cut", v: "paste", d: "duplicate" };
 
-/** Return the message for a key in design mode, or null. @param {{key: string, mod: boolean, shift: boolean}} pressed @param {{typing: boolean, selecting: boolean}} where whether in a field, whether text is selected */
+/** Return the message for a key in design mode, or null. @param {{key: string, mod: boolean, shift: boolean}} pressed @param {{typing: boolean, selecting: boolean}} where true if the focus is in a field, and if text is selected */
 export function kindOfKey({ key, mod, shift }, { typing, selecting }) {
   const kind = mod ? (key === "z" && shift ? "redo" : CHORDS[key]) : key === "delete" || key === "backspace" ? "delete" : undefined;
   return (typing && kind !== "save") || (kind === "copy" && selecting) ? undefined : kind;
 }
 
-/** Handle the keys of design mode; keys typed into a field belong to the field. @param {HTMLElement} root @param {ToldByDesign} send */
+/** Handle the keys of design mode; keys typed into a field belong to the field. @param {HTMLElement} root @param {SendToDesigner} send */
 export function designKeys(root, send) {
   const onKey = (/** @type {KeyboardEvent} */ event) => {
     if (event.defaultPrevented) return;

@@ -4,7 +4,7 @@ import { designForm, radios } from "./materia_form.js";
 import { afterForms } from "./design_bar.js";
 import { tabRow } from "./tabs.js";
 
-/** The icon of what is shown, of anything else that of a graph. @type {Record<string, Parameters<typeof icon>[0]>} */
+/** Icon of each kind of selection; other kinds have the icon of a graph. @type {Record<string, Parameters<typeof icon>[0]>} */
 const ICON_OF = { agent: "model", utility: "utility", loop: "loop", exit: "exit" };
 
 /** @type {Record<string, string[]>} */
@@ -12,7 +12,7 @@ const TABS = { socket: ["materia", "socket", "ways", "json"], loop: ["form", "ex
 /** @type {Record<string, string>} */
 const TITLES = { materia: "Materia", socket: "Socket", ways: "Edges and exits", json: "JSON", form: "Fields", exits: "Exits" };
 
-/** @param {HTMLElement} host @param {ToldByDesign} send @returns {Part} */
+/** @param {HTMLElement} host @param {SendToDesigner} send @returns {Part} */
 export function designInspectorPart(host, send) {
   const act = afterForms(host, send);
   const surface = () => /** @type {HTMLElement|null} */ (host.closest(".mnb-surface"));
@@ -28,7 +28,7 @@ export function designInspectorPart(host, send) {
   const root = h("div", { class: "mnb-d-inspector" }, h("div", { class: "mnb-d-top" }, seek), h("div", { class: "mnb-d-headline" }, mark, h("div", { class: "mnb-d-names" }, title, sub), acts), tabs.row, armed, body);
   host.append(root);
 
-  /** @type {Record<string, string>} which tab is open, by kind of part */
+  /** @type {Record<string, string>} the open tab for each kind of part */
   const chosen = {};
   let data = /** @type {Selected} */ (/** @type {unknown} */ (null)), of = "";
   /** @type {ReturnType<typeof designForm>[]} */
@@ -86,7 +86,7 @@ export function designInspectorPart(host, send) {
     set(value);
     return node;
   };
-  const wayList = (/** @type {HTMLElement} */ list, /** @type {WayOut[]} */ all, /** @type {string} */ none) => refill(list, all.map((exit, index) => wayItem(exit, index, act)), !all.length && h("li", { class: "mnb-dim" }, none));
+  const edgeList = (/** @type {HTMLElement} */ list, /** @type {EdgeRow[]} */ all, /** @type {string} */ none) => refill(list, all.map((exit, index) => edgeItem(exit, index, act)), !all.length && h("li", { class: "mnb-dim" }, none));
   /** @type {Record<string, (into: HTMLElement) => () => void>} */
   const make = {
     /** The edges of a socket in evaluation order, and a form for a new edge. */
@@ -105,7 +105,7 @@ export function designInspectorPart(host, send) {
         }),
         line(h("span", { class: "mnb-dim" }, "at most"), limit, h("span", { class: "mnb-dim" }, "times for each item")), sentence,
         line(button("Connect → click the target", "then click the target in the picture", () => arm(`Click the target of the new edge from ${id}.`, connect)))));
-      return () => wayList(list, data.ways, "no edges: the cast ends here");
+      return () => edgeList(list, data.ways, "no edges: the cast ends here");
     },
     exits(into) {
       const list = h("ol", { class: "mnb-d-ways" }), members = h("div", { class: "mnb-d-members" });
@@ -117,7 +117,7 @@ export function designInspectorPart(host, send) {
       }, { class: "mnb-b mnb-main" });
       into.append(list, h("div", { class: "mnb-d-box" }, labelled("new exit, taken after the last item"), line(from, to, add), chooser("condition of the new exit", data.conditions, when, (condition) => void (when = condition))), members);
       return () => {
-        wayList(list, data.exits, "no exits: the cast ends with the last item");
+        edgeList(list, data.exits, "no exits: the cast ends with the last item");
         setText(members, `members: ${data.members.join(", ") || "none"}`);
       };
     },
@@ -143,7 +143,7 @@ export function designInspectorPart(host, send) {
       }
       const about = h("p", { class: "mnb-dim mnb-d-note" }), part = h("div", {}), prompt = h("div", { class: "mnb-d-told" });
       into.append(about, part, prompt);
-      const fieldForm = form(part, { variables: () => data.materia?.variables ?? [] }), would = wouldBeTold(prompt);
+      const fieldForm = form(part, { variables: () => data.materia?.variables ?? [] }), would = promptPreviews(prompt);
       return () => {
         const materia = data.materia;
         if (!materia) return;
@@ -184,7 +184,7 @@ export function designInspectorPart(host, send) {
     },
   };
 
-  /** The buttons for the selection. @returns {Child} */
+  /** Return the buttons for the selection. @returns {Child} */
   const actsOf = () => {
     const isGroup = data.kind === "marked", marked = data.marked?.length ?? 0;
     const action = (/** @type {string} */ key, /** @type {string} */ label, /** @type {string} */ about, /** @type {() => void} */ done, style = "", attrs = {}) => button(label, about, done, { class: `mnb-b mnb-small ${style || "mnb-quiet"}`, "data-key": key, ...attrs });
@@ -241,7 +241,7 @@ export function designInspectorPart(host, send) {
 }
 
 /** A preview of the agent's prompt in one of several situations, with the size of each part. @param {HTMLElement} into */
-function wouldBeTold(into) {
+function promptPreviews(into) {
   const open = new Set(["Your task"]);
   let situation = "";
   const row = (/** @type {PromptShare} */ { title, size, tokens, share, note, text }) => {
@@ -252,7 +252,7 @@ function wouldBeTold(into) {
     node.addEventListener("toggle", () => (node.open ? open.add(title) : open.delete(title)));
     return node;
   };
-  const draw = (/** @type {WouldBeTold[]} */ previews) => {
+  const draw = (/** @type {PromptPreview[]} */ previews) => {
     const preview = previews.find((option) => option.words === situation) ?? previews[0];
     if (!isNew(into, [previews, preview?.words])) return;
     const choose = (/** @type {string} */ chosenSituation) => {
@@ -268,8 +268,8 @@ function wouldBeTold(into) {
   return draw;
 }
 
-/** An edge in a list. @param {WayOut} edge @param {number} index @param {ToldByDesign} act */
-function wayItem(edge, index, act) {
+/** Return the list item of an edge. @param {EdgeRow} edge @param {number} index @param {SendToDesigner} act */
+function edgeItem(edge, index, act) {
   const label = `${edge.when} → ${edge.to}${edge.most ? `, at most ${edge.most}` : ""}`;
   return h("li", { class: "mnb-d-way" },
     button(edge.from ? `${edge.from}: ${label}` : edge.loop ? `exit of ${edge.loop}: ${label}` : label, "select it", () => act("pick", { part: edge.what, keep: true }), { class: `mnb-d-link${edge.tone ? ` mnb-t-${edge.tone}` : ""}` }),

@@ -4,7 +4,7 @@ import { tabRow } from "./tabs.js";
 import { drawBlocks } from "./blocks.js";
 import { BODIES } from "./bodies.js";
 
-/** A read-only part made of blocks. @param {HTMLElement} host @param {Talk} send @returns {Part} */
+/** A read-only part made of blocks. @param {HTMLElement} host @param {PanelSender} send @returns {Part} */
 function readPart(host, send) {
   host.classList.add("mnb-dockread");
   host.setAttribute("tabindex", "0");
@@ -13,7 +13,7 @@ function readPart(host, send) {
 
 /**
  * @param {HTMLElement} host
- * @param {Talk} send
+ * @param {PanelSender} send
  * @param {string[]} names of its parts, in the order of the tabs
  */
 export function dockPart(host, send, names) {
@@ -21,7 +21,7 @@ export function dockPart(host, send, names) {
   const casts = h("span", { class: "mnb-row", role: "group", "aria-label": "casts of this panel" });
   // In design mode the problems replace all tabs.
   const problems = h("div", { class: "mnb-dockbody" });
-  const makers = /** @type {Record<string, (host: HTMLElement, send: Talk, controls: HTMLElement) => Part>} */ (/** @type {unknown} */ (BODIES));
+  const makers = /** @type {Record<string, (host: HTMLElement, send: PanelSender, controls: HTMLElement) => Part>} */ (/** @type {unknown} */ (BODIES));
   const all = names.map((name) => {
     const body = h("div", { class: "mnb-dockbody" }), controls = h("span", { class: "mnb-row mnb-nowrap" });
     return { name, body, controls, part: (makers[name] ?? readPart)(body, send, controls) };

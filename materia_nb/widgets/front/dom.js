@@ -32,7 +32,7 @@ export function svg(tag, attrs = {}, ...children) {
   return node;
 }
 
-/** An icon of the package (Lucide, see display/icons-license.txt), in the colour of the surrounding text. @param {keyof ICONS} name @param {number} [size] in pixels @returns {Node} */
+/** Return an icon of the package (Lucide, see display/icons-license.txt) in the colour of the surrounding text. @param {keyof ICONS} name @param {number} [size] in pixels @returns {Node} */
 export function icon(name, size = 16) {
   const text = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 24 24" width="${size}" height="${size}" fill="none" stroke="currentColor" stroke-width="2" stroke-linecap="round" stroke-linejoin="round" aria-hidden="true" class="mnb-icon">${ICONS[name]}</svg>`;
   return document.importNode(new DOMParser().parseFromString(text, "image/svg+xml").documentElement, true);
@@ -74,7 +74,7 @@ export function button(label, title, act, attrs = {}) {
   return node;
 }
 
-/** How long the subject of a guarded button must have stood still before a press counts, in milliseconds. */
+/** Time for which the subject of a guarded button must not have changed before a click counts, in milliseconds. */
 const STILL_MS = 600;
 /** @type {WeakMap<Element, ReturnType<typeof setTimeout>>} */
 const settling = new WeakMap();
@@ -97,12 +97,12 @@ function appeared(entries) {
 }
 
 /**
- * Let a control act only on what a person could read: a press counts if its subject had stood still, and a double click counts once.
+ * Let a control act only on content that the user could read: a click counts if its subject has not just changed, and a double click counts once.
  * @param {HTMLElement} node @param {(event: MouseEvent) => void} act
  * @param {boolean} [often] for actions that are repeated quickly, such as Step: only the control itself must have stood still
  */
 export function guard(node, act, often = false) {
-  // A button that was replaced has no settling ancestor, and its press would meet the question that took its place.
+  // A replaced button has no settling ancestor, so a click on it could answer the question that replaced it.
   const isLive = () => node.isConnected && !(often ? node.dataset.settling : node.closest("[data-settling]"));
   let pointer = true, key = true;
   node.dataset.acts = often ? "often" : "once";
@@ -146,23 +146,23 @@ export function setEnabled(node, on, why = "") {
   setAttr(node, "title", on || !why ? node.dataset.title : why);
 }
 
-/** Whether a control is enabled (see setEnabled). @param {Element} node */
+/** Return true if a control is enabled (see setEnabled). @param {Element} node */
 export const isEnabled = (node) => node.getAttribute("aria-disabled") !== "true";
 
-/** The focused element inside another element, or null. @param {Element} within @returns {HTMLElement|null} */
+/** Return the focused element inside another element, or null. @param {Element} within @returns {HTMLElement|null} */
 export function focused(within) {
   const element = document.activeElement;
   return element instanceof HTMLElement && within.contains(element) ? element : null;
 }
 
-/** Show or hide a control; if it had the focus, another control gets it. @param {HTMLElement} node @param {boolean} on @param {HTMLElement} next */
+/** Show or hide a control; if it has the focus, another control receives the focus. @param {HTMLElement} node @param {boolean} on @param {HTMLElement} next */
 export function show(node, on, next) {
   const focus = !on && node === document.activeElement;
   node.hidden = !on;
   if (focus) next.focus({ preventScroll: true });
 }
 
-/** The target element of an event, or null. @param {Event} event @returns {Element|null} */
+/** Return the target element of an event, or null. @param {Event} event @returns {Element|null} */
 export const targetOf = (event) => (event.target instanceof Element ? event.target : null);
 
 /** @type {WeakMap<Element, string>} */
@@ -180,7 +180,7 @@ export function isNew(node, value) {
   return true;
 }
 
-/** The identity of a control across redraws. @param {HTMLElement} node */
+/** Return a key that identifies a control across redraws. @param {HTMLElement} node */
 const nameOf = (node) => node.dataset.key ?? (node.id || node.getAttribute("aria-label") || node.textContent);
 
 /**
@@ -211,7 +211,7 @@ export function onKeys(node, keys) {
   });
 }
 
-/** The element `by` places after the focused one, wrapping around. @template {Element} T @param {T[]} all @param {number} by @returns {T|undefined} */
+/** Return the element `by` positions after the focused element, wrapping around. @template {Element} T @param {T[]} all @param {number} by @returns {T|undefined} */
 export function neighbour(all, by) {
   return all[(all.findIndex((element) => element === document.activeElement) + by + all.length) % all.length] ?? all[0];
 }
@@ -232,7 +232,7 @@ export function askLine(line, { words: question, shape = question, value = "" },
     if (before instanceof HTMLElement) before.focus();
     if (ok) done(field.value.trim());
   };
-  // Without stopping here, the same key would press the button that gets the focus back.
+  // Otherwise the same key press would also click the button to which the focus returns.
   onKeys(field, { Enter: () => end(true), Escape: () => end(false) });
   refill(line, h("span", {}, question), field, button("OK", question, () => end(true), { class: "mnb-b mnb-main" }), button("Cancel", "leave it", () => end(false)));
   line.dataset.tone = "";

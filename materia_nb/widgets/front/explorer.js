@@ -8,27 +8,27 @@ import { makeTalk, markWhenGone } from "./wire.js";
 /** Number of rows per request. */
 const PORTION = 200;
 const TEMPLATE = "92px minmax(150px,3fr) minmax(90px,1.3fr) 124px 48px minmax(60px,1.6fr) 72px";
-/** The columns: what they are called, whether the list can be sorted by them, their class. @type {[name: string, sorts: boolean, look?: string][]} */
+/** The columns: label, true if the list can be sorted by the column, and class. @type {[name: string, sorts: boolean, look?: string][]} */
 const COLUMNS = [["state", true], ["request", true], ["loadout", true], ["when", true], ["steps", true, "mnb-r"], ["warnings", false], ["cost", true, "mnb-r"]];
 /** @type {[name: string, words: string][]} */
 const CHIPS = [["all", "All"], ["waits", "Waits"], ["failed", "Failed"], ["tagged", "Tagged"]];
 /** @type {Record<string, Parameters<typeof icon>[0]>} */
 const SIGNS = { wants: "person", failed: "warning", paused: "pause", aborted: "abort", done: "check", working: "clock" };
 
-/** Return the sort direction after a click on a column head: the more useful one first, then the other. @param {{by?: string, down?: boolean}} look @param {string} by */
+/** Return the sort direction after a click on a column head: first the more useful direction, then the opposite. @param {{by?: string, down?: boolean}} look @param {string} by */
 export const sortedBy = (look, by) => (look.by === by ? !look.down : ["when", "steps", "cost"].includes(by));
 
 /** @typedef {[id: string, stands: [string, string, string], name: string, request: string, tags: string[], loadout: string, when: [string, string], steps: string, warnings: string, cost: string, identity: string]} CastRow */
 
 /** @param {{model: Model, el: HTMLElement}} props */
 export function castsView({ model, el }) {
-  const send = /** @type {import("./messages.js").Send<import("./messages.js").ToCasts> & {ask(kind: string, values?: Told): Promise<Told>}} */ (makeTalk(model));
-  /** @type {Told} */
+  const send = /** @type {import("./messages.js").Send<import("./messages.js").ToCasts> & {ask(kind: string, values?: Data): Promise<Data>}} */ (makeTalk(model));
+  /** @type {Data} */
   let data = {};
   /** @type {Map<number, CastRow>} */
   let rows = new Map();
   let requested = new Set(), typing = 0, lookedAt = 0, /** @type {string|undefined} */ chosen;
-  const look = (/** @type {Told} */ changed) => send("look", { text: field.value, only: data.only, by: data.by, down: data.down, ...changed });
+  const look = (/** @type {Data} */ changed) => send("look", { text: field.value, only: data.only, by: data.by, down: data.down, ...changed });
   const field = h("input", { class: "mnb-in mnb-find", type: "search", placeholder: "find: words, loadout:…, tag:…", "aria-label": "find casts by name, request, loadout or tag", oninput: () => {
     clearTimeout(typing);
     typing = setTimeout(() => look({}), 150);
@@ -46,7 +46,7 @@ export function castsView({ model, el }) {
     pick: (index) => pick(index),
     menu: (index, at) => (pick(index), openMenu(at, entries(), { label: "this cast" })),
   });
-  /** The cast in the row that was chosen; null until the kernel has selected it, since the buttons would act on another. */
+  /** Return the selected cast; null until the kernel has confirmed it, because buttons would act on another cast. */
   const picked = () => (data.picked?.id === chosen ? data.picked : null);
   const aboutPicked = () => ({ cast: picked().id, identity: picked().identity });
   const castName = h("strong", { class: "mnb-cut" });
@@ -83,7 +83,7 @@ export function castsView({ model, el }) {
   ];
   const choose = () => {
     const { id, identity } = picked(), others = [...rows.values()].filter((row) => row[0] !== id).slice(0, 200);
-    openMenu(compare, others.map((row) => ({ words: `${row[2] || row[3]} · ${row[5]} · ${row[6][0]}`, act: () => send("compare", { a: id, b: row[0], identities: [identity, row[10]] }) })), { label: "compare with", sought: true });
+    openMenu(compare, others.map((row) => ({ words: `${row[2] || row[3]} · ${row[5]} · ${row[6][0]}`, act: () => send("compare", { a: id, b: row[0], identities: [identity, row[10]] }) })), { label: "compare with", searchable: true });
   };
   const askLabel = () => {
     const { name } = picked(), about = aboutPicked();

@@ -1,22 +1,22 @@
-/** The failure of a cast: the reason, and one row with a button per way to continue; a form opens below its row. */
+/** The failure of a cast: the reason, and a row with a button for each remedy; a form opens below its row. */
 import { actButton, h, button, isNew, onKeys, refill, setAttr, setEnabled } from "./dom.js";
 import { drawBlocks } from "./blocks.js";
 import { checkedField } from "./checking.js";
 import { continues } from "./bar.js";
 
 /**
- * @param {Talk} send @param {Shell} shell
- * @param {{correct: () => void}} opens what stands elsewhere and is opened from here
+ * @param {PanelSender} send @param {Shell} shell
+ * @param {{correct: () => void}} opens functions that open other parts of the panel
  */
-export function failedBox(send, shell, opens) {
-  const goOn = continues(send, shell);
+export function failureBox(send, shell, opens) {
+  const continueCast = continues(send, shell);
   const why = h("div", {}), more = h("div", { class: "mnb-col" });
   const rows = h("div", { class: "mnb-ways", role: "group", "aria-label": "options to continue" });
   const node = h("div", { class: "mnb-col mnb-failure", hidden: true }, why, more, rows);
-  /** @type {HTMLTextAreaElement|null} the answer by hand, initially the refused one */
+  /** @type {HTMLTextAreaElement|null} the field for an answer by hand, which initially contains the refused answer */
   let written = null;
   let refused = "";
-  /** @param {WayOn} offer @param {HTMLElement} body @param {Attributes} style @returns {Made} */
+  /** @param {Remedy} offer @param {HTMLElement} body @param {Attributes} style @returns {RemedyControls} */
   const opening = (offer, body, style) => {
     body.hidden = true;
     const open = button(`${offer.words}…`, offer.does, () => {
@@ -33,7 +33,7 @@ export function failedBox(send, shell, opens) {
   const textField = (data, label) => h("textarea", { class: "mnb-in mnb-code", rows: "4", placeholder: `${data.says}, ${data.form}`, "aria-label": label });
   /** @param {HTMLTextAreaElement} text @param {Failure} data @param {string} title @param {Attributes} [style] */
   const pinButton = (text, data, title, style) => actButton("Pin and continue", title, () => text.value.trim() && send("pin_text", { socket: data.socket, text: text.value }), style);
-  /** How each way is made; `style` is that of its button. @type {Record<string, (way: WayOn, style: Attributes, data: Failure, pins: boolean) => Made>} */
+  /** Creates the controls of each remedy; `style` has the attributes of its button. @type {Record<string, (way: Remedy, style: Attributes, data: Failure, pins: boolean) => RemedyControls>} */
   const make = {
     answer(offer, style, data, pins) {
       const text = textField(data, "the answer by hand");
@@ -72,7 +72,7 @@ export function failedBox(send, shell, opens) {
   /** @type {typeof make.pin} */
   const plain = (offer, style) => {
     const label = offer.words.replace(/ .*retry$/, " it and retry");
-    const act = actButton(label, offer.does, () => goOn(act, label, /** @type {"retry"|"retry_turn"|"retry_limit"|"ask_again"|"apply_changes"} */ (offer.name)), style);
+    const act = actButton(label, offer.does, () => continueCast(act, label, /** @type {"retry"|"retry_turn"|"retry_limit"|"ask_again"|"apply_changes"} */ (offer.name)), style);
     return [act];
   };
   return {

@@ -1,20 +1,20 @@
-/** A virtual table: many rows of equal height, of which only those in view are in the page. */
+/** A virtual table with rows of equal height; only visible rows are in the page. */
 import { h, setAttr, isNew, append, refill, focused, onKeys, targetOf } from "./dom.js";
 
 let gridCount = 0;
 
-/** Return the range of rows to keep in the page: those in view, and some more. @param {number} top @param {number} room @param {number} height @param {number} count */
+/** Return the range of rows to keep in the page: the visible rows and some rows around them. @param {number} top @param {number} room @param {number} height @param {number} count */
 export function rowsInPage(top, room, height, count) {
   const first = Math.max(0, Math.floor(top / height) - 6);
   return [first, Math.min(count, first + Math.max(1, Math.floor((room - 24) / height)) + 14)];
 }
 
 /**
- * @typedef {{cells: Child[], class?: string, key: string}} Row `key` is what its cells are made from
+ * @typedef {{cells: Child[], class?: string, key: string}} Row `key` identifies the content of the cells
  * @param {{label: string, columns: {name: string|Node, say?: string, class?: string}[], height: number, template: string, cells: (index: number) => Row,
  *   fresh?: (row: HTMLElement, index: number) => boolean, pick?: (index: number, by: "mouse"|"key") => void, menu?: (index: number, at: Point & {within: HTMLElement}) => void}} options
- *   `menu`: opens what can be done with a row, at a point of the window
- *   `fresh`: whether the fields of a row that one types in hold what is known, so that they may stay
+ *   `menu`: opens the menu of a row at a point of the window
+ *   `fresh`: returns true if the input fields of a row are up to date and need not be redrawn
  */
 export function makeGrid({ label, columns, height, template, cells, pick, menu, fresh }) {
   const mine = `mnb-grid-${++gridCount}`;

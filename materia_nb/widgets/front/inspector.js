@@ -8,7 +8,7 @@ import { answerPart } from "./answer.js";
 import { promptPart } from "./prompts.js";
 import { statePart } from "./statetree.js";
 
-/** @param {HTMLElement} host @param {Talk} send @param {Shell} shell @returns {Part} */
+/** @param {HTMLElement} host @param {PanelSender} send @param {Shell} shell @returns {Part} */
 export function inspectorPart(host, send, shell) {
   const swatch = h("span", { class: "mnb-swatch", "aria-hidden": "true" }), name = h("h3", { class: "mnb-name" });
   const chips = h("div", { class: "mnb-under" }), acts = h("span", { class: "mnb-row mnb-end" });

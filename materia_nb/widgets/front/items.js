@@ -9,24 +9,24 @@ const HEIGHT = 28;
 const SIGNS = { done: "✓", "being worked on": "▸", open: "○", "skipped": "⊘", new: "+", again: "↻", "to be abandoned": "⊘" };
 
 /** Return the state of an item as it would be after Apply. @param {Item} item @param {string[]} states of the cast's items @param {boolean} abandon whether the item being worked on is abandoned */
-export function standOf(item, states, abandon) {
+export function plannedState(item, states, abandon) {
   if (item.origin === null) return "new";
   const how = states[item.origin];
   return item.again ? "again" : how === "being worked on" && abandon ? "to be abandoned" : how;
 }
 
-/** Whether the edited items differ from those of the cast. @param {Item[]} rows @param {Items["items"]} items */
+/** Return true if the edited items differ from the items of the cast. @param {Item[]} rows @param {Items["items"]} items */
 export const differ = (rows, items) =>
   rows.length !== items.length || rows.some((row, index) => row.again || row.origin !== index || row.title !== items[index][0] || row.context !== items[index][1]);
 
 /** Return the indices of the items with this state that contain this text. @param {Item[]} rows @param {(item: Item) => string} stateOf @param {string} which @param {string} text */
-export function placesOf(rows, stateOf, which, text) {
-  const sought = text.trim().toLowerCase();
+export function matchingIndices(rows, stateOf, which, text) {
+  const query = text.trim().toLowerCase();
   const fits = (/** @type {string} */ how) => which === "all" || how === which || (which === "open" && (how === "new" || how === "again"));
-  return rows.flatMap((row, index) => (fits(stateOf(row)) && `${row.title} ${row.context} wi-${index + 1}`.toLowerCase().includes(sought) ? [index] : []));
+  return rows.flatMap((row, index) => (fits(stateOf(row)) && `${row.title} ${row.context} wi-${index + 1}`.toLowerCase().includes(query) ? [index] : []));
 }
 
-/** @param {HTMLElement} host @param {Talk} send @param {HTMLElement} controls @returns {Part} */
+/** @param {HTMLElement} host @param {PanelSender} send @param {HTMLElement} controls @returns {Part} */
 export function itemsPart(host, send, controls) {
   /** @type {Items} */
   let data = { items: [], stands: [], current: null, can: false, base: "" };
@@ -37,9 +37,9 @@ export function itemsPart(host, send, controls) {
   let view = [];
   /** @type {Map<string, string>} problems by index and field */
   let issues = new Map();
-  /** @type {string[]} the moves that Apply would make */
+  /** @type {string[]} the effects that Apply would have */
   let moves = [];
-  /** @type {number|null} the index of the item in question */
+  /** @type {number|null} the index of the item that the user wants to remove */
   let asking = null;
   const summary = h("span", { role: "status" });
   const grid = makeGrid({
@@ -60,20 +60,20 @@ export function itemsPart(host, send, controls) {
   const revert = button("Revert", "discard these edits and show the items of the cast", () => take(), small);
   const undo = button("Undo", "undo the last edit of the cast", () => send("undo"), small);
   const question = h("div", { class: "mnb-row mnb-ask", role: "alert", hidden: true });
-  const trouble = button("", "go to the first item with a problem", () => showTrouble(), { class: "mnb-moves mnb-link mnb-t-bad", hidden: true });
+  const problemButton = button("", "go to the first item with a problem", () => showFirstProblem(), { class: "mnb-moves mnb-link mnb-t-bad", hidden: true });
   const preview = h("div", { class: "mnb-moves", role: "status" }), others = h("div", { class: "mnb-moves mnb-t-bad", role: "status" });
   controls.append(summary, which, find, currentButton, add, apply, revert, undo);
-  host.append(h("div", { class: "mnb-items" }, question, others, trouble, preview, grid.node));
+  host.append(h("div", { class: "mnb-items" }, question, others, problemButton, preview, grid.node));
 
   // -- the edited list ----------------------------------------------------------------
 
-  const stateOf = (/** @type {Item} */ item) => standOf(item, data.stands, abandon);
+  const stateOf = (/** @type {Item} */ item) => plannedState(item, data.stands, abandon);
   const recordedState = (/** @type {Item} */ item) => (item.origin === null ? "" : data.stands[item.origin]);
-  /** Return the rows to apply: a new row without any text does not count. */
+  /** Return the rows to apply, without new rows that are empty. */
   const filledRows = () => rows.filter((row) => row.origin !== null || row.title.trim() || row.context.trim());
   /** @returns {ToCast["items"]} */
   const newItems = () => ({ rows: filledRows().map((row) => [row.cut?.title ? null : row.title, row.cut?.context ? null : row.context, row.origin, row.again]), base, abandon });
-  /** Return the full texts of an item; the page may have only their beginning. @param {Item} item @returns {Promise<{title: string, context: string}>} */
+  /** Return the complete title and context of an item, of which the page may have only the beginning. @param {Item} item @returns {Promise<{title: string, context: string}>} */
   const fullTexts = async (item) => {
     if (item.origin === null || !(item.cut?.title || item.cut?.context)) return item;
     const { title, context } = await send.ask("item_texts", { base, index: item.origin });
@@ -107,7 +107,7 @@ export function itemsPart(host, send, controls) {
       issues.set(`${row ? rows.indexOf(row) : index}.${name}`, message);
     }
     draw();
-    if (pasted && issues.size) showTrouble();
+    if (pasted && issues.size) showFirstProblem();
     pasted = false;
   };
   const reorder = (/** @type {number[]} */ order) => {
@@ -122,8 +122,8 @@ export function itemsPart(host, send, controls) {
     rows[index].again = !rows[index].again;
     touched();
   };
-  /** Abandon the item that is being worked on, or take that back. */
-  const giveUp = () => {
+  /** Abandon the item that is being worked on, or undo this. */
+  const toggleAbandon = () => {
     abandon = !abandon;
     touched();
     grid.node.focus();
@@ -170,9 +170,9 @@ export function itemsPart(host, send, controls) {
     draw();
     grid.goTo(index);
   };
-  const firstTrouble = () => [...issues].map(([key, message]) => ({ place: Number(key.split(".")[0]), name: key.split(".")[1] || "title", message })).sort((a, b) => a.place - b.place).at(0);
-  const showTrouble = () => {
-    const first = firstTrouble();
+  const firstProblem = () => [...issues].map(([key, message]) => ({ place: Number(key.split(".")[0]), name: key.split(".")[1] || "title", message })).sort((a, b) => a.place - b.place).at(0);
+  const showFirstProblem = () => {
+    const first = firstProblem();
     if (!first) return;
     goTo(first.place);
     field(first.place, first.name)?.focus();
@@ -187,7 +187,7 @@ export function itemsPart(host, send, controls) {
     const key = JSON.stringify([item, how, index, next, data.can, lane, ...["title", "context", ""].map((name) => issues.get(`${index}.${name}`))]), style = `mnb-is-${how.replaceAll(" ", "-")}`;
     if (!data.can) return { cells: ["", id, state, item.title, h("span", { title: item.context }, item.context), h("span", { class: "mnb-dim", title: laneTitle }, lane)], class: style, key };
     const act = (/** @type {string} */ name, /** @type {string} */ title, /** @type {() => void} */ done, label = title) => button(name, title, done, { class: "mnb-x", "aria-label": label });
-    const redo = before === "being worked on" ? act(abandon ? "Keep" : "Abandon", abandon ? "do not abandon this item" : "abandon this item; the cast continues with the next one (key a)", giveUp, `${abandon ? "keep" : "abandon"} ${id}`)
+    const redo = before === "being worked on" ? act(abandon ? "Keep" : "Abandon", abandon ? "do not abandon this item" : "abandon this item; the cast continues with the next one (key a)", toggleAbandon, `${abandon ? "keep" : "abandon"} ${id}`)
       : (before === "done" || before === "skipped") && act(item.again ? "Not again" : "Again", item.again ? "do not work on this item again" : "work on this item again, before the other open items (key a)", () => toggleAgain(index), `${item.again ? "do not work on" : "work on"} ${id} again`);
     const grip = h("span", { class: "mnb-grip", title: "drag to move, or press Alt and an arrow key", "aria-hidden": "true" }, "⋮");
     grip.addEventListener("pointerdown", (event) => drag(event, index));
@@ -210,7 +210,7 @@ export function itemsPart(host, send, controls) {
     fieldNode.addEventListener("keydown", (event) => fieldKey(event, index, name));
     return fieldNode;
   };
-  /** A long or multi-line text opens in full in a box over the rows below. @param {Item} displayedItem @param {number} index @param {ItemField} [name] */
+  /** Return a field that opens a long or multi-line text in a box over the rows below. @param {Item} displayedItem @param {number} index @param {ItemField} [name] */
   const longField = (displayedItem, index, name = "context") => {
     const label = `${name} of WI-${index + 1}`, left = displayedItem.cut?.[name] ? ` … ${displayedItem.cut[name].toLocaleString("en")} characters` : "";
     const open = async (/** @type {Event} */ event) => {
@@ -247,7 +247,7 @@ export function itemsPart(host, send, controls) {
     if (event.key === "Enter" || event.key === "F2") field(index)?.focus();
     else if (event.key === "Delete") remove(index);
     else if (event.key === "Insert") addItem(index + 1);
-    else if (event.key === "a" && before === "being worked on") giveUp();
+    else if (event.key === "a" && before === "being worked on") toggleAbandon();
     else if (event.key === "a" && (before === "done" || before === "skipped")) toggleAgain(index);
     else if (event.altKey && by) move(index, by);
     else return;
@@ -306,17 +306,17 @@ export function itemsPart(host, send, controls) {
       button("Leave it", "the item stays in the list, and work on it continues", answer(draw), small));
   };
   const draw = () => {
-    view = placesOf(rows, stateOf, which.value, find.value);
+    view = matchingIndices(rows, stateOf, which.value, find.value);
     grid.update(view.length);
-    const wrong = firstTrouble(), incomplete = filledRows().find((row) => !row.title.trim() || !row.context.trim()), busy = data.busy ? "a step is running" : "";
+    const wrong = firstProblem(), incomplete = filledRows().find((row) => !row.title.trim() || !row.context.trim()), busy = data.busy ? "a step is running" : "";
     const missing = incomplete ? `WI-${rows.indexOf(incomplete) + 1} needs a ${incomplete.title.trim() ? "context" : "title"}` : "";
     setEnabled(apply, data.can && changed && !wrong && !incomplete, !changed ? "nothing is changed" : busy || (wrong ? wrong.message : missing));
     setEnabled(revert, changed || stale, "nothing is changed");
     setEnabled(add, data.can, busy || (data.frozen ? "lanes are working on these items; to edit the items, go back to a step before the lanes started" : "this cast is open read-only"));
     setEnabled(undo, Boolean(data.undo), "no edit since the last step");
     currentButton.hidden = data.current === null;
-    trouble.hidden = !wrong;
-    if (wrong) setText(trouble, `✖ WI-${wrong.place + 1}: ${wrong.message}`);
+    problemButton.hidden = !wrong;
+    if (wrong) setText(problemButton, `✖ WI-${wrong.place + 1}: ${wrong.message}`);
     setText(preview, moves.join(" "));
     drawQuestion();
     const count = counted(rows.length, "item");

@@ -1,4 +1,4 @@
-/** The loader in every widget: takes the front end from the one model that holds it and draws with the right part. */
+/** The loader in every widget, which loads the front end from the model that holds it and draws the view of the widget. */
 
 /** The front ends of this page by version, each loaded once. @type {Map<string, Promise<any>>} */
 const loaded = (/** @type {any} */ (globalThis).materiaFronts ??= new Map());

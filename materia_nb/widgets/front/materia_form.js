@@ -1,4 +1,4 @@
-/** The form of a part: each input is sent whole, together with the part that it was typed for, and is never overwritten while it holds unsent text. */
+/** The form of a part. Each message contains the complete input and the part; input with unsent text is never overwritten. */
 import { h, button, setAttr, setText } from "./dom.js";
 
 let idCount = 0;
@@ -6,7 +6,7 @@ let idCount = 0;
 /**
  * Make a form that follows the fields of the state.
  * @param {HTMLElement} host an empty element
- * @param {ToldByDesign} send
+ * @param {SendToDesigner} send
  * @param {Help} [help]
  */
 export function designForm(host, send, help = {}) {
@@ -14,7 +14,7 @@ export function designForm(host, send, help = {}) {
   /** @type {Map<string, ReturnType<typeof formRow>>} */
   let rows = new Map();
   const key = (/** @type {Field} */ field) => JSON.stringify([field.of, field.name, field.input, field.options.map((option) => option[0])]);
-  /** Put a row after another, or first; moved only if necessary, because a moved input would lose the focus. */
+  /** Insert a row after another row or at the start. Move it only if necessary, because a moved input loses the focus. */
   const placed = (/** @type {HTMLElement} */ box, /** @type {ChildNode|null} */ before, /** @type {HTMLElement} */ row) => {
     const next = before ? before.nextSibling : box.firstChild;
     if (next !== row) box.insertBefore(row, next);
@@ -47,7 +47,7 @@ export function designForm(host, send, help = {}) {
   };
 }
 
-/** @param {Field} field @param {ToldByDesign} send @param {Help} help */
+/** @param {Field} field @param {SendToDesigner} send @param {Help} help */
 function formRow(field, send, help) {
   const id = `mnb-d-${++idCount}`, { of, name, about } = field;
   const error = h("div", { class: "mnb-d-error", id: `${id}-error`, role: "alert" });
@@ -87,7 +87,7 @@ function textControl({ id, field, commit, help }) {
     : h("input", { ...attrs, placeholder: shape, list: list?.id, inputmode: kind === "number" && "numeric" });
   /** @type {Field|null} the last value from the kernel */
   let last = null;
-  /** @type {string|null} a sent value without an answer yet */
+  /** @type {string|null} a sent value that the kernel has not answered */
   let sent = null;
   const displayed = (/** @type {Field} */ now) => now.typed ?? now.value;
   const dirty = () => last !== null && input.value !== (sent ?? displayed(last));
@@ -132,7 +132,7 @@ function textControl({ id, field, commit, help }) {
   };
 }
 
-/** Buttons for the variables of a prompt; each inserts its variable at the caret. @param {HTMLTextAreaElement} input @param {{name: string, about: string}[]} variables */
+/** Return buttons that insert the variables of a prompt at the caret. @param {HTMLTextAreaElement} input @param {{name: string, about: string}[]} variables */
 function variableChips(input, variables) {
   const chip = (/** @type {string} */ text, /** @type {string} */ about) => {
     const node = button(text, about, () => {
@@ -154,8 +154,8 @@ function flagControl({ id, field, commit }) {
 }
 
 /**
- * Radio buttons.
- * @param {[string, string][]} options @param {(value: string) => void} choose @param {Attributes} attrs a label, or what labels it
+ * Make radio buttons.
+ * @param {[string, string][]} options @param {(value: string) => void} choose @param {Attributes} attrs the label, or the id of the labelling element
  */
 export function radios(options, choose, attrs) {
   const name = `mnb-d-${++idCount}`;
@@ -178,7 +178,7 @@ function choiceControl({ id, field, commit }) {
   return { root: node, input: node, update: (now) => set(now.value) };
 }
 
-/** One of several fixed values, or a comma-separated list of names. @param {ControlOptions} options @returns {Control} */
+/** Return a control for one of several fixed values or a comma-separated list of names. @param {ControlOptions} options @returns {Control} */
 function scopeControl({ id, field, commit }) {
   const fixedValues = field.options.map(([value]) => value);
   const names = h("input", { class: "mnb-in", placeholder: "names, separated by commas", "aria-label": `${field.label}: names`, title: field.about });

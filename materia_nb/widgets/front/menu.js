@@ -10,10 +10,10 @@ export const closeMenu = () => close();
  * Open a menu at an element, or at a point of the window.
  * @param {HTMLElement|(Point & {within: HTMLElement})} at
  * @param {MenuEntry[]} entries
- * @param {{label?: string, sought?: boolean, named?: {words: string, sign?: MenuEntry["sign"], act: (name: string) => void}[]}} [options] `sought`: a field that
- *   filters, for long lists; `named`: what can be done with a name that is typed there and that no entry has
+ * @param {{label?: string, searchable?: boolean, named?: {words: string, sign?: MenuEntry["sign"], act: (name: string) => void}[]}} [options] `searchable`: adds a field that
+ *   filters, for long lists; `named`: actions on a typed name that matches no entry
  */
-export function openMenu(at, entries, { label = "menu", sought = false, named = [] } = {}) {
+export function openMenu(at, entries, { label = "menu", searchable = false, named = [] } = {}) {
   closeMenu();
   const anchor = at instanceof HTMLElement ? at : null, within = at instanceof HTMLElement ? at : at.within;
   const host = /** @type {HTMLElement} */ (within.closest(".mnb-surface") ?? within.closest(".mnb-graph") ?? document.body);
@@ -31,7 +31,7 @@ export function openMenu(at, entries, { label = "menu", sought = false, named = 
     if (acts) guard(item, press);
     return item;
   });
-  const field = sought ? h("input", { class: "mnb-in", type: "search", placeholder: "find", "aria-label": "find in this list" }) : null;
+  const field = searchable ? h("input", { class: "mnb-in", type: "search", placeholder: "find", "aria-label": "find in this list" }) : null;
   const box = h("div", { class: "mnb-menu" }, field, h("div", { class: "mnb-menu-list", role: "menu", "aria-label": label }, items));
   host.append(box);
   const before = document.activeElement;
@@ -40,7 +40,7 @@ export function openMenu(at, entries, { label = "menu", sought = false, named = 
     close = () => {};
     document.removeEventListener("pointerdown", outside, true);
     anchor?.removeAttribute("aria-expanded");
-    // Before removal: the notebook takes the focus, and every key, when the focused element disappears.
+    // This must happen before the removal: when the focused element disappears, the notebook takes the focus and all keys.
     const back = before instanceof HTMLElement && before.isConnected && before !== document.body ? before : host;
     if (box.contains(document.activeElement)) back.focus({ preventScroll: true });
     box.remove();

@@ -2,11 +2,11 @@
 import { openMenu } from "./menu.js";
 import { h, askLine, button, isNew, neighbour, onKeys, redraw, setText, MATERIA_TYPE, icon } from "./dom.js";
 
-/** Whether a text contains every word of a query. @param {string} text @param {string} sought */
-export const matches = (text, sought) => sought.trim().toLowerCase().split(/\s+/).every((word) => text.includes(word));
+/** Return true if a text contains every word of a query. @param {string} text @param {string} query */
+export const matches = (text, query) => query.trim().toLowerCase().split(/\s+/).every((word) => text.includes(word));
 
 /**
- * Return the materia that Enter adds for a typed search: the one of that name, the only one found, a new one, or null while several match.
+ * Return the materia that Enter adds for a typed search: the materia with this name, the only match, a new materia, or null while several match.
  * @param {string} typed @param {Group[]} all @param {string[]} foundIds the ids of the matches
  */
 export function addedBy(typed, all, foundIds) {
@@ -14,10 +14,10 @@ export function addedBy(typed, all, foundIds) {
   return exact?.id ?? (foundIds.length === 1 ? foundIds[0] : foundIds.length ? null : typed);
 }
 
-/** The icon of a materia. @param {Entry} entry @returns {"generator"|"utility"|"model"} */
+/** Return the icon of a materia. @param {Entry} entry @returns {"generator"|"utility"|"model"} */
 const signOf = (entry) => (entry.generator ? "generator" : entry.kind === "utility" ? "utility" : "model");
 
-/** @param {HTMLElement} host @param {ToldByDesign} send @returns {Part} */
+/** @param {HTMLElement} host @param {SendToDesigner} send @returns {Part} */
 export function palettePart(host, send) {
   const find = h("input", { class: "mnb-in mnb-d-find", type: "search", placeholder: "search", "aria-label": "search materia; press Enter to add the materia with this name", autocomplete: "off", spellcheck: "false" });
   const none = h("div", { class: "mnb-dim mnb-d-none", hidden: true }), groups = h("div", { class: "mnb-d-groups" }), newName = h("div", { class: "mnb-d-new", hidden: true });
@@ -70,13 +70,13 @@ export function palettePart(host, send) {
     return node;
   };
   /** Ask for the socket to add where a connection was dropped. @param {Event} event */
-  const goOn = (event) => {
+  const askForSocket = (event) => {
     const { source, x, y, at } = /** @type {CustomEvent} */ (event).detail;
     const creator = (/** @type {"agent"|"utility"} */ kind) => ({ words: `make the ${kind}`, sign: /** @type {const} */ ("plus"), act: (/** @type {string} */ id) => send("make", { type: kind, id, then: { kind: "add", x, y, source } }) });
     openMenu({ ...at, within: host }, [
       ...data.flatMap((group) => group.entries.map((materia) => ({ words: materia.label, sign: signOf(materia), act: () => send("add", { materia: materia.id, x, y, source }) }))),
       { words: "the end of the cast", sign: /** @type {const} */ ("exit"), act: () => send("connect", { from: source, to: "end" }) },
-    ], { label: `next materia after ${source}`, sought: true, named: [creator("agent"), creator("utility")] });
+    ], { label: `next materia after ${source}`, searchable: true, named: [creator("agent"), creator("utility")] });
   };
   /** @type {Element|null} */
   let surface = null;
@@ -90,14 +90,14 @@ export function palettePart(host, send) {
       data = palette?.groups ?? [];
       if (!surface) {
         surface = host.closest(".mnb-surface");
-        surface?.addEventListener("mnb-go-on", goOn);
+        surface?.addEventListener("mnb-go-on", askForSocket);
       }
       if (!isNew(groups, data)) return;
       redraw(groups, () => data.map(({ title, entries: all }) => h("div", { role: "group", "aria-label": title }, h("div", { class: "mnb-d-group" }, title), all.map(entry))), find);
       filter();
     },
     destroy() {
-      surface?.removeEventListener("mnb-go-on", goOn);
+      surface?.removeEventListener("mnb-go-on", askForSocket);
       host.replaceChildren();
     },
   };

@@ -1,5 +1,5 @@
-// Plays a loadout. The page holds every state of its casts, so that an answer only looks up where it leads. All answers
-// are links to the part after "#", which names the answers so far: going back and sharing need nothing else.
+// Plays a loadout. The page contains every state of its casts, so an answer only looks up the next state. All answers
+// are links whose part after "#" lists the answers so far, so the browser can go back and links can be shared.
 
 /** @typedef {[to: number, answer: number, reason: number, turns: number, ...lines: number[]]} Move */
 /** @typedef {[text: number, socket: string | null, end: string | null, complete: number, turns: number, moves: Move[]]} State */
@@ -25,7 +25,7 @@ export function follow(play, hash) {
 }
 
 /**
- * Return the sentence about the odds in a state, compared with those in the state before.
+ * Return a sentence about the odds in a state, compared with the previous state.
  *
  * @param {State} state
  * @param {State | undefined} before

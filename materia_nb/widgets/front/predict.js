@@ -2,8 +2,8 @@
 /**
  * The picture of a prediction question: a click on a socket is a guess.
  *
- * The buttons next to it do the same for the keyboard, so the picture takes no focus. The SVG is parsed as XML, and
- * everything that could run is removed.
+ * The buttons next to it serve keyboard users, so the picture cannot be focused. The SVG is parsed as XML, and
+ * all executable content is removed.
  */
 
 /** @param {string} text  @returns {Element | null} */

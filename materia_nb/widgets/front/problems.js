@@ -5,7 +5,7 @@ import { tabRow } from "./tabs.js";
 
 const SIGNS = { ends: { sign: "✓", tone: "good" }, fails: { sign: "✗", tone: "bad" }, never: { sign: "○", tone: "hint" } };
 
-/** @param {HTMLElement} host @param {ToldByDesign} send @returns {Part} */
+/** @param {HTMLElement} host @param {SendToDesigner} send @returns {Part} */
 export function problemsPart(host, send) {
   const act = afterForms(host, send), note = { class: "mnb-d-note" }, dim = { class: "mnb-dim" };
   /** @type {Dock} */
@@ -17,7 +17,7 @@ export function problemsPart(host, send) {
     fold(false);
     draw();
   }, "mnb-d-");
-  /** @type {boolean|null} whether the dock is collapsed; initially unless a placed socket has a problem */
+  /** @type {boolean|null} true if the dock is collapsed, as it is initially unless a socket has a problem */
   let folded = null;
   const folds = button("", "", () => fold(!folded), { class: "mnb-b mnb-quiet" });
   const fold = (/** @type {boolean} */ now) => {

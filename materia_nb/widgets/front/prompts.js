@@ -2,7 +2,7 @@
 import { actButton, h, button, isNew, setText } from "./dom.js";
 import { rowsFor } from "./words.js";
 
-/** @param {HTMLElement} host @param {Talk} send @returns {Part} */
+/** @param {HTMLElement} host @param {PanelSender} send @returns {Part} */
 export function promptPart(host, send) {
   const summary = h("p", { class: "mnb-p mnb-dim" });
   const list = h("div", { class: "mnb-col" });
@@ -16,7 +16,7 @@ export function promptPart(host, send) {
   let fields = [];
   const changed = () => Object.fromEntries(fields.filter((field) => field.area.value !== field.text).map((field) => [field.name, field.area.value]));
   const mark = () => (row.hidden = !Object.keys(changed()).length);
-  /** @param {Prompt} now @param {Record<string, string>} typed what was typed, by the names of the layers */
+  /** @param {Prompt} now @param {Record<string, string>} typed the typed texts, by the names of the layers */
   const draw = (now, typed) => {
     const open = new Map([...list.querySelectorAll("details")].map((details) => [details.dataset.fold, details.open]));
     fields = [];

@@ -11,7 +11,7 @@ import { designParts } from "./design.js";
 
 const KEEP_KEYS = { "data-lm-suppress-shortcuts": "true" };
 
-/** Make an element of the surface whose keys do not reach the page around it. @param {string} name @param {Attributes} [attrs] */
+/** Make an element of the surface whose key events do not reach the surrounding page. @param {string} name @param {Attributes} [attrs] */
 const cell = (name, attrs = {}) => h("div", { class: `mnb-${name}`, ...KEEP_KEYS, ...attrs });
 
 /** @type {Set<number>} the numbers of the views in the page */
@@ -42,7 +42,7 @@ function regions(labels) {
  * @param {Model} model
  * @param {HTMLElement} el
  * @param {Record<string, Part>} slices the part that draws each slice
- * @param {(data: Told, box: HTMLElement|null) => void} onSurface called when the element is in its surface, and on each change of the surface
+ * @param {(data: Data, box: HTMLElement|null) => void} onSurface called when the element is in its surface, and on each change of the surface
  */
 function live(model, el, slices, onSurface) {
   const surface = () => /** @type {HTMLElement|null} */ (el.closest(".mnb-surface"));
@@ -88,7 +88,7 @@ export function castView({ model, el }) {
     sent.unshift(JSON.stringify(message));
     sent.length = Math.min(sent.length, 12);
   });
-  const send = /** @type {Talk} */ (sends);
+  const send = /** @type {PanelSender} */ (sends);
   const surface = () => /** @type {HTMLElement|null} */ (el.closest(".mnb-surface"));
   const called = regions({ bar: "the bar", inspector: "inspector", dock: "timeline and items", palette: "palette" });
   const { bar, inspector, dock, palette } = called.cells;
@@ -102,7 +102,7 @@ export function castView({ model, el }) {
   const folds = new Set();
   /** @type {Shell} */
   const shell = {
-    // Input that was just sent is not pending, although its answer may not have arrived.
+    // Input that was just sent is not unsent, although its answer may not have arrived.
     unsent: () => Object.values(slices).flatMap((part) => part.unsent?.() ?? []).filter((draft) => !sent.includes(JSON.stringify(draft.message))),
     folded: (name) => folds.has(name),
     fold(name) {
@@ -152,7 +152,7 @@ export function castView({ model, el }) {
       box.addEventListener("mnb-socket", onSocket, { signal: hear.signal });
     }
     if (box && above.parentNode !== box) box.prepend(above);
-    // Buttons act on what is shown: after a change, no button acts until a person could have read it.
+    // After a change, buttons do not act until the user could have read the new content.
     if (seenDigest !== (seenDigest = data.identity ?? "")) startSettling(box ?? el);
     design.mode(data.mode === "design", box);
     if (box) setAttr(box, "data-empty", data.empty && data.mode !== "design" && !data.alone ? "yes" : null);
@@ -172,7 +172,7 @@ export function castView({ model, el }) {
   };
 }
 
-/** Design mode alone, as `%materia design` shows it. @param {{model: Model, el: HTMLElement}} props */
+/** Draw design mode without a cast, as `%materia design` shows it. @param {{model: Model, el: HTMLElement}} props */
 export function designView({ model, el }) {
   const send = makeTalk(model);
   const called = regions({ bar: "the bar", palette: "palette", inspector: "inspector", dock: "problems and changes" });
@@ -185,11 +185,11 @@ export function designView({ model, el }) {
   /** @type {HTMLElement|null} */
   let box = null;
   const design = {
-    update(/** @type {Told} */ data) {
+    update(/** @type {Data} */ data) {
       parts.update(data);
       called.call(data.bar?.name);
       if (data.bar) setText(kernelGone, `The kernel of this design is no longer running. Run its cell again: ${data.bar.left}`);
-      // Show a selection made in the form in the picture at once.
+      // Immediately show a selection from the form in the picture.
       if (box && isNew(box, data.selected ?? null)) box.dispatchEvent(new CustomEvent("mnb-selected", { detail: data.selected ?? null }));
     },
     destroy() {

@@ -1,4 +1,4 @@
-/** What the kernel tells the parts of a surface, and what they make of it, by the modules that draw them. */
+/** The data that the kernel sends to the parts of a surface, grouped by the modules that draw the parts. */
 // bar.js
 type Break = {words: string, breakpoint: any};
 type Usage = {
@@ -17,7 +17,7 @@ type Title = {
   name: string; kind: string; id?: string; chips: string[]; step?: number; present?: boolean; answered?: boolean; pinned?: boolean;
   stops?: [words: string, breakpoint: any, set: boolean][];
 };
-type Inspector = {title?: Title, tabs: [string, string, boolean][], tab: string, content: Told};
+type Inspector = {title?: Title, tabs: [string, string, boolean][], tab: string, content: Data};
 
 // answer.js
 type Asks = {
@@ -31,10 +31,10 @@ type Form = {
 type Correction = {key: string, words: string, text: string|null};
 
 // failed.js
-type WayOn = {name: string, words: string, does: string};
-type Failure = {key: string, socket: string, offers: WayOn[], form: string, refused: string, says: string, budget: string, blocks: Blocks, more: Blocks, files?: Record<string, string>};
-/** A button, and what it opens */
-type Made = [act: Node, opens?: Node];
+type Remedy = {name: string, words: string, does: string};
+type Failure = {key: string, socket: string, offers: Remedy[], form: string, refused: string, says: string, budget: string, blocks: Blocks, more: Blocks, files?: Record<string, string>};
+/** A button and the element that it opens */
+type RemedyControls = [act: Node, opens?: Node];
 
 // prompts.js
 type Layer = {name: string, heading: string, text: string, open: boolean};
@@ -49,18 +49,18 @@ type StateSlice = {nodes?: StateNode[], edit?: boolean, watched?: string[], bloc
 type Editor = {box: HTMLElement, path: string, field: HTMLTextAreaElement, was: string, asText: boolean};
 
 // timeline.js
-/** Whether a step is over, its seconds, its time in words, its begin and end on the time axis, whether its time is known. */
+/** True if the step has ended, its seconds, a description of its time, its start and end on the time axis, true if its time is known. */
 type Time = [over: boolean, seconds: string, words: string, ms: number, waits: number, msAfter: number, waitsAfter: number, known: boolean];
 type Step = [number: number, lane: string, name: string, item: [string, string]|null, out: string, verdict: string, next: string, tokens: number, cost: number, time: Time, marks: string[]];
 type Span = [ms: number, waits: number];
-/** Rows are counted from 1; `at` is the row and `step` the cast's own step that is looked at; rows from `axis` on stand on the axis of the lanes. */
+/** Rows are counted from 1. `at` is the row and `step` the step that the user is viewing; rows from `axis` on use the axis of the lanes. */
 type Timeline = {
   id: string; total: number; at: number|null; step: number|null; axis: number; tail: Step[]; span: Span; lines: [number|null, string][]; line: number|null;
   busy: boolean; can: boolean; own: boolean; past: boolean; lanes?: Blocks;
 };
 
 // items.js
-/** An item as it is typed: `origin` is its place in the cast's list, null for a new one; `again` when it is to be worked on again; `cut` the whole length of each text of which only the beginning is here, else 0. */
+/** An edited item. `origin`: its index in the cast's list, or null for a new item. `again`: true to repeat the item. `cut`: the full length of each text that is shortened here, or 0. */
 type Item = {title: string, context: string, origin: number|null, again: boolean, cut?: {title?: number, context?: number}};
 type ItemField = "title"|"context";
 type Items = {
@@ -82,24 +82,24 @@ type Group = {title: string, entries: Entry[]};
 // problems.js
 type What = [kind: string, id: string];
 type Problem = {severity: string, where: string, what: string, todo: string, code: string, source: string, fix?: string, pick?: What};
-type Happening = {sign: "ends"|"fails"|"never", what: string, about: string, witness?: string, pick?: What};
-type Happens = {rows: Happening[], notes: string[], route: string[], states: number, whole: boolean, stale: boolean};
+type Outcome = {sign: "ends"|"fails"|"never", what: string, about: string, witness?: string, pick?: What};
+type Outcomes = {rows: Outcome[], notes: string[], route: string[], states: number, whole: boolean, stale: boolean};
 type Changes = {steps: string[], undone: string[], unsaved: {verb: string, where: string, about: string}[], more: number};
-type Dock = {problems: Problem[], happens: Happens|null, changes: Changes};
+type Dock = {problems: Problem[], happens: Outcomes|null, changes: Changes};
 
 // design_inspector.js
-type WayOut = {what: What, when: string, to: string, most?: number, from?: string, loop?: string, tone?: string, place: number|null};
+type EdgeRow = {what: What, when: string, to: string, most?: number, from?: string, loop?: string, tone?: string, place: number|null};
 type PromptShare = {title: string, size: number, tokens: number, share: number, note: string, text: string};
-/** What an agent would be told in one situation; without parts, why that is not known. */
-type WouldBeTold = {words: string, about: string, parts?: PromptShare[]};
+/** The prompt of an agent in one situation; without `parts`, `about` gives the reason why it is unknown. */
+type PromptPreview = {words: string, about: string, parts?: PromptShare[]};
 type Materia = {
-  id: string; work: string; shared: string[]; fields: Field[]; told: WouldBeTold[];
+  id: string; work: string; shared: string[]; fields: Field[]; told: PromptPreview[];
   variables: {name: string, about: string}[];
 };
 type Selected = {
   kind: string; of: What; title: string; sub: string; work?: string; fields: Field[]; json?: string; sentence?: string;
-  empty?: boolean; targets: string[]; members: string[]; sockets: string[]; conditions: [string, string][]; ways: WayOut[];
-  exits: WayOut[]; materia?: Materia; marked: string[]; isMarked?: boolean; entry?: boolean; source: string; removes?: string;
+  empty?: boolean; targets: string[]; members: string[]; sockets: string[]; conditions: [string, string][]; ways: EdgeRow[];
+  exits: EdgeRow[]; materia?: Materia; marked: string[]; isMarked?: boolean; entry?: boolean; source: string; removes?: string;
   first?: boolean; last?: boolean; turn?: string;
 };
 
@@ -109,7 +109,7 @@ type Field = {
   value: any; typed?: string|null; error?: string; idle?: string; first?: boolean; required?: boolean;
 };
 type Help = {variables?: () => {name: string, about: string}[], pickSocket?: (act: (id: string) => void) => void};
-/** `labelled`: it is one control, whose label can be clicked */
+/** `labelled`: true if it is a single control whose label can be clicked */
 type Control = {
   root: HTMLElement; input: HTMLElement; labelled?: boolean; flush?: () => void; dirty?: () => boolean; revert?: () => void;
   update(now: Field): void;

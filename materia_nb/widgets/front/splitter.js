@@ -6,7 +6,7 @@ const SIZES = {
   rows: { name: "--mnb-low", minimum: 60, keep: 160, label: "height of the dock", moves: ".mnb-dock" },
 };
 
-/** Limit a size to between a minimum and the available room. @param {number} size @param {number} minimum @param {number} room */
+/** Limit a size to the range from a minimum to the available space. @param {number} size @param {number} minimum @param {number} room */
 export const sizeWithin = (size, minimum, room) => Math.round(Math.max(minimum, Math.min(room, size)));
 
 /**

@@ -3,7 +3,7 @@ import { h, button, isNew, redraw, onKeys, setAttr } from "./dom.js";
 import { drawBlocks } from "./blocks.js";
 import { checkedField } from "./checking.js";
 
-/** @param {HTMLElement} host @param {Talk} send @returns {Part} */
+/** @param {HTMLElement} host @param {PanelSender} send @returns {Part} */
 export function statePart(host, send) {
   const open = new Set(["workItems"]);
   const changes = h("div", {}), limits = h("div", {}), diff = h("div", {});

@@ -4,7 +4,7 @@ import { h, isNew, redraw, onKeys, neighbour, setAttr } from "./dom.js";
 let rowCount = 0;
 
 /**
- * @param {string} label what the tabs are of
+ * @param {string} label the label of the tab list
  * @param {(name: string) => void} pick
  * @param {string} [style] `mnb-d-` in design mode
  */
@@ -22,7 +22,7 @@ export function tabRow(label, pick, style = "mnb-") {
   return {
     row,
     panel,
-    /** @param {[name: string, words: string, waits?: boolean][]} all whether something waits there @param {string} open */
+    /** @param {[name: string, words: string, waits?: boolean][]} all true if the tab waits for the user @param {string} open */
     update(all, open) {
       const dot = () => h("span", { class: "mnb-dot", title: "waits for you" }, " ●");
       const tab = (/** @type {string} */ name, /** @type {string} */ caption, waits = false) =>

@@ -7,11 +7,11 @@ import { compareMenu } from "./compare.js";
 
 const COLUMNS = "48px var(--mnb-lane-column, 0px) minmax(76px,1.2fr) var(--mnb-item-column, minmax(76px,0.9fr)) minmax(110px,3fr) var(--mnb-next-column, minmax(72px,1.1fr)) var(--mnb-spent-columns, 60px 54px) 44px minmax(64px,0.9fr)";
 
-/** The number of steps from which they can be played. */
+/** Minimum number of steps that can be played. */
 const MIN_TO_PLAY = 10;
 
 /**
- * Position a step on the axis, in percent of its width; all waits are equally short.
+ * Return the position of a step on the axis, in percent of its width; all waits are equally short.
  * @param {Time} time @param {Span} span @param {boolean} waiting
  */
 export function barOf([over, , , ms, waits, msAfter, waitsAfter], [allMs, allWaits], waiting) {
@@ -34,7 +34,7 @@ function piecesOf(time, span, waiting, no) {
 }
 
 /**
- * The pieces of a step on the axis of its lane, for the table column.
+ * Return the pieces of a step on the axis of its lane, for the table column.
  * @param {Block|undefined} axis @param {string} lane @param {number} step @param {boolean} no @returns {Piece[]}
  */
 export function piecesOnAxis(axis, lane, step, no) {
@@ -43,7 +43,7 @@ export function piecesOnAxis(axis, lane, step, no) {
   return bars.filter((/** @type {any[]} */ bar) => bar[5] === step).map((/** @type {[number, number, "wait"|"unsure"|"bad"]} */ [left, wide, kind]) => [kinds[kind] ?? (no ? "mnb-back" : ""), left * 100, wide * 100]);
 }
 
-/** @param {HTMLElement} host @param {Talk} send @param {HTMLElement} controls @returns {Part} */
+/** @param {HTMLElement} host @param {PanelSender} send @param {HTMLElement} controls @returns {Part} */
 export function timelinePart(host, send, controls) {
   /** @type {Timeline} */
   let data = { id: "", total: 0, at: null, step: null, axis: 1, tail: [], span: [0, 0], lines: [], line: null, busy: false, can: false, own: true, past: false };
@@ -175,7 +175,7 @@ export function timelinePart(host, send, controls) {
       drawBlocks(lanes, data.lanes, send);
       setAttr(grid.node, "data-lanes", data.lanes?.length ? "yes" : null);
       keep(data.total - (data.tail ?? []).length + 1, data.tail ?? []);
-      const lines = data.lines ?? [], line_ = data.line ?? null, past = data.at ?? null, sought = filter.value.trim();
+      const lines = data.lines ?? [], line_ = data.line ?? null, past = data.at ?? null, query = filter.value.trim();
       if (isNew(line, lines)) refill(line, lines.map(([value, label]) => h("option", { value: value ?? "" }, label)));
       line.hidden = lines.length < 2;
       line.value = line_ === null ? "" : String(line_);
@@ -188,8 +188,8 @@ export function timelinePart(host, send, controls) {
       setEnabled(back, data.can && line_ === null, "not while a step runs");
       setEnabled(fork, !data.busy && data.total > 0 && line_ === null, "not now");
       setText(fork, data.own ? ((data.step ?? null) === null ? "Fork" : "Fork from here") : "Continue here");
-      setAttr(grid.node, "data-empty", sought ? "no such step" : "Steps appear here. Press Step.");
-      if (sought) return void search();
+      setAttr(grid.node, "data-empty", query ? "no such step" : "Steps appear here. Press Step.");
+      if (query) return void search();
       if (past) grid.active = past - 1;
       grid.update(data.total, past === null);
       if (past) grid.show(past - 1);

@@ -1,6 +1,6 @@
-/** Types that the modules here share. What the kernel tells stands as loosely as it is used: each part says more where it reads it. */
+/** Types that the modules of the front end share. Data from the kernel has loose types here; each part narrows them. */
 
-/** All style sheets as one text, put in by `make front`. */
+/** All style sheets as one string, which `make front` inserts. */
 declare const STYLES: string;
 
 type Child = Node | string | number | null | undefined | false | Child[];
@@ -13,10 +13,10 @@ interface Attributes {
   onkeydown?: (event: KeyboardEvent) => void;
 }
 
-/** What is only to be read, as a list of blocks: each says what it is. */
+/** Read-only content as a list of blocks; `is` names the kind of each block. */
 type Blocks = { is: string; [name: string]: any }[];
 
-/** A block that is drawn: which of these fields it has follows from what it is. */
+/** A block to draw; its kind determines which of these fields it has. */
 interface Block {
   is: string;
   text: string;
@@ -32,10 +32,10 @@ interface Block {
   [name: string]: any;
 }
 
-/** A thing that the kernel told: its own fields are checked where they are used. */
-type Told = Record<string, any>;
+/** Data from the kernel; its fields are checked where they are used. */
+type Data = Record<string, any>;
 
-/** The model of a widget, as anywidget gives it. */
+/** The model of a widget, as anywidget provides it. */
 interface Model {
   get(name: string): any;
   send(message: object): void;
@@ -48,29 +48,29 @@ type ToCast = import("./messages.js").ToCast;
 
 /** Sends a message of any kind to the kernel. */
 interface Send {
-  (kind: string, values?: Told): void;
+  (kind: string, values?: Data): void;
 }
 
-/** Sends what the canvas, and what design mode tells. */
-type ToldByCanvas = import("./messages.js").Send<import("./messages.js").ToCanvas>;
-type ToldByDesign = import("./messages.js").Send<import("./messages.js").ToDesign>;
+/** Send the messages of the canvas or of design mode. */
+type SendToCanvas = import("./messages.js").Send<import("./messages.js").ToCanvas>;
+type SendToDesigner = import("./messages.js").Send<import("./messages.js").ToDesign>;
 
-/** Sends what the panel of a cast is told, and asks for what the kernel answers. */
-type Talk = import("./messages.js").Send<ToCast> & {
-  ask<Kind extends keyof ToCast>(kind: Kind, values: Omit<ToCast[Kind], "token">): Promise<Told>;
+/** Sends messages to the panel of a cast, and asks the kernel questions. */
+type PanelSender = import("./messages.js").Send<ToCast> & {
+  ask<Kind extends keyof ToCast>(kind: Kind, values: Omit<ToCast[Kind], "token">): Promise<Data>;
   linkTo?: LinkTo;
 };
 
-/** The attributes of a link to a file, told from the notebook's folder on; null for one that cannot be opened. */
+/** Returns the attributes of a link to a file relative to the notebook's folder; null if it cannot be opened. */
 type LinkTo = (file: string) => Attributes | null;
 
 /** The messages of a cast that need no fields. */
 type Plain = { [Kind in keyof ToCast]: {} extends ToCast[Kind] ? Kind : never }[keyof ToCast];
 
-/** What was typed and not applied yet, and the message that would apply it. */
+/** Typed text that has not been applied, and the message that would apply it. */
 interface Unsent {
   words: string;
-  message: Told;
+  message: Data;
 }
 
 /** A part of the surface. */
@@ -80,7 +80,7 @@ interface Part {
   destroy?: () => void;
 }
 
-/** What the parts of a surface share. */
+/** Functions that the parts of a surface share. */
 interface Shell {
   unsent(): Unsent[];
   folded(name: string): boolean;
@@ -91,13 +91,13 @@ interface Shell {
 interface MenuEntry {
   words: string;
   sign?: Parameters<typeof import("./dom.js").icon>[0];
-  /** Without it the entry is a line of text. */
+  /** An entry without this function is a line of text. */
   act?: () => void;
-  /** Whether it acts on the cast: then a press counts only after the menu has been seen for a moment. */
+  /** True if it acts on the cast; a click then counts only after the menu has been visible for a moment. */
   acts?: boolean;
   tone?: string;
   off?: boolean;
-  /** Why it is off. */
+  /** The reason why it is disabled. */
   why?: string;
 }
 
@@ -110,7 +110,7 @@ type Size = readonly [number, number];
 
 // -- the graph ------------------------------------------------------------------
 
-/** What of cytoscape's interface is used here: https://js.cytoscape.org. A collection of one has the methods of an element. */
+/** The part of the Cytoscape API used here (https://js.cytoscape.org). A collection of one element has its methods. */
 interface CyElements {
   id(): string;
   data(name: string, value?: unknown): any;
@@ -175,10 +175,10 @@ interface Cy {
   zoom(to: { level: number; renderedPosition: Point }): void;
 }
 
-/** Colours by what they are for. */
+/** Colours by role. */
 type Colours = Record<string, string>;
 
-/** What a line waits for, and how that looks. */
+/** A condition of edges and its appearance. */
 interface DrawnCondition {
   class: string;
   choice: string;
@@ -193,8 +193,8 @@ interface Fixed {
   font: string;
 }
 
-/** What an element stands for: its kind, and its id in the loadout. */
-type Pick_ = [kind: string, id: string];
+/** The part that an element represents: its kind, and its id in the loadout. */
+type PartReference = [kind: string, id: string];
 
 interface SceneNode {
   id: string;
@@ -203,7 +203,7 @@ interface SceneNode {
   w: number;
   h: number;
   classes: string;
-  pick?: Pick_;
+  pick?: PartReference;
   fold?: [number, number];
   of?: string;
 }
@@ -211,21 +211,21 @@ interface SceneNode {
 interface SceneEdge {
   id: string;
   classes: string;
-  pick?: Pick_;
+  pick?: PartReference;
   [name: string]: any;
 }
 
-/** What never changes while a graph is shown. */
+/** Data that does not change while a graph is displayed. */
 interface Scene {
   number: number;
   nodes: SceneNode[];
   edges: SceneEdge[];
   size: Size;
-  /** Where the picture begins. */
+  /** Top left corner of the picture. */
   corner: Size;
-  /** How much a card says: its name, who answers too, and what came of it. */
+  /** Level of detail of the cards: name only, with the agent, or with the result. */
   level: number;
-  /** the zoom under which its smallest text could not be read */
+  /** Smallest zoom at which its text is readable. */
   readable: number;
   edge: number;
   sockets: number;
@@ -235,7 +235,7 @@ interface Scene {
   fresh?: boolean;
 }
 
-/** How the elements look now, by their ids. */
+/** Current appearance of the elements, by id. */
 type Look = Record<string, { classes?: string; words?: string; svg?: string }>;
 
 interface Flags {
@@ -244,6 +244,6 @@ interface Flags {
   selected?: string | null;
   current?: string | null;
   marked?: string[];
-  /** Whether there is a cast behind it. */
+  /** True if the graph shows a cast. */
   follows?: boolean;
 }

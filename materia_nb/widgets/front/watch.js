@@ -4,7 +4,7 @@ import { counted } from "./words.js";
 
 /** @typedef {{path: string, now: string, stops: boolean, mine: boolean, changes: number, rows: [step: number, socket: string, value: string][]}} WatchedPath */
 
-/** @param {HTMLElement} host @param {Talk} send @param {HTMLElement} controls @returns {Part} */
+/** @param {HTMLElement} host @param {PanelSender} send @param {HTMLElement} controls @returns {Part} */
 export function watchPart(host, send, controls) {
   const field = h("input", { class: "mnb-in mnb-find", placeholder: "state path, such as plan.title", "aria-label": "a path of the state to watch" });
   const add = () => {

@@ -1,6 +1,6 @@
 /** Messages to the kernel, and requests with answers. */
 
-/** Send a message; without a kernel it is lost, and a bar reports that. @param {Model} model @param {Told} message */
+/** Send a message. If there is no kernel, the message is lost, and a bar reports this. @param {Model} model @param {Data} message */
 export function sendMessage(model, message) {
   try {
     model.send(message);
@@ -10,7 +10,7 @@ export function sendMessage(model, message) {
 }
 
 /**
- * Show that the kernel is gone as soon as somebody touches its widgets. JupyterLab marks widgets when a kernel restarts or
+ * Report a missing kernel as soon as the user touches one of its widgets. JupyterLab marks widgets when a kernel restarts or
  * dies, but not when it is shut down, and then a click would be lost silently.
  * @param {Model} model @param {HTMLElement} surface @param {AbortSignal} [signal] ends it
  */
@@ -26,8 +26,8 @@ export function markWhenGone(model, surface, signal) {
 }
 
 /**
- * Return a function that links to files relative to the notebook's folder: JupyterLab and Notebook open them like their own file
- * list does. Undefined outside of these; no link leaves the folder of the server.
+ * Return a function that links to files relative to the notebook's folder: JupyterLab and Notebook open them like files in their file
+ * list. Return undefined in other front ends. Links never leave the folder of the server.
  * @param {Model} model
  * @returns {LinkTo|undefined}
  */
@@ -50,20 +50,20 @@ export function linksFrom(model) {
 }
 
 /**
- * Return the sender of a panel's messages, which can also ask: a token tells its answer from those of other views.
+ * Return the sender of a panel's messages and questions. A token distinguishes the answers from answers to other views.
  * Every message of a cast carries the digest of the frame; the kernel refuses an action on an outdated frame.
  * @param {Model} model
- * @param {(message: Told) => void} [sent] told of each message
- * @returns {Send & {ask(kind: string, values?: Told): Promise<Told>, linkTo?: LinkTo}}
+ * @param {(message: Data) => void} [sent] called with each message
+ * @returns {Send & {ask(kind: string, values?: Data): Promise<Data>, linkTo?: LinkTo}}
  */
 export function makeTalk(model, sent = () => {}) {
-  /** @type {Map<string, (message: Told) => void>} */
+  /** @type {Map<string, (message: Data) => void>} */
   const waiting = new Map();
   model.on("msg:custom", (message) => {
     waiting.get(message?.token)?.(message);
     waiting.delete(message?.token);
   });
-  const send = (/** @type {string} */ kind, /** @type {Told} */ values = {}) => {
+  const send = (/** @type {string} */ kind, /** @type {Data} */ values = {}) => {
     const message = { kind, ...values };
     sent(message);
     const { mode, identity } = model.get("surface") ?? {};
@@ -71,8 +71,8 @@ export function makeTalk(model, sent = () => {}) {
   };
   return Object.assign(send, {
     linkTo: linksFrom(model),
-    ask: (/** @type {string} */ kind, /** @type {Told} */ values = {}) =>
-      new Promise((/** @type {(message: Told) => void} */ resolve) => {
+    ask: (/** @type {string} */ kind, /** @type {Data} */ values = {}) =>
+      new Promise((/** @type {(message: Data) => void} */ resolve) => {
         const token = crypto.getRandomValues(new Uint32Array(2)).join("-");
         waiting.set(token, resolve);
         send(kind, { ...values, token });

@@ -10,16 +10,16 @@ export function durationWords(ms) {
   return hours ? `${hours}:${pad(minutes)}:${pad(seconds % 60)}` : `${minutes}:${pad(seconds % 60)}`;
 }
 
-/** Format a count with separators, or short: 15.4k. @param {number} n @param {boolean} [short] */
+/** Format a count with separators or, if short, like 15.4k. @param {number} n @param {boolean} [short] */
 export function countWords(n, short = false) {
   if (!short || n < 1000) return n.toLocaleString("en");
   return (n < 1e6 ? (n / 1000).toFixed(1) + "k" : (n / 1e6).toFixed(1) + "M").replace(".0", "");
 }
 
-/** Format a number of things: 1 problem, 2 problems. @param {number} n @param {string} noun */
+/** Format a number with a noun, such as 1 problem or 2 problems. @param {number} n @param {string} noun */
 export const counted = (n, noun) => `${n} ${noun}${n === 1 ? "" : "s"}`;
 
-/** Number of rows that a field of this width needs for a text. @param {string} text @param {number} [wide] */
+/** Return the number of rows that a field of this width needs for a text. @param {string} text @param {number} [wide] */
 export const rowsFor = (text, wide = 56) => text.split("\n").reduce((sum, line) => sum + 1 + Math.floor(line.length / wide), 0);
 
 /**
