@@ -27,11 +27,11 @@ from materia_nb.insight.values import format_difference, value_changes
 from materia_nb.jsonvalue import JSON, same
 from materia_nb.loadout import build_graph, load_layers
 from materia_nb.loadout.graph import Graph
-from materia_nb.store.files import OwnFormat, disk
+from materia_nb.store.files import FileFormat, disk
 
 CASE_FORMAT: Final = "materia-nb case 1"
 SUFFIX: Final = ".materia-case.json"
-_CASE: Final = OwnFormat("case", CASE_FORMAT, "write a test case with cast.export.test(path)")
+_CASE: Final = FileFormat("case", CASE_FORMAT, "write a test case with cast.export.test(path)")
 _FIELDS: Final = ("config", "loadout", "answers", "expect", "request")
 _BOUNDS: Final = [bound for bound in BOUNDS if bound.of != "seconds"]
 """Budget limits that a test case stores; time limits are omitted because replayed answers take no time."""

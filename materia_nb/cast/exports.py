@@ -20,7 +20,7 @@ from materia_nb.engine.session import Session, StepRecord, parts_of
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import JSON, as_list
 from materia_nb.loadout import read_config
-from materia_nb.store.files import OwnFormat
+from materia_nb.store.files import FileFormat
 from materia_nb.store.rundir import write_prompt
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class Exports:
 
 
 RECORDING_FORMAT: Final = "materia-nb recording 1"
-_RECORDING: Final = OwnFormat(
+_RECORDING: Final = FileFormat(
     "recording", RECORDING_FORMAT, "write a recording of the current cast with export recording FILE"
 )
 _META: Final = ("model", "provider", "finish")

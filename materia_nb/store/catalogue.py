@@ -29,7 +29,6 @@ _END_BYTES: Final = 8_192
 _MAX_LINE_BYTES: Final = 262_144
 """Number of bytes that are read instead if the first or the last line is longer than ``_END_BYTES``."""
 _MAX_SUGGESTIONS: Final = 5
-"""Maximum number of casts that the hint about an unknown cast lists."""
 _CAST_NAME = re.compile(r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d")
 
 _STATUS_AFTER: Final[Mapping[str, CastStatus]] = {
@@ -148,15 +147,15 @@ class Catalogue:
         """
         paths = sorted(_run_dirs(self._root), reverse=True)
         current: dict[Path, tuple[tuple[int, ...], CastEntry]] = {}
-        fresh = 0
+        read_count = 0
         for path in paths:
-            written, before = _file_times(path), self._known.get(path)
-            if before is not None and before[0] == written:
-                current[path] = before
+            file_times, cached = _file_times(path), self._known.get(path)
+            if cached is not None and cached[0] == file_times:
+                current[path] = cached
                 continue
-            current[path] = written, cast_entry(path)
-            fresh += 1
-            if fresh in _PORTION_ENDS:
+            current[path] = file_times, cast_entry(path)
+            read_count += 1
+            if read_count in _PORTION_ENDS:
                 yield _latest_first(self._root, (entry for _, entry in current.values())), len(paths)
         self._known = current
         yield _latest_first(self._root, (entry for _, entry in current.values())), len(paths)
@@ -193,22 +192,22 @@ def find_cast(root: Path, reference: str) -> Path:
         return _nth_latest(root, 1 if reference == "latest" else int(reference[1:]))
     if is_cast_id(reference) and os.path.isdir(root / reference):  # noqa: PTH112 - False for a name that is too long
         return (root / reference).resolve()
-    path = _as_path(reference)
+    path = _resolve_run_dir(reference)
     if path is not None:
         return path
     ids = [path.name for path in _run_dirs(root)]
     matches = [id_ for id_ in ids if reference and id_.startswith(reference)]
-    relation, advice = "begin with", "enter more characters of the id"
+    verb, advice = "begin with", "enter more characters of the id"
     entries = [] if matches else list_casts(root)
     if not matches:
         matches = [entry.id for entry in entries if entry.name and entry.name == reference]
-        relation, advice = "are called", "use the id of one of these casts"
+        verb, advice = "are called", "use the id of one of these casts"
     if len(matches) == 1:
         return (root / matches[0]).resolve()
     if matches:
         names = ", ".join(sorted(matches)[-5:])
         raise MateriaError(
-            f"{len(matches)} casts {relation} {reference!r}.",
+            f"{len(matches)} casts {verb} {reference!r}.",
             where=str(root),
             hint=f"{advice}: {names}",
             kind="ambiguous_cast",
@@ -278,11 +277,11 @@ def delete_cast(root: Path, path: Path) -> None:
             hint="close it first (cast.close()), or end the process that writes it",
             kind="locked",
         ) from None
-    doomed_dir = run_dir.with_name(f".deleted-{run_dir.name}")
+    renamed_dir = run_dir.with_name(f".deleted-{run_dir.name}")
     try:
         with disk(run_dir, "delete the cast"):
-            run_dir.rename(doomed_dir)  # a partially deleted cast must not be listed
-            shutil.rmtree(doomed_dir)
+            run_dir.rename(renamed_dir)  # a partially deleted cast must not be listed
+            shutil.rmtree(renamed_dir)
             delete_snapshots(root, run_dir.name)
     finally:
         lock.release()
@@ -313,7 +312,7 @@ def _nth_latest(root: Path, rank: int) -> Path:
     )
 
 
-def _as_path(reference: str) -> Path | None:
+def _resolve_run_dir(reference: str) -> Path | None:
     if not reference or "\0" in reference:
         return None
     try:
@@ -331,19 +330,19 @@ def _as_path(reference: str) -> Path | None:
 
 def _run_dirs(root: Path) -> list[Path]:
     try:
-        with os.scandir(root) as listing:  # recognizes folders without reading each entry from the disk
-            return [root / listed.name for listed in listing if not listed.name.startswith(".") and _is_cast(listed)]
+        with os.scandir(root) as entries:  # recognizes folders without reading each entry from the disk
+            return [root / entry.name for entry in entries if not entry.name.startswith(".") and _is_cast(entry)]
     except OSError:
         return []
 
 
-def _is_cast(listed: os.DirEntry[str]) -> bool:
-    if not listed.is_dir():
+def _is_cast(entry: os.DirEntry[str]) -> bool:
+    if not entry.is_dir():
         return False
-    if _CAST_NAME.match(listed.name) is None:
-        return (Path(listed) / "events.jsonl").exists()
+    if _CAST_NAME.match(entry.name) is None:
+        return (Path(entry) / "events.jsonl").exists()
     # If both files are missing, the cast is being started, or its process was killed during the start.
-    return any(os.path.lexists(f"{listed.path}/{name}") for name in ("events.jsonl", "manifest.json"))
+    return any(os.path.lexists(f"{entry.path}/{name}") for name in ("events.jsonl", "manifest.json"))
 
 
 def _is_run_dir(path: Path) -> bool:
@@ -375,20 +374,20 @@ def _readable_entry(path: Path) -> CastEntry:
                 break
     if start is None or start.type != "cast_start":
         return CastEntry(path.name, path, problem="The journal does not begin with cast_start.")
-    written = _from_manifest(path, size)
+    manifest_fields = _read_manifest_fields(path, size)
     lines = tail.splitlines()[0 if is_whole else 1 :]
-    if written is not None:  # only the end of the cast and later labels are needed
+    if manifest_fields is not None:  # only the end of the cast and later labels are needed
         end_numbers = (number for number in reversed(range(len(lines))) if b'"cast_end"' in lines[number])
-        is_ended = written["status"] in ("complete", "failed", "aborted")
+        is_ended = manifest_fields["status"] in ("complete", "failed", "aborted")
         lines = lines[next(end_numbers, 0) if is_ended else -1 :]
     events = [event for line in lines if (event := parse_line(line)) is not None]
     data = start.data
-    if written is None:
-        status, steps = _from_events(events, is_whole=is_whole)
+    if manifest_fields is None:
+        status, steps = _status_and_steps(events, is_whole=is_whole)
         # The end of the journal does not contain the number of steps in lanes.
-        written = {"status": status, "steps": None if (path / "parallel").is_dir() else steps}
+        manifest_fields = {"status": status, "steps": None if (path / "parallel").is_dir() else steps}
     request, loadout = data.get("request"), data.get("loadout")
-    label = as_listed(events[-1].label if events else None)
+    labels = as_listed(events[-1].label if events else None)
     return CastEntry(
         id=path.name,
         path=path,
@@ -398,13 +397,13 @@ def _readable_entry(path: Path) -> CastEntry:
         last_event=(events[-1].ts if events else start.ts) or None,
         ours=data.get("engine") == "materia_nb",
         locked_by=lock_owner(path),
-        warnings=_warnings(events) if written["status"] == "complete" else (),
-        failure=_failure(events) if written["status"] in ("failed", "aborted") else "",
-        name=label.name,
-        tags=label.tags,
-        verdict=label.verdict,
-        note=label.note,
-        **written,
+        warnings=_warning_codes(events) if manifest_fields["status"] == "complete" else (),
+        failure=_failure_line(events) if manifest_fields["status"] in ("failed", "aborted") else "",
+        name=labels.name,
+        tags=labels.tags,
+        verdict=labels.verdict,
+        note=labels.note,
+        **manifest_fields,
     )
 
 
@@ -416,23 +415,23 @@ def last_events(path: Path) -> list[JournalLine]:
     return [event for line in lines if (event := parse_line(line)) is not None]
 
 
-def _from_manifest(path: Path, size: int) -> dict[str, Any] | None:
+def _read_manifest_fields(path: Path, size: int) -> dict[str, Any] | None:
     """Read fields of an entry from the manifest; return None if the manifest is outdated.
 
     ``size`` is the current length of the journal in bytes.
     """
     head = manifest_head(path)
-    known = _known_status(head.get("status"))
-    if known is None or head.get("journalBytes") != str(size) or not head.get("steps", "").isdecimal():
+    status = _known_status(head.get("status"))
+    if status is None or head.get("journalBytes") != str(size) or not head.get("steps", "").isdecimal():
         return None
     cost, unpriced = None, head.get("unpriced", "")
     with suppress(ValueError):
         cost = float(head.get("cost", ""))
     unpriced_turns = int(unpriced) if unpriced.isdecimal() else 0
-    return {"status": known, "steps": int(head["steps"]), "cost": cost, "unpriced": unpriced_turns}
+    return {"status": status, "steps": int(head["steps"]), "cost": cost, "unpriced": unpriced_turns}
 
 
-def _from_events(events: list[JournalLine], *, is_whole: bool) -> tuple[CastStatus, int | None]:
+def _status_and_steps(events: list[JournalLine], *, is_whole: bool) -> tuple[CastStatus, int | None]:
     if events and (reported := _known_status(events[-1].status)) is not None and events[-1].steps is not None:
         return reported, events[-1].steps
     status: CastStatus = next(_statuses(events), "ready")
@@ -451,11 +450,11 @@ def _end_fields(events: list[JournalLine]) -> Mapping[str, JSON]:
     return next((event.data for event in reversed(events) if event.type == "cast_end"), {})
 
 
-def _failure(events: list[JournalLine]) -> str:
+def _failure_line(events: list[JournalLine]) -> str:
     return short(str(_end_fields(events).get("error") or "").strip().partition("\n")[0], _REQUEST_CHARS)
 
 
-def _warnings(events: list[JournalLine]) -> tuple[str, ...]:
+def _warning_codes(events: list[JournalLine]) -> tuple[str, ...]:
     codes = (as_object(warning).get("code") for warning in as_list(_end_fields(events).get("warnings")))
     return tuple(dict.fromkeys(code[:60] for code in codes if isinstance(code, str)))
 

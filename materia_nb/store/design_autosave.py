@@ -36,8 +36,8 @@ from materia_nb.store.rundir import RunDir
 
 _FOLDER: Final = "drafts"
 _FORMAT: Final = "materia-nb draft 1"
-_FILE: Final = re.compile(r"(.*)\.[0-9a-f]{8}\.jsonl")
-_NEW_FILE: Final = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND
+_DRAFT_FILE: Final = re.compile(r"(.*)\.[0-9a-f]{8}\.jsonl")
+_NEW_FILE_FLAGS: Final = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND
 _MAX_BYTES: Final = 2**25
 """Maximum size of a draft, in bytes. A larger draft is rewritten with only its last change."""
 _MAX_DRAFTS: Final = 5
@@ -75,17 +75,17 @@ class SavedDraft:
 
     def __str__(self) -> str:
         """Return a description of the draft with its time and its number of steps."""
-        then, now = time.localtime(self.at / 1000), time.localtime()
-        day = "" if then[:3] == now[:3] else time.strftime("%Y-%m-%d ", then)
+        saved_at, now = time.localtime(self.at / 1000), time.localtime()
+        day = "" if saved_at[:3] == now[:3] else time.strftime("%Y-%m-%d ", saved_at)
         by = f" by {self.by}" if self.by else ""
-        return f"the draft of {day}{time.strftime('%H:%M', then)}{by} ({counted(len(self.steps), 'step')})"
+        return f"the draft of {day}{time.strftime('%H:%M', saved_at)}{by} ({counted(len(self.steps), 'step')})"
 
     def has_changes(self, design: Design) -> bool:
         """Return True if the latest step of the draft differs from the current state of ``design``."""
         last = self.steps[-1]
-        known = design.definitions
+        definitions = design.definitions
         return exact(last.document) != exact(design.document) or any(
-            exact(raw) != exact(known.get(id_)) for id_, raw in last.materia.items()
+            exact(raw) != exact(definitions.get(id_)) for id_, raw in last.materia.items()
         )
 
     def continue_in(self, design: Design) -> str:
@@ -119,7 +119,7 @@ def drafts_in(root: Path, name: str | None = None) -> tuple[SavedDraft, ...]:
         root: the directory of the project's casts.
         name: the name of a loadout; None to return the drafts of all loadouts.
     """
-    readable = (_read_unlocked_draft(path) for path in _files(root, name))
+    readable = (_read_unlocked_draft(path) for path in _draft_files(root, name))
     drafts = [draft for draft in readable if draft is not None and draft.steps and name in (None, draft.name)]
     return tuple(sorted(drafts, key=lambda draft: draft.at, reverse=True))
 
@@ -140,14 +140,14 @@ def _file_stem(name: str) -> str:
     return quote(name, safe=" ", errors="replace")[:100]
 
 
-def _files(root: Path, name: str | None) -> list[Path]:
+def _draft_files(root: Path, name: str | None) -> list[Path]:
     if not RunDir(root).is_inside(_FOLDER):  # the folder is a link to a directory outside the project
         return []
     try:
-        listed = [(path, _FILE.fullmatch(path.name)) for path in (root / _FOLDER).iterdir()]
+        matches = [(path, _DRAFT_FILE.fullmatch(path.name)) for path in (root / _FOLDER).iterdir()]
     except OSError:
         return []
-    return [path for path, form in listed if form and (name is None or form[1] == _file_stem(name))]
+    return [path for path, match in matches if match and (name is None or match[1] == _file_stem(name))]
 
 
 def _read_unlocked_draft(path: Path) -> SavedDraft | None:
@@ -159,19 +159,19 @@ def _read_unlocked_draft(path: Path) -> SavedDraft | None:
                 is_locked = file_is_locked(handle, path)
             finally:
                 os.close(handle)
-        return None if is_locked else _draft_of(path, read_plain(path, 2 * _MAX_BYTES))
+        return None if is_locked else _parse_draft(path, read_plain(path, 2 * _MAX_BYTES))
     except (OSError, ValueError, TypeError, KeyError, IndexError, RecursionError):
         return None
 
 
-def _draft_of(path: Path, content: bytes) -> SavedDraft | None:
-    lines = [_line(line) for line in content.split(b"\n")]
-    head = lines[0]
-    if head.get("format") != _FORMAT:
+def _parse_draft(path: Path, content: bytes) -> SavedDraft | None:
+    lines = [_parse_line(line) for line in content.split(b"\n")]
+    first_line = lines[0]
+    if first_line.get("format") != _FORMAT:
         return None
-    home = head.get("home")
-    text, at = str(head["text"]), int(head["ts"])
-    began = _change(text, "").document
+    home = first_line.get("home")
+    text, at = str(first_line["text"]), int(first_line["ts"])
+    began = _parse_change(text, "").document
     steps: list[DesignChange] = []
     undone: list[DesignChange] = []
     for line in lines[1:]:
@@ -185,15 +185,15 @@ def _draft_of(path: Path, content: bytes) -> SavedDraft | None:
             if line["after"] != zlib.crc32(text.encode()):
                 break  # the lines after a lost line cannot be trusted
             text = line["text"]
-            steps.append(_change(text, str(line["words"])))
+            steps.append(_parse_change(text, str(line["words"])))
             undone.clear()
         at = int(line["ts"])
-    name = str(head["name"])
-    by, home = outgoing_line(str(head.get("by", ""))), None if home is None else str(home)
+    name = str(first_line["name"])
+    by, home = outgoing_line(str(first_line.get("by", ""))), None if home is None else str(home)
     return SavedDraft(name, at, home, began, (*steps,), (*undone,), path, by)
 
 
-def _line(raw: bytes) -> dict[str, Any]:
+def _parse_line(raw: bytes) -> dict[str, Any]:
     try:
         value = json.loads(raw)
     except (ValueError, RecursionError):
@@ -201,13 +201,13 @@ def _line(raw: bytes) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _change(text: str, title: str) -> DesignChange:
+def _parse_change(text: str, title: str) -> DesignChange:
     value = as_object(json.loads(text))
     materia = {id_: raw for id_, raw in as_object(value.get("materia")).items() if raw is None or is_object(raw)}
     return DesignChange(as_object(value["document"]), title, materia)
 
 
-def _text_of(change: DesignChange, originals: Mapping[str, Object | None]) -> str:
+def _serialize_change(change: DesignChange, originals: Mapping[str, Object | None]) -> str:
     """Serialize a step with the definition of every edited materia, because the saved definitions may change later."""
     return exact({"document": change.document, "materia": {**originals, **change.materia}})
 
@@ -222,7 +222,7 @@ class _Autosaver:
         self._undone: list[DesignChange] = []
         self._text = ""
         self._size = 0
-        self._at = 0
+        self._last_saved_ms = 0
         self._handle = NO_FILE
         self._release: Callable[[], object] = lambda: None
 
@@ -271,40 +271,40 @@ class _Autosaver:
         return self._change_line(now, originals)
 
     def _change_line(self, change: DesignChange, originals: Mapping[str, Object | None]) -> dict[str, JSON]:
-        before, self._text = self._text, _text_of(change, originals)
+        before, self._text = self._text, _serialize_change(change, originals)
         self._steps.append(change)
         return {"words": change.summary, "text": self._text, "after": zlib.crc32(before.encode())}
 
     def _append(self, *lines: dict[str, JSON]) -> None:
         # The time must be later than all earlier drafts, even if the clock was set back: the oldest drafts are removed.
-        self._at = max(round(time.time() * 1000), self._at + 1)
-        content = b"".join(json_bytes({"ts": self._at, **line}) + b"\n" for line in lines)
+        self._last_saved_ms = max(round(time.time() * 1000), self._last_saved_ms + 1)
+        content = b"".join(json_bytes({"ts": self._last_saved_ms, **line}) + b"\n" for line in lines)
         with HeldInterrupts():
             write_all(self._handle, content)
         self._size += len(content)
 
     def _begin_draft(self, design: Design) -> None:
         """Write the unsaved steps to a new draft, and then delete the previous draft."""
-        before, release = self._path, self._release
+        previous_path, release = self._path, self._release
         base, steps = design.unsaved
         self._steps, self._undone, self._size = [base], [], 0
-        self._text = _text_of(base, design.originals)
-        head: dict[str, JSON] = {
+        self._text = _serialize_change(base, design.originals)
+        first_line: dict[str, JSON] = {
             "format": _FORMAT,
             "name": design.name,
             "home": None if design.home.path is None else str(design.home.path),
             "text": self._text,
             "by": self.by,
         }
-        lines = [head, *(self._change_line(step, design.originals) for step in steps)]
+        lines = [first_line, *(self._change_line(step, design.originals) for step in steps)]
         if sum(len(line["text"]) for line in lines) > _MAX_BYTES // 2:
-            self._text, self._steps = str(head["text"]), [base]
+            self._text, self._steps = str(first_line["text"]), [base]
             lines[1:] = [self._change_line(steps[-1], design.originals)]
         self._open_file(design.name)
         self._append(*lines)
-        if before is not None:
+        if previous_path is not None:
             release()
-            before.unlink(missing_ok=True)
+            previous_path.unlink(missing_ok=True)
 
     def _open_file(self, name: str) -> None:
         folder = self.root / _FOLDER
@@ -312,13 +312,13 @@ class _Autosaver:
             raise OSError(0, f"{folder} is a link")
         folder.mkdir(parents=True, exist_ok=True)
         drafts = drafts_in(self.root, name)
-        self._at = max([self._at, *(draft.at for draft in drafts[:1])])
+        self._last_saved_ms = max([self._last_saved_ms, *(draft.at for draft in drafts[:1])])
         for old in drafts[_MAX_DRAFTS - 1 :]:
             with suppress(OSError):
                 old.path.unlink()
         path = folder / f"{_file_stem(name)}.{secrets.token_hex(4)}.jsonl"
         with HeldInterrupts():
-            handle = open_plain(path, _NEW_FILE)
+            handle = open_plain(path, _NEW_FILE_FLAGS)
             self._release = weakref.finalize(self, _close, handle)
             self._handle, self._path = handle, path
         lock_file(handle, path)
@@ -427,13 +427,13 @@ def read_board(path: Path) -> Board:
         except FileNotFoundError:
             return Board()
     try:
-        return _board_of(json.loads(content))
+        return _parse_board(json.loads(content))
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
-        raise _damaged(path, f"{where}: {first['msg']}" if where else first["msg"]) from None
+        raise _damaged_board_error(path, f"{where}: {first['msg']}" if where else first["msg"]) from None
     except (ValueError, RecursionError):
-        raise _damaged(path, "it is not JSON") from None
+        raise _damaged_board_error(path, "it is not JSON") from None
 
 
 def change_board(path: Path, change: Callable[[Board], Board]) -> Board:
@@ -455,10 +455,10 @@ def change_board(path: Path, change: Callable[[Board], Board]) -> Board:
         document = _shared_board(after)
         with disk(path, "write the quest board"):
             replace_file(path, json_bytes(document, indented=True))
-    return _board_of(document)
+    return _parse_board(document)
 
 
-def _board_of(document: JSON) -> Board:
+def _parse_board(document: JSON) -> Board:
     """Validate the JSON value in a board file and return the board; raises ValidationError if the value is invalid."""
     if not is_object(document) or not isinstance(document.get("quests"), list):
         return Board.model_validate(document)
@@ -466,7 +466,7 @@ def _board_of(document: JSON) -> Board:
         {
             **{name: quest[name] for name in ("id", "prompt") if name in quest},
             "loadout": quest.get("loadoutOverride"),
-            **_own_record(quest),
+            **_read_own_record(quest),
             "shared": quest,
         }
         if is_object(quest)
@@ -476,19 +476,19 @@ def _board_of(document: JSON) -> Board:
     return Board.model_validate({**document, "quests": quests})
 
 
-def _own_record(quest: Object) -> Object:
+def _read_own_record(quest: Object) -> Object:
     """Return the status, the cast and the note of a quest that was read from a file.
 
     If the reference engine changed the quest last, the cast is None, because this engine cannot continue a cast of the
     reference engine.
     """
-    own = as_object(quest.get(_OWN_RECORD))
-    if own and all(own.get(name) == quest.get(shared) for name, shared in _SHARED_STATE.items()):
-        return {name: own.get(name) for name in ("status", "cast", "note")}
+    own_record = as_object(quest.get(_OWN_RECORD))
+    if own_record and all(own_record.get(name) == quest.get(shared) for name, shared in _SHARED_STATE.items()):
+        return {name: own_record.get(name) for name in ("status", "cast", "note")}
     status = quest.get("status", "pending")
-    words = {"succeeded": "done", "blocked": "failed"}
+    status_names = {"succeeded": "done", "blocked": "failed"}
     note = as_object(quest.get("lastError")).get("message") if status in ("failed", "blocked") else None
-    return {"status": words.get(str(status), status), "cast": None, "note": note}
+    return {"status": status_names.get(str(status), status), "cast": None, "note": note}
 
 
 def _shared_board(board: Board) -> Object:
@@ -506,8 +506,8 @@ def _shared_quest(quest: Quest, now: str, *, may_run: bool) -> Object:
     If this engine has not changed the quest, the JSON object from which the quest was read is returned. With
     ``may_run=False``, a running quest is written as blocked.
     """
-    before, own = quest.shared, {"status": quest.status, "cast": quest.cast, "note": quest.note}
-    if before and _own_record(before) == own:
+    before, own_record = quest.shared, {"status": quest.status, "cast": quest.cast, "note": quest.note}
+    if before and _read_own_record(before) == own_record:
         return before
     status = _SHARED_STATUS.get(quest.status, quest.status)
     if status == "running" and not may_run:
@@ -522,7 +522,7 @@ def _shared_quest(quest: Quest, now: str, *, may_run: bool) -> Object:
         "updatedAt": now,
         "attempts": (whole_number(before.get("attempts")) or 0) + (quest.status == "running"),
     }
-    shared[_OWN_RECORD] = own | {name: shared[field] for name, field in _SHARED_STATE.items()}
+    shared[_OWN_RECORD] = own_record | {name: shared[field] for name, field in _SHARED_STATE.items()}
     optional = {
         "loadoutOverride": quest.loadout,
         "lastCastId": quest.cast,
@@ -532,7 +532,7 @@ def _shared_quest(quest: Quest, now: str, *, may_run: bool) -> Object:
     return shared | {name: value for name, value in optional.items() if value is not None}
 
 
-def _damaged(path: Path, why: str) -> MateriaError:
+def _damaged_board_error(path: Path, why: str) -> MateriaError:
     return MateriaError(
         f"The file is not a quest board ({why}).",
         where=str(path),

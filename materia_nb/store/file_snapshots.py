@@ -43,7 +43,7 @@ MAX_BYTES: Final = 2**30
 
 _MAX_ATTEMPTS: Final = 3
 """Maximum number of attempts to read a file that changes while it is read. Then the file is omitted."""
-_READ_IN_PIECES: Final = ("-c", "core.bigFileThreshold=32k")
+_CHUNKED_READ_OPTIONS: Final = ("-c", "core.bigFileThreshold=32k")
 """Options that make Git read files over 32 KiB in chunks. If a file that is mapped into memory changes, Git can store
 wrong content or crash."""
 _MAX_PACKS: Final = 100
@@ -131,27 +131,27 @@ class FileSnapshots:
 
     def _init(self, casts: Path) -> None:
         _git_program()
-        fresh = casts / f"{GIT_FOLDER}.new"
-        doing = "create the directory of file snapshots"
-        with locked(casts / f"{GIT_FOLDER}.lock", doing), disk(casts, doing):
+        new_dir = casts / f"{GIT_FOLDER}.new"
+        action = "create the directory of file snapshots"
+        with locked(casts / f"{GIT_FOLDER}.lock", action), disk(casts, action):
             if self.git_dir.is_dir():  # another cast created it in the meantime
                 return
-            shutil.rmtree(fresh, ignore_errors=True)  # it was left by a process that was killed
+            shutil.rmtree(new_dir, ignore_errors=True)  # it was left by a process that was killed
             try:
-                git(fresh, "init", "--quiet", "--bare", "--object-format=sha1", "--template=", str(fresh))
-                (fresh / "info").mkdir(exist_ok=True)
+                git(new_dir, "init", "--quiet", "--bare", "--object-format=sha1", "--template=", str(new_dir))
+                (new_dir / "info").mkdir(exist_ok=True)
                 # These attributes override the attributes of the project, so that Git stores files unchanged.
-                replace_file(fresh / "info" / "attributes", b"* -text -ident !eol !filter !working-tree-encoding\n")
-                replace_file(fresh / "config", _CONFIG)
-                fresh.rename(self.git_dir)
+                replace_file(new_dir / "info" / "attributes", b"* -text -ident !eol !filter !working-tree-encoding\n")
+                replace_file(new_dir / "config", _CONFIG)
+                new_dir.rename(self.git_dir)
             except BaseException:  # also after an interrupt, an incomplete Git directory must be removed
-                shutil.rmtree(fresh, ignore_errors=True)
+                shutil.rmtree(new_dir, ignore_errors=True)
                 raise
 
     def _git(self, *arguments: str, stdin: bytes = b"") -> bytes:
         return git(
             self.git_dir,
-            *_READ_IN_PIECES,
+            *_CHUNKED_READ_OPTIONS,
             *arguments,
             stdin=stdin,
             folder=self.folder,
@@ -172,18 +172,18 @@ class FileSnapshots:
             MateriaError: the files are too many or too large (``too_much_to_keep``), Git fails (``files``), or a file
                 operation fails (``disk``).
         """
-        tries: Counter[bytes] = Counter()  # by path; b"" counts the errors in which Git does not name a file
+        tries_by_path: Counter[bytes] = Counter()  # b"" counts the errors in which Git names no file
         while True:
             try:
-                left_out = self._update_index({path for path, count in tries.items() if count >= _MAX_ATTEMPTS})
+                left_out = self._update_index({path for path, count in tries_by_path.items() if count >= _MAX_ATTEMPTS})
                 return self._commit(parent, left_out)
             except DiskError as error:  # Git fails if a file changes while it is read
                 self._start_index()
-                named = _REFUSED_PATH.search(os.fsencode(error.what))
-                path = (named[1] or named[2]) if named is not None else b""
-                if tries[path] >= _MAX_ATTEMPTS:
+                match = _REFUSED_PATH.search(os.fsencode(error.what))
+                path = (match[1] or match[2]) if match is not None else b""
+                if tries_by_path[path] >= _MAX_ATTEMPTS:
                     raise
-                tries[path] += _MAX_ATTEMPTS if path and "Permission denied" in error.what else 1
+                tries_by_path[path] += _MAX_ATTEMPTS if path and "Permission denied" in error.what else 1
             except BaseException:  # after an interrupt, the index may contain files that _indexed does not
                 self._start_index()
                 raise
@@ -206,17 +206,17 @@ class FileSnapshots:
         compare = ("diff-index", "--cached", "-z", "--name-only", "--no-renames", _commit_id(commit))
         return frozenset(self._git(*compare).split(b"\0")[:-1])
 
-    def _update_index(self, unread: AbstractSet[bytes] = frozenset()) -> tuple[str, ...]:
+    def _update_index(self, unreadable: AbstractSet[bytes] = frozenset()) -> tuple[str, ...]:
         """Update the Git index to the current files of the folder, and return the paths of the omitted files.
 
-        ``unread`` contains the paths of files that could not be read; these files are omitted as well.
+        ``unreadable`` contains the paths of files that could not be read; these files are omitted as well.
         """
-        present, left_out = self._list_files()
-        present, left_out = present - unread, left_out | (present & unread)
-        if removed := self._indexed - present:
+        current, left_out = self._list_files()
+        current, left_out = current - unreadable, left_out | (current & unreadable)
+        if removed := self._indexed - current:
             self._git("update-index", "-z", "--force-remove", "--stdin", stdin=_nul_terminated(removed))
-        self._git("update-index", "-z", "--add", "--remove", "--replace", "--stdin", stdin=_nul_terminated(present))
-        self._indexed = present
+        self._git("update-index", "-z", "--add", "--remove", "--replace", "--stdin", stdin=_nul_terminated(current))
+        self._indexed = current
         return tuple(sorted(os.fsdecode(path) for path in left_out))
 
     def _list_files(self) -> tuple[frozenset[bytes], frozenset[bytes]]:
@@ -226,14 +226,14 @@ class FileSnapshots:
         """
         paths, left_out, size, root = [], [], 0, os.fsencode(self.folder) + b"/"
         with disk(self.folder, "list the files of the project"):
-            listed = [*self.walk_files()]
-        for path in listed:
+            listed_paths = [*self.walk_files()]
+        for path in listed_paths:
             try:
                 info = os.lstat(root + path)
             except OSError:  # the file was removed after it was listed
                 continue
-            link = stat.S_ISLNK(info.st_mode)
-            if not (link or stat.S_ISREG(info.st_mode)):
+            is_link = stat.S_ISLNK(info.st_mode)
+            if not (is_link or stat.S_ISREG(info.st_mode)):
                 continue
             if info.st_size > MAX_FILE_BYTES:
                 left_out.append(path)
@@ -250,28 +250,28 @@ class FileSnapshots:
             )
         return frozenset(paths), frozenset(left_out)
 
-    def walk_files(self, inner: bytes = b"") -> Iterator[bytes]:
+    def walk_files(self, prefix: bytes = b"") -> Iterator[bytes]:
         """Yield the paths of all files to save, relative to the folder, including files in nested repositories.
 
         Casts, Git directories and, unless ``ignored`` was set, ignored files are skipped.
 
         Args:
-            inner: the path of the nested repository to search; empty to search the whole folder.
+            prefix: the path of the nested repository to search; empty to search the whole folder.
         """
-        folder = os.path.join(os.fsencode(self.folder), inner)  # noqa: PTH118 - a path of bytes
-        top = Path(os.fsdecode(folder)) if inner or self._own else _repository_root(self.folder)
+        folder = os.path.join(os.fsencode(self.folder), prefix)  # noqa: PTH118 - a path of bytes
+        root = Path(os.fsdecode(folder)) if prefix or self._own else _repository_root(self.folder)
         arguments = ["ls-files", "-z", "--others"]
-        if self._skip.is_relative_to(top):
-            arguments.append(f"--exclude={_ignore_rule(self._skip.relative_to(top).as_posix())}")
+        if self._skip.is_relative_to(root):
+            arguments.append(f"--exclude={_ignore_rule(self._skip.relative_to(root).as_posix())}")
         if not self._ignored:
             arguments += ["--exclude-per-directory=.gitignore"]
-            own = top / ".git" / "info" / "exclude"
-            arguments += [f"--exclude-from={own}"] if own.is_file() else []
-        for path in git(self.git_dir, *arguments, folder=folder, tree=top).split(b"\0")[:-1]:
+            exclude_file = root / ".git" / "info" / "exclude"
+            arguments += [f"--exclude-from={exclude_file}"] if exclude_file.is_file() else []
+        for path in git(self.git_dir, *arguments, folder=folder, tree=root).split(b"\0")[:-1]:
             if path.endswith(b"/"):
-                yield from self.walk_files(inner + path)
+                yield from self.walk_files(prefix + path)
             else:
-                yield inner + path
+                yield prefix + path
 
     # -- restoring one -------------------------------------------------------------------
 
@@ -284,12 +284,12 @@ class FileSnapshots:
             self.folder.mkdir(parents=True)
             self._git("read-tree", "--reset", "-u", _commit_id(commit))
             self._indexed = self._read_index()
-            inner = self.folder / ".git"
-            git(inner, "init", "--quiet", "--template=", "--initial-branch=main")
-            (inner / "objects" / "info").mkdir(parents=True, exist_ok=True)
-            replace_file(inner / "objects" / "info" / "alternates", bytes(self.git_dir.absolute() / "objects") + b"\n")
-            replace_file(inner / "refs" / "heads" / "main", _commit_id(commit).encode() + b"\n")
-            git(inner, "read-tree", commit)
+            repo = self.folder / ".git"
+            git(repo, "init", "--quiet", "--template=", "--initial-branch=main")
+            (repo / "objects" / "info").mkdir(parents=True, exist_ok=True)
+            replace_file(repo / "objects" / "info" / "alternates", bytes(self.git_dir.absolute() / "objects") + b"\n")
+            replace_file(repo / "refs" / "heads" / "main", _commit_id(commit).encode() + b"\n")
+            git(repo, "read-tree", commit)
 
     def restore(self, now: str, then: str) -> None:
         """Replace the current files with the files of an earlier snapshot.
@@ -308,9 +308,9 @@ class FileSnapshots:
         fields = self._git("diff-tree", "-r", "-z", "--name-status", "--no-renames", *commits).split(b"\0")[:-1]
         kinds = dict(zip(fields[1::2], fields[::2], strict=True))
         self._update_index()
-        changed_since = self._changed_since(now)
+        changed_paths = self._changed_since(now)
         removed = {path for path, kind in kinds.items() if kind == b"D"}
-        blocked = changed_since & kinds.keys()
+        blocked = changed_paths & kinds.keys()
         with disk(self.folder, "check for files that would be overwritten"):
             blocked |= {path for path, kind in kinds.items() if kind == b"A" and self._is_occupied(path, removed)}
         if blocked:
@@ -332,34 +332,34 @@ class FileSnapshots:
     def _read_index(self) -> frozenset[bytes]:
         return frozenset(self._git("ls-files", "-z").split(b"\0")[:-1])
 
-    def _is_occupied(self, path: bytes, removed: Iterable[bytes]) -> bool:
+    def _is_occupied(self, path: bytes, removed_paths: Iterable[bytes]) -> bool:
         """Return True if writing to ``path`` would overwrite a file or folder that has no saved copy.
 
-        ``removed`` contains the paths of saved files that are removed first.
+        ``removed_paths`` contains the paths of saved files that are removed first.
         """
         root, parts = os.fsencode(self.folder) + b"/", path.split(b"/")
         for depth in range(1, len(parts) + 1):
-            inner = b"/".join(parts[:depth])
-            if inner in removed or not os.path.lexists(root + inner):
+            ancestor = b"/".join(parts[:depth])
+            if ancestor in removed_paths or not os.path.lexists(root + ancestor):
                 return False
-            if os.path.islink(root + inner) or not os.path.isdir(root + inner):  # noqa: PTH112, PTH114 - a path of bytes
+            if os.path.islink(root + ancestor) or not os.path.isdir(root + ancestor):  # noqa: PTH112, PTH114 - a path of bytes
                 return True
-        inside = {
-            os.path.relpath(os.path.join(at, name), os.fsencode(self.folder))  # noqa: PTH118 - as above
-            for at, folders, names in os.walk(root + path)
+        paths_inside = {
+            os.path.relpath(os.path.join(folder, name), os.fsencode(self.folder))  # noqa: PTH118 - as above
+            for folder, folders, names in os.walk(root + path)
             for name in (*names, *folders)
-            if name in names or os.path.islink(os.path.join(at, name))  # noqa: PTH114, PTH118 - a path of bytes
+            if name in names or os.path.islink(os.path.join(folder, name))  # noqa: PTH114, PTH118 - a path of bytes
         }
-        return not inside <= set(removed)
+        return not paths_inside <= set(removed_paths)
 
 
-def _restore_permissions(path: bytes, before: int) -> None:
+def _restore_permissions(path: bytes, previous_mode: int) -> None:
     """Restore the permissions that a file had before, except for the executable bit, which the snapshot records."""
-    restored = os.lstat(path).st_mode
-    if stat.S_ISREG(restored) and stat.S_ISREG(before):
-        readable = before & 0o666
-        program = (readable & 0o444) >> 2 if restored & 0o100 else 0
-        os.chmod(path, readable | program)  # noqa: PTH101 - a path of bytes
+    restored_mode = os.lstat(path).st_mode
+    if stat.S_ISREG(restored_mode) and stat.S_ISREG(previous_mode):
+        permissions = previous_mode & 0o666
+        executable_bits = (permissions & 0o444) >> 2 if restored_mode & 0o100 else 0
+        os.chmod(path, permissions | executable_bits)  # noqa: PTH101 - a path of bytes
 
 
 def _nul_terminated(paths: Iterable[bytes]) -> bytes:
@@ -383,7 +383,7 @@ def changes(git_dir: Path, before: str, after: str) -> Iterator[Change]:
         added, removed, name = next(counts).split("\t", 2)
         if not name:
             next(counts), next(counts)
-        yield Change(kind[0], path, _number(added), _number(removed), old)
+        yield Change(kind[0], path, _parse_line_count(added), _parse_line_count(removed), old)
 
 
 def difference(git_dir: Path, before: str, after: str, path: str | None = None) -> str:
@@ -406,7 +406,7 @@ def delete_snapshots(casts: Path, name: str) -> None:
             shutil.rmtree(git_dir, ignore_errors=True)
 
 
-def _number(text: str) -> int | None:
+def _parse_line_count(text: str) -> int | None:
     return None if text == "-" else int(text)
 
 
@@ -417,7 +417,7 @@ def _repository_root(folder: Path) -> Path:
 
 def _ignore_rule(path: str) -> str:
     """Return a Git ignore rule that matches exactly one path."""
-    return "/" + "".join(f"\\{sign}" if sign in "\\*?[]!# " else sign for sign in path)
+    return "/" + "".join(f"\\{char}" if char in "\\*?[]!# " else char for char in path)
 
 
 def _commit_id(commit: str) -> str:
@@ -522,6 +522,6 @@ def git(
             raise
     if process.returncode:
         message = errors.decode("utf-8", "surrogateescape").strip()[-600:] or f"code {process.returncode}"
-        git_command = next(word for word in arguments if word not in _READ_IN_PIECES)
+        git_command = next(word for word in arguments if word not in _CHUNKED_READ_OPTIONS)
         raise DiskError(f"A Git command for file snapshots failed: git {git_command}: {message}", kind="files")
     return output

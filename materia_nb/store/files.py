@@ -32,10 +32,10 @@ class DiskError(MateriaError):
 class disk:  # noqa: N801 - used like a function: with disk(path, "write it")
     """Context manager that converts an OSError to a DiskError with the path and a description of the action."""
 
-    __slots__ = ("doing", "path")
+    __slots__ = ("action", "path")
 
-    def __init__(self, path: Path | str, doing: str) -> None:
-        self.path, self.doing = path, doing
+    def __init__(self, path: Path | str, action: str) -> None:
+        self.path, self.action = path, action
 
     def __enter__(self) -> None:
         """Enter the context."""
@@ -44,27 +44,27 @@ class disk:  # noqa: N801 - used like a function: with disk(path, "write it")
         """Raise a DiskError if the block raised an OSError or an error about an invalid path."""
         if isinstance(error, UnicodeEncodeError) or (isinstance(error, ValueError) and "null" in str(error)):
             raise DiskError(
-                f"Could not {self.doing}: the path is not a valid file name.", where=repr(str(self.path)), kind="disk"
+                f"Could not {self.action}: the path is not a valid file name.", where=repr(str(self.path)), kind="disk"
             )
         if isinstance(error, OSError):
-            raise disk_error(self.path, self.doing, error) from error
+            raise disk_error(self.path, self.action, error) from error
 
 
-def disk_error(path: Path | str, doing: str, error: OSError) -> DiskError:
+def disk_error(path: Path | str, action: str, error: OSError) -> DiskError:
     """Return the DiskError for a file operation on ``path`` that failed with ``error``.
 
-    ``doing`` describes the action for the message, such as ``"write the journal"``.
+    ``action`` is a verb phrase for the message, such as ``"write the journal"``.
     """
     if error.errno in (errno.EMFILE, errno.ENFILE):
         return DiskError(
-            f"Could not {doing}: too many files are open.",
+            f"Could not {action}: too many files are open.",
             where=str(path),
             hint="close casts (cast.close() or wb.close()) or other files, or raise the limit (ulimit -n); "
             "everything recorded so far is kept",
             kind="too_many_files",
         )
     return DiskError(
-        f"Could not {doing}: {error.strerror or error}.",
+        f"Could not {action}: {error.strerror or error}.",
         where=str(path),
         hint="move this file or directory away, because a plain file is expected at this path"
         if error.errno in {errno.EINVAL, errno.ELOOP, errno.EISDIR}
@@ -104,15 +104,15 @@ def to_bytes(text: str) -> bytes:
         return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()
 
 
-_on_one_line = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
-_quoted = json.encoder.encode_basestring
+_encode_compact = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+_quote = json.encoder.encode_basestring
 _LITERALS: Final = {None: "null", True: "true", False: "false"}
 
 
 def json_bytes(value: JSON, *, indented: bool = False) -> bytes:
     """Serialize a JSON value to UTF-8, and escape characters that UTF-8 cannot encode."""
     try:
-        return (_indented(value, "\n") if indented else _on_one_line(value)).encode()
+        return (_indent_json(value, "\n") if indented else _encode_compact(value)).encode()
     except UnicodeEncodeError:
         indent, separators = (2, None) if indented else (None, (",", ":"))
         return json.dumps(value, indent=indent, separators=separators).encode()
@@ -122,38 +122,38 @@ def json_bytes(value: JSON, *, indented: bool = False) -> bytes:
         raise nested_too_deeply() from error
 
 
-def _indented(value: JSON, line: str) -> str:
+def _indent_json(value: JSON, line_break: str) -> str:
     """Serialize a JSON value like ``json.dumps`` with ``indent=2``, but faster.
 
-    ``line`` is a line break followed by the indentation of the current line.
+    ``line_break`` is a line break followed by the indentation of the current line.
     """
     if isinstance(value, str):
-        return _quoted(value)
+        return _quote(value)
     if value is None or isinstance(value, bool):
         return _LITERALS[value]
     if isinstance(value, int):
         return int.__repr__(value)
     if not value or not isinstance(value, (dict, list, tuple)):
-        return _on_one_line(value)
-    inner = line + "  "
+        return _encode_compact(value)
+    inner = line_break + "  "
     if isinstance(value, dict):
-        parts = [f"{_quoted(str(name))}: {_indented(field, inner)}" for name, field in value.items()]
-        return f"{{{inner}{f',{inner}'.join(parts)}{line}}}"
-    return f"[{inner}{f',{inner}'.join([_indented(entry, inner) for entry in value])}{line}]"
+        parts = [f"{_quote(str(name))}: {_indent_json(field, inner)}" for name, field in value.items()]
+        return f"{{{inner}{f',{inner}'.join(parts)}{line_break}}}"
+    return f"[{inner}{f',{inner}'.join([_indent_json(entry, inner) for entry in value])}{line_break}]"
 
 
 @dataclass(frozen=True, slots=True)
-class OwnFormat:
+class FileFormat:
     """A JSON file format that is defined by this package.
 
     Attributes:
-        what: the noun for a file of this format in messages, such as ``recording``.
-        word: the value of the field ``format``, which identifies the format.
+        noun: the noun for a file of this format in messages, such as ``recording``.
+        format_name: the value of the field ``format``, which identifies the format.
         hint: a hint that names the command that creates such a file.
     """
 
-    what: str
-    word: str
+    noun: str
+    format_name: str
     hint: str
 
     def read(self, path: Path) -> dict[str, Any]:
@@ -167,10 +167,10 @@ class OwnFormat:
             content = read_plain(path, follow=True)
         except (OSError, ValueError) as error:
             raise MateriaError(
-                f"The {self.what} cannot be read: {getattr(error, 'strerror', 'the path is not a valid file name')}.",
+                f"The {self.noun} cannot be read: {getattr(error, 'strerror', 'the path is not a valid file name')}.",
                 where=str(path),
                 hint=self.hint,
-                kind=f"no_{self.what}",
+                kind=f"no_{self.noun}",
             ) from error
         try:
             value = json.loads(content)
@@ -180,14 +180,14 @@ class OwnFormat:
 
     def checked(self, value: JSON, where: Path | str) -> dict[str, Any]:
         """Return ``value`` if it is a document of this format; otherwise, raise MateriaError."""
-        if not isinstance(value, dict) or value.get("format") != self.word:
-            raise self.bad(where, f"its format is not {self.word!r}")
+        if not isinstance(value, dict) or value.get("format") != self.format_name:
+            raise self.bad(where, f"its format is not {self.format_name!r}")
         return value
 
     def bad(self, where: Path | str, why: str) -> MateriaError:
         """Return the error for a file that does not have this format."""
         return MateriaError(
-            f"This is not a {self.what}: {why}.", where=str(where), hint=self.hint, kind=f"bad_{self.what}"
+            f"This is not a {self.noun}: {why}.", where=str(where), hint=self.hint, kind=f"bad_{self.noun}"
         )
 
 
@@ -198,8 +198,8 @@ MAX_PROJECT_FILES: Final = 20_000
 """Maximum number of files and folders in a project; changes in a larger project are not detected."""
 MAX_CHANGED_FILES: Final = 200
 """Maximum number of changed files that are reported."""
-_SKIPPED: Final = frozenset({"__pycache__", "node_modules", "venv"})
-_TICK_NS: Final = 10_000_000
+_SKIPPED_FOLDERS: Final = frozenset({"__pycache__", "node_modules", "venv"})
+_TIMESTAMP_RESOLUTION_NS: Final = 10_000_000
 """Resolution of the file system's timestamps, in nanoseconds: two writes within this time may get equal timestamps."""
 
 
@@ -215,27 +215,28 @@ def take_snapshot(project: Path, skip: Path) -> FileStamps | None:
     """
     files: dict[str, tuple[int, int, int]] = {}
     root, skipped = str(project.absolute()), str(skip.absolute())
-    folders, left, newest = [root], MAX_PROJECT_FILES, 0
-    base = len(root.rstrip("/")) + 1
+    folders, remaining_entries, newest_ns = [root], MAX_PROJECT_FILES, 0
+    prefix_length = len(root.rstrip("/")) + 1
     while folders:
         folder = folders.pop()
         try:
             with os.scandir(folder) as entries:
                 for entry in entries:
-                    left -= 1
-                    if left < 0:
+                    remaining_entries -= 1
+                    if remaining_entries < 0:
                         return None
                     if entry.is_dir(follow_symlinks=False):
-                        if not (entry.name.startswith(".") or entry.name in _SKIPPED or entry.path == skipped):
+                        if not (entry.name.startswith(".") or entry.name in _SKIPPED_FOLDERS or entry.path == skipped):
                             folders.append(entry.path)
                     elif entry.is_file(follow_symlinks=False):
                         status = entry.stat(follow_symlinks=False)
-                        files[entry.path[base:]] = (status.st_mtime_ns, status.st_ctime_ns, status.st_size)
-                        newest = max(newest, status.st_ctime_ns)
+                        files[entry.path[prefix_length:]] = (status.st_mtime_ns, status.st_ctime_ns, status.st_size)
+                        newest_ns = max(newest_ns, status.st_ctime_ns)
         except OSError:
             continue  # the folder was removed in the meantime, or it cannot be read
-    if 0 <= (since := time.time_ns() - newest) < _TICK_NS:  # otherwise, the next write could have the same timestamp
-        time.sleep((_TICK_NS - since) / 1e9)
+    # The next write must get another timestamp.
+    if 0 <= (elapsed_ns := time.time_ns() - newest_ns) < _TIMESTAMP_RESOLUTION_NS:
+        time.sleep((_TIMESTAMP_RESOLUTION_NS - elapsed_ns) / 1e9)
     return files
 
 
@@ -251,8 +252,8 @@ def changed_files(before: FileStamps | None, after: FileStamps | None) -> tuple[
 
 
 _LOCK_NAME: Final = "cast.lock"
-_OPEN: Final = os.O_RDWR | os.O_CREAT
-_TRIES: Final = 10  # another process that calls lock_owner holds the lock for an instant
+_OPEN_FLAGS: Final = os.O_RDWR | os.O_CREAT
+_MAX_TRIES: Final = 10  # another process that calls lock_owner holds the lock for an instant
 _PAUSE_S: Final = 0.002
 
 
@@ -271,7 +272,7 @@ class CastLock:
         try:  # outside HeldInterrupts, because a delayed interrupt is raised when that block ends
             with HeldInterrupts():
                 with disk(self.path, "open the lock of the cast"):
-                    self._handle = open_plain(self.path, _OPEN)
+                    self._handle = open_plain(self.path, _OPEN_FLAGS)
                 with disk(self.path, "lock the cast"):
                     _acquire(self._handle, self.path, run_dir)
                     os.ftruncate(self._handle, 0)
@@ -299,16 +300,16 @@ class CastLock:
 
 
 @contextlib.contextmanager
-def locked(path: Path, doing: str) -> Iterator[None]:
+def locked(path: Path, action: str) -> Iterator[None]:
     """Wait until the lock file ``path`` can be locked, and hold the lock while the block runs.
 
-    ``doing`` describes the action for error messages, such as ``"lock the quest board"``.
+    ``action`` is a verb phrase for error messages, such as ``"lock the quest board"``.
     """
-    with disk(path, doing):
+    with disk(path, action):
         path.parent.mkdir(parents=True, exist_ok=True)
-        file = open_file(path, _OPEN)
+        file = open_file(path, _OPEN_FLAGS)
     with file:
-        with disk(path, doing):
+        with disk(path, action):
             lock_file(file.fileno(), path, wait=True)
         try:
             yield
@@ -322,21 +323,21 @@ def lock_owner(run_dir: Path) -> str | None:
     with HeldInterrupts(), contextlib.suppress(OSError):
         handle = open_plain(path, os.O_RDONLY)
         try:
-            return _owner(handle) if file_is_locked(handle, path) else None
+            return _describe_owner(handle) if file_is_locked(handle, path) else None
         finally:
             os.close(handle)
     return None
 
 
 def _acquire(handle: int, path: Path, run_dir: Path) -> None:
-    tries = _TRIES
+    tries = _MAX_TRIES
     while tries:
         if lock_file(handle, path):
             return
         tries -= file_is_locked(handle, path)  # a process that only checks the lock releases it at once
         time.sleep(_PAUSE_S)
     raise MateriaError(
-        f"This cast is being written by {_owner(handle)}.",
+        f"This cast is being written by {_describe_owner(handle)}.",
         where=str(run_dir),
         hint="continue the cast in that process, shut down its kernel, or open the cast read-only with open",
         kind="locked",
@@ -348,7 +349,7 @@ def _owner_record() -> bytes:
     return json.dumps({"pid": os.getpid(), "host": socket.gethostname(), "since": since}).encode()
 
 
-def _owner(handle: int) -> str:
+def _describe_owner(handle: int) -> str:
     try:
         owner = json.loads(os.pread(handle, 4096, 0))
         if owner["pid"] == os.getpid():

@@ -36,9 +36,8 @@ from materia_nb.store.files import (
 from materia_nb.store.rundir import Mark, RunDir, artifact_content
 
 _MAX_JOURNAL_BYTES: Final = 2**30
-"""Maximum size of a journal, in bytes."""
 
-_APPEND: Final = os.O_WRONLY | os.O_APPEND
+_APPEND_FLAGS: Final = os.O_WRONLY | os.O_APPEND
 _link_digest = partial(blake2b, digest_size=8)
 """Hash function for links. It hashes a line without its link, and its key is the link of the previous line."""
 _encode = json.JSONEncoder(ensure_ascii=False, check_circular=False, separators=(",", ":")).encode
@@ -118,12 +117,12 @@ class Journal:
         self.path = path
         self.sync = sync
         self._lock = lock
-        self._is_partial = False
+        self._has_partial_append = False
         self._closed = False
         self._handle = NO_FILE
         try:  # as in CastLock
             with HeldInterrupts(), disk(path, "open the journal"):
-                self._handle = open_plain(path, _APPEND | os.O_CREAT)
+                self._handle = open_plain(path, _APPEND_FLAGS | os.O_CREAT)
                 status = os.fstat(self._handle)
                 self._process = os.getpid()
                 self._file = (status.st_ino, status.st_dev)
@@ -174,17 +173,17 @@ class Journal:
             if self._handle == NO_FILE or os.getpid() != self._process:
                 self.wake()
             try:
-                if self._is_partial:
+                if self._has_partial_append:
                     self._truncate()
                 self._check_unchanged()
-                self._is_partial = True
+                self._has_partial_append = True
                 write_all(self._handle, block)
                 if self.sync:
                     os.fsync(self._handle)
                 self.mark = Mark(self.mark.size + len(block), link)  # one assignment, which an interrupt cannot split
-                self._is_partial = False
+                self._has_partial_append = False
             except BaseException as error:
-                if self._is_partial:
+                if self._has_partial_append:
                     with contextlib.suppress(OSError):
                         self._truncate()
                 if isinstance(error, OSError):
@@ -193,7 +192,7 @@ class Journal:
 
     def settle(self) -> None:
         """Truncate the file to the lines before an interrupted append, as the next append would do."""
-        if self._is_partial:
+        if self._has_partial_append:
             self._truncate()
 
     def _check_unchanged(self) -> None:
@@ -224,7 +223,7 @@ class Journal:
 
     def rest(self) -> None:
         """Release the file and the lock until the next append, unless the file still has to be truncated."""
-        if not self._is_partial:
+        if not self._has_partial_append:
             self._release()
 
     def wake(self) -> None:
@@ -250,7 +249,7 @@ class Journal:
             with HeldInterrupts():
                 self._check_unchanged()
                 self._lock = CastLock(self.path.parent)
-                self._handle = open_plain(self.path, _APPEND)
+                self._handle = open_plain(self.path, _APPEND_FLAGS)
                 self._check_unchanged()
         except BaseException as error:
             self._release()
@@ -260,7 +259,7 @@ class Journal:
 
     def _truncate(self) -> None:
         os.ftruncate(self._handle, self.mark.size)
-        self._is_partial = False
+        self._has_partial_append = False
 
     def _release(self) -> None:
         if self.is_released and self._lock is None:
@@ -310,23 +309,23 @@ def read_journal(path: Path, until: str | None = None, *, known: Mark | None = N
     reached = known is None
     position, link, linked, broken = 0, "", False, None
     torn, lacks_line_break = b"", bool(content) and not content.endswith(b"\n")
-    for number, raw in enumerate(BytesIO(content), start=1):
-        start, position = position, position + len(raw)
-        line = None if raw.isspace() else parse_line(raw)
+    for number, raw_line in enumerate(BytesIO(content), start=1):
+        start, position = position, position + len(raw_line)
+        line = None if raw_line.isspace() else parse_line(raw_line)
         if line is not None:
-            body, written_link = _split_link(raw.rstrip(b"\r\n"))
-            after = _link_digest(body, key=link.encode()).hexdigest()
-            if broken is None and (written_link != after if written_link or linked else False):
+            body, written_link = _split_link(raw_line.rstrip(b"\r\n"))
+            expected_link = _link_digest(body, key=link.encode()).hexdigest()
+            if broken is None and (written_link != expected_link if written_link or linked else False):
                 broken = len(lines)
-            link, linked = written_link or after, linked or bool(written_link)
+            link, linked = written_link or expected_link, linked or bool(written_link)
             lines.append(line)
             reached = reached or (known is not None and known.link == link)
             if line.type == until:
                 break
         elif position == len(content):
-            torn, lacks_line_break, position = b"" if raw.isspace() else raw, False, start
+            torn, lacks_line_break, position = b"" if raw_line.isspace() else raw_line, False, start
             break
-        elif not raw.isspace():
+        elif not raw_line.isspace():
             if lenient:
                 broken = len(lines) if broken is None else broken
                 break
@@ -340,22 +339,22 @@ def read_journal(path: Path, until: str | None = None, *, known: Mark | None = N
     return Contents(lines, position, torn, lacks_line_break, link, reached, broken, linked)
 
 
-_LINK: Final = b',"link":"'
+_LINK_START: Final = b',"link":"'
 _MAX_SHARED_CHARS: Final = 80
-_LINK_CHARS: Final = len(_LINK) + 18  # 16 digits, a quotation mark and a brace
+_LINK_CHARS: Final = len(_LINK_START) + 18  # 16 digits, a quotation mark and a brace
 
 
-def _split_link(raw: bytes) -> tuple[bytes, str]:
+def _split_link(raw_line: bytes) -> tuple[bytes, str]:
     """Split a line into its body and its link; the link is empty if the line has no link."""
-    if raw[-_LINK_CHARS:-18] != _LINK:
-        return raw, ""
-    return raw[:-_LINK_CHARS], raw[-18:-2].decode("ascii", "replace")
+    if raw_line[-_LINK_CHARS:-18] != _LINK_START:
+        return raw_line, ""
+    return raw_line[:-_LINK_CHARS], raw_line[-18:-2].decode("ascii", "replace")
 
 
-def parse_line(raw: bytes) -> JournalLine | None:
+def parse_line(raw_line: bytes) -> JournalLine | None:
     """Parse a line of a journal; return None if the line is not an event. Values of a wrong type are ignored."""
     try:
-        value = json.loads(raw)
+        value = json.loads(raw_line)
     except (ValueError, RecursionError):
         return None
     if not isinstance(value, dict) or not isinstance(value.get("type"), str):
@@ -383,9 +382,9 @@ def encode_lines(lines: Sequence[JournalLine], link: str = "") -> tuple[bytes, s
 
     ``link`` is the link of the line that precedes ``lines``; it is empty at the beginning of a journal.
     """
-    parts = []
+    blocks = []
     for line in lines:
-        form = {
+        fields = {
             "ts": line.ts,
             "type": line.type,
             "v": line.version,
@@ -394,11 +393,11 @@ def encode_lines(lines: Sequence[JournalLine], link: str = "") -> tuple[bytes, s
             "data": line.data,
         }
         if line.label is not None:
-            form["label"] = line.label
+            fields["label"] = line.label
         try:
-            body = _encode(form).encode()[:-1]
+            body = _encode(fields).encode()[:-1]
         except UnicodeEncodeError:  # a lone surrogate has to be escaped
-            body = json_bytes(form)[:-1]
+            body = json_bytes(fields)[:-1]
         except RecursionError as error:
             raise nested_too_deeply() from error
         except (TypeError, ValueError) as error:
@@ -406,8 +405,8 @@ def encode_lines(lines: Sequence[JournalLine], link: str = "") -> tuple[bytes, s
                 f"A value is not JSON: {error}.", hint="use text, numbers, lists and dicts", kind="not_json"
             ) from error
         link = _link_digest(body, key=link.encode()).hexdigest()
-        parts += [body, _LINK, link.encode(), b'"}\n']
-    return b"".join(parts), link
+        blocks += [body, _LINK_START, link.encode(), b'"}\n']
+    return b"".join(blocks), link
 
 
 def journal_lines(events: Sequence[Event], session: Session, files: RunDir) -> list[JournalLine]:

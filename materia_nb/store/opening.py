@@ -35,10 +35,10 @@ from materia_nb.store.files import disk, to_bytes
 from materia_nb.store.journal import Contents, JournalLine, encode_lines, journal_lines, read_journal
 from materia_nb.store.reader import (
     Recording,
-    missing_answer,
+    describe_missing_answer,
+    enter_recorded_visit,
     read_session,
     start_event,
-    visit_recorded,
     with_recorded_usage,
 )
 from materia_nb.store.rundir import RunDir, location_of, new_run_dir, written_mark
@@ -56,23 +56,23 @@ def as_recorded(rules: Rules, lines: Sequence[JournalLine], read: Callable[[str]
         lines: the events of the journal.
         read: a function that returns the content of an artifact by name, and raises MateriaError if it cannot.
     """
-    done = Recording(begin_at(begin_session(rules, start_event(lines)).state._replace(next=None)))
+    result = Recording(begin_at(begin_session(rules, start_event(lines)).state._replace(next=None)))
     for line, target in zip(lines, _recorded_targets(lines), strict=True):
         try:
             event = from_json(line.type, line.data, line.ts, lenient=True)
         except MateriaError:
             continue  # an invalid tool call
         if isinstance(event, ev.SocketStart):
-            _add_start(done, rules, event)
-        elif isinstance(event, ev.Output) and done.session.steps:
-            _add_turn(done, rules, event, target, read)
-        elif isinstance(event, ev.ToolCalled | ev.AgentNote) and done.session.steps:
-            done.session = evolve(rules, done.session, event)
+            _add_start(result, rules, event)
+        elif isinstance(event, ev.Output) and result.session.steps:
+            _add_turn(result, rules, event, target, read)
+        elif isinstance(event, ev.ToolCalled | ev.AgentNote) and result.session.steps:
+            result.session = evolve(rules, result.session, event)
         elif isinstance(event, ev.CastRetried | ev.LimitRaised):
-            _apply(done, rules, event, done.session.state._replace(status="waiting", failure=None))
+            _apply(result, rules, event, result.session.state._replace(status="waiting", failure=None))
         elif isinstance(event, ev.CastEnd):
-            _add_end(done, rules, event)
-    return done
+            _add_end(result, rules, event)
+    return result
 
 
 def _recorded_targets(lines: Sequence[JournalLine]) -> list[str | None]:
@@ -103,30 +103,34 @@ def _visited_sockets(lines: Sequence[JournalLine]) -> dict[str, str | None]:
     return visited
 
 
-def _apply(done: Recording, rules: Rules, event: ev.Event, state: CastState, decision: Decision | None = None) -> None:
+def _apply(
+    result: Recording, rules: Rules, event: ev.Event, state: CastState, decision: Decision | None = None
+) -> None:
     """Apply a recorded event and set the resulting state to ``state``, even if this engine would behave differently."""
-    transition = Transition(state, (), decision, before=done.session.state, forced=True)
-    done.session = evolve(rules, done.session, event.replace(transition=transition))
+    transition = Transition(state, (), decision, before=result.session.state, forced=True)
+    result.session = evolve(rules, result.session, event.replace(transition=transition))
 
 
-def _add_start(done: Recording, rules: Rules, event: ev.SocketStart) -> None:
-    socket, before = event.about.get("socket"), done.session.state
+def _add_start(result: Recording, rules: Rules, event: ev.SocketStart) -> None:
+    socket, before = event.about.get("socket"), result.session.state
     if not isinstance(socket, str):
         return
-    last = done.session.steps[-1].socket if done.session.steps else None
+    previous = result.session.steps[-1].socket if result.session.steps else None
     visit = event.visit if event.visit and event.visit > 0 else before.visits.get(socket, 0) + 1
     if before.at is not None and (before.at.socket, before.at.visit) == (socket, visit):
         return  # the event repeats the start of the current visit
-    traversal = {f"{last}->{socket}": before.traversals.get(f"{last}->{socket}", 0) + 1} if last else {}
+    traversal = {f"{previous}->{socket}": before.traversals.get(f"{previous}->{socket}", 0) + 1} if previous else {}
     state = before._replace(visits={**before.visits, socket: visit - 1}, traversals={**before.traversals, **traversal})
-    state = visit_recorded(rules, state, socket, event)
-    _apply(done, rules, event, state)
+    state = enter_recorded_visit(rules, state, socket, event)
+    _apply(result, rules, event, state)
 
 
-def _add_turn(done: Recording, rules: Rules, event: ev.Output, target: str | None, read: Callable[[str], str]) -> None:
-    step, state = done.session.steps[-1], done.session.state
+def _add_turn(
+    result: Recording, rules: Rules, event: ev.Output, target: str | None, read: Callable[[str], str]
+) -> None:
+    step, state = result.session.steps[-1], result.session.state
     if event.artifact is None and event.text is None and isinstance(event, ev.RecoveryStart):
-        done.messages.append(f"Step {step.number}: {missing_answer(event)}.")
+        result.messages.append(f"Step {step.number}: {describe_missing_answer(event)}.")
         return
     artifact, text = event.artifact or output_name(step.socket, step.visit, step.item_key), event.text
     if text is None:
@@ -134,7 +138,7 @@ def _add_turn(done: Recording, rules: Rules, event: ev.Output, target: str | Non
             text = read(artifact)
         except MateriaError as error:
             text = ""
-            done.messages.append(f"Step {step.number}: {' '.join(str(error).split())}")
+            result.messages.append(f"Step {step.number}: {' '.join(str(error).split())}")
     if event.usage is not None:
         state = state._replace(usage=state.usage.plus(event.usage))
     decision = None
@@ -145,13 +149,13 @@ def _add_turn(done: Recording, rules: Rules, event: ev.Output, target: str | Non
     elif isinstance(event, ev.RecoveryStart):
         decision = decision_of(step.at, "repair", None)
     recorded = event.replace(text=text, artifact=artifact, meta={}, pinned=None, by=None, thinking=None, cut=None)
-    _apply(done, rules, recorded, state, decision)
+    _apply(result, rules, recorded, state, decision)
 
 
-def _add_end(done: Recording, rules: Rules, event: ev.CastEnd) -> None:
-    state = done.session.state
+def _add_end(result: Recording, rules: Rules, event: ev.CastEnd) -> None:
+    state = result.session.state
     if event.ok is True:
-        _apply(done, rules, event, _ended_state(state, "complete"))
+        _apply(result, rules, event, _ended_state(state, "complete"))
         return
     message = event.error or "the recording contains no reason"
     aborted = event.kind == "aborted" or message.strip().lower() == "aborted"
@@ -159,7 +163,7 @@ def _add_end(done: Recording, rules: Rules, event: ev.CastEnd) -> None:
     ended_state = _ended_state(state, "aborted" if aborted else "failed")._replace(failure=failure)
     decision = decision_of(state.at, "failure", None)._replace(failure=failure)
     recorded = event.replace(kind=failure.kind)
-    _apply(done, rules, recorded, ended_state, decision if state.waiting_at else None)
+    _apply(result, rules, recorded, ended_state, decision if state.waiting_at else None)
 
 
 def _ended_state(state: CastState, status: JSON) -> CastState:
@@ -167,7 +171,6 @@ def _ended_state(state: CastState, status: JSON) -> CastState:
 
 
 _MAX_CONFIG_BYTES: Final = 50_000_000
-"""Maximum size of a cast's config file, in bytes."""
 
 CONFIG: Final = "config.resolved.json"
 
@@ -261,7 +264,7 @@ def read_recorded(files: RunDir, *, view_only: bool = False) -> RunContents:
     contents = _read_contents(files)
     start = cast_start(contents) or {}
     ours = start.get("engine") == ENGINE
-    document, name = _with_loadout(_document(files.path / CONFIG), start)
+    document, name = _with_loadout(_read_config(files.path / CONFIG), start)
     if not ours:
         document = _without_resolved_scripts(document)
         report = _recorded_usage(files, contents)
@@ -348,7 +351,7 @@ def _with_loadout(document: JSON, start: Mapping[str, JSON]) -> tuple[JSON, str 
     return {**document, "loadouts": {**known, name: pipeline}}, name
 
 
-def _document(path: Path) -> JSON:
+def _read_config(path: Path) -> JSON:
     try:
         return json.loads(read_plain(path, _MAX_CONFIG_BYTES))
     except (OSError, ValueError, RecursionError) as error:
@@ -361,7 +364,7 @@ def _document(path: Path) -> JSON:
         ) from error
 
 
-_APPROVALS: Final = ("tools_allowed", "tool_decided")
+_APPROVAL_EVENTS: Final = ("tools_allowed", "tool_decided")
 
 
 def fork_files(files: RunDir, rules: Rules, step: int, root: Path | None = None, *, now: bool = False) -> Path:
@@ -380,18 +383,18 @@ def fork_files(files: RunDir, rules: Rules, step: int, root: Path | None = None,
         root: the directory in which the copy is created; defaults to the parent directory of the source.
         now: continue from the current state of the cast instead of from ``step``.
     """
-    lines = [line for line in read_journal(files.journal).lines if not _is_left_out(line)]
+    lines = [line for line in read_journal(files.journal).lines if not _is_omitted_from_forks(line)]
     path = new_run_dir(root or files.path.parent)
-    lines = [_copied_line(line, path, files.path.name, step) for line in lines]
+    lines = [_copy_line(line, path, files.path.name, step) for line in lines]
     try:
         copy = RunDir(path, sync=files.sync)
         with disk(path, "copy the cast"):
             copy.write(CONFIG, read_plain(files.path / CONFIG, _MAX_CONFIG_BYTES))
-            for name in _artifacts(files):
+            for name in _artifact_names(files):
                 copy.write(name, read_plain(files.path / name))
-        back = [] if now else _return_to_step(copy, rules, lines, step)
-        back += _check_out_files(copy, rules, [*lines, *back], None if now else step)
-        copy.write("events.jsonl", encode_lines([*lines, *back])[0])
+        return_lines = [] if now else _return_to_step(copy, rules, lines, step)
+        return_lines += _check_out_files(copy, rules, [*lines, *return_lines], None if now else step)
+        copy.write("events.jsonl", encode_lines([*lines, *return_lines])[0])
     except BaseException:
         shutil.rmtree(path, ignore_errors=True)  # an incomplete copy must not be listed as a cast
         raise
@@ -423,12 +426,12 @@ def write_events(root: Path, rules: Rules, start: ev.CastStart, events: Sequence
     return path
 
 
-def _is_left_out(line: JournalLine) -> bool:
+def _is_omitted_from_forks(line: JournalLine) -> bool:
     """Return True if a fork does not copy the event, which is an approval of a tool or a label of the whole cast."""
-    return line.type in _APPROVALS or (line.type == "labelled" and not line.data.get("step"))
+    return line.type in _APPROVAL_EVENTS or (line.type == "labelled" and not line.data.get("step"))
 
 
-def _artifacts(files: RunDir) -> Iterator[str]:
+def _artifact_names(files: RunDir) -> Iterator[str]:
     """Yield the names of the artifacts in a run directory: outputs, and the inputs and outputs of utilities.
 
     Links and temporary files are skipped.
@@ -443,7 +446,7 @@ def _artifacts(files: RunDir) -> Iterator[str]:
                 yield path.relative_to(files.path).as_posix()
 
 
-def _copied_line(line: JournalLine, path: Path, cast_id: str, step: int) -> JournalLine:
+def _copy_line(line: JournalLine, path: Path, cast_id: str, step: int) -> JournalLine:
     data: dict[str, JSON] = dict(line.data)
     if line.type == "approval_answered":
         data.pop("expires", None)  # an approval is not valid in a copy
@@ -463,8 +466,8 @@ def _check_out_files(files: RunDir, rules: Rules, lines: list[JournalLine], step
     session = read_session(rules, lines, files.text_of).session
     commit = session.files
     if step is not None:
-        then = read_session(rules, lines[:-1], files.text_of).session if lines[-1].type == "cast_back" else session
-        commit = files_after(then, step)
+        earlier = read_session(rules, lines[:-1], files.text_of).session if lines[-1].type == "cast_back" else session
+        commit = files_after(earlier, step)
     if commit is None:
         raise not_kept(step or len(session.steps))
     FileSnapshots(files.path / FORK_DIR, files.path.parent, files.path.name, own=True).check_out(commit)
@@ -538,14 +541,14 @@ def verify(files: RunDir) -> Verification:
         MateriaError: the journal is missing or cannot be read (``no_journal``).
     """
     contents = read_journal(files.journal, known=written_mark(files.path), lenient=True)
-    problems, good = damage_messages(contents), len(contents.lines) if contents.broken is None else contents.broken
+    problems, intact = damage_messages(contents), len(contents.lines) if contents.broken is None else contents.broken
     for index, line in enumerate(contents.lines):
-        if index < good and (problem := _artifact_problem(files, line)) is not None:
+        if index < intact and (problem := _artifact_problem(files, line)) is not None:
             problems.append(f"Line {index + 1}: {problem}")
-            good = index
+            intact = index
     return Verification(
-        _intact_steps(contents.lines, good, is_whole=not problems),
-        good,
+        _intact_steps(contents.lines, intact, is_whole=not problems),
+        intact,
         tuple(problems),
         bool(contents.torn),
         contents.linked,

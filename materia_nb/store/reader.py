@@ -67,7 +67,7 @@ def _forced_entry(rules: Rules, state: CastState, socket: str, recorded: SocketS
 
 def _recorded_entry(rules: Rules, state: CastState, socket: str, recorded: SocketStart) -> Transition:
     """Return a transition into a recorded visit that this engine would not enter, or whose item does not exist."""
-    state = visit_recorded(rules, state, socket, recorded)
+    state = enter_recorded_visit(rules, state, socket, recorded)
     item = state.at.item if state.at else None
     if item is not None:  # mark the item as entered, so that it does not count as skipped
         state = state._replace(items={**state.items, item.id: state.items.get(item.id, NEW_ITEM)})
@@ -75,7 +75,7 @@ def _recorded_entry(rules: Rules, state: CastState, socket: str, recorded: Socke
     return Transition(state, (), None, prompt)
 
 
-def visit_recorded(rules: Rules, state: CastState, socket: str, recorded: SocketStart) -> CastState:
+def enter_recorded_visit(rules: Rules, state: CastState, socket: str, recorded: SocketStart) -> CastState:
     """Return the state in which ``socket`` is waiting for an output for the recorded item."""
     node, mode = rules.sockets[socket].socket, rules.sockets[socket].first_mode
     key, label = recorded.about.get("itemKey"), recorded.about.get("itemLabel")
@@ -126,7 +126,7 @@ def _turn_failed(event: Event | None) -> bool:
     return "agent turn failed" in error or (has_no_kind and "validation failed" not in error)
 
 
-def missing_answer(event: RecoveryStart) -> str:
+def describe_missing_answer(event: RecoveryStart) -> str:
     """Describe a turn whose answer is not in the recording."""
     error = (event.error or "no reason given")[:300]
     if _turn_failed(event):
@@ -154,7 +154,7 @@ def _item_index(iterator: Iterator | None, key: JSON) -> int | None:
     return index if index >= 0 else None
 
 
-_RENAMED: Final = {"budget_updated": "budget_set"}
+_EVENT_TYPE_NAMES: Final = {"budget_updated": "budget_set"}
 """Maps event types of the reference engine to this engine's names for the same events."""
 
 
@@ -194,10 +194,10 @@ def read_session(
     Raises:
         MateriaError: the journal is damaged (``damaged_journal``) or, with ``strict``, an artifact cannot be read.
     """
-    reader = _Reader(rules, lines, read, strict=strict)
+    reader = _JournalReader(rules, lines, read, strict=strict)
     for line in _pop_lines(lines) if empty else lines:
-        reader.take(line)
-    return reader.done
+        reader.apply_line(line)
+    return reader.recording
 
 
 def _pop_lines(lines: list[JournalLine]) -> Iterating[JournalLine]:
@@ -225,27 +225,27 @@ def with_recorded_usage(lines: Sequence[JournalLine], report: JSON) -> list[Jour
         socket = as_object(turn).get("socket")
         if isinstance(socket, str):
             turns.setdefault(socket, []).append(_reference_usage(as_object(turn)))
-    done, last, waiting = list(lines), dict[str, int](), dict[str, list[Usage]]()
+    result, last_output, pending = list(lines), dict[str, int](), dict[str, list[Usage]]()
     for number, line in enumerate(lines):
         socket = line.data.get("socket")
         if line.type not in _OUTPUT_TYPES or not isinstance(socket, str) or not turns.get(socket):
             continue
-        waiting.setdefault(socket, []).append(turns[socket].pop(0))
+        pending.setdefault(socket, []).append(turns[socket].pop(0))
         if line.data.get("artifact") is not None or line.data.get("text") is not None:
-            last[socket] = number
-            done[number] = _with_usage(line, waiting.pop(socket))
-    for socket, number in last.items():
-        left = [*waiting.get(socket, ()), *turns[socket]]
-        if left:
-            done[number] = _with_usage(done[number], left)
-    return done
+            last_output[socket] = number
+            result[number] = _with_usage(line, pending.pop(socket))
+    for socket, number in last_output.items():
+        remaining = [*pending.get(socket, ()), *turns[socket]]
+        if remaining:
+            result[number] = _with_usage(result[number], remaining)
+    return result
 
 
-def _with_usage(line: JournalLine, used: Sequence[Usage]) -> JournalLine:
-    total = used[0].plus(*used[1:])
-    known = line.data.get("usage")
-    if known is not None:
-        total = Usage.read(known).plus(total)
+def _with_usage(line: JournalLine, usages: Sequence[Usage]) -> JournalLine:
+    total = usages[0].plus(*usages[1:])
+    recorded = line.data.get("usage")
+    if recorded is not None:
+        total = Usage.read(recorded).plus(total)
     return line._replace(data={**line.data, "usage": total.as_json()})
 
 
@@ -264,7 +264,7 @@ class _WrongConfig(MateriaError):
     """Raised if the config does not match the journal, so that the cast cannot be displayed."""
 
 
-class _Reader:
+class _JournalReader:
     """Applies the events of a journal to a session, and translates events that this engine would not accept.
 
     If this engine would have continued differently, a translated event carries the recorded transition.
@@ -274,29 +274,29 @@ class _Reader:
         self.rules = rules
         self.strict = strict
         self._read = read
-        self.done = Recording(begin_session(rules, start_event(lines)))
+        self.recording = Recording(begin_session(rules, start_event(lines)))
         self.quest = _quest_of(lines)
-        self.named = {str(name) for line in lines if (name := line.data.get("artifact")) is not None}
+        self.recorded_artifacts = {str(name) for line in lines if (name := line.data.get("artifact")) is not None}
         self.command: ev.UtilityCommand | None = None
         self.recovery: ev.Event | None = None
-        self.budget = False
+        self.has_budget_limit = False
         self.may_differ = False  # True after a retry or a lost output: any socket may start next
         self.translators: Mapping[type[ev.Event], Callable[[Any], None]] = {
             ev.SocketStart: self._apply_start,
             ev.RefinementFinal: self._finalize,
-            ev.CastRetried: self._continue,
-            ev.LimitRaised: self._continue,
+            ev.CastRetried: self._apply_continuation,
+            ev.LimitRaised: self._apply_continuation,
             ev.CastEnd: self._apply_end,
             **dict.fromkeys(ev.OUTPUTS, self._apply_output),
         }
 
     @property
     def session(self) -> Session:
-        return self.done.session
+        return self.recording.session
 
-    def take(self, line: JournalLine) -> None:
+    def apply_line(self, line: JournalLine) -> None:
         try:
-            kind = _RENAMED.get(line.type, line.type)
+            kind = _EVENT_TYPE_NAMES.get(line.type, line.type)
             event = from_json(kind, line.data, line.ts, lenient=not self.strict)
             if event is not None and not isinstance(event, ev.CastStart):  # the start event was read by __init__
                 self._apply_translated(event)
@@ -308,10 +308,10 @@ class _Reader:
     def _apply_translated(self, event: ev.Event) -> None:
         if isinstance(event, (ev.Output, ev.OutputEdited)) and event.text is None:
             if isinstance(event, ev.RECOVERY) and event.artifact is None:
-                self._add_missing(event)
+                self._report_missing_answer(event)
                 return
             try:
-                event = event.replace(text=self._text_of(event))
+                event = event.replace(text=self._read_output(event))
             except MateriaError as error:
                 if self.strict or not isinstance(event, ev.Output):
                     raise
@@ -328,16 +328,16 @@ class _Reader:
                 if translate is None:
                     raise
                 translate(event)
-        self._remember(event)
+        self._store_context(event)
 
     def _fold(self, event: ev.Event) -> None:
-        self.done.session = evolve(self.rules, self.session, event)
+        self.recording.session = evolve(self.rules, self.session, event)
 
     def _apply_forced(self, event: ev.Event, transition: Transition) -> None:
         """Apply an event with the recorded transition, which this engine would not make itself."""
         self._fold(event.replace(transition=transition._replace(before=self.session.state, forced=True)))
 
-    def _remember(self, event: ev.Event) -> None:
+    def _store_context(self, event: ev.Event) -> None:
         """Remember events that can explain a later failure or a later change of route.
 
         ``may_differ`` becomes True if the recording may continue at another socket than this engine would choose.
@@ -345,11 +345,11 @@ class _Reader:
         match event:
             case ev.SocketStart():
                 self.command = self.recovery = None
-                self.budget = self.may_differ = False
+                self.has_budget_limit = self.may_differ = False
             case ev.UtilityCommand():
                 self.command = event
             case ev.BudgetLimit():
-                self.budget = True
+                self.has_budget_limit = True
             case ev.CastRetried() | ev.LimitRaised():
                 self.may_differ = True
             case ev.Output() | ev.CastEnd():
@@ -383,7 +383,7 @@ class _Reader:
             self.may_differ or (at.item is None and key == self.quest)
         ):
             why = "the cursors differ" if at.item is None else f"the cursor {at.item.cursor} is at {at.item.position}"
-            self.done.differences.append(Difference(at.step, f"took item {key}", f"takes item {item_key}", why))
+            self.recording.differences.append(Difference(at.step, f"took item {key}", f"takes item {item_key}", why))
         elif item_key == key and event.visit in (at.visit, None):
             self._fold(event.replace(transition=step._replace(before=state)))
             return
@@ -403,7 +403,7 @@ class _Reader:
             self._finalize(event)  # the recording engine accepted this output as final
         self._apply_forced(event, output_of(self.rules, self.session, event))
 
-    def _text_of(self, event: ev.Output | ev.OutputEdited) -> str:
+    def _read_output(self, event: ev.Output | ev.OutputEdited) -> str:
         """Return the output that is stored in an artifact.
 
         Raises MateriaError if the digest of the output differs from the recorded digest (R43).
@@ -427,15 +427,15 @@ class _Reader:
         if not isinstance(event, ev.SocketComplete) or at is None:
             self._apply_output(event)
         else:
-            known = event.next if event.next in self.rules.sockets else END
+            target = event.next if event.next in self.rules.sockets else END
             empty_output = event.replace(meta={}, pinned=None, by=None, thinking=None, cut=None)
-            self._apply_forced(empty_output, Transition(self.session.state._replace(status="ready", next=known)))
+            self._apply_forced(empty_output, Transition(self.session.state._replace(status="ready", next=target)))
             self.may_differ = True
 
-    def _add_missing(self, event: ev.Output) -> None:
+    def _report_missing_answer(self, event: ev.Output) -> None:
         """Add a message about a turn whose answer was not kept, because the visit's next answer overwrote the file."""
         if isinstance(event, ev.RecoveryStart):
-            self._add_message(missing_answer(event))
+            self._add_message(describe_missing_answer(event))
             self.recovery = event
         elif _turn_failed(event):
             self.recovery = event
@@ -449,7 +449,7 @@ class _Reader:
 
     # -- the end, and going on after it -------------------------------------------------
 
-    def _continue(self, event: ev.CastRetried | ev.LimitRaised) -> None:
+    def _apply_continuation(self, event: ev.CastRetried | ev.LimitRaised) -> None:
         state = self.session.state
         if isinstance(event, ev.CastRetried) and state.status not in ("waiting", "held") and state.at is not None:
             failure = state.failure._replace(blocked=None) if state.failure else None
@@ -500,8 +500,8 @@ class _Reader:
         if event.kind is None and self._apply_refused(event, state):
             state = self.session.state
             if state.failure is not None:
-                known = state._replace(failure=state.failure._replace(message=message))
-                self._apply_forced(event, Transition(known))
+                known_state = state._replace(failure=state.failure._replace(message=message))
+                self._apply_forced(event, Transition(known_state))
                 return
             self._diverge(f"failed ({message})", entering.enter(self.rules, state) if state.status == "ready" else None)
         socket = state.at.socket if state.at else None
@@ -524,7 +524,7 @@ class _Reader:
         if (self.command and self._failure_kind() != "invalid_output") or _turn_failed(self.recovery):
             return False
         name = output_name(visit.socket, visit.visit, visit.item.key if visit.item else None)
-        if name in self.named:
+        if name in self.recorded_artifacts:
             return False
         try:
             text = self._read(name)
@@ -539,14 +539,14 @@ class _Reader:
 
     def _fail_between_visits(self, event: ev.CastEnd, state: CastState, message: str) -> None:
         socket = state.at.socket if state.at else None
-        if not self.budget:
+        if not self.has_budget_limit:
             step = entering.enter(self.rules, state)
             if step.state.status == "failed":
                 self._apply_forced(event, step)
                 return
             if not self.may_differ:
                 self._diverge(f"failed ({message})", step, message)
-        kind = event.kind or ("budget" if self.budget else "recorded_failure")
+        kind = event.kind or ("budget" if self.has_budget_limit else "recorded_failure")
         failure = Failure(kind, message, socket, "read the recorded reason")
         self._apply_forced(event, Transition(state._replace(status="failed", next=None, failure=failure)))
 
@@ -564,11 +564,11 @@ class _Reader:
     def _diverge(self, recorded: str, step: Transition | None, error: str = "") -> None:
         number = max(len(self.session.steps), 1)
         why = our_reason(self.session, step, error)
-        self.done.differences.append(Difference(number, recorded, our_route(self.session, step), why))
+        self.recording.differences.append(Difference(number, recorded, our_route(self.session, step), why))
 
     def _add_message(self, about: object) -> None:
         message = " ".join(str(about).split())
-        self.done.messages.append(f"Step {len(self.session.steps)}: {message}.".replace("..", "."))
+        self.recording.messages.append(f"Step {len(self.session.steps)}: {message}.".replace("..", "."))
 
 
 def start_event(lines: Sequence[JournalLine]) -> ev.CastStart:

@@ -72,7 +72,7 @@ class RunDir:
         self.path = path
         self.sync = sync
         self._root = str(path)
-        self._made: set[str] = set()
+        self._created_folders: set[str] = set()
 
     @property
     def journal(self) -> Path:
@@ -83,19 +83,19 @@ class RunDir:
         """Write the artifact ``name`` atomically, create its folder if necessary, and return ``name``."""
         folder = name.rpartition("/")[0]
         with disk(f"{self._root}/{name}", f"write {name}"):
-            if folder not in self._made:
-                self._make_folder(folder)
+            if folder not in self._created_folders:
+                self._create_folder(folder)
             replace_file(f"{self._root}/{name}", content, sync=self.sync)
         return name
 
-    def _make_folder(self, folder: str) -> None:
+    def _create_folder(self, folder: str) -> None:
         self.check_inside(folder)
         os.makedirs(f"{self._root}/{folder}", exist_ok=True)  # noqa: PTH103 - hot path
         if self.sync:
-            steps = folder.split("/")
-            for depth in range(len(steps)):
-                sync_folder("/".join([self._root, *steps[:depth]]))
-        self._made.add(folder)
+            names = folder.split("/")
+            for depth in range(len(names)):
+                sync_folder("/".join([self._root, *names[:depth]]))
+        self._created_folders.add(folder)
 
     def check_inside(self, folder: str) -> None:
         """Raise MateriaError if a folder for artifacts is outside the run directory after links are resolved."""
@@ -179,8 +179,8 @@ def new_run_dir(root: Path) -> Path:
     with disk(root, "create the directory of the cast"):
         root.mkdir(parents=True, exist_ok=True)
         for millisecond in count(time.time_ns() // 1_000_000):
-            seconds, rest = divmod(millisecond, 1000)
-            path = root / f"{time.strftime('%Y-%m-%dT%H-%M-%S', time.gmtime(seconds))}-{rest:03d}Z"
+            seconds, milliseconds = divmod(millisecond, 1000)
+            path = root / f"{time.strftime('%Y-%m-%dT%H-%M-%S', time.gmtime(seconds))}-{milliseconds:03d}Z"
             with suppress(FileExistsError):
                 path.mkdir()
                 try:
@@ -192,7 +192,7 @@ def new_run_dir(root: Path) -> Path:
     raise AssertionError  # count() never ends
 
 
-_ORDER: Final = "order.txt"
+_ORDER_FILE: Final = "order.txt"
 """The file that lists cast ids, one per line, in the order in which the casts were started or continued."""
 
 
@@ -202,13 +202,13 @@ def record_latest(run_dir: Path) -> None:
     Raises:
         OSError: the order file cannot be written.
     """
-    append_line(run_dir.parent / _ORDER, os.fsencode(run_dir.name))
+    append_line(run_dir.parent / _ORDER_FILE, os.fsencode(run_dir.name))
 
 
 def recorded_order(root: Path) -> Mapping[str, int]:
     """Return a rank for each cast that was started or continued in ``root``; the latest cast has the highest rank."""
     try:
-        lines = read_plain(root / _ORDER).split(b"\n")
+        lines = read_plain(root / _ORDER_FILE).split(b"\n")
     except OSError:
         return {}
     return {os.fsdecode(line): number for number, line in enumerate(lines, 1)}
@@ -217,8 +217,8 @@ def recorded_order(root: Path) -> Mapping[str, int]:
 def creation_time(cast_id: str) -> int:
     """Return the creation time in a cast id, in milliseconds since the epoch, or 0 if the id contains no time."""
     with suppress(ValueError, OverflowError):
-        then = datetime.strptime(cast_id, "%Y-%m-%dT%H-%M-%S-%fZ").replace(tzinfo=UTC)
-        return round(then.timestamp() * 1000)
+        created = datetime.strptime(cast_id, "%Y-%m-%dT%H-%M-%S-%fZ").replace(tzinfo=UTC)
+        return round(created.timestamp() * 1000)
     return 0
 
 
@@ -227,13 +227,12 @@ def is_cast_id(name: str) -> bool:
     return bool(_CAST_ID.fullmatch(name)) and ".." not in name
 
 
-_HEAD: Final = re.compile(
+_HEAD_FIELD: Final = re.compile(
     rb'^  "(status|steps|journalBytes|journalLink|cost|unpriced)": "?([\w.+-]+)"?,?$', re.MULTILINE
 )
 _MAX_HEAD_BYTES: Final = 1 << 20
 _WRITE_DELAY_S: Final = 0.5
-_ENTRIES_AT_ONCE: Final = 500
-"""Number of manifest entries that are encoded per write."""
+_ENTRIES_PER_WRITE: Final = 500
 
 
 class ArtifactWriter:
@@ -337,7 +336,7 @@ def manifest_head(path: Path) -> dict[str, str]:
     """
     try:
         with open_for_reading(path / "manifest.json") as handle:
-            fields = _HEAD.findall(os.pread(handle, _MAX_HEAD_BYTES, 0))
+            fields = _HEAD_FIELD.findall(os.pread(handle, _MAX_HEAD_BYTES, 0))
     except OSError:
         return {}
     return {name.decode(): value.decode() for name, value in fields}
@@ -424,28 +423,28 @@ def manifest(cast_id: str, rules: Rules, session: Session, mark: Mark) -> Iterat
     if state.failure is not None:
         head["failure"] = {"kind": state.failure.kind, "message": state.failure.message}
     yield json_bytes(head, indented=True).removesuffix(b"\n}") + b',\n  "entries": ['
-    between, entries = b"\n    ", _entries(rules, session)
-    while block := [json_bytes(entry) for entry in islice(entries, _ENTRIES_AT_ONCE)]:
-        yield between + b",\n    ".join(block)
-        between = b",\n    "
+    separator, entries = b"\n    ", _manifest_entries(rules, session)
+    while block := [json_bytes(entry) for entry in islice(entries, _ENTRIES_PER_WRITE)]:
+        yield separator + b",\n    ".join(block)
+        separator = b",\n    "
     yield b"\n  ]\n}\n"
 
 
-def _entries(rules: Rules, session: Session) -> Iterator[dict[str, JSON]]:
+def _manifest_entries(rules: Rules, session: Session) -> Iterator[dict[str, JSON]]:
     prompts = _writes_prompts(rules)
     for step, folder in ((step, part.prefix) for part in parts_of(session) for step in part.steps):
         socket_rules = rules.sockets[step.socket]
         materia = socket_rules.socket.materia
-        about: dict[str, JSON] = {"socket": step.socket, "materia": materia.id, "materiaLabel": materia.label}
+        fields: dict[str, JSON] = {"socket": step.socket, "materia": materia.id, "materiaLabel": materia.label}
         if step.item_key is not None:
-            about |= {"itemKey": step.item_key, "itemLabel": step.item_label}
-        about["visit"] = step.visit
+            fields |= {"itemKey": step.item_key, "itemLabel": step.item_label}
+        fields["visit"] = step.visit
         if prompts and step.prompt is not None:
             artifact = folder + context_name(step.socket, step.visit, step.item_key, step.branch)
-            yield {**about, "kind": "context", "artifact": artifact, "timestamp": step.started}
+            yield {**fields, "kind": "context", "artifact": artifact, "timestamp": step.started}
         for turn in step.turns:
             kind = _artifact_kind(socket_rules, turn.mode)
-            yield {**about, "kind": kind, "artifact": turn.artifact, "timestamp": step.ended}
+            yield {**fields, "kind": kind, "artifact": turn.artifact, "timestamp": step.ended}
 
 
 def _artifact_kind(socket_rules: SocketRules, mode: str) -> str:
@@ -463,10 +462,10 @@ def usage_report(rules: Rules, session: Session) -> dict[str, JSON]:
     groups: dict[str, dict[str, list[Usage]]] = {"bySocket": {}, "byMateria": {}, "byTask": {}}
     for step in (step for part in parts_of(session) for step in part.steps):
         keys = step.socket, rules.sockets[step.socket].socket.materia.id, step.item_key
-        used = [*(turn.usage for turn in step.turns if turn.usage), *step.spent]
+        usages_of_step = [*(turn.usage for turn in step.turns if turn.usage), *step.spent]
         for usages, key in zip(groups.values(), keys, strict=True):
-            if key is not None and used:
-                usages.setdefault(key, []).extend(used)
+            if key is not None and usages_of_step:
+                usages.setdefault(key, []).extend(usages_of_step)
     total = session.state.usage
     report: dict[str, Any] = {
         "tokens": {"input": total.input, "output": total.output, "total": total.tokens, **total.apart()},
@@ -474,11 +473,11 @@ def usage_report(rules: Rules, session: Session) -> dict[str, JSON]:
         **_missing_counts(total),
     }
     for group, by_key in groups.items():
-        report[group] = {key: _usage(Usage().plus(*used)) for key, used in by_key.items()}
+        report[group] = {key: _usage_fields(Usage().plus(*usages_of_step)) for key, usages_of_step in by_key.items()}
     return report
 
 
-def _usage(usage: Usage) -> Mapping[str, JSON]:
+def _usage_fields(usage: Usage) -> Mapping[str, JSON]:
     counted = {"input": usage.input, "output": usage.output, "total": usage.tokens, "cost": usage.cost}
     return {**counted, **usage.apart(), **_missing_counts(usage)}
 
@@ -515,22 +514,22 @@ def find_evidence(text: str, folders: Iterable[Path]) -> Path | None:
     return None
 
 
-def missing_evidence(naming: HandoffProtocol, reading: Reading | None, project: Path, run_dir: Path) -> list[str]:
+def missing_evidence(protocol: HandoffProtocol, reading: Reading | None, project: Path, run_dir: Path) -> list[str]:
     """Return the files that an accepted output claims to have created but that do not exist.
 
     See section 3 of the envelope rules. A relative path is searched in the project and in the run directory. URLs are
     not checked.
 
     Args:
-        naming: the protocol that defines which fields of an output name files.
+        protocol: the protocol that defines which fields of an output name files.
         reading: the parsed output; None if the output was not parsed.
         project: the project directory.
         run_dir: the run directory of the cast.
     """
     if reading is None or not reading.accepted or not isinstance(reading.value, dict):
         return []
-    named = dict.fromkeys(naming.artifacts(reading.value))
-    return [text for text in named if text.strip() and not _evidence_exists(text.strip(), project, run_dir)]
+    file_names = dict.fromkeys(protocol.artifacts(reading.value))
+    return [text for text in file_names if text.strip() and not _evidence_exists(text.strip(), project, run_dir)]
 
 
 def _evidence_exists(text: str, project: Path, run_dir: Path) -> bool:
@@ -593,8 +592,8 @@ def write_envelope(run_dir: Path, rules: Rules, session: Session, visit: Visit, 
     if "file_content" not in socket_rules.protocol.overridden or reading is None or not isinstance(reading.value, dict):
         return
     facts = turn_facts(rules, before, visit)
-    ended, state = session.steps[-1].ended or 0, session.state
-    timestamp = datetime.fromtimestamp(ended / 1000, UTC).isoformat(timespec="milliseconds")
+    ended_ms, state = session.steps[-1].ended or 0, session.state
+    timestamp = datetime.fromtimestamp(ended_ms / 1000, UTC).isoformat(timespec="milliseconds")
     value = socket_rules.protocol.file_content(reading.value, {**facts.meta, "timestamp": timestamp})
     step = step_names(tuple(rules.sockets))[visit.socket]
     flow, agent = _file_name_part(facts.meta["flow_key"]), _file_name_part(facts.meta["agent_key"])
@@ -615,26 +614,26 @@ def step_names(sockets: tuple[str, ...]) -> Mapping[str, str]:
     socket from the agent in a file name. A name has at most 100 characters. If two names would be equal or differ only
     in case, a number is appended.
     """
-    step_of: dict[str, str] = {}
+    name_by_socket: dict[str, str] = {}
     used_names: set[str] = set()
-    for at in sorted(sockets, key=lambda socket: _step(socket) != socket):
-        preferred = _step(at)
-        more = (f"{preferred}_{number}" for number in count(2))
+    for socket_id in sorted(sockets, key=lambda socket_id: _socket_file_name(socket_id) != socket_id):
+        preferred = _socket_file_name(socket_id)
+        alternatives = (f"{preferred}_{number}" for number in count(2))
         name = preferred
         while name.casefold() in used_names:
-            name = next(more)
-        step_of[at] = name
+            name = next(alternatives)
+        name_by_socket[socket_id] = name
         used_names.add(name.casefold())  # some file systems ignore case
-    return step_of
+    return name_by_socket
 
 
-def _step(at: str) -> str:
-    return _file_name_part(at).replace("-", "_")
+def _socket_file_name(socket_id: str) -> str:
+    return _file_name_part(socket_id).replace("-", "_")
 
 
 def _file_name_part(text: str) -> str:
-    safe = "".join(char if char.isalnum() or char in "_-" else "_" for char in text.encode("ascii", "replace").decode())
-    return safe[:100] or "_"
+    name = "".join(char if char.isalnum() or char in "_-" else "_" for char in text.encode("ascii", "replace").decode())
+    return name[:100] or "_"
 
 
 _CONTEXT_FILE: Final = "project-context.json"

@@ -27,7 +27,7 @@ from materia_nb.store.catalogue import (
 )
 from materia_nb.store.design_autosave import change_board, drafts_in, read_board
 from materia_nb.store.file_snapshots import FileSnapshots
-from materia_nb.store.files import CastLock, OwnFormat, disk, json_bytes, lock_owner, to_bytes
+from materia_nb.store.files import CastLock, FileFormat, disk, json_bytes, lock_owner, to_bytes
 from materia_nb.store.journal import Journal, JournalLine, read_journal
 from materia_nb.store.opening import check_resumable, verify, with_definition
 from materia_nb.store.rundir import (
@@ -71,7 +71,7 @@ DEEP = json.loads("[" * 900 + "]" * 900)
 
 
 def test_writes_and_disk_errors_match_the_snapshot(tmp_path):
-    own = OwnFormat("case", "materia-nb case 1", "make one")
+    own = FileFormat("case", "materia-nb case 1", "make one")
     given = {
         "none.json": None,
         "bad.json": "{",
