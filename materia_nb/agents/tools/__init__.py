@@ -1,4 +1,4 @@
-"""Tools for model agents: definitions, results, scopes, and the validation of arguments.
+"""Tools for model agents: their definitions, scopes and results, and the validation of arguments.
 
 ``Toolbox`` in ``file_tools.py`` runs the file tools and the shell.
 """
@@ -30,15 +30,16 @@ _TAIL_SHARE: Final = 3  # a long text keeps its beginning and its end; the end g
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """The description of a tool for a model, and the function that runs it.
+    """The description of a tool for a model, and the function that runs the tool.
 
     Attributes:
-        name: the name that the model uses.
+        name: the name under which the model calls the tool.
         description: the description that the model reads.
-        parameters: the arguments as a JSON Schema of type object, without additional properties.
-        changes: True if the tool can change something. It then needs approval, and each call is recorded before it runs.
+        parameters: the JSON Schema of the arguments, an object without additional properties.
+        changes: True if the tool can change something. It then needs approval, and each call is recorded before it
+            runs.
         free: True if the tool needs no approval although it can change something.
-        run: runs the tool; None for the project tools, which the Toolbox runs.
+        run: the function that runs the tool, or None for the project tools, which :class:`Toolbox` runs.
     """
 
     name: str
@@ -51,20 +52,20 @@ class Tool:
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """The result of a tool call for the model. ``ok`` is True if the call succeeded."""
+    """The result of a tool call, as text for the model. ``ok`` is True if the call succeeded."""
 
     text: str
     ok: bool
 
 
 Run: TypeAlias = "Callable[[Mapping[str, JSON], threading.Event | None], ToolResult]"
-"""A function that runs a tool. It receives the arguments, and an event that is set when the cast must stop."""
+"""A function that runs a tool with its arguments and an event that is set when the cast must stop."""
 
 
 class MoreTools(NamedTuple):
-    """The tools that are not project tools: functions by name, and the MCP servers of the config.
+    """The tools other than the project tools: functions by name, and the MCP servers of the config.
 
-    ``run_dir`` is the run directory of the cast for which the servers run.
+    ``run_dir`` is the run directory of the cast that uses the servers.
     """
 
     functions: Mapping[str, Tool] = {}
@@ -73,25 +74,28 @@ class MoreTools(NamedTuple):
 
 
 class Refused(Exception):
-    """A tool call cannot run as requested. The message explains the reason and the alternative to the model."""
+    """Raised when a tool call cannot run as requested.
+
+    The message explains the reason to the model and, where possible, what to do instead.
+    """
 
 
 def readable(text: str) -> str:
-    r"""Return text with control characters escaped, such as ``\x1b``. Line feeds and tabs are kept.
+    r"""Escape control characters in text, for example as ``\x1b``. Line feeds and tabs are not escaped.
 
-    Bytes that were decoded with ``surrogateescape``, because they were not UTF-8, are escaped in the same way.
+    Bytes that are not UTF-8 and were decoded with ``surrogateescape`` are escaped in the same way.
     """
     return _CONTROL.sub(_escape, text.replace("\r\n", "\n"))
 
 
 def named(text: str) -> str:
-    """Return a short untrusted text, such as a name, on one line and shortened, for use inside a message."""
+    """Return an untrusted name on one line, shortened and with control characters escaped, for use in a message."""
     line = readable(text[:_NAME_SHOWN]).replace("\n", "\\n").replace("\t", "\\t")
     return line + "…" if len(text) > _NAME_SHOWN else line
 
 
 def cut_middle(text: str) -> str:
-    """Shorten text to :data:`MAX_RESULT_CHARS` characters: its beginning, the number of omitted characters, and its end."""
+    """Shorten text to :data:`MAX_RESULT_CHARS` characters by replacing its middle with a note about its length."""
     if len(text) <= MAX_RESULT_CHARS:
         return text
     room = MAX_RESULT_CHARS - 60
@@ -110,7 +114,7 @@ def _escape(match: re.Match[str]) -> str:
 
 
 SHELL_TIMEOUT_S: Final = 120
-"""Default time limit of a command, in seconds."""
+"""Default time limit of a shell command, in seconds."""
 
 DEFAULT_LINES: Final = 1_000
 """Default maximum number of lines that ``read`` returns."""
@@ -128,24 +132,25 @@ def _tool(name: str, row: dict[str, Any]) -> Tool:
 
 _TABLE: Final = read_package_toml(__file__, "tools.toml")
 TOOLS: Final = {name: _tool(name, row) for name, row in _TABLE.items()}
-"""The project tools by name."""
+"""The project tools, by name."""
 
 SCOPES: Final = {
     "none": (),
     "readOnly": tuple(tool.name for tool in TOOLS.values() if not tool.changes),
     "coding": tuple(TOOLS),
 }
-"""The names of the tools that a scope allows."""
+"""The names of the tools that each scope allows."""
 
 
 def choose_tools(
     scope: str | tuple[str, ...], more: Callable[[str], Iterable[Tool]] = lambda _: ()
 ) -> tuple[tuple[Tool, ...], tuple[str, ...]]:
-    """Return the tools of a scope, and the unknown names in the scope.
+    """Return the tools of a scope, and the names in the scope that are unknown.
 
     Args:
-        scope: ``none``, ``readOnly``, ``coding``, or tool names. The order of names is kept; duplicates are dropped.
-        more: returns the other tools with a name, such as all tools of an MCP server.
+        scope: ``none``, ``readOnly``, ``coding``, or a tuple of tool names. The order of the names is preserved, and
+            duplicates are removed.
+        more: a function that returns the other tools with a name, such as all tools of an MCP server.
     """
     names = SCOPES.get(scope, (scope,)) if isinstance(scope, str) else tuple(dict.fromkeys(scope))
     tools_of = {name: [TOOLS[name]] if name in TOOLS else list(more(name)) for name in names}
@@ -177,12 +182,12 @@ def _arguments_model(name: str) -> type[BaseModel]:
 
 
 def check_arguments(tool: Tool, arguments: Mapping[str, JSON]) -> dict[str, JSON]:
-    """Validate the arguments of a call and convert them to the types of the tool's schema.
+    """Validate the arguments of a call and convert them to the types in the tool's schema.
 
-    An optional argument may be null, which counts as left out.
+    Null is accepted for optional arguments, and has the same effect as omitting them.
 
     Raises:
-        Refused: the arguments are invalid; the message lists every problem and the valid arguments.
+        Refused: the arguments are invalid. The message lists all problems and the valid arguments.
     """
     from pydantic import ValidationError
 
@@ -196,7 +201,7 @@ def check_arguments(tool: Tool, arguments: Mapping[str, JSON]) -> dict[str, JSON
 
 
 def argument_problems(error: ValidationError) -> str:
-    """Return the problems of invalid arguments in words, each with the name of the argument."""
+    """Return a sentence fragment that lists the problems of invalid arguments, each with the name of the argument."""
     return "; ".join(
         f"{named('.'.join(map(str, problem['loc'])) or 'the arguments')}: {named(problem['msg'])}"
         for problem in error.errors(include_url=False, include_input=False)[:10]

@@ -1,11 +1,11 @@
 """The tools for files and the shell. Only ``write``, ``edit`` and ``bash`` can change something.
 
-All calls go through :class:`Toolbox`. It validates arguments, limits results, removes keys, and returns every error as a
-result.
+All calls go through :class:`Toolbox`, which validates arguments, limits the length of results, redacts keys, and
+returns every error as a result.
 
-Files are replaced atomically. A command is not confined: it starts in the project directory with the environment of the
-kernel, and can do everything that the user of the kernel can do. So each command needs approval, and this module does not
-try to tell safe commands from unsafe commands.
+Files are replaced atomically. A shell command is not confined to the project: it starts in the project directory with
+the environment of the kernel, and it can do everything that the user of the kernel can do. Therefore each command needs
+approval, and this module does not try to distinguish safe commands from unsafe ones.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from materia_nb.platform import HeldInterrupts
 from materia_nb.utilities.process import Capture, ProcessResult, run_process
 
 MAX_SCANNED_BYTES: Final = 64 * 1024 * 1024
-"""Maximum number of bytes that are read to find the lines of a file."""
+"""Maximum number of bytes that are read to find lines in a file."""
 
 _LINE_SHOWN: Final = 2_000
 _MAX_ENTRIES: Final = 20_000
@@ -101,12 +101,12 @@ def ls(work: Workspace, args: Mapping[str, JSON]) -> ToolResult:
 
 
 def binary_error(target: OpenPath, size: int) -> Refused:
-    """Return the error for a file that is not text."""
+    """Return the error for a file that contains binary data instead of text."""
     return Refused(f"{target.shown} is binary ({size:,} bytes): it contains NUL bytes.")
 
 
 def _lines(file: BinaryIO) -> Iterator[tuple[bytes, int]]:
-    """Yield the first block of each line of a file, and the length of the whole line, in bytes."""
+    """Yield the first block of each line in a file, with the length of the whole line in bytes."""
     while head := file.readline(BLOCK):
         size, last = len(head), head
         while not last.endswith(b"\n") and size < MAX_SCANNED_BYTES and (last := file.readline(BLOCK)):
@@ -147,7 +147,7 @@ SEARCH_TIMEOUT_S: Final = 20
 """Time limit of a search, in seconds."""
 
 _SEARCH_PROGRAM: Final = [sys.executable or "python3", "-I", "-S", str(Path(search.__file__).resolve())]
-"""The search program, isolated: neither the project nor the environment can change what Python imports."""
+"""The search command. Python runs isolated, so that neither the project nor the environment can affect its imports."""
 
 _LINE: Final = re.compile(r"^(?P<at>.*?:\d+: …?)(?P<text>.*?)(?P<more>…?)$", re.MULTILINE)
 
@@ -202,12 +202,12 @@ def _search(work: Workspace, args: Mapping[str, JSON], *, pattern: str | None, g
 
 
 def _redacted_line(line: re.Match[str]) -> str:
-    """Return a line of the results without keys, including keys that are cut off at the end of the excerpt."""
+    """Return a search result with keys redacted, including keys that are cut off at either end of the excerpt."""
     return line["at"] + scrubbed_part(line["text"], start=True, end=True) + line["more"]
 
 
 def _search_problem(ended: ProcessResult) -> str:
-    """Return the reason why a search was not completed, or an empty string."""
+    """Return the reason why a search did not complete, or an empty string if it completed."""
     if ended.ok:
         return ""
     if ended.stopped:
@@ -223,7 +223,7 @@ def _search_problem(ended: ProcessResult) -> str:
 
 
 MAX_WRITTEN_BYTES: Final = 8 * 1024 * 1024
-"""Maximum size of a file that is written or edited, in bytes."""
+"""Maximum size of a file that ``write`` or ``edit`` can create, in bytes."""
 
 
 def write(work: Workspace, args: Mapping[str, JSON]) -> ToolResult:
@@ -242,7 +242,7 @@ def write(work: Workspace, args: Mapping[str, JSON]) -> ToolResult:
 
 
 def _in_format_of(target: OpenPath, text: str) -> str:
-    """Return text with the byte order mark and the CR LF line endings of the file that it replaces."""
+    """Convert text to the format of the file that it replaces: its byte order mark and its CR LF line endings."""
     with target.open_file() as file:
         old = file.read(MAX_WRITTEN_BYTES)
     if b"\0" in old:
@@ -254,7 +254,7 @@ def _in_format_of(target: OpenPath, text: str) -> str:
 
 
 def edit(work: Workspace, args: Mapping[str, JSON]) -> ToolResult:
-    """Replace a text that occurs once in a file; with ``all``, replace every occurrence."""
+    """Replace text that occurs exactly once in a file, or all of its occurrences if ``all`` is true."""
     old, new = args["old"], args["new"]
     if not old:
         raise Refused("old is empty: pass the text to replace; to create a file, use write.")
@@ -283,7 +283,7 @@ def edit(work: Workspace, args: Mapping[str, JSON]) -> ToolResult:
 
 
 def _with_any_line_endings(text: str) -> re.Pattern[str]:
-    """Return a pattern that matches a text with LF and with CR LF line endings."""
+    """Return a pattern that matches ``text`` with LF or CR LF line endings."""
     lines = text.replace("\r\n", "\n").split("\n")
     # A match neither begins nor ends between CR and LF.
     return re.compile(r"(?:\r\n|(?<!\r)\n)".join(map(re.escape, lines)) + r"(?!(?<=\r)\n)")
@@ -292,7 +292,8 @@ def _with_any_line_endings(text: str) -> re.Pattern[str]:
 def _with_line_endings_of(new: str, old: re.Match[str]) -> str:
     """Return ``new`` with the line endings of ``old``, line by line.
 
-    Additional lines get the last ending of ``old``, or the ending of the surrounding lines.
+    Additional lines get the last line ending of ``old`` or, if ``old`` has none, the line ending of the surrounding
+    lines.
     """
     file = old.string
     after = file.find("\n", old.end())
@@ -303,7 +304,7 @@ def _with_line_endings_of(new: str, old: re.Match[str]) -> str:
 
 
 def _check_target(target: OpenPath) -> None:
-    """Raise Refused if the target is a directory, is not a plain file, or is write-protected."""
+    """Raise Refused if the target is a directory, is not a regular file, or is write-protected."""
     if target.name == "." or target.is_folder:
         raise Refused(f"{target.shown} is a directory, not a file.")
     if target.status is None:
@@ -342,7 +343,7 @@ def _encoded(text: str, name: str) -> bytes:
 
 
 SHELL_CAPTURED: Final = MAX_RESULT_CHARS // 4 - 100
-"""Maximum number of bytes captured at the beginning of an output, and at the end."""
+"""Maximum number of bytes that are captured at the beginning and at the end of a command's output."""
 
 
 def bash(work: Workspace, args: Mapping[str, JSON]) -> ToolResult:
@@ -393,15 +394,15 @@ _RUNNERS: Final = {tool.__name__: tool for tool in (read, grep, find, ls, bash, 
 
 
 class Toolbox:
-    """Runs tools in one project.
+    """Runs tools in a project.
 
-    The caller decides which tools a model may use, and which calls need approval; see
+    The caller decides which tools a model may use and which calls need approval; see
     :func:`~materia_nb.agents.tools.choose_tools` and ``Tool.changes``.
 
     Args:
-        project: the directory that limits the file tools, and in which commands start.
-        stop: stops a running call when set.
-        more: other tools, each with its ``run`` function.
+        project: the directory to which the file tools are restricted, and in which commands start.
+        stop: an event that stops a running call when it is set.
+        more: additional tools, each with its ``run`` function.
     """
 
     def __init__(self, project: Path, stop: threading.Event | None = None, more: Iterable[Tool] = ()) -> None:
@@ -411,12 +412,12 @@ class Toolbox:
         self._files = threading.Lock()
 
     def call(self, name: str, args: Mapping[str, JSON]) -> ToolResult:
-        """Run a tool and wait for its result. May be called from several threads.
+        """Run a tool and return its result. This method may be called from several threads.
 
-        If the call is refused or fails, the result is not ``ok``, and its text is the reason.
+        If the call is refused or fails, ``ok`` of the result is False, and its text is the reason.
 
         Raises:
-            KeyboardInterrupt: interrupted; every process has ended, and no file is incomplete.
+            KeyboardInterrupt: the user interrupted the call. All its processes have ended, and no file is incomplete.
         """
         run_elsewhere = self._more.get(name)
         # Other tools can be interrupted. The project tools hold interrupts, so that they close all files.

@@ -1,7 +1,8 @@
-"""Tools that are not project tools: functions of a notebook, and the tools of MCP servers in the config.
+"""Tools other than the project tools: functions of a notebook, and the tools of MCP servers in the config.
 
-A server runs for one cast, from the first turn that needs it until the cast ends or is closed. The texts of a server are
-untrusted: its name, its tools and their results. Only the config decides which of its tools need no approval.
+A server runs for one cast, from the first turn that needs it until the cast ends or is closed. All text from a server
+is untrusted: its name, the descriptions of its tools, and their results. Only the config determines which of its tools
+need no approval.
 """
 
 from __future__ import annotations
@@ -45,13 +46,13 @@ if TYPE_CHECKING:
     from mcp.types import Tool as Offered
 
 _STREAM_TIMEOUT_S: Final = 300.0
-"""Time limit for a silent HTTP stream of a server, in seconds."""
+"""Time limit for an HTTP stream on which the server sends nothing, in seconds."""
 CONNECT_TIMEOUT_S: Final = 30.0
-"""Time limit until a server has listed its tools, in seconds."""
+"""Time limit for starting a server and listing its tools, in seconds."""
 _CALL_TIMEOUT_S: Final = 120.0
-"""Default time limit of a call, in seconds."""
+"""Default time limit of a tool call, in seconds."""
 _MAX_TOOLS: Final = 128
-"""Maximum number of tools of one server."""
+"""Maximum number of tools that are used from one server."""
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _TOOL_NAME: Final = re.compile(r"[A-Za-z0-9_./-]{1,100}")
@@ -65,18 +66,18 @@ _STDERR_CHARS: Final = 500
 
 
 def function_tool(function: Callable[..., Any], *, name: str | None = None, ask: bool = False) -> Tool:
-    """Return a tool that calls a function: its parameters are the arguments, its docstring the description.
+    """Return a tool that calls a function. Its parameters become the arguments, and its docstring the description.
 
-    The function returns text, or a value that is sent to the model as JSON. The model receives an error of the function
-    as a result, and can try again.
+    The function returns text, or a value that is sent to the model as JSON. If it raises an error, the model receives
+    the error as the result and can try again.
 
     Args:
         function: a sync or async function.
-        name: the name for materia and models; the name of the function if left out.
+        name: the name of the tool for materia and models; defaults to the name of the function.
         ask: True if each call needs approval.
 
     Raises:
-        AgentError: the name is not a valid tool name, or a parameter cannot be described to a model (``bad_tool``).
+        AgentError: kind ``bad_tool``: the name is not a valid tool name, or a parameter cannot be described to a model.
     """
     called = str(name or getattr(function, "__name__", type(function).__name__))
     if not _NAME.fullmatch(called) or called in {*TOOLS, *SCOPES}:
@@ -103,7 +104,7 @@ def function_tool(function: Callable[..., Any], *, name: str | None = None, ask:
 class Arguments(NamedTuple):
     """The arguments of a function tool.
 
-    ``schema`` describes them to the model; ``read`` converts them for the function or raises Refused.
+    ``schema`` describes them to the model. ``read`` validates and converts them for the function, or raises Refused.
     """
 
     schema: Mapping[str, JSON]
@@ -113,12 +114,12 @@ class Arguments(NamedTuple):
 def describe_arguments(
     function: Callable[..., Any], called: str, skip: int = 0, spelt: Callable[[str], str] = str
 ) -> Arguments:
-    """Return the arguments of a function except the first ``skip`` parameters.
+    """Return the arguments of a function, except the first ``skip`` parameters.
 
     ``spelt`` returns the name of each argument for the model.
 
     Raises:
-        AgentError: a parameter cannot be described to a model (``bad_tool``).
+        AgentError: kind ``bad_tool``: a parameter cannot be described to a model.
     """
     from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
     from pydantic.errors import PydanticUserError
@@ -178,17 +179,17 @@ def _result_text(value: object) -> str:
 
 
 def is_known_tool(name: str, more: MoreTools) -> bool:
-    """Return True if a name is a function tool or begins with the name of a server; do not start the server."""
+    """Return True if a name is a function tool or starts with the name of a server. The server is not started."""
     return name in more.functions or ("." in name and name.partition(".")[0] in more.servers)
 
 
 class ToolFinder:
-    """Finds function tools and server tools by the names in a materia.
+    """Finds function tools and server tools by the names that a materia lists.
 
     A server is started when a name first refers to it.
 
     Attributes:
-        notes: messages about tools that were left out, each with the reason.
+        notes: messages about tools that were skipped, each with the reason.
     """
 
     def __init__(self, more: MoreTools, project: Path, cast: str, stop: threading.Event | None) -> None:
@@ -197,10 +198,11 @@ class ToolFinder:
         self.notes: list[str] = []
 
     def __call__(self, name: str) -> Iterable[Tool]:
-        """Return the tool with this name, or all tools for ``server.*``; empty for an unknown name.
+        """Return the tool with a name, or all tools of a server for ``server.*``. An unknown name has no tools.
 
         Raises:
-            AgentError: the server cannot be started or reached (``tool_server``), or the library is missing (``not_installed``).
+            AgentError: kind ``tool_server``: the server cannot be started or reached; kind ``not_installed``: the
+                package ``mcp`` is not installed.
         """
         if name in self._more.functions:
             return [self._more.functions[name]]
@@ -256,9 +258,9 @@ _OPEN: Final[dict[tuple[str, ...], _Server]] = {}  # changed on the loop alone
 
 
 def close_servers(cast: str | None = None) -> None:
-    """Stop the servers of the cast whose run directory is ``cast``, or all servers.
+    """Stop the servers of the cast whose run directory is ``cast``, or all servers if ``cast`` is None.
 
-    A run directory is unique, unlike a cast id (R69).
+    The run directory identifies the cast, because cast ids are not unique (R69).
     """
     if any(cast in (None, key[0]) for key in tuple(_OPEN)):
         _LOOP.run(_end_servers(cast))
@@ -272,7 +274,7 @@ async def _end_servers(cast: str | None) -> None:
 
 
 def _get_server(name: str, spec: Mapping[str, JSON], project: Path, cast: str, stop: threading.Event | None) -> _Server:
-    """Return the server of a cast; start or connect it if necessary."""
+    """Return the server of a cast, after starting or connecting it if necessary."""
     if find_spec("mcp") is None:
         hint = 'pip install "materia-nb[mcp]"'
         raise AgentError(
@@ -302,10 +304,12 @@ async def _open_on_loop(key: tuple[str, ...], spec: Mapping[str, JSON]) -> _Serv
 
 
 class _Server:
-    """A connection to a server. One task opens and closes it, as the library requires; other tasks make the calls.
+    """A connection to a server.
+
+    One task opens and closes the connection, as the library requires; other tasks make the calls.
 
     Attributes:
-        ready: done when the server has listed its tools or could not be started.
+        ready: a future that is done when the server has listed its tools or could not be started.
         offered: the tools of the server.
     """
 
@@ -368,7 +372,7 @@ class _Server:
         return Client(stdio_client(start, stderr), read_timeout_seconds=seconds)
 
     async def call(self, tool: str, args: dict[str, JSON]) -> ToolResult:
-        """Call a tool; return any error as a result."""
+        """Call a tool and return its result; errors are also returned as results."""
         from mcp import MCPError
         from mcp.types import CONNECTION_CLOSED
 
@@ -395,7 +399,7 @@ async def _list_tools(client: Client) -> list[Offered]:
 
 
 def _content_text(result: CallToolResult) -> str:
-    """Return a result as text, with a placeholder for other content."""
+    """Return the content of a result as text, with placeholders for images and other data."""
     parts = []
     for block in result.content:
         match block.type:
@@ -417,7 +421,7 @@ def _fill_variables(server: str, variables: JSON) -> dict[str, str]:
 
 
 def _fill_text(server: str, text: JSON) -> str:
-    """Replace each ``${NAME}`` by that environment variable, and register its value as a secret to be redacted."""
+    """Replace each ``${NAME}`` by the environment variable, and register its value as a secret to be redacted."""
 
     def put(match: re.Match[str]) -> str:
         register_key_variable(match[1])
@@ -439,7 +443,6 @@ def _error_cause(error: BaseException) -> str:
 
 
 def _stderr_tail(stderr: TextIO) -> str:
-    """Return the end of a server's stderr."""
     stderr.seek(0)
     return scrubbed_part(readable(stderr.read()[-_STDERR_CHARS:]), start=True).strip()
 

@@ -1,4 +1,4 @@
-"""Safe access to files by the paths that models give: every path is resolved inside the project."""
+"""Safe access to files by untrusted paths from models: all paths are resolved inside the project directory."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from materia_nb.agents.tools.search import RUN_FILES, NotPlainFile, open_plain
 from materia_nb.errors import close_match
 
 _Purpose: TypeAlias = Literal["look", "change", "make"]
-"""Purpose of a path: to read it, to change it, or to create it with its missing folders."""
+"""The purpose of opening a path: to read the file, to change it, or to create it with its missing directories."""
 
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _MAX_PATH_BYTES: Final = 4_096  # bytes of a path on Linux
@@ -33,7 +33,7 @@ _PROTECTED: Final = {
     ".pi": "belongs to the config and the casts of this project",
     "notebook-utilities": "contains the scripts that utilities run",
 }
-"""Files and folders that the file tools never change, because their contents run without approval."""
+"""Files and directories that the file tools never change, because their contents run without approval."""
 _REPLACED: Final = "was replaced while it was being opened"
 _ERROR_REASONS: Final = {
     errno.ENOENT: "does not exist",
@@ -45,7 +45,7 @@ _ERROR_REASONS: Final = {
 
 
 class Workspace:
-    """The project directory, whose path is trusted because a person chose it, and the event that stops the cast."""
+    """The project directory and the event that stops the cast. A person chose the directory, so its path is trusted."""
 
     def __init__(self, project: Path, stop: threading.Event | None = None) -> None:
         self.path = Path(os.path.realpath(project))
@@ -58,10 +58,10 @@ class Workspace:
             raise Refused("The cast was stopped.")
 
     def parts(self, path: str) -> list[str]:
-        """Return the components of a path relative to the project directory; an absolute path must be inside it.
+        """Return the components of a path relative to the project directory.
 
         Raises:
-            Refused: an absolute path begins elsewhere.
+            Refused: an absolute path is not inside the project directory.
         """
         names = _names(path)
         if not path.startswith("/"):
@@ -74,13 +74,13 @@ class Workspace:
 
 @dataclass(frozen=True, slots=True)
 class OpenPath:
-    """A file or directory in the project, or the location of a new file.
+    """A file or directory in the project, or the path of a new file.
 
     Attributes:
-        folder: a handle of the parent folder, open while the block of :func:`open_path` runs.
-        name: the name in that folder; ``.`` for the folder itself.
-        parts: the path from the project, with links resolved.
-        status: the file status; None if nothing exists there.
+        folder: the file descriptor of the parent directory, which is open while the block of :func:`open_path` runs.
+        name: the name in the parent directory; ``.`` for the directory itself.
+        parts: the components of the path relative to the project, with links resolved.
+        status: the file status, or None if the file does not exist.
     """
 
     folder: int
@@ -90,19 +90,19 @@ class OpenPath:
 
     @property
     def shown(self) -> str:
-        """The path relative to the project, for messages to a model."""
+        """The path relative to the project, formatted for messages to a model."""
         return named("/".join(self.parts) or ".")
 
     @property
     def is_folder(self) -> bool:
-        """True if the target is a directory."""
+        """True if the path is a directory."""
         return self.status is not None and stat.S_ISDIR(self.status.st_mode)
 
     def open_file(self) -> BinaryIO:
         """Open the file for reading.
 
         Raises:
-            Refused: the path is not a plain file.
+            Refused: the path is not a regular file.
         """
         try:
             return os.fdopen(open_plain(self.name, self.folder), "rb")
@@ -112,7 +112,7 @@ class OpenPath:
 
     @contextmanager
     def open_folder(self) -> Iterator[int]:
-        """Open the directory and yield its handle.
+        """Open the directory and yield its file descriptor.
 
         Raises:
             Refused: the path is not a directory.
@@ -128,18 +128,19 @@ class OpenPath:
 
 @contextmanager
 def open_path(work: Workspace, path: str, purpose: _Purpose = "look") -> Iterator[OpenPath]:
-    """Resolve a path inside the project, and yield its target.
+    """Resolve a path inside the project and yield the file or directory that it leads to.
 
-    The parent folder of the target stays open while the block runs.
+    The parent directory stays open while the block runs.
 
     Args:
         work: the project.
         path: a path relative to the project, or an absolute path inside it.
-        purpose: the purpose; files of version control, config files and the records of casts can only be read.
+        purpose: the purpose of opening the path. Files of version control, config files and the records of casts can
+            only be read.
 
     Raises:
-        Refused: the path leads out of the project, cannot be resolved, or must not be changed; also for an OSError in
-            the block.
+        Refused: the path leads out of the project, cannot be resolved, or must not be changed, or the block raised an
+            OSError.
     """
     _check_text(path)
     trail = None
@@ -159,7 +160,7 @@ def open_path(work: Workspace, path: str, purpose: _Purpose = "look") -> Iterato
 
 
 class _PathWalker:
-    """Resolves a path name by name. Every folder between the project and the current position stays open meanwhile."""
+    """Resolves a path component by component. All directories from the project to the current one stay open."""
 
     def __init__(self, work: Workspace, purpose: _Purpose) -> None:
         self._work = work
@@ -194,7 +195,7 @@ class _PathWalker:
         return OpenPath(self._handles[-1], ".", tuple(self._names), os.fstat(self._handles[-1]))
 
     def go_back(self) -> None:
-        """Return to the project, and remove the directories that were created on the way."""
+        """Return to the project directory, and remove the directories that were created while resolving the path."""
         while self._names:
             self._leave()
 
@@ -249,7 +250,7 @@ class _PathWalker:
             self._remove(name)
 
     def _remove(self, name: str) -> None:
-        """Remove a directory that was created but is not needed, if it is still empty."""
+        """Remove a directory that the walker created but does not need, if it is still empty."""
         with suppress(OSError):
             os.rmdir(name, dir_fd=self._handles[-1])
 
@@ -259,7 +260,7 @@ def _names(path: str) -> list[str]:
 
 
 def _check_text(path: str) -> None:
-    """Raise Refused for a text that cannot be a path, or that looks like a home directory or a URL."""
+    """Raise Refused for a string that cannot be a path, or that looks like a home directory or a URL."""
     if "\0" in path:
         raise Refused(f"{named(path)} contains a NUL character, which a path cannot contain.")
     try:
@@ -279,12 +280,12 @@ def _outside_error(path: str) -> Refused:
 
 
 def _fold_name(name: str) -> str:
-    """Return a name in a normalized form, in which names are equal if some file systems treat them as the same name."""
+    """Normalize a name, so that names which some file systems treat as the same name become equal."""
     return "".join(sign for sign in name if unicodedata.category(sign) != "Cf").casefold()
 
 
 def _suggest_name(name: str, folder: int) -> str | None:
-    """Return the most similar name in a folder, or None."""
+    """Return the most similar name in a directory, or None."""
     with os.scandir(folder) as entries:
         names = [entry.name for _, entry in zip(range(_NAMES_COMPARED), entries, strict=False)]
     match = close_match(name, names)

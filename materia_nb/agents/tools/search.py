@@ -1,13 +1,13 @@
-"""The search of ``find`` and ``grep``, which runs as a separate process so that it can be stopped at any time.
+"""The search of ``find`` and ``grep``, which runs in a separate process so that it can be stopped at any time.
 
-A regular expression can run practically forever in Python and cannot be interrupted, and neither can a read from a disk
-that does not respond. The program imports only the standard library. It starts without installed packages and without the
-project in its path, so that a search never runs code of the project.
+In Python, a regular expression can run practically forever and cannot be interrupted, and neither can a read from a
+disk that does not respond. This program imports only the standard library. It starts without installed packages and
+without the project in its path, so that a search never runs code of the project.
 
-The input on stdin is a JSON object with ``pattern`` (a regular expression for lines; null to list paths), ``ignore_case``,
-``glob`` (a pattern for paths; null for all), ``only`` (the name of a single file to search, or null), ``prefix`` (prepended
-to each path), ``room`` (the maximum number of characters to write) and ``folder`` (device and inode of the current
-directory, which must not have been replaced).
+The input on stdin is a JSON object with these fields: ``pattern`` (a regular expression for lines, or null to list
+paths), ``ignore_case``, ``glob`` (a pattern for paths, or null for all paths), ``only`` (the name of a single file to
+search, or null), ``prefix`` (a string that is prepended to each path), ``room`` (the maximum number of characters to
+write) and ``folder`` (the device and inode of the current directory, which must not have been replaced).
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ SKIPPED: Final = frozenset(
         "site-packages",
     }
 )
-"""Directories that are skipped, unless the search begins in them."""
+"""Names of directories that are skipped, unless the search starts inside them."""
 
 RUN_FILES: Final = frozenset({"events.jsonl", "config.resolved.json"})
-"""Files of a run directory; a directory that contains all of them is skipped."""
+"""Names of files in a run directory. A directory that contains all of them is skipped."""
 
 FOLDER_REPLACED, BAD_PATTERN = 3, 4
 """Exit codes: the directory was replaced; the pattern is not a regular expression."""
@@ -54,18 +54,18 @@ _BEFORE_MATCH: Final = 100
 
 
 class NotPlainFile(OSError):
-    """The path is not a plain file but, for example, a directory or a device."""
+    """Raised when a path is not a regular file but, for example, a directory or a device."""
 
 
 def open_plain(name: str, folder: int) -> int:
-    """Open a plain file in a folder for reading, without following links and without waiting.
+    """Open a regular file in a directory for reading, without following links and without blocking.
 
-    The file is checked before it is opened, since opening a device can have side effects, and again afterwards, since it
-    may have been replaced.
+    The type of the file is checked before it is opened, because opening a device can have side effects, and again
+    afterwards, because the file may have been replaced.
 
     Raises:
-        NotPlainFile: the path is not a plain file.
-        OSError: the file cannot be opened; ELOOP if a link replaced it after the first check.
+        NotPlainFile: the path is not a regular file.
+        OSError: the file cannot be opened; the error is ELOOP if a link replaced the file after the first check.
     """
     _check_plain(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
     handle = os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
@@ -83,9 +83,9 @@ def _check_plain(mode: int) -> None:
 
 
 def line_pieces(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
-    """Yield the lines of a file with their numbers, from 1.
+    """Yield the lines of a file with their line numbers, starting at 1.
 
-    A line longer than :data:`BLOCK` is split into several pieces.
+    A line that is longer than :data:`BLOCK` is split into several pieces.
     """
     number, fresh = 0, True
     while piece := file.readline(BLOCK):
@@ -95,7 +95,7 @@ def line_pieces(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
 
 
 def glob_test(pattern: str) -> Callable[[Sequence[str]], bool]:
-    """Return a predicate on the parts of a path. A pattern without a slash tests only the last part."""
+    """Return a predicate for the parts of a path. A pattern without a slash is matched against the last part only."""
     globs = [part for part in pattern.split("/") if part not in ("", ".")]
     if len(globs) == 1:
         return lambda names: fnmatch.fnmatchcase(names[-1], globs[0])
@@ -103,7 +103,7 @@ def glob_test(pattern: str) -> Callable[[Sequence[str]], bool]:
 
 
 def _matches(names: Sequence[str], globs: Sequence[str]) -> bool:
-    """Return True if each glob matches one name, in order; ``**`` matches any number of names."""
+    """Return True if the globs match the names in order; ``**`` matches any number of names."""
     total = len(names)
     counts = {0}  # the numbers of names that the globs so far can match
     for glob in globs:
@@ -115,7 +115,7 @@ def _matches(names: Sequence[str], globs: Sequence[str]) -> bool:
 
 
 class Search:
-    """One search of the current directory."""
+    """A search of the current directory."""
 
     def __init__(self, request: dict[str, Any]) -> None:
         self._prefix = request["prefix"]
@@ -127,7 +127,7 @@ class Search:
         self._matches = glob_test(request["glob"]) if request["glob"] is not None else lambda _: True
 
     def find(self) -> None:
-        """Write every path that matches; directories end with a slash."""
+        """Write all paths that match. Directories end with a slash."""
         for parts, _, folders, files in self._walk():
             named = {**dict.fromkeys(files, ""), **dict.fromkeys(folders, "/")}
             for name in sorted(named):
@@ -136,7 +136,7 @@ class Search:
         self._notes()
 
     def grep(self, pattern: re.Pattern[str]) -> None:
-        """Write every line that matches, with its path and line number."""
+        """Write all lines that match, with their paths and line numbers."""
         for parts, folder, _, files in self._walk():
             for name in files:
                 if self._matches([*parts, name]) and not self._grep_file([*parts, name], folder, pattern):
@@ -144,7 +144,7 @@ class Search:
         self._notes()
 
     def _grep_file(self, parts: list[str], folder: int, pattern: re.Pattern[str]) -> bool:
-        """Search one file; return False when the results are full."""
+        """Search one file. Return False if the maximum number of results was reached."""
         try:
             with os.fdopen(open_plain(parts[-1], folder), "rb") as file:
                 if b"\0" in file.read(BLOCK):
@@ -165,7 +165,7 @@ class Search:
         return True
 
     def _walk(self) -> Iterator[tuple[list[str], int, list[str], list[str]]]:
-        """Yield the directories in the order of their names. Links are not followed."""
+        """Yield the directories in alphabetical order. Links are not followed."""
         for path, folders, files, handle in os.fwalk(".", onerror=self._note_unread):
             parts = path.split("/")[1:]
             if self._only is not None:
@@ -186,7 +186,7 @@ class Search:
         return "/".join([self._prefix, *parts] if self._prefix else parts).replace("\n", "\\n")
 
     def _write(self, line: str) -> bool:
-        """Write a result; return False if the results are full."""
+        """Write a result, unless the maximum number of results was reached; in that case, return False."""
         self._results += 1
         self._room -= len(line) + 1
         if self._results > _MAX_RESULTS or self._room < 0:
@@ -212,7 +212,7 @@ def _is_link(name: str, folder: int) -> bool:
 
 
 def _excerpt(line: str, match: re.Match[str]) -> str:
-    """Return a line; for a long line, only the part around the match."""
+    """Return a line or, if the line is long, the part around the match."""
     if len(line) <= _LINE_SHOWN:
         return line
     start = max(0, match.start() - _BEFORE_MATCH)
@@ -221,7 +221,7 @@ def _excerpt(line: str, match: re.Match[str]) -> str:
 
 
 def _write(line: str) -> None:
-    """Write and flush a line, so that earlier results are kept if the search is stopped."""
+    """Write a line and flush it, so that earlier results are not lost if the search is stopped."""
     sys.stdout.buffer.write(line.encode(errors="surrogateescape") + b"\n")
     sys.stdout.buffer.flush()
 
