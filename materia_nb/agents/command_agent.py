@@ -110,7 +110,7 @@ class JsonOutput:
     def __post_init__(self) -> None:
         if unknown_kinds := set(self.usage) - set(TOKEN_KINDS):
             raise AgentError(
-                f"The usage paths cannot include {', '.join(sorted(map(str, unknown_kinds)))}",
+                f"The usage paths have unknown names: {', '.join(sorted(map(str, unknown_kinds)))}",
                 hint=f"use only the names {', '.join(TOKEN_KINDS)}",
             )
         for paths in (
@@ -346,7 +346,7 @@ class CommandAgent:
             raise AgentError(message, where=where, hint=hint, kind="agent_exit")
         self._check_exit(turn, result)  # the exit status explains more than the unreadable output
         if answer.no_answer:
-            hint = "run the program in a terminal, then set reads of CommandAgent to match the output"
+            hint = "run the program in a terminal, then change the argument `reads` of CommandAgent to match its output"
             raise AgentError(f"{name}: {answer.no_answer}", where=where, hint=hint, kind="malformed")
         return answer
 
@@ -356,7 +356,7 @@ class CommandAgent:
         where = str((self.cwd or project) / program) if "/" in program else program
         if shutil.which(where) is not None:
             return None
-        hint = "install it, or choose another agent"
+        hint = "install the program, or choose another agent"
         return AgentError(f"The program {program} is not installed", hint=hint, kind="agent_not_started")
 
     def __repr__(self) -> str:
@@ -376,7 +376,7 @@ class CommandAgent:
 
 
 _FAILURE_HINTS: Final = {
-    "agent_not_started": "install it; %materia doctor lists the known programs that are installed",
+    "agent_not_started": "install the program; %materia doctor lists the known programs that are installed",
     "agent_timeout": "increase timeout_s of the agent",
 }
 """Hints for program failures, by kind of failure."""

@@ -109,11 +109,11 @@ def check_model(model: object, base_url: str | None = None) -> None:
 
     if isinstance(model, Model):
         if base_url is not None:
-            raise _bad_model("A model object already has a base URL")
+            raise _bad_model("A model object has its own base URL, so another base URL cannot be set for it")
         return
     if not isinstance(model, str):
         raise _bad_model(
-            f"A {type(model).__name__} is not a model",
+            f"A value of type {type(model).__name__} is not a model",
             "write provider:model, as in openai:gpt-5, or pass a pydantic-ai model object",
         )
     if base_url is not None and not re.match(r"https?://[^/\s]", base_url):

@@ -97,7 +97,7 @@ def request_error(error: Exception, model: str, attempts: int = 1) -> AgentError
 def answer_error(name: str, model: str, detail: str = "", *, attempts: int = 1, hint: str = "") -> AgentError:
     """Return the error that ``failures.toml`` defines under ``name``, with ``detail`` appended to its message."""
     row = _FAILURES[name]
-    sentence = row["what"].format(model=model) + (f", in {attempts} tries" if attempts > 1 else "")
+    sentence = row["what"].format(model=model) + (f" ({attempts} attempts)" if attempts > 1 else "")
     return AgentError(f"{sentence}: {detail}" if detail else sentence, hint=hint or row["hint"], kind=row["kind"])
 
 

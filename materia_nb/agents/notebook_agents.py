@@ -68,7 +68,7 @@ class FunctionAgent:
         thinking: bool = True,
     ) -> None:
         if not callable(function):
-            raise AgentError(f"A {type(function).__name__} is not a function.", hint="pass a function")
+            raise AgentError(f"A value of type {type(function).__name__} is not a function.", hint="pass a function")
         self.function, self.thinking = function, thinking
         self.name = name or _function_name(function)
         self._turn_fields = _turn_fields(function, self.name)
@@ -308,7 +308,7 @@ class RecordedAgent:
         raise AgentError(
             message,
             where=turn.socket_id,
-            hint=f"this cast took another route than the recorded cast; set another agent for {turn.socket_id}",
+            hint=f"set another agent for {turn.socket_id}, because this cast took a different route than the recorded cast",
             kind="recorded_exhausted",
         )
 

@@ -291,12 +291,12 @@ class Exploration:
             notes.append(f"{', '.join(sockets)}: the agent may ask for a detour. Detours are not explored.")
         if unasked := [id_ for id_, socket_rules in self._rules.sockets.items() if is_not_asked(socket_rules)]:
             notes.append(
-                f"{', '.join(unasked)}: an edge, exit or advance depends on satisfied, but the agent is not asked for it. "
-                "Odds and simulations assume answers without satisfied, unless satisfied= names the socket."
+                f"{', '.join(unasked)}: an edge, exit or advance depends on `satisfied`, but the agent is not asked for it. "
+                "Odds and simulations assume that answers omit `satisfied`, unless the argument `satisfied` names the socket."
             )
         if unrouted := self.unrouted:
             unrouted_words = unrouted[0] if len(unrouted) == 1 else f"{len(unrouted)} sockets"
-            notes.append(f"Failures at {unrouted_words} (see unrouted) are not explored; each failure ends the cast.")
+            notes.append(f"Failures at {unrouted_words} (see `unrouted`) are not explored; each failure ends the cast.")
         if not self.certain and self.complete_search:
             notes.append("Therefore, anything that was not seen may still be possible.")
         return tuple(notes)
@@ -455,7 +455,7 @@ class Exploration:
                 problem = f"The search stopped {self._space.stopped} and saw no route"
             raise MateriaError(
                 f"{problem} to {words}.",
-                hint="compare the event with not_taken and not_visited",
+                hint="compare the event with `not_taken` and `not_visited`",
                 kind="no_witness",
             )
         state = path[-1][1].to if path else 0
@@ -587,8 +587,8 @@ def _not_explored(graph: Graph, space: StateSpace) -> MateriaError:
     has_lists = any(socket.iterator is not None for socket in graph.sockets.values())
     return MateriaError(
         f"The result is unknown, because the search stopped {space.stopped}.",
-        hint="read the findings so far in ends_seen, not_taken and not_visited; explore again with "
-        f"{'fewer items or ' * has_lists}a larger states=; or use simulate, which plays random casts",
+        hint="read the results so far in `ends_seen`, `not_taken` and `not_visited`; explore again with "
+        f"{'fewer items or ' * has_lists}a larger `states=`; or use simulate, which runs random casts",
         kind="not_explored",
     )
 

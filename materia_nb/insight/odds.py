@@ -223,7 +223,7 @@ def chances_by_socket(
             continue
         value = value_for_socket(rules.graph, id_, satisfied)
         if value is None:
-            message = f"{id_} gives a verdict (satisfied), but its chance is missing."
+            message = f"{id_} gives a verdict (`satisfied`), but its chance is missing."
             raise _bad_chance(message, id_, f'set satisfied={{"{id_}": 0.7, ...}}, or "*" for all others')
         try:
             yes, nothing = map(float, value) if isinstance(value, tuple) else (float(value), 0.0)
@@ -231,9 +231,9 @@ def chances_by_socket(
             yes, nothing = -1.0, 0.0  # refused below
         if not (yes >= 0 and nothing >= 0 and yes + nothing <= 1):
             hint = "set a number from 0 to 1, or two numbers such as (0.7, 0.1)"
-            raise _bad_chance(f"The chance of satisfied at {id_} is not valid: {value!r:.60}.", id_, hint)
+            raise _bad_chance(f"The chance of `satisfied` at {id_} is not valid: {value!r:.60}.", id_, hint)
         if nothing and (Result.NOTHING not in verdicts or socket_rules.socket.handoff != DEFAULT_HANDOFF):
-            message = f"{id_} must give a verdict (satisfied), so it cannot have a chance to omit it."
+            message = f"{id_} must give a verdict (`satisfied`), so it cannot have a chance to omit it."
             raise _bad_chance(message, id_, "set only the chance of true, such as 0.7")
         chances[id_] = Chance(yes, nothing, failing)
     return chances

@@ -335,7 +335,7 @@ def _utility_roots(
 
 def _no_answer(socket_rules: SocketRules, reason: str = ".", hint: str | None = None) -> MateriaError:
     return MateriaError(
-        f"{socket_rules.socket.id} refused every made-up answer{reason}",
+        f"{socket_rules.socket.id} refused every sample answer{reason}",
         where=socket_rules.socket.id,
         hint=hint
         or "assign from a dotted path such as $.plan.name instead of a JSONPath with a filter, then explore again",

@@ -146,8 +146,8 @@ def _named_requests(requests: str | Sequence[str] | Mapping[str, str]) -> dict[s
         requests = [requests]
     texts = list(requests.values() if isinstance(requests, Mapping) else requests)
     if not texts or not all(isinstance(text, str) for text in texts):
-        hint = 'pass requests=["...", "..."], or a dict of names to texts'
-        raise usage_error("A sweep needs requests, as texts.", hint)
+        hint = 'pass requests=["...", "..."], or a dict from names to requests'
+        raise usage_error("A sweep needs requests, each of them a string.", hint)
     if isinstance(requests, Mapping):
         return {str(name): text for name, text in requests.items()}
     text_by_name: dict[str, str] = {}
@@ -177,16 +177,18 @@ def agent_choices(agents: object, is_known: Callable[[str], bool]) -> list[Agent
         if names:
             raise usage_error(
                 f"Some keys of agents are sockets or materia ({', '.join(names)}), others are not.",
-                '{"label": {"Plan": ...}, ...} sweeps over agents, {"Plan": ..., "*": ...} is one choice of them',
+                'pass {"label": {"Plan": ...}, ...} to compare agents, or {"Plan": ..., "*": ...} for a single choice',
             )
         choices = [AgentChoice(str(label), _agent_mapping(agent, is_known)) for label, agent in agents.items()]
     else:
         entries = list(agents) if isinstance(agents, list | tuple) else [agents]
         choices = [AgentChoice(_label(agent), _agent_mapping(agent, is_known)) for agent in entries]
     if not choices:
-        raise usage_error("The argument agents is empty.", "leave out agents to use the agents of the workbench")
+        raise usage_error("The argument agents is empty.", "omit the argument to use the agents of the workbench")
     if len({choice.label for choice in choices}) < len(choices):
-        raise usage_error("Two choices of agents have the same name.", 'agents={"one": ..., "other": ...}')
+        raise usage_error(
+            "Two choices of agents have the same name.", 'label the choices: {"first": ..., "second": ...}'
+        )
     return choices
 
 

@@ -27,7 +27,11 @@ def no_keys(monkeypatch):
 
 
 FAILURES = {
-    "rate_limited": (refuses(429, "Slow down", retry_after_ms="1"), "does not accept more requests", "wait"),
+    "rate_limited": (
+        refuses(429, "Slow down", retry_after_ms="1"),
+        "rejected the request because of a rate limit",
+        "wait",
+    ),
     "quota": (refuses(429, "Pay first", error="insufficient_quota"), "no quota or credit", "account"),
     "server": (refuses(500, "Oops"), "reported a server error", "retry --turn later"),
     "overloaded": (refuses(503, "Too busy"), "reported a server error", "another model"),
@@ -63,7 +67,7 @@ FAILURES = {
     "cut_off_quietly": (breaks_off("so f", framed=False), "was lost", "check that the provider is running"),
     "error_in_a_200_reply": (
         whole({"error": {"message": "Rate limit exceeded: free tier", "code": 429}}),
-        "does not accept more requests at the moment, in 2 tries: Rate limit exceeded: free tier",
+        "rejected the request because of a rate limit (2 attempts): Rate limit exceeded: free tier",
         "wait",
     ),
     "error_named_in_a_200_reply": (
@@ -73,7 +77,7 @@ FAILURES = {
     ),
     "error_without_a_code": (
         whole({"error": {"message": "It fell over"}}),
-        "reported a server error, in 2 tries: It fell over",
+        "reported a server error (2 attempts): It fell over",
         "retry --turn later",
     ),
     "error_text": (
@@ -150,7 +154,7 @@ def test_each_model_failure_has_a_kind_a_message_and_a_hint(way):
     tries = 2 if way in RETRIED_FAILURES else 1
     assert len(server.asked) == tries
     assert len(heard.notes) == tries - 1
-    assert ("in 2 tries" in error.what) == (tries == 2)
+    assert ("(2 attempts)" in error.what) == (tries == 2)
 
 
 def test_unstreamed_reply_is_accepted(tmp_path):

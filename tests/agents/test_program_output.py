@@ -407,7 +407,7 @@ class TestCustomProgramOutput:
         "paths, said",
         [
             ({"answer": "$["}, "is not a valid JSONPath"),
-            ({"answer": "$.a", "usage": {"tokens": "$.n"}}, "usage paths cannot include tokens"),
+            ({"answer": "$.a", "usage": {"tokens": "$.n"}}, "usage paths have unknown names: tokens"),
         ],
     )
     def test_invalid_output_path_is_refused_immediately(self, paths, said):

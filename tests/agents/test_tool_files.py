@@ -233,10 +233,10 @@ def test_edit_replaces_the_specified_text(box, project):
 @pytest.mark.parametrize(
     "old, said",
     [
-        ("x = 1", "old occurs 2 times in a.txt: include more of the surrounding lines"),
-        ("gone", "old does not occur in a.txt: read the file again"),
-        ("", "old is empty"),
-        ("aba", "old occurs 2 times"),
+        ("x = 1", "`old` occurs 2 times in a.txt: include more of the surrounding lines"),
+        ("gone", "`old` does not occur in a.txt: read the file again"),
+        ("", "`old` is empty"),
+        ("aba", "`old` occurs 2 times"),
     ],
 )
 def test_text_to_replace_must_occur_exactly_once(box, project, old, said):
@@ -257,7 +257,7 @@ def test_edit_with_all_replaces_every_occurrence(box, project):
 
 def test_edit_without_a_change_is_refused(box, project):
     result, _ = edited(box, project, "a\n", "a", "a")
-    assert (result.ok, result.text) == (False, "old and new are the same: nothing to change.")
+    assert (result.ok, result.text) == (False, "`old` and `new` are the same, so there is nothing to change.")
 
 
 @pytest.mark.parametrize(

@@ -86,7 +86,7 @@ def test_tool_parameters_are_closed_schemas_with_descriptions(tool):
         (
             "read",
             {"file_path": "a.txt"},
-            "file_path: Extra inputs are not permitted. It takes path, offset (optional), limit (optional).",
+            "file_path: Extra inputs are not permitted. The arguments are path, offset (optional), limit (optional).",
         ),
         ("read", {"path": "a.txt", "x\0y": 1}, r"x\x00y: Extra inputs are not permitted"),
         ("grep", {"pattern": "a", "ignore_case": 1}, "ignore_case: Input should be a valid boolean"),

@@ -123,7 +123,7 @@ def test_note_names_an_agent_that_is_not_asked_for_satisfied():
     o = e.odds(0.6, 2)
     assert (o.visits["Bind"], o.turns, dict(o.nothing), o.satisfied) == (0, 3, {"Write": 1}, {})
     assert e.can("Bind")  # it may say so all the same
-    assert any(note.startswith("Write: an edge, exit or advance depends on satisfied") for note in e.notes)
+    assert any(note.startswith("Write: an edge, exit or advance depends on `satisfied`") for note in e.notes)
     assert simulate_casts(last_page(), 50, 0.6, 2).visits["Bind"] == 0
 
 
@@ -319,7 +319,7 @@ def test_ignoring_irrelevant_counts_does_not_change_results(document, protocol, 
 
 @pytest.mark.parametrize("satisfied", [{"Check": {"first": 0.6}}, "often", {"*": None, "Check": "x"}])
 def test_non_numeric_probability_is_refused_with_a_message(satisfied):
-    with pytest.raises(MateriaError, match="The chance of satisfied at Check is not valid") as caught:
+    with pytest.raises(MateriaError, match="The chance of `satisfied` at Check is not valid") as caught:
         once(satisfied)
     assert caught.value.kind == "bad_chance"
 

@@ -196,7 +196,7 @@ def check_arguments(tool: Tool, arguments: Mapping[str, JSON]) -> dict[str, JSON
         checked = _arguments_model(tool.name).model_validate(arguments).model_dump(exclude_none=True)
     except ValidationError as error:
         names = ", ".join(name if name in required else f"{name} (optional)" for name in properties)
-        raise Refused(f"{tool.name} was not run: {argument_problems(error)}. It takes {names}.") from None
+        raise Refused(f"{tool.name} was not run: {argument_problems(error)}. The arguments are {names}.") from None
     return {name: int(value) if properties[name]["type"] == "integer" else value for name, value in checked.items()}
 
 

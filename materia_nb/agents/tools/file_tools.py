@@ -257,26 +257,26 @@ def edit(work: Workspace, args: Mapping[str, JSON]) -> ToolResult:
     """Replace text that occurs exactly once in a file, or all of its occurrences if ``all`` is true."""
     old, new = args["old"], args["new"]
     if not old:
-        raise Refused("old is empty: pass the text to replace; to create a file, use write.")
+        raise Refused("`old` is empty: pass the text to replace, or create the file with write.")
     with open_path(work, args["path"], "change") as target:
         _check_target(target)
         text, pattern = _text_of(target), _with_any_line_endings(old)
         first, count = pattern.search(text), len(pattern.findall(text))
         if first is None:
             raise Refused(
-                f"old does not occur in {target.shown}: read the file again; every character and every space must match."
+                f"`old` does not occur in {target.shown}: read the file again; every character and every space must match."
             )
         # Overlapping occurrences also leave open which text to replace.
         if pattern.search(text, first.start() + 1) and not args.get("all"):
             raise Refused(
-                f"old occurs {max(count, 2):,} times in {target.shown}: include more of the surrounding lines, "
-                "or set all to true."
+                f"`old` occurs {max(count, 2):,} times in {target.shown}: include more of the surrounding lines, "
+                "or set `all` to true."
             )
         if len(text) + count * (len(new) - len(old)) > MAX_WRITTEN_BYTES:
             raise Refused(f"The file would have more than {MAX_WRITTEN_BYTES:,} characters.")
         changed = pattern.sub(partial(_with_line_endings_of, new), text)
         if changed == text:
-            raise Refused("old and new are the same: nothing to change.")
+            raise Refused("`old` and `new` are the same, so there is nothing to change.")
         replace_file(target.name, _encoded(changed, "new"), sync=True, folder=target.folder)
         times = "" if count == 1 else f" in {count:,} places"
         return ToolResult(f"Changed {target.shown}{times}.", ok=True)
