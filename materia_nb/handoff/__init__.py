@@ -49,7 +49,7 @@ def protocol(name: str) -> HandoffProtocol:
             kind="unknown_protocol",
         )
     if len({entry.value for entry in offers}) > 1:
-        raise _broken(offers, "several packages offer a protocol of this name")
+        raise _broken(offers, "several packages provide a protocol with this name")
     return _load(offers[0])
 
 
@@ -71,6 +71,6 @@ def _broken(offers: Sequence[EntryPoint], reason: str) -> MateriaError:
     return MateriaError(
         f"The handoff protocol {offers[0].name!r} is not usable: {reason}.",
         where=", ".join(sorted({entry.value for entry in offers})),
-        hint=f"correct or uninstall {' or '.join(packages) or 'the package that offers it'}",
+        hint=f"fix or uninstall {' or '.join(packages) or 'the package that provides it'}",
         kind="broken_protocol",
     )

@@ -83,7 +83,7 @@ def _scope_issues(transition: JSON) -> Iterator[Issue]:
     for name in ("id", "cwd"):
         text = scope.get(name)
         if not is_text(text) or "\0" in text:
-            yield Issue(f"{_SCOPE_PATH}.scope.{name}", f"The {name} must be a non-blank text.", "add it")
+            yield Issue(f"{_SCOPE_PATH}.scope.{name}", f"The {name} must be a non-blank string.", "add it")
     for name in sorted(scope.keys() - {"id", "cwd", "state", "exports"}):
         yield Issue(
             f"{_SCOPE_PATH}.scope.{name}",
@@ -99,7 +99,7 @@ def _export_issues(exports: JSON) -> Iterator[Issue]:
         yield Issue(path, "exports must be an object.", 'write {"name": {"producer": "...", "value": ...}}')
         return
     if len(exports) > MAX_EXPORTS:
-        yield Issue(path, f"There are {len(exports)} exports; the limit is {MAX_EXPORTS}.", "remove some")
+        yield Issue(path, f"There are {len(exports)} exports; the limit is {MAX_EXPORTS}.", "remove some exports")
     total = 0
     for name, export in exports.items():
         size = len(compact(export).encode(errors="replace"))
@@ -111,13 +111,13 @@ def _export_issues(exports: JSON) -> Iterator[Issue]:
                 "write these two fields",
             )
         elif not is_text(export["producer"]):
-            yield Issue(f"{path}.{name}.producer", "The producer must be a non-blank text.", "name it")
+            yield Issue(f"{path}.{name}.producer", "The producer must be a non-blank string.", "write its name")
         if size > MAX_EXPORT_BYTES:
             message = f"The export has {size:,} bytes; the limit is {MAX_EXPORT_BYTES:,}."
             yield Issue(f"{path}.{name}", message, "write the value to a file and export the name of the file")
     if total > _MAX_EXPORTS_BYTES:
         message = f"The exports have {total:,} bytes; the limit is {_MAX_EXPORTS_BYTES:,}."
-        yield Issue(path, message, "remove some")
+        yield Issue(path, message, "shorten or remove some exports")
 
 
 _EVENT_TEXTS: Final = ("message", "source")
@@ -137,7 +137,7 @@ def _event_issues(path: str, event: JSON) -> Iterator[Issue]:
         yield Issue(path, "An event must be an object.", 'write {"type": "...", "message": "..."}')
         return
     if not is_text(event.get("type")):
-        yield Issue(f"{path}.type", "The type of an event must be a non-blank string.", "name it")
+        yield Issue(f"{path}.type", "The type of an event must be a non-blank string.", "write its type")
     if event.get("severity", "info") not in EVENT_SEVERITIES:
         fix = f"write one of {', '.join(EVENT_SEVERITIES)}, or omit it"
         yield Issue(f"{path}.severity", "The severity is unknown.", fix)
@@ -298,7 +298,7 @@ _SHAPES: Final[dict[str, JSON]] = {
 
 def _notes(output: FoundObject) -> tuple[str, ...]:
     notes = [_NOTES[output.where]] if output.where in _NOTES else []
-    notes += [f"the key {_short(key)} occurs twice; the last value is used" for key in output.duplicates[:8]]
+    notes += [f"the key {_short(key)} occurs more than once; the last value is used" for key in output.duplicates[:8]]
     if len(output.duplicates) > 8:
         notes.append(f"and {len(output.duplicates) - 8} more keys")
     return tuple(notes)

@@ -195,7 +195,7 @@ def mark_all(folders: Iterable[Path]) -> list[MarkedAnswer]:
         raise MateriaError(
             "No lesson notebook was found.",
             where=", ".join(map(str, folders)),
-            hint="name a folder that contains WHO/LESSON.ipynb",
+            hint="pass a folder that contains WHO/LESSON.ipynb",
             kind="not_found",
         )
     return [mark for who, path in submissions for mark in marks(path.stem, who, _read_submission(path))]
@@ -227,14 +227,14 @@ def main(arguments: Sequence[str]) -> int:
         prog="python -m materia_nb.lessons", description="Mark lessons and show the progress of a class."
     )
     commands = parser.add_subparsers(dest="command", required=True)
-    progress = commands.add_parser("progress", help="print one table of the guesses of a class")
+    progress = commands.add_parser("progress", help="print a table that summarizes the guesses of a class")
     progress.add_argument(
-        "paths", type=Path, nargs="+", metavar="FILE", help="files of guesses, or folders with such files"
+        "paths", type=Path, nargs="+", metavar="FILE", help="files of guesses, or folders that contain such files"
     )
     mark = commands.add_parser("mark", help="mark submitted notebooks without running them")
-    mark.add_argument("paths", type=Path, nargs="+", metavar="DIR", help="a folder with WHO/LESSON.ipynb")
+    mark.add_argument("paths", type=Path, nargs="+", metavar="DIR", help="a folder that contains WHO/LESSON.ipynb")
     for command in (progress, mark):
-        command.add_argument("--csv", action="store_true", help="write one line for each question")
+        command.add_argument("--csv", action="store_true", help="print CSV with one line for each question")
     options = parser.parse_args(arguments)
     try:
         if options.command == "mark":

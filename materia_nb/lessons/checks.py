@@ -252,7 +252,7 @@ def merge_classes(paths: Sequence[Path]) -> list[Score]:
         raise MateriaError(
             "No file of guesses was found.",
             where=", ".join(map(str, paths)),
-            hint=f"name folders that contain {_FILE_NAME}, or *.jsonl files",
+            hint=f"pass folders that contain {_FILE_NAME}, or *.jsonl files",
             kind="not_found",
         )
     return scores(guess for path, who in files for guess in read_guesses(path, who))

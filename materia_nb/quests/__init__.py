@@ -137,7 +137,7 @@ class QuestBoard:
                 written by another process.
         """
         if not self._writer.acquire(blocking=False):
-            raise MateriaError("The board is running already.", hint="wait until the run ends, or stop it", kind="busy")
+            raise MateriaError("The board is already running.", hint="wait until the run ends, or stop it", kind="busy")
         self._stop.clear()
         try:
             done = 0
@@ -278,6 +278,6 @@ def _position(to: str | int, index: int, last: int) -> int:
         return min(int(word) - 1, last)
     raise MateriaError(
         f"A quest cannot be moved to {word!r}.",
-        hint=f"use {one_of_words(POSITIONS)}, or a position from 1",
+        hint=f"use {one_of_words(POSITIONS)}, or the number of a position, starting at 1",
         kind="bad_place",
     )

@@ -103,7 +103,7 @@ class SavedDraft:
         if self.home not in (None, str(design.home)):
             return f"{message}; the draft was started for {self.home}, which is not loaded, so saving writes to {design.home}"
         if exact(self.began) != exact(design.began):
-            message += f"; {design.home} was changed meanwhile, so saving overwrites {design.name} in it"
+            message += f"; {design.home} was changed in the meantime, so saving overwrites {design.name} in it"
         return message
 
     def discard(self) -> None:

@@ -479,7 +479,7 @@ def not_kept(step: int) -> MateriaError:
     """Return the error for a step whose files have no snapshot."""
     return MateriaError(
         f"The files after step {step} were not saved.",
-        hint="the step worked in another directory, or saving failed; show files displays the reason",
+        hint="see the reason with show files: the step worked in another directory, or saving failed",
         kind="not_kept",
     )
 

@@ -48,7 +48,7 @@ def ensure(project: Path, name: Any, patterns: Any) -> dict[str, Any]:
     if not isinstance(name, str) or not name:
         raise Refused('params.file must be a path, such as ".gitignore"')
     if not isinstance(patterns, list) or not all(map(is_pattern, patterns)):
-        raise Refused("params.patterns must be a list of patterns, each of one line")
+        raise Refused("params.patterns must be a list of patterns without line breaks")
     path = target(project, name)
     if (project / name).is_symlink():
         print("Ignore-Artifacts: Git does not read an ignore file that is a symbolic link", file=sys.stderr)
@@ -81,7 +81,7 @@ def target(project: Path, name: str) -> Path:
             root = folder
             break
     if not path.is_relative_to(root):
-        raise Refused(f"leads to {path}, outside {root}; name a file inside it")
+        raise Refused(f"leads to {path}, which is outside {root}; use a file inside it")
     return path
 
 
