@@ -6,6 +6,7 @@ A cast only stops between steps. If it has to wait for a person, the call return
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from functools import partial
@@ -22,6 +23,7 @@ from materia_nb.cast.cast_breakpoints import OVER, CastBreakpoints, Pause
 from materia_nb.cast.edits import Approvals, Edits, Labels, Pins
 from materia_nb.cast.exports import Exports
 from materia_nb.cast.formatting import StepList, steps_of
+from materia_nb.cast.notifications import Notifier
 from materia_nb.cast.runner import Followers, Runner
 from materia_nb.cast.snapshot import Snapshot, graph_of
 from materia_nb.cast.work import Work, clean, given, now, over
@@ -56,6 +58,7 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
     def __init__(self, runner: Runner) -> None:
         """Create the public interface of the cast that ``runner`` runs."""
         self.runner = runner
+        self.notifier = Notifier()
         runner.followers.follow(self)
         if not isinstance(runner.stops, CastBreakpoints):
             runner.stops = CastBreakpoints(runner)
@@ -373,7 +376,7 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
             self.runner.begin()
             self.runner.stop.clear()
             self.runner.running = True
-        steps_taken, broken_off = 0, False
+        steps_taken, broken_off, started = 0, False, time.monotonic()
 
         def breaks(lane: str) -> bool:
             nonlocal broken_off
@@ -400,6 +403,7 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
         finally:
             self.runner.running = self.runner.batches_writes = False
         self.runner.write_now()
+        self.notifier.run_stopped(self.now, pause, time.monotonic() - started)
         return pause
 
     def _through_lanes(self, breaks: Callable[[str], bool], *, once: bool) -> Iterator[StepRecord]:

@@ -14,6 +14,7 @@ from materia_nb.cast.cast import Cast
 from materia_nb.cast.cast_breakpoints import LoadoutBreakpoints
 from materia_nb.cast.formatting import CastList, TableSequence
 from materia_nb.cast.library import Loadouts, copy_scripts, utility_folders
+from materia_nb.cast.notifications import DEFAULT_MIN_S, Notifier, Receiver
 from materia_nb.cast.snapshot import Snapshot, graph_of, snapshot_of
 from materia_nb.cast.views.compare_view import Compared, ReplaysView, compare_view
 from materia_nb.cast.views.status import status_lines
@@ -85,6 +86,7 @@ class Casts(Displayable):
         self.sync = sync
         self.last: Cast | None = None
         self.bench: Any = None
+        self._notifier = Notifier()
         self._loadouts = loadouts
         self._agents = agents
         self._open: dict[Path, Cast] = {}
@@ -162,6 +164,7 @@ class Casts(Displayable):
             cast.runner.messages += copy_scripts(cast.graph)
         cast.breakpoints.follow(self._stops_of(cast.graph))
         cast.runner.definitions = self._loadouts.definitions
+        cast.notifier = self._notifier
         self.last = cast
         # Closed casts are dropped, so that they do not accumulate in a long-running program.
         self._open = {path: open_cast_ for path, open_cast_ in self._open.items() if open_cast_.now.writable}
@@ -172,6 +175,23 @@ class Casts(Displayable):
         if graph.name not in self._stops:
             self._stops[graph.name] = Breakpoints(self.root / FILE, graph.name)
         return self._stops[graph.name]
+
+    def notify(self, receiver: Receiver | None = None, *, after: int = DEFAULT_MIN_S) -> None:
+        """Send a notification when a long run of a cast ends, fails, or waits for a person.
+
+        The notification has the fields ``cast`` (the id), ``loadout``, ``reason`` (the value that ``cast.run`` returns)
+        and ``message``. A command runs in the project directory. It gets the message as its last argument and the notification as
+        JSON on stdin.
+
+        Args:
+            receiver: an http or https URL, to which the notification is posted as JSON; a command; or a function that
+                is called with the notification. If left out, no more notifications are sent.
+            after: the minimum duration of a run, in seconds.
+
+        Raises:
+            MateriaError: the receiver is not a URL, a command or a function (``bad_receiver``).
+        """
+        self._notifier.configure(receiver, after)
 
     def breakpoints(self) -> LoadoutBreakpoints:
         """Return the breakpoints of the current cast's loadout, or of the selected loadout if there is no current cast.

@@ -494,6 +494,14 @@ def _label(
 
 
 from_method("open", Casts.open, value_of, reference=_CAST, example="%materia open -1")
+from_method(
+    "notify",
+    Casts.notify,
+    lambda call, _: Text(
+        "Notifications are off." if call.arguments.get("receiver") is None else "Notifications are on."
+    ),
+    example="%materia notify --after 30 notify-send Materia",
+)
 from_method("resume", Casts.resume, value_of, reference=_CAST)
 from_method(
     "delete",
