@@ -23,7 +23,6 @@ from materia_nb.cast.cast_breakpoints import OVER, CastBreakpoints, Pause
 from materia_nb.cast.edits import Approvals, Edits, Labels, Pins
 from materia_nb.cast.exports import Exports
 from materia_nb.cast.formatting import StepList, steps_of
-from materia_nb.cast.notifications import Notifier
 from materia_nb.cast.runner import Followers, Runner
 from materia_nb.cast.snapshot import Snapshot, graph_of
 from materia_nb.cast.work import Work, clean, given, now, over
@@ -58,7 +57,6 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
     def __init__(self, runner: Runner) -> None:
         """Create the public interface of the cast that ``runner`` runs."""
         self.runner = runner
-        self.notifier = Notifier()
         runner.followers.follow(self)
         if not isinstance(runner.stops, CastBreakpoints):
             runner.stops = CastBreakpoints(runner)
@@ -403,7 +401,8 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
         finally:
             self.runner.running = self.runner.batches_writes = False
         self.runner.write_now()
-        self.notifier.run_stopped(self.now, pause, time.monotonic() - started)
+        if self.runner.on_run_stopped is not None:
+            self.runner.on_run_stopped(self.now, pause, time.monotonic() - started)
         return pause
 
     def _through_lanes(self, breaks: Callable[[str], bool], *, once: bool) -> Iterator[StepRecord]:

@@ -164,7 +164,7 @@ class Casts(Displayable):
             cast.runner.messages += copy_scripts(cast.graph)
         cast.breakpoints.follow(self._stops_of(cast.graph))
         cast.runner.definitions = self._loadouts.definitions
-        cast.notifier = self._notifier
+        cast.runner.on_run_stopped = self._notifier.run_stopped
         self.last = cast
         # Closed casts are dropped, so that they do not accumulate in a long-running program.
         self._open = {path: open_cast_ for path, open_cast_ in self._open.items() if open_cast_.now.writable}

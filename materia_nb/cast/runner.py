@@ -178,6 +178,8 @@ class Runner(Work):
         batches_writes: True if the next step follows immediately, so that its start can be written together with the output of
             the current step.
         definitions: a function that returns the current materia of the workbench, or None if the cast has no workbench.
+        on_run_stopped: a function that is called when a run stops, with a snapshot of the cast, the reason and the
+            duration of the run in seconds; or None.
     """
 
     def __init__(  # noqa: PLR0913 - the parts of a cast, by name
@@ -224,6 +226,7 @@ class Runner(Work):
         self.stops = BreakpointSet()
         self.attempts: object = None
         self.definitions: Definitions | None = None
+        self.on_run_stopped: Callable[[Snapshot, Any, float], object] | None = None
         if reading is not None:
             self._use(reading)
         self.followers = Followers(self.messages)

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { counted, countWords, durationWords, rowsFor, rowsOf } from "../../materia_nb/widgets/front/words.js";
-import { usageWords } from "../../materia_nb/widgets/front/bar.js";
+import { notificationText, usageWords } from "../../materia_nb/widgets/front/bar.js";
 
 test("a duration has the digits that matter", () => {
   assert.deepEqual([0, -5, 940, 9949, 9950, 59_499, 102_000, 7_384_000].map(durationWords), ["0.0 s", "0.0 s", "0.9 s", "9.9 s", "10 s", "59 s", "1:42", "2:03:04"]);
@@ -34,4 +34,14 @@ test("what was used: unknown is not zero", () => {
   assert.deepEqual(usageWords(used), { used: "15,400", long: "15.4k of 20k tokens · $0.5000 of $2.00", short: "15.4k/20k tok", full: "3 steps · 15,400 of 20,000 tokens · $0.5000 of $2.00" });
   assert.equal(usageWords({ ...used, tokens: null, cost: null, unknown: 2 }).full, "3 steps · unknown of 20,000 tokens, unknown of 2 turns · cost unknown of $2.00");
   assert.deepEqual(usageWords({ tokens: 0, counts: "1 step" }), { used: "0", long: "", short: "", full: "1 step" });
+});
+
+test("a notification is shown when a long run stops while the page is hidden", () => {
+  const running = { tone: "working", since: 1_000, busy: true }, waiting = { tone: "wants", words: "Review waits for you", busy: false };
+  assert.equal(notificationText(running, waiting, 61_000, true), "Review waits for you");
+  assert.equal(notificationText(running, waiting, 60_999, true), null, "the run was short");
+  assert.equal(notificationText(running, waiting, 61_000, false), null, "somebody sees the page");
+  assert.equal(notificationText(running, { ...running, words: "Running" }, 61_000, true), null, "the run continues");
+  assert.equal(notificationText(running, { ...waiting, tone: "paused" }, 61_000, true), null, "somebody paused it");
+  assert.equal(notificationText(waiting, waiting, 61_000, true), null, "nothing ran");
 });

@@ -53,6 +53,24 @@ export function continues(send, shell) {
   };
 }
 
+const LONG_RUN_MS = 60_000;
+
+/**
+ * Return the text of a desktop notification, or null: a long run has stopped while the page is hidden.
+ * @param {Bar} before @param {Bar} now @param {number} time @param {boolean} hidden
+ */
+export function notificationText(before, now, time, hidden) {
+  const stopped = before.tone === "working" && !now.busy && now.tone !== "paused";
+  return hidden && stopped && time - (before.since ?? time) >= LONG_RUN_MS ? now.words || null : null;
+}
+
+/** Ask the browser for permission to show notifications. @returns {MenuEntry[]} */
+function notificationEntry() {
+  const permission = globalThis.Notification?.permission;
+  const why = permission === "granted" ? "notifications are on" : permission === "denied" ? "the browser blocks notifications of this page" : "";
+  return permission ? [{ words: "Notify me when a long run stops", act: () => void Notification.requestPermission(), off: Boolean(why), why }] : [];
+}
+
 /** @param {HTMLElement} host @param {PanelSender} send @param {Shell} shell @returns {Part & {press(act: "run"|"step"|"run_item"): void}} */
 export function barPart(host, send, shell) {
   /** @type {Bar} */
@@ -126,6 +144,8 @@ export function barPart(host, send, shell) {
   return {
     /** @param {Bar} now */
     update(now) {
+      const news = notificationText(data, now, Date.now(), document.hidden);
+      if (news && globalThis.Notification?.permission === "granted") new Notification("Materia", { body: news, tag: "materia-nb" });
       data = now;
       const { can = {}, why, asks: approval } = now, cast = now.mode !== "design", stopped = Boolean(now.stopped), waits = Boolean(approval) && !now.busy;
       if (isNew(modes, [now.modes, now.mode])) redraw(modes, () => now.modes?.map(mode));
@@ -173,7 +193,7 @@ export function moreEntries({ mode, undo, breaks = [], allowed = [], most: limit
   ];
   const fold = (/** @type {string} */ name, /** @type {string} */ label) => ({ words: shell.folded(name) ? `Show ${label}` : `Hide ${label}`, act: () => shell.fold(name) });
   return [
-    ...(mode === "design" ? [] : casting),
+    ...(mode === "design" ? [] : [...casting, ...notificationEntry()]),
     fold("inspector", "the inspector"),
     fold("dock", "timeline and items"),
     { words: "Taller", act: () => send("height", { by: 120 }) },
