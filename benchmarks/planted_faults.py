@@ -53,7 +53,7 @@ FAULTS: Final = (
     Fault("the last item is never reached", COMPLETING, "length, after >= length, advance", "length, after > length, advance"),
     Fault("the list is exhausted one item early", COMPLETING, "length, after >= length, advance", "length, after >= length - 1, advance"),
     Fault("an exhausted list does not leave the loop", COMPLETING, "fact is not None and fact.exhausted", "False"),
-    Fault("a failure follows the edges for not_satisfied", COMPLETING, 'unrouted = Unrouted(result, "", failure', 'unrouted = Unrouted(Result.NO, "", failure'),
+    Fault("a failure follows the edges for not_satisfied", COMPLETING, 'unrouted = PendingRoute(result, "", failure', 'unrouted = PendingRoute(Result.NO, "", failure'),
     Fault("one cycle too few is allowed", ENTERING, "if record.cycles > limit:", "if record.cycles >= limit:"),
     Fault("an empty loop ends the cast", ENTERING, "route.target if route else END", "END"),
     Fault("an empty loop takes the first exit of any condition", RULES, 'if route.condition == "always"]', "]"),

@@ -179,7 +179,7 @@ def register_key_variable(name: str) -> None:
     _key_variables.add(name)
 
 
-def scrubbed(text: str, *more: str) -> str:
+def redact(text: str, *more: str) -> str:
     """Return the text with API keys and the strings in ``more`` replaced by a placeholder.
 
     API keys are the values of environment variables that were passed to :func:`register_key_variable` or that model
@@ -191,7 +191,7 @@ def scrubbed(text: str, *more: str) -> str:
     return text
 
 
-def scrubbed_part(text: str, *more: str, start: bool = False, end: bool = False) -> str:
+def redact_excerpt(text: str, *more: str, start: bool = False, end: bool = False) -> str:
     """Return an excerpt of a longer text with API keys redacted, even if the excerpt starts or ends inside a key.
 
     Args:
@@ -201,7 +201,7 @@ def scrubbed_part(text: str, *more: str, start: bool = False, end: bool = False)
         end: True if the longer text continues after the excerpt.
     """
     keys = _keys(more)
-    text = scrubbed(text, *more)
+    text = redact(text, *more)
     pieces = [key[:size] for key in keys for size in range(_MIN_PIECE_CHARS, len(key))] if end else []
     if piece := max(filter(text.endswith, pieces), key=len, default=""):
         text = text.removesuffix(piece) + _REPLACEMENT
@@ -221,16 +221,16 @@ def secret_arguments(argv: Sequence[str]) -> tuple[str, ...]:
     return tuple(secrets)
 
 
-def scrubbed_bytes(data: bytes, *more: str, end: bool = False) -> bytes:
+def redact_bytes(data: bytes, *more: str, end: bool = False) -> bytes:
     """Return the output of a process with API keys redacted; bytes that are not text are unchanged."""
     text = data.decode(errors="surrogateescape")
-    return scrubbed_part(text, *more, end=end).encode(errors="surrogateescape")
+    return redact_excerpt(text, *more, end=end).encode(errors="surrogateescape")
 
 
-def scrubbed_json(value: Any) -> Any:
+def redact_json(value: Any) -> Any:
     """Return a JSON value in which API keys are redacted in every string."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    clean = scrubbed(text)
+    clean = redact(text)
     return value if clean == text else json.loads(clean)
 
 
@@ -252,13 +252,13 @@ def _known_keys() -> Sequence[str]:
         # copied first: a variable that another thread sets meanwhile is found by the next call
         compared = environment.copy(), _key_variables.copy()
         values = [value for name, value in os.environ.items() if _is_key(name, value)]
-        forms = {form for value in values for form in _forms(value) if len(form) >= _MIN_KEY_CHARS}
+        forms = {form for value in values for form in _escaped_forms(value) if len(form) >= _MIN_KEY_CHARS}
         forms |= {json.dumps(form, ensure_ascii=False)[1:-1] for form in forms}  # escaped in JSON a second time
         _cached_keys = (*compared, sorted(forms, key=len, reverse=True))
     return _cached_keys[2]
 
 
-def _forms(key: str) -> Iterator[str]:
+def _escaped_forms(key: str) -> Iterator[str]:
     """Yield all forms of a key: unchanged, escaped for JSON, URLs, HTML and Python source, and single lines."""
     yield key
     yield repr(key)[1:-1]
@@ -326,11 +326,11 @@ def _visible(match: re.Match[str]) -> str:
     return f"[U+{code:04X}]"
 
 
-def open_isolates(text: str) -> int | None:
+def count_open_isolates(text: str) -> int | None:
     """Return the number of unclosed bidi isolates in ``text``, or None if it closes an isolate that is not open."""
     depth = 0
-    for mark in _ISOLATES.findall(text):
-        depth += 1 if mark == FSI else -1
+    for isolate in _ISOLATES.findall(text):
+        depth += 1 if isolate == FSI else -1
         if depth < 0:
             return None
     return depth
@@ -348,7 +348,7 @@ def plain(text: object) -> str:
         return value  # the fast path for most texts
     value = value.replace("\r\n", "\n").replace("\r", "\n")
     value = _STACKED_MARKS.sub(r"\1", _UNSAFE.sub(_visible, value))
-    if open_isolates(value) != 0:
+    if count_open_isolates(value) != 0:
         value = _ISOLATES.sub(_visible, value)
     return f"{FSI}{value}{PDI}" if _MAY_BE_RTL.search(value) else value
 
@@ -396,9 +396,9 @@ def signs_warning(text: str) -> str:
 def outgoing(text: object) -> str:
     """Return text that may leave the package, with API keys redacted and unsafe characters escaped.
 
-    See :func:`scrubbed` for the redaction and :func:`plain` for the escaping.
+    See :func:`redact` for the redaction and :func:`plain` for the escaping.
     """
-    return plain(scrubbed(str(text)))
+    return plain(redact(str(text)))
 
 
 def outgoing_line(text: object) -> str:
@@ -432,7 +432,7 @@ def redact_library_logs() -> None:
         def make_redacted(*args: Any, **kwargs: Any) -> logging.LogRecord:
             record = make(*args, **kwargs)
             if record.name.partition(".")[0] in LIBRARIES:
-                _redact(record)
+                _redact_record(record)
             return record
 
         make_redacted.redacts = True  # type: ignore[attr-defined]
@@ -454,7 +454,7 @@ def redact_library_logs() -> None:
         warnings.showwarning = show_redacted
 
 
-def _redact(record: logging.LogRecord) -> None:
+def _redact_record(record: logging.LogRecord) -> None:
     """Replace the content of a log record by one redacted line with its message and exception, without a traceback."""
     try:
         text = record.getMessage()
@@ -470,7 +470,7 @@ def one_line_without_keys(text: str) -> str:
     """Return the text on one line with API keys redacted, including keys that a library truncated with an ellipsis."""
     parts = _ELLIPSIS.split(text)
     last = len(parts) - 1
-    parts = [scrubbed_part(part, start=number > 0, end=number < last) for number, part in enumerate(parts)]
+    parts = [redact_excerpt(part, start=number > 0, end=number < last) for number, part in enumerate(parts)]
     line = outgoing_line(" ".join("".join(parts).split()))
     return line if len(line) <= _MAX_LINE_CHARS else line[:_MAX_LINE_CHARS] + "…"
 

@@ -230,16 +230,16 @@ def remove_path(value: JSON, segments: Sequence[str]) -> JSON:
     return value if child is value[segments[0]] else FrozenDict({**value, segments[0]: child})
 
 
-def same(a: JSON, b: JSON) -> bool:
+def equal_json(a: JSON, b: JSON) -> bool:
     """Return True if two values are equal as JSON: like ``==``, except that true does not equal 1 or false 0."""
     if a is b:
         return True
     if isinstance(a, bool) or isinstance(b, bool):
         return a is b
     if isinstance(a, dict) and isinstance(b, dict):
-        return a.keys() == b.keys() and all(child is b[key] or same(child, b[key]) for key, child in a.items())
+        return a.keys() == b.keys() and all(child is b[key] or equal_json(child, b[key]) for key, child in a.items())
     if isinstance(a, list) and isinstance(b, list):
-        return len(a) == len(b) and all(x is y or same(x, y) for x, y in zip(a, b, strict=True))
+        return len(a) == len(b) and all(x is y or equal_json(x, y) for x, y in zip(a, b, strict=True))
     return bool(a == b)
 
 
@@ -409,7 +409,7 @@ def json_error_advice(text: str, error: json.JSONDecodeError) -> str:
     # Newer Python versions report the position of a trailing comma, older versions the bracket after the comma.
     before, rest = text[: error.pos].rstrip(), text[error.pos :].lstrip()
     word = _FIRST_WORD.match(rest)
-    mark = "colon" if "':'" in error.msg else "comma"
+    separator = "colon" if "':'" in error.msg else "comma"
     bracket = rest.lstrip(", \t\r\n")[:1]
     cases = (
         ("control character" in error.msg, "write \\n for a line break within a text"),
@@ -425,7 +425,7 @@ def json_error_advice(text: str, error: json.JSONDecodeError) -> str:
         ("Unterminated" in error.msg or not rest, "a closing quote or bracket is missing"),
         (
             "delimiter" in error.msg,
-            f'a {mark} is missing, or a quote inside a text is not escaped as \\"',
+            f'a {separator} is missing, or a quote inside a text is not escaped as \\"',
         ),
     )
     return next((advice for applies, advice in cases if applies), "")

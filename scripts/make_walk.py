@@ -48,7 +48,7 @@ STATIONS: Final = (
     Station("agents/notebook_agents.py", "FunctionAgent.answer", "calls the function that the notebook defines."),
     Station("agents/interface.py", "validate_reply", "checks that the agent returned a reply."),
     Station("cast/work.py", "Work.handle_reply", "handles the reply, whichever agent it came from."),
-    Station("errors.py", "scrubbed", "removes keys before anything is saved."),
+    Station("errors.py", "redact", "removes keys before anything is saved."),
     Station("engine/decide.py", "answer", "is the second command; it returns the events of this answer."),
     Station(
         "engine/outputs.py",

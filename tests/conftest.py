@@ -135,7 +135,7 @@ def drawn_once() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def apart(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def token_details(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Isolate the IPython settings, and replace the slow ``python3`` shim on PATH by the interpreter itself."""
     folder = tmp_path_factory.mktemp("bin")
     (folder / "python3").symlink_to(Path(sys.executable).resolve())

@@ -29,7 +29,7 @@ from materia_nb.agents.interface import (
 )
 from materia_nb.agents.tools.search import SKIPPED
 from materia_nb.engine.conversation import Message
-from materia_nb.errors import did_you_mean, scrubbed, scrubbed_part, secret_arguments
+from materia_nb.errors import did_you_mean, redact, redact_excerpt, secret_arguments
 from materia_nb.file_io import read_package_toml, replace_file
 from materia_nb.jsonvalue import JSON, compact, thawed
 from materia_nb.loadout.vocabulary import jsonpath_fault
@@ -308,7 +308,7 @@ class CommandAgent:
                 env=self.environment(turn),
                 stop=turn.stop,
             )
-        stdout = scrubbed(result.stdout.decode(errors="replace").strip(), *secret_arguments(argv))
+        stdout = redact(result.stdout.decode(errors="replace").strip(), *secret_arguments(argv))
         answer = self._parse_output(turn, result, stdout)
         meta = {"program": _program_name(argv), "arguments": len(argv) - 1, "seconds": round(result.seconds, 6)}
         session = {"session": answer.session} if answer.session else {}
@@ -333,7 +333,7 @@ class CommandAgent:
         if self.reads is not None and is_complete:
             answer = self.reads(stdout)
             if not stdout:
-                stderr = scrubbed(result.stderr.decode(errors="replace"), *secret_arguments(result.argv))
+                stderr = redact(result.stderr.decode(errors="replace"), *secret_arguments(result.argv))
                 error_report = self.reads(_json_at_end(stderr))
                 answer = error_report if error_report.error else answer
         failed = not is_complete or result.code != 0 or answer.error or answer.no_answer
@@ -342,7 +342,7 @@ class CommandAgent:
         name, where = f"Command {_program_name(result.argv)}", turn.socket_id
         if answer.error:
             hint = "run retry, which starts a new session" if self.session_to_resume(turn) else None
-            message = f"{name} failed: {summarize(plain_error_message(scrubbed(answer.error)), STDERR_CHARS)}"
+            message = f"{name} failed: {summarize(plain_error_message(redact(answer.error)), STDERR_CHARS)}"
             raise AgentError(message, where=where, hint=hint, kind="agent_exit")
         self._check_exit(turn, result)  # the exit status explains more than the unreadable output
         if answer.no_answer:
@@ -370,7 +370,7 @@ class CommandAgent:
             return
         kind, description = failure
         stderr, secrets = result.stderr.decode(errors="replace"), secret_arguments(result.argv)
-        summary = summarize(scrubbed_part(stderr, *secrets, end=result.stderr_truncated), STDERR_CHARS)
+        summary = summarize(redact_excerpt(stderr, *secrets, end=result.stderr_truncated), STDERR_CHARS)
         message = f"Command {_program_name(result.argv)} {description}" + (f"; stderr: {summary}" if summary else "")
         raise AgentError(message, where=turn.socket_id, hint=_FAILURE_HINTS.get(kind), kind=kind)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from materia_nb.agents.interface import TIMEOUT_S, AgentError, NeedsApproval, Reply, Turn
-from materia_nb.errors import close_match, one_of_words, redact_library_logs, register_key_variable, scrubbed
+from materia_nb.errors import close_match, one_of_words, redact, redact_library_logs, register_key_variable
 from materia_nb.loadout.graph import PROMPT_FORMS, PromptForm
 from materia_nb.platform import HeldInterrupts
 
@@ -195,14 +195,14 @@ def _make_provider(provider: str, base_url: str | None, key_env: str | None) -> 
         _raise_missing_key(_VARIABLE_NAME.findall(str(error)), provider, str(error))
     except OSError as error:
         raise AgentError(
-            f"The certificates for {provider} cannot be read: {scrubbed(error.strerror or str(error))}",
+            f"The certificates for {provider} cannot be read: {redact(error.strerror or str(error))}",
             hint="correct or unset SSL_CERT_FILE and SSL_CERT_DIR in the environment",
             kind="transport",
         ) from None
     except ImportError as error:
         raise AgentError(
             f"The proxy that is set in the environment for {provider} needs a package that is not installed",
-            hint=" ".join(scrubbed(str(error)).split())[:300],
+            hint=" ".join(redact(str(error)).split())[:300],
             kind="not_installed",
         ) from None
 
@@ -211,7 +211,7 @@ def _raise_missing_key(variables: Iterable[str], provider: str, message: str = "
     """Raise the error for required environment variables that are not set."""
     names = list(variables)
     if not names:
-        raise _bad_model(f"Settings for the provider {provider} are missing: {scrubbed(message)}")
+        raise _bad_model(f"Settings for the provider {provider} are missing: {redact(message)}")
     raise AgentError(
         f"The provider {provider} needs {' or '.join(names)} in the environment",
         hint=f"set {names[0]} before Jupyter starts; keys are read only from the environment",

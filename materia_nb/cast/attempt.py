@@ -24,9 +24,9 @@ from materia_nb.engine import decide
 from materia_nb.engine.decide import Answer
 from materia_nb.engine.events import Events
 from materia_nb.engine.evolve import fold, without_approvals
-from materia_nb.engine.items import template
+from materia_nb.engine.items import compile_template
 from materia_nb.engine.session import Session, StepRecord
-from materia_nb.engine.state import CastState, Pin, Usage, Visit, in_words
+from materia_nb.engine.state import CastState, Pin, Usage, Visit, phrase_with_unknown
 from materia_nb.errors import MateriaError
 from materia_nb.handoff.base import Issue
 from materia_nb.handoff.checks import summarize_issues
@@ -226,7 +226,7 @@ class Trial(Runner):
             satisfied=None if reading is None else reading.satisfied,
             to=to,
             leads=leads,
-            usage=step_usage(step).less(step_usage(step_before)),
+            usage=step_usage(step).minus(step_usage(step_before)),
             turns=len(turns),
             calls=len(step.calls) - len(step_before.calls),
             seconds=seconds,
@@ -361,7 +361,7 @@ class Attempts(Displayable, Sequence[Attempt]):
         tokens = "tokens unknown" if usage.tokens is None else f"{usage.tokens:,} tokens"
         cost = f", {usage.cost:.4f} USD" if usage.cost else ""
         missing = max(usage.without_tokens, usage.without_cost if cost else 0) if usage.tokens else 0
-        used = in_words(f"{tokens}{cost} in total", missing)
+        used = phrase_with_unknown(f"{tokens}{cost} in total", missing)
         return f"{self.socket}, asked {times}: {usable} would be accepted, {used}"
 
     def _problems(self) -> Iterator[str]:
@@ -472,7 +472,7 @@ def _session_to_ask(runner: Runner, socket: str | None) -> Session:
     session = entered(runner.rules, runner.session)
     if session is None:
         raise MateriaError(
-            f"No agent turn is waiting; the cast {runner.session.state.stands}.",
+            f"No agent turn is waiting; the cast {runner.session.state.status_phrase}.",
             hint="fork the cast after the previous step, and attempt the turn in the fork",
             kind="not_waiting",
         )
@@ -487,7 +487,7 @@ def _session_to_ask(runner: Runner, socket: str | None) -> Session:
         raise MateriaError(
             f"{visit.socket} is a utility, so a process answers it.", hint="run it with step", kind="not_an_agent"
         )
-    if session.asking or (visit.mode == "draft" and visit.drafts and session.wish is None):
+    if session.asking or (visit.mode == "draft" and visit.drafts and session.change_request is None):
         question = "tool calls wait for approval" if session.asking else "a draft waits for a decision"
         raise MateriaError(
             f"A person must decide first: {question}.",
@@ -508,7 +508,7 @@ def _layers(session: Session, wording: Wording | None) -> dict[str, str]:
     """Return the replacement text of each prompt layer that ``wording`` changes, by layer name."""
     if wording is None:
         return {}
-    if session.wish is not None:
+    if session.change_request is not None:
         raise MateriaError(
             "The next prompt is your message about the draft, so its wording cannot be changed.",
             hint="send another message with refine",
@@ -516,7 +516,7 @@ def _layers(session: Session, wording: Wording | None) -> dict[str, str]:
         )
     if isinstance(wording, str):
         visit = decide.waiting(session)
-        return {"task": template(wording)(session.state, visit.item)}
+        return {"task": compile_template(wording)(session.state, visit.item)}
     return {name: clean(text) for name, text in wording.items()}
 
 

@@ -20,7 +20,7 @@ from materia_nb.engine.state import Unit
 from materia_nb.errors import MateriaError
 from materia_nb.file_io import read_plain, replace_file
 from materia_nb.insight.estimate import step_usage
-from materia_nb.jsonvalue import JSON, get_path, same, split_path
+from materia_nb.jsonvalue import JSON, equal_json, get_path, split_path
 from materia_nb.loadout.graph import Graph
 from materia_nb.store.files import disk, json_bytes
 
@@ -225,14 +225,14 @@ class Breakpoint(NamedTuple):
             case "changed":
                 segments = split_path(self.path or "")
                 before, after = (get_path(dict(state.data), segments) for state in (step.before, step.after))
-                times = not same(before, after)
+                times = not equal_json(before, after)
         return times
 
     def _is_taken(self, decision: Decision | None) -> bool:
         if decision is None or isinstance(self.edge, str):
             return decision is not None and decision.target == self.edge
         chosen = decision.chosen
-        return chosen is not None and chosen.place is not None and chosen.place + 1 == self.edge
+        return chosen is not None and chosen.edge_index is not None and chosen.edge_index + 1 == self.edge
 
     def as_json(self) -> dict[str, JSON]:
         """Return the fields that are not None, in the format of the breakpoint file and of the panel."""

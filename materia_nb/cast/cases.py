@@ -24,7 +24,7 @@ from materia_nb.insight.compare import ComparedCast, Comparison, step_target
 from materia_nb.insight.explore import Exploration
 from materia_nb.insight.replay import MissingAnswer, RecordedAnswers, recorded_answers, replay_end, send_answers
 from materia_nb.insight.values import format_difference, value_changes
-from materia_nb.jsonvalue import JSON, same
+from materia_nb.jsonvalue import JSON, equal_json
 from materia_nb.loadout import build_graph, load_layers
 from materia_nb.loadout.graph import Graph
 from materia_nb.store.files import FileFormat, disk
@@ -33,7 +33,7 @@ CASE_FORMAT: Final = "materia-nb case 1"
 SUFFIX: Final = ".materia-case.json"
 _CASE: Final = FileFormat("case", CASE_FORMAT, "write a test case with cast.export.test(path)")
 _FIELDS: Final = ("config", "loadout", "answers", "expect", "request")
-_BOUNDS: Final = [bound for bound in BOUNDS if bound.of != "seconds"]
+_BOUNDS: Final = [bound for bound in BOUNDS if bound.quantity != "seconds"]
 """Budget limits that a test case stores; time limits are omitted because replayed answers take no time."""
 _MAX_VALUE: Final = 80
 _MAX_CHANGES: Final = 8
@@ -159,7 +159,7 @@ def case_of(
         "state": dict(start.data),
         "knowledge": dict(start.knowledge),
         "maxTokens": session.state.budget.max_tokens,
-        **{bound.key: limit for bound in _BOUNDS if (limit := bound.most(session.state.budget)) is not None},
+        **{bound.key: limit for bound in _BOUNDS if (limit := bound.maximum(session.state.budget)) is not None},
         "answers": [
             {"socket": key[0], "item": key[1], "label": key[2], "time": times, "turns": list(map(_turn_as_json, turns))}
             for (key, times), turns in recorded_answers(session).items()
@@ -176,7 +176,7 @@ def case_of(
     }
     replayed, missing_answer = _run(case, rules)
     route, state = _visits(replayed), dict(replayed.state.data)
-    if not same(state, dict(session.state.data)) or route != _visits(session):
+    if not equal_json(state, dict(session.state.data)) or route != _visits(session):
         raise _no_test("a replay of its answers has a different route or state")
     case["expect"] = {"ends": replay_end(replayed, missing_answer), "route": route, "state": state}
     if follows is not None:

@@ -553,7 +553,7 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
         with self.runner.lock():
             self.runner.begin()
             if self.status not in ("ready", "waiting", "held"):
-                message = f"The cast {self.runner.session.state.stands} already."
+                message = f"The cast {self.runner.session.state.status_phrase} already."
                 raise MateriaError(message, hint=NEXT[self.status], kind="over")
             self.runner.keep(decide.abort(self.runner.rules, self.runner.session, reason, now()))
             self.runner.write_derived()

@@ -21,7 +21,7 @@ from materia_nb.display.blocks import Block, Displayable, Table
 from materia_nb.engine import approvals, decide
 from materia_nb.engine import events as ev
 from materia_nb.engine.conversation import ToolCall
-from materia_nb.engine.edit import relabelled
+from materia_nb.engine.edit import changed_label
 from materia_nb.engine.events import Events
 from materia_nb.engine.item_edits import WORKED_ON, within_lists
 from materia_nb.engine.items import item_label
@@ -55,8 +55,8 @@ def budget_limit(text: str) -> tuple[Bound, float]:
     with_unit = f"{amount} tokens" if amount.isascii() and amount.isdigit() else amount
     number, unit = parse_amount(f"{amount[1:]} usd" if amount.startswith("$") else with_unit)
     for bound in BOUNDS if amount[:1].isdigit() or amount.startswith("$") else ():
-        if unit == bound.unit.lower() and not (bound.whole and number % 1):
-            return bound, int(number) if bound.whole else number
+        if unit == bound.unit.lower() and not (bound.is_integer and number % 1):
+            return bound, int(number) if bound.is_integer else number
     raise MateriaError(
         f"{text[:40]!r} is not a budget.",
         hint="write 20000 for tokens, 2.50 USD for a cost, 60 seconds, 10 turns, or none",
@@ -134,7 +134,7 @@ class Edits:
             MateriaError: there is no current item (``no_item``); otherwise as for :meth:`items`.
         """
         snapshot = self._runner.snapshot()
-        if WORKED_ON not in snapshot.standings:
+        if WORKED_ON not in snapshot.item_statuses:
             raise MateriaError(
                 "There is no current work item to abandon.",
                 hint="remove an open item from the list with edit items",
@@ -394,7 +394,7 @@ class Labels(Displayable):
             record = None if step is None else self._runner.snapshot().steps.at(step)
             changes = {"name": name, "note": note, "verdict": verdict}
             texts = {key: None if text is None else redacted(str(text)) for key, text in changes.items()}
-            label = relabelled(self.of(record), tag=tag, untag=untag, by=by, **texts)
+            label = changed_label(self.of(record), tag=tag, untag=untag, by=by, **texts)
             key = WHOLE_CAST if record is None else (record.branch, record.number)
             self._runner.run_command(decide.label, key, label)
             return label
@@ -553,7 +553,7 @@ class Approvals(ApprovalRequests):
     def _asked(self) -> ApprovalRequest:
         if (request := self.request) is not None:
             return request
-        message = f"Nothing waits for approval; the cast {self.cast.engine.stands}."
+        message = f"Nothing waits for approval; the cast {self.cast.engine.status_phrase}."
         hint = "use allow to let a tool run without approval"
         if (hold := self.cast.held) is not None:
             message = f"The agent asks for {hold.needs or 'a decision'}, not for approval of a command."

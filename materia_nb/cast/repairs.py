@@ -18,7 +18,7 @@ from materia_nb.engine.session import lanes_at_work
 from materia_nb.engine.state import Failure
 from materia_nb.file_io import read_package_toml
 from materia_nb.handoff.base import BASE
-from materia_nb.jsonvalue import JSON, MISSING, pretty, same
+from materia_nb.jsonvalue import JSON, MISSING, equal_json, pretty
 from materia_nb.utilities.utility_step import with_absolute_paths
 
 
@@ -110,7 +110,7 @@ def _field(key: str, definition: Mapping[str, JSON]) -> list[str]:
 def _differing(old: Mapping[str, JSON], new: Mapping[str, JSON]) -> list[str]:
     """Return the names of the fields in which two definitions differ, in the order of the new definition."""
     keys = dict.fromkeys((*new, *old))
-    return [key for key in keys if not same(old.get(key, MISSING), new.get(key, MISSING))]
+    return [key for key in keys if not equal_json(old.get(key, MISSING), new.get(key, MISSING))]
 
 
 def redefinition(
@@ -125,7 +125,7 @@ def redefinition(
         owner: the directory of the config file, to which relative paths in ``new`` refer.
     """
     changed = _differing(old, new)
-    if not changed or same(dict(old), with_absolute_paths(new, owner)):
+    if not changed or equal_json(dict(old), with_absolute_paths(new, owner)):
         return None
     return Redefinition(materia, old, new, tuple(sorted({*changed} - CHANGEABLE)))
 
@@ -216,6 +216,6 @@ def _is_offered(cast: Snapshot, name: str, changed: Redefinition | None) -> bool
         "ask_again": _answered_last(cast),
         "correct": bool(cast.steps) and bool(cast.steps[-1].turns),
         **dict.fromkeys(("answer", "pin", "skip"), cast.is_unanswered),
-        "skip_item": WORKED_ON in cast.standings,
+        "skip_item": WORKED_ON in cast.item_statuses,
     }
     return conditions.get(name, True)

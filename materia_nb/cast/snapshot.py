@@ -17,19 +17,19 @@ from materia_nb.engine import approvals, entering
 from materia_nb.engine.cast_warnings import CastWarning, Difference, find_warnings
 from materia_nb.engine.conversation import Message, ToolCall
 from materia_nb.engine.evolve import session_after
-from materia_nb.engine.item_edits import governing
-from materia_nb.engine.items import Standing, standing, standings, walk_of
+from materia_nb.engine.item_edits import current_walk
+from materia_nb.engine.items import ItemStatus, item_status, item_statuses, walk_of
 from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.routing import used_up
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Lane, Session, StepRecord, Steps, all_steps, lanes_at_work
 from materia_nb.engine.session import label_of as session_label
 from materia_nb.engine.state import CastState, Item, Label
-from materia_nb.errors import MateriaError, needs_one_of, scrubbed
+from materia_nb.errors import MateriaError, needs_one_of, redact
 from materia_nb.handoff.runtime_rules import Approval, ApprovalRequest, can_be_approved, request_of, sealed_from
 from materia_nb.insight.compare import ComparedCast
 from materia_nb.insight.why import Suggestion, conclusion_lines, suggestions_of
-from materia_nb.jsonvalue import JSON, same
+from materia_nb.jsonvalue import JSON, equal_json
 from materia_nb.loadout import build_graph
 from materia_nb.loadout.graph import END, Graph, Iterator
 from materia_nb.loadout.vocabulary import WORK_ITEMS
@@ -111,7 +111,7 @@ class Snapshot:
         held: the reason why the cast is on hold and what a person has to decide, or None.
         failure: the reason why the cast failed or was aborted, or None.
         ending_decision: the decision that completed the cast by skipping loops without items, or None.
-        wish: the change to a draft that a person has requested, which replaces the next prompt, or None.
+        change_request: the change to a draft that a person has requested, which replaces the next prompt, or None.
         calls: the tool calls that the agent has made so far in the waiting turn.
         edits: the edits that have not been undone, oldest first.
         can_undo: True if the latest edit can be undone because nothing has happened since.
@@ -158,7 +158,11 @@ class Snapshot:
         self.visits, self.usage, self.failure = engine.visits, engine.usage, engine.failure
         self.waiting_at = engine.waiting_at
         self.held = engine.hold if engine.status == "held" else None
-        self.latest, self.ending_decision, self.wish = session.steps.latest, session.ending, session.wish
+        self.latest, self.ending_decision, self.change_request = (
+            session.steps.latest,
+            session.ending,
+            session.change_request,
+        )
         self.calls, self.edits = session.calls, session.edits
         self.pins, self.abandoned = session.pins, session.abandoned
         self.is_state_locked = engine.lane is not None or lanes_at_work(session) is not None
@@ -166,7 +170,7 @@ class Snapshot:
         self.live, self.breakpoints, self.lost_pins = live, live.stops, live.lost_pins
         self.writable, self.stopping, self.attempts = live.writable, live.stopping, live.attempts
         self.differences, self.messages = live.differences, list(live.messages)
-        self._standings: dict[Iterator, Sequence[Standing]] = {}
+        self._standings: dict[Iterator, Sequence[ItemStatus]] = {}
 
     @cached_property
     def breakpoints_hit(self) -> list[Breakpoint]:
@@ -215,7 +219,7 @@ class Snapshot:
     def lane_of_item(self) -> Mapping[int, LaneSnapshot]:
         """The lane that handles each work item, by the index of the item in the current list."""
         lanes = list(self.lanes.values())
-        if not lanes or not same(lanes[0].lane.session.start.data.get(WORK_ITEMS), self.state.get(WORK_ITEMS)):
+        if not lanes or not equal_json(lanes[0].lane.session.start.data.get(WORK_ITEMS), self.state.get(WORK_ITEMS)):
             return {}  # the items were changed later, or come from another generator
         return {index: lane for lane in lanes for index in lane.indexes}
 
@@ -267,7 +271,7 @@ class Snapshot:
         return stopped and state.at is not None and state.next is None and not state.unrouted
 
     @cached_property
-    def standings(self) -> list[Standing]:
+    def item_statuses(self) -> list[ItemStatus]:
         """The progress of each work item: ``done``, ``being worked on``, ``open`` or ``skipped`` (R46).
 
         The progress follows from the visits for the item. If several loops iterate over the work items, the current or
@@ -275,18 +279,18 @@ class Snapshot:
         """
         if (WORK_ITEMS,) not in self.rules.lists:
             return ["open"] * len(self.work_items)
-        walk, _ = governing(self.rules, self.engine, (WORK_ITEMS,))
+        walk, _ = current_walk(self.rules, self.engine, (WORK_ITEMS,))
         statuses = list(self._standings_in(walk.iterator))
         at_work = lanes_at_work(self.session)
         for lane in at_work.lanes.values() if at_work is not None else ():
             for index in lane.indexes:
-                statuses[index] = standing(lane.session.state, (walk.iterator.cursor, index, ()))
+                statuses[index] = item_status(lane.session.state, (walk.iterator.cursor, index, ()))
         return statuses
 
-    def _standings_in(self, iterator: Iterator) -> Sequence[Standing]:
+    def _standings_in(self, iterator: Iterator) -> Sequence[ItemStatus]:
         """Return the progress of each item in the list of an iterator, not counting visits in lanes."""
         if iterator not in self._standings:
-            self._standings[iterator] = standings(self.engine, walk_of(iterator))
+            self._standings[iterator] = item_statuses(self.engine, walk_of(iterator))
         return self._standings[iterator]
 
     @cached_property
@@ -369,7 +373,7 @@ class Snapshot:
     @cached_property
     def partial_answer(self) -> str:
         """The part of the current answer that has been received, with secret keys redacted; "" if none."""
-        return scrubbed("".join(self.live.answer_chunks))
+        return redact("".join(self.live.answer_chunks))
 
     @property
     def notes(self) -> Sequence[str]:
@@ -578,7 +582,7 @@ class LaneSnapshot:
         """The number of work items that the lane has completed."""
         state, of_lane = self.lane.session.state, self.lane.session.start.lane
         cursor = of_lane.cursor if of_lane is not None else ""
-        return sum(standing(state, (cursor, index, ())) == "done" for index in self.indexes)
+        return sum(item_status(state, (cursor, index, ())) == "done" for index in self.indexes)
 
     @property
     def waits_for_person(self) -> bool:

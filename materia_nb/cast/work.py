@@ -44,7 +44,7 @@ from materia_nb.engine.outputs import CORRECT_THE_UTILITY
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Session, branch_suffix, output_name, pending_here
 from materia_nb.engine.state import NOTHING, UNREPORTED, CastState, Failure, Usage, Visit
-from materia_nb.errors import MateriaError, scrubbed, scrubbed_json
+from materia_nb.errors import MateriaError, redact, redact_json
 from materia_nb.handoff.base import BASE
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.graph import Materia
@@ -73,16 +73,16 @@ def given(answer: str | Mapping[str, JSON]) -> str | dict[str, JSON]:
 
 def redacted(text: str) -> str:
     """Return the string with secret keys redacted and with every character replaced that UTF-8 cannot encode."""
-    return scrubbed(text if text.isascii() else clean(text))
+    return redact(text if text.isascii() else clean(text))
 
 
 def without_keys(call: ToolCall) -> ToolCall:
     """Return the tool call with secret keys redacted in its arguments, its result and the accompanying message."""
     return replace(
         call,
-        args=scrubbed_json(dict(call.args)),
-        said=scrubbed(call.said),
-        result=call.result and scrubbed(call.result),
+        args=redact_json(dict(call.args)),
+        said=redact(call.said),
+        result=call.result and redact(call.result),
     )
 
 
@@ -483,7 +483,7 @@ class Work(ABC):
         thought = reply.thinking if self.rules.graph.keep_thinking else ""
         answer = reply._replace(
             text=redacted(reply.text),
-            meta=scrubbed_json(dict(reply.meta)) if reply.meta else NOTHING,
+            meta=redact_json(dict(reply.meta)) if reply.meta else NOTHING,
             changed=changed_files(self._files_before, files) if protocol.needs_changed_files else (),
             thinking=truncate_thinking(redacted(thought)) if thought else "",
             cut=redacted(reply.cut) if reply.cut else "",
@@ -538,7 +538,7 @@ class Work(ABC):
     def _fail(self, kind: str, message: str, hint: str) -> None:
         """Fail the waiting visit for a reason outside the engine, such as a missing directory."""
         self._files_before = None
-        failure = Failure(kind, redacted(message), decide.waiting(self.session).socket, scrubbed(hint))
+        failure = Failure(kind, redacted(message), decide.waiting(self.session).socket, redact(hint))
         self._record_with_files(decide.fail, failure, self.take_working_time())
 
     def materia(self, visit: Visit) -> Materia:

@@ -21,8 +21,8 @@ from hashlib import sha256
 from itertools import zip_longest
 from typing import Any, Final, TypeAlias
 
-from materia_nb.errors import PDI, open_isolates, plain
-from materia_nb.jsonvalue import JSON, MISSING, compact, same
+from materia_nb.errors import PDI, count_open_isolates, plain
+from materia_nb.jsonvalue import JSON, MISSING, compact, equal_json
 
 Parts: TypeAlias = tuple[tuple[str, str], ...]
 """Pieces of two texts with a sign: ``-`` if only in the first, ``+`` if only in the second, a space if in both texts."""
@@ -159,7 +159,7 @@ def cut_off(line: str, length: int) -> str:
     Bidirectional isolates that the cut leaves open are closed.
     """
     cut = line[: _safe_cut(line, length)].rstrip()
-    return cut + ELLIPSIS + PDI * (open_isolates(cut) or 0)
+    return cut + ELLIPSIS + PDI * (count_open_isolates(cut) or 0)
 
 
 def part(text: object, limit: int = 64) -> str:
@@ -290,7 +290,7 @@ class _TreeBuilder:
         if pairs is None or depth >= _MAX_DEPTH:
             parts: list[JSON] = [[sign, text] for sign, text in word_parts(*_comparable_texts(was, value))]
             return {**node, "parts": parts}
-        changed_pairs = {key: pair for key, pair in pairs.items() if not same(*pair)}
+        changed_pairs = {key: pair for key, pair in pairs.items() if not equal_json(*pair)}
         visible_pairs = list(changed_pairs.items())[: max(0, min(_MAX_CHILDREN, self.remaining_nodes))]
         children: list[JSON] = [self.diff_node(key or '""', *pair, depth + 1) for key, pair in visible_pairs]
         unchanged_count = len(pairs) - len(changed_pairs)

@@ -152,10 +152,10 @@ def links(graph: Graph) -> list[Link]:
         for number, edge in enumerate(socket.edges, 1):
             target = _target_key(graph, edge.to)
             if target is not None:
-                key = f"edge:{edge.place}:{socket.id}"
+                key = f"edge:{edge.index}:{socket.id}"
                 order = number if has_order else 0
                 graph_links.append(
-                    Link(key, "edge", socket.id, target, edge.when, order, edge.max_traversals, edge.place)
+                    Link(key, "edge", socket.id, target, edge.when, order, edge.max_traversals, edge.index)
                 )
         if not socket.edges:
             graph_links.append(Link(f"implied:{socket.id}", "implied", socket.id, END_SIGN))

@@ -160,15 +160,15 @@ def _edge_list(socket: Socket, marks: Marks) -> str:
     descriptions = []
     for number, edge in enumerate(socket.edges, 1):
         text = f"{number}. " if len(socket.edges) > 1 else ""
-        text += edge_label(edge, marks.budgets.get((socket.id, edge.place)), item=marks.in_item)
+        text += edge_label(edge, marks.budgets.get((socket.id, edge.index)), item=marks.in_item)
         times_taken = marks.traversals.get(f"{socket.id}->{edge.to}", 0)
         if times_taken:
             text += f" {TIMES_SIGN}{times_taken}"
-        if marks.last_route == (socket.id, edge.place):
+        if marks.last_route == (socket.id, edge.index):
             text += " ◂ taken last"
-        if only_side := marks.only_routes.get((socket.id, edge.place)):
+        if only_side := marks.only_routes.get((socket.id, edge.index)):
             text += f" ◂ only {only_side}"
-        if (socket.id, edge.place) in marks.never:
+        if (socket.id, edge.index) in marks.never:
             text += f", {NEVER}"
         descriptions.append(text)
     return "; ".join(descriptions) or "→ end"

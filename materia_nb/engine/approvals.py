@@ -149,7 +149,7 @@ def decide_hold(rules: Rules, session: Session, satisfied: bool | None, target: 
     """Accept the held output with a person's decision: a verdict, the next socket, or both."""
     visit = held_visit(session.state)
     artifact = session.steps[-1].artifact
-    step = outputs.decided(rules, session.state, satisfied=satisfied, target=target, artifact=artifact)
+    step = outputs.complete_held_output(rules, session.state, satisfied=satisfied, target=target, artifact=artifact)
     first = ev.HoldDecided(about=routing.about(rules, visit), satisfied=satisfied, target=target)
     # This event replaces socket_complete.
     return step._replace(events=(first, *step.events[1:])).events_from(session.state, ts)

@@ -9,11 +9,11 @@ from typing import Final, Literal, NamedTuple, TypeAlias, get_args
 
 from materia_nb.engine.events import Transition
 from materia_nb.engine.item_edits import entry_of
-from materia_nb.engine.items import is_walked_by, item_at, list_at, places, show_only
-from materia_nb.engine.routing import Decision, Passed
+from materia_nb.engine.items import is_walked_by, item_at, list_at, positions_of, show_only
+from materia_nb.engine.routing import Decision, SkippedSocket
 from materia_nb.engine.rules import Rules
-from materia_nb.engine.session import Session, StepRecord, item_now, moved_by
-from materia_nb.engine.state import BOUNDS, CastState, Draft, Item, ItemId, Place, Walk
+from materia_nb.engine.session import Session, StepRecord, current_item_id, id_after_edits
+from materia_nb.engine.state import BOUNDS, CastState, Draft, Item, ItemId, Position, Walk
 from materia_nb.errors import counted
 from materia_nb.handoff.checks import summarize_issues
 from materia_nb.jsonvalue import JSON, compact, get_path
@@ -84,7 +84,7 @@ def find_warnings(rules: Rules, session: Session) -> tuple[CastWarning, ...]:
         if decision.item is None or not session.edits:
             return decision.item
         later = (edit for edit in session.edits if edit.step > decision.step - (edit.before.next is not None))
-        return moved_by(rules, later, decision.item)
+        return id_after_edits(rules, later, decision.item)
 
     items_left = tuple(_open_items_warning(rules, session))
     iterators = [rules.graph.sockets[decision.socket or ""].iterator for decision in items_left]
@@ -124,7 +124,7 @@ def repeats(rules: Rules, session: Session, steps: Iterable[StepRecord] | None =
     for step in session.steps if steps is None else steps:
         if step.pinned is not None or step.decision is None or not step.turns:
             continue
-        item = item_now(rules, session, step)
+        item = current_item_id(rules, session, step)
         if item is not None or step.at.item is None:
             visits.setdefault((step.socket, item), []).append(step)
     repeated: list[StepRecord] = []
@@ -201,7 +201,7 @@ def _route_warnings(
     warnings: list[CastWarning] = []
     open_verdicts: dict[ItemId, CastWarning] = {}
     last: CastWarning | None = None
-    empty: list[tuple[Decision, Passed]] = []
+    empty: list[tuple[Decision, SkippedSocket]] = []
     visited: set[str] = set()
     for decision in decisions:
         empty += [(decision, passed) for passed in decision.passed if passed.empty]
@@ -275,7 +275,7 @@ def _unvisited_items(
     item counts as processed only if a visit at the same index had an equal item or an item with the same title.
     """
     state, cursor = session.state, walk.iterator.cursor
-    outer = () if outer_item is None else places(outer_item.id)
+    outer = () if outer_item is None else positions_of(outer_item.id)
     reached = state.cursors.get(cursor, 0) if state.within.get(cursor, ()) == outer else 0
     visited: Mapping[int, set[str]] | None = None
     for index in range(len(items)) if state.lane is None or state.lane.cursor != cursor else state.lane.indexes:
@@ -303,9 +303,9 @@ def _lists_walked(rules: Rules, session: Session, walk: Walk) -> Iterator[tuple[
     outer_cursors = {outer[-1][0] for outer in outers if outer}
     if not outer_cursors:
         yield None, list_at(walk.iterator.items, state), False
-    steps_within: dict[tuple[Place, ...], list[StepRecord]] = {}
+    steps_within: dict[tuple[Position, ...], list[StepRecord]] = {}
     for step in session.steps if outer_cursors else ():
-        of_step = () if step.at.item is None else places(step.at.item.id)
+        of_step = () if step.at.item is None else positions_of(step.at.item.id)
         for depth, (name, _) in enumerate(of_step, start=1):
             if name in outer_cursors:
                 steps_within.setdefault(of_step[:depth], []).append(step)
@@ -314,7 +314,7 @@ def _lists_walked(rules: Rules, session: Session, walk: Walk) -> Iterator[tuple[
 
 
 def _inner_list(
-    rules: Rules, session: Session, walk: Walk, outer: tuple[Place, ...], steps: Sequence[StepRecord]
+    rules: Rules, session: Session, walk: Walk, outer: tuple[Position, ...], steps: Sequence[StepRecord]
 ) -> Iterator[tuple[Item, list[JSON], bool]]:
     """Yield an outer item, its inner list, and True if the outer item was replaced; yield nothing if it was removed.
 
@@ -339,7 +339,7 @@ def _inner_list(
     outer_walk, outer_item, is_new = outer_shown.walk, outer_shown.item, False
     if len(outer) == 1:
         later = (edit for edit in session.edits if edit.step >= steps[-1].number)
-        moved = moved_by(rules, later, outer_item.id)
+        moved = id_after_edits(rules, later, outer_item.id)
         current_item = moved and item_at(outer_walk, list_at(outer_walk.iterator.items, session.state), moved[1])
         if not current_item:
             return
@@ -352,7 +352,7 @@ def _inner_list(
     yield outer_item, items, is_new
 
 
-def _visited_identities(session: Session, cursor: str, outer: tuple[Place, ...]) -> Mapping[int, set[str]]:
+def _visited_identities(session: Session, cursor: str, outer: tuple[Position, ...]) -> Mapping[int, set[str]]:
     """Return the identities of the items that visits processed, by their index in the list of ``cursor``.
 
     Edits can move inner items. After an edit, every index therefore maps to the identities from all visits and outer
@@ -404,7 +404,9 @@ def _unmatched_result_warnings(rules: Rules, decision: Decision) -> list[CastWar
     return []
 
 
-def _empty_loop_warnings(rules: Rules, empty: list[tuple[Decision, Passed]], visited: set[str]) -> list[CastWarning]:
+def _empty_loop_warnings(
+    rules: Rules, empty: list[tuple[Decision, SkippedSocket]], visited: set[str]
+) -> list[CastWarning]:
     sockets_behind: dict[str, tuple[str, ...]] = {}
     warnings = []
     for decision, passed in empty:
@@ -437,11 +439,11 @@ def _sockets_from_entry(rules: Rules, excluded_loop: str | None = None) -> set[s
 
 def _uncounted_usage_warnings(state: CastState) -> tuple[CastWarning, ...]:
     """Return a warning for each quantity that the budget could not count (R56)."""
-    missing = {bound.of: bound.missing(state.usage) for bound in BOUNDS}
+    missing = {bound.quantity: bound.unknown_turns(state.usage) for bound in BOUNDS}
     return tuple(
         CastWarning(
             "budget-blind",
-            f"agents did not report the {bound.of} of {counted(missing[bound.of], 'turn')}, so the budget could not count them",
+            f"agents did not report the {bound.quantity} of {counted(missing[bound.quantity], 'turn')}, so the budget could not count them",
             bound.socket,
             bound.step,
         )

@@ -24,13 +24,13 @@ from materia_nb.engine.items import (
     own_list,
 )
 from materia_nb.engine.routing import (
+    NO_EFFECTS,
     NO_READING,
-    NOTHING_APPLIED,
-    AdvanceFact,
-    Applied,
-    Assigned,
+    AdvanceRecord,
+    AssignmentRecord,
     Choice,
     Decision,
+    OutputEffects,
     about,
     choose_edge,
     count_detour,
@@ -44,15 +44,15 @@ from materia_nb.engine.routing import (
 from materia_nb.engine.rules import Rules, SocketRules
 from materia_nb.engine.state import (
     BOUNDS,
-    Answered,
-    Blind,
     Draft,
     Failure,
     Item,
     ItemId,
-    Unrouted,
+    LastAnswer,
+    PendingRoute,
+    UncountedQuantity,
     Visit,
-    limited,
+    has_limits,
 )
 from materia_nb.handoff.base import Issue, Reading
 from materia_nb.jsonvalue import JSON, MISSING, FrozenDict, frozen, set_path
@@ -94,7 +94,7 @@ def complete(
         side_events += (ev.ScopeChanged(about=of_visit, visit=visit.visit, scope=reading.scope.as_json()),)
     completed = ev.SocketComplete(about=of_visit, visit=visit.visit, parsed=socket_rules.wanted.parse == "json")
     if failure:
-        decision = decision_of(visit, "failure", None, reading, Applied(assigned, None, warnings))
+        decision = decision_of(visit, "failure", None, reading, OutputEffects(assigned, None, warnings))
         unassigned = ev.AssignmentFailed(about=of_visit, visit=visit.visit, error=failure.message)
         return stop_cast(draft, failure, visit, reading, decision, events=(completed, *side_events, unassigned))
     result = draft.last_result
@@ -102,7 +102,7 @@ def complete(
     if socket_rules.socket.advance is not None:
         fact = _advance(socket_rules, socket_rules.socket.advance, draft, visit.item, result)
         advanced = _completed_item(fact, draft, visit.item)
-    unrouted = Unrouted(
+    unrouted = PendingRoute(
         result,
         draft.last_output or "",
         reading.context,
@@ -111,7 +111,7 @@ def complete(
         target,
         detour,
     )
-    applied = Applied(assigned, fact, warnings) if assigned or fact or warnings else NOTHING_APPLIED
+    applied = OutputEffects(assigned, fact, warnings) if assigned or fact or warnings else NO_EFFECTS
     events = (completed, *side_events)
     return _choose_next(rules, draft, visit, unrouted, events=events, reading=reading, applied=applied)
 
@@ -132,7 +132,7 @@ def fail(
         return stop_cast(draft, failure, visit, reading, events=events)
     conversation.add_handoff(draft, socket_rules.socket, visit.item, result, failure.message)
     draft.at = visit._replace(approval=None)
-    unrouted = Unrouted(result, "", failure.message, exhausted=False, advanced=None)
+    unrouted = PendingRoute(result, "", failure.message, exhausted=False, advanced=None)
     return _choose_next(rules, draft, visit, unrouted, events=events, reading=reading)
 
 
@@ -140,14 +140,14 @@ def _choose_next(
     rules: Rules,
     draft: Draft,
     visit: Visit,
-    unrouted: Unrouted,
+    unrouted: PendingRoute,
     *,
     events: tuple[Event, ...],
     reading: Reading | None,
-    applied: Applied = NOTHING_APPLIED,
+    applied: OutputEffects = NO_EFFECTS,
 ) -> Transition:
     """Choose the next socket, or stop the cast if the budget is used up (R20)."""
-    if limited(draft.budget):
+    if has_limits(draft.budget):
         budget_events, failure = check_budget(rules, draft, visit)
         events += budget_events
         if failure:
@@ -191,7 +191,7 @@ def apply_output(socket_rules: SocketRules, draft: Draft, text: str, reading: Re
             conversation.add_handoff(draft, socket, item, result, reading.context)
     if socket_rules.asked_again:
         value = reading.value if socket_rules.wanted.parse == "json" else None
-        answer = Answered(draft.steps, draft.last_output, value)
+        answer = LastAnswer(draft.steps, draft.last_output, value)
         draft.answers = FrozenDict({**draft.answers, (socket.id, item_id): answer})
 
 
@@ -219,12 +219,12 @@ def _reset_loops(draft: Draft, cursors: tuple[str, ...]) -> None:
 
 def _assign(
     socket_rules: SocketRules, draft: Draft, visit: Visit, reading: Reading
-) -> tuple[tuple[Assigned, ...], Failure | None]:
+) -> tuple[tuple[AssignmentRecord, ...], Failure | None]:
     """Run the assignments in order, so that each can read the values of earlier assignments (R11).
 
     Return the completed assignments, and a failure if a target is empty; the remaining assignments do not run then.
     """
-    done: list[Assigned] = []
+    done: list[AssignmentRecord] = []
     for target, segments, text in socket_rules.assign:
         if not segments:
             failure = Failure(
@@ -235,7 +235,7 @@ def _assign(
             )
             return tuple(done), failure
         value = compile_source(text)(draft, visit.item, reading.value)
-        done.append(Assigned(target, text, value is not MISSING))
+        done.append(AssignmentRecord(target, text, value is not MISSING))
         if value is not MISSING:
             draft.data = set_path(draft.data, segments, frozen(value))
     return tuple(done), None
@@ -243,7 +243,7 @@ def _assign(
 
 def _advance(
     socket_rules: SocketRules, advance: Advance, draft: Draft, item: Item | None, result: Result
-) -> AdvanceFact:
+) -> AdvanceRecord:
     """Advance the cursor if the condition matches, and return a record of the movement (R14)."""
     before = draft.cursors.get(advance.cursor, 0)
     iterator = socket_rules.socket.iterator
@@ -252,13 +252,13 @@ def _advance(
     else:
         length = len(list_at(advance.items, draft, item))
     if not CONDITION_SPECS[advance.when].holds(result):
-        return AdvanceFact(advance.when, False, advance.cursor, before, before, length, False, advance.derived)
+        return AdvanceRecord(advance.when, False, advance.cursor, before, before, length, False, advance.derived)
     after = cursor_after_advance(draft, advance.cursor, length)
     draft.cursors = FrozenDict({**draft.cursors, advance.cursor: after})
-    return AdvanceFact(advance.when, True, advance.cursor, before, after, length, after >= length, advance.derived)
+    return AdvanceRecord(advance.when, True, advance.cursor, before, after, length, after >= length, advance.derived)
 
 
-def _completed_item(fact: AdvanceFact, draft: Draft, item: Item | None) -> ItemId | None:
+def _completed_item(fact: AdvanceRecord, draft: Draft, item: Item | None) -> ItemId | None:
     """Return the item that ``advance`` completed, or None if the cursor did not move.
 
     This is the item of the visit, one of its outer items, or an item of another cursor.
@@ -285,33 +285,37 @@ def check_budget(rules: Rules, draft: Draft, visit: Visit) -> tuple[tuple[Event,
 
 def _budget_rows(draft: Draft) -> dict[str, Any]:
     """Return the maximum and the used amount of each limit in the budget; tokens and cost are always included."""
-    maxima = [(bound, bound.most(draft.budget)) for bound in BOUNDS]
-    listed = [(bound, maximum) for bound, maximum in maxima if maximum is not None or bound.of in ("tokens", "cost")]
-    used = {str(bound.of): bound.used(draft.usage) for bound, _ in listed}
+    maxima = [(bound, bound.maximum(draft.budget)) for bound in BOUNDS]
+    listed = [
+        (bound, maximum) for bound, maximum in maxima if maximum is not None or bound.quantity in ("tokens", "cost")
+    ]
+    used = {str(bound.quantity): bound.used(draft.usage) for bound, _ in listed}
     return {**used, **{bound.field: maximum for bound, maximum in listed}}
 
 
 def _uncounted_usage_events(rules: Rules, draft: Draft, visit: Visit) -> tuple[Event, ...]:
     """Return an event for each limited quantity that a turn did not report, at most once for each quantity."""
-    reported = {bound.of for bound in draft.blind}
+    reported = {bound.quantity for bound in draft.blind}
     new = tuple(
-        Blind(bound.of, visit.socket, visit.step)
+        UncountedQuantity(bound.quantity, visit.socket, visit.step)
         for bound in BOUNDS
-        if bound.of not in reported and bound.most(draft.budget) is not None and bound.missing(draft.usage)
+        if bound.quantity not in reported
+        and bound.maximum(draft.budget) is not None
+        and bound.unknown_turns(draft.usage)
     )
     draft.blind += new
-    return tuple(ev.BudgetBlind(about=about(rules, visit), of=bound.of) for bound in new)
+    return tuple(ev.BudgetBlind(about=about(rules, visit), of=bound.quantity) for bound in new)
 
 
 def route(
     rules: Rules,
     draft: Draft,
     visit: Visit,
-    unrouted: Unrouted,
+    unrouted: PendingRoute,
     *,
     events: tuple[Event, ...],
     reading: Reading | None = None,
-    applied: Applied = NOTHING_APPLIED,
+    applied: OutputEffects = NO_EFFECTS,
 ) -> Transition:
     """Choose the next socket, and update the rework reasons, the edge counts and the records of a completed item.
 
@@ -344,7 +348,7 @@ def route(
         reading_or_empty if unrouted.result in ACCEPTED else reading_or_empty._replace(reason=unrouted.context or ""),
         unrouted.result,  # of an output that may have come before the budget stopped the cast
         applied,
-        choice.looks,
+        choice.checks,
         done=visit.item is not None and visit.item.id == unrouted.advanced,
         exhausted=unrouted.exhausted,
     )
@@ -357,7 +361,7 @@ def route(
     return Transition(draft.done(), events, decision, None, reading)
 
 
-def _update_item_records(rules: Rules, draft: Draft, visit: Visit, unrouted: Unrouted, choice: Choice) -> None:
+def _update_item_records(rules: Rules, draft: Draft, visit: Visit, unrouted: PendingRoute, choice: Choice) -> None:
     """Record the reason for sending work back (R22), and remove the records of a completed item."""
     item, done = visit.item, unrouted.advanced
     reworked = choice.edge is not None and choice.edge.when in REWORK_CONDITIONS
@@ -379,7 +383,7 @@ def _update_item_records(rules: Rules, draft: Draft, visit: Visit, unrouted: Unr
     draft.items = FrozenDict({key: record for key, record in draft.items.items() if not lies_in(key, done)})
 
 
-def _reported_failure(socket_rules: SocketRules, draft: Draft, unrouted: Unrouted) -> Failure | None:
+def _reported_failure(socket_rules: SocketRules, draft: Draft, unrouted: PendingRoute) -> Failure | None:
     """Return the failure that a utility reported in its output, or None if it reported no failure (R48)."""
     value = draft.last_json
     if unrouted.result is not Result.NO or not isinstance(value, dict):
@@ -403,7 +407,7 @@ def _reported_failure(socket_rules: SocketRules, draft: Draft, unrouted: Unroute
     )
 
 
-def _choose(rules: Rules, draft: Draft, visit: Visit, unrouted: Unrouted) -> Choice:
+def _choose(rules: Rules, draft: Draft, visit: Visit, unrouted: PendingRoute) -> Choice:
     """Choose the next socket: a person's choice first, then the return from a detour, then an exit or edge."""
     back = draft.detours[-1:] if unrouted.result in ACCEPTED else ()
     if unrouted.target is not None or back:

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from json.encoder import encode_basestring
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
-from materia_nb.engine.state import Draft, FollowUp, Handoff, Handoffs, Item, ItemId, Unrouted
+from materia_nb.engine.state import Draft, FollowUp, Handoff, Handoffs, Item, ItemId, PendingRoute
 from materia_nb.jsonvalue import JSON, FrozenDict, pretty, whole_floats_as_integers
 from materia_nb.loadout.vocabulary import Result
 
@@ -133,7 +133,7 @@ def record_rework_reason(
     socket: Socket,
     target: str,
     item: Item | None,
-    unrouted: Unrouted,
+    unrouted: PendingRoute,
     step: int,
 ) -> tuple[FollowUp, ...]:
     """Record why ``socket`` sent work back; only the last five reasons are kept for each item and target."""

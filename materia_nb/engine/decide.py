@@ -39,7 +39,7 @@ from materia_nb.engine.state import (
     Usage,
     Visit,
     at_work,
-    limited,
+    has_limits,
     waiting_visit,
 )
 from materia_nb.errors import MateriaError, counted
@@ -139,7 +139,7 @@ def in_lane(rules: Rules, session: Session, name: str, command: Callable[..., Ev
 def _over_budget(rules: Rules, session: Session, name: str, ts: int) -> Events:
     """Check the budget of the cast after an output in a lane; a budget that is used up stops all lanes (P6, R20)."""
     at_work, visit = lanes_at_work(session), streams.lane_named(session, name).session.state.at
-    if at_work is None or visit is None or not limited(session.state.budget):
+    if at_work is None or visit is None or not has_limits(session.state.budget):
         return ()
     warnings, failure = check_budget(rules, Draft(session.state), visit)
     if failure is None:
@@ -450,7 +450,7 @@ def edit_prompt(rules: Rules, session: Session, part: str, text: str, ts: int) -
             hint="edit the state that the utility reads",
             kind="not_an_agent",
         )
-    if session.wish is not None:
+    if session.change_request is not None:
         raise MateriaError(
             "The next prompt is your message about the draft, which has no parts.",
             hint="send another message with refine",
@@ -508,7 +508,7 @@ def edit_output(rules: Rules, session: Session, text: str, ts: int, *, discard_e
     edits = tuple(event for event in session.edits if event.step >= record.number)
     if discard_edits:
         return corrected
-    if edit.raised(session.state) > edit.raised(record.before):
+    if edit.raised_total(session.state) > edit.raised_total(record.before):
         raise _edits_lost("the raised limit", len(edits) + 1, "")
     return _reapply_edits(rules, session, corrected, edits, ts)
 
@@ -561,17 +561,17 @@ def _edits_lost(description: str, count: int, why: str) -> MateriaError:
 def set_budget(rules: Rules, session: Session, budget: Budget, ts: int) -> Events:
     """Change the budget of this cast only (R20)."""
     for bound in BOUNDS:
-        maximum: Any = bound.most(budget)  # a notebook may pass a value of any type
-        types = (int,) if bound.whole else (int, float)
+        maximum: Any = bound.maximum(budget)  # a notebook may pass a value of any type
+        types = (int,) if bound.is_integer else (int, float)
         if maximum is None or (type(maximum) in types and 0 <= maximum < inf):
             continue
         shown_value = f"{maximum!r:.40}" if isinstance(maximum, int | float | str) else type(maximum).__name__
         raise MateriaError(
-            f"A budget is a {'whole ' if bound.whole else ''}number of {bound.unit}, not {shown_value}.",
+            f"A budget is a {'whole ' if bound.is_integer else ''}number of {bound.unit}, not {shown_value}.",
             hint="use a number of at least 0, or None for no limit",
             kind="bad_budget",
         )
-    maxima: dict[str, Any] = {bound.field: bound.most(budget) for bound in BOUNDS}
+    maxima: dict[str, Any] = {bound.field: bound.maximum(budget) for bound in BOUNDS}
     return (ev.BudgetSet(**maxima, ts=ts),)
 
 

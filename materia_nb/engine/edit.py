@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from materia_nb.engine import entering, outputs
 from materia_nb.engine import events as ev
-from materia_nb.engine.events import Transition, Unfit
+from materia_nb.engine.events import ImpossibleEvent, Transition
 from materia_nb.engine.item_edits import ListEdit, edit_lists
 from materia_nb.engine.prompt import Prompt, reworded
 from materia_nb.engine.routing import Decision
@@ -26,11 +26,11 @@ from materia_nb.jsonvalue import (
     JSON,
     FrozenDict,
     compact,
+    equal_json,
     frozen,
     get_path,
     nested_too_deeply,
     pointer_keys,
-    same,
     with_patch,
 )
 
@@ -129,12 +129,12 @@ def describe_unfit_since(rules: Rules, session: Session, number: int) -> list[st
             unfit.append(f"your correction of the output of step {record.number}")
         if record.reworded:
             unfit.append(f"your change of the prompt of step {record.number}")
-    if raised(session.state) > raised(state_after(rules, session, session.steps[:number])):
+    if raised_total(session.state) > raised_total(state_after(rules, session, session.steps[:number])):
         unfit.append("the raised limit")
     return unfit
 
 
-def raised(state: CastState) -> int:
+def raised_total(state: CastState) -> int:
     """Return the total amount by which limits were raised, ignoring repair limits, which apply only to one visit."""
     return sum(more for key, more in state.extra.items() if key[0] != "repair")
 
@@ -152,9 +152,9 @@ def reapply_edit(lost: Edit, data: Mapping[str, JSON]) -> Mapping[str, JSON]:
     pointers = (change[name] for change in lost.patch for name in ("path", "from") if name in change)
     paths += (_path_to_list(lost.before.data, pointer_keys(pointer)) for pointer in pointers)
     for path in paths:
-        if not same(get_path(data, path), get_path(lost.before.data, path)):
+        if not equal_json(get_path(data, path), get_path(lost.before.data, path)):
             raise MateriaError(f"{'.'.join(path)} was different when the edit was made.", kind="edit")
-    return patched(data, lost.patch)
+    return apply_patch(data, lost.patch)
 
 
 def _path_to_list(data: JSON, keys: Sequence[str]) -> tuple[str, ...]:
@@ -202,7 +202,7 @@ def _changes(before: Mapping[str, JSON], after: Mapping[str, JSON], path: str) -
             continue
         if isinstance(old, dict) and isinstance(new, dict):
             yield from _changes(old, new, pointer)
-        elif not same(old, new):
+        elif not equal_json(old, new):
             short = _is_short_list(old) and _is_short_list(new)
             items = jsonpatch.make_patch({"": old}, {"": new}).patch if short else ()
             if short and _patch_produces(items, {"": old}, {"": new}):
@@ -217,7 +217,7 @@ def _patch_produces(patch: Sequence[Mapping[str, JSON]], before: JSON, after: JS
     A patch that moves values between nested lists can produce a different result.
     """
     try:
-        return same(patched(before, patch), after)
+        return equal_json(apply_patch(before, patch), after)
     except MateriaError:
         return False
 
@@ -233,7 +233,7 @@ def _is_short_list(value: JSON) -> bool:
     return isinstance(value, list) and len(compact(value)) <= _MAX_COMPARED_CHARS
 
 
-def patched(data: Mapping[str, JSON], patch: Sequence[Mapping[str, JSON]]) -> Mapping[str, JSON]:
+def apply_patch(data: Mapping[str, JSON], patch: Sequence[Mapping[str, JSON]]) -> Mapping[str, JSON]:
     """Apply a JSON Patch to ``data`` and return the result.
 
     Raises:
@@ -261,7 +261,7 @@ def _state_edited(rules: Rules, session: Session, event: ev.StateEdited) -> Sess
     A waiting agent gets a new prompt. If the edit removed the item of the current visit, the visit ends (R46).
     """
     before = session.state
-    data = patched(before.data, event.patch)
+    data = apply_patch(before.data, event.patch)
     list_edits = {path: ListEdit.read(value) for path, value in event.lists.items()}
     laid = edit_lists(rules, before, data, list_edits)
     changed = tuple(dict.fromkeys((*before.changed, *changes_in_words(event.patch))))
@@ -285,7 +285,7 @@ def _state_edited(rules: Rules, session: Session, event: ev.StateEdited) -> Sess
         was = record.decision or Decision(record.number, "person", None, record.at)
         decision = was._replace(by="person", target=after.next, failure=None)
         session = session.with_latest(decision=decision, ended=event.ts, plain=False)
-        return session.forgetting()._replace(state=after, noted_before=0, spent=())
+        return session.without_conversation()._replace(state=after, noted_before=0, spent=())
     session = session._replace(state=after)
     prompt = prompt_after(rules, after)
     return session if prompt is None else _with_waiting_prompt(session, prompt)
@@ -302,17 +302,17 @@ def _with_waiting_prompt(session: Session, prompt: Prompt) -> Session:
 
 def _prompt_edited(_: Rules, session: Session, event: ev.PromptEdited) -> Session:
     if session.prompt is None:
-        raise Unfit(event, "no prompt is waiting")
+        raise ImpossibleEvent(event, "no prompt is waiting")
     changed = _with_waiting_prompt(session, reworded(session.prompt, event.part, event.text))
     return changed.with_latest(reworded=True) if session.steps else changed
 
 
-_VISIT_FIELDS: Final = ("steps", "prompt", "wish", "spoken", "calls", "asking", "noted_before", "spent")
+_VISIT_FIELDS: Final = ("steps", "prompt", "change_request", "spoken", "calls", "asking", "noted_before", "spent")
 
 
 def _edit_undone(_: Rules, session: Session, event: ev.EditUndone) -> Session:
     if not session.edits:
-        raise Unfit(event, "no edit can be undone")
+        raise ImpossibleEvent(event, "no edit can be undone")
     last = session.edits[-1]
     session_before = last.visit
     if session_before is not None:  # the visit ended with the edit: its record and its conversation are as they were
@@ -328,7 +328,7 @@ def _labelled(_: Rules, session: Session, event: ev.Labelled) -> Session:
         for line in (session.steps[event.step - 1 : event.step], *session.abandoned)
         for labelled in line
     ):
-        raise Unfit(event, f"step {event.step} does not exist")
+        raise ImpossibleEvent(event, f"step {event.step} does not exist")
     label = Label(event.name, event.tags, event.note, event.verdict, event.by)
     labels = {labelled: saved_label for labelled, saved_label in session.labels.items() if labelled != key}
     if not label.empty:
@@ -337,7 +337,7 @@ def _labelled(_: Rules, session: Session, event: ev.Labelled) -> Session:
     if not event.undoes:
         before = (*before, (key, session.labels.get(key, Label())))
     elif not before or before[-1][0] != key:
-        raise Unfit(event, "no change of this label can be undone")
+        raise ImpossibleEvent(event, "no change of this label can be undone")
     else:
         before = before[:-1]
     return session._replace(labels=FrozenDict(labels), labels_before=before)
@@ -346,7 +346,7 @@ def _labelled(_: Rules, session: Session, event: ev.Labelled) -> Session:
 # -- labels ------------------------------------------------------------------------------
 
 
-def relabelled(
+def changed_label(
     before: Label,
     *,
     name: str | None,

@@ -12,7 +12,7 @@ from materia_nb.engine.prompt import Prompt, work_prompt
 from materia_nb.engine.prompt_context import PromptContext
 from materia_nb.engine.routing import (
     Decision,
-    Passed,
+    SkippedSocket,
     about,
     cycles_allowed,
     cycles_failed,
@@ -27,7 +27,7 @@ from materia_nb.engine.state import (
     Draft,
     Failure,
     Item,
-    OfLane,
+    LaneScope,
     Past,
     StateView,
     Visit,
@@ -65,7 +65,7 @@ def turn_facts(rules: Rules, state: StateView, visit: Visit) -> TurnFacts:
     )
 
 
-def form_for(rules: Rules, state: StateView, visit: Visit, *, short: bool = False) -> str:
+def answer_format(rules: Rules, state: StateView, visit: Visit, *, short: bool = False) -> str:
     """Return the instructions for the answer's format, with the fields that are allowed in this turn.
 
     ``short`` is True for the shorter instructions of later turns (R51).
@@ -153,12 +153,12 @@ def enter(rules: Rules, state: CastState) -> Transition:
     """Enter ``state.next``: find its item or skip an empty loop, count the visit, and wait for an output (R1)."""
     if state.status != "ready":
         raise MateriaError(
-            f"The cast {state.stands}, so no socket can be entered.",
+            f"The cast {state.status_phrase}, so no socket can be entered.",
             hint="answer a waiting socket with reply, or continue a stopped cast with retry",
             kind="not_ready",
         )
     draft = Draft(state)
-    passed: list[Passed] = []
+    passed: list[SkippedSocket] = []
     while True:
         target = draft.next or END
         if draft.lane is not None and target not in draft.lane.sockets:
@@ -167,7 +167,7 @@ def enter(rules: Rules, state: CastState) -> Transition:
             return _complete_cast(draft, passed)
         if rules.graph.regions and (region := _region_without_items(rules, draft, target)) is not None:
             draft.next = region.exit
-            passed.append(Passed(target, region.loop, 0, None, region.exit))
+            passed.append(SkippedSocket(target, region.loop, 0, None, region.exit))
             continue
         socket_rules = rules.sockets[target]
         if socket_rules.walk is None or socket_rules.items is None:
@@ -183,7 +183,7 @@ def enter(rules: Rules, state: CastState) -> Transition:
         else:
             draft.next = route.target if route else END
         entries = len(list_at(iterator.items, draft))
-        passed.append(Passed(target, iterator.loop, entries, route.edge_id if route else None, draft.next))
+        passed.append(SkippedSocket(target, iterator.loop, entries, route.edge_id if route else None, draft.next))
 
 
 def _region_without_items(rules: Rules, draft: Draft, target: str) -> Region | None:
@@ -194,17 +194,17 @@ def _region_without_items(rules: Rules, draft: Draft, target: str) -> Region | N
     return None if list_at(f"state.{WORK_ITEMS}", draft) else region
 
 
-def _complete_cast(draft: Draft, passed: list[Passed]) -> Transition:
+def _complete_cast(draft: Draft, passed: list[SkippedSocket]) -> Transition:
     show_only(draft)
     draft.status, draft.next = "complete", None
     return Transition(draft.done(), (CastEnd(ok=True),), _passed_loops(draft.steps, passed, END) if passed else None)
 
 
-def _passed_loops(step: int, passed: list[Passed], target: str) -> Decision:
+def _passed_loops(step: int, passed: list[SkippedSocket], target: str) -> Decision:
     return Decision(step, "empty loop", target, passed=tuple(passed))
 
 
-def _end_of_lane(draft: Draft, lane: OfLane, passed: list[Passed]) -> Transition:
+def _end_of_lane(draft: Draft, lane: LaneScope, passed: list[SkippedSocket]) -> Transition:
     """End a lane after its last item; a lane that leaves its loop earlier fails, so that no item is skipped (P6)."""
     at = draft.cursors.get(lane.cursor, 0)
     if at not in lane.indexes:
@@ -225,7 +225,7 @@ def _begin_visit(
     before: CastState,
     draft: Draft,
     item: Item | None,
-    passed: list[Passed],
+    passed: list[SkippedSocket],
 ) -> Transition:
     socket = socket_rules.socket.id
     number, step = draft.visits.get(socket, 0) + 1, draft.steps + 1
@@ -323,7 +323,7 @@ def first_prompt(rules: Rules, state: CastState, visit: Visit) -> Prompt:
         context,
         socket_rules.prompt(state, visit.item),
         socket_rules.task(state, visit.item),
-        form_for(rules, state, visit),
+        answer_format(rules, state, visit),
         known_fields=known_fields,
         max_chars=rules.graph.limits.prompt_characters,
     )

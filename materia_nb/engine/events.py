@@ -659,7 +659,7 @@ RECOVERY: Final = (RecoveryStart, RecoveryExhausted)
 """The event classes that record a refused output and its repair."""
 
 
-class Unfit(MateriaError):
+class ImpossibleEvent(MateriaError):
     """Raised for an event that is impossible in the session, for example because the journal was edited."""
 
     def __init__(self, event: Event, why: str) -> None:

@@ -13,7 +13,7 @@ from typing import Any, Final
 from materia_nb.engine import edit, entering, outputs, recovery, streams
 from materia_nb.engine import events as ev
 from materia_nb.engine.conversation import MateriaEvent, ToolCall
-from materia_nb.engine.events import Event, Transition, Unfit
+from materia_nb.engine.events import Event, ImpossibleEvent, Transition
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import (
     Session,
@@ -24,7 +24,7 @@ from materia_nb.engine.session import (
     lanes_at_work,
     without_later_steps,
 )
-from materia_nb.engine.state import BOUNDS, NOTHING, Blind, CastState, Failure, Past, Pin, at_work
+from materia_nb.engine.state import BOUNDS, NOTHING, CastState, Failure, Past, Pin, UncountedQuantity, at_work
 from materia_nb.handoff.base import BASE
 from materia_nb.handoff.runtime_rules import Approval
 from materia_nb.jsonvalue import FrozenDict, frozen
@@ -44,7 +44,7 @@ def evolve(rules: Rules, session: Session, event: Event) -> Session:
     """Return the session after an event; an event of a lane changes only the session of that lane (P9).
 
     Raises:
-        Unfit: the event is impossible in this session.
+        ImpossibleEvent: the event is impossible in this session.
         MateriaError: a rule refuses the event.
     """
     if event.lane and type(event) not in _LANE_EVENTS:
@@ -120,12 +120,12 @@ def _start(rules: Rules, session: Session, event: ev.SocketStart) -> Session:
     step = event.transition
     if step is None or step.before is not session.state:
         if session.state.status != "ready":
-            raise Unfit(event, f"the cast {session.state.stands}")
+            raise ImpossibleEvent(event, f"the cast {session.state.status_phrase}")
         step = entering.enter(rules, session.state)
         at = step.state.waiting_at
         recorded = (event.about.get("socket"), event.about.get("itemKey"), event.visit)
         if at is None or (at.socket, at.item.key if at.item else None, at.visit) != recorded:
-            raise Unfit(event, f"the event enters {recorded[0]}, but the next visit of the cast is different")
+            raise ImpossibleEvent(event, f"the event enters {recorded[0]}, but the next visit of the cast is different")
     return _entered(session, step, event)
 
 
@@ -133,7 +133,7 @@ def _entered(session: Session, step: Transition, event: Event) -> Session:
     """Return the session after entering a socket or, if no socket was entered, after the end of the cast."""
     state, visit = step.state, step.state.at
     if state.status != "waiting" or visit is None:
-        return session.forgetting()._replace(state=state, ending=step.decision, noted_before=0, spent=())
+        return session.without_conversation()._replace(state=state, ending=step.decision, noted_before=0, spent=())
     record = StepRecord(
         visit,
         event.ts,
@@ -149,10 +149,10 @@ def _entered(session: Session, step: Transition, event: Event) -> Session:
     )
     return session._replace(
         state=state,
-        steps=session.steps.adding(record),
+        steps=session.steps.with_step(record),
         prompt=step.prompt,
         mode=visit.mode,
-        wish=None,
+        change_request=None,
         spoken=(),
         calls=(),
         asking=(),
@@ -165,14 +165,14 @@ def _entered(session: Session, step: Transition, event: Event) -> Session:
 def _output(rules: Rules, session: Session, event: ev.Output) -> Session:
     step, text = event.transition, event.text
     if text is None:
-        raise Unfit(event, "the text of the output is missing")
+        raise ImpossibleEvent(event, "the text of the output is missing")
     if step is None or step.before is not session.state:
         at = session.state.waiting_at
         if at is None or event.about.get("socket") != at.socket:
-            raise Unfit(event, "no visit of this socket is waiting for an output")
+            raise ImpossibleEvent(event, "no visit of this socket is waiting for an output")
         step = output_of(rules, session, event)
         if type(step.events[0]) is not type(event):
-            raise Unfit(event, f"this output must be recorded as {step.events[0].type}")
+            raise ImpossibleEvent(event, f"this output must be recorded as {step.events[0].type}")
     record, prompt = session.steps.latest, session.prompt
     assert record is not None  # noqa: S101 - an output answers the latest step
     turn = TurnRecord(
@@ -182,7 +182,7 @@ def _output(rules: Rules, session: Session, event: ev.Output) -> Session:
         event.artifact,
         step.reading,
         event.usage,
-        session.wish,
+        session.change_request,
         session.calls,
         frozen(event.meta) if event.meta else NOTHING,
         session.spent,
@@ -208,7 +208,7 @@ def _output(rules: Rules, session: Session, event: ev.Output) -> Session:
         worked=event.worked,
         past=outputs.past_of(rules, session, step, turn),
         spoken=(*session.spoken, turn) if prompt is not None else session.spoken,
-        wish=None,
+        change_request=None,
         calls=(),
         asking=(),
         spent=(),
@@ -291,9 +291,9 @@ def _apply(
             plain=False,
             worked=None if record.worked is None or worked is None else record.worked + worked,
         )
-        changes["steps"] = session.steps.ending_in(record)
+        changes["steps"] = session.steps.with_last(record)
     if step.prompt is not None:
-        changes |= {"prompt": step.prompt, "wish": None, "calls": (), "asking": ()}
+        changes |= {"prompt": step.prompt, "change_request": None, "calls": (), "asking": ()}
     if waits and state.at is not None:
         changes["mode"] = state.at.mode
     return session._replace(state=state, **changes)
@@ -313,7 +313,7 @@ def _latest_state(session: Session, state: CastState) -> Session:
 def _failed(rules: Rules, session: Session, event: ev.SocketFailed) -> Session:
     at = session.state.waiting_at
     if at is None or event.about.get("socket") != at.socket:
-        raise Unfit(event, "no visit of this socket is waiting")
+        raise ImpossibleEvent(event, "no visit of this socket is waiting")
     failure = Failure(event.kind, event.error, at.socket, event.hint)
     step = _live_transition(session, event) or recovery.fail(rules, session.state, failure)
     return _apply(session, step, event.ts, worked=event.worked)
@@ -338,7 +338,7 @@ def _end(rules: Rules, session: Session, event: ev.CastEnd | ev.LaneEnded) -> Se
         next_session = session if step is None else session._replace(state=step.state)
     status = next_session.state.status
     if status != "complete" if event.ok else status not in ("failed", "aborted"):
-        raise Unfit(event, f"the cast is {status}")
+        raise ImpossibleEvent(event, f"the cast is {status}")
     return next_session
 
 
@@ -355,7 +355,7 @@ def _continue_with(
             return streams.resumed(session)
         step = _live_transition(session, event) or transition(rules, session.state)
         if step.state.status != "waiting" or (step.prompt is not None and step.prompt.begins):
-            session = session.forgetting()
+            session = session.without_conversation()
         record = session.steps.latest
         if record is not None:
             session = session._replace(noted_before=len(record.notes))  # the notes so far belong to earlier tries
@@ -370,7 +370,7 @@ def _continue_with(
 
 def _by_hand(rules: Rules, session: Session, event: ev.AnsweredByHand) -> Session:
     step = _live_transition(session, event) or recovery.by_hand(rules, session.state)
-    return _apply(session._replace(wish=None, asking=()), step, event.ts)
+    return _apply(session._replace(change_request=None, asking=()), step, event.ts)
 
 
 def _skipped(rules: Rules, session: Session, event: ev.SocketSkipped) -> Session:
@@ -381,7 +381,7 @@ def _skipped(rules: Rules, session: Session, event: ev.SocketSkipped) -> Session
 
 def _back(rules: Rules, session: Session, event: ev.CastBack) -> Session:
     if not 0 <= event.step <= len(session.steps):
-        raise Unfit(event, f"step {event.step} does not exist")
+        raise ImpossibleEvent(event, f"step {event.step} does not exist")
     then = without_later_steps(rules, session, session.steps.to(event.step))
     left = session.steps[event.step :]
     return then._replace(
@@ -400,7 +400,7 @@ def _called(_: Rules, session: Session, event: ev.ToolCalled) -> Session:
     is_known = any(call_.id == call.id for call_ in session.calls)
     of_visit = session.steps[-1].calls
     this_turn = len(of_visit) - len(session.calls)
-    session = _latest_state(session, outputs.called(session.state, call))._replace(
+    session = _latest_state(session, outputs.use_up_approval(session.state, call))._replace(
         calls=_with_call(session.calls, call),
         asking=tuple(call_ for call_ in session.asking if call_.id != call.id),
     )
@@ -473,12 +473,12 @@ def _resumed(rules: Rules, session: Session, text: str, approval: Approval | Non
     """Continue the turn of the held agent with a person's answer or approval of a command (R44)."""
     prompt = session.prompt or session.steps[-1].prompt
     assert prompt is not None  # noqa: S101 - only agents hold a cast, and they were asked
-    return _apply(session, outputs.answered(rules, session.state, text, prompt, approval), ts)
+    return _apply(session, outputs.resume_after_answer(rules, session.state, text, prompt, approval), ts)
 
 
 def _decided(rules: Rules, session: Session, event: ev.HoldDecided) -> Session:
     artifact = session.steps[-1].artifact
-    step = _live_transition(session, event) or outputs.decided(
+    step = _live_transition(session, event) or outputs.complete_held_output(
         rules, session.state, satisfied=event.satisfied, target=event.target, artifact=artifact
     )
     return _apply(session, step, event.ts)
@@ -492,7 +492,7 @@ def _budget(_: Rules, session: Session, event: ev.BudgetSet) -> Session:
 def _pinned(_: Rules, session: Session, event: ev.Pinned) -> Session:
     pin = Pin.read({"kind": event.kind, "to": event.to, "text": event.text or "", "visits": event.visits})
     if pin is None:
-        raise Unfit(event, "the pin is invalid")
+        raise ImpossibleEvent(event, "the pin is invalid")
     return _in_every_session(session, lambda part: part._replace(pins=FrozenDict({**part.pins, event.name: pin})))
 
 
@@ -508,7 +508,7 @@ def _output_edited(rules: Rules, session: Session, event: ev.OutputEdited) -> Se
     """Apply a corrected output to the last step, and keep the original output in the record of the step."""
     record, text = session.steps.latest, event.text
     if record is None or text is None:
-        raise Unfit(event, "the step or its text is missing")
+        raise ImpossibleEvent(event, "the step or its text is missing")
     step = _live_transition(session, event) or edit.edit_output(
         rules, record.before, session.state, text, event.artifact
     )
@@ -539,9 +539,11 @@ def _warned(_: Rules, session: Session, __: ev.BudgetWarning) -> Session:
 
 def _blind(_: Rules, session: Session, event: ev.BudgetBlind) -> Session:
     state = session.state
-    if any(missed.of == event.of for missed in state.blind):
+    if any(missed.quantity == event.of for missed in state.blind):
         return session
-    uncounted = Blind("cost" if event.of == "cost" else "tokens", str(event.about.get("socket")), state.steps)
+    uncounted = UncountedQuantity(
+        "cost" if event.of == "cost" else "tokens", str(event.about.get("socket")), state.steps
+    )
     return session._replace(state=state._replace(blind=(*state.blind, uncounted)))
 
 
@@ -569,7 +571,7 @@ _EVOLVE: Final[Mapping[type[ev.Event], Callable[[Rules, Session, Any], Session]]
     ev.AgentNote: _note,
     ev.TurnSpent: _spent,
     ev.TurnRetried: _continue_with(recovery.retry_turn),
-    ev.RefinementMessage: lambda _, session, event: session._replace(wish=event.text, calls=(), asking=()),
+    ev.RefinementMessage: lambda _, session, event: session._replace(change_request=event.text, calls=(), asking=()),
     ev.RefinementFinal: _finalize,
     ev.HoldAnswered: _hold_answered,
     ev.ApprovalAnswered: _approval,

@@ -10,12 +10,12 @@ from typing import Final, NamedTuple, TypeAlias, TypeVar
 from materia_nb.engine.items import (
     item_at,
     item_label,
+    item_status,
     lies_in,
     list_at,
-    places,
+    positions_of,
     show_item,
     show_only,
-    standing,
 )
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.state import (
@@ -24,12 +24,12 @@ from materia_nb.engine.state import (
     FollowUp,
     Handoff,
     ItemId,
-    Place,
+    Position,
     StateView,
     Walk,
 )
 from materia_nb.errors import MateriaError
-from materia_nb.jsonvalue import JSON, MISSING, FrozenDict, FrozenList, frozen, get_path, same, set_path
+from materia_nb.jsonvalue import JSON, MISSING, FrozenDict, FrozenList, equal_json, frozen, get_path, set_path
 
 Path: TypeAlias = tuple[str, ...]
 _Entry = TypeVar("_Entry", FollowUp, Handoff)
@@ -66,7 +66,7 @@ class ListEdit(NamedTuple):
         return cls(tuple(value["origins"]), tuple(value.get("again", ())), value.get("abandon") is True)
 
 
-class Edited(NamedTuple):
+class EditResult(NamedTuple):
     """Result of an edit.
 
     Attributes:
@@ -82,7 +82,9 @@ class Edited(NamedTuple):
     said: tuple[str, ...] = ()
 
 
-def edit_lists(rules: Rules, state: CastState, data: Mapping[str, JSON], list_edits: Mapping[str, ListEdit]) -> Edited:
+def edit_lists(
+    rules: Rules, state: CastState, data: Mapping[str, JSON], list_edits: Mapping[str, ListEdit]
+) -> EditResult:
     """Return the state with new data, in which edited lists are ordered so that running loops continue correctly.
 
     Finished items come first in their old order, then the item in progress, and then the open items in the new order.
@@ -101,7 +103,7 @@ def edit_lists(rules: Rules, state: CastState, data: Mapping[str, JSON], list_ed
     editor = _ListEditor(rules, state, Draft(state), frozen(data))
     for path in rules.lists:
         editor.edit(path, list_edits.get(".".join(path)))
-    return Edited(editor.draft.done(), editor.data, editor.lists, tuple(editor.said))
+    return EditResult(editor.draft.done(), editor.data, editor.lists, tuple(editor.said))
 
 
 class _ListEditor:
@@ -123,16 +125,16 @@ class _ListEditor:
         old = _list_at(self.before.data, path)
         new = _list_at(self.draft.data if list_edit is None else self.data, path)
         if list_edit is None:
-            if same(old, new):
+            if equal_json(old, new):
                 return
             list_edit = ListEdit(tuple(origins_of(old, new)))
         _check_origins(list_edit, len(old), len(new))
-        walk, inside = governing(self.rules, self.before, path)
+        walk, inside = current_walk(self.rules, self.before, path)
         order, kept_count = self._order_items(walk, old, list_edit)
         items = FrozenList([new[index] for index in order])
         list_edit = list_edit._replace(origins=tuple(list_edit.origins[index] for index in order))
         self.lists[".".join(path)] = list_edit
-        if not same(_list_at(self.data, path), items):
+        if not equal_json(_list_at(self.data, path), items):
             self.data = set_path(self.data, path, items)
         self.draft.data = set_path(self.draft.data, path, items)
         self._keep_in_outer(path, items)
@@ -153,7 +155,7 @@ class _ListEditor:
     def _status_after_edit(self, walk: Walk, index: int | None, list_edit: ListEdit) -> str:
         if index is None or index in list_edit.again:
             return "open"
-        how = standing(self.before, self._id(walk, index))
+        how = item_status(self.before, self._id(walk, index))
         if how == WORKED_ON and list_edit.abandon:
             return "done"
         return how
@@ -180,12 +182,12 @@ class _ListEditor:
     def _refuse_removal(self, walk: Walk, old: list[JSON], list_edit: ListEdit) -> None:
         """Raise MateriaError (``working``) if the edit would remove or restart the item in progress."""
         kept_origins = set(list_edit.origins)
-        repeated = [index for index in list_edit.again if standing(self.before, self._id(walk, index)) == WORKED_ON]
+        repeated = [index for index in list_edit.again if item_status(self.before, self._id(walk, index)) == WORKED_ON]
         for other in self.rules.lists[walk.list_path]:
             for index, item in enumerate(old):
                 if index in kept_origins and index not in repeated:
                     continue
-                how = standing(self.before, self._id(other, index))
+                how = item_status(self.before, self._id(other, index))
                 in_progress = how == WORKED_ON or (
                     index not in kept_origins and self._stopped_in_item(self._id(other, index))
                 )
@@ -216,7 +218,7 @@ class _ListEditor:
         if not list_edit.abandon:
             return None
         at = self.before.cursors.get(walk.iterator.cursor, 0)
-        return at if standing(self.before, self._id(walk, at)) == WORKED_ON else None
+        return at if item_status(self.before, self._id(walk, at)) == WORKED_ON else None
 
     # -- what goes with the items ------------------------------------------------------------
 
@@ -233,18 +235,18 @@ class _ListEditor:
             return  # its outer item was removed, so the cursor starts again
         new_index = {origin: index for index, origin in enumerate(list_edit.origins) if origin is not None}
 
-        def moved(walked: tuple[Place, ...]) -> tuple[Place, ...] | None:
+        def moved(walked: tuple[Position, ...]) -> tuple[Position, ...] | None:
             """Return the new positions that identify an item, or None if the item was removed or must be repeated."""
-            new_places = list(walked)
+            new_positions = list(walked)
             for depth, (name, index) in enumerate(walked):
                 if name == cursor and walked[:depth] == outer:
                     if index not in new_index or index in list_edit.again or index == given_up:
                         return None
-                    new_places[depth] = (name, new_index[index])
-            return tuple(new_places)
+                    new_positions[depth] = (name, new_index[index])
+            return tuple(new_positions)
 
         def moved_item(item: ItemId) -> ItemId | None:
-            walked = moved(places(item))
+            walked = moved(positions_of(item))
             return None if walked is None else (*walked[-1], walked[:-1])
 
         if cursor in draft.cursors:
@@ -309,7 +311,7 @@ class _ListEditor:
                 continue
             value = set_path(item.value, path[len(alias) :], items)
             listed = _list_at(self.draft.data, walk.list_path)
-            if item.position >= len(listed) or same(listed[item.position], value):
+            if item.position >= len(listed) or equal_json(listed[item.position], value):
                 return
             changed = FrozenList([value if index == item.position else entry for index, entry in enumerate(listed)])
             self.data = set_path(self.data, walk.list_path, changed)
@@ -330,7 +332,7 @@ class _ListEditor:
             return
         edit = self.lists[".".join(path)]
         show_only(draft)
-        outer: tuple[Place, ...] = ()
+        outer: tuple[Position, ...] = ()
         item = None
         for shown_item in before:
             index = shown_item.item.position
@@ -343,13 +345,13 @@ class _ListEditor:
                 break
             item = new_item
             show_item(draft, shown_item.walk, item)
-            outer = places(item.id)
+            outer = positions_of(item.id)
         visit = draft.at
         if visit is not None and visit.item is not None and item is not None and len(draft.shown) == len(before):
             draft.at = visit._replace(item=item)
 
     def _was_working(self, walk: Walk, index: int) -> bool:
-        return standing(self.before, self._id(walk, index)) == WORKED_ON
+        return item_status(self.before, self._id(walk, index)) == WORKED_ON
 
     # -- going on after an item was given up ---------------------------------------------------
 
@@ -408,7 +410,7 @@ def _relocate_stop(draft: Draft, moved: Callable[[ItemId], ItemId | None]) -> No
         draft.failure = draft.failure._replace(allow=next(iter(allowed.items()), None))
 
 
-def governing(rules: Rules, state: StateView, path: Path) -> tuple[Walk, bool]:
+def current_walk(rules: Rules, state: StateView, path: Path) -> tuple[Walk, bool]:
     """Return the walk over a list that edits and tables refer to, and True if this walk is running.
 
     Several loops can iterate over the same list. The function returns the running walk or, if none is running, the

@@ -11,7 +11,7 @@ from collections.abc import Iterator as Iterating
 from functools import lru_cache
 from typing import Literal, TypeAlias
 
-from materia_nb.engine.state import Draft, Handoff, Item, ItemId, OfLane, Place, ShownItem, StateView, Walk
+from materia_nb.engine.state import Draft, Handoff, Item, ItemId, LaneScope, Position, ShownItem, StateView, Walk
 from materia_nb.errors import MateriaError
 from materia_nb.handoff.checks import reader
 from materia_nb.jsonvalue import (
@@ -39,7 +39,7 @@ The function returns MISSING if the value does not exist.
 Template: TypeAlias = Callable[[StateView, Item | None], str]
 """A function that returns a materia's prompt with values from the state and the current item filled in."""
 
-Standing: TypeAlias = Literal["done", "being worked on", "open", "skipped"]
+ItemStatus: TypeAlias = Literal["done", "being worked on", "open", "skipped"]
 """Status of an item with respect to one cursor."""
 
 
@@ -75,7 +75,7 @@ def _path(text: str) -> Source:
 
 
 @lru_cache(maxsize=1024)
-def template(text: str, quoting: frozenset[str] = frozenset()) -> Template:
+def compile_template(text: str, quoting: frozenset[str] = frozenset()) -> Template:
     """Compile a materia's prompt into a function that fills in its variables (R31).
 
     Variables inside an inserted value are not expanded. A value of a variable in ``quoting`` is put into a code fence
@@ -160,12 +160,12 @@ def list_at(text: str, state: StateView, item: Item | None = None) -> list[JSON]
     return value if isinstance(value, list) else []
 
 
-def standing(state: StateView, item: ItemId) -> Standing:
+def item_status(state: StateView, item: ItemId) -> ItemStatus:
     """Return the status of an item, which follows from its visits (R46)."""
-    return _standing_in(_lane_of(state, item[0]), state, item)
+    return _status_in(_lane_of(state, item[0]), state, item)
 
 
-def _standing_in(lane: OfLane | None, state: StateView, item: ItemId) -> Standing:
+def _status_in(lane: LaneScope | None, state: StateView, item: ItemId) -> ItemStatus:
     cursor, index, outer = item
     if item in state.joined:
         return "done"
@@ -181,7 +181,7 @@ def _standing_in(lane: OfLane | None, state: StateView, item: ItemId) -> Standin
     return "skipped" if state.status == "complete" else "open"
 
 
-def _lane_of(state: StateView, cursor: str) -> OfLane | None:
+def _lane_of(state: StateView, cursor: str) -> LaneScope | None:
     """Return the current lane if ``cursor`` iterates over its items, or None."""
     return state.lane if state.lane is not None and state.lane.cursor == cursor else None
 
@@ -204,12 +204,12 @@ def cursor_before_advance(state: StateView, cursor: str) -> int:
     return back.get(at, lane.indexes[-1])
 
 
-def standings(state: StateView, walk: Walk) -> list[Standing]:
+def item_statuses(state: StateView, walk: Walk) -> list[ItemStatus]:
     """Return the status of each item in the current list of ``walk``."""
     cursor = walk.iterator.cursor
     lane, outer = _lane_of(state, cursor), state.within.get(cursor, ())
     count = len(list_at(walk.iterator.items, state))
-    return [_standing_in(lane, state, (cursor, index, outer)) for index in range(count)]
+    return [_status_in(lane, state, (cursor, index, outer)) for index in range(count)]
 
 
 def own_list(iterator: Iterator, draft: Draft, item: Item) -> list[JSON]:
@@ -235,16 +235,16 @@ def begin_item(walk: Walk, read: Source, draft: Draft) -> Item | None:
     outer_items = shown_items[: _outer_count(walk, shown_items)] if shown_items and not is_only else ()
     at = draft.at.item if draft.at else None
     cursor = draft.cursors.get(iterator.cursor)
-    outer: tuple[Place, ...] = ()
+    outer: tuple[Position, ...] = ()
     if outer_items:
         show_only(draft, outer_items)
         at = outer_items[-1].item
-        outer = places(at.id)
+        outer = positions_of(at.id)
         if draft.within.get(iterator.cursor) != outer:
             cursor = None
             draft.within = FrozenDict({**draft.within, iterator.cursor: outer})
             name, depth = (iterator.cursor,), len(outer)
-            forget_items(draft, lambda item: is_walked_by(item, name) and places(item)[:depth] != outer)
+            forget_items(draft, lambda item: is_walked_by(item, name) and positions_of(item)[:depth] != outer)
     if cursor is None:
         cursor = 0
         draft.cursors = FrozenDict({**draft.cursors, iterator.cursor: 0})
@@ -261,7 +261,7 @@ def begin_item(walk: Walk, read: Source, draft: Draft) -> Item | None:
     return item
 
 
-def _still_shown(draft: Draft, last: ShownItem, items: list[JSON], index: int, outer: tuple[Place, ...]) -> bool:
+def _still_shown(draft: Draft, last: ShownItem, items: list[JSON], index: int, outer: tuple[Position, ...]) -> bool:
     """Return True if the item at an index is the item that the state already shows."""
     value = last.item.value
     _, position, within = last.item.id
@@ -270,7 +270,7 @@ def _still_shown(draft: Draft, last: ShownItem, items: list[JSON], index: int, o
     return all(get_path(draft.data, path) is value for path in last.walk.paths)
 
 
-def item_at(walk: Walk, items: list[JSON], index: int, outer: tuple[Place, ...] = ()) -> Item | None:
+def item_at(walk: Walk, items: list[JSON], index: int, outer: tuple[Position, ...] = ()) -> Item | None:
     """Return the item at an index of a list, or None if the index is past the end of the list."""
     if index >= len(items):
         return None
@@ -280,7 +280,7 @@ def item_at(walk: Walk, items: list[JSON], index: int, outer: tuple[Place, ...] 
     return Item(value, key, item_label(value, key), (iterator.cursor, index, outer), iterator.loop)
 
 
-def places(item: ItemId) -> tuple[Place, ...]:
+def positions_of(item: ItemId) -> tuple[Position, ...]:
     """Return the positions that identify an item: those of its outer items, outermost first, and its own position."""
     return (*item[2], (item[0], item[1]))
 
@@ -291,8 +291,8 @@ def lies_in(item: ItemId | None, other: ItemId) -> bool:
         return False
     if not item[2]:
         return item == other
-    other_places = places(other)
-    return places(item)[: len(other_places)] == other_places
+    other_positions = positions_of(other)
+    return positions_of(item)[: len(other_positions)] == other_positions
 
 
 def is_walked_by(item: ItemId, cursors: Collection[str]) -> bool:

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 from materia_nb.engine import events as ev
 from materia_nb.engine.completing import apply_output, complete, fail, number_side_events, start_detour
 from materia_nb.engine.conversation import ToolCall, cut_to
-from materia_nb.engine.entering import EntryPrompt, enter, first_prompt, form_for, turn_facts
+from materia_nb.engine.entering import EntryPrompt, answer_format, enter, first_prompt, turn_facts
 from materia_nb.engine.events import Transition
 from materia_nb.engine.prompt import DRAFT_ACCEPTED, WORK_IS_OVER, Prompt, next_prompt, repair_prompt
 from materia_nb.engine.routing import about, decision_of, repairs_allowed
@@ -65,7 +65,7 @@ def continue_agent(rules: Rules, draft: Draft, visit: Visit, reading: Reading, p
     draft.at = visit
     event = ev.SocketContinued(about=about(rules, visit), visit=visit.visit, reason=reading.reason)
     text = "\n".join([_CONTINUE_WORK, *([reading.reason] if reading.reason else [])])
-    resumed = next_prompt(prompt, "resume", text, form_for(rules, draft, visit, short=True))
+    resumed = next_prompt(prompt, "resume", text, answer_format(rules, draft, visit, short=True))
     return Transition(draft.done(), (event,), decision_of(visit, "reissue", visit.socket, reading), resumed, reading)
 
 
@@ -80,7 +80,9 @@ def _start_output_detour(rules: Rules, draft: Draft, visit: Visit, text: str, re
     return start_detour(rules, draft, visit, visit.socket, decision, events=(completed,), reading=reading)
 
 
-def answered(rules: Rules, state: CastState, text: str, prompt: Prompt, approval: Approval | None = None) -> Transition:
+def resume_after_answer(
+    rules: Rules, state: CastState, text: str, prompt: Prompt, approval: Approval | None = None
+) -> Transition:
     """Continue the agent's conversation with a person's answer.
 
     Args:
@@ -99,11 +101,11 @@ def answered(rules: Rules, state: CastState, text: str, prompt: Prompt, approval
     lines += ["The person answers:", text] if approval is None else [text]
     if socket_rules.protocol.after_answer and hold is not None and hold.action == "pause" and approval is None:
         lines.append(socket_rules.protocol.after_answer)
-    form = form_for(rules, after, resumed, short=True)
+    form = answer_format(rules, after, resumed, short=True)
     return Transition(after, (), None, next_prompt(prompt, "resume", "\n".join(lines), form))
 
 
-def called(state: CastState, call: ToolCall) -> CastState:
+def use_up_approval(state: CastState, call: ToolCall) -> CastState:
     """Remove the approval of a command once a tool call runs this command, because an approval is valid once (R44)."""
     visit = state.at
     if visit is None or visit.approval is None or call.args.get("command") != visit.approval.exact_content:
@@ -111,7 +113,7 @@ def called(state: CastState, call: ToolCall) -> CastState:
     return state._replace(at=visit._replace(approval=None))
 
 
-def decided(
+def complete_held_output(
     rules: Rules,
     state: CastState,
     *,
@@ -280,7 +282,7 @@ def _store_work(rules: Rules, draft: Draft, visit: Visit, prompt: Prompt) -> Tra
     visit = visit._replace(mode="final", turn=visit.turn + 1)
     draft.at = visit
     decision = decision_of(visit, "finalize", visit.socket)
-    request = next_prompt(prompt, "finalize", WORK_IS_OVER, form_for(rules, draft, visit))
+    request = next_prompt(prompt, "finalize", WORK_IS_OVER, answer_format(rules, draft, visit))
     return Transition(draft.done(), (worked,), decision, request)
 
 
@@ -296,7 +298,7 @@ def finalize(rules: Rules, state: CastState, prompt: Prompt) -> Transition:
     if not visit.drafts:
         raise MateriaError(f"{visit.socket} has no draft yet.", hint="run its agent first with step", kind="no_draft")
     visit = visit._replace(mode="final")
-    request = next_prompt(prompt, "draft", DRAFT_ACCEPTED, form_for(rules, state, visit))
+    request = next_prompt(prompt, "draft", DRAFT_ACCEPTED, answer_format(rules, state, visit))
     return Transition(state._replace(at=visit), (), None, request)
 
 
@@ -358,7 +360,7 @@ def _refuse(
         draft.done(),
         (start, *events, retry),
         decision_of(visit, "repair", visit.socket, reading),
-        repair_prompt(before, form_for(rules, draft, visit, short=True), reading.issues, text),
+        repair_prompt(before, answer_format(rules, draft, visit, short=True), reading.issues, text),
         reading,
     )
 
@@ -480,7 +482,7 @@ def past_of(rules: Rules, session: Session, step: Transition, turn: TurnRecord) 
     plain = record.plain and turn.mode == "work" and not (after.at and after.at.changed)
     is_accepted = step.decision is not None and step.decision.result in ACCEPTED
     is_determined = plain and is_accepted and latest is session.state  # else somebody changed it while the visit waited
-    previous = session.steps.behind
+    previous = session.steps.previous
     last = past = previous.states if previous else None
     if not is_determined or not isinstance(past, PastStates) or not past.take(rules, turn, before, after):
         past = PastStates(rules, before, None if is_determined else after)

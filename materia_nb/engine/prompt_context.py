@@ -24,9 +24,9 @@ from materia_nb.engine.conversation import (
     records,
     state_json,
 )
-from materia_nb.engine.items import item_label, list_at, quoted, standing
+from materia_nb.engine.items import item_label, item_status, list_at, quoted
 from materia_nb.engine.rules import SocketContext
-from materia_nb.engine.state import Answered, CastState, FollowUp, Handoff, Item, ItemId, Visit
+from materia_nb.engine.state import CastState, FollowUp, Handoff, Item, ItemId, LastAnswer, Visit
 from materia_nb.jsonvalue import (
     JSON,
     MISSING,
@@ -155,7 +155,7 @@ class PromptContext(NamedTuple):
         return lines, "", values
 
     def _status_word(self, index: int, item: Item) -> str:
-        return _STATUS_WORDS[standing(self.state, (item.cursor, index, item.outer))]
+        return _STATUS_WORDS[item_status(self.state, (item.cursor, index, item.outer))]
 
     def _count_sentence(self, item: Item, count: int) -> str:
         """Return a sentence with the number of items by status, computed without iterating over the items."""
@@ -188,7 +188,7 @@ class PromptContext(NamedTuple):
         for index, item in enumerate(items):
             if room.titles is not None and room.titles <= index < len(items) - room.titles:
                 continue
-            word = "" if self.socket.cursor is None else standing(self.state, (self.socket.cursor, index, ()))
+            word = "" if self.socket.cursor is None else item_status(self.state, (self.socket.cursor, index, ()))
             head = f"{index + 1}. " + (f"({_STATUS_WORDS[word]}) " if word in ("done", "skipped") else "")
             lines.append(head + _title(item, str(index)))
             values.append(("title", str(index)))
@@ -207,7 +207,7 @@ class PromptContext(NamedTuple):
 
     # -- state
 
-    def _state(self, room: PromptBudget, before: Answered | None) -> PromptPart:
+    def _state(self, room: PromptBudget, before: LastAnswer | None) -> PromptPart:
         selected = self.socket.shown.state
         if selected is False:
             return PromptPart("state", "", "castContext excludes it")
@@ -236,7 +236,7 @@ class PromptContext(NamedTuple):
             yield ("workItems",)
         yield from (path for path in self.socket.own.paths if path)
 
-    def _copied_output_paths(self, before: Answered | None) -> Iterator[tuple[str, ...]]:
+    def _copied_output_paths(self, before: LastAnswer | None) -> Iterator[tuple[str, ...]]:
         """Yield the paths in the state that contain a copy of an output that another part of the prompt shows."""
         shown_values: list[JSON] = []
         last, state = self.previous, self.state
@@ -398,7 +398,7 @@ class PromptContext(NamedTuple):
         """Return the reasons for rework, including settled reasons, oldest first (R22)."""
         return reasons_for(self.state.follow_up, self.visit.socket, self.visit.item) if self.state.follow_up else []
 
-    def _answer_before(self, reasons: Sequence[FollowUp]) -> Answered | None:
+    def _answer_before(self, reasons: Sequence[FollowUp]) -> LastAnswer | None:
         """Return the socket's last answer for this item if the last step sent the work back, or None.
 
         The result is also None if the prompt does not show outputs.
@@ -408,7 +408,7 @@ class PromptContext(NamedTuple):
         item = self.visit.item
         return self.state.answers.get((self.visit.socket, item.id if item else None))
 
-    def _answer(self, room: PromptBudget, before: Answered | None) -> PromptPart:
+    def _answer(self, room: PromptBudget, before: LastAnswer | None) -> PromptPart:
         if before is None:
             return PromptPart("before", "", "the work was not sent back")
         if before.step == self.state.last_step:

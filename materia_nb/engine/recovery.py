@@ -8,13 +8,13 @@ from typing import Any, Final
 from materia_nb.engine import completing
 from materia_nb.engine import events as ev
 from materia_nb.engine.completing import route
-from materia_nb.engine.entering import first_prompt, form_for, stop_cast
+from materia_nb.engine.entering import answer_format, first_prompt, stop_cast
 from materia_nb.engine.events import Event, Transition
 from materia_nb.engine.items import cursor_before_advance
 from materia_nb.engine.prompt import repair_again, repair_prompt
 from materia_nb.engine.routing import about, choose_edge, used_up
 from materia_nb.engine.rules import Rules
-from materia_nb.engine.state import NEXT, CastState, Draft, Failure, Unrouted, Visit, waiting_visit
+from materia_nb.engine.state import NEXT, CastState, Draft, Failure, PendingRoute, Visit, waiting_visit
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import FrozenDict
 from materia_nb.loadout.vocabulary import Result
@@ -121,7 +121,7 @@ def skip(rules: Rules, state: CastState) -> Transition:
     draft = Draft(state._replace(at=visit._replace(approval=None)))
     draft.failure = None
     event = ev.SocketSkipped(about=about(rules, visit), visit=visit.visit)
-    without_output = Unrouted(Result.NOTHING, "", None, False, None, None, None)
+    without_output = PendingRoute(Result.NOTHING, "", None, False, None, None, None)
     return route(rules, draft, visit, without_output, events=(event,))
 
 
@@ -170,7 +170,7 @@ def raise_limit(rules: Rules, state: CastState) -> Transition:
     transition = _restart_visit(rules, state, visit, event)
     if failure and failure.refused and transition.prompt:
         keeps_conversation = socket_rules.first_mode in socket_rules.any_text  # the drafts or the work stay
-        form = form_for(rules, state, visit, short=keeps_conversation)
+        form = answer_format(rules, state, visit, short=keeps_conversation)
         ask_again = repair_prompt if keeps_conversation else repair_again
         return transition._replace(prompt=ask_again(transition.prompt, form, *failure.refused))
     return transition

@@ -46,14 +46,14 @@ By: TypeAlias = Literal[
 """The reason why a step leads to its target."""
 
 
-class Look(NamedTuple):
+class RouteCheck(NamedTuple):
     """An edge or exit that was checked after a visit, and the result of this check."""
 
     kind: Literal["edge", "exit"]
     when: Condition
     to: str
     matched: bool
-    place: int | None = None
+    edge_index: int | None = None
     route: str | None = None
     used: int | None = None
     limit: int | None = None
@@ -77,7 +77,7 @@ class Choice(NamedTuple):
 
     target: str
     by: By
-    looks: tuple[Look, ...] = ()
+    checks: tuple[RouteCheck, ...] = ()
     edge: Edge | None = None
     route: ExitRoute | None = None
     used: int = 0
@@ -102,13 +102,13 @@ def choose_edge(rules: SocketRules, result: Result, exhausted: bool) -> Choice |
 @lru_cache(maxsize=4096)  # so that steps of a long cast share the records of what was checked
 def _choose_first_match(edges: tuple[Edge, ...], result: Result) -> Choice | None:
     """Choose the first edge that matches; if no edge matches, an output ends the cast (R3) and a failure stops it."""
-    looks: list[Look] = []
+    checks: list[RouteCheck] = []
     for edge in edges:
         matched = CONDITION_SPECS[edge.when].holds(result)
-        looks.append(Look("edge", edge.when, edge.to, matched, edge.place, used=0))
+        checks.append(RouteCheck("edge", edge.when, edge.to, matched, edge.index, used=0))
         if matched:
-            return Choice(edge.to, "edge", tuple(looks), edge)
-    return Choice(END, "implied end", tuple(looks)) if result in ACCEPTED else None
+            return Choice(edge.to, "edge", tuple(checks), edge)
+    return Choice(END, "implied end", tuple(checks)) if result in ACCEPTED else None
 
 
 @lru_cache(maxsize=4096)
@@ -117,10 +117,12 @@ def _choose_exit(routes: tuple[ExitRoute, ...], result: Result) -> Choice:
     matching = [route for route in routes if CONDITION_SPECS[route.condition].holds(result)]
     conditional = [route for route in matching if not CONDITION_SPECS[route.condition].matches_any_output]
     chosen = next(iter(conditional or matching), None)
-    looks = tuple(Look("exit", route.condition, route.target, route is chosen, route=route.edge_id) for route in routes)
+    checks = tuple(
+        RouteCheck("exit", route.condition, route.target, route is chosen, route=route.edge_id) for route in routes
+    )
     if chosen is None:
-        return Choice(END, "implied end", looks)
-    return Choice(chosen.target, "exit", looks, route=chosen)
+        return Choice(END, "implied end", checks)
+    return Choice(chosen.target, "exit", checks, route=chosen)
 
 
 def awaited_failures(rules: SocketRules) -> dict[Result, Result]:
@@ -134,7 +136,7 @@ def awaited_failures(rules: SocketRules) -> dict[Result, Result]:
     return awaited
 
 
-class AdvanceFact(NamedTuple):
+class AdvanceRecord(NamedTuple):
     """The effect of ``advance`` on a cursor: its positions before and after, and the length of the list (R14)."""
 
     when: str
@@ -147,7 +149,7 @@ class AdvanceFact(NamedTuple):
     derived: bool
 
 
-class Assigned(NamedTuple):
+class AssignmentRecord(NamedTuple):
     """An assignment of a value to the state; ``found`` is True if the source had a value (R11)."""
 
     target: str
@@ -155,19 +157,19 @@ class Assigned(NamedTuple):
     found: bool
 
 
-class Applied(NamedTuple):
+class OutputEffects(NamedTuple):
     """The effects of an accepted output on the state: assignments, the advance, and warnings about knowledge."""
 
-    assigned: tuple[Assigned, ...] = ()
-    advance: AdvanceFact | None = None
+    assigned: tuple[AssignmentRecord, ...] = ()
+    advance: AdvanceRecord | None = None
     warnings: tuple[Issue, ...] = ()
 
 
-NOTHING_APPLIED: Final = Applied()
+NO_EFFECTS: Final = OutputEffects()
 NO_READING: Final = Reading(None)
 
 
-class Passed(NamedTuple):
+class SkippedSocket(NamedTuple):
     """A socket that was skipped because its list had no further item (R16).
 
     Attributes:
@@ -201,7 +203,7 @@ class Decision(NamedTuple):
         reading: the parsed output.
         result: the result of the visit.
         applied: the effects of an accepted output on the state.
-        looks: the edges or exits that were checked, in order.
+        checks: the edges or exits that were checked, in order.
         passed: the sockets that were skipped before the next socket was entered.
         failure: the failure that stopped the cast, or None.
         done: True if the visit advanced the cursor past its item.
@@ -214,9 +216,9 @@ class Decision(NamedTuple):
     at: Visit | None = None
     reading: Reading = NO_READING
     result: Result = Result.NOTHING
-    applied: Applied = NOTHING_APPLIED
-    looks: tuple[Look, ...] = ()
-    passed: tuple[Passed, ...] = ()
+    applied: OutputEffects = NO_EFFECTS
+    checks: tuple[RouteCheck, ...] = ()
+    passed: tuple[SkippedSocket, ...] = ()
     failure: Failure | None = None
     done: bool = False
     exhausted: bool = False
@@ -257,12 +259,12 @@ class Decision(NamedTuple):
         return self.reading.warnings + self.applied.warnings
 
     @property
-    def assigned(self) -> tuple[Assigned, ...]:
+    def assigned(self) -> tuple[AssignmentRecord, ...]:
         """Assignments from the output to the state."""
         return self.applied.assigned
 
     @property
-    def advance(self) -> AdvanceFact | None:
+    def advance(self) -> AdvanceRecord | None:
         """Movement of the cursor, or None if the socket has no ``advance``."""
         return self.applied.advance
 
@@ -272,9 +274,9 @@ class Decision(NamedTuple):
         return tuple(skipped.socket for skipped in self.passed)
 
     @property
-    def chosen(self) -> Look | None:
+    def chosen(self) -> RouteCheck | None:
         """The edge or exit that was taken, or None."""
-        return next((look for look in self.looks if look.matched), None)
+        return next((check for check in self.checks if check.matched), None)
 
 
 def decision_of(
@@ -282,7 +284,7 @@ def decision_of(
     by: By,
     target: str | None,
     reading: Reading | None = None,
-    applied: Applied = NOTHING_APPLIED,
+    applied: OutputEffects = NO_EFFECTS,
     *,
     result: Result | None = None,
 ) -> Decision:
@@ -317,12 +319,12 @@ def short(label: str, max_chars: int = 60) -> str:
 class Limit(NamedTuple):
     """A limit of a cast: the limited quantity in words, its current amount and its maximum.
 
-    ``used`` is None if nothing is being counted at present, and ``most`` is None if the quantity is not limited.
+    ``used`` is None if nothing is being counted at present, and ``maximum`` is None if the quantity is not limited.
     """
 
-    what: str
+    subject: str
     used: float | None
-    most: float | None
+    maximum: float | None
 
 
 def limits_of(rules: Rules, state: CastState) -> tuple[Limit, ...]:
@@ -335,12 +337,14 @@ def limits_of(rules: Rules, state: CastState) -> tuple[Limit, ...]:
     return (
         *(
             Limit(
-                bound_row.of if bound_row.of == bound_row.unit else f"{bound_row.of} in {bound_row.unit}",
+                bound_row.quantity
+                if bound_row.quantity == bound_row.unit
+                else f"{bound_row.quantity} in {bound_row.unit}",
                 bound_row.used(state.usage),
                 bound,
             )
             for bound_row in BOUNDS
-            if (bound := bound_row.most(state.budget)) is not None or bound_row.of == "tokens"
+            if (bound := bound_row.maximum(state.budget)) is not None or bound_row.quantity == "tokens"
         ),
         Limit("repairs of one visit", None if at is None else at.repairs, repairs),
         Limit("cycles of one item without an advance", cycles, maximum),
@@ -350,8 +354,10 @@ def limits_of(rules: Rules, state: CastState) -> tuple[Limit, ...]:
 def used_up(state: StateView) -> str | None:
     """Return a sentence about the first exhausted limit of the budget, or None if no limit is exhausted (R20, R56)."""
     for bound in BOUNDS:
-        if bound.reached(state.usage, state.budget):
-            used, maximum = (bound.form.format(n or 0) for n in (bound.used(state.usage), bound.most(state.budget)))
+        if bound.is_reached(state.usage, state.budget):
+            used, maximum = (
+                bound.number_format.format(n or 0) for n in (bound.used(state.usage), bound.maximum(state.budget))
+            )
             return f"The cast has used {used} of {maximum} {bound.unit}."
     return None
 
@@ -359,7 +365,7 @@ def used_up(state: StateView) -> str | None:
 def nearly_used_up(state: StateView) -> bool:
     """Return True if enough of the budget is used to warn about it (R20)."""
     budget = state.budget
-    return any(bound.reached(state.usage, budget, budget.warn_at_percent) for bound in BOUNDS)
+    return any(bound.is_reached(state.usage, budget, budget.warn_at_percent) for bound in BOUNDS)
 
 
 def edges_used(rules: Rules, state: CastState) -> dict[EdgeId, tuple[int, int]]:
@@ -369,7 +375,7 @@ def edges_used(rules: Rules, state: CastState) -> dict[EdgeId, tuple[int, int]]:
         return {}
     uses = {edge: edge_use(rules, state, visit, edge) for edge in rules.sockets[visit.socket].socket.edges}
     return {
-        (visit.socket, edge.place): (used, limit)
+        (visit.socket, edge.index): (used, limit)
         for edge, (used, limit) in uses.items()
         if edge.max_traversals is not None and limit is not None
     }
@@ -383,7 +389,7 @@ def edge_use(rules: Rules, state: StateView, visit: Visit, edge: Edge) -> tuple[
     """
     item = visit.item
     limit = edge.max_traversals
-    edge_id = (visit.socket, edge.place)
+    edge_id = (visit.socket, edge.index)
     if item is None:
         used = state.counts.get(edge_id, 0)
         limit = rules.graph.limits.max_edge_traversals if limit is None else limit
@@ -399,19 +405,19 @@ def edge_use(rules: Rules, state: StateView, visit: Visit, edge: Edge) -> tuple[
 
 def with_uses(rules: Rules, socket_rules: SocketRules, state: StateView, visit: Visit, choice: Choice) -> Choice:
     """Return the choice with the current number of uses and the limit of each edge that was checked."""
-    used, limit, looks = 0, None, []
-    for look, edge in zip(choice.looks, socket_rules.socket.edges, strict=False):
+    used, limit, checks = 0, None, []
+    for check, edge in zip(choice.checks, socket_rules.socket.edges, strict=False):
         used, limit = edge_use(rules, state, visit, edge)
-        looks.append(_with_use(look, used, limit))
+        checks.append(_with_use(check, used, limit))
     if choice.edge is None:
-        return choice._replace(looks=tuple(looks))
-    return choice._replace(looks=tuple(looks), used=used, limit=limit)  # the last one is that edge
+        return choice._replace(checks=tuple(checks))
+    return choice._replace(checks=tuple(checks), used=used, limit=limit)  # the last one is that edge
 
 
 @lru_cache(maxsize=4096)
-def _with_use(look: Look, used: int, limit: int | None) -> Look:
+def _with_use(check: RouteCheck, used: int, limit: int | None) -> RouteCheck:
     """Return a checked edge with its number of uses and its limit, cached because every step stores such edges."""
-    return look._replace(used=used, limit=limit)
+    return check._replace(used=used, limit=limit)
 
 
 _ALLOW_AGAIN: Final = (
@@ -425,7 +431,7 @@ def count_edge(rules: Rules, draft: Draft, visit: Visit, edge: Edge, used: int, 
     draft.traversals = FrozenDict({**draft.traversals, edge_key: draft.traversals.get(edge_key, 0) + 1})
     if limit is None:
         return None
-    edge_id: EdgeId = (visit.socket, edge.place)
+    edge_id: EdgeId = (visit.socket, edge.index)
     if edge.max_traversals is not None:
         draft.bounded_at = visit.step
     if visit.item is None:

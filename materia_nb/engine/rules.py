@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from materia_nb.engine.conversation import cut_to
-from materia_nb.engine.items import Source, Template, compile_source, state_path, template, walk_of
+from materia_nb.engine.items import Source, Template, compile_source, compile_template, state_path, walk_of
 from materia_nb.engine.state import Mode, Walk
 from materia_nb.handoff import HandoffProtocol, Requirements, protocol
 from materia_nb.handoff.checks import requirements_of
@@ -289,7 +289,7 @@ def _socket_rules(graph: Graph, socket: Socket) -> SocketRules:
         first_mode="draft" if socket.materia.multi_turn and not socket.is_utility else "work",
         works=works,
         any_text=works | {"draft"},
-        prompt=template(socket.materia.prompt),
+        prompt=compile_template(socket.materia.prompt),
         walk=walk_of(socket.iterator) if socket.iterator else None,
         items=compile_source(socket.iterator.items) if socket.iterator else None,
         wanted=needed,
@@ -312,7 +312,7 @@ def _socket_rules(graph: Graph, socket: Socket) -> SocketRules:
         maker=maker,
         write=maker.write if maker is not None and needed.parse == "json" else None,
         context=context,
-        task=template(socket.materia.prompt, frozenset() if context.form == "plain" else context.own.quoting),
+        task=compile_template(socket.materia.prompt, frozenset() if context.form == "plain" else context.own.quoting),
         asked_again=not socket.is_utility
         and any(
             edge.when in REWORK_CONDITIONS and edge.to == socket.id

@@ -29,7 +29,7 @@ from materia_nb.engine.events import (
     SocketWorked,
 )
 from materia_nb.engine.item_edits import ListEdit
-from materia_nb.engine.items import places
+from materia_nb.engine.items import positions_of
 from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.routing import Decision
 from materia_nb.engine.rules import Rules
@@ -47,7 +47,7 @@ from materia_nb.engine.state import (
     Visit,
 )
 from materia_nb.handoff.base import Reading
-from materia_nb.jsonvalue import JSON, FrozenDict, copied_by_position, refuse_change, same
+from materia_nb.jsonvalue import JSON, FrozenDict, copied_by_position, equal_json, refuse_change
 from materia_nb.loadout.graph import Region
 from materia_nb.registry import mimebundle_from_view
 
@@ -315,13 +315,13 @@ class Steps(Sequence[StepRecord]):
 
     Attributes:
         latest: the latest step, or None if the sequence is empty.
-        behind: the step before ``latest``, or None.
+        previous: the step before ``latest``, or None.
     """
 
-    __slots__ = ("_count", "_shared_steps", "behind", "latest")
+    __slots__ = ("_count", "_shared_steps", "latest", "previous")
 
     latest: StepRecord | None
-    behind: StepRecord | None
+    previous: StepRecord | None
     _shared_steps: list[StepRecord]
     _count: int
 
@@ -331,7 +331,7 @@ class Steps(Sequence[StepRecord]):
         set_attribute = object.__setattr__
         set_attribute(self, "_shared_steps", [] if closed is None else closed)
         set_attribute(self, "_count", count)
-        set_attribute(self, "behind", closed[count - 1] if closed and count else None)
+        set_attribute(self, "previous", closed[count - 1] if closed and count else None)
         set_attribute(self, "latest", latest)
 
     __setattr__ = refuse_change
@@ -367,7 +367,7 @@ class Steps(Sequence[StepRecord]):
     def __repr__(self) -> str:
         return f"<{len(self)} steps>"
 
-    def adding(self, step: StepRecord) -> Steps:
+    def with_step(self, step: StepRecord) -> Steps:
         """Return these steps followed by ``step``."""
         if self.latest is None:
             return Steps(self._shared_steps[: self._count], self._count, step)
@@ -377,7 +377,7 @@ class Steps(Sequence[StepRecord]):
                 return Steps(self._shared_steps, self._count + 1, step)
         return Steps([*self._shared_steps[: self._count], self.latest], self._count + 1, step)
 
-    def ending_in(self, step: StepRecord) -> Steps:
+    def with_last(self, step: StepRecord) -> Steps:
         """Return these steps with the latest step replaced by ``step``."""
         return Steps(self._shared_steps, self._count, step)
 
@@ -409,7 +409,7 @@ class Session(NamedTuple):
         steps: the steps of the current branch.
         prompt: the prompt of the waiting turn or, if no turn is waiting, of the last turn.
         mode: the purpose of the waiting turn or, if no turn is waiting, of the last turn.
-        wish: the person's message about a draft, which is sent instead of the prompt.
+        change_request: the person's message about a draft, which is sent instead of the prompt.
         spoken: the earlier turns of the current visit's conversation.
         calls: the tool calls of the waiting turn so far.
         asking: the tool calls that wait for approval, or that are approved but have not run.
@@ -440,7 +440,7 @@ class Session(NamedTuple):
     steps: Annotated[Steps, FollowsSteps(_same_steps)] = Steps()
     prompt: OfTurn[Prompt | None] = None
     mode: OfTurn[Mode] = "work"
-    wish: OfTurn[str | None] = None
+    change_request: OfTurn[str | None] = None
     spoken: OfTurn[tuple[TurnRecord, ...]] = ()
     calls: OfTurn[tuple[ToolCall, ...]] = ()
     asking: OfTurn[tuple[ToolCall, ...]] = ()
@@ -467,15 +467,15 @@ class Session(NamedTuple):
     @property
     def asked(self) -> str | Prompt:
         """The message to send to the waiting agent: the person's message about a draft, if any, or else the prompt."""
-        return self.wish if self.wish is not None else self.prompt or ""
+        return self.change_request if self.change_request is not None else self.prompt or ""
 
-    def forgetting(self) -> Session:
+    def without_conversation(self) -> Session:
         """Return the session with an empty conversation, so that the next prompt starts a new conversation."""
-        return self._replace(wish=None, spoken=(), calls=(), asking=())
+        return self._replace(change_request=None, spoken=(), calls=(), asking=())
 
     def with_latest(self, **changes: Any) -> Session:
         """Return the session with the given fields of its latest step changed."""
-        return self._replace(steps=self.steps.ending_in(self.steps[-1]._replace(**changes)))
+        return self._replace(steps=self.steps.with_last(self.steps[-1]._replace(**changes)))
 
     @property
     def said(self) -> tuple[Message, ...]:
@@ -484,7 +484,7 @@ class Session(NamedTuple):
 
 
 @cache
-def lifetimes() -> Mapping[str, object]:
+def field_lifetimes() -> Mapping[str, object]:
     """Return the annotation of each session field: a :class:`FollowsSteps`, ``kept`` or ``of turn``."""
     hints = get_type_hints(Session, include_extras=True)
     return {name: get_args(hints[name])[1] for name in Session._fields}
@@ -493,7 +493,7 @@ def lifetimes() -> Mapping[str, object]:
 def without_later_steps(rules: Rules, session: Session, steps: Steps) -> Session:
     """Return the session as it was after the last of ``steps``; :data:`Kept` fields have their current values."""
     changes: dict[str, Any] = {}
-    for name, lifetime in lifetimes().items():
+    for name, lifetime in field_lifetimes().items():
         if isinstance(lifetime, FollowsSteps):
             changes[name] = lifetime.value_after(rules, session, steps)
         elif lifetime == "of turn":
@@ -522,7 +522,7 @@ def edits_before(rules: Rules, session: Session, steps: Sequence[StepRecord]) ->
     number, reached = len(steps), state_after(rules, session, steps)
     newer = [edit for edit in session.edits if edit.step >= number]
     first = next(
-        (index for index, edit in enumerate(newer) if edit.step > number or same(edit.before.data, reached.data)),
+        (index for index, edit in enumerate(newer) if edit.step > number or equal_json(edit.before.data, reached.data)),
         len(newer),
     )
     return session.edits[: len(session.edits) - len(newer) + first]
@@ -635,16 +635,16 @@ def label_of(session: Session, step: StepRecord | None = None) -> Label:
     return session.labels.get(WHOLE_CAST if step is None else (step.branch, step.number), Label())
 
 
-def item_now(rules: Rules, session: Session, step: StepRecord) -> ItemId | None:
+def current_item_id(rules: Rules, session: Session, step: StepRecord) -> ItemId | None:
     """Return the current id of a step's item, or None if the step has no item or a person removed the item (R46)."""
     if step.at.item is None or not session.edits:
         return step.at.item and step.at.item.id
-    return moved_by(rules, (edit for edit in session.edits if edit.step >= step.number), step.at.item.id)
+    return id_after_edits(rules, (edit for edit in session.edits if edit.step >= step.number), step.at.item.id)
 
 
-def moved_by(rules: Rules, edits: Iterable[Edit], item: ItemId) -> ItemId | None:
+def id_after_edits(rules: Rules, edits: Iterable[Edit], item: ItemId) -> ItemId | None:
     """Return the id that an item has after a sequence of edits, or None if one of the edits removed the item."""
-    walked = list(places(item))
+    walked = list(positions_of(item))
     for edit in edits:
         for path, change in edit.lists.items():
             cursors = {walk.iterator.cursor for walk in rules.lists[tuple(path.split("."))]}
@@ -674,7 +674,7 @@ def count_turns(rules: Rules, _: Session, steps: Sequence[StepRecord]) -> dict[s
     return FrozenDict({key: count for key, count in counts.items() if count})
 
 
-What: TypeAlias = Literal["enter", "utility", "agent", "person"]
+ActionKind: TypeAlias = Literal["enter", "utility", "agent", "person"]
 
 
 class Pending(NamedTuple):
@@ -687,7 +687,7 @@ class Pending(NamedTuple):
         lane: the name of the lane, or "" for the cast itself.
     """
 
-    what: What
+    what: ActionKind
     visit: Visit | None = None
     lane: str = ""
 
@@ -719,7 +719,7 @@ def pending_here(rules: Rules, session: Session) -> Pending | None:
     if rules.sockets[visit.socket].socket.is_utility:
         return Pending("utility", visit)
     decides_calls = session.asking and any(call.decided is None for call in session.asking)
-    reviews_draft = visit.drafts and visit.mode == "draft" and session.wish is None
+    reviews_draft = visit.drafts and visit.mode == "draft" and session.change_request is None
     return Pending("person" if decides_calls or reviews_draft else "agent", visit)
 
 

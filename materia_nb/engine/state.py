@@ -16,10 +16,10 @@ from materia_nb.loadout.vocabulary import Result
 
 _N = TypeVar("_N", int, float)
 
-Place: TypeAlias = tuple[str, int]
+Position: TypeAlias = tuple[str, int]
 """A position in a list: the name of the list's cursor, and an index."""
 
-ItemId: TypeAlias = tuple[str, int, tuple[Place, ...]]
+ItemId: TypeAlias = tuple[str, int, tuple[Position, ...]]
 """Identity of an item: its cursor, its index, and the positions of its outer items, outermost first (R34)."""
 
 EdgeId: TypeAlias = tuple[str, int]
@@ -63,7 +63,7 @@ class Item(NamedTuple):
         return self.id[1]
 
     @property
-    def outer(self) -> tuple[Place, ...]:
+    def outer(self) -> tuple[Position, ...]:
         """Positions of the outer items, outermost first (R34)."""
         return self.id[2]
 
@@ -186,7 +186,7 @@ class Handoffs(NamedTuple):
     text: str = ""
 
 
-class Answered(NamedTuple):
+class LastAnswer(NamedTuple):
     """The last answer of a socket for an item: its text and, if the text is JSON, the parsed object."""
 
     step: int
@@ -269,7 +269,7 @@ class Usage(NamedTuple):
             added[4] += not usage.unpriced and usage.cost is None
         return Usage(*added)
 
-    def less(self, before: Usage) -> Usage:
+    def minus(self, before: Usage) -> Usage:
         """Return this usage minus an earlier usage."""
         left: list[Any] = [None if used is None else used - (was or 0) for used, was in zip(self, before, strict=True)]
         left[3:5] = self.without_tokens - before.without_tokens, self.without_cost - before.without_cost
@@ -293,18 +293,18 @@ class Usage(NamedTuple):
     @property
     def tokens_words(self) -> str:
         """Number of tokens as a phrase, including the number of turns whose tokens are unknown."""
-        return in_words(None if self.tokens is None else f"{self.tokens:,}", self.without_tokens)
+        return phrase_with_unknown(None if self.tokens is None else f"{self.tokens:,}", self.without_tokens)
 
     @property
     def cost_words(self) -> str:
         """Cost as a phrase, including the number of turns whose cost is unknown."""
-        return in_words(None if self.cost is None else f"{self.cost:.4f} USD", self.without_cost)
+        return phrase_with_unknown(None if self.cost is None else f"{self.cost:.4f} USD", self.without_cost)
 
     def as_json(self) -> dict[str, JSON]:
         """Return the usage of one turn as a JSON object for the journal; null means unknown."""
         fields: dict[str, JSON] = {"input": self.input, "output": self.output, "cost": self.cost}
         if self.cached is not None or self.reasoning is not None:
-            fields |= self.apart()
+            fields |= self.token_details()
         return fields
 
     @classmethod
@@ -326,15 +326,15 @@ class Usage(NamedTuple):
         usage = cls(tokens[0], tokens[1], paid, cached=tokens[2], reasoning=tokens[3])
         return UNREPORTED if usage == UNREPORTED else usage  # shared, because every step stores its usage
 
-    def apart(self) -> dict[str, JSON]:
+    def token_details(self) -> dict[str, JSON]:
         """Return the numbers of cached and reasoning tokens that the agent reported, by name."""
         fields = {"cached": self.cached, "reasoning": self.reasoning}
         return {name: count for name, count in fields.items() if count is not None}
 
     @property
-    def apart_words(self) -> str:
+    def token_details_words(self) -> str:
         """Cached and reasoning tokens as a phrase, such as ``800 cached, 120 reasoning``; empty if not reported."""
-        return ", ".join(f"{count:,} {name}" for name, count in self.apart().items())
+        return ", ".join(f"{count:,} {name}" for name, count in self.token_details().items())
 
 
 UNREPORTED: Final = Usage(None, None, None)
@@ -360,53 +360,53 @@ class Bound(NamedTuple):
     """A kind of budget limit (R20).
 
     Attributes:
-        of: the name of the limited quantity in events and tables.
+        quantity: the name of the limited quantity in events and tables.
         unit: the unit that is written after an amount.
         field: the name of the limit's attribute in a budget and in events.
         key: the name of the limit's field in a config.
-        form: the format string for an amount.
-        counts: the attribute of :class:`Usage` that is limited.
-        uncounted: the attribute of :class:`Usage` that counts the turns whose amount is unknown; None if the amount is
+        number_format: the format string for an amount.
+        attribute: the attribute of :class:`Usage` that is limited.
+        unknown_attribute: the attribute of :class:`Usage` that counts the turns whose amount is unknown; None if the amount is
             always known.
     """
 
-    of: str
+    quantity: str
     unit: str
     field: str
     key: str
-    form: str
-    counts: str
-    uncounted: str | None
+    number_format: str
+    attribute: str
+    unknown_attribute: str | None
 
     @property
-    def whole(self) -> bool:
+    def is_integer(self) -> bool:
         """True if amounts of this quantity are integers."""
-        return self.of in ("tokens", "turns")
+        return self.quantity in ("tokens", "turns")
 
-    def most(self, budget: Budget) -> float | None:
+    def maximum(self, budget: Budget) -> float | None:
         """Return the maximum that the budget sets for this quantity, or None if the quantity is not limited."""
         return getattr(budget, self.field)  # type: ignore[no-any-return]
 
     def used(self, usage: Usage) -> float | None:
         """Return the amount that ``usage`` contains, or None if the amount is unknown."""
-        return getattr(usage, self.counts)  # type: ignore[no-any-return]
+        return getattr(usage, self.attribute)  # type: ignore[no-any-return]
 
-    def missing(self, usage: Usage) -> int:
+    def unknown_turns(self, usage: Usage) -> int:
         """Return the number of turns whose amount is unknown."""
-        return getattr(usage, self.uncounted) if self.uncounted else 0
+        return getattr(usage, self.unknown_attribute) if self.unknown_attribute else 0
 
-    def reached(self, usage: Usage, budget: Budget, percent: float = 100) -> bool:
+    def is_reached(self, usage: Usage, budget: Budget, percent: float = 100) -> bool:
         """Return True if the known amount is at least ``percent`` percent of the maximum in the budget."""
-        maximum = self.most(budget)
+        maximum = self.maximum(budget)
         return maximum is not None and (self.used(usage) or 0) * 100 >= maximum * percent
 
-    def so_far(self, usage: Usage, maximum: float | None = None) -> str:
+    def amount_phrase(self, usage: Usage, maximum: float | None = None) -> str:
         """Return a phrase with the used amount, the maximum, and the number of turns whose amount is unknown (R56)."""
-        used, total = self.used(usage), "" if maximum is None else f" of {self.form.format(maximum)}"
-        unit = "" if self.unit == self.of else f" {self.unit}"
+        used, total = self.used(usage), "" if maximum is None else f" of {self.number_format.format(maximum)}"
+        unit = "" if self.unit == self.quantity else f" {self.unit}"
         if used is None:
             return f"unknown{total}{unit if total else ''}"
-        return in_words(f"{self.form.format(used)}{total}{unit}", self.missing(usage))
+        return phrase_with_unknown(f"{self.number_format.format(used)}{total}{unit}", self.unknown_turns(usage))
 
 
 BOUNDS: Final = (
@@ -422,27 +422,27 @@ _MAXIMA: Final = operator.attrgetter(*(bound.field for bound in BOUNDS))
 _NO_MAXIMA: Final = (None,) * len(BOUNDS)
 
 
-def limited(budget: Budget) -> bool:
+def has_limits(budget: Budget) -> bool:
     """Return True if the budget sets at least one limit."""
     return _MAXIMA(budget) != _NO_MAXIMA
 
 
-def in_words(known: str | None, missing: int) -> str:
+def phrase_with_unknown(known: str | None, missing: int) -> str:
     """Return a phrase with a known amount and the number of turns for which the amount is unknown (R56)."""
     if known is None:
         return "unknown"
     return f"{known}, unknown of {counted(missing, 'turn')}" if missing else known
 
 
-class Blind(NamedTuple):
+class UncountedQuantity(NamedTuple):
     """A quantity that the budget cannot count, and the socket and step at which this first happened (R56)."""
 
-    of: str
+    quantity: str
     socket: str
     step: int
 
 
-class OfLane(NamedTuple):
+class LaneScope(NamedTuple):
     """The part of the work that a lane does: its name, the indexes of its items in order, its cursor and its sockets.
 
     Within the lane, the cursor moves from each of these indexes to the next, and after the last index to the end of the
@@ -455,7 +455,7 @@ class OfLane(NamedTuple):
     sockets: frozenset[str]
 
 
-class Unrouted(NamedTuple):
+class PendingRoute(NamedTuple):
     """A completed socket whose next socket was not chosen, because the budget stopped the cast first.
 
     ``advanced`` is the item that ``advance`` completed, or None. ``target`` is the next socket that a person chose, and
@@ -537,29 +537,29 @@ class CastState(NamedTuple):
     last_artifact: str | None = None
     usage: Usage = Usage()
     warned: bool = False
-    blind: tuple[Blind, ...] = ()
+    blind: tuple[UncountedQuantity, ...] = ()
     budget: Budget = Budget()
     extra: Mapping[tuple[object, ...], int] = NOTHING
     status: Status = "ready"
     next: str | None = None
     at: Visit | None = None
     shown: tuple[ShownItem, ...] = ()
-    within: Mapping[str, tuple[Place, ...]] = NOTHING
+    within: Mapping[str, tuple[Position, ...]] = NOTHING
     trail: tuple[str, ...] = ()
     side_event_count: int = 0
-    unrouted: Unrouted | None = None
+    unrouted: PendingRoute | None = None
     failure: Failure | None = None
     hold: Hold | None = None
     detours: tuple[str, ...] = ()
     knowledge: Mapping[str, JSON] = NOTHING
     passed: Mapping[ItemId, bool] = NOTHING
     handoffs: Handoffs = Handoffs()
-    answers: Mapping[tuple[str, ItemId | None], Answered] = NOTHING
+    answers: Mapping[tuple[str, ItemId | None], LastAnswer] = NOTHING
     changed: tuple[str, ...] = ()
     last_step: int = 0
     last_result: Result = Result.NOTHING
     scope: Scope = BASE
-    lane: OfLane | None = None
+    lane: LaneScope | None = None
     joined: frozenset[ItemId] = frozenset()
 
     @property
@@ -568,7 +568,7 @@ class CastState(NamedTuple):
         return self.at if self.status == "waiting" else None
 
     @property
-    def stands(self) -> str:
+    def status_phrase(self) -> str:
         """The status as a phrase that follows "the cast", such as ``has failed`` or ``is complete``."""
         return {"failed": "has failed", "aborted": "was aborted"}.get(self.status, f"is {self.status}")
 
@@ -589,7 +589,7 @@ def waiting_visit(state: CastState) -> Visit:
     visit = state.at
     if visit is None or state.status != "waiting":
         raise MateriaError(
-            f"No socket is waiting for an answer; the cast {state.stands}.",
+            f"No socket is waiting for an answer; the cast {state.status_phrase}.",
             hint=NEXT[state.status],
             kind="not_waiting",
         )
@@ -600,7 +600,7 @@ def held_visit(state: CastState) -> Visit:
     """Return the visit that put the cast on hold; raise MateriaError (``not_held``) if the cast is not on hold."""
     if state.status != "held" or state.at is None or state.hold is None:
         raise MateriaError(
-            f"The cast {state.stands}; nothing is waiting for a decision.",
+            f"The cast {state.status_phrase}; nothing is waiting for a decision.",
             hint=NEXT[state.status],
             kind="not_held",
         )
@@ -610,7 +610,7 @@ def held_visit(state: CastState) -> Visit:
 class Past(Protocol):
     """An object that recomputes the states before and after earlier steps; see :mod:`materia_nb.engine.outputs`."""
 
-    lane: OfLane | None
+    lane: LaneScope | None
 
     def before(self, number: int) -> CastState:
         """Return the state before step ``number`` entered its socket."""
@@ -787,7 +787,7 @@ class Label(NamedTuple):
         return {key: value for key, value in fields.items() if value}
 
 
-def as_listed(listed: object) -> Label:
+def label_from_listed(listed: object) -> Label:
     """Parse a label that :meth:`Label.listed` returned, ignoring invalid fields."""
     fields: Mapping[str, JSON] = listed if isinstance(listed, dict) else {}
     texts = {key: value for key in ("name", "note", "verdict") if isinstance(value := fields.get(key), str)}

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from materia_nb.engine import events as ev
-from materia_nb.engine.events import Event, Events, Unfit
+from materia_nb.engine.events import Event, Events, ImpossibleEvent
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Lane, Session, Streams, lanes_at_work
-from materia_nb.engine.state import NOTHING, CastState, Failure, OfLane, Usage
+from materia_nb.engine.state import NOTHING, CastState, Failure, LaneScope, Usage
 from materia_nb.errors import MateriaError
 from materia_nb.handoff.base import BASE
 from materia_nb.handoff.checks import SCHEDULE, RefusedAnswer
@@ -49,14 +49,14 @@ def schedule_of(state: CastState, region: Region) -> tuple[Stream, ...]:
     return streams_of(values[SCHEDULE])
 
 
-def begun(rules: Rules, session: Session, region: Region, schedule: tuple[Stream, ...], limit: int) -> Session:
+def start_lanes(rules: Rules, session: Session, region: Region, schedule: tuple[Stream, ...], limit: int) -> Session:
     """Return the session with a new lane for each stream of the schedule (P3); the lanes have not started yet."""
     state, forks = session.state, session.forks + 1
     iterator = rules.graph.loops[region.loop].iterator
     assert iterator is not None  # noqa: S101 - the loop consumes items
     lanes: dict[str, Lane] = {}
     for stream, folder in zip(schedule, lane_folders(region.loop, forks, schedule), strict=True):
-        of_lane = OfLane(stream.name, stream.indexes, iterator.cursor, frozenset(region.sockets))
+        of_lane = LaneScope(stream.name, stream.indexes, iterator.cursor, frozenset(region.sockets))
         start = state._replace(
             lane=of_lane,
             cursors=FrozenDict({**state.cursors, iterator.cursor: stream.indexes[0]}),
@@ -220,19 +220,19 @@ def events_of_interruption(at_work: Streams, why: str, ts: int) -> Events:
 
 
 def lane_of_event(session: Session, event: Event) -> Lane:
-    """Return the lane that an event belongs to, or raise Unfit if the session has no such lane."""
+    """Return the lane that an event belongs to, or raise ImpossibleEvent if the session has no such lane."""
     try:
         return lane_named(session, event.lane)
     except MateriaError as error:
-        raise Unfit(event, f"the lane {event.lane!r} does not exist") from error
+        raise ImpossibleEvent(event, f"the lane {event.lane!r} does not exist") from error
 
 
 def _streams_started(rules: Rules, session: Session, event: ev.StreamsStarted) -> Session:
     region = region_ahead(rules, session)
     if region is None or region.loop != event.loop:
-        raise Unfit(event, f"the cast does not enter the loop {event.loop} next")
+        raise ImpossibleEvent(event, f"the cast does not enter the loop {event.loop} next")
     schedule: JSON = {"streams": list(event.streams)}
-    return begun(rules, session, region, streams_of(schedule), event.limit)
+    return start_lanes(rules, session, region, streams_of(schedule), event.limit)
 
 
 def _lane_started(_: Rules, session: Session, event: ev.LaneStarted) -> Session:
@@ -257,7 +257,7 @@ RETRY_LANES: Final = "use retry to continue the lanes that were not accepted; ac
 def _finished_lanes(session: Session, event: Event) -> Streams:
     at_work = lanes_at_work(session)
     if at_work is None or any(unfinished(at_work)):
-        raise Unfit(event, "its lanes have not finished")
+        raise ImpossibleEvent(event, "its lanes have not finished")
     return at_work
 
 

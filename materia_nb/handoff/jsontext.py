@@ -212,10 +212,10 @@ def _closing_brace(text: str, start: int) -> int | None:
     """
     depth = 0
     for match in _STRING_OR_BRACE.finditer(text, start):
-        mark = match.group()
-        if mark == '"':
+        character = match.group()
+        if character == '"':
             return None
-        depth += (mark == "{") - (mark == "}")
+        depth += (character == "{") - (character == "}")
         if depth == 0:
             return match.start()
     return None

@@ -22,7 +22,7 @@ from materia_nb.engine.state import Usage
 from materia_nb.errors import MateriaError, counted
 from materia_nb.insight.estimate import work_time
 from materia_nb.insight.values import ValueChange, format_difference, is_same_value, value_changes, without_id
-from materia_nb.jsonvalue import JSON, MISSING, same
+from materia_nb.jsonvalue import JSON, MISSING, equal_json
 from materia_nb.loadout.graph import Budget, Edge, ExitRoute, Graph, Limits, Loop, Materia, Route, Socket
 
 Side: TypeAlias = Literal["A", "B", "both"]
@@ -166,7 +166,7 @@ class FirstDifference(NamedTuple):
     shorter: Literal["", "A", "B"] = ""
 
     @property
-    def place(self) -> str:
+    def location(self) -> str:
         """The number and the lane of the step, such as ``step 3 in lane blue``."""
         return f"step {self.step}{f' in lane {self.lane}' if self.lane else ''}"
 
@@ -176,7 +176,7 @@ class FirstDifference(NamedTuple):
         return " ".join(self.lines)
 
     def __str__(self) -> str:
-        head = f"S{self.place[1:]}: A went to {self.a or 'no socket'}, and B went to {self.b or 'no socket'}."
+        head = f"S{self.location[1:]}: A went to {self.a or 'no socket'}, and B went to {self.b or 'no socket'}."
         return "\n  ".join([head, *self.lines])
 
 
@@ -289,11 +289,11 @@ def _explain_decision(name: str, decision: Decision | None) -> str:
         return f"{name} waits for an answer."
     if decision.failure is not None:
         return f"{name} stopped: {short(decision.failure.message, _MAX_VALUE_CHARS)}"
-    look = decision.chosen
-    if look is None:
+    check = decision.chosen
+    if check is None:
         return f"{name} went to {decision.target} ({decision.by})."
-    edge = f"exit {look.route}" if look.place is None else f"edge {look.place + 1}"
-    return f"{name} took {edge} to {look.to}: {look.reason(decision.result)}."
+    edge = f"exit {check.route}" if check.edge_index is None else f"edge {check.edge_index + 1}"
+    return f"{name} took {edge} to {check.to}: {check.reason(decision.result)}."
 
 
 def _explain_loadouts(graphs: tuple[Graph, Graph] | None, left: StepRecord, right: StepRecord) -> list[str]:
@@ -563,7 +563,7 @@ def _routes_taken(cast: ComparedCast) -> list[Route]:
             continue
         chosen = decision.chosen
         if chosen is not None:
-            routes.append((decision.socket, chosen.route or chosen.place or 0))
+            routes.append((decision.socket, chosen.route or chosen.edge_index or 0))
         elif decision.by == "implied end":
             routes.append((decision.socket, "end"))
     return routes
@@ -658,7 +658,7 @@ def _compare_parts(
         a, b = left.get(name, {}), right.get(name, {})
         for field in {**a, **b}:
             values = a.get(field, MISSING), b.get(field, MISSING)
-            if not same(*values) and (side == "both" or field in _SHOWN_ALONE):
+            if not equal_json(*values) and (side == "both" or field in _SHOWN_ALONE):
                 yield LoadoutDifference(name, field, *values)
 
 
@@ -674,7 +674,7 @@ def _exit(route: ExitRoute) -> str:
 def _routes(graph: Graph) -> dict[Route, str]:
     routes: dict[Route, str] = {}
     for socket in graph.sockets.values():
-        routes |= {(socket.id, edge.place): _edge(edge) for edge in socket.edges}
+        routes |= {(socket.id, edge.index): _edge(edge) for edge in socket.edges}
     for loop in graph.loops.values():
         routes |= {(route.source, route.edge_id): _exit(route) for route in loop.routes}
     return routes

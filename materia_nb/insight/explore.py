@@ -357,7 +357,7 @@ class Exploration:
         edges_taken = set(self._space.first)
         for moves in self._space.moves:
             edges_taken.update(edge for move in moves for edge in move.edges)
-        edges = [(id_, edge.place + 1) for id_, socket in self.graph.sockets.items() for edge in socket.edges]
+        edges = [(id_, edge.index + 1) for id_, socket in self.graph.sockets.items() for edge in socket.edges]
         routes = [self._route_name(route) for route in self._routes() if route.edge_id not in edges_taken]
         return [*(edge for edge in edges if edge not in edges_taken), *routes]
 

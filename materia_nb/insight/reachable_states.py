@@ -265,7 +265,7 @@ def _links(rules: Rules) -> Iterator[_Link]:
                     continue
                 edge, route = choice.edge, choice.route
                 if edge is not None:
-                    yield _Link(id_, edge.to, (id_, edge.place), edge.max_traversals is not None, moves)
+                    yield _Link(id_, edge.to, (id_, edge.index), edge.max_traversals is not None, moves)
                 elif route is not None:
                     yield _Link(id_, route.target, (route.edge_id, 0), False, moves)
         if (empty := rules.empty_exit(socket_rules.socket)) is not None:

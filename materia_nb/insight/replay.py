@@ -25,7 +25,7 @@ from materia_nb.insight.compare import (
     number_repeats,
     step_route,
 )
-from materia_nb.jsonvalue import same
+from materia_nb.jsonvalue import equal_json
 
 _AnswerKey: TypeAlias = tuple[str, str, str]
 """The socket that gave an answer, and the key and label of its work item; both are empty outside a loop."""
@@ -321,5 +321,5 @@ def _can_repeat_edit(edit: Edit, session: Session) -> bool:
     return (
         edit.step == state.steps
         and edit.before.status == state.status
-        and same(dict(edit.before.data), dict(state.data))
+        and equal_json(dict(edit.before.data), dict(state.data))
     )

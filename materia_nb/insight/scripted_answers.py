@@ -478,7 +478,7 @@ def end_kind(state: CastState) -> str | None:
 def _edge_taken(decision: Decision | None) -> tuple[EdgeRef, ...]:
     if decision is None or decision.by not in ("edge", "exit") or decision.chosen is None:
         return ()
-    look = decision.chosen
-    if look.route is not None:
-        return (look.route,)
-    return ((decision.socket or "", (look.place or 0) + 1),)
+    check = decision.chosen
+    if check.route is not None:
+        return (check.route,)
+    return ((decision.socket or "", (check.edge_index or 0) + 1),)

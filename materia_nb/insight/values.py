@@ -8,7 +8,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 from materia_nb.engine.session import Edit, Session, StepRecord, Streams
 from materia_nb.errors import MateriaError, common_prefix_length
-from materia_nb.jsonvalue import JSON, MISSING, compact, get_path, same, split_path
+from materia_nb.jsonvalue import JSON, MISSING, compact, equal_json, get_path, split_path
 from materia_nb.loadout.vocabulary import jsonpath_fault, slow_expression
 
 _MAX_CHANGES: Final = 200
@@ -41,7 +41,7 @@ def _changes(path: str, a: JSON, b: JSON) -> Iterator[ValueChange]:
     elif isinstance(a, list) and isinstance(b, list):
         for index, (left, right) in enumerate(zip_longest(a, b, fillvalue=MISSING)):
             yield from _changes(_joined(path, str(index)), left, right)
-    elif not same(a, b):
+    elif not equal_json(a, b):
         yield ValueChange(path, a, b)
 
 
@@ -51,7 +51,7 @@ def _joined(path: str, key: str) -> str:
 
 def is_same_value(a: JSON, b: JSON, cast_ids: tuple[str, str]) -> bool:
     """Return True if two values are equal when the ids of their casts are ignored."""
-    if same(a, b):
+    if equal_json(a, b):
         return True
     if isinstance(a, str) and isinstance(b, str):
         return without_id(a, cast_ids[0]) == without_id(b, cast_ids[1])
@@ -131,7 +131,7 @@ def blame_value(session: Session, path: str) -> list[BlameEntry]:
     entries = [] if start is MISSING else [BlameEntry(0, None, None, "start", None, MISSING, start)]
     for author, data_before, data_after in _state_changes(session):
         before, after = get_path(dict(data_before), segments), get_path(dict(data_after), segments)
-        if same(before, after):
+        if equal_json(before, after):
             continue
         if isinstance(author, StepRecord):
             rule, source = _origin(author, segments, after)
@@ -197,7 +197,7 @@ def _origin(step: StepRecord, segments: Sequence[str], value: JSON) -> tuple[_Ru
             return "R11", None  # a part of the value was assigned
     answer = step.reading.value if step.reading else None
     for root, path in (("$.state", ["state", *segments]), ("$", segments)):
-        if segments and get_path(answer, path) is not MISSING and same(get_path(answer, path), value):
+        if segments and get_path(answer, path) is not MISSING and equal_json(get_path(answer, path), value):
             return "R10", _source_path(root, segments)
     if segments[:1] == ["context"] and get_path(answer, ["context"]) is not MISSING:
         return "R10", "$.context"  # the answer's context is appended to the state's

@@ -8,7 +8,16 @@ from typing import Final, NamedTuple
 
 from materia_nb.engine.conversation import cut_to
 from materia_nb.engine.entering import enter
-from materia_nb.engine.routing import AdvanceFact, Choice, Decision, Look, Passed, awaited_failures, choose_edge, short
+from materia_nb.engine.routing import (
+    AdvanceRecord,
+    Choice,
+    Decision,
+    RouteCheck,
+    SkippedSocket,
+    awaited_failures,
+    choose_edge,
+    short,
+)
 from materia_nb.engine.rules import Rules, SocketRules
 from materia_nb.engine.session import StepRecord
 from materia_nb.engine.state import CastState, Failure
@@ -102,7 +111,7 @@ def explain(
     lines += _explain_skips(names, onward)
     if after.failure is not None and decision.failure is None:
         lines += _explain_failure(after.failure)  # the next socket could not be entered
-    rows = tuple(_edge_row(names, look, decision) for look in _edge_records(rules, decision))
+    rows = tuple(_edge_row(names, check, decision) for check in _edge_records(rules, decision))
     return Why(title, tuple(lines), rows)
 
 
@@ -116,7 +125,7 @@ def _explain_skips(names: Mapping[str, str], entry: Decision | None) -> list[str
     return [" ".join(_explain_skip(names, skip) for skip in entry.passed)] if entry and entry.passed else []
 
 
-def _explain_skip(names: Mapping[str, str], skip: Passed) -> str:
+def _explain_skip(names: Mapping[str, str], skip: SkippedSocket) -> str:
     reason = "its list is empty" if skip.empty else "no item of its list is left"
     skipped = names[skip.socket] if skip.loop is None else f"{names[skip.socket]} of loop {skip.loop}"
     if skip.route is not None:
@@ -141,7 +150,7 @@ def _explain_verdict(names: Mapping[str, str], decision: Decision) -> list[str]:
     return [f"{verdict}: {reason}" if reason and not result.satisfied else f"{verdict}."]
 
 
-def _explain_advance(fact: AdvanceFact, decision: Decision) -> str:
+def _explain_advance(fact: AdvanceRecord, decision: Decision) -> str:
     name = "The derived advance" if fact.derived else "advance"
     if not fact.moved:
         return f"{name} did not move: it needs {fact.when}, and {decision.result.sentence}."
@@ -178,7 +187,7 @@ def _explain_route(rules: Rules, decision: Decision, after: CastState) -> list[s
             )
         ]
     if by == "implied end":
-        if decision.looks:
+        if decision.checks:
             end = f"No edge or exit matches ({decision.result.sentence}), so the cast ends successfully."
             return [end, *_explain_alternatives(rules, decision)]
         is_exhausted = decision.advance is not None and decision.advance.exhausted
@@ -186,7 +195,10 @@ def _explain_route(rules: Rules, decision: Decision, after: CastState) -> list[s
         return [f"The {reason}, so the cast ends successfully."]
     if chosen is None:
         return [f"It continues with {target}."]
-    condition, name = condition_spec(chosen.when), "the exit" if chosen.place is None else f"edge {chosen.place + 1}"
+    condition, name = (
+        condition_spec(chosen.when),
+        "the exit" if chosen.edge_index is None else f"edge {chosen.edge_index + 1}",
+    )
     name = f"{name} ({condition.short})" if condition.matches_any_output else f"so {name} ({condition.short})"
     is_back = condition.sends_back and chosen.to in after.visits
     lines = [f"{name[0].upper()}{name[1:]} leads {'back ' * is_back}to {names[chosen.to]}."]
@@ -218,29 +230,29 @@ def _explain_alternatives(rules: Rules, decision: Decision) -> list[str]:
     return lines
 
 
-def _choice_for(socket_rules: SocketRules, fact: AdvanceFact | None, result: Result) -> Choice | None:
+def _choice_for(socket_rules: SocketRules, fact: AdvanceRecord | None, result: Result) -> Choice | None:
     is_last = fact is not None and fact.before + 1 >= fact.length
     return choose_edge(
         socket_rules, result, exhausted=fact is not None and is_last and condition_spec(fact.when).holds(result)
     )
 
 
-def _edge_records(rules: Rules, decision: Decision) -> tuple[Look, ...]:
+def _edge_records(rules: Rules, decision: Decision) -> tuple[RouteCheck, ...]:
     """Return the records of the edges and exits that were checked, followed by the edges that were not checked."""
-    checked = {look.place for look in decision.looks if look.kind == "edge"}
+    checked = {check.edge_index for check in decision.checks if check.kind == "edge"}
     if not checked or decision.socket is None:
-        return decision.looks
+        return decision.checks
     edges = rules.graph.sockets[decision.socket].edges
-    unchecked = (edge for edge in edges if edge.place not in checked)
-    return (*decision.looks, *(Look("edge", edge.when, edge.to, False, edge.place) for edge in unchecked))
+    unchecked = (edge for edge in edges if edge.index not in checked)
+    return (*decision.checks, *(RouteCheck("edge", edge.when, edge.to, False, edge.index) for edge in unchecked))
 
 
-def _edge_row(names: Mapping[str, str], look: Look, decision: Decision) -> tuple[str, ...]:
-    is_checked = look in decision.looks
-    used = "" if look.limit is None else f"{(look.used or 0) + look.matched} of {look.limit}"
-    reason = look.reason(decision.result) if is_checked else "not checked: an earlier edge matched"
-    kind = look.route or f"edge {0 if look.place is None else look.place + 1}"
-    return (kind, look.when, names[look.to], "yes" if look.matched else "no", reason, used)
+def _edge_row(names: Mapping[str, str], check: RouteCheck, decision: Decision) -> tuple[str, ...]:
+    is_checked = check in decision.checks
+    used = "" if check.limit is None else f"{(check.used or 0) + check.matched} of {check.limit}"
+    reason = check.reason(decision.result) if is_checked else "not checked: an earlier edge matched"
+    kind = check.route or f"edge {0 if check.edge_index is None else check.edge_index + 1}"
+    return (kind, check.when, names[check.to], "yes" if check.matched else "no", reason, used)
 
 
 # -- guesses ---------------------------------------------------------------------------------
@@ -388,10 +400,10 @@ def _reason_against(rules: Rules, decision: Decision, outcome: str, guess: str) 
         return "Nothing failed, no limit was reached, and no person is needed."
     if outcome == STOP or guess == decision.target or decision.by not in _ROUTED_BY or decision.socket is None:
         return ""
-    for look in decision.looks:
-        if look.to == guess:
+    for check in decision.checks:
+        if check.to == guess:
             name = rules.graph.names[guess]
-            return f"The {look.kind} to {name} was checked, but {look.reason(decision.result)}."
+            return f"The {check.kind} to {name} was checked, but {check.reason(decision.result)}."
     return _reason_not_checked(rules, decision, guess)
 
 

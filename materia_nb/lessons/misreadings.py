@@ -229,7 +229,7 @@ class _RouteWalker:
     def _edge_target(self, socket: Socket, verdict: bool | None, item: int | None) -> str:
         """Return the target of the first matching edge that can be taken, or "" if no edge can be taken."""
         for edge in self._ordered([edge for edge in socket.edges if _matches(edge.when, verdict)]):
-            key = socket.id, edge.place, None if self.rules.counts_per_cast else item
+            key = socket.id, edge.index, None if self.rules.counts_per_cast else item
             if edge.max_traversals is None or self.used[key] < edge.max_traversals + self.rules.slack:
                 self.used[key] += 1
                 return edge.to

@@ -284,7 +284,7 @@ def _next_socket(cast: Cast) -> str:
             "The next socket cannot be entered.", hint="use step to see the reason", kind="nothing_to_predict"
         )
     raise MateriaError(
-        f"The cast {cast.runner.session.state.stands}, so no further step can be predicted.",
+        f"The cast {cast.runner.session.state.status_phrase}, so no further step can be predicted.",
         hint="start another cast with cast",
         kind="nothing_to_predict",
     )

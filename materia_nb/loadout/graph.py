@@ -77,7 +77,7 @@ class Edge:
 
     when: Condition
     to: str
-    place: int
+    index: int
     max_traversals: int | None = None
 
 

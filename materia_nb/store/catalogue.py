@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, get_args
 
 from materia_nb.engine.routing import short
-from materia_nb.engine.state import as_listed
+from materia_nb.engine.state import label_from_listed
 from materia_nb.errors import MateriaError, close_match, counted
 from materia_nb.file_io import open_for_reading
 from materia_nb.jsonvalue import JSON, as_list, as_object
@@ -387,7 +387,7 @@ def _readable_entry(path: Path) -> CastEntry:
         # The end of the journal does not contain the number of steps in lanes.
         manifest_fields = {"status": status, "steps": None if (path / "parallel").is_dir() else steps}
     request, loadout = data.get("request"), data.get("loadout")
-    labels = as_listed(events[-1].label if events else None)
+    labels = label_from_listed(events[-1].label if events else None)
     return CastEntry(
         id=path.name,
         path=path,

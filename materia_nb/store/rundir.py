@@ -468,7 +468,7 @@ def usage_report(rules: Rules, session: Session) -> dict[str, JSON]:
                 usages.setdefault(key, []).extend(usages_of_step)
     total = session.state.usage
     report: dict[str, Any] = {
-        "tokens": {"input": total.input, "output": total.output, "total": total.tokens, **total.apart()},
+        "tokens": {"input": total.input, "output": total.output, "total": total.tokens, **total.token_details()},
         "cost": {"total": total.cost},
         **_missing_counts(total),
     }
@@ -479,7 +479,7 @@ def usage_report(rules: Rules, session: Session) -> dict[str, JSON]:
 
 def _usage_fields(usage: Usage) -> Mapping[str, JSON]:
     counted = {"input": usage.input, "output": usage.output, "total": usage.tokens, "cost": usage.cost}
-    return {**counted, **usage.apart(), **_missing_counts(usage)}
+    return {**counted, **usage.token_details(), **_missing_counts(usage)}
 
 
 def _missing_counts(usage: Usage) -> dict[str, JSON]:

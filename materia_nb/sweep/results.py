@@ -18,7 +18,7 @@ from materia_nb.cast.views.tables import format_reported
 from materia_nb.display.blocks import Bar, Block, Cell, Displayable, Heading, Line, Table, lines
 from materia_nb.display.escape import shorten
 from materia_nb.engine.state import UNREPORTED, Usage, known_sum
-from materia_nb.errors import MateriaError, counted, did_you_mean, needs_one_of, scrubbed, usage_error
+from materia_nb.errors import MateriaError, counted, did_you_mean, needs_one_of, redact, usage_error
 from materia_nb.handoff.base import Requirements
 from materia_nb.handoff.checks import summarize_issues
 from materia_nb.handoff.sparse import SparseProtocol
@@ -433,7 +433,7 @@ def verdict_of(name: str, check: Check, cast: Cast) -> Verdict:
 
 
 def _redacted(text: str) -> str:
-    return scrubbed(text)[:_VERDICT_CHARS]
+    return redact(text)[:_VERDICT_CHARS]
 
 
 def _route_of(cast: Cast) -> list[str]:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 from typing import Final, Literal, NamedTuple
 
-from materia_nb.errors import MateriaError, did_you_mean, scrubbed, scrubbed_bytes, secret_arguments
+from materia_nb.errors import MateriaError, did_you_mean, redact, redact_bytes, secret_arguments
 from materia_nb.file_io import read_plain, replace_file
 from materia_nb.jsonvalue import JSON, Object, as_list, as_object
 from materia_nb.loadout.config_files import read_config, write_config
@@ -381,10 +381,10 @@ def _redacted(process: ProcessResult) -> ProcessResult:
     secrets = secret_arguments(process.argv)
     return replace(
         process,
-        argv=tuple(scrubbed(part, *secrets) for part in process.argv),
-        start_error=process.start_error and scrubbed(process.start_error, *secrets),
-        stdout=scrubbed_bytes(process.stdout, *secrets, end=process.stdout_truncated),
-        stderr=scrubbed_bytes(process.stderr, *secrets, end=process.stderr_truncated),
+        argv=tuple(redact(part, *secrets) for part in process.argv),
+        start_error=process.start_error and redact(process.start_error, *secrets),
+        stdout=redact_bytes(process.stdout, *secrets, end=process.stdout_truncated),
+        stderr=redact_bytes(process.stderr, *secrets, end=process.stderr_truncated),
     )
 
 

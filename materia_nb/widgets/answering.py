@@ -195,8 +195,8 @@ def _form_state(now: Snapshot, visit: Visit) -> dict[str, Any]:
         "previous": _text_to_review(now, drafted=bool(draft and visit.drafts)),
         "task": _task_rows(now),
     }
-    if now.wish is not None:
-        form["wish"] = plain(now.wish[:_MAX_EXCERPT])
+    if now.change_request is not None:
+        form["wish"] = plain(now.change_request[:_MAX_EXCERPT])
     return form
 
 

@@ -172,9 +172,9 @@ def bar_state(now: Snapshot, activity: Activity) -> dict[str, Any]:
         "most": budget.max_tokens,
         "mostCost": budget.max_cost_usd,
         "others": " · ".join(
-            f"{bound.form.format(bound.used(usage) or 0)} of {bound.form.format(maximum)} {bound.unit}"
+            f"{bound.number_format.format(bound.used(usage) or 0)} of {bound.number_format.format(maximum)} {bound.unit}"
             for bound in BOUNDS[2:]
-            if (maximum := bound.most(budget)) is not None
+            if (maximum := bound.maximum(budget)) is not None
         ),
         "unknown": usage.uncounted,
         "warn": nearly_used_up(now.engine),
@@ -191,7 +191,7 @@ def _reason_blocked(now: Snapshot, *, busy: bool, is_users_turn: bool) -> str:
         return "it is your turn: answer in the inspector to continue the run"
     if not now.writable:
         return f"this cast is open read-only: {now.live.continue_hint}"
-    return f"the cast {now.engine.stands}"
+    return f"the cast {now.engine.status_phrase}"
 
 
 def _usage_counts(now: Snapshot) -> str:
@@ -226,7 +226,7 @@ def _position_and_question(session: Session) -> list[Any]:
         visit and [visit.socket, visit.visit, visit.mode, visit.turn, visit.repairs, visit.drafts],
         latest and [latest.tries, len(latest.turns)],
         [len(edits), list(edits[-1].patch) if edits else None],
-        state.status not in ("ready", "complete") and [prompt and prompt.text, session.wish],
+        state.status not in ("ready", "complete") and [prompt and prompt.text, session.change_request],
         [session.asks, [[call.tool, dict(call.args), call.decided] for call in session.asking]],
         hold and [hold.needs, hold.reason, hold.text],
         failure and [failure.kind, failure.message],

@@ -291,7 +291,7 @@ def _unreachable_rows(explored: Exploration) -> list[DesignSlice]:
         if isinstance(edge_or_exit, tuple):
             edge = explored.graph.sockets[edge_or_exit[0]].edges[edge_or_exit[1] - 1]
             about = f"edge {edge_or_exit[1]} of {part(edge_or_exit[0])}: {edge.when} → {part(edge.to)}"
-            pick: Selection | None = edge_selection("edge", edge_or_exit[0], edge.place)
+            pick: Selection | None = edge_selection("edge", edge_or_exit[0], edge.index)
         else:
             about, pick = f"exit {part(edge_or_exit)}", None
         rows.append(_row("never", f"{word} taken", about, pick=pick))

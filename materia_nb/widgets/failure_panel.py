@@ -81,9 +81,9 @@ def failure_state(now: Snapshot) -> dict[str, Any] | None:
 
 def _doubled_budget(state: CastState) -> str:
     """Return a budget that allows the cast to continue: twice the used amount of the exhausted limit."""
-    bound = next((bound for bound in BOUNDS if bound.reached(state.usage, state.budget)), BOUNDS[0])
+    bound = next((bound for bound in BOUNDS if bound.is_reached(state.usage, state.budget)), BOUNDS[0])
     twice = 2 * (bound.used(state.usage) or 0)
-    return str(twice) if bound.of == "tokens" else f"{twice if bound.whole else f'{twice:.2f}'} {bound.unit}"
+    return str(twice) if bound.quantity == "tokens" else f"{twice if bound.is_integer else f'{twice:.2f}'} {bound.unit}"
 
 
 def _failure_blocks(now: Snapshot, changed: Redefinition | None) -> list[Block]:

@@ -26,7 +26,7 @@ from materia_nb.display.graph_parts import END_SIGN, links, pinned_label
 from materia_nb.display.sections import call_blocks, part_title
 from materia_nb.engine import entering
 from materia_nb.engine.prompt import Prompt
-from materia_nb.engine.session import StepRecord, item_now, lanes_at_work
+from materia_nb.engine.session import StepRecord, current_item_id, lanes_at_work
 from materia_nb.errors import MateriaError, plain
 from materia_nb.handoff.jsontext import as_text
 from materia_nb.loadout.graph import END
@@ -117,7 +117,7 @@ def _item(cast: Snapshot, number: int) -> list[Block]:
 
 
 def _is_step_of_item(cast: Snapshot, step: StepRecord, index: int) -> bool:
-    item = item_now(cast.rules, cast.session, step)
+    item = current_item_id(cast.rules, cast.session, step)
     sockets = cast.rules.lists.get((WORK_ITEMS,), ())
     return item is not None and item[1] == index and any(item[0] == socket.iterator.cursor for socket in sockets)
 

@@ -402,4 +402,4 @@ def _took_line(decision: Decision, link: Link) -> bool:
         return False
     if link.kind == "exit":
         return chosen.route == link.key
-    return (chosen.kind, chosen.place) == ("edge", link.edge_index)
+    return (chosen.kind, chosen.edge_index) == ("edge", link.edge_index)

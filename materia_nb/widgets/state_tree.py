@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from materia_nb.display.blocks import Block, Heading, JsonTree, Line, Table
 from materia_nb.display.escape import part, shorten
 from materia_nb.engine.item_edits import WORKED_ON, ListEdit, edit_lists, origins_of
-from materia_nb.engine.items import Standing
+from materia_nb.engine.items import ItemStatus
 from materia_nb.engine.routing import edges_used, limits_of
 from materia_nb.errors import MateriaError, plain
 from materia_nb.handoff.jsontext import as_text
-from materia_nb.jsonvalue import JSON, MISSING, compact, frozen, get_path, same, split_path
+from materia_nb.jsonvalue import JSON, MISSING, compact, equal_json, frozen, get_path, split_path
 from materia_nb.loadout.vocabulary import WORK_ITEMS
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def aliases(state: _CastData) -> dict[str, list[str]]:
     """Return the other names of each value that has several names in the state, by its first name."""
     aliases_by_name: dict[str, list[str]] = {}
     for name in (name for name, value in state.items() if isinstance(value, dict) and value):
-        first = next((name_ for name_ in aliases_by_name if same(state[name_], state[name])), None)
+        first = next((name_ for name_ in aliases_by_name if equal_json(state[name_], state[name])), None)
         if first is not None and name != "workItems":
             aliases_by_name[first].append(name)
         else:
@@ -85,7 +85,7 @@ def diff_blocks(before: _CastData, after: _CastData, title: str) -> list[Block]:
     kept_before, kept_after = (
         {name: value for name, value in data.items() if name not in alias_names} for data in (before, after)
     )
-    if same(kept_before, kept_after):
+    if equal_json(kept_before, kept_after):
         return [Heading(title), Line("no changes", "quiet")]
     return [Heading(title), JsonTree(kept_after, "state", was=kept_before)]
 
@@ -100,7 +100,7 @@ def limit_blocks(cast: Snapshot) -> list[Block]:
     ]
     for limit in limits_of(cast.rules, now):
         used = "" if limit.used is None else str(limit.used)
-        rows.append((limit.what, used, "no limit" if limit.most is None else str(limit.most)))
+        rows.append((limit.subject, used, "no limit" if limit.maximum is None else str(limit.maximum)))
     return [Table(("cursors and limits", "now", "limit"), rows)]
 
 
@@ -169,7 +169,7 @@ class WatchList:
         for index in range(len(examined), len(steps)):
             step = steps[index]
             examined.append(step)
-            if not same(_value(step.before.data, path), _value(step.after.data, path)):
+            if not equal_json(_value(step.before.data, path), _value(step.after.data, path)):
                 changed_indices.append(index)
         latest = [steps[index] for index in reversed(changed_indices[-_MAX_CHANGES:])]
         rows = [[step.number, now.names.get(step.socket, ""), _value_text(step.after.data, path)] for step in latest]
@@ -218,16 +218,16 @@ def items_state(cast: Snapshot, item_texts: ItemTexts, *, busy: bool) -> dict[st
         item_texts: a cache of the item texts, which is reused while the list stays the same.
         busy: True while a step is running; the items cannot be edited then.
     """
-    (rows, digest), standings = item_texts.of(cast), cast.standings
+    (rows, digest), item_statuses = item_texts.of(cast), cast.item_statuses
     at, count = cast.engine.at, len(cast.work_items)
     return {
         "items": rows,
         "more": max(0, count - _MAX_ITEMS),
         "base": digest,
-        "stands": standings[:_MAX_ITEMS],
+        "stands": item_statuses[:_MAX_ITEMS],
         "lanes": {str(index): f"{part(lane.name, 40)}, {lane.status}" for index, lane in cast.lane_of_item.items()},
-        "done": standings.count("done"),
-        "current": _current_index(cast, standings),
+        "done": item_statuses.count("done"),
+        "current": _current_index(cast, item_statuses),
         "at": at.socket if at is not None and at.item is not None else None,
         "can": cast.writable and not busy and count <= _MAX_ITEMS and not cast.is_state_locked,
         "frozen": cast.is_state_locked,
@@ -291,7 +291,7 @@ def edited_items(rows: Sequence[ItemRow], items: Sequence[JSON], read: Sequence[
             before if old_texts == typed else dict(zip(_ITEM_FIELDS, typed, strict=True))
         )  # an unchanged item keeps its original value
         origins.append(origin)
-    return new_items, origins if read is not None and same(list(read), list(items)) else None
+    return new_items, origins if read is not None and equal_json(list(read), list(items)) else None
 
 
 def items_to_redo(
@@ -325,9 +325,9 @@ def preview_edit(
     return list(edit_result.said), [positions[id(item)] for item in edit_result.data[WORK_ITEMS]]
 
 
-def _current_index(cast: Snapshot, standings: Sequence[Standing]) -> int | None:
+def _current_index(cast: Snapshot, item_statuses: Sequence[ItemStatus]) -> int | None:
     """Return the index of the current item, or else of the next item, or None if there is neither."""
-    if WORKED_ON in standings:
-        return standings.index(WORKED_ON)
+    if WORKED_ON in item_statuses:
+        return item_statuses.index(WORKED_ON)
     item = cast.upcoming_item
     return item.position if item is not None and item.key == f"WI-{item.position + 1}" else None

@@ -12,7 +12,7 @@ import pytest
 import cast_helpers as h
 from materia_nb.agents import ModelAgent
 from materia_nb.agents.interface import TextEvent, Usage
-from materia_nb.errors import scrubbed
+from materia_nb.errors import redact
 from model_helpers import Heard, agent, failed, turn
 from model_server import LONG_S, Slow, breaks_off, calls, completion, declines, refuses, says, serving, whole
 from provider_stub import StubAnswer, anthropic_stream
@@ -350,7 +350,7 @@ def test_long_message_is_shortened(monkeypatch):
 def test_short_values_are_not_redacted(monkeypatch):
     monkeypatch.setenv("TOY_KEY", "word")
     monkeypatch.setenv("TOY_TOKEN", "word-and-more")
-    assert scrubbed("a word and word-and-more") == "a word and ***"
+    assert redact("a word and word-and-more") == "a word and ***"
 
 
 def test_no_file_of_a_cast_contains_a_key(tmp_path, monkeypatch):

@@ -173,7 +173,7 @@ def test_skipped_steps_and_items_are_shown_as_skipped(tmp_path):
     words = {offer.name: offer.label for offer in offered_actions(cast.now)}
     assert words["skip_item"] == "Skip this item"
     cast.skip("not needed", item=True)
-    assert cast.now.standings == ["skipped", "open", "open"]
+    assert cast.now.item_statuses == ["skipped", "open", "open"]
 
 
 PATHS = ("a", "b", "c.d")

@@ -296,7 +296,7 @@ def test_skipped_item_keeps_its_note_and_the_next_item_begins(tmp_path):
     assert cast.run() == "failed"
     assert "skip_item" in names(cast)
     step = cast.skip("nobody needs it", item=True)
-    assert (step.skipped, cast.now.standings) == ("nobody needs it", ["done", "skipped", "open"])
+    assert (step.skipped, cast.now.item_statuses) == ("nobody needs it", ["done", "skipped", "open"])
     assert "A person skipped the socket: nobody needs it" in str(cast.why(step.number))
     h.assert_same(open_cast(cast.run_dir), cast)
     assert cast.run() == "complete"

@@ -110,7 +110,7 @@ def test_each_item_is_processed_once(tmp_path, limit):
     cast.run()
     assert sorted(built) == [f"WI-{n}" for n in range(1, 7)]
     assert cast.now.warnings == ()
-    assert cast.now.standings == ["done"] * 6
+    assert cast.now.item_statuses == ["done"] * 6
 
 
 # -- at once -------------------------------------------------------------------------------
@@ -463,9 +463,9 @@ def test_item_status_follows_its_lane(tmp_path):
     cast = h.start(tmp_path, streams_config(1), stream_agents())
     assert cast.run(steps=4) == "steps"
     assert [lane.status for lane in cast.now.lanes.values()] == ["running", "waiting"]
-    assert cast.now.standings == ["open", "open", "done"]
+    assert cast.now.item_statuses == ["open", "open", "done"]
     cast.step()
-    assert cast.now.standings == ["being worked on", "open", "done"]
+    assert cast.now.item_statuses == ["being worked on", "open", "done"]
 
 
 def test_warnings_of_lanes_are_reported(tmp_path):

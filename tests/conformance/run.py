@@ -33,7 +33,7 @@ from materia_nb.handoff import (
     runtime_rules,
 )
 from materia_nb.handoff import envelope_protocol as handoff_envelope
-from materia_nb.jsonvalue import JSON, MISSING, compact, get_path, same
+from materia_nb.jsonvalue import JSON, MISSING, compact, equal_json, get_path
 from materia_nb.loadout import LoadoutError, build_graph, check_config
 from materia_nb.loadout.graph import Socket
 from materia_nb.loadout.resolve import sketch_graph
@@ -81,8 +81,8 @@ def _equal(name: str, found: JSON, wanted: JSON) -> bool:
     if name in ("errors", "warnings") and isinstance(wanted, list):
         return Counter(found) == Counter(wanted)
     if name == "parsed" and isinstance(wanted, dict) and isinstance(found, dict):
-        return all(key in found and same(found[key], value) for key, value in wanted.items())
-    return same(found, wanted)
+        return all(key in found and equal_json(found[key], value) for key, value in wanted.items())
+    return equal_json(found, wanted)
 
 
 _NOW = 1_000_000.0
@@ -374,7 +374,7 @@ def _run_handoff(vector: Mapping[str, Any]) -> list[str]:
     wrong = []
     if reading.accepted != expect["accepted"]:
         wrong.append(f"accepted: expected {expect['accepted']}, found {reading.error}: {reading.issues}")
-    if "parsed" in expect and not same(reading.value, expect["parsed"]):
+    if "parsed" in expect and not equal_json(reading.value, expect["parsed"]):
         wrong.append(f"parsed: expected {compact(expect['parsed'])}, found {compact(reading.value)}")
     if "error" in expect and reading.error != expect["error"]:
         wrong.append(f"error: expected {expect['error']}, found {reading.error}")

@@ -36,7 +36,7 @@ def test_r3_first_matching_edge_is_taken_or_the_cast_ends(conditions, answer, ta
     assert play.at == ("complete" if taken is None else f"To{taken}")
     assert play.decision.by == ("implied end" if taken is None else "edge")
     seen = len(conditions) if taken is None else taken + 1
-    assert [look.matched for look in play.decision.looks] == [n == taken for n in range(seen)]
+    assert [check.matched for check in play.decision.checks] == [n == taken for n in range(seen)]
 
 
 def test_r3_only_booleans_match_guarded_edges():
@@ -69,7 +69,7 @@ def test_r16_matching_guarded_exit_precedes_always_and_the_end(conditions, answe
     route = guarded if guarded in conditions else A if A in conditions else None
     assert play.at == (TARGET[route] if route else "complete")
     assert play.decision.by == ("exit" if route else "implied end")
-    assert [look.when for look in play.decision.looks if look.matched] == ([route] if route else [])
+    assert [check.when for check in play.decision.checks if check.matched] == ([route] if route else [])
 
 
 def test_r16_text_socket_takes_only_an_always_exit():
@@ -246,14 +246,14 @@ def test_r15_legacy_exit_advances_and_routes_on_its_own_condition():
     assert derived(legacy=legacy, answer=YES).at == "Good"
     assert derived(legacy=legacy, answer=NO).at == "Build"
     play = derived(legacy=legacy | {"to": "end"})
-    assert (play.at, play.decision.looks) == ("complete", ())
+    assert (play.at, play.decision.checks) == ("complete", ())
 
 
 def test_r15_legacy_exit_replaces_a_route_with_the_same_condition():
     legacy = {"from": "Check", "when": "satisfied", "to": "Good"}
     play = derived([exit_route("Check", S, "Any"), exit_route("Check", N, "Bad")], YES, legacy)
     assert play.at == "Good"
-    assert [look.route for look in play.decision.looks if look.matched] == ["loop-exit:L:exit:Check:satisfied"]
+    assert [check.route for check in play.decision.checks if check.matched] == ["loop-exit:L:exit:Check:satisfied"]
 
 
 def test_r15_source_of_a_guarded_legacy_exit_is_parsed_as_json():

@@ -11,7 +11,7 @@ from builders import Folded, Play, asks, at, config, edge, say
 from materia_nb.engine import decide, edit
 from materia_nb.errors import MateriaError
 from materia_nb.handoff.checks import RefusedAnswer
-from materia_nb.jsonvalue import frozen, same
+from materia_nb.jsonvalue import equal_json, frozen
 from protocol_helpers import json_values
 
 CHAIN = config({"A": asks(edge("B", "satisfied"), edge("end")), "B": at("T"), "C": at("P")})
@@ -62,19 +62,19 @@ def test_edit_returns_a_readable_description_of_its_changes():
     after=st.dictionaries(st.text(max_size=3), json_values, max_size=4),
 )
 def test_patch_and_its_inverse_convert_between_two_states(before, after):
-    assert same(edit.patched(before, edit.patch_between(before, after)), after)
-    assert same(edit.patched(after, edit.patch_between(after, before)), before)
+    assert equal_json(edit.apply_patch(before, edit.patch_between(before, after)), after)
+    assert equal_json(edit.apply_patch(after, edit.patch_between(after, before)), before)
 
 
 @given(before=json_values, after=json_values)
 def test_patch_has_the_same_result_as_in_the_jsonpatch_library(before, after):
     patch = jsonpatch.make_patch({"a": before}, {"a": after}).patch
-    assert edit.patched({"a": before}, patch) == jsonpatch.apply_patch({"a": before}, patch)
+    assert edit.apply_patch({"a": before}, patch) == jsonpatch.apply_patch({"a": before}, patch)
 
 
 def test_patched_state_shares_unchanged_values_with_the_original():
     before = frozen({"list": [{"deep": 1}, {"deep": 2}], "note": {}})
-    after = edit.patched(before, [{"op": "replace", "path": "/list/1/deep", "value": 3}])
+    after = edit.apply_patch(before, [{"op": "replace", "path": "/list/1/deep", "value": 3}])
     assert after == {"list": [{"deep": 1}, {"deep": 3}], "note": {}}
     assert after["note"] is before["note"]
     assert after["list"][0] is before["list"][0]
@@ -103,5 +103,5 @@ def test_patched_state_shares_unchanged_values_with_the_original():
 )
 def test_patch_that_cannot_be_applied_raises_one_error(change):
     with pytest.raises(MateriaError) as caught:
-        edit.patched({"list": [0]}, [change])
+        edit.apply_patch({"list": [0]}, [change])
     assert caught.value.kind == "damaged_journal"

@@ -12,7 +12,7 @@ from builders import Folded, asks, at, config, edge, items, retry_loop, say
 from materia_nb.cast import open_cast, resume_cast
 from materia_nb.engine import decide, evolve
 from materia_nb.engine import events as ev
-from materia_nb.engine.events import Unfit, from_json, to_json
+from materia_nb.engine.events import ImpossibleEvent, from_json, to_json
 from materia_nb.engine.session import Session
 from materia_nb.engine.state import Failure, Pin
 
@@ -105,7 +105,7 @@ def test_stored_transition_is_used_only_for_the_state_it_was_computed_from():
 )
 def test_event_that_is_impossible_in_the_session_is_refused(event, why):
     cast = Folded(CHAIN)
-    with pytest.raises(Unfit, match=why) as caught:
+    with pytest.raises(ImpossibleEvent, match=why) as caught:
         evolve.evolve(cast.rules, cast.session, event)
     assert caught.value.kind == "damaged_journal"
 
@@ -123,26 +123,26 @@ def test_event_that_is_impossible_in_the_session_is_refused(event, why):
 )
 def test_event_about_a_visit_that_is_not_waiting_is_refused(event, why):
     cast = Folded(CHAIN).do(decide.enter)
-    with pytest.raises(Unfit, match=why):
+    with pytest.raises(ImpossibleEvent, match=why):
         evolve.evolve(cast.rules, cast.session, event)
 
 
 def test_output_routed_differently_from_its_event_is_refused():
     cast = Folded(config({"A": asks(edge("B", "satisfied")), "B": at("P")})).do(decide.enter)
     about = {"socket": "A"}
-    with pytest.raises(Unfit, match="must be recorded as same_socket_recovery_start"):
+    with pytest.raises(ImpossibleEvent, match="must be recorded as same_socket_recovery_start"):
         evolve.evolve(cast.rules, cast.session, ev.SocketComplete(about=about, text="not json"))
-    with pytest.raises(Unfit, match="must be recorded as socket_complete"):
+    with pytest.raises(ImpossibleEvent, match="must be recorded as socket_complete"):
         evolve.evolve(cast.rules, cast.session, ev.SocketHeld(about=about, text=say(satisfied=True)))
 
 
 def test_end_event_of_a_running_cast_is_refused():
     cast = Folded(CHAIN).do(decide.enter)
     for event in (ev.CastEnd(ok=True), ev.CastEnd(ok=False)):
-        with pytest.raises(Unfit, match="the cast is waiting"):
+        with pytest.raises(ImpossibleEvent, match="the cast is waiting"):
             evolve.evolve(cast.rules, cast.session, event)
     over = cast.answers("a", "b").do(decide.enter)
-    with pytest.raises(Unfit, match="the cast is complete"):
+    with pytest.raises(ImpossibleEvent, match="the cast is complete"):
         evolve.evolve(over.rules, over.session, ev.CastEnd(ok=False, kind="budget"))
 
 

@@ -12,14 +12,14 @@ from materia_nb.engine import decide, edit
 from materia_nb.engine import events as ev
 from materia_nb.engine.events import CastBack, CastStart
 from materia_nb.engine.evolve import begin_session, evolve, fold
-from materia_nb.engine.session import FollowsSteps, Session, edits_before, lifetimes
+from materia_nb.engine.session import FollowsSteps, Session, edits_before, field_lifetimes
 from materia_nb.engine.state import Failure, Label, Pin
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import FrozenDict
 
-KEPT = {name for name, lifetime in lifetimes().items() if lifetime == "kept"}
-OF_TURN = {name for name, lifetime in lifetimes().items() if lifetime == "of turn"}
-FOLLOWS_STEPS = {name for name, lifetime in lifetimes().items() if isinstance(lifetime, FollowsSteps)}
+KEPT = {name for name, lifetime in field_lifetimes().items() if lifetime == "kept"}
+OF_TURN = {name for name, lifetime in field_lifetimes().items() if lifetime == "of turn"}
+FOLLOWS_STEPS = {name for name, lifetime in field_lifetimes().items() if isinstance(lifetime, FollowsSteps)}
 
 
 def random_command(rng: Random, rules, session: Session):

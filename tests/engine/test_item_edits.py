@@ -18,8 +18,8 @@ from materia_nb.cast.views.status import status_lines
 from materia_nb.engine import decide, events, evolve
 from materia_nb.engine.cast_warnings import find_warnings
 from materia_nb.engine.events import from_json, to_json
-from materia_nb.engine.item_edits import ListEdit, edit_lists, governing, origins_of
-from materia_nb.engine.items import standing, standings
+from materia_nb.engine.item_edits import ListEdit, current_walk, edit_lists, origins_of
+from materia_nb.engine.items import item_status, item_statuses
 from materia_nb.engine.rules import Rules
 from materia_nb.errors import MateriaError
 from materia_nb.loadout import build_graph
@@ -172,8 +172,8 @@ class Played:
         for _ in range(rng.choice([0, 0, 1, 2])):
             places.insert(rng.randint(0, len(places)), None)
         new = [self.items(1)[0] if place is None else dict(old[place]) for place in places]
-        stands = self.stands()
-        governed, _ = governing(self.rules, self.state, (self.path,))
+        stands = self.status_phrase()
+        governed, _ = current_walk(self.rules, self.state, (self.path,))
         can = [place for place in kept if stands[governed.iterator.cursor][place] in BEHIND]
         again = [place for place in can if rng.random() < 0.15]
         abandon = rng.random() < 0.3
@@ -214,7 +214,7 @@ class Played:
 
     def expect(self, old, places, stands, renamed, again):
         """Record that an item that was done or begun and is now open must begin once more."""
-        after = self.stands()
+        after = self.status_phrase()
         now = {one["title"]: place for place, one in enumerate(self.listed)}
         for cursor, how in stands.items():
             for place in (place for place in places if place is not None):
@@ -233,19 +233,19 @@ class Played:
 
     def laid_out(self, governed, given):
         """Return the expected order: done items, then the current item, then the open items in their specified order."""
-        how = standings(self.state, governed)
+        how = item_statuses(self.state, governed)
         rank = [0 if one in BEHIND else 1 if one == "being worked on" else 2 for one in how]
         assert rank == sorted(rank), how
         if not self.session.edits[-1].lists[self.path].again:
             opened = [one["title"] for one, stands in zip(self.listed, how, strict=True) if stands == "open"]
             assert opened == [title for title in given if title in opened]
 
-    def stands(self):
-        return {walk.iterator.cursor: standings(self.state, walk) for walk in self.walks()}
+    def status_phrase(self):
+        return {walk.iterator.cursor: item_statuses(self.state, walk) for walk in self.walks()}
 
     def check(self):
         """Assert that no untouched item is shown as done and no entered item is shown as not begun."""
-        for cursor, how in self.stands().items():
+        for cursor, how in self.status_phrase().items():
             for one, stands in zip(self.listed, how, strict=True):
                 begun = self.begun[cursor, one["title"]] > self.expected[cursor, one["title"]]
                 if stands == "done":
@@ -282,7 +282,7 @@ class Played:
                     assert any(one["title"] in message for _, message in named), (one, place)
                 assert begun in (expected, expected - 1), (one, begun, expected)
                 if begun == expected - 1:
-                    assert standing(self.state, (cursor, place, ())) in BEHIND
+                    assert item_status(self.state, (cursor, place, ())) in BEHIND
 
 
 def play(kind, seed):
@@ -351,10 +351,10 @@ def test_r46_each_open_item_is_processed_once_in_any_order(at_c, given, worked_o
     assert "".join(item["title"] for item in at_c.now.work_items) == laid_out
     assert bool(said) == (given != laid_out)
     done = [one for one in given if one in "AB"]
-    assert at_c.now.standings == ["done"] * len(done) + ["open"] * len(worked_on)
+    assert at_c.now.item_statuses == ["done"] * len(done) + ["open"] * len(worked_on)
     assert at_c.run() == "complete"
     assert "".join(dict.fromkeys(label for *_, label in at_c.route[before:] if label)) == worked_on
-    assert at_c.now.standings == ["done"] * len(given)
+    assert at_c.now.item_statuses == ["done"] * len(given)
     assert at_c.now.warnings == ()
 
 
@@ -362,7 +362,7 @@ def test_r46_current_item_remains_current_between_its_sockets(tmp_path):
     agents = {**h.loop_agents(), "Plan": lambda: json.dumps({"workItems": h.items(*"abc")})}
     cast = h.start(tmp_path, h.loop_config(), agents)
     cast.run(steps=2)
-    assert (cast.now.next_socket, cast.now.standings) == ("Socket-3", ["being worked on", "open", "open"])
+    assert (cast.now.next_socket, cast.now.item_statuses) == ("Socket-3", ["being worked on", "open", "open"])
     assert cast.edit.items(h.items(*"bac")) == (
         "Moved: 'b' is at position 2, not 1. Finished items come first, then the item in progress.",
     )
@@ -384,14 +384,14 @@ def test_r46_abandoned_item_remains_skipped_and_can_be_reopened(tmp_path):
     before = cast.now.session
     assert cast.edit.abandon() == ("'a' is abandoned; it stays in the list as skipped.",)
     assert (cast.status, cast.now.next_socket) == ("ready", "Socket-2")
-    assert cast.now.standings == ["skipped", "open", "open"]
+    assert cast.now.item_statuses == ["skipped", "open", "open"]
     assert "A person chose to continue with Build." in " ".join(cast.why(3).lines)
     cast.edit.undo()
     assert cast.now.session._replace(edits=()) == before._replace(edits=())
     cast.edit.abandon()
     assert cast.edit.again("a") == ("'a' is worked on again, before the other open items.",)
     assert [item["title"] for item in cast.now.work_items] == ["a", "b", "c"]
-    assert cast.now.standings == ["open"] * 3
+    assert cast.now.item_statuses == ["open"] * 3
     with pytest.raises(MateriaError, match="There is no current work item to abandon"):
         cast.edit.abandon()
     with pytest.raises(MateriaError, match="No work item is called 'z'") as unknown:
@@ -406,7 +406,7 @@ def test_r46_abandoned_item_remains_skipped_and_can_be_reopened(tmp_path):
 
 def test_r46_reopened_item_starts_over(at_c):
     assert at_c.edit.again(1, "B") == ("'A', 'B' are worked on again, before the other open items.",)
-    assert at_c.now.standings == ["open"] * 3
+    assert at_c.now.item_statuses == ["open"] * 3
     at_c.run()
     assert built(at_c) == ["A", "B", "A", "B", "C"]
 
@@ -416,12 +416,12 @@ def test_r45_r46_items_added_after_their_loop_are_reported(tmp_path):
     cast = h.start(tmp_path, h.loop_config(), agents)
     cast.run(until="Socket-4")
     cast.edit.items(h.items(*"abX"))
-    assert cast.now.standings == ["done", "done", "open"]
+    assert cast.now.item_statuses == ["done", "done", "open"]
     cast.run()
     assert [(warning.code, warning.item, warning.socket) for warning in cast.now.warnings] == [
         ("never-worked-on", "WI-3", "Socket-2")
     ]
-    assert cast.now.standings == ["done", "done", "skipped"]
+    assert cast.now.item_statuses == ["done", "done", "skipped"]
 
 
 def test_r46_any_list_in_the_state_can_be_reordered(tmp_path):

@@ -326,7 +326,7 @@ def test_r18_message_of_an_exhausted_edge_names_its_cycle(most, limit, answers, 
 
 
 def found(play):
-    return {one.what: (one.used, one.most) for one in limits_of(play.rules, play.state)}
+    return {one.subject: (one.used, one.maximum) for one in limits_of(play.rules, play.state)}
 
 
 def test_limits_show_their_usage_and_the_allowance_of_a_retry():
@@ -340,7 +340,10 @@ def test_limits_show_their_usage_and_the_allowance_of_a_retry():
     play.go("no object", "nor this")
     assert play.at == "repair_exhausted"
     again = recovery.raise_limit(play.rules, play.state).state
-    assert {one.what: (one.used, one.most) for one in limits_of(play.rules, again)}["repairs of one visit"] == (2, 2)
+    assert {one.subject: (one.used, one.maximum) for one in limits_of(play.rules, again)}["repairs of one visit"] == (
+        2,
+        2,
+    )
 
 
 def test_cycles_of_an_item_without_a_limited_edge_are_counted():

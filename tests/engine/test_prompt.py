@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from builders import Folded, Play, agent, asks, at, config, edge, items, loop, retry_loop, say
 from materia_nb.engine import decide, entering
-from materia_nb.engine.items import template
+from materia_nb.engine.items import compile_template
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.state import CastState, Item
 from materia_nb.errors import MateriaError
@@ -41,7 +41,7 @@ ITEM = Item({"title": "T", "parts": ["p"]}, "WI-1", "T", ("i", 0, ()), None)
 
 
 def filled(text, item=ITEM, state=STATE):
-    return template(text)(state, item)
+    return compile_template(text)(state, item)
 
 
 @pytest.mark.parametrize(

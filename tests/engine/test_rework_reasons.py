@@ -22,7 +22,7 @@ from builders import (
 )
 from materia_nb.engine.conversation import record_rework_reason
 from materia_nb.engine.item_edits import ListEdit, edit_lists
-from materia_nb.engine.state import Unrouted
+from materia_nb.engine.state import PendingRoute
 from materia_nb.loadout.vocabulary import Result
 
 
@@ -183,7 +183,7 @@ def test_r22_reasons_without_an_item_do_not_displace_reasons_of_items():
     (old,) = play.state.follow_up
     here, kept = play.rules.sockets["Eval"].socket, play.state.follow_up
     for count in range(7):
-        said = Unrouted(Result.NO, "", f"without {count}", exhausted=False, advanced=None)
+        said = PendingRoute(Result.NO, "", f"without {count}", exhausted=False, advanced=None)
         kept = record_rework_reason(kept, here, "Build", None, said, 1)
     assert kept[0] is old
     assert [entry.reason for entry in kept[1:]] == [f"without {count}" for count in range(2, 7)]

@@ -77,7 +77,7 @@ def test_shorter_step_sequence_does_not_contain_later_steps():
     cast.answers("b")
     after = cast.session.steps
     assert (len(before), len(after)) == (1, 2)
-    assert (after.latest, after.behind) == (after[1], after[0])
+    assert (after.latest, after.previous) == (after[1], after[0])
     assert before.to(0) == Steps()
     with pytest.raises(IndexError):
         before[1]
@@ -89,7 +89,7 @@ def test_files_after_a_step_equal_its_saved_commit():
     session = Folded(CHAIN).session._replace(files="now")
     assert [files_after(session, number) for number in (0, 1)] == ["now", "now"], "nothing ran yet"
     first, second = Folded(CHAIN).answers("a", "b").session.steps
-    steps = Steps().adding(first._replace(files=StepFiles("start", "one"))).adding(second._replace(files=None))
+    steps = Steps().with_step(first._replace(files=StepFiles("start", "one"))).with_step(second._replace(files=None))
     assert [files_after(session._replace(steps=steps), number) for number in (0, 1, 2)] == [
         "start",
         "one",
@@ -136,8 +136,8 @@ def test_cast_without_a_hold_accepts_no_decision_or_answer(status, hint):
         cast.do(decide.enter)
     prompt = cast.session.prompt
     for command in (
-        lambda: outputs.decided(cast.rules, cast.state, satisfied=True),
-        lambda: outputs.answered(cast.rules, cast.state, "yes", prompt),
+        lambda: outputs.complete_held_output(cast.rules, cast.state, satisfied=True),
+        lambda: outputs.resume_after_answer(cast.rules, cast.state, "yes", prompt),
     ):
         with pytest.raises(MateriaError, match=f"The cast is {status}; nothing is waiting") as caught:
             command()

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from materia_nb.engine import approvals, decide
 from materia_nb.engine import events as ev
 from materia_nb.engine.cast_warnings import find_warnings
-from materia_nb.engine.events import Unfit
+from materia_nb.engine.events import ImpossibleEvent
 from materia_nb.engine.evolve import begin_session, evolve, fold
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import all_steps, every_step, lanes_at_work, pending
@@ -155,11 +155,11 @@ def test_lane_results_are_joined_only_if_all_are_accepted():
 
 def test_event_of_an_unknown_lane_is_refused():
     cast = forked()
-    with pytest.raises(Unfit):
+    with pytest.raises(ImpossibleEvent):
         evolve(cast.rules, cast.session, ev.LaneStarted(lane="nobody"))
-    with pytest.raises(Unfit):
+    with pytest.raises(ImpossibleEvent):
         evolve(cast.rules, cast.session, ev.StreamsJoined(loop="L", next="Socket-5"))
-    with pytest.raises(Unfit, match="the cast is"):
+    with pytest.raises(ImpossibleEvent, match="the cast is"):
         evolve(cast.rules, cast.session, ev.LaneEnded(lane="ui", status="accepted"))
 
 
@@ -167,7 +167,7 @@ def test_lanes_begin_at_the_entry_of_their_own_loop():
     cast = Folded(Rules(build_graph(streams_config(3))))
     cast.do(decide.enter)
     cast.do(decide.answer, decide.Answer(plan_of(STREAMS)))
-    with pytest.raises(Unfit, match="does not enter the loop elsewhere next"):
+    with pytest.raises(ImpossibleEvent, match="does not enter the loop elsewhere next"):
         evolve(cast.rules, cast.session, ev.StreamsStarted(loop="elsewhere", streams=(), limit=1))
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from builders import Folded, at, config, edge
 from materia_nb.engine import decide
-from materia_nb.engine.state import BOUNDS, UNREPORTED, Pin, Usage, at_work, limited
+from materia_nb.engine.state import BOUNDS, UNREPORTED, Pin, Usage, at_work, has_limits
 from materia_nb.loadout.graph import Budget
 
 USED = Usage(1200, 34, 0.5, 0, 0, 800, 120, turns=3, worked=1500)
@@ -22,17 +22,17 @@ USED = Usage(1200, 34, 0.5, 0, 0, 800, 120, turns=3, worked=1500)
     ],
 )
 def test_usage_text_states_the_number_of_turns_with_unknown_usage(of, words, unknown):
-    (bound,) = [limit for limit in BOUNDS if limit.of == of]
+    (bound,) = [limit for limit in BOUNDS if limit.quantity == of]
     partly = USED._replace(uncounted=2, unpriced=1, untimed=4)
-    assert (bound.so_far(USED), bound.so_far(partly)) == (words, unknown)
-    assert bound.whole == (of in {"tokens", "turns"})
+    assert (bound.amount_phrase(USED), bound.amount_phrase(partly)) == (words, unknown)
+    assert bound.is_integer == (of in {"tokens", "turns"})
 
 
 def test_usage_towards_a_maximum_is_shown_with_its_unit():
-    cost = next(limit for limit in BOUNDS if limit.of == "cost")
-    assert cost.so_far(USED, 2.0) == "0.5000 of 2.0000 USD"
-    assert cost.so_far(USED._replace(unpriced=1), 2.0) == "0.5000 of 2.0000 USD, unknown of 1 turn"
-    assert (cost.so_far(UNREPORTED, 2.0), cost.so_far(UNREPORTED)) == ("unknown of 2.0000 USD", "unknown")
+    cost = next(limit for limit in BOUNDS if limit.quantity == "cost")
+    assert cost.amount_phrase(USED, 2.0) == "0.5000 of 2.0000 USD"
+    assert cost.amount_phrase(USED._replace(unpriced=1), 2.0) == "0.5000 of 2.0000 USD, unknown of 1 turn"
+    assert (cost.amount_phrase(UNREPORTED, 2.0), cost.amount_phrase(UNREPORTED)) == ("unknown of 2.0000 USD", "unknown")
 
 
 def test_unreported_usage_is_shown_as_unknown_rather_than_zero():
@@ -48,42 +48,42 @@ def test_unreported_usage_is_shown_as_unknown_rather_than_zero():
 
 
 def test_usage_details_are_shown_where_reported():
-    assert USED.apart_words == "800 cached, 120 reasoning"
+    assert USED.token_details_words == "800 cached, 120 reasoning"
     assert USED.as_json() == {"input": 1200, "output": 34, "cost": 0.5, "cached": 800, "reasoning": 120}
     assert Usage(1, 2, 0.0).as_json() == {"input": 1, "output": 2, "cost": 0.0}
     assert Usage(1, 2, 0.0, cached=0).as_json()["cached"] == 0
-    assert Usage(1, 2).apart_words == ""
+    assert Usage(1, 2).token_details_words == ""
 
 
 def test_usage_since_an_earlier_step_is_the_difference_of_the_totals():
     more = USED.plus(Usage(5, 6, 0.25, 0, 0, 1, None, turns=1, worked=10))
-    assert more.less(USED) == Usage(5, 6, 0.25, 0, 0, 1, 0, turns=1, worked=10)
-    assert UNREPORTED.less(UNREPORTED)[:3] == (None, None, None)
+    assert more.minus(USED) == Usage(5, 6, 0.25, 0, 0, 1, 0, turns=1, worked=10)
+    assert UNREPORTED.minus(UNREPORTED)[:3] == (None, None, None)
 
 
-@pytest.mark.parametrize("bound", BOUNDS, ids=lambda one: one.of)
+@pytest.mark.parametrize("bound", BOUNDS, ids=lambda one: one.quantity)
 def test_each_usage_limit_stops_the_cast_and_is_named(bound):
     used = bound.used(USED)
     for most, over in ((used, True), (used + 1, False)):
         budget = Budget(**{bound.field: most})
-        assert limited(budget)
-        assert bound.reached(USED, budget) is over
-        assert bound.reached(USED, budget, percent=1)
-    assert not limited(Budget())
-    assert not bound.reached(USED, Budget())
+        assert has_limits(budget)
+        assert bound.is_reached(USED, budget) is over
+        assert bound.is_reached(USED, budget, percent=1)
+    assert not has_limits(Budget())
+    assert not bound.is_reached(USED, Budget())
 
 
-@pytest.mark.parametrize("bound", BOUNDS, ids=lambda one: one.of)
+@pytest.mark.parametrize("bound", BOUNDS, ids=lambda one: one.quantity)
 def test_end_of_a_cast_reports_the_usage_towards_each_maximum(bound):
     cast = Folded(config({"A": at("P", edge("B")), "B": at("P")}, budget={bound.key: 1}))
     cast.do(decide.enter)
     cast.do(decide.answer, decide.Answer("a", Usage(500, 1, 1.5), worked=2000))
     assert cast.state.status == "failed"
     assert cast.state.failure.kind == "budget"
-    used = bound.form.format(bound.used(cast.state.usage))
-    assert cast.state.failure.message == f"The cast has used {used} of {bound.form.format(1)} {bound.unit}."
+    used = bound.number_format.format(bound.used(cast.state.usage))
+    assert cast.state.failure.message == f"The cast has used {used} of {bound.number_format.format(1)} {bound.unit}."
     (limit,) = [event for event in cast.events if event.type == "budget_limit"]
-    assert getattr(limit, bound.of) == bound.used(cast.state.usage)
+    assert getattr(limit, bound.quantity) == bound.used(cast.state.usage)
 
 
 @pytest.mark.parametrize(

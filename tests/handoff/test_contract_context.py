@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from materia_nb.errors import MateriaError
 from materia_nb.handoff import contract_fields, runtime_rules
-from materia_nb.jsonvalue import same
+from materia_nb.jsonvalue import equal_json
 from protocol_helpers import HOSTILE, json_values
 
 ID = "P-" + "0" * 32
@@ -120,7 +120,7 @@ def test_section_9_suggestion_that_is_not_text_is_skipped_with_a_warning():
 def test_section_10_values_are_merged_by_type(stored, update, expected):
     before = copy.deepcopy((stored, update))
     merged = runtime_rules.merged_context({"k": stored}, {"k": update})["k"]
-    assert same(merged, expected)
+    assert equal_json(merged, expected)
     assert (stored, update) == before
 
 
@@ -130,13 +130,13 @@ def kept(stored, update, merged):
         return all(
             key in merged and (key not in update or kept(child, update[key], merged[key]))
             for key, child in stored.items()
-        ) and all(same(child, merged[key]) for key, child in stored.items() if key not in update)
+        ) and all(equal_json(child, merged[key]) for key, child in stored.items() if key not in update)
     if isinstance(stored, list) and isinstance(update, list):
         named = all(isinstance(one, dict) and isinstance(one.get("name"), str) for one in [*stored, *update])
         if named and stored and update:
             return {one["name"] for one in stored} <= {one["name"] for one in merged}
-        return all(any(same(item, other) for other in merged) for item in [*stored, *update])
-    return same(merged, update)
+        return all(any(equal_json(item, other) for other in merged) for item in [*stored, *update])
+    return equal_json(merged, update)
 
 
 objects = st.dictionaries(st.sampled_from("abc") | st.just("name"), json_values, max_size=4)
@@ -156,7 +156,7 @@ def test_section_10_merge_keeps_values_that_the_update_does_not_mention(stored, 
 def test_section_10_merging_the_same_update_twice_changes_nothing(stored, update):
     """The second merge may still sort a list that the first merge added, and remove its duplicates."""
     twice = runtime_rules.merged_context(runtime_rules.merged_context(stored, update), update)
-    assert same(runtime_rules.merged_context(twice, update), twice)
+    assert equal_json(runtime_rules.merged_context(twice, update), twice)
 
 
 def test_section_10_too_deep_values_are_refused_and_long_lists_are_merged_quickly():

@@ -18,7 +18,7 @@ from materia_nb.cast import Cast, Plan, start_cast
 from materia_nb.cast.runner import Runner
 from materia_nb.cast.runner_factory import start_runner
 from materia_nb.engine.state import CastState
-from materia_nb.jsonvalue import same
+from materia_nb.jsonvalue import equal_json
 from materia_nb.loadout import build_graph
 
 Json = dict[str, Any]
@@ -179,7 +179,7 @@ def assert_same(one: Cast, other: Cast) -> None:
     found = facts(one)
     for name, wanted in facts(other).items():
         assert found[name] == wanted, name
-    assert same(dict(one.state), dict(other.state))
+    assert equal_json(dict(one.state), dict(other.state))
 
 
 class WatchedCast(Cast):

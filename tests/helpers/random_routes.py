@@ -29,9 +29,9 @@ def check_every_route_is_possible(document: dict[str, Any], seed: int) -> None:
         play = Play(document)
         while play.visit and len(play.route) < 60:
             _take_turn(play, rng)
-            look = play.decision.chosen if play.decision and play.decision.by in {"edge", "exit"} else None
-            if look is not None:
-                assert (look.route or (play.decision.socket, look.place + 1)) not in explored.never
+            check = play.decision.chosen if play.decision and play.decision.by in {"edge", "exit"} else None
+            if check is not None:
+                assert (check.route or (play.decision.socket, check.edge_index + 1)) not in explored.never
         assert set(play.sockets).isdisjoint(explored.unreached)
         assert play.visit or play.at in {*explored.ends, "repair_exhausted", "invalid_output"}
     failures: Any = {str(result): 0.1 for result in WITHOUT_OUTPUT}

@@ -269,7 +269,7 @@ def test_first_difference_names_lane_and_item(tmp_path):
     assert not Comparison(one.now.compared_cast, same.now.compared_cast)
     compared = Comparison(one.now.compared_cast, other.now.compared_cast)
     first = compared.first
-    assert (first.lane, first.step, first.place) == ("ui", 6, "step 6 in lane ui")
+    assert (first.lane, first.step, first.location) == ("ui", 6, "step 6 in lane ui")
     assert "WI-1" in first.why
     assert "by a person" not in first.why
     assert compared.differing_step.a.lane == "ui"

@@ -53,9 +53,9 @@ def outcome(cast):
 def taken_by(cast):
     outcomes = set()
     for step in cast.steps:
-        look = step.decision.chosen if step.decision.by in {"edge", "exit"} else None
-        if look:
-            outcomes.add(look.route or (step.socket, look.place + 1))
+        check = step.decision.chosen if step.decision.by in {"edge", "exit"} else None
+        if check:
+            outcomes.add(check.route or (step.socket, check.edge_index + 1))
     return outcomes
 
 

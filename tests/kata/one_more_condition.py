@@ -67,7 +67,7 @@ def routed() -> None:
         if target == "Nothing":
             assert f"the output does not set satisfied; {WORD} needs no satisfied" in words, words
         if target == "Else":
-            _, look, _ = play.last.decision.looks
+            _, look, _ = play.last.decision.checks
             assert look.reason(Result.NO) == f"the output sets satisfied: false; {WORD} needs no satisfied"
     with_exit = config(
         {"Plan": asks(edge("Do"), materia="G"), "Do": asks(edge("Do"), materia="U"), "Tell": at("P")},

@@ -6,7 +6,7 @@ from typing import get_args
 
 import pytest
 
-from materia_nb.engine.routing import Look
+from materia_nb.engine.routing import RouteCheck
 from materia_nb.errors import MateriaError
 from materia_nb.loadout.vocabulary import (
     CONDITION_SPECS,
@@ -83,4 +83,4 @@ def test_unknown_condition_raises_an_error(result):
         condition_spec("unsatisfied").holds(result)
     assert 'write "always", ' in caught.value.hint
     with pytest.raises(MateriaError):
-        Look("edge", "passed", "end", matched=False).reason(result)
+        RouteCheck("edge", "passed", "end", matched=False).reason(result)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from loadout_samples import BROKEN
 from materia_nb.errors import MateriaError
-from materia_nb.jsonvalue import same
+from materia_nb.jsonvalue import equal_json
 from materia_nb.loadout import read_config, read_text, write_config
 from materia_nb.loadout.config_files import line_of
 
@@ -210,7 +210,7 @@ def test_config_is_unchanged_by_a_round_trip_r28(tmp_path_factory, document):
     path = tmp_path_factory.mktemp("written") / "c.json"
     write_config(path, document)
     again = read_config(path)
-    assert same(again, document)
+    assert equal_json(again, document)
     assert json.dumps(again) == json.dumps(document)  # order and spelling too
 
 

@@ -176,16 +176,16 @@ def test_changed_judge_is_asked_again(wb):
 
 
 def test_judge_without_a_fingerprint_is_asked_in_each_sweep(wb):
-    class Blind(Connected):
+    class UncountedQuantity(Connected):
         asked = 0
 
         def answer(self, turn):
-            Blind.asked += 1
+            UncountedQuantity.asked += 1
             return {"satisfied": True}
 
     for _ in range(2):
-        s = wb.sweep(requests="rain", agents=closed_over("one"), checks={"good": Judge(Blind(), "Good?")})
-    assert Blind.asked == 2
+        s = wb.sweep(requests="rain", agents=closed_over("one"), checks={"good": Judge(UncountedQuantity(), "Good?")})
+    assert UncountedQuantity.asked == 2
     assert "the judge good is asked each time" in repr(s)
 
 

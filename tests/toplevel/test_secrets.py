@@ -18,7 +18,7 @@ from materia_nb.agents.tools import file_tools
 from materia_nb.agents.tools.file_tools import Toolbox
 from materia_nb.cast.views.status import status_view
 from materia_nb.cast.views.step_views import cast_page_html
-from materia_nb.errors import scrubbed, scrubbed_json, scrubbed_part, secret_arguments
+from materia_nb.errors import redact, redact_excerpt, redact_json, secret_arguments
 from model_helpers import turn
 from model_server import refuses, serving
 
@@ -78,14 +78,14 @@ def test_log_of_a_cast_warns_of_failures_without_keys(tmp_path, caplog):
 )
 def test_key_like_values_are_recognized(monkeypatch, name, value, is_key):
     monkeypatch.setenv(name, value)
-    assert scrubbed(f"image: {value}:16") == ("image: ***:16" if is_key else f"image: {value}:16")
+    assert redact(f"image: {value}:16") == ("image: ***:16" if is_key else f"image: {value}:16")
 
 
 def test_partial_keys_are_redacted_only_where_text_was_truncated():
     text = f"{KEY[-9:]} {KEY[:9]} {KEY} {KEY[:-1]}"
-    assert scrubbed_part(text) == f"{KEY[-9:]} {KEY[:9]} *** {KEY[:-1]}"
-    assert scrubbed_part(text, start=True, end=True) == f"*** {KEY[:9]} *** ***"
-    assert scrubbed_part(f"x {KEY[:7]}", start=True, end=True) == f"x {KEY[:7]}"
+    assert redact_excerpt(text) == f"{KEY[-9:]} {KEY[:9]} *** {KEY[:-1]}"
+    assert redact_excerpt(text, start=True, end=True) == f"*** {KEY[:9]} *** ***"
+    assert redact_excerpt(f"x {KEY[:7]}", start=True, end=True) == f"x {KEY[:7]}"
 
 
 # -- tools ----------------------------------------------------------------------------
@@ -203,13 +203,13 @@ def test_no_output_of_a_function_contains_a_key(tmp_path):
 @pytest.mark.parametrize("written", ['"quo\\"ted-abcdefgh"', "quo%22ted-abcdefgh"])
 def test_escaped_key_is_redacted(monkeypatch, written):
     monkeypatch.setenv("GH_TOKEN", 'quo"ted-abcdefgh')
-    assert "ted-abcdefgh" not in scrubbed(f"at {written}")
+    assert "ted-abcdefgh" not in redact(f"at {written}")
 
 
 def test_partially_read_multiline_key_is_redacted(monkeypatch):
     key = "-----BEGIN KEY-----\nMIIEvQIBADANBgkqhkiG9w0B\nAQEFAASCBKcwggSjAgEAAoIB\n-----END KEY-----"
     monkeypatch.setenv("DEPLOY_KEY", key)
-    assert scrubbed("2: AQEFAASCBKcwggSjAgEAAoIB\n3: -----END KEY-----") == "2: ***\n3: -----END KEY-----"
+    assert redact("2: AQEFAASCBKcwggSjAgEAAoIB\n3: -----END KEY-----") == "2: ***\n3: -----END KEY-----"
 
 
 MIXED_KEY = "Grüße/a+b \"c'\\d&😀-0123456789"
@@ -240,5 +240,5 @@ MIXED_KEY = "Grüße/a+b \"c'\\d&😀-0123456789"
 )
 def test_a_key_is_removed_in_every_escape_of_the_standard_library(written, monkeypatch):
     monkeypatch.setenv("SOME_API_KEY", MIXED_KEY)
-    assert "0123456789" not in scrubbed(f"<{written}>")
-    assert "0123456789" not in json.dumps(scrubbed_json({"text": written}))
+    assert "0123456789" not in redact(f"<{written}>")
+    assert "0123456789" not in json.dumps(redact_json({"text": written}))

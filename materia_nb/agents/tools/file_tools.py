@@ -41,7 +41,7 @@ from materia_nb.agents.tools import (
 )
 from materia_nb.agents.tools.sandbox import OpenPath, Workspace, open_path
 from materia_nb.agents.tools.search import BLOCK
-from materia_nb.errors import did_you_mean, scrubbed, scrubbed_part
+from materia_nb.errors import did_you_mean, redact, redact_excerpt
 from materia_nb.file_io import replace_file
 from materia_nb.jsonvalue import JSON
 from materia_nb.platform import HeldInterrupts
@@ -118,7 +118,7 @@ def _line_shown(head: bytes, size: int) -> str:
     line = readable(re.sub(rb"\r?\n\Z", b"", head).decode(errors="surrogateescape"))
     if len(line) <= _LINE_SHOWN and size == len(head):
         return line
-    line = scrubbed_part(line, end=True)[:_LINE_SHOWN]
+    line = redact_excerpt(line, end=True)[:_LINE_SHOWN]
     return f"{line}… [a line of {size:,} bytes; the rest is omitted]"
 
 
@@ -203,7 +203,7 @@ def _search(work: Workspace, args: Mapping[str, JSON], *, pattern: str | None, g
 
 def _redacted_line(line: re.Match[str]) -> str:
     """Return a search result with keys redacted, including keys that are cut off at either end of the excerpt."""
-    return line["at"] + scrubbed_part(line["text"], start=True, end=True) + line["more"]
+    return line["at"] + redact_excerpt(line["text"], start=True, end=True) + line["more"]
 
 
 def _search_problem(ended: ProcessResult) -> str:
@@ -380,8 +380,8 @@ def _output(name: str, start: bytes, end: bytes, size: int) -> str:
     if not size:
         return ""
     if left := size - len(start) - len(end):
-        first = scrubbed_part(start.decode(errors="replace"), end=True)
-        last = scrubbed_part(end.decode(errors="replace"), start=True)
+        first = redact_excerpt(start.decode(errors="replace"), end=True)
+        last = redact_excerpt(end.decode(errors="replace"), start=True)
         text = f"{first}\n[... {left:,} bytes left out ...]\n{last}"
     else:
         text = (start + end).decode(errors="replace")
@@ -427,7 +427,7 @@ class Toolbox:
             except (Refused, OSError) as error:
                 result = ToolResult(str(error), ok=False)
             # Remove keys before shortening the text; otherwise half of a key could remain.
-            return ToolResult(cut_middle(scrubbed(readable(result.text))), ok=result.ok)
+            return ToolResult(cut_middle(redact(readable(result.text))), ok=result.ok)
 
     def _run(self, name: str, args: Mapping[str, JSON]) -> ToolResult:
         if name not in TOOLS:

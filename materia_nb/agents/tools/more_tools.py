@@ -36,7 +36,7 @@ from materia_nb.agents.tools import (
     named,
     readable,
 )
-from materia_nb.errors import MateriaError, named_error, redact_library_logs, register_key_variable, scrubbed_part
+from materia_nb.errors import MateriaError, named_error, redact_excerpt, redact_library_logs, register_key_variable
 from materia_nb.jsonvalue import JSON, as_list, as_object, compact
 from materia_nb.platform import HeldInterrupts
 
@@ -444,7 +444,7 @@ def _error_cause(error: BaseException) -> str:
 
 def _stderr_tail(stderr: TextIO) -> str:
     stderr.seek(0)
-    return scrubbed_part(readable(stderr.read()[-_STDERR_CHARS:]), start=True).strip()
+    return redact_excerpt(readable(stderr.read()[-_STDERR_CHARS:]), start=True).strip()
 
 
 def _server_error(server: str, why: str, stderr: str = "") -> AgentError:

@@ -80,7 +80,7 @@ class CompareView(Displayable, Comparison):
             return Heading(f"A and B did the same, in {steps}.", tone="good"), []
         if self.unfinished is not None:
             other = "B" if self.unfinished == "A" else "A"
-            after = f"after {first.place}" if first.step else "at the start"
+            after = f"after {first.location}" if first.step else "at the start"
             sentence = f"{self.unfinished} ends {after}; nothing differs up to there. {other} continues from there."
             return Heading(sentence, tone="good"), []
         why, *more = (_with_names(line, names) for line in first.lines)
@@ -90,7 +90,7 @@ class CompareView(Displayable, Comparison):
             more.append(f"Their loadouts have {counted(len(differences), 'difference')} (.loadouts).")
         if self.common_steps is not None and self.common_steps > first.step and not first.lane:
             more.append(f"Their routes are the same up to step {self.common_steps}.")
-        return Heading(f"They first differ in {first.place}: {headline}", tone="warn"), more
+        return Heading(f"They first differ in {first.location}: {headline}", tone="warn"), more
 
     def rows(self, names: Mapping[str, str] = FrozenDict()) -> list[tuple[str, ...]]:
         """Return the steps side by side, one pair per row; only the ends of a long sequence of equal steps are included.
@@ -277,10 +277,13 @@ class ReplayView(Displayable, Replay, Generic[_Cast]):
             else "The replay takes the same route."
         ]
         if first is not None:
-            sentences = [f"The replay takes another route from {first.place}.", *(f"  {line}" for line in first.lines)]
+            sentences = [
+                f"The replay takes another route from {first.location}.",
+                *(f"  {line}" for line in first.lines),
+            ]
         if same_route is not None:
             when = "Before that," if first is not None else "On this route,"
-            sentences += [f"{when} {same_route.place} differs.", *(f"  {line}" for line in same_route.lines)]
+            sentences += [f"{when} {same_route.location} differs.", *(f"  {line}" for line in same_route.lines)]
         if missing_answer is not None:
             item = f", item {missing_answer.item_key}" if missing_answer.item_key else ""
             sentences.append(
@@ -367,10 +370,10 @@ def _replay_cells(replay: ReplayView[Any]) -> tuple[str, str, str]:
     """Return the table cells of a replay: its route, the number of the first step that differs, and the reason."""
     if replay.first is None:
         difference = replay.other_difference
-        step, why = ("", "") if difference is None else (difference.place.removeprefix("step "), difference.why)
+        step, why = ("", "") if difference is None else (difference.location.removeprefix("step "), difference.why)
         return "same", step, why
     route = "different" if replay.needs is None else f"different, needs {replay.needs.socket}"
-    return route, replay.first.place.removeprefix("step "), replay.first.why
+    return route, replay.first.location.removeprefix("step "), replay.first.why
 
 
 def _pair_row(pair: StepPair, names: Mapping[str, str]) -> tuple[str, ...]:

@@ -142,9 +142,9 @@ def _progress(cast: Snapshot) -> list[str]:
         missing = f", unknown of {counted(engine.usage.uncounted, 'turn')}" if engine.usage.uncounted else ""
         lines.append(f"tokens: {'unknown' if engine.usage.tokens is None else engine.usage.tokens}{maximum}{missing}")
     lines += [
-        f"{bound.of}: {bound.so_far(engine.usage, limit)}"
+        f"{bound.quantity}: {bound.amount_phrase(engine.usage, limit)}"
         for bound in BOUNDS[1:]
-        if (limit := bound.most(engine.budget)) is not None
+        if (limit := bound.maximum(engine.budget)) is not None
     ]
     return [*lines, shorten(label, 200)] if label else lines
 
@@ -309,7 +309,7 @@ def marks_of(cast: Snapshot) -> Marks:
     chosen = last.chosen if last else None
     route: Route | None = None
     if last is not None and last.socket is not None and last.target is not None:
-        route = (last.socket, "end" if chosen is None else chosen.route or chosen.place or 0)
+        route = (last.socket, "end" if chosen is None else chosen.route or chosen.edge_index or 0)
     failed = cast.failed_at[0] if engine.status == "failed" else None
     visit = visit or (engine.at if engine.status == "held" else None)
     current = visit.socket if visit else engine.next if engine.next in cast.graph.sockets else None

@@ -218,7 +218,7 @@ def _answered_by(turn: TurnRecord) -> list[str]:
         facts.append(f"attempt {part(tried.get('number'))} of {part(tried.get('of'))}, by {part(tried.get('agent'))}")
     used = reduce(Usage.plus, (usage for usage in (*turn.spent, turn.usage) if usage is not None), Usage())
     if used.tokens:
-        other_tokens = f" ({used.apart_words})" if used.apart_words else ""
+        other_tokens = f" ({used.token_details_words})" if used.token_details_words else ""
         facts.append(f"{format_reported(used.input)} tokens in, {format_reported(used.output)} out{other_tokens}")
     elif used.tokens is None and (facts or "program" in turn.meta):
         facts.append("tokens unknown")

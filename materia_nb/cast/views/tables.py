@@ -69,9 +69,13 @@ def budget_view(cast: Snapshot) -> Table:
     """
     usage, budget = cast.engine.usage, cast.engine.budget
     rows = [
-        (bound.of, bound.so_far(usage), *_share(bound.used(usage), bound.most(budget), bound.form))
+        (
+            bound.quantity,
+            bound.amount_phrase(usage),
+            *_share(bound.used(usage), bound.maximum(budget), bound.number_format),
+        )
         for bound in BOUNDS
-        if bound.most(budget) is not None or bound.of == "tokens" or (bound.of == "cost" and usage.cost)
+        if bound.maximum(budget) is not None or bound.quantity == "tokens" or (bound.quantity == "cost" and usage.cost)
     ]
     return Table(("", "so far", "budget", "used"), rows)
 
@@ -172,7 +176,7 @@ def _spent_columns(total: UsageRow) -> dict[str, Callable[[UsageRow], str]]:
         "tools": lambda row: str(row.calls),
         "tokens in": lambda row: format_reported(row.usage.input),
         "tokens out": lambda row: format_reported(row.usage.output),
-        **{f"of it {name}": partial(breakdown, name) for name in total.usage.apart()},
+        **{f"of it {name}": partial(breakdown, name) for name in total.usage.token_details()},
         "cost": (lambda row: row.usage.cost_words) if priced else None,
         "share": share,
         "turns not counted": (lambda row: str(row.usage.uncounted or "")) if total.usage.uncounted else None,
@@ -214,7 +218,7 @@ def quests_view(quests: Sequence[Quest]) -> Table:
 def items_table(cast: Snapshot) -> Table:
     """Return a table of the work items, with the progress (R46) and the lane of each item."""
     rows, lanes = [], cast.lane_of_item
-    for index, (item, standing) in enumerate(zip(cast.work_items, cast.standings, strict=True)):
+    for index, (item, standing) in enumerate(zip(cast.work_items, cast.item_statuses, strict=True)):
         title = item.get("title", "") if isinstance(item, dict) else pretty(item)
         context = item.get("context", "") if isinstance(item, dict) else ""
         lane = (f"{shorten(lanes[index].name, 40)}, {lanes[index].status}",) if index in lanes else ()

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from materia_nb.errors import MateriaError, counted
-from materia_nb.jsonvalue import JSON, Object, as_object, same, without
+from materia_nb.jsonvalue import JSON, Object, as_object, equal_json, without
 from materia_nb.loadout.design import edges, sockets  # noqa: F401 - importing them fills the table of operations
 from materia_nb.loadout.design.document import (
     DESIGN_KIND,
@@ -370,7 +370,7 @@ class Design:
         import jsonpatch
 
         patch: list[dict[str, JSON]] = jsonpatch.make_patch(before, after).patch
-        if not same(jsonpatch.apply_patch(before, patch), after):
+        if not equal_json(jsonpatch.apply_patch(before, patch), after):
             return [{"op": "replace", "path": "", "value": after}]
         return patch
 

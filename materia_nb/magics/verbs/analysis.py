@@ -104,15 +104,17 @@ def _refuse_above(estimate: EstimateView, bound: Bound, maximum: float) -> None:
     """Raise MateriaError (``over_limit``) if the mean is above ``maximum``, or if the mean is unknown (R56)."""
     total, priced = estimate.total, estimate.total.cost is not None and not estimate.unpriced
     means = {"tokens": total.input.mean + total.output.mean, "turns": total.turns.mean}
-    mean = means.get(bound.of, total.cost.mean if total.cost is not None else 0.0)
+    mean = means.get(bound.quantity, total.cost.mean if total.cost is not None else 0.0)
     hint = None
-    if bound.of == "seconds":
+    if bound.quantity == "seconds":
         message = "The time of a cast is not estimated, so it cannot be limited"
-    elif bound.of == "cost" and estimate.sockets and not priced:
+    elif bound.quantity == "cost" and estimate.sockets and not priced:
         message = f"The cost of a cast is unknown, because these models have no price: {', '.join(estimate.unpriced)}"
         hint = 'set "prices" in the config, or install the prices of known models: pip install "materia-nb[models]"'
     elif mean > maximum:
-        message = f"A cast takes {bound.form.format(round(mean, 4))} {bound.unit} on average, more than {maximum:g}"
+        message = (
+            f"A cast takes {bound.number_format.format(round(mean, 4))} {bound.unit} on average, more than {maximum:g}"
+        )
     else:
         return
     raise MateriaError(f"{message}.", where=estimate.graph.name, hint=hint, more=[estimate.line], kind="over_limit")

@@ -98,7 +98,7 @@ def of_cast(cast):
     yield "leave", allowed_view(now)
     yield "events", now.all_steps.events()
     yield "suggestions", [str(suggestion) for suggestion in now.suggestions]
-    yield "standings", list(now.standings)
+    yield "item_statuses", list(now.item_statuses)
     for step in now.all_steps:
         yield f"step {step.title}", record_view(step)
         yield "handoff", HandoffView(now.snapshot_for(step), step)
