@@ -80,10 +80,7 @@ class FrozenList(list[JSON]):
 
 for _kind, _names in (
     (FrozenDict, "__setitem__ __delitem__ __ior__ clear pop popitem setdefault update"),
-    (
-        FrozenList,
-        "__setitem__ __delitem__ __iadd__ __imul__ append clear extend insert pop remove reverse sort",
-    ),
+    (FrozenList, "__setitem__ __delitem__ __iadd__ __imul__ append clear extend insert pop remove reverse sort"),
 ):
     for _name in _names.split():
         setattr(_kind, _name, refuse_change)
@@ -339,9 +336,7 @@ def _replaced_in_list(value: list[JSON], name: str, rest: Sequence[str], new: JS
     can_append = not rest and new is not MISSING
     if not 0 <= index < len(value) + can_append:
         raise MateriaError(
-            f"The list has no element {name!r}.",
-            hint=f"its {len(value)} elements are numbered from 0",
-            kind="path",
+            f"The list has no element {name!r}.", hint=f"its {len(value)} elements are numbered from 0", kind="path"
         )
     head, tail = value[:index], value[index + 1 :]
     if rest:
@@ -413,20 +408,14 @@ def json_error_advice(text: str, error: json.JSONDecodeError) -> str:
     bracket = rest.lstrip(", \t\r\n")[:1]
     cases = (
         ("control character" in error.msg, "write \\n for a line break within a text"),
-        (
-            bracket in ("}", "]") and (rest[0] == "," or before.endswith(",")),
-            f"remove the comma before {bracket}",
-        ),
+        (bracket in ("}", "]") and (rest[0] == "," or before.endswith(",")), f"remove the comma before {bracket}"),
         (rest[:1] == "'", "put texts and names into double quotes, not single quotes"),
         (rest.startswith(tuple(_CURLY_QUOTES)), "write straight double quotes"),
         (rest.startswith(("#", "//", "/*")), REMOVE_COMMENT),
         ("Extra data" in error.msg, "remove the text after the first value, or put all of it into one object or list"),
         (word is not None, _word_advice(word[0]) if word else ""),
         ("Unterminated" in error.msg or not rest, "a closing quote or bracket is missing"),
-        (
-            "delimiter" in error.msg,
-            f'a {separator} is missing, or a quote inside a text is not escaped as \\"',
-        ),
+        ("delimiter" in error.msg, f'a {separator} is missing, or a quote inside a text is not escaped as \\"'),
     )
     return next((advice for applies, advice in cases if applies), "")
 

@@ -29,12 +29,7 @@ FOLDER: Final = "folder:"
 
 
 def decide_calls(
-    rules: Rules,
-    session: Session,
-    how: Decided,
-    reason: str,
-    meant: Sequence[ToolCall] | None,
-    ts: int,
+    rules: Rules, session: Session, how: Decided, reason: str, meant: Sequence[ToolCall] | None, ts: int
 ) -> Events:
     """Approve or deny the tool calls that wait for approval.
 

@@ -103,13 +103,7 @@ def complete(
         fact = _advance(socket_rules, socket_rules.socket.advance, draft, visit.item, result)
         advanced = _completed_item(fact, draft, visit.item)
     unrouted = PendingRoute(
-        result,
-        draft.last_output or "",
-        reading.context,
-        fact is not None and fact.exhausted,
-        advanced,
-        target,
-        detour,
+        result, draft.last_output or "", reading.context, fact is not None and fact.exhausted, advanced, target, detour
     )
     applied = OutputEffects(assigned, fact, warnings) if assigned or fact or warnings else NO_EFFECTS
     events = (completed, *side_events)

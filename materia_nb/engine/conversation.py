@@ -129,12 +129,7 @@ MAX_SCANNED: Final = 500
 
 
 def record_rework_reason(
-    follow_ups: tuple[FollowUp, ...],
-    socket: Socket,
-    target: str,
-    item: Item | None,
-    unrouted: PendingRoute,
-    step: int,
+    follow_ups: tuple[FollowUp, ...], socket: Socket, target: str, item: Item | None, unrouted: PendingRoute, step: int
 ) -> tuple[FollowUp, ...]:
     """Record why ``socket`` sent work back; only the last five reasons are kept for each item and target."""
     entry = FollowUp(

@@ -20,14 +20,7 @@ from materia_nb.engine.evolve import evolve, fold
 from materia_nb.engine.item_edits import ListEdit, edit_lists, origins_of
 from materia_nb.engine.prompt import reworded
 from materia_nb.engine.rules import Rules
-from materia_nb.engine.session import (
-    Edit,
-    Session,
-    lanes_at_work,
-    lanes_running,
-    name_of_correction,
-    name_of_output,
-)
+from materia_nb.engine.session import Edit, Session, lanes_at_work, lanes_running, name_of_correction, name_of_output
 from materia_nb.engine.state import (
     BOUNDS,
     NOTHING,
@@ -127,10 +120,7 @@ def in_lane(rules: Rules, session: Session, name: str, command: Callable[..., Ev
     if lane.is_over and lane.status != "failed":
         raise MateriaError(f"The lane {name!r} is {lane.status}.", hint="continue it with retry", kind="lane_over")
     starts = (ev.LaneStarted(lane=name, ts=ts),) if command is enter and lane.status == "waiting" else ()
-    events = (
-        *starts,
-        *(streams.event_in_lane(event, name) for event in command(rules, lane.session, *arguments)),
-    )
+    events = (*starts, *(streams.event_in_lane(event, name) for event in command(rules, lane.session, *arguments)))
     if any(isinstance(event, ev.SocketComplete | ev.SocketFailed) for event in events):
         events += _over_budget(rules, fold(rules, session, events), name, ts)
     return events
@@ -321,9 +311,7 @@ def skip_item(rules: Rules, session: Session, note: str, ts: int) -> Events:
     items = session.state.data.get(WORK_ITEMS)
     if visit is None or not isinstance(items, list):
         raise MateriaError(
-            "The cast did not stop at a work item.",
-            hint="leave out item to skip the socket",
-            kind="no_item",
+            "The cast did not stop at a work item.", hint="leave out item to skip the socket", kind="no_item"
         )
     given_up = edit_items(rules, session, items, range(len(items)), ts, abandon=True)
     state = fold(rules, session, given_up).state
@@ -585,11 +573,7 @@ def label(rules: Rules, session: Session, key: LabelKey, new_label: Label, ts: i
 def unlabel(rules: Rules, session: Session, by: str, ts: int) -> Events:
     """Undo the last change of a label."""
     if not session.labels_before:
-        raise MateriaError(
-            "No label has been set.",
-            hint="add a label with the command label",
-            kind="undo",
-        )
+        raise MateriaError("No label has been set.", hint="add a label with the command label", kind="undo")
     key, before = session.labels_before[-1]
     event = _labelled(key, before, ts).replace(undoes=True, by=before.by or by)
     return (event,)

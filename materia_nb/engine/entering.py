@@ -48,11 +48,7 @@ def turn_facts(rules: Rules, state: StateView, visit: Visit) -> TurnFacts:
     socket_rules = rules.sockets[visit.socket]
     rounds, max_rounds = _rework_rounds(rules, state, visit)
     return TurnFacts(
-        meta={
-            "step_id": visit.socket,
-            "flow_key": rules.graph.name,
-            "agent_key": socket_rules.socket.materia.id,
-        },
+        meta={"step_id": visit.socket, "flow_key": rules.graph.name, "agent_key": socket_rules.socket.materia.id},
         agent_id=agent_id(state.request, visit.socket),
         assignment=assignment_for(rules, socket_rules, state),
         rounds=rounds,
@@ -127,10 +123,7 @@ def _rework_rounds(rules: Rules, state: StateView, visit: Visit) -> tuple[int, i
 
 
 def begin(
-    rules: Rules,
-    request: str,
-    knowledge: Mapping[str, JSON] | None = None,
-    data: Mapping[str, JSON] | None = None,
+    rules: Rules, request: str, knowledge: Mapping[str, JSON] | None = None, data: Mapping[str, JSON] | None = None
 ) -> CastState:
     """Return the initial state of a cast, which is ready to enter the entry socket.
 
@@ -313,10 +306,7 @@ def first_prompt(rules: Rules, state: CastState, visit: Visit) -> Prompt:
     socket_rules = rules.sockets[visit.socket]
     known_fields: Mapping[str, JSON] = {}
     if "assignment" in socket_rules.protocol.overridden:
-        known_fields = {
-            "agent_id": agent_id(state.request, visit.socket),
-            **assignment_for(rules, socket_rules, state),
-        }
+        known_fields = {"agent_id": agent_id(state.request, visit.socket), **assignment_for(rules, socket_rules, state)}
     last = rules.sockets.get(state.last_socket) if state.last_socket is not None else None
     context = PromptContext(socket_rules.context, visit, state, None if last is None else last.socket)
     return work_prompt(

@@ -342,9 +342,7 @@ def _end(rules: Rules, session: Session, event: ev.CastEnd | ev.LaneEnded) -> Se
     return next_session
 
 
-def _continue_with(
-    transition: Callable[[Rules, CastState], Transition],
-) -> Callable[[Rules, Session, Event], Session]:
+def _continue_with(transition: Callable[[Rules, CastState], Transition]) -> Callable[[Rules, Session, Event], Session]:
     """Return a function that applies a retry or a raised limit, using ``transition``.
 
     If the transition has a complete prompt, it starts a new conversation.
@@ -401,8 +399,7 @@ def _called(_: Rules, session: Session, event: ev.ToolCalled) -> Session:
     of_visit = session.steps[-1].calls
     this_turn = len(of_visit) - len(session.calls)
     session = _latest_state(session, outputs.use_up_approval(session.state, call))._replace(
-        calls=_with_call(session.calls, call),
-        asking=tuple(call_ for call_ in session.asking if call_.id != call.id),
+        calls=_with_call(session.calls, call), asking=tuple(call_ for call_ in session.asking if call_.id != call.id)
     )
     if not is_known:
         return session.with_latest(calls=(*of_visit, call))

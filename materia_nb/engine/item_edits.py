@@ -18,16 +18,7 @@ from materia_nb.engine.items import (
     show_only,
 )
 from materia_nb.engine.rules import Rules
-from materia_nb.engine.state import (
-    CastState,
-    Draft,
-    FollowUp,
-    Handoff,
-    ItemId,
-    Position,
-    StateView,
-    Walk,
-)
+from materia_nb.engine.state import CastState, Draft, FollowUp, Handoff, ItemId, Position, StateView, Walk
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import JSON, MISSING, FrozenDict, FrozenList, equal_json, frozen, get_path, set_path
 
@@ -304,8 +295,7 @@ class _ListEditor:
         """Store an inner list in its outer item as well, because each visit copies the outer item into the state."""
         for depth, (walk, item, _) in enumerate(self.draft.shown):
             alias = next(
-                (alias for alias in walk.paths if path[: len(alias)] == alias and len(path) > len(alias)),
-                None,
+                (alias for alias in walk.paths if path[: len(alias)] == alias and len(path) > len(alias)), None
             )
             if alias is None or walk.list_path == path:
                 continue

@@ -50,11 +50,7 @@ def hold_cast(rules: Rules, draft: Draft, visit: Visit, text: str, reading: Read
     draft.status, draft.at = "held", visit
     draft.hold = Hold(action, reading.reason, reading.needs, text, reading)
     event = ev.SocketHeld(
-        about=about(rules, visit),
-        visit=visit.visit,
-        action=action,
-        reason=reading.reason,
-        needs=reading.needs,
+        about=about(rules, visit), visit=visit.visit, action=action, reason=reading.reason, needs=reading.needs
     )
     return Transition(draft.done(), (event,), decision_of(visit, action, None, reading), None, reading)
 
@@ -232,10 +228,7 @@ def _cut_off(reading: Reading, text: str, by: str) -> Reading:
     blank = not text.strip()
     extent = "empty" if blank else "incomplete"
     issue = Issue(
-        "$",
-        f"The answer was cut off by {by} and is {extent}.",
-        "write a shorter, complete answer",
-        _ANSWER_CUT,
+        "$", f"The answer was cut off by {by} and is {extent}.", "write a shorter, complete answer", _ANSWER_CUT
     )
     if reading.error is None and not blank:
         return reading._replace(warnings=(issue, *reading.warnings))
@@ -262,10 +255,7 @@ def _read_output(rules: Rules, state: StateView, visit: Visit, text: str) -> Rea
     if isinstance(reading.value, dict) and items is not None and items is reading.value.get("workItems"):
         items = value["workItems"]
     return reading._replace(
-        value=value,
-        work_items=frozen(items),
-        memory=frozen(reading.memory),
-        events=tuple(map(frozen, reading.events)),
+        value=value, work_items=frozen(items), memory=frozen(reading.memory), events=tuple(map(frozen, reading.events))
     )
 
 
@@ -311,24 +301,14 @@ _MORE_TOKENS_HINT: Final = (
 
 
 def _refuse(
-    rules: Rules,
-    draft: Draft,
-    visit: Visit,
-    text: str,
-    reading: Reading,
-    *,
-    prompt: Prompt | None,
-    process: str,
+    rules: Rules, draft: Draft, visit: Visit, text: str, reading: Reading, *, prompt: Prompt | None, process: str
 ) -> Transition:
     summary = "; ".join(cut_to(issue.summary, 300) for issue in reading.issues[:8])
     of_visit, events = about(rules, visit), number_side_events(rules, draft, visit, reading)
     if rules.sockets[visit.socket].socket.is_utility:
         message = f"The output of {visit.socket} was refused. {summary}"
         failure = Failure(
-            "invalid_output",
-            f"{message} {process}" if process else message,
-            visit.socket,
-            CORRECT_THE_UTILITY,
+            "invalid_output", f"{message} {process}" if process else message, visit.socket, CORRECT_THE_UTILITY
         )
         refused = ev.SocketRefused(about=of_visit, visit=visit.visit, process=process)
         events = (refused, *events)

@@ -27,14 +27,7 @@ from materia_nb.engine.conversation import (
 from materia_nb.engine.items import item_label, item_status, list_at, quoted
 from materia_nb.engine.rules import SocketContext
 from materia_nb.engine.state import CastState, FollowUp, Handoff, Item, ItemId, LastAnswer, Visit
-from materia_nb.jsonvalue import (
-    JSON,
-    MISSING,
-    get_path,
-    pretty,
-    remove_path,
-    whole_floats_as_integers,
-)
+from materia_nb.jsonvalue import JSON, MISSING, get_path, pretty, remove_path, whole_floats_as_integers
 from materia_nb.loadout.graph import Socket
 from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, YES_OR_NO
 
@@ -478,12 +471,7 @@ def current_handoffs(state: CastState) -> tuple[Handoff, ...]:
     return records(state.handoffs, context_of(state.data))[-MAX_SCANNED:]
 
 
-_STATUS_WORDS: Final = {
-    "done": "done",
-    "being worked on": "in progress",
-    "open": "pending",
-    "skipped": "skipped",
-}
+_STATUS_WORDS: Final = {"done": "done", "being worked on": "in progress", "open": "pending", "skipped": "skipped"}
 """The word for each item status in a prompt."""
 
 

@@ -32,11 +32,7 @@ def fail(rules: Rules, state: CastState, failure: Failure) -> Transition:
     if choose_edge(socket_rules, result, exhausted=False) is None:
         return stop_cast(Draft(state), failure, visit)
     failed = ev.SocketFailed(
-        about=about(rules, visit),
-        visit=visit.visit,
-        kind=failure.kind,
-        error=failure.message,
-        hint=failure.hint,
+        about=about(rules, visit), visit=visit.visit, kind=failure.kind, error=failure.message, hint=failure.hint
     )
     return completing.fail(rules, Draft(state), visit, result, failure, events=(failed,))
 
@@ -66,13 +62,7 @@ def retry(rules: Rules, state: CastState) -> Transition:
         return raise_limit(rules, state)
     socket_rules = rules.sockets[visit.socket]
     visit = visit._replace(
-        mode=socket_rules.first_mode,
-        turn=visit.turn + 1,
-        repairs=0,
-        drafts=0,
-        memory=None,
-        approval=None,
-        changed=(),
+        mode=socket_rules.first_mode, turn=visit.turn + 1, repairs=0, drafts=0, memory=None, approval=None, changed=()
     )
     return _restart_visit(rules, state, visit, ev.CastRetried(about=about(rules, visit)))
 

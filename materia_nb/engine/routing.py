@@ -301,12 +301,7 @@ def about(rules: Rules, visit: Visit) -> dict[str, JSON]:
     socket_rules, item = rules.sockets[visit.socket], visit.item
     if item is None:
         return socket_rules.about
-    return {
-        **socket_rules.about,
-        "itemKey": item.key,
-        "itemLabel": item.label,
-        "itemLabelShort": short(item.label),
-    }
+    return {**socket_rules.about, "itemKey": item.key, "itemLabel": item.label, "itemLabelShort": short(item.label)}
 
 
 @lru_cache(maxsize=4096)

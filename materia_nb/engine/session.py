@@ -6,28 +6,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from heapq import merge
 from itertools import chain, islice
-from typing import (
-    Annotated,
-    Any,
-    Final,
-    Literal,
-    NamedTuple,
-    TypeAlias,
-    TypeVar,
-    get_args,
-    get_type_hints,
-    overload,
-)
+from typing import Annotated, Any, Final, Literal, NamedTuple, TypeAlias, TypeVar, get_args, get_type_hints, overload
 
 from materia_nb.engine.conversation import MateriaEvent, Message, ToolCall
-from materia_nb.engine.events import (
-    Output,
-    SocketComplete,
-    SocketContinued,
-    SocketHeld,
-    SocketRefinement,
-    SocketWorked,
-)
+from materia_nb.engine.events import Output, SocketComplete, SocketContinued, SocketHeld, SocketRefinement, SocketWorked
 from materia_nb.engine.item_edits import ListEdit
 from materia_nb.engine.items import positions_of
 from materia_nb.engine.prompt import Prompt

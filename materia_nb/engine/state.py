@@ -778,12 +778,7 @@ class Label(NamedTuple):
     def listed(self) -> dict[str, JSON]:
         """Return the label as a JSON object for the list of casts, with the note shortened."""
         note = self.note[:_LISTED_NOTE_CHARS]
-        fields: dict[str, JSON] = {
-            "name": self.name,
-            "tags": list(self.tags),
-            "verdict": self.verdict,
-            "note": note,
-        }
+        fields: dict[str, JSON] = {"name": self.name, "tags": list(self.tags), "verdict": self.verdict, "note": note}
         return {key: value for key, value in fields.items() if value}
 
 

@@ -135,9 +135,7 @@ def _streams_joined(_: Rules, session: Session, event: ev.StreamsJoined) -> Sess
         for index in lane.indexes
     }
     state = state._replace(
-        data=FrozenDict({**state.data, RESULTS: frozen(results)}),
-        next=streams.region.exit,
-        joined=state.joined | done,
+        data=FrozenDict({**state.data, RESULTS: frozen(results)}), next=streams.region.exit, joined=state.joined | done
     )
     streams = streams._replace(status="joined")
     return session._replace(state=state, turns=FrozenDict(turns), streams=(*session.streams[:-1], streams))
