@@ -118,7 +118,7 @@ def check_materia(findings: Findings, name: str, raw: JSON) -> None:
         findings.problem(INVALID_MATERIA, f"{path}.command[0]", message, "write the name of a program, such as python3")
     if utility and raw.get("command") is not None and raw.get("script") is not None:
         message = f"the utility {name!r} has both a command and a script"
-        findings.problem(INVALID_MATERIA, f"{path}.script", message, "remove either command or script")
+        findings.problem(INVALID_MATERIA, f"{path}.script", message, "remove either `command` or `script`")
     if utility and raw.get("command") is None and raw.get("script") is None:
         _check_program(findings, path, name, raw.get("utility"))
 
@@ -154,7 +154,7 @@ def check_servers(findings: Findings, servers: JSON) -> None:
             findings.problem(INVALID_CONFIG, path, message, "use only letters, digits, _ and -, at most 40 characters")
         if is_object(raw) and len(transports) != 1:
             message = "has both a command and a url" if transports else "has neither a command nor a url"
-            findings.problem(INVALID_CONFIG, path, f"the server {name!r} {message}", "write either command or url")
+            findings.problem(INVALID_CONFIG, path, f"the server {name!r} {message}", "write either `command` or `url`")
 
 
 _SERVER_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,40}")
@@ -180,7 +180,7 @@ def hint_fields(findings: Findings, document: Object, loadout: str | None) -> No
     _hint_fields(findings, models.Config, document)
     if as_object(document.get("budget")).get("stopAtLimit") is False:
         message = "stopAtLimit: false has no effect, since a maximum always stops the cast"
-        findings.hint(NO_EFFECT, "budget.stopAtLimit", message, "remove maxTokens to cast without a maximum")
+        findings.hint(NO_EFFECT, "budget.stopAtLimit", message, "remove `maxTokens` to cast without a maximum")
     names, definitions = parts_to_check(document, loadout)
     for name in names:
         findings.loadout = name
@@ -193,8 +193,8 @@ def hint_fields(findings: Findings, document: Object, loadout: str | None) -> No
 def _hint_materia(findings: Findings, path: str, raw: Object) -> None:
     _hint_fields(findings, models.materia_model(raw), raw, path)
     if raw.get("utility") is not None and (raw.get("command") or raw.get("script")) is not None:
-        message = "the field utility has no effect, since the materia has a command or script"
-        findings.hint(NO_EFFECT, f"{path}.utility", message, "remove utility")
+        message = "the field `utility` has no effect, since the materia has a command or script"
+        findings.hint(NO_EFFECT, f"{path}.utility", message, "remove `utility`")
     colour = raw.get("color")
     if colour is not None and tint_of(colour) is None:
         advice = f"write #rgb, #rrggbb, or a name: {', '.join(NAMED)}"

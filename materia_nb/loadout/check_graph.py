@@ -102,7 +102,7 @@ def _check_endpoint(
     """
     if value is None or value == "":
         if required:
-            allowed = "a socket id or end" if end else "a socket id"
+            allowed = "a socket id or `end`" if end else "a socket id"
             message = f"{source} is missing"
             findings.problem(MISSING_ENDPOINT, source, message, f"write {allowed}", fix_for(None))
         return not required
@@ -174,7 +174,7 @@ def _check_edges(findings: Findings, facts: LoadoutFacts, socket: SocketFacts) -
                 UNREACHABLE_EDGE,
                 path,
                 f"edge {index + 1} is never taken, because edge {unconditional + 1} always matches",
-                "move the edge before the always edge, or remove it",
+                "move the edge before the `always` edge, or remove it",
                 safe_fix("Remove the edge", do("remove_edge", id_, index))
                 if when == "always"
                 else safe_fix("Move the edge forward", do("move_edge", id_, index, unconditional)),
@@ -195,8 +195,8 @@ def _fix_target(id_: str, index: int, closest: str | None) -> Fix:
 
 def _check_agent_generator(findings: Findings, socket: SocketFacts) -> None:
     if socket.parse == "text":
-        message = "the agent is a generator, whose output is always JSON"
-        advice = "remove parse, or place a materia that is not a generator"
+        message = "the agent is a generator, and the output of a generator is always JSON"
+        advice = "remove `parse`, or place a materia that is not a generator"
         fix = suggested_fix("Remove parse", do("set_socket", socket.id, "parse", None))
         findings.problem(INVALID_GENERATOR, f"{socket.id}.parse", message, advice, fix)
     for path, target, source in socket.assignments:
@@ -210,8 +210,10 @@ def _check_advance(findings: Findings, facts: LoadoutFacts, socket: SocketFacts,
     path = f"{socket.id}.advance"
     for field in ("cursor", "items"):
         if raw.get(field) is None and socket.iterator is None:
-            message = f"advance has no {field}, and the socket has no iterator that defines the {field}"
-            advice = f"write {field}, add a foreach to the socket, or add the socket to a loop that consumes work items"
+            message = f"`advance` does not set `{field}`, and the socket has no iterator that sets it"
+            advice = (
+                f"write `{field}`, add `foreach` to the socket, or add the socket to a loop that consumes work items"
+            )
             findings.problem(INVALID_SOCKET, f"{path}.{field}", message, advice)
     _check_done(findings, facts, path, raw)
 
@@ -284,7 +286,7 @@ def _check_consumes(
         findings.problem(
             INVALID_LOOP,
             f"loops.{loop.id}.sockets",
-            "the edges of the members form no cycle, so the loop would stop after the first item",
+            "the edges of the members do not form a cycle, so the loop would stop after the first item",
             f"add an edge from the last member back to {loop.members[0]!r}",
             suggested_fix(
                 f"Add an edge from {loop.members[-1]} to {loop.members[0]}",
@@ -340,7 +342,7 @@ def _check_source(
         why = f"{source!r} is not a generator"
     else:
         why = None
-    advice = "connect one generator to the loop by exactly one edge"
+    advice = "connect one generator to the loop with exactly one edge"
     if not entering_edges:
         known = [id_ for id_, s in facts.sockets.items() if s.is_generator and id_ not in loop.members]
         if known:
@@ -391,7 +393,7 @@ def _check_legacy_advance(findings: Findings, loop: LoopFacts, socket: SocketFac
     for field, value in derived.items():
         if written_advance[field] != value:
             message = f"{field} is {brief(written_advance[field])}, but the exit of loop {loop.id!r} needs {value!r}"
-            advice = f"write {value!r}, or remove advance, which the exit then sets"
+            advice = f"write {value!r}, or remove `advance`, which is then derived from the exit"
             findings.problem(INVALID_LOOP, f"{socket.id}.advance.{field}", message, advice)
 
 

@@ -151,7 +151,7 @@ def _bounded_json(document: JSON, max_values: int = _MAX_JSON_VALUES) -> JSON:
             wrong_keys = [key for key in value if not isinstance(key, str)]
             if wrong_keys:
                 key = repr(wrong_keys[0])[:_MAX_REASON]
-                raise ParseError(f"the key {key} in {_path_text(keys)} is not text", "write the key in quotes")
+                raise ParseError(f"the key {key} in {_path_text(keys)} is not a string", "write the key in quotes")
             characters += sum(map(len, value))
         elif isinstance(value, str):
             characters += len(value)
@@ -159,7 +159,7 @@ def _bounded_json(document: JSON, max_values: int = _MAX_JSON_VALUES) -> JSON:
             raise ParseError(f"{_path_text(keys)} is {value}, which is not a JSON value", "write a finite number")
         elif value is not None and not isinstance(value, list | bool | int | float):
             message = f"{_path_text(keys)} is a {type(value).__name__}, which is not a JSON value"
-            raise ParseError(message, f"write the value as text, in quotes: {str(value)[:_MAX_REASON]!r}")
+            raise ParseError(message, f"write the value as a string, in quotes: {str(value)[:_MAX_REASON]!r}")
         if count >= max_values or characters > _MAX_TEXT_CHARACTERS:
             size_limit = f"{max_values:,} values" if count >= max_values else f"{_MAX_TEXT_CHARACTERS:,} characters"
             hint = "remove aliases (*name), since each alias counts as a copy"

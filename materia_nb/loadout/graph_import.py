@@ -396,7 +396,7 @@ class _LoadoutBuilder:
         self._add_step_socket(id_, [_edge("always", question_ids[0])])
         for index, (socket, edge) in enumerate(zip(question_ids, edges, strict=False)):
             other = question_ids[index + 1] if index + 1 < len(question_ids) else self._target_id(edges[-1].target)
-            question = f"After {title}: is {self._label(edge)} the next step? You are satisfied if it is."
+            question = f"After {title}, is {self._label(edge)} the next step? Set `satisfied` to true if it is, and to false otherwise."
             name = self._add_materia(f"Is it {edge.label or self.flow.steps[edge.target].title}", question)
             answers: list[JSON] = [_edge("satisfied", self._target_id(edge.target)), _edge("not_satisfied", other)]
             self.sockets[socket] = {"materia": name, "parse": "json", "edges": answers}
@@ -405,7 +405,7 @@ class _LoadoutBuilder:
         step = self.flow.steps[id_]
         prompt = f"{step.title}." if step.title[-1:].isalnum() else step.title
         if choice_edges:
-            prompt += f"\n\nYou are satisfied if it is {self._label(choice_edges[0])}, and not satisfied if it is {self._label(choice_edges[1])}."
+            prompt += f"\n\nSet `satisfied` to true to choose {self._label(choice_edges[0])}, and to false to choose {self._label(choice_edges[1])}."
         socket: dict[str, JSON] = {"materia": self._add_materia(step.title, prompt)}
         if choice_edges:
             socket["parse"] = "json"

@@ -368,7 +368,7 @@ def _check_prelude(findings: Findings, facts: LoadoutFacts, generator: str) -> N
     for id_ in (generator, *prelude):
         for edge in facts.sockets[id_].edges:
             if edge.when != "always" or edge.index:
-                message = f"{id_!r} must lead to the lanes of {generator!r} by a single always edge, so edge {edge.index + 1} is not allowed"
+                message = f"{id_!r} must lead to the lanes of {generator!r} with a single `always` edge, so edge {edge.index + 1} is not allowed"
                 advice = "remove the edge, or move the decision to a member of the loop"
                 fix = suggested_fix("Remove the edge", do("remove_edge", id_, edge.index))
                 findings.problem(INVALID_LOOP, f"{id_}.edges[{edge.index}]", message, advice, fix)
@@ -438,9 +438,9 @@ def _check_parallel_safety(findings: Findings, facts: LoadoutFacts, region: Regi
             continue
         lanes = f"the lanes of {region.generator!r} (loop {region.loop!r})"
         if raw.get("parallelSafe") is not True:
-            message = f"the materia {materia!r} is in {lanes}, but is not marked as parallelSafe"
+            message = f"the materia {materia!r} is in {lanes}, but does not set `parallelSafe`"
             advice = 'write "parallelSafe": true if it can run in several lanes at the same time'
             findings.problem(INVALID_MATERIA, f"materia.{materia}.parallelSafe", message, advice)
         if raw.get("multiTurn") is True:
             message = f"the materia {materia!r} is in {lanes}, where a person cannot refine drafts"
-            findings.problem(INVALID_MATERIA, f"materia.{materia}.multiTurn", message, "remove multiTurn")
+            findings.problem(INVALID_MATERIA, f"materia.{materia}.multiTurn", message, "remove `multiTurn`")

@@ -67,7 +67,7 @@ class PriceFields(Model):
 class LimitsFields(Model):
     """Limits of a cast."""
 
-    noun = "limits"
+    noun = "a `limits` object"
 
     repair_attempts: fields.Count = config_field(
         "Maximum number of repair turns after an invalid output of an agent.", "R19", default=_LIMITS.repair_attempts)
@@ -103,7 +103,7 @@ class McpServer(Model):
 class Parallel(Model):
     """Settings for the lanes of a loop."""
 
-    noun = "a parallel"
+    noun = "a `parallel` object"
     example = '{"maxConcurrency": 4}'
     code = INVALID_LOOP
 
@@ -193,7 +193,7 @@ class EdgeFields(Model):
 class AdvanceFields(Model):
     """Moves a cursor to the next item after a visit of the socket."""
 
-    noun = "an advance"
+    noun = "an `advance` object"
     example = '{"when": "satisfied"}'
     code = INVALID_SOCKET
 
@@ -211,7 +211,7 @@ class AdvanceFields(Model):
 class Foreach(Model):
     """Passes the items of a list to a socket, one item per visit."""
 
-    noun = "a foreach"
+    noun = "a `foreach` object"
     example = '{"items": "state.rows"}'
     code = INVALID_SOCKET
 
@@ -248,7 +248,7 @@ class Assignment(SnakeCaseModel):
 class SocketLimits(Model):
     """Limits of a socket. Only other engines apply these limits."""
 
-    noun = "the limits of a socket"
+    noun = "a `limits` object of a socket"
     code = INVALID_SOCKET
 
     max_visits: object = config_field(
@@ -256,7 +256,7 @@ class SocketLimits(Model):
         ignored="visits are counted but not limited")
     max_edge_traversals: object = config_field(
         "Maximum number of traversals from the socket.", "R21", shape="whole number",
-        ignored="write maxTraversals on an edge")
+        ignored="write `maxTraversals` on an edge")
     max_output_bytes: object = config_field(
         "Maximum size of an output, in bytes.", shape="whole number", ignored="outputs are stored completely")
 
@@ -308,7 +308,7 @@ class SocketFields(Model):
 class Consumes(Model):
     """Passes the work items of a generator to all members of a loop."""
 
-    noun = "consumes"
+    noun = "a `consumes` object"
     example = '{"from": "Socket-1"}'
     code = INVALID_LOOP
 
@@ -316,7 +316,7 @@ class Consumes(Model):
         "Socket of the generator. It is not a member, and exactly one of its edges enters the loop. Required.", "R27",
         alias="from", shape="socket id", needed=True, order=1)
     output: fields.WorkItemsList = config_field(
-        "List of the generator. Defaults to `workItems`.", "R12",
+        "Name of the generator's list. Defaults to `workItems`.", "R12",
         write='write "workItems" or remove the field; for another list use iterator {"items": "state...."}')
     as_: fields.Name | None = config_field(
         "Name of the current item in the state. Defaults to `workItem`.", "R12", alias="as", label="name of item",
@@ -331,7 +331,7 @@ class Consumes(Model):
 class IteratorFields(Foreach):
     """Passes the items of another list, such as a list in the state, to all members of a loop."""
 
-    noun = "an iterator"
+    noun = "an `iterator` object"
     code = INVALID_LOOP
 
 
@@ -346,9 +346,9 @@ class ExitRouteFields(Model):
         "Id of the exit, unique in the loop. Required.", "R26", required=True,
         write="write an id that is unique in this loop", order=4)
     from_: fields.Reference | None = config_field(
-        "Member that exhausts the list. Required.", "R16", alias="from", shape="socket id", needed=True, order=2)
+        "Member that completes the last item. Required.", "R16", alias="from", shape="socket id", needed=True, order=2)
     condition: fields.WhenOutput = config_field(
-        "Condition of the exit: `always`, or `satisfied` of the last output. Each source has one exit per condition. "
+        "Condition of the exit: `always`, `satisfied` or `not_satisfied`. A source can have one exit per condition. "
         "Required.", "R16", "R27", required=True, label="when", order=1, code=INVALID_CONDITION,
         missing="the condition is missing")
     target_socket_id: fields.Reference | None = config_field(
@@ -358,7 +358,7 @@ class ExitRouteFields(Model):
 class LegacyExit(Model):
     """The older form of an exit. Use `exits` instead."""
 
-    noun = "an exit"
+    noun = "an `exit` object"
     example = '{"from": "Socket-3", "when": "satisfied", "to": "end"}'
     code = INVALID_LOOP
 
@@ -447,7 +447,7 @@ class MateriaFields(Model):
         "True for a generator whose items are processed in parallel lanes. The output also has `parallelSchedule`.",
         label="in streams")
     parallel_safe: fields.Flag = config_field(
-        "True if the materia may run in parallel lanes. Every materia in a lane needs it.", label="safe in lanes")
+        "True if the materia may run in parallel lanes. Every materia in a lane must set it.", label="safe in lanes")
     parallel_planner: fields.Flag = config_field("An older name of `parallel`.")
 
 
@@ -464,12 +464,12 @@ class AgentMateria(MateriaFields):
         "[...]}`. Required.", "R26", required=True, write='write "none", "readOnly", "coding" or a list of tool names',
         first_value="none", order=3)
     model: fields.AnyText = config_field("Model of the agent. Defaults to the model of its settings.", "R26", order=2)
-    thinking: fields.AnyText = config_field("Thinking level of the model, as the agent names it.")
+    thinking: fields.AnyText = config_field("Thinking level of the model, in the terms of its provider.")
     multi_turn: fields.Flag = config_field(
         "True if a person refines drafts before the final answer.", "R26", label="drafts", order=5)
     cast_context: fields.Context | None = config_field(
         "Parts of the cast that the agent sees, unless the socket sets `castContext`.", "R50", label="context")
-    parse: fields.Parse = config_field("Format of the output.", "R4", ignored="write it on the socket")
+    parse: fields.Parse = config_field("Format of the output.", "R4", ignored="write `parse` on the socket")
 
 
 class Script(Model):
@@ -483,8 +483,8 @@ class Script(Model):
         "Always `shippedUtility`. Required.", "R25", required=True,
         write='write "shippedUtility", or use command for a script of your own')
     name: fields.ScriptName = config_field(
-        "File name, such as `detect-vcs.mjs`. The `.py` file of the same name runs; the reference engine needs names "
-        "that end with `.mjs`. Required.", "R25", required=True)
+        "File name, such as `detect-vcs.mjs`. The `.py` file with the same name is run instead; the reference engine requires names "
+        "that end in `.mjs`. Required.", "R25", required=True)
     runtime: object = config_field("Runtime in the reference engine.", ignored="scripts run with the kernel's Python")
 
 
@@ -499,7 +499,7 @@ class UtilityMateria(MateriaFields):
         "shell is used", order=1)
     script: Script | None = config_field("Shipped script, instead of `command`.", "R25")
     params: dict[fields.Key, object] | None = config_field(
-        "Parameters that the process gets on stdin.", "R23", write="write an object: { ... }")
+        "Parameters that the process receives on stdin.", "R23", write="write an object: { ... }")
     parse: fields.Parse = config_field(
         "Format of stdout: `json` or `text` (the default).", "R4", "R6", label="output", order=2)
     assign: dict[fields.Key, fields.SourcePath] | None = config_field(

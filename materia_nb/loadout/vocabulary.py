@@ -32,7 +32,7 @@ class Result(StrEnum):
 
     YES = "yes", "satisfied: true", "the output sets satisfied: true"
     NO = "no", "satisfied: false", "the output sets satisfied: false"
-    NOTHING = "nothing", "no satisfied", "the output does not set satisfied"
+    NOTHING = "nothing", "no satisfied", "the output does not set `satisfied`"
     FAILED = "failed", "a failure", "it failed"
     REFUSED = "refused", "a refused output", "the output was refused"
     STOPPED = "stopped", "a stop", "a person must decide"
@@ -286,7 +286,7 @@ def slow_expression(source: str) -> tuple[str, str] | None:
             "compare with ==, or use a utility",
         )
     if source.count("..") > 1:
-        return "searches all levels more than once, which takes too long in a deep output", "write .. at most once"
+        return "searches all levels more than once, which takes too long in a deep output", "use .. at most once"
     return None
 
 

@@ -65,7 +65,7 @@ def routed() -> None:
         assert play.last.decision.target == target, answer
         words = told(play)
         if target == "Nothing":
-            assert f"the output does not set satisfied; {WORD} needs no satisfied" in words, words
+            assert f"the output does not set `satisfied`; {WORD} needs no satisfied" in words, words
         if target == "Else":
             _, look, _ = play.last.decision.checks
             assert look.reason(Result.NO) == f"the output sets satisfied: false; {WORD} needs no satisfied"

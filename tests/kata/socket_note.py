@@ -8,7 +8,7 @@ from materia_nb.loadout.design.sockets import SOCKET_FIELDS
 from materia_nb.loadout.json_schema import config_schema
 
 PLACEMENT = '    noun = "a socket"\n    example = \'{"materia": "..."}\'\n    code = INVALID_SOCKET\n\n'
-NOTE = '    note: fields.AnyText | None = config_field("What to remember of it.", prose=True)\n'
+NOTE = '    note: fields.AnyText | None = config_field("Note about the socket.", multiline=True)\n'
 EDITS = {
     "loadout/models.py": (PLACEMENT, f"{PLACEMENT}{NOTE}"),
     "loadout/graph.py": (
@@ -30,5 +30,5 @@ if __name__ == "__main__":
     assert (wrong.code, wrong.source) == ("invalid-socket", "Ask.note"), wrong
     typos = [str(hint) for hint in check_config(config({"Ask": asks(noet="be brief")})).hints]
     assert any("did you mean 'note'" in hint for hint in typos), typos
-    assert "What to remember of it." in str(config_schema())
+    assert "Note about the socket." in str(config_schema())
     assert "note" in SOCKET_FIELDS, "the designer can set it"

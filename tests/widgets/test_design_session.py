@@ -490,7 +490,7 @@ def test_every_design_operation_has_a_message(session):
     do(session, "limit_edge", source="Socket-3", index=1, max_traversals=2)
     assert session.design.document["sockets"]["Socket-3"]["edges"][1]["maxTraversals"] == 2
     assert session.design.steps == ("edge 2 of Socket-3 can be taken at most 2 times",)
-    assert "new of rename_socket is null, not a text" in refused(session, "rename_socket", old="Socket-3")
+    assert "new of rename_socket is null, not a string" in refused(session, "rename_socket", old="Socket-3")
     assert "does not support the message" in refused(session, "as_json", value=1)
 
 

@@ -99,7 +99,7 @@ def _is_point(value: object) -> bool:
 
 
 _ARGUMENT_TYPES: Final[Mapping[str, tuple[Callable[[Any], bool], str]]] = {
-    "str": (lambda value: isinstance(value, str), "a text"),
+    "str": (lambda value: isinstance(value, str), "a string"),
     "int": (lambda value: is_number(value) and isinstance(value, int), "a whole number"),
     "Iterable[str]": (_are_strings, "a list of strings"),
     "Mapping[str, JSON]": (is_object, "an object"),
@@ -148,7 +148,7 @@ def as_json(value: JSON, where: str) -> JSON:
         return json.loads(json.dumps(value, allow_nan=False))
     except (TypeError, ValueError, RecursionError) as error:
         raise design_error(
-            f"the value is not JSON: {error}", where, "use only text, numbers, lists and objects"
+            f"the value is not JSON: {error}", where, "use only strings, numbers, lists and objects"
         ) from error
 
 

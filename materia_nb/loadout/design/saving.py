@@ -254,7 +254,7 @@ def open_design(config: LayeredConfig, name: str, project: Path) -> Design:
         if exact(written) != exact(as_object(layer.document.get("loadouts")).get(name)):
             raise _changed_on_disk(layer.path)
     else:
-        home = _home_at(project / PROJECT_FILE, f"saved as a copy, since {layer.name} loadouts are not changed")
+        home = _home_at(project / PROJECT_FILE, f"saved as a copy, since {layer.name} loadouts are read-only")
         below = document
     at: LayerName = layer.name if layer.path is None or layer.name in _EDITED_LAYERS else "project"
     return Design(name, document, config.document, replace(home, below=below, materia=_materia_below(config, at)))
@@ -435,7 +435,7 @@ def _read_strictly(path: Path, text: str) -> JSON:
         raise design_error(
             "The file has comments or trailing commas, which would be lost.",
             str(path),
-            "save under a name that ends with .json, or apply the shown changes to the file by hand",
+            "save under a name that ends with .json, or apply the displayed changes to the file by hand",
         ) from error
 
 

@@ -56,16 +56,18 @@ def set_advance_condition(socket: SocketFacts, when: str) -> FixStep:
 def _legacy_exit(_facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
     """A loop with the older field `exit`."""
     if loop.legacy is not None:
-        why = "" if loop.consumes is not None else ", and it sets no advance without consumes"
-        yield Hint(f"loops.{loop.id}.exit", f"the field exit is the older form of exits{why}", "use exits instead")
+        why = "" if loop.consumes is not None else ", and does not set an advance, since the loop has no `consumes`"
+        yield Hint(
+            f"loops.{loop.id}.exit", f"the field `exit` is the older form of `exits`{why}", "use `exits` instead"
+        )
 
 
 @rule(EDGE_RULES, "loop", "two-lists")
 def _two_lists(_facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
     """A loop with both `iterator` and `consumes`."""
     if loop.iterator is not None and loop.consumes is not None:
-        why = "the loop has both iterator and consumes, and only iterator has an effect"
-        yield Hint(f"loops.{loop.id}.iterator", why, "remove either iterator or consumes")
+        why = "the loop has both `iterator` and `consumes`, and only `iterator` has an effect"
+        yield Hint(f"loops.{loop.id}.iterator", why, "remove either `iterator` or `consumes`")
 
 
 @rule(EDGE_RULES, "loop", "cursor-for-each")
@@ -75,7 +77,7 @@ def _cursor_per_member(_facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
         cursor = f"{loop.id}Index"
         yield Hint(
             f"loops.{loop.id}.iterator",
-            "the loop names no cursor, so each member has a separate cursor, <socket id>Index",
+            "the iterator does not set `cursor`, so each member has a separate cursor, `<socket id>Index`",
             f'write "cursor": "{cursor}"',
             safe_fix(f"Share the cursor {cursor}", do("set_source", loop.id, "iterator", cursor=cursor)),
         )
@@ -111,7 +113,9 @@ def _leaves_loop(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
                     f"{id_}.edges[{edge.index}]",
                     f"the edge leaves loop {loop.id!r} from its exit socket and silently skips the remaining items",
                     "turn the edge into an exit of the loop, or set its `to` to a member",
-                    suggested_fix(f"Turn edge into an exit of {loop.id}", do("edge_to_exit", id_, edge.index, loop.id)),
+                    suggested_fix(
+                        f"Turn the edge into an exit of {loop.id}", do("edge_to_exit", id_, edge.index, loop.id)
+                    ),
                 )
 
 
@@ -135,8 +139,8 @@ def _retry_limit_on_advance(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hi
     for id_, when in advances_of(facts, loop).items():
         for edge in facts.sockets[id_].edges:
             if "maxTraversals" in edge.raw and _overlap(edge.when, when):
-                message = "the edge is also taken when the item is done, which counts towards its maxTraversals"
-                advice = "set maxTraversals on a separate edge that is taken only for a retry"
+                message = "the edge is also taken when the item is done, which counts towards its `maxTraversals`"
+                advice = "set `maxTraversals` on a separate edge that is taken only for a retry"
                 yield Hint(f"{id_}.edges[{edge.index}].maxTraversals", message, advice)
 
 
@@ -151,7 +155,7 @@ def _exit_never_taken(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
         when = advances.get(source) if source is not None else None
         if when is None and source in loop.members:
             others = " or ".join(advances)
-            why = f"{source!r} never exhausts the list, so this exit can only be taken for an empty list"
+            why = f"{source!r} never advances, so this exit can only be taken if the list is empty"
             advice = f"set `from` to {others}" if others else f"add an advance to {source!r}"
         elif when is not None and not _overlap(condition, when):
             why = f"{source!r} only advances when {when}, so its {condition} exit is never taken"
@@ -306,7 +310,7 @@ def _never_taken(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
             continue  # a problem with the code unreachable-edge
         if matched and first_edges.keys() >= set(matched):
             earlier = one_of_words(f"edge {index + 1}" for index in sorted({first_edges[result] for result in matched}))
-            verdict = "" if Result.NOTHING in results or condition.guards else " (the output must contain satisfied)"
+            verdict = "" if Result.NOTHING in results or condition.guards else " (the output must contain `satisfied`)"
             yield Hint(
                 f"{socket.id}.edges[{edge.index}]",
                 f"edge {edge.index + 1} is never taken, because {earlier} matches its results first{verdict}",

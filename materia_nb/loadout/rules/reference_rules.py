@@ -107,7 +107,7 @@ def _stale_cursor(facts: LoadoutFacts) -> Iterator[Hint]:
         returning = [id_ for id_ in facts.sockets if id_ in reachable and source.id in targets[id_]]
         if returning:
             message = (
-                f"pi-materia keeps its position in the list when {source.id!r} makes new work items (R17): after the route "
+                f"pi-materia keeps the position in its list when {source.id!r} creates new work items (R17): after the route "
                 f"{source.id} → ... → {returning[0]} → {source.id}, it skips the first new items"
             )
             yield Hint(f"loops.{loop.id}.consumes", message, "use a separate generator and loop for the new items")

@@ -136,7 +136,7 @@ def _shared_parse(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
         return
     sockets_sharing_materia = [facts.sockets[id_] for id_ in facts.sockets_sharing_materia(socket)]
     source, materia = next(other.id for other in sockets_sharing_materia if other.is_guarded_exit), socket.materia.id
-    message = f"the output of {socket.id!r} is parsed as json, because {source!r} also places {materia!r} and is the exit of a loop"
+    message = f"the output of {socket.id!r} is parsed as json, because {source!r} also places {materia!r} and has a loop exit that depends on `satisfied`"
     advice = f'write "parse": "json" on materia.{materia}, or place another materia on this socket'
     yield Hint(f"{socket.id}.materia", message, advice)
 
@@ -153,7 +153,7 @@ def _agent_without_context(facts: LoadoutFacts, socket: SocketFacts) -> Iterator
             f"{socket.id}.castContext",
             f"the agent sees neither the request nor earlier outputs, since castContext is 'none' and the prompt of "
             f"{socket.raw.get('materia')!r} has no variables",
-            "write {{request}} or {{lastOutput}} into the prompt, or set castContext to full or request",
+            "write {{request}} or {{lastOutput}} into the prompt, or set `castContext` to `full` or `request`",
             suggested_fix("Show the agent the request", do("set_socket", socket.id, "castContext", "request")),
         )
 
@@ -166,7 +166,7 @@ def _unknown_script(id_: str, raw: Object) -> Iterator[Hint]:
     """A script name for which the package contains no script (R25)."""
     name = script_file(as_object(raw.get("script")).get("name"))
     if name is not None and raw.get("command") is None and name not in SHIPPED_SCRIPTS:
-        message = f"the package has no script {name!r}, so the utility runs only with a profile that has the script"
+        message = f"the package has no script {name!r}, so the utility runs only if your profile contains the script"
         yield Hint(f"materia.{id_}.script.name", message, did_you_mean(name, SHIPPED_SCRIPTS))
 
 
@@ -188,7 +188,9 @@ def _unused_materia(document: Object) -> Iterator[Hint]:
         used |= {name for socket in sockets if isinstance(name := as_object(socket).get("materia"), str)}
     for id_ in as_object(document.get("materia")):
         if id_ not in used:
-            yield Hint(f"materia.{id_}", f"no loadout uses the materia {id_!r}", "place or remove the materia")
+            yield Hint(
+                f"materia.{id_}", f"no loadout uses the materia {id_!r}", "place the materia in a loadout, or remove it"
+            )
 
 
 _FOREIGN_PROTOCOL: Final = OwnProtocol("", includes_assignment=True)
@@ -223,13 +225,13 @@ def _no_effect_on_utility(socket: SocketFacts) -> Iterator[tuple[str, str, str]]
             message = f"the materia is a utility, so {field} of the socket has no effect"
             yield field, message, f"write {field} on materia.{raw.get('materia')}"
     if is_text(raw.get("handoff")) and raw["handoff"] != DEFAULT_HANDOFF:
-        yield "handoff", f"the materia is a utility, which always uses {DEFAULT_HANDOFF}", "remove handoff"
+        yield "handoff", f"the materia is a utility, which always uses {DEFAULT_HANDOFF}", "remove `handoff`"
     if as_object(raw.get("assignment")):
-        yield "assignment", "the materia is a utility, which gets no assignment", "remove assignment"
+        yield "assignment", "the materia is a utility, which does not receive an assignment", "remove `assignment`"
     if raw.get("finalize") is True:
-        yield "finalize", "the materia is a utility, which returns one output", "remove finalize"
+        yield "finalize", "the materia is a utility, which returns one output", "remove `finalize`"
     if raw.get("castContext") is not None:
-        yield "castContext", "the materia is a utility, which has no prompt", "remove castContext"
+        yield "castContext", "the materia is a utility, which has no prompt", "remove `castContext`"
 
 
 def _no_effect_on_agent(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[tuple[str, str, str]]:
@@ -244,7 +246,7 @@ def _no_effect_on_agent(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[tu
         yield "finalize", f"the output of {id_!r} is text, which needs no separate handoff", json_instead
     elif raw.get("finalize") is True and socket.materia.raw.get("multiTurn") is True:
         message = "the agent refines drafts, and always returns its final result in a separate turn"
-        yield "finalize", message, "remove finalize"
+        yield "finalize", message, "remove `finalize`"
     if text and is_text(raw.get("handoff")) and name != DEFAULT_HANDOFF:
         yield "handoff", f"the output of {id_!r} is text, which every protocol accepts", json_instead
 
@@ -256,7 +258,7 @@ def _text_handoff(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
     written = is_text(socket.raw.get("handoff"))
     if not socket.is_utility and socket.id in facts.texts and not written and name != DEFAULT_HANDOFF:
         message = f"the output of {socket.id!r} is text, so it does not use the protocol {name} of the loadout"
-        advice = 'write "parse": "json" or, for a text, "handoff": "sparse" on the socket'
+        advice = 'write "parse": "json" on the socket or, to keep the text output, "handoff": "sparse"'
         yield Hint(f"{socket.id}.parse", message, advice)
 
 
@@ -268,7 +270,7 @@ def _not_finalized(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
         return
     if "finalize" not in socket.raw and socket.materia.raw.get("multiTurn") is not True:
         advice = 'write "finalize": true for a separate turn after the work, or false to confirm a single turn'
-        message = f"{socket.id!r} works and writes its {name} in the same turn"
+        message = f"{socket.id!r} works and returns its {name} in the same turn"
         yield Hint(f"{socket.id}.finalize", message, advice)
 
 
@@ -291,7 +293,7 @@ def _not_in_protocol(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]
             yield Hint(
                 path,
                 f"the protocol {name} does not ask the agent for {top_field}, so an output without {top_field} is refused",
-                f"assign a field of the protocol, such as $.{own.fields[1]}; satisfied, context and workItems need no "
+                f"assign a field of the protocol, such as $.{own.fields[1]}; `satisfied`, `context` and `workItems` need no "
                 "assignment",
             )
 
@@ -397,7 +399,7 @@ def _placed_elsewhere(facts: LoadoutFacts, socket: SocketFacts) -> bool:
 
 def _unwritten_hint(read: _StateRead, others: set[str], route: list[str]) -> Hint:
     when = f"on the path {' → '.join(route)}" if others else "on any path"
-    advice = "assign the value on a socket before this one, or correct the name"
+    advice = "assign the value on an earlier socket, or correct the name"
     if others:
         named = ", ".join(sorted(others)[:_MAX_NAMES])
         verb = "writes" if len(others) == 1 else "write"
@@ -412,7 +414,7 @@ def _reads(socket: SocketFacts) -> Iterator[_StateRead]:
             yield _StateRead(
                 f"materia.{socket.materia.id}.prompt",
                 path,
-                "the prompt contains an empty text instead",
+                "the prompt contains an empty string instead",
                 shared=True,
             )
     for where, _, source in socket.assignments:
