@@ -41,16 +41,16 @@ def protocol(name: str) -> HandoffProtocol:
     """
     if name in _BUILT_IN:
         return _load(_BUILT_IN[name])
-    offers = list(entry_points(group=GROUP, name=name))
-    if not offers:
+    entries = list(entry_points(group=GROUP, name=name))
+    if not entries:
         raise MateriaError(
             f"The handoff protocol {name!r} does not exist.",
             hint=did_you_mean(name, protocol_names()),
             kind="unknown_protocol",
         )
-    if len({entry.value for entry in offers}) > 1:
-        raise _broken(offers, "several packages provide a protocol with this name")
-    return _load(offers[0])
+    if len({entry.value for entry in entries}) > 1:
+        raise _broken_protocol_error(entries, "several packages provide a protocol with this name")
+    return _load(entries[0])
 
 
 def _load(entry: EntryPoint) -> HandoffProtocol:
@@ -58,19 +58,19 @@ def _load(entry: EntryPoint) -> HandoffProtocol:
         target = entry.load()
         instance = target() if isinstance(target, type) else target
     except Exception as error:
-        raise _broken([entry], f"it cannot be loaded: {type(error).__name__}: {error}") from error
+        raise _broken_protocol_error([entry], f"it cannot be loaded: {type(error).__name__}: {error}") from error
     if not isinstance(instance, HandoffProtocol):
-        raise _broken([entry], "it is not a materia_nb.handoff.HandoffProtocol")
+        raise _broken_protocol_error([entry], "it is not a materia_nb.handoff.HandoffProtocol")
     if getattr(instance, "name", None) != entry.name:
-        raise _broken([entry], f"its name is {getattr(instance, 'name', None)!r}")
+        raise _broken_protocol_error([entry], f"its name is {getattr(instance, 'name', None)!r}")
     return instance
 
 
-def _broken(offers: Sequence[EntryPoint], reason: str) -> MateriaError:
-    packages = sorted({entry.dist.name for entry in offers if entry.dist})
+def _broken_protocol_error(entries: Sequence[EntryPoint], reason: str) -> MateriaError:
+    packages = sorted({entry.dist.name for entry in entries if entry.dist})
     return MateriaError(
-        f"The handoff protocol {offers[0].name!r} is not usable: {reason}.",
-        where=", ".join(sorted({entry.value for entry in offers})),
+        f"The handoff protocol {entries[0].name!r} is not usable: {reason}.",
+        where=", ".join(sorted({entry.value for entry in entries})),
         hint=f"fix or uninstall {' or '.join(packages) or 'the package that provides it'}",
         kind="broken_protocol",
     )

@@ -108,7 +108,7 @@ def missing_sources(value: JSON, requirements: Requirements, reported: Collectio
             yield Issue(source, message, "add it; its value may be null")
 
 
-_ISSUES_LISTED: Final = 40
+_MAX_LISTED_ISSUES: Final = 40
 
 
 class RefusedAnswer(MateriaError):
@@ -120,9 +120,9 @@ class RefusedAnswer(MateriaError):
         if not others:
             super().__init__(f"{message} {first.message}", where=first.path, hint=first.fix, kind=kind)
             return
-        lines = [f"  {issue.line}" for issue in issues[:_ISSUES_LISTED]]
-        if len(issues) > _ISSUES_LISTED:
-            lines.append(f"  and {len(issues) - _ISSUES_LISTED} more issues")
+        lines = [f"  {issue.line}" for issue in issues[:_MAX_LISTED_ISSUES]]
+        if len(issues) > _MAX_LISTED_ISSUES:
+            lines.append(f"  and {len(issues) - _MAX_LISTED_ISSUES} more issues")
         super().__init__(message, more=lines, kind=kind)
 
 
@@ -202,7 +202,7 @@ def list_of(entry: JSON) -> dict[str, JSON]:
 _FieldKind: TypeAlias = Literal["any", "word", "text", "texts", "flag", "numbers", "object", "objects"]
 MAX_ISSUES: Final = 1000
 """Maximum number of issues per reply, because a reply of one megabyte could contain a million problems."""
-_SHOWN_CHARS: Final = 100
+_MAX_EXCERPT_CHARS: Final = 100
 """Maximum length of an invalid word that is quoted in an issue code, in characters."""
 
 
@@ -259,7 +259,7 @@ class HandoffField(NamedTuple):
 
 
 Fields: TypeAlias = Mapping[str, HandoffField]
-_KINDS: Final[Mapping[_FieldKind, tuple[type, str, object, Callable[[Any], bool]]]] = {
+_KIND_SPECS: Final[Mapping[_FieldKind, tuple[type, str, object, Callable[[Any], bool]]]] = {
     "any": (object, "", None, is_missing),
     "word": (object, "", "", is_missing),
     "text": (str, "a string", "", is_blank),
@@ -297,16 +297,16 @@ class Checker:
             self.issues.append(_issue(code, path, message, fix))
 
     def _field(self, value: JSON, field: HandoffField, path: str, index: int) -> Any:
-        kind, kind_name, default, is_absent = _KINDS[field.kind]
-        lacks = (field.lacks or is_absent)(value)
-        if lacks and field.missing:
+        kind, kind_name, default, is_absent = _KIND_SPECS[field.kind]
+        is_missing_value = (field.lacks or is_absent)(value)
+        if is_missing_value and field.missing:
             fix = f"write one of {', '.join(field.choices)}" if field.choices else field.fix
             self._refuse(field.missing.format(place=index), path, f"{path} is missing.", fix)
         if field.kind == "object":
             checker = self if isinstance(value, dict) or field.demands else Checker()
-            content = value if lacks or self._is(value, kind, path, kind_name) else None
+            content = value if is_missing_value or self._is(value, kind, path, kind_name) else None
             return checker.read(content or {}, field.fields, f"{path}.")
-        if lacks or (kind is not object and not self._is(value, kind, path, kind_name)):
+        if is_missing_value or (kind is not object and not self._is(value, kind, path, kind_name)):
             return value if field.kind == "any" else default
         if field.kind == "word":
             return self._word(value, field, path)
@@ -332,7 +332,7 @@ class Checker:
             return ""
         word, choices = field.fold(value), ", ".join(field.choices)
         if word not in field.choices:
-            excerpt = str(value).strip()[:_SHOWN_CHARS] if field.typed else str(word)[: 2 * _SHOWN_CHARS]
+            excerpt = str(value).strip()[:_MAX_EXCERPT_CHARS] if field.typed else str(word)[: 2 * _MAX_EXCERPT_CHARS]
             self._refuse(
                 f"{field.code}:{excerpt}",
                 path,

@@ -89,7 +89,7 @@ def section_of(owner: JSON, name: str) -> dict[str, JSON]:
     return as_object(as_object(owner).get(name))
 
 
-def _folded_status(text: str) -> str:
+def _normalize_status(text: str) -> str:
     """Convert a reported status to upper case, and strip surrounding white space and trailing punctuation."""
     return text.strip().upper().rstrip(".,;").rstrip()
 
@@ -99,14 +99,14 @@ def is_agent_id(text: str) -> bool:
     return _AGENT_ID.fullmatch(text) is not None
 
 
-def _loop_state(value: JSON) -> LoopState | None:
+def _parse_loop_state(value: JSON) -> LoopState | None:
     """Parse the field ``loop_state`` of a contract; return None if the iteration is missing or a count is invalid."""
     if not isinstance(value, dict) or "iteration" not in value:
         return None
-    iteration, maximum = _int(value["iteration"]), _int(value.get("max_iterations"))
+    iteration, maximum = _parse_int(value["iteration"]), _parse_int(value.get("max_iterations"))
     if iteration is None or (maximum is None and value.get("max_iterations") is not None):
         return None
-    metric, threshold = _float(value.get("metric")), _float(value.get("threshold"))
+    metric, threshold = _parse_float(value.get("metric")), _parse_float(value.get("threshold"))
     if any(number is not None and math.isnan(number) for number in (metric, threshold)):
         metric = threshold = None
     return LoopState(iteration, maximum, metric, threshold)
@@ -119,14 +119,14 @@ def as_entries(value: JSON) -> list[JSON]:
     return [] if value is None else [value]
 
 
-def _int(value: JSON) -> int | None:
+def _parse_int(value: JSON) -> int | None:
     try:
         return int(value)
     except (TypeError, ValueError, OverflowError):
         return None
 
 
-def _float(value: JSON) -> float | None:
+def _parse_float(value: JSON) -> float | None:
     """Convert a value to a float; return None for null, and NaN if the value is not a number."""
     if value is None:
         return None
@@ -206,8 +206,8 @@ class Contract:
     def __init__(self, value: Mapping[str, JSON]) -> None:
         self.value = value
         self.agent_status = status = section_of(value, "agent_status")
-        self.plan_status = _folded_status(_str_or_none(status.get("plan_status")) or "")
-        self.agent_id = _str_or_none(status.get("agent_id")) or ""
+        self.plan_status = _normalize_status(_as_optional_string(status.get("plan_status")) or "")
+        self.agent_id = _as_optional_string(status.get("agent_id")) or ""
         self.pending_steps = as_entries(status.get("pending_steps"))
         self.next_action = status.get("next_action")
         self.evidence_report = report = section_of(value, "evidence_report")
@@ -220,25 +220,25 @@ class Contract:
         self.passed = str(checked.get("result")).strip().lower() == "pass" if known else None
         self.consolidation_report = section_of(value, "consolidation_report")
         self.approval_request = section_of(value, "approval_request")
-        self.loop_state = _loop_state(value.get("loop_state"))
+        self.loop_state = _parse_loop_state(value.get("loop_state"))
         summary, notes = value.get("user_facing_summary"), value.get("memory_suggestions")
         self.user_facing_summary = (summary.strip() or None) if isinstance(summary, str) else None
         self.memorialize_suggestions = memorialize_suggestions(value.get("memorialize_suggestions"))
         self.memory_suggestions = [str(note) for note in as_list(notes) if note is not None]
         self.update_contracts = update_entries(value.get("update_contracts"))
-        self.rollback_executed = _str_or_none(value.get("rollback_executed", ABSENT))
+        self.rollback_executed = _as_optional_string(value.get("rollback_executed", ABSENT))
         used = value.get("context_consumption")
-        self.context_consumption = _consumption(used) if isinstance(used, dict) else None
+        self.context_consumption = _parse_consumption(used) if isinstance(used, dict) else None
 
 
-def _str_or_none(value: JSON) -> str | None:
+def _as_optional_string(value: JSON) -> str | None:
     return None if value is None else str(value)
 
 
-def _consumption(value: Mapping[str, JSON]) -> dict[str, JSON]:
-    percentage = _float(value.get("pct_window"))
+def _parse_consumption(value: Mapping[str, JSON]) -> dict[str, JSON]:
+    percentage = _parse_float(value.get("pct_window"))
     is_number = percentage is not None and math.isfinite(percentage)
-    return {"tokens_used": _int(value.get("tokens_used")), "pct_window": percentage if is_number else None}
+    return {"tokens_used": _parse_int(value.get("tokens_used")), "pct_window": percentage if is_number else None}
 
 
 _MAX_IN_PROGRESS: Final = 2
@@ -298,7 +298,7 @@ def legal_next(status: str | None) -> tuple[str, ...]:
 
 def report(record: StatusRecord, status: str) -> StatusStep:
     """Record the status that an agent reported, or refuse it if it may not follow the previous status."""
-    status = _folded_status(status)
+    status = _normalize_status(status)
     legal = legal_next(record.status)
     if status not in legal:
         values = {"status": status, "before": record.status, "legal": " or ".join(legal)}
@@ -320,14 +320,14 @@ def assignment_of(task: Task) -> dict[str, JSON]:
     primary agent, or that is responsible for several surfaces, must return a consolidation report.
     """
 
-    def field(name: str) -> JSON:
+    def read_field(name: str) -> JSON:
         first, *rest = name.split("_")
         camel_case = first + "".join(word.capitalize() for word in rest)
         return task.assignment.get(camel_case, task.assignment.get(name))
 
-    readable, surfaces = field("readable_sections"), _texts(field("surfaces"))
-    sections = _texts(readable) if isinstance(readable, list) else list(task.knowledge)
-    has_several_surfaces, is_primary = len(surfaces) > 1, field("primary") is not False
+    readable, surfaces = read_field("readable_sections"), _strings_in(read_field("surfaces"))
+    sections = _strings_in(readable) if isinstance(readable, list) else list(task.knowledge)
+    has_several_surfaces, is_primary = len(surfaces) > 1, read_field("primary") is not False
     consolidate = has_several_surfaces or not is_primary
     return {
         "project_knowledge": {name: task.knowledge[name] for name in sections if name in task.knowledge},
@@ -335,17 +335,17 @@ def assignment_of(task: Task) -> dict[str, JSON]:
             "surfaces": surfaces,
             "multi_surface": has_several_surfaces,
             "role": "primary" if is_primary else "assisting",
-            "adjacent_agents": _texts(field("adjacent_agents")),
+            "adjacent_agents": _strings_in(read_field("adjacent_agents")),
         },
         "agent_contract_handoff": {
-            "goal": _text(field("goal")) or task.goal,
-            "acceptance_criteria": _texts(field("acceptance_criteria")),
-            "scope": _text(field("scope")),
+            "goal": _string_or_empty(read_field("goal")) or task.goal,
+            "acceptance_criteria": _strings_in(read_field("acceptance_criteria")),
+            "scope": _string_or_empty(read_field("scope")),
             "consolidation_required": consolidate,
             "cross_check_required": consolidate,
         },
         "write_permissions": {
-            "writable_sections": _texts(field("writable_sections")),
+            "writable_sections": _strings_in(read_field("writable_sections")),
             "readable_sections": sections,
         },
         "metadata": {
@@ -356,25 +356,25 @@ def assignment_of(task: Task) -> dict[str, JSON]:
     }
 
 
-def _text(value: JSON) -> str:
+def _string_or_empty(value: JSON) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _texts(value: JSON) -> list[str]:
+def _strings_in(value: JSON) -> list[str]:
     return [entry for entry in as_list(value) if isinstance(entry, str)]
 
 
 def consolidation_required(assignment: Mapping[str, JSON]) -> bool:
     """Return True if the assignment requires a consolidation report."""
-    briefs = (section_of(assignment, "agent_contract_handoff"), section_of(assignment, "investigation_brief"))
-    flags = [brief.get(name) for brief in briefs for name in ("consolidation_required", "cross_check_required")]
+    handoffs = (section_of(assignment, "agent_contract_handoff"), section_of(assignment, "investigation_brief"))
+    flags = [handoff.get(name) for handoff in handoffs for name in ("consolidation_required", "cross_check_required")]
     return any(flags) or bool(section_of(assignment, "surface_routing").get("multi_surface"))
 
 
 def writable_sections(assignment: Mapping[str, JSON]) -> list[str] | None:
     """Return the knowledge sections that the agent may update, or None if the assignment does not list any."""
     names = section_of(assignment, "write_permissions").get("writable_sections")
-    return _texts(names) if isinstance(names, list) else None
+    return _strings_in(names) if isinstance(names, list) else None
 
 
 TAG: Final = "agent_contract_handoff"
@@ -467,14 +467,14 @@ def contract_verdict(contract: Contract, status: str) -> Reading:
             return Reading(satisfied=False)
         return Reading(action="reissue", reason=f"The agent is still working: {_next_action(contract)}")
     if status == "APPROVAL_REQUEST":
-        return _approval(contract.approval_request)
+        return _approval_reading(contract.approval_request)
     if status == "NEEDS_INPUT":
         return Reading(action="pause", reason=_next_action(contract), needs="question")
     reason = "; ".join(["The agent is blocked", *_gaps(contract), *_suggested_agent(contract)])
     return Reading(action="escalate", reason=reason)
 
 
-def _approval(request: Mapping[str, JSON]) -> Reading:
+def _approval_reading(request: Mapping[str, JSON]) -> Reading:
     command = one_line(as_text(request.get("exact_content") or request.get("operation") or ""))
     if not can_be_approved(request):
         return Reading(action="pause", reason=f"The agent asks for a direction: {command}", needs="direction")
@@ -501,13 +501,13 @@ def work_items_of_gaps(contract: Contract) -> list[JSON]:
 
     Agents write "none" in a mandatory list that has no entries, so such an entry is skipped.
     """
-    helper = "\n".join(_suggested_agent(contract))
+    suggestion = "\n".join(_suggested_agent(contract))
     items: list[JSON] = []
     for gap in _gaps(contract):
-        title, _, rest = gap.strip().partition("\n")
-        if title.strip(" .").lower() == "none" and not rest.strip():
+        title, _, details = gap.strip().partition("\n")
+        if title.strip(" .").lower() == "none" and not details.strip():
             continue
-        context = "\n".join(line for line in (rest.strip(), helper) if line)
+        context = "\n".join(line for line in (details.strip(), suggestion) if line)
         items.append({"title": title.strip(), "context": context or title.strip()})
     return items
 
@@ -528,9 +528,9 @@ def _gaps(contract: Contract) -> list[str]:
 
 
 def _suggested_agent(contract: Contract) -> Iterator[str]:
-    helper = contract.consolidation_report.get("next_best_agent")
-    if helper:
-        yield f"Next best agent: {one_line(as_text(helper))}"
+    agent = contract.consolidation_report.get("next_best_agent")
+    if agent:
+        yield f"Next best agent: {one_line(as_text(agent))}"
 
 
 _STATUS_AND_RESULT: Final[dict[Outcome, tuple[str, str | None]]] = {
@@ -553,14 +553,14 @@ def contract_of(answer: SimpleAnswer) -> dict[str, JSON]:
     report: dict[str, JSON] = {name: [] for name in EVIDENCE}
     report["commands_run"] = list(answer.commands)
     report["key_outputs"] = answer.findings.split("\n") if answer.findings else []
-    report["open_gaps"] = [_gap(item) for item in answer.items]
+    report["open_gaps"] = [_gap_text(item) for item in answer.items]
     if result is not None:
         report["verification"] = {"result": result}
     absent = {"consolidation_report": None, "approval_request": None}
     return {"agent_status": agent_status, "evidence_report": report, **absent}
 
 
-def _gap(item: WorkItem) -> str:
+def _gap_text(item: WorkItem) -> str:
     return item.title if item.context == item.title else f"{item.title}\n{item.context}"
 
 

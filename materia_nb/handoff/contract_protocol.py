@@ -85,21 +85,21 @@ def check_contract(contract: Mapping[str, JSON] | None, facts: TurnFacts) -> Che
     issues, warnings = list(_status_issues(parsed, status)), []
     if contract is not None:
         issues += [
-            *(_evidence(parsed) if status in contract_fields.PLAN_STATUSES else ()),
-            *(_verification(parsed) if status == "COMPLETE" else ()),
-            *_consolidation(parsed, required=contract_fields.consolidation_required(facts.assignment)),
+            *(_evidence_issues(parsed) if status in contract_fields.PLAN_STATUSES else ()),
+            *(_verification_issues(parsed) if status == "COMPLETE" else ()),
+            *_consolidation_issues(parsed, required=contract_fields.consolidation_required(facts.assignment)),
             *(_issues_of({"approval_request": _REQUEST}, {"approval_request": request}) if asks_approval else ()),
-            *(_loop(parsed) if status == "COMPLETE" else ()),
+            *(_loop_issues(parsed) if status == "COMPLETE" else ()),
         ]
         warnings += [*(_approval_warnings(request) if asks_approval else ()), *_unquoted_output_warnings(parsed)]
         if not issues:
-            warnings += _updates(parsed, facts)
-    is_hopeless = not parsed.agent_status or status not in contract_fields.PLAN_STATUSES
-    tier: _Tier = "ok" if not issues else "reissue" if is_hopeless else "repair"
-    return CheckedContract(parsed, tuple(issues), tuple(warnings), tier, _repair(parsed, facts, tier))
+            warnings += _update_warnings(parsed, facts)
+    is_unreadable = not parsed.agent_status or status not in contract_fields.PLAN_STATUSES
+    tier: _Tier = "ok" if not issues else "reissue" if is_unreadable else "repair"
+    return CheckedContract(parsed, tuple(issues), tuple(warnings), tier, _choose_repair(parsed, facts, tier))
 
 
-def _repair(contract: contract_fields.Contract, facts: TurnFacts, tier: _Tier) -> Repair:
+def _choose_repair(contract: contract_fields.Contract, facts: TurnFacts, tier: _Tier) -> Repair:
     if tier == "ok":
         return "none"
     if any(map(contract_fields.is_agent_id, (contract.agent_id, facts.agent_id))):
@@ -111,7 +111,7 @@ def _excerpt(value: JSON) -> str:
     return str(value)[:200]
 
 
-def _section(missing: str, fix: str, fields: Fields) -> HandoffField:
+def _required_object(missing: str, fix: str, fields: Fields) -> HandoffField:
     """Define a required object. If the object is missing, each of its fields is also reported as missing.
 
     Args:
@@ -122,7 +122,7 @@ def _section(missing: str, fix: str, fields: Fields) -> HandoffField:
     return HandoffField("object", missing, fix, is_no_object, fields=fields, demands=True)
 
 
-def _required(
+def _required_fields(
     fixes: Mapping[str, str], prefix: str = "", lacks: Callable[[JSON], bool] = is_missing
 ) -> dict[str, HandoffField]:
     """Define required fields that accept any type.
@@ -135,16 +135,16 @@ def _required(
     return {name: HandoffField("any", prefix + name.upper(), fix, lacks) for name, fix in fixes.items()}
 
 
-def _word(choices: tuple[str, ...], code: str) -> HandoffField:
+def _word_field(choices: tuple[str, ...], code: str) -> HandoffField:
     return HandoffField("word", code, choices=choices, code=code, typed=False)
 
 
-_STATUS: Final = _section(
+_STATUS: Final = _required_object(
     "AGENT_STATUS",
     "end the reply with an ```agent_contract_handoff block that contains one JSON object",
     {
-        "plan_status": _word(contract_fields.PLAN_STATUSES, "PLAN_STATUS"),
-        **_required(
+        "plan_status": _word_field(contract_fields.PLAN_STATUSES, "PLAN_STATUS"),
+        **_required_fields(
             {
                 "pending_steps": "list the remaining steps; write [] if there are none",
                 "next_action": "write what should happen next",
@@ -153,26 +153,26 @@ _STATUS: Final = _section(
         ),
     },
 )
-_EVIDENCE: Final = _section(
+_EVIDENCE: Final = _required_object(
     "EVIDENCE_REPORT",
     "add the object with its seven lists",
-    _required(dict.fromkeys(contract_fields.EVIDENCE, "add it; write [] if there is nothing")),
+    _required_fields(dict.fromkeys(contract_fields.EVIDENCE, "add it; write [] if there is nothing")),
 )
-_CONSOLIDATION: Final = _section(
+_CONSOLIDATION: Final = _required_object(
     "CONSOLIDATION_REPORT",
     "add the report, because other agents work on this task too",
     {
-        "ownership_assessment": _word(contract_fields.OWNERSHIP, "OWNERSHIP_ASSESSMENT"),
-        **_required(
+        "ownership_assessment": _word_field(contract_fields.OWNERSHIP, "OWNERSHIP_ASSESSMENT"),
+        **_required_fields(
             dict.fromkeys(contract_fields.FINDINGS, 'fill in the list; write ["none"] if it has no entries'),
             lacks=operator.not_,
         ),
     },
 )
-_REQUEST: Final = _section(
+_REQUEST: Final = _required_object(
     "APPROVAL_REQUEST",
     "describe the command that needs approval",
-    _required(
+    _required_fields(
         {
             "rollback": "write how to undo the command",
             "verification": "write how to check that the command worked",
@@ -200,20 +200,20 @@ def _status_issues(contract: contract_fields.Contract, status: str) -> Iterator[
         yield issue_of("AGENT_ID", _excerpt(agent_id))
 
 
-def _evidence(contract: contract_fields.Contract) -> list[Issue]:
+def _evidence_issues(contract: contract_fields.Contract) -> list[Issue]:
     report = contract.evidence_report
     present = {name: True for name in contract_fields.EVIDENCE if name in report or name.upper() in report}
     return _issues_of({"evidence_report": _EVIDENCE}, {"evidence_report": {**report, **present}})
 
 
-def _verification(contract: contract_fields.Contract) -> Iterator[Issue]:
+def _verification_issues(contract: contract_fields.Contract) -> Iterator[Issue]:
     if contract.passed is None:
         yield issue_of("VERIFICATION_RESULT_REQUIRED_FOR_COMPLETE")
     elif not contract.passed:
         yield issue_of("VERIFICATION_RESULT_MUST_BE_PASS")
 
 
-def _consolidation(contract: contract_fields.Contract, *, required: bool) -> list[Issue]:
+def _consolidation_issues(contract: contract_fields.Contract, *, required: bool) -> list[Issue]:
     report = contract.consolidation_report
     if not required and not report:
         return []
@@ -234,7 +234,7 @@ def _approval_warnings(request: Mapping[str, JSON]) -> Iterator[Issue]:
         yield issue_of("APPROVAL_REQUEST_INVALID_RISK_LEVEL", level, choices=choices)
 
 
-def _loop(contract: contract_fields.Contract) -> Iterator[Issue]:
+def _loop_issues(contract: contract_fields.Contract) -> Iterator[Issue]:
     loop = contract.loop_state
     if loop is not None and loop.unfinished:
         rounds = f"iteration={loop.iteration}<max={loop.max_iterations}"
@@ -265,7 +265,7 @@ def _evidence_text(entry: JSON) -> str:
     return " ".join(entry.lower().split()) if isinstance(entry, str) else ""
 
 
-def _updates(contract: contract_fields.Contract, facts: TurnFacts) -> Iterator[Issue]:
+def _update_warnings(contract: contract_fields.Contract, facts: TurnFacts) -> Iterator[Issue]:
     writable = contract_fields.writable_sections(facts.assignment)
     if writable is None:
         return
@@ -326,7 +326,7 @@ class ContractProtocol(HandoffProtocol):
         if len(complete) == 1 and (summary := complete[0][1].user_facing_summary):
             lines = summary.splitlines()
         else:
-            lines = [line for agent, contract in complete for line in labelled(agent, _results(contract))]
+            lines = [line for agent, contract in complete for line in labelled(agent, _result_lines(contract))]
         contracts = [contract for _, contract in complete]
         return [
             *lines,
@@ -389,7 +389,7 @@ class ContractProtocol(HandoffProtocol):
         return self.write(value)
 
 
-def _results(contract: contract_fields.Contract) -> list[str]:
+def _result_lines(contract: contract_fields.Contract) -> list[str]:
     return contract_fields.texts_of(contract.evidence["key_outputs"]) or [contract.user_facing_summary or "done"]
 
 
@@ -427,7 +427,7 @@ def examine(contract: JSON, requirements: Requirements, facts: TurnFacts = UNKNO
     if readable is not None:
         copied_words = form_words(readable, contract_fields.FORM_WORDS_OF_CONTRACTS)
         checked = checked._replace(issues=(*checked.issues, *missing_sources(value, requirements), *copied_words))
-    reading = _reading(value, checked, requirements, facts)
+    reading = _decide(value, checked, requirements, facts)
     reported_id = checked.contract.agent_id
     if reading.accepted and facts.agent_id not in ("", reported_id):
         note = f"agent_status.agent_id is {reported_id}, but the id of the agent is {facts.agent_id}"
@@ -435,15 +435,15 @@ def examine(contract: JSON, requirements: Requirements, facts: TurnFacts = UNKNO
     return Examined(reading, checked)
 
 
-def _reading(value: JSON, checked: CheckedContract, requirements: Requirements, facts: TurnFacts) -> Reading:
+def _decide(value: JSON, checked: CheckedContract, requirements: Requirements, facts: TurnFacts) -> Reading:
     contract, status = checked.contract, checked.contract.plan_status
     if checked.only_unfinished:
         route = Reading(satisfied=False, reason=checked.issues[0].message)
-        return _accepted(value, checked, route, requirements, facts.memory)
+        return _accept(value, checked, route, requirements, facts.memory)
     step = contract_fields.report(contract_fields.remembered(facts.memory), status)
     if checked.issues:
         order_issues = (step.issue,) if step.issue is not None and status in contract_fields.PLAN_STATUSES else ()
-        return _refused(value, checked._replace(issues=checked.issues + order_issues), facts)
+        return _refuse(value, checked._replace(issues=checked.issues + order_issues), facts)
     if step.issue is not None:
         refused = Reading(value, "contract", (step.issue,), warnings=checked.warnings, memory=facts.memory)
         reason = f"{step.issue.message} {step.issue.fix}."
@@ -451,12 +451,10 @@ def _reading(value: JSON, checked: CheckedContract, requirements: Requirements, 
     if step.warning is not None:
         checked = checked._replace(warnings=(*checked.warnings, step.warning))
     route = contract_fields.contract_verdict(contract, status)
-    return _accepted(value, checked, route, requirements, step.record.as_json())
+    return _accept(value, checked, route, requirements, step.record.as_json())
 
 
-def _accepted(
-    value: JSON, checked: CheckedContract, route: Reading, requirements: Requirements, memory: JSON
-) -> Reading:
+def _accept(value: JSON, checked: CheckedContract, route: Reading, requirements: Requirements, memory: JSON) -> Reading:
     contract = checked.contract
     unfinished = checked.only_unfinished or contract.plan_status == "IN_PROGRESS"
     if route.action == "route" and route.satisfied is False and unfinished and not requirements.sends_back:
@@ -472,7 +470,7 @@ def _accepted(
     )
 
 
-def _refused(value: JSON, checked: CheckedContract, facts: TurnFacts) -> Reading:
+def _refuse(value: JSON, checked: CheckedContract, facts: TurnFacts) -> Reading:
     action: Reaction = "reissue"
     reason = "The contract is not valid."
     if facts.refused >= MAX_REPAIRS:

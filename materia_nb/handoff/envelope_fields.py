@@ -98,7 +98,7 @@ def _text_field(missing: str = "", *, optional: bool = False) -> HandoffField:
     return HandoffField("text", missing, "write a text", optional=optional)
 
 
-def _one_of(choices: tuple[str, ...], code: str, missing: str = "") -> HandoffField:
+def _word_field(choices: tuple[str, ...], code: str, missing: str = "") -> HandoffField:
     """Define a field whose value must be a word in ``choices``; case is ignored.
 
     Args:
@@ -125,12 +125,12 @@ _SUMMARY: Final[Fields] = {
     ),
 }
 _FIELDS: Final[Fields] = {
-    "status": _one_of(STATUSES, "STATUS"),
+    "status": _word_field(STATUSES, "STATUS"),
     "summary": HandoffField("object", "SUMMARY", "add it as an object", fields=_SUMMARY),
     "concerns": HandoffField(
         "objects",
         fields={
-            "severity": _one_of(_SEVERITIES, "SEVERITY", "CONCERN:{place}.severity"),
+            "severity": _word_field(_SEVERITIES, "SEVERITY", "CONCERN:{place}.severity"),
             "description": _text_field("CONCERN:{place}.description"),
             "recommendation": _text_field("CONCERN:{place}.recommendation"),
             "location": _text_field(optional=True),
@@ -145,7 +145,7 @@ _FIELDS: Final[Fields] = {
         "ROUTING",
         "add it as an object",
         fields={
-            "recommendation": _one_of(_RECOMMENDATIONS, "RECOMMENDATION"),
+            "recommendation": _word_field(_RECOMMENDATIONS, "RECOMMENDATION"),
             "reason": _text_field("ROUTING_REASON"),
             "next_step_suggestion": _text_field(optional=True),
             "can_further_iteration_help": HandoffField("flag", optional=True),
@@ -190,7 +190,7 @@ def check_envelope(
     """
     check = Checker()
     _check_meta(check, value, meta, required=channel == "file" and profile == "final")
-    fields = check.read(_with_flag(check, value), _FIELDS)
+    fields = check.read(_with_boolean_flag(check, value), _FIELDS)
     summary, routing = fields["summary"], fields["routing"]
     evidence = summary.pop("evidence")
     routing["next_step_suggestion"] = routing["next_step_suggestion"].strip()
@@ -227,11 +227,11 @@ def _check_meta(check: Checker, value: Mapping[str, JSON], known: Mapping[str, s
         text = own[name]
         if text and name in _IDENTITY and known.get(name) and text != known[name]:
             check.issues.append(issue_of("META_MISMATCH", name, name=name, known=known[name]))
-        if text and name == "timestamp" and not _is_time(text):
+        if text and name == "timestamp" and not _is_iso_time(text):
             check.warnings.append(issue_of("TIMESTAMP_NOT_ISO8601"))
 
 
-def _is_time(text: str) -> bool:
+def _is_iso_time(text: str) -> bool:
     try:
         datetime.fromisoformat(text)
     except ValueError:
@@ -239,7 +239,7 @@ def _is_time(text: str) -> bool:
     return len(text) <= len("2026-01-31") or "T" in text
 
 
-def _with_flag(check: Checker, value: Mapping[str, JSON]) -> Mapping[str, JSON]:
+def _with_boolean_flag(check: Checker, value: Mapping[str, JSON]) -> Mapping[str, JSON]:
     """Replace a word such as "yes" in ``can_further_iteration_help`` with a boolean, and add a warning to ``check``."""
     routing, name = as_object(value.get("routing")), "can_further_iteration_help"
     word = routing.get(name)
@@ -279,14 +279,14 @@ def _unverified(envelope: Envelope, facts: TurnFacts) -> Reading:
 
 
 def _detour(satisfied: bool | None, envelope: Envelope, facts: TurnFacts) -> Reading:
-    if target := _target(envelope, facts):
+    if target := _detour_target(envelope, facts):
         return Reading(satisfied=satisfied, action="detour", reason=envelope.reason, target=target)
     unknown = f"names {envelope.next_step_suggestion[:100]!r}, which is not a socket of this loadout"
     fault = unknown if envelope.next_step_suggestion else "has no target"
     return Reading(satisfied=satisfied, action="escalate", reason=f"The requested detour {fault}: {envelope.reason}")
 
 
-def _target(envelope: Envelope, facts: TurnFacts) -> str:
+def _detour_target(envelope: Envelope, facts: TurnFacts) -> str:
     """Return the id of the socket to which a detour leads, or "" if the envelope names an unknown socket (R51)."""
     name = envelope.next_step_suggestion
     return name if facts.sockets is None or name in facts.sockets else facts.names.get(name, "")
@@ -300,7 +300,7 @@ def _warnings(envelope: Envelope, facts: TurnFacts) -> Iterator[Issue]:
         yield issue_of("VERIFIED_WITH_HIGH_CONCERN")
     if better := _better_recommendation(status, wish, can_help=can_help):
         yield issue_of("STATUS_RECOMMENDATION_CONFLICT", f"{status}+{wish}", status=status, wish=wish, better=better)
-    if wish == "DETOUR" and not _target(envelope, facts):
+    if wish == "DETOUR" and not _detour_target(envelope, facts):
         unknown = f"{envelope.next_step_suggestion[:100]!r}, which is neither a socket nor a materia with one socket"
         named = unknown if envelope.next_step_suggestion else "no socket of the loadout"
         yield issue_of("DETOUR_WITHOUT_TARGET", named=named)
@@ -317,8 +317,8 @@ def _better_recommendation(status: str, wish: str, *, can_help: bool | None) -> 
         return "" if wish == "ESCALATE" else "ESCALATE"
     if status == "VERIFIED":
         return "CONTINUE" if wish == "LOOP" else ""
-    better: dict[tuple[str, bool | None], str] = {("CONTINUE", True): "LOOP", ("LOOP", False): "ESCALATE"}
-    return better.get((wish, can_help), "")
+    recommendations: dict[tuple[str, bool | None], str] = {("CONTINUE", True): "LOOP", ("LOOP", False): "ESCALATE"}
+    return recommendations.get((wish, can_help), "")
 
 
 def context_lines(envelope: Envelope) -> Iterator[str]:
@@ -328,8 +328,8 @@ def context_lines(envelope: Envelope) -> Iterator[str]:
         yield f"Done: {envelope.what_i_did}"
     if envelope.what_i_found:
         yield f"Found: {envelope.what_i_found}"
-    judged = envelope.can_further_iteration_help is not None
-    if envelope.status == "UNVERIFIED" and envelope.recommendation == "CONTINUE" and judged:
+    has_verdict = envelope.can_further_iteration_help is not None
+    if envelope.status == "UNVERIFIED" and envelope.recommendation == "CONTINUE" and has_verdict:
         yield "verified=false (accepted with concerns)"
     for concern in envelope.concerns:
         location = f" {one_line(concern.location)}" if concern.location else ""
@@ -361,11 +361,11 @@ def _item_context(concern: Concern) -> str:
 
 _DEFAULT_SEVERITY: Final = "MEDIUM"
 
-_DETAILS = re.compile(
+_ITEM_CONTEXT = re.compile(
     r"severity: (?P<severity>HIGH|MEDIUM|LOW)\n(?:location: (?P<location>[^\n]+)\n)?recommendation: (?P<advice>.*)",
     re.DOTALL,
 )
-_ROUTES: Final[dict[Outcome, tuple[str, str, bool | None]]] = {
+_ROUTE_BY_OUTCOME: Final[dict[Outcome, tuple[str, str, bool | None]]] = {
     "done": ("VERIFIED", "CONTINUE", None),
     "accepted": ("UNVERIFIED", "CONTINUE", False),
     "again": ("UNVERIFIED", "LOOP", True),
@@ -376,12 +376,12 @@ _ROUTES: Final[dict[Outcome, tuple[str, str, bool | None]]] = {
 
 def envelope_of_answer(answer: SimpleAnswer) -> dict[str, JSON]:
     """Convert an answer to an envelope, whose evidence lists the commands in the answer."""
-    status, recommendation, can_help = _ROUTES[answer.outcome]
+    status, recommendation, can_help = _ROUTE_BY_OUTCOME[answer.outcome]
     routing: dict[str, JSON] = {"recommendation": recommendation, "reason": answer.reason or NO_REASON}
     if can_help is not None:
         routing["can_further_iteration_help"] = can_help
     value = new_envelope(status, answer.findings or None, routing, commands=answer.commands)
-    return {**value, "concerns": [_concern(item) for item in answer.items]}
+    return {**value, "concerns": [_concern_from_item(item) for item in answer.items]}
 
 
 def new_envelope(
@@ -398,8 +398,8 @@ def new_envelope(
     return {"status": status, "summary": summary, "concerns": [], "assumptions": [], "routing": routing}
 
 
-def _concern(item: WorkItem) -> JSON:
-    details = _DETAILS.fullmatch(item.context)
+def _concern_from_item(item: WorkItem) -> JSON:
+    details = _ITEM_CONTEXT.fullmatch(item.context)
     if details is None:
         return {"severity": _DEFAULT_SEVERITY, "description": item.title, "recommendation": item.context}
     location = {"location": details["location"]} if details["location"] else {}
@@ -419,8 +419,8 @@ def schema(requirements: Requirements) -> dict[str, JSON] | None:
     return closed_object({**assigned, **schema_of(_FIELDS)["properties"]})
 
 
-_SIGNS: Final = {"HIGH": "!!!", "MEDIUM": "!!", "LOW": "!"}
-_LINE: Final = re.compile(r":\d+(?:[-:]\d+)*$")
+_SEVERITY_SIGNS: Final = {"HIGH": "!!!", "MEDIUM": "!!", "LOW": "!"}
+_LINE_NUMBER: Final = re.compile(r":\d+(?:[-:]\d+)*$")
 
 
 def envelope_layout(value: Mapping[str, JSON], find: FindFile) -> list[Section]:
@@ -432,7 +432,7 @@ def envelope_layout(value: Mapping[str, JSON], find: FindFile) -> list[Section]:
     """
     envelope = envelope_of(value)
     headline = Section.of_pairs("envelope", _envelope_headline(envelope))
-    concerns = tuple(_concern_row(concern, find) for concern in sorted(envelope.concerns, key=_rank))
+    concerns = tuple(_concern_row(concern, find) for concern in sorted(envelope.concerns, key=_severity_rank))
     assumptions = tuple((row.assumption, row.why, row.impact_if_wrong) for row in envelope.assumptions)
     meta = as_object(value.get("meta"))
     sections = (
@@ -458,13 +458,13 @@ def _envelope_headline(envelope: Envelope) -> list[tuple[str, TextOrPointer]]:
     ]
 
 
-def _rank(concern: Concern) -> int:
+def _severity_rank(concern: Concern) -> int:
     return _SEVERITIES.index(concern.severity) if concern.severity in _SEVERITIES else len(_SEVERITIES)
 
 
 def _concern_row(concern: Concern, find: FindFile) -> tuple[TextOrPointer, ...]:
-    severity = f"{_SIGNS.get(concern.severity, '')} {concern.severity}".strip()
-    location = Pointer(concern.location, find(_LINE.sub("", concern.location)))
+    severity = f"{_SEVERITY_SIGNS.get(concern.severity, '')} {concern.severity}".strip()
+    location = Pointer(concern.location, find(_LINE_NUMBER.sub("", concern.location)))
     return severity, concern.description, location, concern.recommendation
 
 

@@ -35,7 +35,7 @@ from materia_nb.handoff.runtime_rules import MISSING_ENVELOPE
 from materia_nb.jsonvalue import JSON, as_object, compact, set_path
 
 
-def _not_object(value: JSON) -> Issue | None:
+def _object_issue(value: JSON) -> Issue | None:
     """Return an issue if the value is not an object or is nested too deeply; otherwise, return None."""
     if isinstance(value, dict):
         return issue_of("ENVELOPE_NOT_JSON", why="it is nested too deeply") if too_deep(value) else None
@@ -66,7 +66,7 @@ def envelope_in(text: str, *, file: bool = False) -> tuple[JSON, Issue | None]:
             value = wide_json(excerpt[start : end + 1])[0]
         except NotJson as inner_error:
             return None, issue_of("ENVELOPE_NOT_JSON", why=inner_error)
-    issue = _not_object(value)
+    issue = _object_issue(value)
     return (None, issue) if issue else (value, None)
 
 
@@ -168,12 +168,12 @@ def envelope_form(requirements: Requirements, facts: TurnFacts = UNKNOWN, *, sho
         f"A concern{' (a work item)' * requirements.work_items}: severity HIGH, MEDIUM or LOW, description, recommendation.",
         "Evidence: a file, command or number.",
     ]
-    room = LONGEST_FORM - len("\n".join(lines)) - 1
-    lines.append(fit_list("DETOUR: next_step_suggestion: ", _targets(facts), room))
+    available_chars = LONGEST_FORM - len("\n".join(lines)) - 1
+    lines.append(fit_list("DETOUR: next_step_suggestion: ", _detour_targets(facts), available_chars))
     return join_within_limit(lines, LONGEST_FORM)
 
 
-def _targets(facts: TurnFacts) -> list[str]:
+def _detour_targets(facts: TurnFacts) -> list[str]:
     """Return the sockets to which a detour may lead, each followed by its alternative name, if it has one (R51)."""
     names = {socket: name for name, socket in reversed([*facts.names.items()])}
     return [f"{id_} ({names[id_]})" if id_ in names else id_ for id_ in sorted(facts.sockets or ())]
@@ -198,7 +198,7 @@ class EnvelopeProtocol(HandoffProtocol):
             return Reading(text.strip())
         value, issue = envelope_in(text)
         if issue:
-            return _refused(None, (issue,), (), facts)
+            return _refuse(None, (issue,), (), facts)
         return read_object(value, requirements, facts)
 
     def artifacts(self, value: Mapping[str, JSON]) -> tuple[str, ...]:
@@ -238,9 +238,9 @@ def read_object(
         profile: the profile of the envelope (see :func:`~materia_nb.handoff.envelope_fields.check_envelope`).
         channel: the origin of the envelope, such as structured output or a file.
     """
-    issue = _not_object(value)
+    issue = _object_issue(value)
     if issue:
-        return _refused(None, (issue,), (), facts)
+        return _refuse(None, (issue,), (), facts)
     value = without_infinities(value)
     checked = envelope_fields.check_envelope(value, facts.meta, profile=profile, channel=channel)
     issues = (*checked.issues, *missing_sources(value, requirements), *form_words(value, _FORM_WORDS))
@@ -248,7 +248,7 @@ def read_object(
         reason = "The envelope belongs to another step, flow or agent."
         return Reading(value, "contract", issues, action="reject", warnings=checked.warnings, reason=reason)
     if issues:
-        return _refused(value, issues, checked.warnings, facts)
+        return _refuse(value, issues, checked.warnings, facts)
     route = envelope_fields.envelope_verdict(checked.envelope, facts)
     if route.satisfied is None and route.action == "route" and requirements.only_guarded:
         route = route._replace(satisfied=False)  # every edge depends on the verdict, so a missing one counts as false
@@ -260,7 +260,7 @@ def read_object(
     )
 
 
-def _refused(value: JSON, issues: tuple[Issue, ...], warnings: tuple[Issue, ...], facts: TurnFacts) -> Reading:
+def _refuse(value: JSON, issues: tuple[Issue, ...], warnings: tuple[Issue, ...], facts: TurnFacts) -> Reading:
     """Return a reading that refuses an envelope and makes the runtime ask the agent again.
 
     After the last try, the reading contains the fallback envelope instead, which a person must check.

@@ -25,7 +25,7 @@ _MAX_DIGITS: Final = 4300
 
 _STRING_OR_BRACE = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|["{}]', re.DOTALL)
 """Matches a complete string, a brace, or the opening quote of an unterminated string."""
-_TOO_DEEP: Final = f"it is nested too deeply (more than {MAX_DEPTH} levels)"
+_TOO_DEEP_REASON: Final = f"it is nested too deeply (more than {MAX_DEPTH} levels)"
 
 
 class NotJson(ValueError):
@@ -47,13 +47,13 @@ class FoundObject(NamedTuple):
     duplicates: tuple[str, ...] = ()
 
 
-def _integer(text: str) -> int:
+def _parse_integer(text: str) -> int:
     if len(text) > 300:  # an integer above the largest float is refused like 1e400
         finite_number(text)
     return int(text)
 
 
-def _long_integer(text: str) -> int:
+def _parse_long_integer(text: str) -> int:
     if len(text.lstrip("-")) > _MAX_DIGITS:
         raise ValueError(f"a number has more than {_MAX_DIGITS} digits")
     return int(text)
@@ -84,7 +84,7 @@ def strict_json(text: str) -> tuple[JSON, tuple[str, ...]]:
         NotJson: the text is not strict JSON; for example, it contains NaN, an infinite number, a comment or a trailing
             comma, or it has more than ``MAX_DEPTH`` levels.
     """
-    return _parse(text, finite_number, _integer)
+    return _parse(text, finite_number, _parse_integer)
 
 
 def wide_json(text: str) -> tuple[JSON, tuple[str, ...]]:
@@ -93,7 +93,7 @@ def wide_json(text: str) -> tuple[JSON, tuple[str, ...]]:
     For example, ``1e400`` becomes an infinite float, which :func:`without_infinities` replaces by null. An integer may
     have at most :data:`_MAX_DIGITS` digits.
     """
-    return _parse(text, float, _long_integer)
+    return _parse(text, float, _parse_long_integer)
 
 
 def without_infinities(value: JSON) -> JSON:
@@ -114,26 +114,26 @@ def _parse(
 ) -> tuple[JSON, tuple[str, ...]]:
     duplicates: dict[str, None] = {}
 
-    def build(pairs: list[tuple[str, JSON]]) -> dict[str, JSON]:
-        fields = dict(pairs)
-        if len(fields) != len(pairs):
-            counts = Counter(key for key, _ in pairs)
+    def build_object(items: list[tuple[str, JSON]]) -> dict[str, JSON]:
+        fields = dict(items)
+        if len(fields) != len(items):
+            counts = Counter(key for key, _ in items)
             duplicates.update((key, None) for key, count in counts.items() if count > 1)
         return fields
 
     decoder = json.JSONDecoder(
-        object_pairs_hook=build, parse_float=parse_float, parse_int=parse_int, parse_constant=refuse_constant
+        object_pairs_hook=build_object, parse_float=parse_float, parse_int=parse_int, parse_constant=refuse_constant
     )
     try:
         value = decoder.decode(text)
     except RecursionError:
-        raise NotJson(_TOO_DEEP) from None
+        raise NotJson(_TOO_DEEP_REASON) from None
     except json.JSONDecodeError as error:
         raise NotJson(f"{error.msg} (line {error.lineno}, column {error.colno})") from None
     except ValueError as error:  # a constant, or a number that is too large
         raise NotJson(str(error)) from None
     if len(text) > 2 * MAX_DEPTH and isinstance(value, (dict, list)) and too_deep(value):
-        raise NotJson(_TOO_DEEP)
+        raise NotJson(_TOO_DEEP_REASON)
     return value, tuple(duplicates)
 
 
@@ -141,7 +141,7 @@ def utility_object(text: str) -> FoundObject:
     """Parse the output of a utility, which must be one strict JSON object without any other text (R6)."""
     value, duplicates = strict_json(text)
     if not isinstance(value, dict):
-        raise NotJson(f"the output is {_kind(value)}, not an object")
+        raise NotJson(f"the output is {_json_type_name(value)}, not an object")
     return FoundObject(value, "whole", duplicates)
 
 
@@ -161,7 +161,7 @@ def agent_object(text: str) -> FoundObject:
     else:
         if isinstance(value, dict):
             return FoundObject(value, "whole", duplicates)
-        raise NotJson(f"the reply is {_kind(value)}, not an object")
+        raise NotJson(f"the reply is {_json_type_name(value)}, not an object")
     if embedded := _in_first_fence(text) or _in_prose(text):
         return embedded
     raise NotJson(f"no JSON object was found in the reply: {reason}")
@@ -221,14 +221,14 @@ def _closing_brace(text: str, start: int) -> int | None:
     return None
 
 
-def _kind(value: JSON) -> str:
+def _json_type_name(value: JSON) -> str:
     names = {"NoneType": "null", "bool": "a boolean", "int": "a number", "float": "a number", "str": "a string"}
     return names.get(type(value).__name__, "an array")
 
 
 NO_REASON: Final = "No reason was given."
 """Default text for a required reason that an answer does not contain."""
-_ENTRIES_SHOWN: Final = 20
+_MAX_LISTED_ENTRIES: Final = 20
 """Maximum number of list entries in a summary. The recorded output contains all entries."""
 
 
@@ -246,8 +246,8 @@ def labelled(title: str, entries: Iterable[str]) -> Iterator[str]:
     """Yield a line with the title and all entries that are not blank, or yield nothing if every entry is blank."""
     texts = [one_line(entry) for entry in entries if entry.strip()]
     if texts:
-        more = f" and {len(texts) - _ENTRIES_SHOWN} more" if len(texts) > _ENTRIES_SHOWN else ""
-        yield f"{title}: {'; '.join(texts[:_ENTRIES_SHOWN])}{more}"
+        more = f" and {len(texts) - _MAX_LISTED_ENTRIES} more" if len(texts) > _MAX_LISTED_ENTRIES else ""
+        yield f"{title}: {'; '.join(texts[:_MAX_LISTED_ENTRIES])}{more}"
 
 
 def without_backticks(value: Mapping[str, JSON]) -> str:

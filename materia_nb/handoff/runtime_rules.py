@@ -123,8 +123,8 @@ def _index_issues(path: str, indexes: JSON, count: int | None, path_by_index: di
 # Approvals of commands (agent contract rules, section 7). Callers pass the time, in seconds of one consistent clock.
 
 _APPROVAL_SECONDS: Final = 60 * 60
-_PENDING_SECONDS: Final = 24 * 60 * 60
-_SEALED: Final = (
+_REQUEST_SECONDS: Final = 24 * 60 * 60
+_SEALED_FIELDS: Final = (
     "operation",
     "exact_content",
     "scope",
@@ -209,7 +209,7 @@ class ApprovalRequest:
 
     def approve(self, now: float) -> Approval | None:
         """Approve the exact command that was requested; return None if the request is at least one day old."""
-        if now >= self.asked_at + _PENDING_SECONDS:
+        if now >= self.asked_at + _REQUEST_SECONDS:
             return None
         return Approval(self.approval_id, self.sealed["exact_content"], now + _APPROVAL_SECONDS)
 
@@ -234,7 +234,7 @@ def can_be_approved(request: Mapping[str, JSON]) -> bool:
 
 def sealed_from(request: Mapping[str, JSON], now: float) -> ApprovalRequest:
     """Create an immutable copy of a request at the time ``now``; the request must satisfy :func:`can_be_approved`."""
-    sealed = {name: request.get(name) for name in _SEALED} | {"rollback_hint": request.get("rollback")}
+    sealed = {name: request.get(name) for name in _SEALED_FIELDS} | {"rollback_hint": request.get("rollback")}
     if sealed["risk_level"] is not None:
         sealed["risk_level"] = str(sealed["risk_level"]).strip().upper()
     return ApprovalRequest(str(request.get("approval_id")), sealed, command_fingerprint(sealed), now)
@@ -269,29 +269,29 @@ def merged_context(stored: JSON, update: JSON) -> JSON:
             hint="store a flat list of facts",
             kind="too_deep",
         )
-    return _merged(stored, update)
+    return _merge(stored, update)
 
 
-def _merged(stored: JSON, update: JSON) -> JSON:
+def _merge(stored: JSON, update: JSON) -> JSON:
     if isinstance(stored, dict) and isinstance(update, dict):
-        changed = {key: _merged(stored[key], new) if key in stored else new for key, new in update.items()}
+        changed = {key: _merge(stored[key], new) if key in stored else new for key, new in update.items()}
         return {**stored, **changed}
     if isinstance(stored, list) and isinstance(update, list):
-        return _united(stored, update)
+        return _merge_lists(stored, update)
     return update
 
 
-def _united(stored: list[JSON], update: list[JSON]) -> list[JSON]:
+def _merge_lists(stored: list[JSON], update: list[JSON]) -> list[JSON]:
     items = [*stored, *update]
-    kinds = {_kind(item) for item in items}
+    kinds = {_scalar_kind(item) for item in items}
     if len(kinds) == 1 and None not in kinds:
-        return sorted(_distinct(items))
-    if stored and update and _all_named(items):
-        return _merged_by_name(items)
-    return _distinct(items)
+        return sorted(_without_duplicates(items))
+    if stored and update and _all_have_names(items):
+        return _merge_by_name(items)
+    return _without_duplicates(items)
 
 
-def _kind(item: JSON) -> str | None:
+def _scalar_kind(item: JSON) -> str | None:
     if isinstance(item, bool):
         return "flag"
     if isinstance(item, (int, float)):
@@ -299,36 +299,36 @@ def _kind(item: JSON) -> str | None:
     return "text" if isinstance(item, str) else None
 
 
-def _all_named(items: Iterable[JSON]) -> TypeGuard[list[dict[str, JSON]]]:
+def _all_have_names(items: Iterable[JSON]) -> TypeGuard[list[dict[str, JSON]]]:
     return all(isinstance(item, dict) and isinstance(item.get("name"), str) for item in items)
 
 
-def _merged_by_name(items: list[dict[str, JSON]]) -> list[JSON]:
+def _merge_by_name(items: list[dict[str, JSON]]) -> list[JSON]:
     """Merge items that have the same name, and keep the order in which the names first appear."""
     item_by_name: dict[str, JSON] = {}
     for item in items:
         name = item["name"]
-        item_by_name[name] = _merged(item_by_name[name], item) if name in item_by_name else item
+        item_by_name[name] = _merge(item_by_name[name], item) if name in item_by_name else item
     return list(item_by_name.values())
 
 
-def _distinct(items: list[JSON]) -> list[JSON]:
+def _without_duplicates(items: list[JSON]) -> list[JSON]:
     """Return the items without duplicates, in their original order.
 
     Items are compared as JSON values, so true differs from 1, and the order of keys is ignored.
     """
     item_by_identity: dict[Hashable, JSON] = {}
     for item in items:
-        item_by_identity.setdefault(_identity(item), item)
+        item_by_identity.setdefault(_comparison_key(item), item)
     return list(item_by_identity.values())
 
 
-def _identity(item: JSON) -> Hashable:
+def _comparison_key(item: JSON) -> Hashable:
     if isinstance(item, dict):
-        return ("object", frozenset((key, _identity(child)) for key, child in item.items()))
+        return ("object", frozenset((key, _comparison_key(child)) for key, child in item.items()))
     if isinstance(item, list):
-        return ("list", tuple(_identity(child) for child in item))
-    return (_kind(item), item)
+        return ("list", tuple(_comparison_key(child) for child in item))
+    return (_scalar_kind(item), item)
 
 
 class ContextUpdate(NamedTuple):
@@ -450,18 +450,18 @@ def envelope_files(run_base: str, flow: str, step_id: str, agent_key: str) -> En
 
 def _require_safe(field: str, part: str) -> None:
     if not part.strip():
-        raise _unsafe(field, part, "is empty")
-    if any(mark in part for mark in "/\\") or ".." in part or part == ".":
-        raise _unsafe(field, part, "leads to another folder")
+        raise _unsafe_path_error(field, part, "is empty")
+    if any(separator in part for separator in "/\\") or ".." in part or part == ".":
+        raise _unsafe_path_error(field, part, "leads to another folder")
     if not part.isprintable() or len(part.encode("utf-8", "replace")) > _MAX_PART_BYTES:
-        raise _unsafe(field, part, "cannot be part of a file name")
+        raise _unsafe_path_error(field, part, "cannot be part of a file name")
     if field == "step_id" and "-" in part:
-        raise _unsafe(field, part, "has a hyphen, which ends a step id in a file name")
+        raise _unsafe_path_error(field, part, "has a hyphen, which ends a step id in a file name")
     if field == "agent_key" and part.endswith(".draft"):
-        raise _unsafe(field, part, "is reserved for drafts")
+        raise _unsafe_path_error(field, part, "is reserved for drafts")
 
 
-def _unsafe(field: str, part: str, reason: str) -> MateriaError:
+def _unsafe_path_error(field: str, part: str, reason: str) -> MateriaError:
     return MateriaError(
         f"The {field} {part[:80]!r} {reason}.",
         where=f"PATH_UNSAFE:{field}",

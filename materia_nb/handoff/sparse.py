@@ -197,17 +197,17 @@ class SparseProtocol(HandoffProtocol):
         if requirements.utility and _SCOPE_FIELD in value:
             scope, scope_issues = _read_scope(value.pop(_SCOPE_FIELD))
             issues += scope_issues
-        issues += tuple(_issues(value, requirements))
+        issues += tuple(_output_issues(value, requirements))
         if requirements.streams:
             issues += tuple(schedule_issues(value))
         if not requirements.utility:
             issues += tuple(form_words(value, _FORM_WORDS))
         if issues:
-            return Reading(value, "contract", issues, _notes(output), events=events)
+            return Reading(value, "contract", issues, _format_notes(output), events=events)
         satisfied, context = value.get("satisfied"), value.get("context")
         return Reading(
             value,
-            notes=_notes(output),
+            notes=_format_notes(output),
             satisfied=satisfied if isinstance(satisfied, bool) else None,
             context=context if isinstance(context, str) else None,
             work_items=value.get("workItems"),
@@ -265,7 +265,7 @@ class SparseProtocol(HandoffProtocol):
         if requirements.parse == "text":
             return None
         names = dict.fromkeys((*self.fields(requirements), "context"))
-        return closed_object({name: _SHAPES.get(name, ANYTHING) for name in names})
+        return closed_object({name: _FIELD_SCHEMAS.get(name, ANYTHING) for name in names})
 
 
 _MEANINGS: Final = {
@@ -288,7 +288,7 @@ _PLACEHOLDERS: Final[dict[str, str]] = {
     SCHEDULE: SCHEDULE_FORM,
 }
 _FORM_WORDS: Final = frozenset({_TITLE, _TASK, _NEXT, _ANY_WORD, STREAM_NAME, "<true or false>", *_MEANINGS.values()})
-_SHAPES: Final[dict[str, JSON]] = {
+_FIELD_SCHEMAS: Final[dict[str, JSON]] = {
     "workItems": list_of(closed_object({"title": TEXT, "context": TEXT})),
     "satisfied": {"type": "boolean"},
     "context": TEXT,
@@ -296,24 +296,24 @@ _SHAPES: Final[dict[str, JSON]] = {
 }
 
 
-def _notes(output: FoundObject) -> tuple[str, ...]:
+def _format_notes(output: FoundObject) -> tuple[str, ...]:
     notes = [_NOTES[output.where]] if output.where in _NOTES else []
-    notes += [f"the key {_short(key)} occurs more than once; the last value is used" for key in output.duplicates[:8]]
+    notes += [f"the key {_quote(key)} occurs more than once; the last value is used" for key in output.duplicates[:8]]
     if len(output.duplicates) > 8:
         notes.append(f"and {len(output.duplicates) - 8} more keys")
     return tuple(notes)
 
 
-def _short(name: str) -> str:
+def _quote(name: str) -> str:
     return repr(name if len(name) <= 60 else f"{name[:59]}…")
 
 
-def _issues(value: dict[str, JSON], requirements: Requirements) -> Iterator[Issue]:
+def _output_issues(value: dict[str, JSON], requirements: Requirements) -> Iterator[Issue]:
     if not requirements.utility:
         for name in value:
             if name not in requirements.fields:
                 fix = _FIX_BY_NAME.get(name, "remove the field, or put its value into context")
-                yield Issue(f"$.{name}", f"The field {_short(name)} is not part of this handoff.", fix)
+                yield Issue(f"$.{name}", f"The field {_quote(name)} is not part of this handoff.", fix)
         if "context" in value and not isinstance(value["context"], str):
             yield Issue("$.context", "context must be a string.", "write it as plain text")
     if "satisfied" in value:
@@ -338,13 +338,13 @@ def item_issues(items: JSON, path: str = "$.workItems") -> Iterator[Issue]:
         return
     for index, item in enumerate(items):
         if isinstance(item, dict):
-            yield from _fields_issues(item, f"{path}.{index}")
+            yield from _item_field_issues(item, f"{path}.{index}")
         else:
             fix = 'write {"title": "...", "context": "..."}'
             yield Issue(f"{path}.{index}", "A work item must be an object.", fix)
 
 
-def _fields_issues(item: Mapping[str, JSON], path: str) -> Iterator[Issue]:
+def _item_field_issues(item: Mapping[str, JSON], path: str) -> Iterator[Issue]:
     for name in ("title", "context"):
         if name not in item:
             message, fix = f"The work item has no {name}.", f"add a {name}, a non-blank string"
@@ -357,4 +357,4 @@ def _fields_issues(item: Mapping[str, JSON], path: str) -> Iterator[Issue]:
         yield Issue(f"{path}.{name}", message, fix)
     for name in (name for name in item if name not in ("title", "context")):
         fix = _ITEM_FIX_BY_NAME.get(name, "remove the field, or put its value into context as text")
-        yield Issue(f"{path}.{name}", f"A work item has only title and context, not {_short(name)}.", fix)
+        yield Issue(f"{path}.{name}", f"A work item has only title and context, not {_quote(name)}.", fix)

@@ -157,12 +157,12 @@ def marks(lesson: str, who: str, notebook: Mapping[str, Any]) -> list[MarkedAnsw
     """
     answers, right = answers_in(notebook), answer_key(lesson, who)
     return [
-        MarkedAnswer(who, lesson, question, *_mark(answers.get(question, ...), right[question]))
+        MarkedAnswer(who, lesson, question, *_mark_answer(answers.get(question, ...), right[question]))
         for question in marked_questions(lesson)
     ]
 
 
-def _mark(answer: object, right: checks.AnswerKey) -> tuple[int, str]:
+def _mark_answer(answer: object, right: checks.AnswerKey) -> tuple[int, str]:
     if answer is _NOT_A_LITERAL:
         return 0, f"The answer is an expression, so it was not read. Write {checks.answer_form(right.truth)}."
     if checks.is_unanswered(answer):

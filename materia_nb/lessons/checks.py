@@ -185,11 +185,11 @@ def read_guesses(path: Path, who: str = "") -> list[Guess]:
         with suppress(ValueError, RecursionError):
             row = json.loads(line)
             if isinstance(row, dict):
-                guesses.append(_guess(row, who))
+                guesses.append(_parse_guess(row, who))
     return [guess for guess in guesses if guess.question]
 
 
-def _guess(row: dict[str, JSON], who: str) -> Guess:
+def _parse_guess(row: dict[str, JSON], who: str) -> Guess:
     flags = {"right", "sure"}
     texts = {name: shorten(str(row.get(name) or ""), _MAX_TEXT_CHARS) for name in Guess._fields if name not in flags}
     texts["who"] = texts["who"] or who
@@ -247,7 +247,7 @@ def merge_classes(paths: Sequence[Path]) -> list[Score]:
     Raises:
         MateriaError: no file of guesses was found (``not_found``), or a file cannot be read (``not_read``).
     """
-    files = list(_files(paths))
+    files = list(_guess_files(paths))
     if not files:
         raise MateriaError(
             "No file of guesses was found.",
@@ -258,7 +258,7 @@ def merge_classes(paths: Sequence[Path]) -> list[Score]:
     return scores(guess for path, who in files for guess in read_guesses(path, who))
 
 
-def _files(paths: Sequence[Path]) -> Iterable[tuple[Path, str]]:
+def _guess_files(paths: Sequence[Path]) -> Iterable[tuple[Path, str]]:
     for path in paths:
         if not path.is_dir():
             yield path, path.stem
@@ -373,7 +373,7 @@ def judge_answers(
         is_same = is_right(answer, truth)
         record_guess(lesson, name, answer, right=is_same, seed=seed)
         right += is_same
-        lines += [f"\u2713 {name} is right"] if is_same else _wrong_lines(name, answer, row, hints.get(name, ""))
+        lines += [f"\u2713 {name} is right"] if is_same else _wrong_answer_lines(name, answer, row, hints.get(name, ""))
     if right == len(questions):
         return Text("\n".join(lines))
     wrong = len(questions) - right - missing
@@ -433,7 +433,7 @@ def explain_wrong_answer(answer: object, truth: JSON, hint: str) -> list[str]:
     return [line for line in (_right_entries_sentence(answer, truth), hint) if line]
 
 
-def _wrong_lines(name: str, answer: object, row: QuestionRow, hint: str) -> list[str]:
+def _wrong_answer_lines(name: str, answer: object, row: QuestionRow, hint: str) -> list[str]:
     lines = [f"\u2717 {name}: {shorten(repr(answer), 80)} is not right."]
     lines += [f"    {line}" for line in explain_wrong_answer(answer, right_answer(row), hint)]
     if len(row) == 3:
@@ -481,9 +481,9 @@ class Numbers(Displayable):
     """
 
     def __init__(self, lesson: str, learner: str, choices: Mapping[str, Iterable[Any]]) -> None:
-        chance = Random(f"{lesson}:{learner.strip().casefold()}")  # noqa: S311 - the numbers are not secret
+        generator = Random(f"{lesson}:{learner.strip().casefold()}")  # noqa: S311 - the numbers are not secret
         self._lesson, self._learner = lesson, learner.strip()
-        self._drawn = {name: chance.choice(list(values)) for name, values in choices.items()}
+        self._drawn = {name: generator.choice(list(values)) for name, values in choices.items()}
         self._hints = {name: question.hint for name, question in QUESTIONS.get(lesson, {}).items()}
         self._graph: Graph | None = None
         self._truths: dict[str, JSON] = {}

@@ -228,10 +228,10 @@ class Question:
             self.points.append(points_for(len(self._wrong) + 1) if prediction.right else 0)
 
     def _run(self) -> tuple[str, Decision, Decision | None]:
-        twin, before = self.twin, _outputs(self.twin)
+        twin, before = self.twin, _count_outputs(self.twin)
         twin.step()
         step = twin.steps[-1]
-        if step.decision is None or (twin.status == "waiting" and _outputs(twin) == before):
+        if step.decision is None or (twin.status == "waiting" and _count_outputs(twin) == before):
             raise MateriaError(
                 f"{step.socket} waits for a person, so its target is not decided yet.",
                 hint="answer it with reply, or set an agent with agent; then predict the next step",
@@ -264,7 +264,7 @@ def predict(cast: Cast, guess: object) -> PredictionView:
         return open_question.guess(guess)
 
 
-def _outputs(cast: Cast) -> int:
+def _count_outputs(cast: Cast) -> int:
     return sum(len(step.turns) for step in cast.steps)
 
 

@@ -33,7 +33,7 @@ from materia_nb.platform import WakingInterrupts
 NO_PROCESSES: Final = "this kernel cannot start programs; it can only run Python scripts in its own process"
 """The reason why a command cannot be run in a kernel that does not support processes, such as a kernel in a browser."""
 
-_PYTHON: Final = re.compile(r"python(3(\.\d+)?)?(\.exe)?")
+_PYTHON_PROGRAM: Final = re.compile(r"python(3(\.\d+)?)?(\.exe)?")
 _PLAIN_OPTIONS: Final = frozenset({"-B", "-E", "-I", "-P", "-S", "-s", "-u"})
 _in_place_lock: Final = threading.RLock()
 
@@ -56,7 +56,7 @@ class Capture(NamedTuple):
     skip_lines: bytes = b""
 
 
-_FIRST_MIB: Final = Capture()
+_DEFAULT_CAPTURE: Final = Capture()
 
 
 class CapturedOutput(io.RawIOBase):
@@ -66,7 +66,7 @@ class CapturedOutput(io.RawIOBase):
         self.size = 0
         self.end = b""
         self._start = bytearray()
-        self._room, self._keep_end, self._skip_lines = capture
+        self._remaining, self._end_bytes, self._skip_lines = capture
         self._line = b""
 
     def writable(self) -> bool:
@@ -81,14 +81,14 @@ class CapturedOutput(io.RawIOBase):
             chunk = b"".join(line + b"\n" for line in lines if not line.startswith(self._skip_lines))
             if self._line.startswith(self._skip_lines):
                 self._line = self._skip_lines
-            elif not written or len(self._line) > self._room:  # the output ended, or the line is too long to buffer
+            elif not written or len(self._line) > self._remaining:  # the output ended, or the line is too long
                 chunk, self._line = chunk + self._line, b""
         self.size += len(chunk)
-        if self._room:
-            self._start += chunk[: self._room]
-        if len(chunk) > self._room and self._keep_end:
-            self.end = (self.end + chunk[self._room :])[-self._keep_end :]
-        self._room = max(0, self._room - len(chunk))
+        if self._remaining:
+            self._start += chunk[: self._remaining]
+        if len(chunk) > self._remaining and self._end_bytes:
+            self.end = (self.end + chunk[self._remaining :])[-self._end_bytes :]
+        self._remaining = max(0, self._remaining - len(chunk))
         return len(written)
 
     @property
@@ -107,7 +107,7 @@ def _python_script(argv: Sequence[str]) -> tuple[str | None, list[str]] | None:
 
     The code is None if the command runs a script file. Return None if the command does not run Python code or a script.
     """
-    if not argv or not (argv[0] == sys.executable or _PYTHON.fullmatch(PurePath(argv[0]).name)):
+    if not argv or not (argv[0] == sys.executable or _PYTHON_PROGRAM.fullmatch(PurePath(argv[0]).name)):
         return None
     arguments = list(dropwhile(_PLAIN_OPTIONS.__contains__, argv[1:]))
     if len(arguments) > 1 and arguments[0] == "-c":
@@ -142,8 +142,8 @@ def _script_environment(
     arguments: list[str], stdin: bytes, outputs: tuple[CapturedOutput, CapturedOutput], cwd: Path
 ) -> Iterator[None]:
     """Replace the arguments, the streams and the working directory of this process while a script runs."""
-    own_dir, own_env = Path.cwd(), dict(os.environ)
-    own_attributes = {name: getattr(sys, name) for name in ("argv", "path", "stdin", "stdout", "stderr")}
+    saved_dir, saved_env = Path.cwd(), dict(os.environ)
+    saved_attributes = {name: getattr(sys, name) for name in ("argv", "path", "stdin", "stdout", "stderr")}
     main, modules = sys.modules.get("__main__"), set(sys.modules)
     folder = "" if arguments[0] == "-c" else str((cwd / arguments[0]).absolute().parent)
     os.chdir(cwd)
@@ -157,11 +157,11 @@ def _script_environment(
         )
         yield
     finally:
-        for name, value in own_attributes.items():
+        for name, value in saved_attributes.items():
             setattr(sys, name, value)
         os.environ.clear()
-        os.environ.update(own_env)
-        os.chdir(own_dir)
+        os.environ.update(saved_env)
+        os.chdir(saved_dir)
         if main is not None:
             sys.modules["__main__"] = main
         for name in set(sys.modules) - modules:  # another script may import a module with the same name
@@ -176,7 +176,7 @@ _PIPE_GRACE_S: Final = 0.2  # maximum time to read the remaining output after th
 _POLL_S: Final = 0.05  # interval between checks whether the command has ended or must be stopped
 _FIRST_POLL_S: Final = 5e-5  # first interval between checks after the command has closed its outputs
 _COLLECT_S: Final = 5.0  # maximum time to wait for a killed command to be reaped
-_CHUNK: Final = 65_536  # capacity of a pipe, in bytes
+_CHUNK_BYTES: Final = 65_536  # capacity of a pipe, in bytes
 
 
 class _Output(CapturedOutput):
@@ -189,7 +189,7 @@ class _Output(CapturedOutput):
     def read_available(self) -> bool:
         """Read the bytes that are available; return False if the output has ended."""
         try:
-            return bool(self.write(os.read(self.pipe.fileno(), _CHUNK)))
+            return bool(self.write(os.read(self.pipe.fileno(), _CHUNK_BYTES)))
         except BlockingIOError:
             return True
 
@@ -290,7 +290,7 @@ class ProcessGroup:
     def _write(self) -> None:
         try:
             while self._unsent:
-                self._unsent = self._unsent[os.write(self.stdin.fileno(), self._unsent[:_CHUNK]) :]
+                self._unsent = self._unsent[os.write(self.stdin.fileno(), self._unsent[:_CHUNK_BYTES]) :]
         except BlockingIOError:
             return
         except OSError:  # the command has closed its stdin
@@ -305,19 +305,19 @@ class ProcessGroup:
 
     def _drain(self) -> None:
         """Read until both outputs have ended, but only for a short time, because children may keep the pipes open."""
-        until = time.monotonic() + _PIPE_GRACE_S
-        while self._open_outputs and (left := until - time.monotonic()) > 0:
-            self._exchange(left)
+        deadline = time.monotonic() + _PIPE_GRACE_S
+        while self._open_outputs and (remaining := deadline - time.monotonic()) > 0:
+            self._exchange(remaining)
 
     def _terminate(self) -> None:
         """Send SIGTERM to the group, followed by SIGKILL after one second or after another interrupt."""
         interrupts = self._interrupts.count
         self._signal_group(signal.SIGTERM)
-        until, pause = time.monotonic() + _KILL_AFTER_S, _FIRST_POLL_S
-        while (left := until - time.monotonic()) > 0 and self._interrupts.count == interrupts:
+        deadline, pause = time.monotonic() + _KILL_AFTER_S, _FIRST_POLL_S
+        while (remaining := deadline - time.monotonic()) > 0 and self._interrupts.count == interrupts:
             if self.child.poll() is not None and not self._signal_group(0):
                 return
-            self._exchange(min(pause, left))
+            self._exchange(min(pause, remaining))
             pause = min(2 * pause, _POLL_S)
         self._signal_group(signal.SIGKILL)
 
@@ -432,7 +432,7 @@ def run_process(
     stdin: bytes,
     cwd: Path,
     timeout_s: float | None,
-    capture: Capture = _FIRST_MIB,
+    capture: Capture = _DEFAULT_CAPTURE,
     env: Mapping[str, str] | None = None,
     stop: threading.Event | None = None,
 ) -> ProcessResult:
@@ -482,7 +482,7 @@ def run_process(
         finally:
             run.end_group()
     code, signal_name = _ending_of(child.returncode)
-    result = _result(argv, start_time, code, run.stdout, run.stderr)
+    result = _make_result(argv, start_time, code, run.stdout, run.stderr)
     return replace(result, signal=signal_name, timed_out=run.timed_out, stopped=run.stopped)
 
 
@@ -498,10 +498,10 @@ def _run_in_place(argv: Sequence[str], stdin: bytes, cwd: Path, capture: Capture
             exit_code = _run_script(code, arguments[0])
     except (OSError, ValueError) as error:
         return _not_started(argv, cwd, error, time.perf_counter() - start_time)
-    return replace(_result(argv, start_time, exit_code, stdout, stderr), in_place=True)
+    return replace(_make_result(argv, start_time, exit_code, stdout, stderr), in_place=True)
 
 
-def _result(
+def _make_result(
     argv: Sequence[str], start_time: float, code: int | None, stdout: CapturedOutput, stderr: CapturedOutput
 ) -> ProcessResult:
     return ProcessResult(
@@ -524,13 +524,13 @@ def summarize(text: str, limit: int) -> str:
 
     Terminal escape sequences and control characters are removed, and white space is collapsed.
     """
-    plain = _ESCAPES.sub("", text)
-    line = " ".join("".join(c if c.isprintable() else " " for c in plain).split())
+    clean_text = _ESCAPES.sub("", text)
+    line = " ".join("".join(c if c.isprintable() else " " for c in clean_text).split())
     if len(line) <= limit:
         return line
-    gap = " … "
-    head = limit * 3 // 8
-    return line[:head] + gap + line[len(line) - (limit - head - len(gap)) :]
+    ellipsis = " … "
+    head_length = limit * 3 // 8
+    return line[:head_length] + ellipsis + line[len(line) - (limit - head_length - len(ellipsis)) :]
 
 
 def _ending_of(returncode: int | None) -> tuple[int | None, str | None]:

@@ -31,7 +31,7 @@ SCRIPT_FOLDER: Final = "utilities"
 
 MANIFEST: Final = ".materia-shipped-utilities.json"
 
-_HASH_CHARS: Final = 8
+_DIGEST_CHARS: Final = 8
 
 
 class ScriptCopy(NamedTuple):
@@ -63,7 +63,7 @@ def find_script(name: str, folders: Sequence[Path] = ()) -> Path | None:
     for folder in folders:
         path: Path | None = folder / name
         if name in SHIPPED_SCRIPTS and (folder / MANIFEST).exists():
-            path = _copy_path(folder, _manifest(folder).get(name), _hash(_read_packaged(name)))
+            path = _copy_path(folder, _read_manifest(folder).get(name), _digest(_read_packaged(name)))
         if path is not None and path.is_file():
             return path.absolute()
     return PACKAGED / name if name in SHIPPED_SCRIPTS else None
@@ -71,16 +71,16 @@ def find_script(name: str, folders: Sequence[Path] = ()) -> Path | None:
 
 def copies(folder: Path) -> list[ScriptCopy]:
     """Return the path and the status of each shipped script's copy in ``folder``, without changing any files."""
-    entries = _manifest(folder)
+    entries = _read_manifest(folder)
     return [_read_copy(folder, name, entries.get(name)) for name in SHIPPED_SCRIPTS]
 
 
 def _read_copy(folder: Path, name: str, entry: JSON) -> ScriptCopy:
-    packaged = _hash(_read_packaged(name))
+    packaged = _digest(_read_packaged(name))
     original = as_object(entry).get("sha256")
     path = _copy_path(folder, entry, original) or folder / name
     try:
-        current = _hash(read_plain(path, follow=True))
+        current = _digest(read_plain(path, follow=True))
     except OSError:
         return ScriptCopy(name, path, "not there")
     if current == packaged:
@@ -101,7 +101,7 @@ def synchronize(folder: Path) -> bool:
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        entries = _manifest(folder)
+        entries = _read_manifest(folder)
         updated = {name: _write_copy(folder, name, entries.get(name)) for name in SHIPPED_SCRIPTS}
         if {**entries, **updated} != entries:
             write_config(folder / MANIFEST, {"scripts": {**entries, **updated}})
@@ -113,29 +113,29 @@ def synchronize(folder: Path) -> bool:
 def _write_copy(folder: Path, name: str, entry: JSON) -> JSON:
     """Copy the current version of a script to ``folder``, unless it exists there; return its manifest entry."""
     content = _read_packaged(name)
-    new = _hash(content)
-    copy = _copy_path(folder, entry, new)
-    if copy is not None and copy.is_file():
+    digest = _digest(content)
+    copy_path = _copy_path(folder, entry, digest)
+    if copy_path is not None and copy_path.is_file():
         return entry
     path = folder / name
-    if path.exists() and _hash(read_plain(path, follow=True)) not in {new, as_object(entry).get("sha256")}:
-        path = folder / f"{PurePath(name).stem}.{new[:_HASH_CHARS]}.py"
+    if path.exists() and _digest(read_plain(path, follow=True)) not in {digest, as_object(entry).get("sha256")}:
+        path = folder / f"{PurePath(name).stem}.{digest[:_DIGEST_CHARS]}.py"
     # A file with the hash in its name is an earlier copy of this version, which a person may have changed.
     if path.name == name or not path.exists():
         replace_file(path, content)
-    return {"file": path.name, "sha256": new}
+    return {"file": path.name, "sha256": digest}
 
 
-def _copy_path(folder: Path, entry: JSON, current: JSON) -> Path | None:
+def _copy_path(folder: Path, entry: JSON, digest: JSON) -> Path | None:
     """Return the path of the copy in a manifest entry, or None if the script that was copied has another hash."""
     fields = as_object(entry)
     name = fields.get("file")
-    if not isinstance(name, str) or PurePath(name).name != name or fields.get("sha256") != current:
+    if not isinstance(name, str) or PurePath(name).name != name or fields.get("sha256") != digest:
         return None
     return folder / name
 
 
-def _manifest(folder: Path) -> Object:
+def _read_manifest(folder: Path) -> Object:
     """Return the entries of the manifest in ``folder``, or an empty dict if the manifest is missing or damaged."""
     try:
         return as_object(as_object(read_config(folder / MANIFEST)).get("scripts"))
@@ -147,7 +147,7 @@ def _read_packaged(name: str) -> bytes:
     return read_plain(PACKAGED / name, follow=True)
 
 
-def _hash(content: bytes) -> str:
+def _digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
@@ -336,14 +336,14 @@ def run_utility(
         KeyboardInterrupt: the main thread was interrupted. The process group has already ended.
         MateriaError: the document cannot be serialized as JSON (``invalid_document``).
     """
-    stdin = _encode(document)
+    stdin = _encode_document(document)
     timeout_ms = materia.timeout_ms
     try:
         argv = resolve_command(materia, utilities=utilities)
     except MateriaError as error:
         process = ProcessResult.not_started(materia.command, error.what + (f" ({error.hint})" if error.hint else ""))
     else:
-        process = _redacted(run_process(argv, stdin=stdin, cwd=cwd, timeout_s=timeout_ms / 1000, stop=stop))
+        process = _redact(run_process(argv, stdin=stdin, cwd=cwd, timeout_s=timeout_ms / 1000, stop=stop))
     kind, ending = process.failure("utility", f"{timeout_ms} ms") or (None, f"ended with {process.ending}")
     subject = "The command" if kind is None else f"The command of {document.get('socketId') or 'the utility'}"
     summary = "; ".join([f"{subject} {ending}: {process.command or '(none)'}", *_output_notes(process, artifacts)])
@@ -376,7 +376,7 @@ def command_record(materia: Materia, result: UtilityResult, artifacts: tuple[str
     return record
 
 
-def _redacted(process: ProcessResult) -> ProcessResult:
+def _redact(process: ProcessResult) -> ProcessResult:
     """Return a copy of a process result in which secrets in the command and the output are redacted."""
     secrets = secret_arguments(process.argv)
     return replace(
@@ -400,7 +400,7 @@ def _output_notes(process: ProcessResult, artifacts: tuple[str, str]) -> list[st
     ]
 
 
-def _encode(document: Mapping[str, JSON]) -> bytes:
+def _encode_document(document: Mapping[str, JSON]) -> bytes:
     try:
         return json.dumps(document, allow_nan=False).encode() + b"\n"
     except (TypeError, ValueError, RecursionError) as error:
