@@ -83,7 +83,7 @@ def png_of(svg: str) -> bytes | None:
         return None
     try:
         png = _cached_png(svg, svg_to_bytes)
-    except Exception:  # the SVG is still available
+    except Exception:  # The SVG can still be displayed.
         logging.getLogger("materia_nb.display").warning("a picture could not be converted to PNG", exc_info=True)
         return None
     return png if len(png) <= _MAX_PNG_BYTES else None
@@ -519,7 +519,7 @@ class Displayable(Block):
         PNG if it is the only one.
         """
         blocks = list(self._blocks())
-        # Text and HTML are written from the same blocks, so that a picture among them is drawn once.
+        # Text and HTML are rendered from the same blocks, so that each picture is drawn only once.
         view = View(self._title(), blocks) if type(self).as_text is Displayable.as_text else self
         pictures = [block for block in blocks if isinstance(block, Picture)]
         only_picture = pictures == blocks and not any(picture.dark for picture in pictures)

@@ -345,7 +345,7 @@ def _assign_lanes(segments: Sequence[_Segment], *, outward: int) -> int:
     Segments of the same net share a lane. Overlapping segments of different nets get different lanes.
     """
     ordered = sorted(segments, key=lambda segment: (segment.turn_offset, segment.net), reverse=outward < 0)
-    if outward:  # the segments that turn away furthest are outermost
+    if outward:  # The segments that turn away the furthest become the outermost.
         ordered.sort(key=lambda segment: abs(segment.turn_offset))
     lane_of: dict[str, int] = {}
     for segment in ordered:
@@ -427,7 +427,7 @@ def attach_lines(
         free_sides = (side for side in by_preference if _has_room(sides, chip_strips, line, side, source, solid))
         if (exit_side := next(free_sides, None)) is not None:
             line.out = exit_side
-        else:  # too many lines: drop the chip; the tooltip still has its text
+        else:  # All sides are full. The chip is dropped, but the tooltip still shows its text.
             line.chip = (0.0, 0.0)
         if line.chip[1]:
             strip, previous = _chip_strip(source, line.out, line.chip), chip_strips.get((line.source, line.out))
@@ -531,7 +531,7 @@ def _choose_directions(source: Box, target: Box | None, line: RoutedLine, flow: 
         return flow, flow
     if source is target:
         return RIGHT, DOWN
-    if flow == DOWN:  # solve as if the flow ran to the right
+    if flow == DOWN:  # Swap x and y, so that the flow runs to the right.
         out, into = _directions_rightward(source.transposed(), target.transposed(), line.chip[::-1], line)
         return out ^ 1, into ^ 1
     return _directions_rightward(source, target, line.chip, line)
@@ -553,9 +553,9 @@ def _directions_rightward(source: Box, target: Box, chip: tuple[float, float], l
             return DOWN, DOWN
         if above >= chip_height:
             return UP, UP
-    if back > 0 and below > 0:  # to another band
+    if back > 0 and below > 0:  # The target is in another band.
         return DOWN, RIGHT
-    if back > 0 and above > 0:  # back, around a corner
+    if back > 0 and above > 0:  # The line runs back, around a corner.
         return LEFT, UP
-    # Along the same side of both cards: rejections on one side, other lines on the other.
+    # The line runs along the same side of both cards: above for rejections, below for other lines.
     return (UP, DOWN) if line.links[0].condition in REWORK_CONDITIONS else (DOWN, UP)

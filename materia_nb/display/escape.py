@@ -35,7 +35,7 @@ _CONTEXT_CHARS: Final = 120
 """Number of unchanged characters that are displayed before and after a change."""
 
 
-@lru_cache(64)  # an open panel draws the same texts in every frame
+@lru_cache(64)  # An open panel draws the same texts again and again.
 def word_parts(a: str, b: str) -> Parts:
     """Return the word diff of two texts, with long unchanged passages reduced to the text around each change."""
     parts: list[tuple[str, str]] = []
@@ -137,7 +137,7 @@ def _safe_cut(text: str, position: int) -> int:
             if flag_count % 2:
                 cut -= 1
         return cut
-    return position  # an absurd number of combining marks: cut anyway
+    return position  # With this many combining characters, the text is cut anyway.
 
 
 def shorten(text: object, limit: int) -> str:
@@ -191,7 +191,7 @@ _KEEP_SPACE_STYLE: Final = "white-space:pre-wrap;overflow-wrap:anywhere"
 """Inline style that keeps white space and breaks long words. It is inline because notebooks remove style sheets."""
 _SIMPLE_TEXT: Final = re.compile(r"\S{0,20}(?: \S{1,20})*")
 """Pattern of text that needs no inline style: short words separated by single spaces."""
-# Scrolls horizontally in a narrow place; in a flex layout this needs a track that can shrink to 0.
+# The table scrolls horizontally if space is narrow. In a flex layout, this needs a track that can shrink to 0.
 _SCROLL_STYLE: Final = "display:grid;grid-template-columns:minmax(0,1fr);overflow-x:auto"
 _MAX_CELL_CHARS: Final = 2000
 _MAX_LINE_CHARS: Final = 20_000

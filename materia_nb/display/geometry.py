@@ -61,7 +61,7 @@ class Box:
 
 Point: TypeAlias = tuple[float, float]
 
-# Widths in thousandths of the font size, of a wide sans serif, so that real text is rarely wider.
+# Widths in thousandths of the font size. They are those of a wide sans serif, so that real text is rarely wider.
 _CHAR_WIDTHS: Final = {
     **dict.fromkeys("iljI.,:;|!'`", 330),
     **dict.fromkeys("ftr()[]{}/\\ -", 400),
@@ -175,7 +175,7 @@ def bend_segments(points: Sequence[Point], source: Point, target: Point, label: 
     inner_points = _balanced_points(before, middle, after)
     (sx, sy), (tx, ty) = source, target
     dx, dy = tx - sx, ty - sy
-    length = math.hypot(dx, dy) or 1.0  # a socket can be dragged onto another
+    length = math.hypot(dx, dy) or 1.0  # One socket can be dragged onto another.
     (ax, ay), (bx, by) = points[0], points[-1]
     label_x, label_y = label or middle
     return {

@@ -235,7 +235,7 @@ def nested_frames(
 
 
 # -- words -----------------------------------------------------------------------------------
-# Foreign text in them is bounded and harmless as text, but not yet escaped for HTML.
+# Untrusted text in labels is shortened and has no control characters, but it is not yet escaped for HTML.
 
 TIMES_SIGN: Final = "\N{MULTIPLICATION SIGN}"
 NEVER: Final = "never taken"
@@ -508,7 +508,7 @@ def label_size(links: Sequence[Link], level: int, *, stub: bool) -> tuple[float,
     label = chip_label(links, NO_MARKS, stub=stub)
     if not label:
         return (0.0, 0.0)
-    if (limit := links[0].limit) is not None:  # during a cast the chip shows how often the edge was taken
+    if (limit := links[0].limit) is not None:  # During a cast, the chip shows the traversals.
         label = max(label, label.replace(f"max {limit}", f"{limit}/{limit}"), key=len)
     size = small_size(level)
     return (text_width(label, size) + 14, size + 8)

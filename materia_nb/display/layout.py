@@ -363,7 +363,7 @@ class _LayoutBuilder:
         self.frames, self.titles = self._frame_boxes(chips), {}
         for key, frame in self.frames.items():
             loop = self.graph.loops[key]
-            # A downward flow enters above the first card: the heading stands left of that line, the progress right.
+            # A top-to-bottom flow enters above the first card, between the heading on the left and the progress on the right.
             flow_x = self.boxes[self._card_key(loop.sockets[0])].cx if self.direction == "down" else frame.right
             available_width = flow_x - frame.x - 14 if flow_x > frame.x + 80 else frame.w
             w, h = title_size(self.graph, loop, min(available_width, frame.w) - 6, self.level)
@@ -429,7 +429,7 @@ class _LayoutBuilder:
         )
 
     def _lines(self) -> list[DrawnLine]:
-        # Frames must enclose their chips, signs stay outside of frames, and chips must avoid signs.
+        # Frames must enclose their chips, signs must be outside all frames, and chips must not cover signs.
         links_between_sockets = [link for link in self.links if link.source != START_SIGN and link.target != END_SIGN]
         self._attach_lines(self._lines_to_route(links_between_sockets))
         self._place_signs()
@@ -471,7 +471,7 @@ class _LayoutBuilder:
         for link in links:
             source, target = self._card_key(link.source), self._card_key(link.target)
             if source == target and source in self.card_keys.values():
-                continue  # both ends are in a folded loop
+                continue  # Both ends are in the same folded loop.
             own_key = () if link.kind == "exit" else (link.key,)
             links_by_ends.setdefault((source, target, link.kind, *own_key), []).append(link)
         long_distance = 4 * max(self.pitch)

@@ -134,7 +134,7 @@ def _stack_ranks(
         next_free = float("-inf")
         for key in sorted(row, key=lambda key: preferred[key]):
             block = sizes[key]
-            spine = block.positions[next(iter(block.positions))][1]  # its first card is aligned with the incoming line
+            spine = block.positions[next(iter(block.positions))][1]  # The first card is aligned with the incoming line.
             position = max(next_free, preferred[key] - spine)
             positions |= {member: (along + f, position + c) for member, (f, c) in block.positions.items()}
             centre_of[key] = position + spine

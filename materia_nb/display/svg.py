@@ -106,7 +106,7 @@ ON_DARK: Final = tuple(dict(_COLOURS.values()).items())
 
 
 # -- shapes ----------------------------------------------------------------------------------
-# Each returns a self-contained piece of SVG for a box and a set of colours.
+# Each function returns a self-contained piece of SVG for a box and a set of colours.
 
 CARD_FONT: Final = "system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', Helvetica, Arial, sans-serif"
 OUTSET: Final = 14.0
@@ -180,7 +180,7 @@ def socket_card(socket: Socket, box: Box, level: int, marks: Marks, colours: Col
     visits = marks.visits.get(socket.id, 0)
     count = f"{TIMES_SIGN}{short_number(visits)}" if visits > 1 else ""
     small_font = small_size(level)
-    used_width = 0.0  # at the right of the name
+    used_width = 0.0  # The width that is used to the right of the name.
     if count:
         used_width = text_width(count, small_font) + 3
         parts.append(svg_text(right, middle + 4, count, small_font, colours["soft"], align))
@@ -417,7 +417,7 @@ def _line_svg(line: DrawnLine, marks: Marks, colours: Colours) -> str:
         f'<path{attributes} d="{line.d}" fill="none" stroke="{colours[role]}" '
         f'stroke-width="{3.2 if is_highlighted else 1.6}"{dash} stroke-linecap="round"/>'
     )
-    if link.route in marks.break_routes:  # one round dash shortly after the beginning
+    if link.route in marks.break_routes:  # The breakpoint is a single round dash near the start of the line.
         path += (
             f'<path d="{line.d}" fill="none" stroke="{colours["break"]}" stroke-width="10" '
             'stroke-dasharray="0.01 99999" stroke-dashoffset="-14" stroke-linecap="round"><title>breakpoint</title></path>'

@@ -36,8 +36,8 @@ from materia_nb.loadout.vocabulary import condition_spec
 
 WIDTH: Final = 88
 """Default width of a table, in terminal columns."""
-_LONGEST_WORD: Final = 26  # as long as the id of a cast; longer words are split
-_MIN_WRAPPED_WIDTH: Final = 8  # narrower cells are not wrapped: a number and its unit stay together
+_LONGEST_WORD: Final = 26  # This is the length of a cast id. Longer words are split.
+_MIN_WRAPPED_WIDTH: Final = 8  # Narrower cells are not wrapped, so that a number and its unit stay together.
 _INDENT: Final = " " * 7
 _ISOLATED: Final = "\u2068"
 _ISOLATES: Final = "\u2068\u2069"
@@ -150,7 +150,7 @@ def _wrap_cell(cell: str, width: int) -> list[str]:
     cell_width = display_width(cell)
     if cell_width <= width:
         return [cell]
-    if _ISOLATED in cell:  # if split, its directional characters could reorder the text next to them
+    if _ISOLATED in cell:  # If it were split, its bidirectional isolates could reorder adjacent text.
         return [part(cell.strip(_ISOLATES), width)]
     return textwrap.wrap(cell, width if cell_width == len(cell) else max(1, width // 2), break_on_hyphens=False)
 

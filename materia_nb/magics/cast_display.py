@@ -65,21 +65,21 @@ def record_text(cast: Cast) -> MimeBundle:
     title = f"Record of cast {cast.id}: {shorten(now.request, 60)}".rstrip(": ")
     status = status_lines(now)
     folds = [_step_fold(now, step) for step in now.steps[-MAX_STEPS:]]
-    count = len(steps.rows) - MAX_STEPS
-    earlier = [f"... {count} earlier steps"] if count > 0 else []
-    shown_steps = [table(steps.rows[-MAX_STEPS:], steps.headers)] if steps.rows else []
+    earlier_count = len(steps.rows) - MAX_STEPS
+    earlier = [f"... {earlier_count} earlier steps"] if earlier_count > 0 else []
+    step_table = [table(steps.rows[-MAX_STEPS:], steps.headers)] if steps.rows else []
     purpose, verb = ("look at", "open") if cast.status == "complete" else ("continue", "resume")
     advice = f"To {purpose} this cast in a new kernel, run %load_ext materia_nb and %materia {verb} {cast.id}"
-    wrapped = [fold for line in (title, *status) for fold in textwrap.wrap(plain(line), WIDTH)]
-    text = "\n".join([*wrapped, *earlier, *shown_steps, "", advice])
+    wrapped = [wrapped_line for line in (title, *status) for wrapped_line in textwrap.wrap(plain(line), WIDTH)]
+    text = "\n".join([*wrapped, *earlier, *step_table, "", advice])
     return record_bundle(text, blocks_as_html([Heading(title), *lines(status), *lines(earlier), *folds, Line(advice)]))
 
 
 def _step_fold(now: Snapshot, step: StepRecord) -> Fold:
     """Return a step as a collapsed block with its output and an explanation of its route."""
     blocks = [Code(step.shown, max_chars=_OUTPUT_CHARS)] if step.shown is not None else []
-    why = lines(now.why(step.number).lines, "quiet") if step.decision else []
-    return Fold(f"{step.title} → {describe_outcome(step)}", [*blocks, *why])
+    explanation = lines(now.why(step.number).lines, "quiet") if step.decision else []
+    return Fold(f"{step.title} → {describe_outcome(step)}", [*blocks, *explanation])
 
 
 def record_picture(cast: Cast) -> str:
@@ -99,12 +99,12 @@ class Record:
     def __init__(self, cast: Cast, display: Callable[..., object]) -> None:
         self.cast = cast
         self._display = display
-        self._changed = False
-        self._displayed: tuple[str, str] | None = None
+        self._has_changed = False
+        self._displayed_content: tuple[str, str] | None = None
         self._lock = threading.Lock()
         self._timer: Handle | None = None
-        self._quiet = False
-        self._end = cast.follow.changes(lambda _: self._schedule_refresh())
+        self._is_idle = False
+        self._unsubscribe = cast.follow.changes(lambda _: self._schedule_refresh())
 
     def show(self) -> None:
         """Display the text and the picture below the other outputs of the cell."""
@@ -112,28 +112,28 @@ class Record:
 
     def refresh(self) -> None:
         """Update the text and the picture if the cast has changed since they were displayed."""
-        if self._changed:
+        if self._has_changed:
             self._display_content(update=True)
 
     def close(self) -> None:
         """Stop updating the record. Its outputs remain in the notebook."""
-        self._end()
+        self._unsubscribe()
         with self._lock:
             if self._timer is not None:
                 self._timer.cancel()
 
     def _schedule_refresh(self) -> None:
         """Schedule an update of the record. This method is called after every change, so it must be fast."""
-        self._changed = True
+        self._has_changed = True
         with self._lock:
             if self._timer is None:
                 self._timer = call_later(_IDLE_S, self._refresh_when_idle)
-            self._quiet = False
+            self._is_idle = False
 
     def _refresh_when_idle(self) -> None:
         with self._lock:
-            is_due_again = not self._quiet
-            self._quiet = True
+            is_due_again = not self._is_idle
+            self._is_idle = True
             self._timer = call_later(_IDLE_S, self._refresh_when_idle) if is_due_again else None
         if not is_due_again:
             try:
@@ -142,13 +142,13 @@ class Record:
                 _log.warning("the record of a cast could not be updated", exc_info=True)
 
     def _display_content(self, *, update: bool) -> None:
-        self._changed = False
+        self._has_changed = False
         svg, text = record_picture(self.cast), record_text(self.cast)
         content = (svg, text["text/plain"])
-        if update and content == self._displayed:
+        if update and content == self._displayed_content:
             return
-        self._displayed = content
-        # the PNG is for untrusted notebooks, which do not show SVG
+        self._displayed_content = content
+        # The PNG is for untrusted notebooks, which do not show SVG.
         for name, bundle in (("text", text), ("picture", picture_bundle(f"<picture of cast {self.cast.id}>", svg))):
             display_id = f"materia-{self.cast.id}-{name}"
             self._display(bundle, raw=True, display_id=display_id, update=update)
@@ -210,7 +210,7 @@ class CastDisplay:
             raise NotImplementedError
         try:
             return show()
-        except Exception:  # noqa: BLE001 - it is shown without a panel
+        except Exception:  # noqa: BLE001 - IPython can display the cast without a panel
             _log.warning("a panel could not be created; a picture or a table is displayed instead", exc_info=True)
             raise NotImplementedError from None
 
@@ -222,12 +222,12 @@ class CastDisplay:
         panel.show_widgets("The panels of this cast need a running kernel. The record of the cast is below.")
         cast = panel.cast
         run_dir = cast.run_dir.resolve()
-        known = self._records.get(run_dir)
-        if known is None or known.cast is not cast:
-            if known is not None:
-                known.close()
-            known = self._records[run_dir] = Record(cast, display)
-        known.show()
+        record = self._records.get(run_dir)
+        if record is None or record.cast is not cast:
+            if record is not None:
+                record.close()
+            record = self._records[run_dir] = Record(cast, display)
+        record.show()
 
     def _refresh_records(self, _: object = None) -> None:
         """Update the records at the end of a cell."""
@@ -243,24 +243,24 @@ SHOW_AFTER_S = 0.5
 _REDRAW_S = 0.1
 """Delay between an update and the redraw of the progress bar, in seconds."""
 _BAR_FORMAT = "{desc} |{bar}|"
-_MAX_TEXT_CHARS = 60
+_ANSWER_CHARS = 60
 """Maximum length of an agent's unfinished answer next to the progress bar, in characters."""
 
 
 @contextmanager
-def running(cast: Cast) -> Iterator[None]:
+def run_progress(cast: Cast) -> Iterator[None]:
     """Show a progress bar with the finished work items and the current socket while the ``with`` block runs."""
     with _progress_bar(lambda: _progress_text(cast)) as update:
-        ends = (cast.follow.changes(lambda _: update()), cast.follow.text(update))
+        unsubscribe_functions = (cast.follow.changes(lambda _: update()), cast.follow.text(update))
         try:
             yield
         finally:
-            for end in ends:
-                end()
+            for unsubscribe in unsubscribe_functions:
+                unsubscribe()
 
 
 @contextmanager
-def counting(unit: str) -> Iterator[Callable[[int, int], None]]:
+def count_progress(unit: str) -> Iterator[Callable[[int, int], None]]:
     """Show a progress bar while the ``with`` block runs. Yield a function that sets the finished and total counts."""
     counts = (0, 0)
 
@@ -296,12 +296,12 @@ class _Progress:
         self._status = status
         self._bar: Any = None
         self._output: Any = None
-        self._is_scheduled = self._closed = False
+        self._is_scheduled = self._is_closed = False
         self._lock = threading.Lock()
 
     def show(self) -> None:
         with self._lock:
-            if self._closed:
+            if self._is_closed:
                 return
             if _kernel() is None:
                 self._bar = tqdm.tqdm(leave=False, bar_format=_BAR_FORMAT)
@@ -320,7 +320,7 @@ class _Progress:
             call_later(_REDRAW_S, self._draw)
 
     def _draw(self) -> None:
-        self._is_scheduled = False  # a change of the status from here on is drawn again
+        self._is_scheduled = False  # Later changes of the status schedule another redraw.
         done, total, text = self._status()
         with self._lock:
             bar = self._bar
@@ -333,12 +333,12 @@ class _Progress:
 
     def close(self) -> None:
         with self._lock:
-            self._closed = True
+            self._is_closed = True
             if self._bar is not None:
-                self._bar.total = None  # otherwise an unfinished bar would stay, in red
+                self._bar.total = None  # Otherwise an unfinished bar would remain visible, in red.
                 self._bar.close()
             if self._output is not None:
-                self._output.update({}, raw=True)  # clear_output would also remove the printed output of the cell
+                self._output.update({}, raw=True)  # clear_output would also remove what the cell printed.
 
 
 def _kernel() -> Any:
@@ -364,10 +364,10 @@ def _progress_text(cast: Cast) -> tuple[int, int, str]:
     now = cast.now
     done, total = _progress_of(cast)
     items = f"{done}/{total} items, " if total else ""
-    where = f"{items}{now.next_socket or now.status}, step {len(now.steps)}"
-    text = now.partial_answer
-    cut = ELLIPSIS if len(text) > _MAX_TEXT_CHARS else ""
-    return done, total, f"{where}: {cut}{part(text[-_MAX_TEXT_CHARS:], _MAX_TEXT_CHARS)}" if text else where
+    position = f"{items}{now.next_socket or now.status}, step {len(now.steps)}"
+    answer = now.partial_answer
+    dots = ELLIPSIS if len(answer) > _ANSWER_CHARS else ""
+    return done, total, f"{position}: {dots}{part(answer[-_ANSWER_CHARS:], _ANSWER_CHARS)}" if answer else position
 
 
 def _progress_of(cast: Cast) -> tuple[int, int]:

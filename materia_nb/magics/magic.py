@@ -83,10 +83,10 @@ class MateriaMagics(Magics):
             return verb.handler(registry.Call(self.bench, arguments, cell, self.namespace))
         except KeyboardInterrupt:
             cast = self.bench.cast_
-            where = cast.now.next_socket if cast else None
-            at = f" at {where}" if where else ""
+            socket = cast.now.next_socket if cast else None
+            position = f" at {socket}" if socket else ""
             raise Interrupted(
-                f"The run was interrupted{at}. No recorded data is lost.",
+                f"The run was interrupted{position}. No recorded data is lost.",
                 hint="continue the cast with step or run",
                 kind="interrupted",
             ) from None
@@ -95,7 +95,7 @@ class MateriaMagics(Magics):
 MateriaMagics.materia.__doc__ = registry.help_text()
 
 
-_LINE = re.compile(r"(?:.*=\s*)?%{1,2}materia\s+(.*)", re.DOTALL)
+_MATERIA_LINE = re.compile(r"(?:.*=\s*)?%{1,2}materia\s+(.*)", re.DOTALL)
 _CONFIG_SUFFIXES = (".json", ".jsonc", ".yaml", ".yml")
 
 
@@ -104,20 +104,20 @@ def make_matcher(bench: Callable[[], Workbench]) -> Any:
 
     @context_matcher(identifier="materia_nb")
     def materia_matcher(context: CompletionContext) -> Any:
-        match = _LINE.fullmatch(context.text_until_cursor)
+        match = _MATERIA_LINE.fullmatch(context.text_until_cursor)
         if match is None:
             return {"completions": []}
-        *before, typed = match.group(1).split(" ")
+        *previous_words, prefix = match.group(1).split(" ")
         try:
-            offered = next_words(bench, before)
+            candidates = next_words(bench, previous_words)
         except Exception:  # noqa: BLE001 - completion must never disturb typing
-            offered = []
-        matching = sorted({name for name in offered if name.startswith(typed)})
+            candidates = []
+        completions = sorted({name for name in candidates if name.startswith(prefix)})
         kind = "materia"
         return {
-            "completions": [SimpleCompletion(name, type=kind) for name in matching],
+            "completions": [SimpleCompletion(name, type=kind) for name in completions],
             "suppress": True,
-            "matched_fragment": typed,
+            "matched_fragment": prefix,
         }
 
     return materia_matcher
@@ -128,19 +128,19 @@ def next_words(bench: Callable[[], Workbench], before: list[str]) -> list[str]:
     before = [word for word in before if word]
     if not before:
         return registry.first_words()
-    seconds = registry.family(before[0]) if len(before) == 1 else []
-    if (two_words := " ".join(before[:2])) in registry.VERBS and len(before) > 1:
-        before = [two_words, *before[2:]]
+    second_words = registry.family(before[0]) if len(before) == 1 else []
+    if (two_word_name := " ".join(before[:2])) in registry.VERBS and len(before) > 1:
+        before = [two_word_name, *before[2:]]
     verb = registry.VERBS.get(before[0])
     if verb is None:
-        return seconds
+        return second_words
     options = verb.options
-    last = options.get(before[-1])
-    if last is not None and last.kind == "option":
-        return _names(bench, last)
+    last_option = options.get(before[-1])
+    if last_option is not None and last_option.kind == "option":
+        return _names_for(bench, last_option)
     return [
-        *seconds,
-        *_names(bench, _next_positional(verb, before[1:])),
+        *second_words,
+        *_names_for(bench, _next_positional(verb, before[1:])),
         *(name for name in options if name not in before),
     ]
 
@@ -148,32 +148,32 @@ def next_words(bench: Callable[[], Workbench], before: list[str]) -> list[str]:
 def _next_positional(verb: registry.Verb, typed_words: list[str]) -> registry.Argument | None:
     """Return the positional argument to which the next word belongs, or None."""
     positional = [argument for argument in verb.arguments if argument.is_positional]
-    index, skip = 0, False
+    index, is_option_value = 0, False
     for word in typed_words:
-        if skip:
-            skip = False
+        if is_option_value:
+            is_option_value = False
         elif word == "--":
             index += index < len(positional) and positional[index].kind == "words"
         elif word.startswith("--"):
             argument = verb.options.get(word)
-            skip = argument is not None and argument.kind == "option"
+            is_option_value = argument is not None and argument.kind == "option"
         elif index < len(positional) and positional[index].kind != "words":
             index += 1
     return positional[index] if index < len(positional) else None
 
 
-def _names(bench: Callable[[], Workbench], argument: registry.Argument | None) -> list[str]:
+def _names_for(bench: Callable[[], Workbench], argument: registry.Argument | None) -> list[str]:
     if argument is not None and argument.choices:
         return list(argument.choices)
     if argument is None or argument.completes is None:
         return []
     if argument.completes == "verb":
         return registry.first_words()
-    return _NAMES[argument.completes](bench())
+    return _NAME_FUNCTIONS[argument.completes](bench())
 
 
-def _materia(wb: Workbench) -> list[str]:
-    return [*map(_quoted, as_object(wb.loadouts.config.document.get("materia"))), *_sockets(wb)]
+def _materia_names(wb: Workbench) -> list[str]:
+    return [*map(_quote, as_object(wb.loadouts.config.document.get("materia"))), *_socket_names(wb)]
 
 
 def _loadouts_and_materia(wb: Workbench) -> list[str]:
@@ -182,65 +182,65 @@ def _loadouts_and_materia(wb: Workbench) -> list[str]:
         "loadout": as_object(wb.loadouts.config.document.get("loadouts")),
         "materia": as_object(wb.loadouts.config.document.get("materia")),
     }
-    shared = set(groups["loadout"]) & set(groups["materia"])
-    return [_quoted(f"{kind}:{name}" if name in shared else name) for kind, group in groups.items() for name in group]
+    ambiguous = set(groups["loadout"]) & set(groups["materia"])
+    return [_quote(f"{kind}:{name}" if name in ambiguous else name) for kind, group in groups.items() for name in group]
 
 
-def _sockets(wb: Workbench) -> list[str]:
+def _socket_names(wb: Workbench) -> list[str]:
     if wb.cast_ is not None:
         return list(wb.cast_.graph.sockets)
     return list(wb.graph().sockets)
 
 
-def _files(wb: Workbench) -> list[str]:
+def _config_files(wb: Workbench) -> list[str]:
     paths = [*sorted(wb.project.glob("*")), *sorted(wb.project.glob("*/*"))]
     return [
-        _quoted(str(path.relative_to(wb.project)))
+        _quote(str(path.relative_to(wb.project)))
         for path in paths
         if path.suffix in _CONFIG_SUFFIXES and path.is_file()
     ]
 
 
-def _quoted(name: str) -> str:
+def _quote(name: str) -> str:
     return f'"{name}"' if " " in name else name
 
 
-def _casts(wb: Workbench) -> list[str]:
+def _cast_names(wb: Workbench) -> list[str]:
     """Return the ids of the 50 latest casts, and the names of all casts that have a name."""
     entries = wb.casts()
-    return [*(entry.id for entry in entries[:50]), *(_quoted(entry.name) for entry in entries if entry.name)]
+    return [*(entry.id for entry in entries[:50]), *(_quote(entry.name) for entry in entries if entry.name)]
 
 
-def _agents(_: Workbench) -> list[str]:
+def _agent_names(_: Workbench) -> list[str]:
     kinds = ("person", "command", "model", "openai:", "anthropic:", "ollama:", "recorded:")
     return [*kinds, *(f"{COMMAND_PREFIX}{name}" for name in PRESETS)]
 
 
-_NAMES: Final[Mapping[str, Callable[[Workbench], list[str]]]] = {
-    "loadout": lambda wb: [_quoted(name) for name in wb.loadouts],
-    "materia": _materia,
+_NAME_FUNCTIONS: Final[Mapping[str, Callable[[Workbench], list[str]]]] = {
+    "loadout": lambda wb: [_quote(name) for name in wb.loadouts],
+    "materia": _materia_names,
     "part": _loadouts_and_materia,
-    "socket": _sockets,
-    "cast": _casts,
-    "file": _files,
-    "agent": _agents,
+    "socket": _socket_names,
+    "cast": _cast_names,
+    "file": _config_files,
+    "agent": _agent_names,
     "card": lambda wb: list(wb.gallery()),
     "panel": lambda _: alone_names(),
-    "pin": lambda wb: [_quoted(name) for name in {**wb.agents.pins, **(wb.cast_.pins if wb.cast_ else {})}],
+    "pin": lambda wb: [_quote(name) for name in {**wb.agents.pins, **(wb.cast_.pins if wb.cast_ else {})}],
 }
 
 
 def make_cell_namer(shell: InteractiveShell) -> Callable[[str], str | None]:
     """Return a function that converts the file name of a cell's code to the prompt of the cell, such as ``In[3]``."""
 
-    def name(filename: str) -> str | None:
-        named = shell.compile.format_code_name(filename)
-        return named[1] if named is not None and named[0] == "Cell" else None
+    def cell_name(filename: str) -> str | None:
+        code_name = shell.compile.format_code_name(filename)
+        return code_name[1] if code_name is not None and code_name[0] == "Cell" else None
 
-    return name
+    return cell_name
 
 
-_PREFIX: Final = "%materia "
+_MAGIC_PREFIX: Final = "%materia "
 
 
 class QuestionLine(TokenTransformBase):
@@ -264,8 +264,8 @@ class QuestionLine(TokenTransformBase):
             magic: Any = EscapedCommand.find([line]) or MagicAssign.find([line])
             if magic is None:
                 continue
-            first = next((token for token in line if token.start[0] - 1 == magic.start_line), None)
-            if first is not None and first.line[magic.start_col :].startswith(_PREFIX):
+            first_token = next((token for token in line if token.start[0] - 1 == magic.start_line), None)
+            if first_token is not None and first_token.line[magic.start_col :].startswith(_MAGIC_PREFIX):
                 return cls(next(token.start for token in line if token.string.strip()), magic)
         return None
 

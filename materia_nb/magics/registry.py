@@ -22,9 +22,9 @@ from materia_nb.cast.workbench import Workbench
 from materia_nb.engine.session import StepRecord
 from materia_nb.errors import MateriaError, did_you_mean, one_of_words, usage_error
 from materia_nb.file_io import read_package_toml
-from materia_nb.magics.cast_display import running
+from materia_nb.magics.cast_display import run_progress
 
-_Completes: TypeAlias = Literal[
+_NameKind: TypeAlias = Literal[
     "verb", "loadout", "socket", "materia", "part", "cast", "file", "agent", "pin", "card", "panel"
 ]
 """The kinds of names that tab completion can offer for an argument."""
@@ -51,7 +51,7 @@ class Argument:
     kind: Literal["word", "words", "rest", "option", "options", "flag"] = "word"
     required: bool = False
     integer: bool = False
-    completes: _Completes | None = None
+    completes: _NameKind | None = None
     choices: tuple[str, ...] = ()
 
     @property
@@ -65,7 +65,7 @@ class Argument:
         return self.kind in ("word", "words", "rest")
 
     @property
-    def shown(self) -> str:
+    def usage(self) -> str:
         """The argument as it appears in a usage line."""
         text = self.name.upper() if self.is_positional else self.name
         if self.kind in ("option", "options"):
@@ -109,7 +109,7 @@ class Call:
 
 Handler: TypeAlias = Callable[[Any], Any]
 """Function that runs a verb. It receives a :class:`Call` in ``%materia``, and the parsed arguments in a terminal."""
-_H = TypeVar("_H", bound=Callable[..., Any])
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 Rest: TypeAlias = Any
 """Annotation for the parameter of a verb that takes the rest of the line as unparsed text."""
 Several: TypeAlias = Any
@@ -135,21 +135,21 @@ class Verb:
     @property
     def usage(self) -> str:
         """The usage line, which shows the verb and its arguments."""
-        line = " ".join([self.name, *(argument.shown for argument in self.arguments)])
+        line = " ".join([self.name, *(argument.usage for argument in self.arguments)])
         return f"%%materia {line}" if self.cell == "must" else f"%materia {line}"
 
 
 VERBS: Final[dict[str, Verb]] = {}
 """All verbs, by name."""
 
-_WORDS: Final = read_package_toml(__file__, "words.toml")
-FAMILIES: Final[Mapping[str, str]] = _WORDS["families"]
+_HELP_TEXTS: Final = read_package_toml(__file__, "words.toml")
+FAMILIES: Final[Mapping[str, str]] = _HELP_TEXTS["families"]
 """Summaries of the first words that need a second word, such as ``edit``, by first word."""
 _SYNONYMS: Final[Mapping[str, str]] = {
-    synonym: hint for synonyms, hint in _WORDS["instead"].items() for synonym in synonyms.split()
+    synonym: hint for synonyms, hint in _HELP_TEXTS["instead"].items() for synonym in synonyms.split()
 }
 """Hints that name the correct verb, by a wrong word that users often type."""
-SHELL: Final[Mapping[str, Sequence[str]]] = _WORDS["shell"]
+SHELL: Final[Mapping[str, Sequence[str]]] = _HELP_TEXTS["shell"]
 """The verbs by the access that they need in a terminal, such as ``reads``. ``notebook`` verbs need a notebook."""
 
 
@@ -159,25 +159,25 @@ def verb(
     *,
     cell: Literal["never", "may", "must"] = "never",
     example: str = "",
-    **changed: Mapping[str, Any],
-) -> Callable[[_H], _H]:
+    **overrides: Mapping[str, Any],
+) -> Callable[[_Function], _Function]:
     """Register a function as a verb. The parameters after the first are its arguments, and the docstring is its help.
 
-    A keyword-only parameter becomes an option, or a flag if it is a bool. ``changed`` overrides fields of a parameter's
-    :class:`Argument`. If the function accepts any keyword (``**failures``), the other names in ``changed`` define
+    A keyword-only parameter becomes an option, or a flag if it is a bool. ``overrides`` replaces fields of a parameter's
+    :class:`Argument`. If the function accepts any keyword (``**failures``), the other names in ``overrides`` define
     further arguments.
     """
 
-    def register(function: _H) -> _H:
+    def register(function: _Function) -> _Function:
         _, *parameters = inspect.signature(function).parameters.values()
         summary, texts = _parse_docstring(function)
         arguments = {
-            parameter.name: _argument(parameter, texts, changed.get(parameter.name, {}))
+            parameter.name: _make_argument(parameter, texts, overrides.get(parameter.name, {}))
             for parameter in parameters
             if parameter.kind is not inspect.Parameter.VAR_KEYWORD
         }
-        arguments |= {name: Argument(**row) for name, row in changed.items() if name not in arguments}
-        _add(name, summary, lambda call: function(call, **_given_values(arguments, call)), arguments, cell, example)
+        arguments |= {name: Argument(**row) for name, row in overrides.items() if name not in arguments}
+        _add(name, summary, lambda call: function(call, **_argument_values(arguments, call)), arguments, cell, example)
         return function
 
     return register
@@ -195,7 +195,7 @@ def _add(
     VERBS[name] = Verb(name, summary, handler, tuple(ordered), cell, example or f"%materia {name}")
 
 
-def _given_values(arguments: Mapping[str, Argument], call: Call) -> dict[str, Any]:
+def _argument_values(arguments: Mapping[str, Argument], call: Call) -> dict[str, Any]:
     """Return the values of the arguments that a call sets, by parameter name."""
     values = {key: call.arguments.get(argument.key) for key, argument in arguments.items()}
     return {key: value for key, value in values.items() if value is not None}
@@ -228,7 +228,7 @@ _OWNERS: Final[Mapping[str, Callable[[Call], Any]]] = {
 }
 """Functions that return the object on which a verb calls its method, by the name of the object's class."""
 
-_COMPLETES: Final[Mapping[str, _Completes]] = {
+_NAME_KINDS: Final[Mapping[str, _NameKind]] = {
     "loadout": "loadout",
     "socket": "socket",
     "materia": "materia",
@@ -249,7 +249,7 @@ def from_method(
     cell: Literal["never", "may", "must"] = "never",
     runs: bool = False,
     example: str = "",
-    **changed: Mapping[str, Any],
+    **overrides: Mapping[str, Any],
 ) -> None:
     """Register a method as a verb. Its signature defines the arguments of the verb, and its docstring is the help.
 
@@ -264,7 +264,7 @@ def from_method(
         cell: ``never``, ``may`` or ``must``: whether the verb refuses, accepts or requires the body of a cell.
         runs: True if the verb may take a long time and needs a progress bar.
         example: the example in the help text.
-        changed: fields of the :class:`Argument` to override, by parameter name.
+        overrides: fields of the :class:`Argument` to override, by parameter name.
     """
     parameters = inspect.signature(method).parameters
     keys = only.split() or [key for key in parameters if key != "self"]
@@ -273,11 +273,13 @@ def from_method(
     rest: dict[str, dict[str, Any]] = {}
     if last and not _is_integer(parameters[last]):
         rest[last] = {"kind": "rest"} if cell == "never" else {"kind": "rest", "required": False}
-    arguments = {key: _argument(parameters[key], texts, {**rest.get(key, {}), **changed.get(key, {})}) for key in keys}
+    arguments = {
+        key: _make_argument(parameters[key], texts, {**rest.get(key, {}), **overrides.get(key, {})}) for key in keys
+    }
     owner = _OWNERS[method.__qualname__.partition(".")[0]]
 
     def handler(call: Call) -> Any:
-        values = _given_values(arguments, call)
+        values = _argument_values(arguments, call)
         if call.body is not None:
             values[last] = call.request(values.get(last, ""))
         if cell != "never" and not values.get(last) and parameters[last].default is inspect.Parameter.empty:
@@ -287,11 +289,11 @@ def from_method(
         for key in [key for key, argument in arguments.items() if argument.is_positional and key in values]:
             value = values.pop(key)
             positional += value if arguments[key].kind == "words" else [value]
-        act = partial(getattr(owner(call), method.__name__), *positional, **values)
+        call_method = partial(getattr(owner(call), method.__name__), *positional, **values)
         if not runs:
-            return show(call, act())
-        with running(call.cast):
-            value = act()
+            return show(call, call_method())
+        with run_progress(call.cast):
+            value = call_method()
         return show(call, value)
 
     _add(name, summary, handler, arguments, cell, example)
@@ -301,35 +303,35 @@ def _is_integer(parameter: inspect.Parameter) -> bool:
     return str(parameter.annotation).startswith("int")
 
 
-def _argument(parameter: inspect.Parameter, texts: Mapping[str, str], changed: Mapping[str, Any]) -> Argument:
+def _make_argument(parameter: inspect.Parameter, texts: Mapping[str, str], overrides: Mapping[str, Any]) -> Argument:
     """Return the argument for a parameter. If its docstring has no help for it, ``words.toml`` provides the help."""
     key, kind = parameter.name, str(parameter.annotation)
-    name = key.rstrip("_")  # from_ stands for from, a Python keyword
+    name = key.rstrip("_")  # A parameter is named from_, because from is a keyword.
     argument = Argument(
         name,
-        texts.get(key) or _WORDS["arguments"].get(key, ""),
+        texts.get(key) or _HELP_TEXTS["arguments"].get(key, ""),
         "rest" if kind == "Rest" else "words" if kind == "Several" else "word",
         parameter.default is inspect.Parameter.empty,
         _is_integer(parameter),
-        _COMPLETES.get(name),
+        _NAME_KINDS.get(name),
     )
     if parameter.kind is inspect.Parameter.KEYWORD_ONLY:
         option: Literal["flag", "option"] = "flag" if kind == "bool" else "option"
         argument = replace(argument, name=f"--{name.replace('_', '-')}", kind=option, required=False)
     elif parameter.kind is inspect.Parameter.VAR_POSITIONAL:
         argument = replace(argument, kind="words", required=False)
-    return replace(argument, **changed)
+    return replace(argument, **overrides)
 
 
-_MARKS: Final = re.compile(r"``| \(R\d+\)")
-_ENTRY: Final = re.compile(r"^    (\w+): (.*(?:\n {8}.*)*)", re.MULTILINE)
+_MARKUP: Final = re.compile(r"``| \(R\d+\)")
+_PARAMETER_ENTRY: Final = re.compile(r"^    (\w+): (.*(?:\n {8}.*)*)", re.MULTILINE)
 
 
 def _parse_docstring(method: Callable[..., Any]) -> tuple[str, dict[str, str]]:
     """Return the summary and the help of each parameter from a docstring, without double backticks and rule numbers."""
-    doc = _MARKS.sub("", inspect.getdoc(method) or "")
+    doc = _MARKUP.sub("", inspect.getdoc(method) or "")
     _, _, args_section = doc.partition("\nArgs:\n")
-    entries = _ENTRY.findall(args_section.partition("\n\n")[0])
+    entries = _PARAMETER_ENTRY.findall(args_section.partition("\n\n")[0])
     return " ".join(doc.partition("\n\n")[0].split()), {
         name: " ".join(text.split()).removesuffix(".") for name, text in entries
     }
@@ -338,7 +340,7 @@ def _parse_docstring(method: Callable[..., Any]) -> tuple[str, dict[str, str]]:
 def groups(verbs: Mapping[str, Verb] = VERBS) -> dict[str, list[str]]:
     """Return the first words of the verbs in each group of the help, by the title of the group."""
     known = {name.partition(" ")[0] for name in verbs}
-    words = {title: [word for word in line.split() if word in known] for title, line in _WORDS["groups"].items()}
+    words = {title: [word for word in line.split() if word in known] for title, line in _HELP_TEXTS["groups"].items()}
     return {title: group for title, group in words.items() if group}
 
 
@@ -356,8 +358,8 @@ def find_verb(name: str, verbs: Mapping[str, Verb] = VERBS) -> Verb:
     """Return the verb with this name; raise MateriaError (``usage``) with a suggestion if no verb has this name."""
     if name in verbs:
         return verbs[name]
-    if seconds := family(name, verbs):
-        raise usage_error(f"The verb {name} needs a second word.", f"write {name} {one_of_words(seconds)}")
+    if second_words := family(name, verbs):
+        raise usage_error(f"The verb {name} needs a second word.", f"write {name} {one_of_words(second_words)}")
     hint = _SYNONYMS.get(name.lower()) or did_you_mean(name, first_words(verbs))
     raise usage_error(f"%materia has no verb {name!r}.", f"{hint} (%materia help lists all verbs)")
 
@@ -365,9 +367,9 @@ def find_verb(name: str, verbs: Mapping[str, Verb] = VERBS) -> Verb:
 def help_text(name: str | None = None, verbs: Mapping[str, Verb] = VERBS) -> str:
     """Return the help of one verb or of all verbs with the same first word, or else the list of all verbs."""
     if name is not None:
-        shown = [verbs[name]] if name in verbs else []
-        shown += [verbs[f"{name} {second}"] for second in family(name, verbs)]
-        return "\n\n".join(map(_verb_help, shown or [find_verb(name, verbs)]))
+        verbs_to_explain = [verbs[name]] if name in verbs else []
+        verbs_to_explain += [verbs[f"{name} {second_word}"] for second_word in family(name, verbs)]
+        return "\n\n".join(map(_verb_help, verbs_to_explain or [find_verb(name, verbs)]))
     width = max(map(len, first_words(verbs)))
     lines = ["Materia NB: load a loadout, cast it, and inspect every handoff."]
     for title, group in groups(verbs).items():
@@ -379,8 +381,8 @@ def help_text(name: str | None = None, verbs: Mapping[str, Verb] = VERBS) -> str
 def summary_of(word: str, verbs: Mapping[str, Verb] = VERBS) -> str:
     """Return the summary for a first word, followed by the possible second words."""
     summary = verbs[word].summary if word in verbs else FAMILIES[word]
-    seconds = family(word, verbs)
-    return f"{summary} ({word} {', '.join(seconds)})" if seconds else summary
+    second_words = family(word, verbs)
+    return f"{summary} ({word} {', '.join(second_words)})" if second_words else summary
 
 
 def _verb_help(verb: Verb) -> str:
@@ -431,24 +433,25 @@ def parse(verb: Verb, line: str | Sequence[str], names: Mapping[str, Any]) -> di
     """
     matches = list(_WORD.finditer(line)) if isinstance(line, str) else []
     words = [match[1] for match in matches] if isinstance(line, str) else line
-    read: Callable[[str], Any] = partial(_value, names=names) if isinstance(line, str) else str
-    option_mark = "--" if isinstance(line, str) else "-[A-Za-z-]"  # no request of a terminal begins with -x
+    read: Callable[[str], Any] = partial(_parse_word, names=names) if isinstance(line, str) else str
+    # A request in a terminal cannot begin with an option.
+    option_mark = "--" if isinstance(line, str) else "-[A-Za-z-]"
     values: dict[str, Any] = {}
     positional = [argument for argument in verb.arguments if argument.is_positional]
-    index, only_words = 0, False
+    index, is_after_dashes = 0, False
     while index < len(words):
         word = words[index]
         index += 1
-        if word == "--" and not only_words:
-            only_words = True
+        if word == "--" and not is_after_dashes:
+            is_after_dashes = True
             if positional and positional[0].kind == "words" and positional[0].key in values:
                 positional.pop(0)
-        elif re.match(option_mark, word) and not only_words:
-            index = _option(verb, words, index, values, read)
+        elif re.match(option_mark, word) and not is_after_dashes:
+            index = _parse_option(verb, words, index, values, read)
         elif not positional:
-            seconds = family(verb.name)
-            problem = f"{verb.name} has no {word!r}: {did_you_mean(word, seconds)}."
-            raise _misuse(verb, problem if seconds else f"The argument {word!r} is unexpected.")
+            second_words = family(verb.name)
+            problem = f"{verb.name} has no {word!r}: {did_you_mean(word, second_words)}."
+            raise _invalid_call(verb, problem if second_words else f"The argument {word!r} is unexpected.")
         elif positional[0].kind == "words":
             values.setdefault(positional[0].key, []).append(_convert_value(verb, positional[0], read(word)))
         elif positional[0].kind == "rest" and isinstance(line, str):
@@ -462,23 +465,25 @@ def parse(verb: Verb, line: str | Sequence[str], names: Mapping[str, Any]) -> di
             values[argument.key] = _convert_value(verb, argument, read(word))
     missing = next((argument for argument in positional if argument.required and argument.key not in values), None)
     if missing:
-        raise _misuse(verb, f"{missing.name.upper()} is missing: {missing.help}.")
+        raise _invalid_call(verb, f"{missing.name.upper()} is missing: {missing.help}.")
     return values
 
 
-def _option(verb: Verb, words: Sequence[str], index: int, values: dict[str, Any], read: Callable[[str], Any]) -> int:
+def _parse_option(
+    verb: Verb, words: Sequence[str], index: int, values: dict[str, Any], read: Callable[[str], Any]
+) -> int:
     """Store the value of the option before ``index`` in ``values``, and return the index of the next word."""
     name, equals, text = words[index - 1].partition("=")
     argument = verb.options.get(name)
     if argument is None:
         advice = did_you_mean(name, verb.options) if verb.options else f"{verb.name} has no options."
-        raise _misuse(verb, f"The option {name} does not exist: {advice}")
+        raise _invalid_call(verb, f"The option {name} does not exist: {advice}")
     if argument.kind == "flag":
         values[argument.key] = True
         return index
     if not equals:
         if index == len(words):
-            raise _misuse(verb, f"{name} needs a value: {argument.help}.")
+            raise _invalid_call(verb, f"{name} needs a value: {argument.help}.")
         text = words[index]
         index += 1
     value = _convert_value(verb, argument, read(text))
@@ -486,31 +491,31 @@ def _option(verb: Verb, words: Sequence[str], index: int, values: dict[str, Any]
     return index
 
 
-def _value(raw: str, *, names: Mapping[str, Any]) -> Any:
-    variable = _VARIABLE.fullmatch(raw)
+def _parse_word(word: str, *, names: Mapping[str, Any]) -> Any:
+    variable = _VARIABLE.fullmatch(word)
     if variable:
         name = variable.group(1)
         if name not in names:
-            mine = [known for known in names if not known.startswith("_") and known not in _SHELL_NAMES]
+            variables = [known for known in names if not known.startswith("_") and known not in _SHELL_NAMES]
             raise MateriaError(
-                f"The variable {name!r} does not exist.", hint=did_you_mean(name, mine), kind="unknown_variable"
+                f"The variable {name!r} does not exist.", hint=did_you_mean(name, variables), kind="unknown_variable"
             )
         return names[name]
-    if len(raw) >= 2 and raw[0] == raw[-1] and raw[0] in "\"'" and _WORD.fullmatch(raw):
-        return _ESCAPE.sub(r"\1", raw[1:-1])
-    return raw
+    if len(word) >= 2 and word[0] == word[-1] and word[0] in "\"'" and _WORD.fullmatch(word):
+        return _ESCAPE.sub(r"\1", word[1:-1])
+    return word
 
 
 def _convert_value(verb: Verb, argument: Argument, value: Any) -> Any:
     if argument.choices and value not in argument.choices:
-        raise _misuse(verb, f"{argument.name} cannot be {value!r}: {did_you_mean(str(value), argument.choices)}")
+        raise _invalid_call(verb, f"{argument.name} cannot be {value!r}: {did_you_mean(str(value), argument.choices)}")
     if not argument.integer or isinstance(value, int):
         return value
     try:
         return int(value)
     except (TypeError, ValueError):
-        raise _misuse(verb, f"{argument.name} must be a whole number, not {value!r}.") from None
+        raise _invalid_call(verb, f"{argument.name} must be a whole number, not {value!r}.") from None
 
 
-def _misuse(verb: Verb, message: str) -> MateriaError:
+def _invalid_call(verb: Verb, message: str) -> MateriaError:
     return usage_error(message, f"follow the usage: {verb.usage}")

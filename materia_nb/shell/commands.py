@@ -150,7 +150,7 @@ def trust_notebooks(notebooks: Sequence[Path]) -> bool:
         notary = NotebookNotary()
         for path in notebooks:
             notary.sign(nbformat.read(path, as_version=4))
-    except OSError:  # the database of signatures cannot be written
+    except OSError:  # The database of signatures is not writable.
         return False
     return True
 
@@ -216,15 +216,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program with these arguments, and return its :class:`~materia_nb.shell.terminal.ExitCode`."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # the encoding may be Latin-1
+            stream.reconfigure(errors="replace")  # The encoding of the stream may be Latin-1.
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:
         code = _run_command_line(words)
         sys.stdout.flush()
     except OSError as error:
-        if error.filename is not None:  # not the output
+        if error.filename is not None:  # The error concerns a file and not the output.
             raise
-        sys.stdout = io.StringIO()  # Python would fail again to flush it
+        sys.stdout = io.StringIO()  # At exit, Python would try to flush the stream again.
         if not isinstance(error, BrokenPipeError):
             terminal.print_error(f"The output could not be written: {error.strerror}.")
         return ExitCode.PROBLEMS

@@ -240,14 +240,14 @@ class DesignServer:
             pins=dict(witness.pins),
         )
         try:
-            for _ in witness.route:  # the run stops at each draft that must be accepted
+            for _ in witness.route:  # The run stops at each draft that must be accepted.
                 cast.run(steps=None if witness.end else len(witness.route) - len(cast.steps))
                 waits = cast.now.waiting_at
                 if waits is None or waits.socket not in witness.drafts:
                     break
                 cast.accept()
         except MateriaError:
-            pass  # the cast is meant to show the failure
+            pass  # The cast is meant to demonstrate the failure.
         finally:
             cast.close()
         return cast.id

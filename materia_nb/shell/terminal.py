@@ -96,7 +96,7 @@ def ask_person(cast: Cast) -> bool:
             cast.reply(_read_lines("Write your answer"))
     except EOFError:
         return False
-    except MateriaError as error:  # the answer was refused; the caller asks again
+    except MateriaError as error:  # The answer was refused, so the caller asks again.
         print_error(error)
     return True
 
@@ -336,7 +336,7 @@ def _check_file(
     if not layer.loadouts:
         yield name, _locate(bench, bench.loadouts.config.check(), strict=strict)
     for loadout in layer.loadouts:
-        if layer.document["loadouts"][loadout] is not None:  # null removes a loadout that a lower layer defines
+        if layer.document["loadouts"][loadout] is not None:  # A null removes a loadout of a lower layer.
             yield f"{name}: {loadout}", _check_loadout(bench, loadout, strict=strict, engine=engine)
 
 
@@ -347,7 +347,7 @@ def _check_loadout(bench: DryBench, name: str, *, strict: bool, engine: str | No
 def _locate(bench: DryBench, report: Report, *, strict: bool) -> tuple[LocatedFinding, ...]:
     """Locate each finding in the file that contains the longest part of its path."""
     report = report.strict() if strict else report
-    # Typing errors first: other findings often follow from them.
+    # Spelling mistakes come first, because they often cause other findings.
     problems = sorted((*report.problems, *report.hints), key=lambda problem: "did you mean" not in problem.hint)
     files = [
         layer.path
@@ -506,7 +506,7 @@ def _junit(checked: CheckRun) -> str:
         if hints:
             ET.SubElement(case, "system-out").text = "\n".join(hints)
     suite.set("failures", str(failures))
-    # Every standard output can print ASCII.
+    # Every terminal can print ASCII.
     report: bytes = ET.tostring(suite, encoding="us-ascii", xml_declaration=True)
     return report.decode()
 

@@ -31,8 +31,8 @@ wb.agent("Narrate", lambda: "told")
 """
 COUNTING = """
 import pathlib, threading
-from materia_nb.magics.cast_display import counting
-with counting("casts") as report:
+from materia_nb.magics.cast_display import count_progress
+with count_progress("casts") as report:
     report(3, 1000)
     while not pathlib.Path("go_on").exists():
         threading.Event().wait(0.01)

@@ -9,7 +9,7 @@ import pytest
 from tqdm import tqdm
 
 from materia_nb.magics import cast_display
-from materia_nb.magics.cast_display import counting, running
+from materia_nb.magics.cast_display import count_progress, run_progress
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def drawn(monkeypatch, capsys):
 
 
 def test_terminal_shows_progress_until_the_run_ends(drawn, capsys):
-    with counting("casts") as report:
+    with count_progress("casts") as report:
         assert drawn.wait(20)
         drawn.clear()
         report(3, 1000)
@@ -42,7 +42,7 @@ def test_terminal_shows_progress_until_the_run_ends(drawn, capsys):
 
 def test_last_of_two_simultaneous_updates_is_drawn(monkeypatch, drawn, capsys):
     monkeypatch.setattr(cast_display, "_REDRAW_S", 0.1)
-    with counting("casts") as report:
+    with count_progress("casts") as report:
         assert drawn.wait(20)
         report(3, 1000)
         report(4, 1000)
@@ -60,7 +60,7 @@ def test_update_while_the_bar_is_created_is_drawn(monkeypatch, drawn, capsys):
         create(bar, *args, **kwargs)
 
     monkeypatch.setattr(tqdm, "__init__", create_slowly)
-    with counting("casts") as report:
+    with count_progress("casts") as report:
         assert creating.wait(20)
         report(3, 1000)
         reported.set()
@@ -70,13 +70,13 @@ def test_update_while_the_bar_is_created_is_drawn(monkeypatch, drawn, capsys):
 
 
 def test_terminal_shows_the_position_of_a_cast(drawn, capsys, cast):
-    with running(cast):
+    with run_progress(cast):
         assert drawn.wait(20)
     assert "Socket-1, step 0" in capsys.readouterr().err
 
 
 def test_progress_is_not_drawn_without_a_terminal(monkeypatch, capsys):
     monkeypatch.setattr(cast_display, "SHOW_AFTER_S", 0)
-    with counting("casts") as report:
+    with count_progress("casts") as report:
         report(3, 1000)
     assert capsys.readouterr().err == ""

@@ -9,9 +9,7 @@ from typing import Any, Final, cast
 from materia_nb import lessons
 from materia_nb.cast import Cast
 from materia_nb.cast.edits import budget_limit
-from materia_nb.cast.views.loadout_views import (
-    EstimateView,
-)
+from materia_nb.cast.views.loadout_views import EstimateView
 from materia_nb.cast.views.status import status_view, steps_view
 from materia_nb.cast.views.step_views import HandoffView, prompt_view
 from materia_nb.cast.views.tables import search_results_table
@@ -23,7 +21,7 @@ from materia_nb.insight.compare import previous_visit
 from materia_nb.insight.odds import Chances, FailureChances, Probability
 from materia_nb.insight.values import compile_query
 from materia_nb.loadout.vocabulary import WITHOUT_OUTPUT
-from materia_nb.magics.cast_display import counting, running
+from materia_nb.magics.cast_display import count_progress, run_progress
 from materia_nb.magics.registry import Call, Rest, Several, from_method, value_of, verb
 from materia_nb.registry import lookup
 from materia_nb.widgets.cast_parts import alone_names
@@ -36,8 +34,8 @@ def _explore(call: Call, loadout: str | None = None, *, items: str = "0-3") -> A
     Args:
         items: the lengths of item lists to try, such as 0-3 or 2,5
     """
-    with counting("states") as report:
-        return call.bench.explore(loadout, _lengths(str(items)), progress=report)
+    with count_progress("states") as report:
+        return call.bench.explore(loadout, _parse_lengths(str(items)), progress=report)
 
 
 @verb("play", example="%materia play Plan-Build-Eval play.html")
@@ -48,9 +46,9 @@ def _play(call: Call, loadout: str, page: str, *, satisfied: Any = 0.5, items: s
         page: the HTML file to write
         items: the lengths of item lists to try, such as 0-3 or 2,5
     """
-    with counting("states") as report:
-        explored = call.bench.explore(loadout, _lengths(str(items)), progress=report)
-    return Text(f"Open this page to play {explored.graph.name}: {explored.play(page, _chances(satisfied))}")
+    with count_progress("states") as report:
+        exploration = call.bench.explore(loadout, _parse_lengths(str(items)), progress=report)
+    return Text(f"Open this page to play {exploration.graph.name}: {exploration.play(page, _parse_odds(satisfied))}")
 
 
 _FAILURES: Final[Mapping[str, Any]] = {
@@ -67,9 +65,9 @@ _FAILURES: Final[Mapping[str, Any]] = {
 @verb("explore odds", example="%materia explore odds Plan-Build-Eval --satisfied 0.7", **_FAILURES)
 def _odds(call: Call, loadout: str | None = None, *, satisfied: Any = 0.5, items: int = 3, **failures: Any) -> Any:
     """Show the exact probability of each end of a cast, and the average number of turns."""
-    with counting("states") as report:
-        explored = call.bench.explore(loadout, (items,), progress=report)
-    return explored.odds(_chances(satisfied), items, **_failing(failures))
+    with count_progress("states") as report:
+        exploration = call.bench.explore(loadout, (items,), progress=report)
+    return exploration.odds(_parse_odds(satisfied), items, **_parse_failures(failures))
 
 
 @verb("estimate", example="%materia estimate Plan-Build-Eval --items 10 --satisfied 0.8 --answer 300", **_FAILURES)
@@ -92,28 +90,28 @@ def _estimate(
         answer: the length of each answer, in tokens; defaults to the shortest possible answer
         model: use the prices of this model, such as openai:gpt-4o
     """
-    bound = None if most is None else budget_limit(most)
-    yes, failing = _chances(satisfied), _failing(failures)
-    estimate = call.bench.estimate(loadout, request, items, yes, answer=answer, model=model, **failing)
-    if bound is not None:
-        _refuse_above(estimate, *bound)
+    limit = None if most is None else budget_limit(most)
+    satisfied_odds, failure_odds = _parse_odds(satisfied), _parse_failures(failures)
+    estimate = call.bench.estimate(loadout, request, items, satisfied_odds, answer=answer, model=model, **failure_odds)
+    if limit is not None:
+        _check_limit(estimate, *limit)
     return estimate
 
 
-def _refuse_above(estimate: EstimateView, bound: Bound, maximum: float) -> None:
+def _check_limit(estimate: EstimateView, limit: Bound, maximum: float) -> None:
     """Raise MateriaError (``over_limit``) if the mean is above ``maximum``, or if the mean is unknown (R56)."""
-    total, priced = estimate.total, estimate.total.cost is not None and not estimate.unpriced
+    total, has_price = estimate.total, estimate.total.cost is not None and not estimate.unpriced
     means = {"tokens": total.input.mean + total.output.mean, "turns": total.turns.mean}
-    mean = means.get(bound.quantity, total.cost.mean if total.cost is not None else 0.0)
+    mean = means.get(limit.quantity, total.cost.mean if total.cost is not None else 0.0)
     hint = None
-    if bound.quantity == "seconds":
+    if limit.quantity == "seconds":
         message = "The time of a cast is not estimated, so it cannot be limited"
-    elif bound.quantity == "cost" and estimate.sockets and not priced:
+    elif limit.quantity == "cost" and estimate.sockets and not has_price:
         message = f"The cost of a cast is unknown, because these models have no price: {', '.join(estimate.unpriced)}"
         hint = 'set "prices" in the config, or install the prices of known models: pip install "materia-nb[models]"'
     elif mean > maximum:
         message = (
-            f"A cast takes {bound.number_format.format(round(mean, 4))} {bound.unit} on average, more than {maximum:g}"
+            f"A cast takes {limit.number_format.format(round(mean, 4))} {limit.unit} on average, more than {maximum:g}"
         )
     else:
         return
@@ -137,15 +135,12 @@ def _simulate(
         n: the number of casts; defaults to 1000
         seed: the random seed; defaults to 1
     """
-    yes, failing = _chances(satisfied), _failing(failures)
-    with counting("casts") as report:
-        return call.bench.simulate(loadout, n, yes, items, seed, progress=report, **failing)
+    satisfied_odds, failure_odds = _parse_odds(satisfied), _parse_failures(failures)
+    with count_progress("casts") as report:
+        return call.bench.simulate(loadout, n, satisfied_odds, items, seed, progress=report, **failure_odds)
 
 
-@verb(
-    "explore prompts",
-    example="%materia explore prompts Plan-Build-Eval --items 10 --context request",
-)
+@verb("explore prompts", example="%materia explore prompts Plan-Build-Eval --items 10 --context request")
 def _prompts(
     call: Call,
     loadout: str | None = None,
@@ -166,7 +161,7 @@ def _prompts(
     return call.bench.prompts(loadout, request, items, context, rework=rework, later=later)
 
 
-def _lengths(text: str) -> list[int]:
+def _parse_lengths(text: str) -> list[int]:
     lengths: list[int] = []
     for piece in text.split(","):
         first, _, last = piece.partition("-")
@@ -176,15 +171,15 @@ def _lengths(text: str) -> list[int]:
     return lengths
 
 
-def _chances(value: object) -> Chances:
+def _parse_odds(value: object) -> Chances:
     if isinstance(value, float | int | tuple | dict):
         return value
     text = str(value)
-    pairs = [piece.rpartition("=") for piece in text.split(",")]
+    assignments = [piece.rpartition("=") for piece in text.split(",")]
     try:
-        if len(pairs) == 1 and not pairs[0][1]:
-            return _chance(text)
-        return {name.strip(): _chance(chance) for name, _, chance in pairs}
+        if len(assignments) == 1 and not assignments[0][1]:
+            return _parse_probability(text)
+        return {name.strip(): _parse_probability(chance) for name, _, chance in assignments}
     except ValueError:
         raise usage_error(
             f"{text!r} is not a valid probability.",
@@ -192,18 +187,18 @@ def _chances(value: object) -> Chances:
         ) from None
 
 
-def _failing(failures: Mapping[str, object]) -> FailureChances:
+def _parse_failures(failures: Mapping[str, object]) -> FailureChances:
     """Return the probabilities of failures; raise MateriaError if a probability is a pair of numbers."""
-    chances = {name: _chances(value) for name, value in failures.items()}
+    chances = {name: _parse_odds(value) for name, value in failures.items()}
     for value in chances.values():
         if any(isinstance(chance, tuple) for chance in (value.values() if isinstance(value, Mapping) else (value,))):
             raise usage_error("The probability of a failure must be a single number.", "write 0.1, or Build=0.1")
     return cast("FailureChances", chances)
 
 
-def _chance(text: str) -> Probability:
-    yes, pair, nothing = text.partition("/")
-    return (float(yes), float(nothing)) if pair else float(yes)
+def _parse_probability(text: str) -> Probability:
+    satisfied, slash, no_verdict = text.partition("/")
+    return (float(satisfied), float(no_verdict)) if slash else float(satisfied)
 
 
 @verb(
@@ -225,11 +220,11 @@ def _compare(call: Call, a: Any, b: Any = None, *, steps: bool = False, visit: b
     bench = call.bench
     if visit:
         own_steps = bench.current.steps
-        step = own_steps.at(_number(a))
+        step = own_steps.at(_parse_step_number(a))
         return bench.compare(previous_visit(own_steps, step.number), step)
     if steps:
         return bench.compare(
-            *(bench.current.steps.at(_number(-1 if argument is None else argument)) for argument in (a, b))
+            *(bench.current.steps.at(_parse_step_number(-1 if argument is None else argument)) for argument in (a, b))
         )
     return bench.compare(a, b or bench.current)
 
@@ -251,7 +246,7 @@ def _replay(call: Call, loadout: str | None = None, *, all_: bool = False, go_on
     return status_view(bench.casts.take(replay.go_on()).now) if go_on else replay
 
 
-def _number(value: object) -> int:
+def _parse_step_number(value: object) -> int:
     text = str(value)
     try:
         return int(text)
@@ -277,15 +272,15 @@ def _state(call: Call, path: str | None = None, *, step: int | None = None, lane
         step: show the state after this step
         lane: show the state of this lane
     """
-    current = call.cast.now.lane(lane)
-    data = dict(current.state if step is None else current.steps.at(step).after.data)
+    view = call.cast.now.lane(lane)
+    state = dict(view.state if step is None else view.steps.at(step).after.data)
     if path is None:
-        return JsonView("state", data)
-    matches = compile_query(str(path))(data)
+        return JsonView("state", state)
+    matches = compile_query(str(path))(state)
     if not matches:
         raise MateriaError(
             f"The state has no value at {path!r}.",
-            hint=f"choose a field of the state: {', '.join(data)}" if data else "run a step first: the state is empty",
+            hint=f"choose a field of the state: {', '.join(state)}" if state else "run a step: the state is empty",
         )
     name = f"state {path}" if str(path).startswith("$") else f"state.{path}"
     return JsonView(name, matches[0] if len(matches) == 1 else matches)
@@ -345,17 +340,17 @@ def _handoff(call: Call, step: int = -1, *, lane: str | None = None) -> Any:
 @verb("prompt")
 def _prompt(call: Call, step: int | None = None, *, lane: str | None = None) -> Any:
     """Show the prompt that awaits an answer, or the prompt of a step."""
-    current = call.cast.now.lane(lane)
-    if step is None and current.prompt is not None:
-        return prompt_view(current.steps[-1], current.prompt, current.steps)
-    record = current.steps.at(-1 if step is None else step)
+    view = call.cast.now.lane(lane)
+    if step is None and view.prompt is not None:
+        return prompt_view(view.steps[-1], view.prompt, view.steps)
+    record = view.steps.at(-1 if step is None else step)
     if record.prompt is None:
         raise MateriaError(
             f"{record.socket} is a utility and has no prompt.",
             hint="show its input and output with handoff",
             kind="no_prompt",
         )
-    return prompt_view(record, record.prompt, current.steps)
+    return prompt_view(record, record.prompt, view.steps)
 
 
 @verb("why", example="%materia why 3")
@@ -428,7 +423,7 @@ def _predict(
 
         return show(current, name)
     certain = True if sure else False if unsure else None
-    with closing(lessons.Question(current, name=name)) as question, running(question.twin):
+    with closing(lessons.Question(current, name=name)) as question, run_progress(question.twin):
         if len(socket) == 1:
             return question.guess(socket[0], sure=certain)
         return question.walk(socket, sure=certain)

@@ -27,7 +27,7 @@ from materia_nb.engine.session import lanes_at_work
 from materia_nb.errors import MateriaError, one_of_words, usage_error
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout import read_text
-from materia_nb.magics.cast_display import running
+from materia_nb.magics.cast_display import run_progress
 from materia_nb.magics.registry import (
     Call,
     Rest,
@@ -60,18 +60,18 @@ def _step(call: Call, count: int | None = None, *, enter: bool = False) -> Any:
         count: the number of steps to run; defaults to 1
         enter: only enter the socket, so that you can read or change its prompt before it is sent
     """
-    current = call.cast
+    cast = call.cast
     if enter:
         if count is not None:
             raise usage_error("Only one socket can be entered at a time.", "write step --enter without a number")
-        current.step(ask=False)
-        return status_view(current.now)
+        cast.step(ask=False)
+        return status_view(cast.now)
     if count is not None and count < 1:
         raise usage_error("The number of steps must be 1 or more.")
-    with running(current):
-        current.run(steps=count) if count is not None else current.step()
-    current.export.derived_files()
-    return status_view(current.now) if lanes_at_work(current.now.session) else step_view(current.now)
+    with run_progress(cast):
+        cast.run(steps=count) if count is not None else cast.step()
+    cast.export.derived_files()
+    return status_view(cast.now) if lanes_at_work(cast.now.session) else step_view(cast.now)
 
 
 @verb("run", until={"completes": "socket"}, example="%materia run --until Socket-3")
@@ -83,18 +83,18 @@ def _run(call: Call, *, until: str | None = None, steps: int | None = None, rais
         steps: stop after this many steps
         raise_: raise an error if the cast fails or waits for a person, so that a program that runs the notebook notices
     """
-    current = call.cast
-    with running(current):
-        pause = current.run(until, steps=steps)
+    cast = call.cast
+    with run_progress(cast):
+        pause = cast.run(until, steps=steps)
     if raise_ and pause in ("failed", "aborted"):
-        failure = over(current.now.session)
+        failure = over(cast.now.session)
         raise MateriaError(failure.what, where=failure.where, hint=failure.hint, kind="cast_failed")
     if raise_ and pause == "person":
         message = "The cast waits for a person."
         raise MateriaError(
-            message, where=current.now.next_socket, hint="answer with reply, then continue with run", kind="cast_waits"
+            message, where=cast.now.next_socket, hint="answer with reply, then continue with run", kind="cast_waits"
         )
-    return status_view(current.now, pause, current.now.breakpoints_hit)
+    return status_view(cast.now, pause, cast.now.breakpoints_hit)
 
 
 from_method("reply", Cast.reply, step_after, cell="may", example='%%materia reply\n{"satisfied": true}')
@@ -118,7 +118,7 @@ def _approve(call: Call, *, always: bool = False, lane: str | None = None) -> An
     """
     approvals = call.cast.approvals if lane is None else call.cast.approvals.in_lane(lane)
     approved = approval_lines(approvals.cast)
-    with running(call.cast):
+    with run_progress(call.cast):
         step = approvals.approve(always=always)
     return step_view(call.cast.now, approved, step.lane)
 
@@ -225,7 +225,7 @@ def _attempt(
         return step_view(cast.now)
     if call.body is not None:
         prompts = [call.body.strip()]
-    return cast.attempt(socket, n, _separated(agents), [prompts] if isinstance(prompts, str) else prompts)
+    return cast.attempt(socket, n, _split_commas(agents), [prompts] if isinstance(prompts, str) else prompts)
 
 
 @verb(
@@ -264,11 +264,11 @@ def _sweep(
     if not request:
         hint = "write a request after the verb, or one on each line of the cell (in a terminal: --body FILE)"
         raise usage_error("A sweep needs at least one request.", hint)
-    axes = (_separated(loadouts), request, _separated(agents), repeat, checks, dir_)
-    return call.bench.sweep(*axes, retry=retry, most=most, progress=True)
+    arguments = (_split_commas(loadouts), request, _split_commas(agents), repeat, checks, dir_)
+    return call.bench.sweep(*arguments, retry=retry, most=most, progress=True)
 
 
-def _separated(value: Any) -> Any:
+def _split_commas(value: Any) -> Any:
     """Split a string at its commas; return any other value unchanged."""
     return [part.strip() for part in value.split(",")] if isinstance(value, str) else value
 
@@ -314,7 +314,7 @@ def _items(call: Call, *, again: str | None = None, abandon: bool = False) -> An
     """
     warnings: list[str] = []
     if call.body is not None:
-        items = _value(call.body)
+        items = _parse_value(call.body)
         if not isinstance(items, list):
             raise MateriaError(
                 "The cell must contain a list.", hint="give each item a title and a context", kind="items"
@@ -324,7 +324,7 @@ def _items(call: Call, *, again: str | None = None, abandon: bool = False) -> An
         warnings += call.cast.edit.abandon()
     if again:
         titles = [item_label(item, "") for item in call.cast.now.work_items]
-        warnings += call.cast.edit.again(*([again] if again in titles else _separated(str(again))))
+        warnings += call.cast.edit.again(*([again] if again in titles else _split_commas(str(again))))
     return items_view(call.cast.now, warnings)
 
 
@@ -339,11 +339,11 @@ def _set(call: Call, path: str, value: Rest = None) -> Any:
     value = call.body_or(value)
     if value is None:
         raise usage_error("The value is missing.", "write the value after the path: edit set plan.approved true")
-    call.cast.edit.set(str(path), _value(value) if isinstance(value, str) else value)
+    call.cast.edit.set(str(path), _parse_value(value) if isinstance(value, str) else value)
     return JsonView("state", dict(call.cast.state))
 
 
-def _value(text: str) -> JSON:
+def _parse_value(text: str) -> JSON:
     """Parse JSON or YAML. A bare word is returned as a string."""
     try:
         return json.loads(text)
@@ -442,12 +442,12 @@ def _inbox(call: Call, number: int | None = None, answer: Rest = None, *, loadou
         answer: the answer; may be given in the cell instead
         loadout: list only casts of this loadout
     """
-    listed = call.bench.inbox(loadout)
+    inbox = call.bench.inbox(loadout)
     if number is None:
-        return listed
-    if not 0 < number <= len(listed):
+        return inbox
+    if not 0 < number <= len(inbox):
         raise MateriaError(f"The inbox has no cast number {number}.", hint="list the numbers with inbox")
-    cast = call.bench.resume(listed[number - 1].entry.id)
+    cast = call.bench.resume(inbox[number - 1].entry.id)
     if (answer := call.body_or(answer)) is not None:
         cast.reply(answer)
     return status_view(cast.now)
@@ -489,8 +489,8 @@ def _label(
         return Text(f"The last change was undone. The cast now has {call.cast.labels.of().words or 'no labels'}.")
     add = call.cast.labels.add if cast is None else partial(call.bench.casts.label, cast)
     label = add(step, name=name, tag=tag, untag=untag, note=note, verdict=verdict, by=by)
-    about = "The cast" if step is None else f"Step {step}"
-    return Text(f"{about}: {label.words}." if label.words else f"{about} has no labels.")
+    subject = "The cast" if step is None else f"Step {step}"
+    return Text(f"{subject}: {label.words}." if label.words else f"{subject} has no labels.")
 
 
 from_method("open", Casts.open, value_of, reference=_CAST, example="%materia open -1")
@@ -519,7 +519,7 @@ def _page(call: Call, path: Rest = None) -> Any:
     Args:
         path: the file to write; defaults to cast.html in the run directory
     """
-    return _export(call, path, "cast.html", call.cast.export.page)
+    return _write_export(call, path, "cast.html", call.cast.export.page)
 
 
 @verb("export recording", example="%materia export recording recordings/demo.json")
@@ -529,10 +529,10 @@ def _record(call: Call, path: Rest = None) -> Any:
     Args:
         path: the file to write; defaults to recording.json in the run directory
     """
-    return _export(call, path, "recording.json", call.cast.export.recording)
+    return _write_export(call, path, "recording.json", call.cast.export.recording)
 
 
-def _export(call: Call, path: Any, name: str, write: Callable[[Path], object]) -> Text:
+def _write_export(call: Call, path: Any, name: str, write: Callable[[Path], object]) -> Text:
     """Write a file about the current cast to ``path``; the default is the file ``name`` in the run directory."""
     project = call.bench.project
     target = project / str(path) if path else call.cast.run_dir / name
@@ -541,7 +541,7 @@ def _export(call: Call, path: Any, name: str, write: Callable[[Path], object]) -
 
 
 @verb("help", verb={"completes": "verb"})
-def _help(call: Call, verb: Rest = None) -> Any:  # noqa: ARG001 - verbs are given the call
+def _help(call: Call, verb: Rest = None) -> Any:  # noqa: ARG001 - every verb receives the call
     """List the verbs, or explain a verb.
 
     Args:

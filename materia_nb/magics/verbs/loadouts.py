@@ -233,9 +233,9 @@ def _agent(
             )
         return agents_view(call.bench.agents)
     if call.body is not None:
-        call.bench.agent(name, _function(name, call.body, call.names))
+        call.bench.agent(name, _compile_function(name, call.body, call.names))
     elif who is None:
-        call.bench.agent(name)  # only to refuse an unknown name; sets no agent
+        call.bench.agent(name)  # This only rejects an unknown name and sets no agent.
     elif not isinstance(who, str) or who == "person" or who.startswith((COMMAND_PREFIX, "recorded:")):
         call.bench.agent(name, who)
     elif who.split()[:1] == ["command"]:
@@ -248,7 +248,7 @@ def _agent(
             "key_env": key_env,
             "prompt_form": prompt_form,
         }
-        call.bench.agent(name, _model(who, call, options))
+        call.bench.agent(name, _parse_model(who, call, options))
     else:
         raise MateriaError(
             f"{who!r} is not an agent.",
@@ -291,7 +291,7 @@ def _pin(call: Call, name: str | None = None, to: Rest = None, *, off: bool = Fa
     return pins_view(cast_pins, {name: (pin.chosen.pin, pin.loadout) for name, pin in bench.agents.pins.items()})
 
 
-def _model(text: str, call: Call, options: Mapping[str, Any]) -> ModelAgent:
+def _parse_model(text: str, call: Call, options: Mapping[str, Any]) -> ModelAgent:
     """Return the model agent for the text ``model NAME`` or ``NAME``, with the options before and after the name."""
     first, _, rest = text.partition(" ")
     if first == "model" and is_model("".join(rest.split()[:1])):
@@ -309,14 +309,14 @@ def _model(text: str, call: Call, options: Mapping[str, Any]) -> ModelAgent:
     )
 
 
-def _function(name: str, body: str, names: Any) -> Any:
+def _compile_function(name: str, body: str, names: Any) -> Any:
     """Compile the body of a cell into a function of ``turn`` and ``prompt`` whose globals are ``names``."""
     source = "def answer(turn, prompt):\n" + textwrap.indent(body.strip("\n") + "\n", "    ")
     if "await " in body:
         source = "async " + source
     definitions: dict[str, Any] = {}
     try:
-        exec(compile(source, f"{AGENT_CELL_PREFIX}{name}>", "exec"), names, definitions)  # noqa: S102 - the person's own cell
+        exec(compile(source, f"{AGENT_CELL_PREFIX}{name}>", "exec"), names, definitions)  # noqa: S102 - the user's own cell
     except SyntaxError as error:
         raise MateriaError(
             f"The body of the cell is not valid Python: {error.msg}.",
