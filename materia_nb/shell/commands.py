@@ -366,7 +366,7 @@ def _call(verb: Verb, bench: Workbench, values: Mapping[str, Any]) -> Call:
             arguments[argument.key] = bench.load(values[argument.key]).name
     body = arguments.pop("body", None)
     if body is None and verb.cell == "must":
-        raise usage_error(f"{verb.name} needs the body of a cell.", "name its file with --body; - is standard input")
+        raise usage_error(f"{verb.name} needs the body of a cell.", "write --body FILE, or --body - for standard input")
     return Call(bench, arguments, None if body is None else _body_text(body), {})
 
 
