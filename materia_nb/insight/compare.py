@@ -105,17 +105,17 @@ def number_repeats(keys: Iterable[_Key]) -> Iterator[tuple[_Key, int]]:
 
 def differing_aspects(a: StepRecord, b: StepRecord, cast_ids: tuple[str, str] = ("", "")) -> tuple[Aspect, ...]:
     """Return the aspects in which two steps differ. Prompts, time and cost are not compared."""
-    differ: dict[Aspect, bool] = {
+    differences: dict[Aspect, bool] = {
         "socket": (a.socket, a.item_key) != (b.socket, b.item_key),
         "given": not is_same_value(dict(a.before.data), dict(b.before.data), cast_ids),
-        "answer": not _same_answers(a, b, cast_ids),
+        "answer": not _has_same_answers(a, b, cast_ids),
         "route": _compared_decision(a) != _compared_decision(b),
         "state": not is_same_value(dict(a.after.data), dict(b.after.data), cast_ids),
     }
-    return tuple(aspect for aspect, is_different in differ.items() if is_different)
+    return tuple(aspect for aspect, differs in differences.items() if differs)
 
 
-def _same_answers(a: StepRecord, b: StepRecord, cast_ids: tuple[str, str]) -> bool:
+def _has_same_answers(a: StepRecord, b: StepRecord, cast_ids: tuple[str, str]) -> bool:
     if len(a.turns) != len(b.turns):
         return False
     return all(
@@ -176,8 +176,8 @@ class FirstDifference(NamedTuple):
         return " ".join(self.lines)
 
     def __str__(self) -> str:
-        head = f"S{self.location[1:]}: A went to {self.a or 'no socket'}, and B went to {self.b or 'no socket'}."
-        return "\n  ".join([head, *self.lines])
+        headline = f"S{self.location[1:]}: A went to {self.a or 'no socket'}, and B went to {self.b or 'no socket'}."
+        return "\n  ".join([headline, *self.lines])
 
 
 def explain_difference(
@@ -222,12 +222,12 @@ def compare_ends(a: ComparedCast, b: ComparedCast) -> FirstDifference | None:
         next_step = longer.session.steps[count]
         line = f"{names[0]} {_status_text(shorter)} now, but {names[1]} continued with {_visit_text(next_step)}."
         return FirstDifference(number, left, right, (line,), (), lane, "A" if shorter is a else "B")
-    if _end(a) == _end(b):
+    if _end_key(a) == _end_key(b):
         return None
     return FirstDifference(number, left, right, (f"A {_status_text(a)}; B {_status_text(b)}.",), (), lane)
 
 
-def _end(cast: ComparedCast) -> tuple[str, str | None]:
+def _end_key(cast: ComparedCast) -> tuple[str, str | None]:
     state = cast.session.state
     return state.status, state.failure.kind if state.failure else None
 
@@ -280,8 +280,8 @@ def _list_changes(changes: list[ValueChange], root: str) -> str:
 
 def _join_first(texts: Iterable[str]) -> str:
     all_texts = list(texts)
-    more = len(all_texts) - _MAX_SHOWN_CHANGES
-    return "; ".join([*all_texts[:_MAX_SHOWN_CHANGES], *([f"and {more} more"] if more > 0 else [])])
+    hidden_count = len(all_texts) - _MAX_SHOWN_CHANGES
+    return "; ".join([*all_texts[:_MAX_SHOWN_CHANGES], *([f"and {hidden_count} more"] if hidden_count > 0 else [])])
 
 
 def _explain_decision(name: str, decision: Decision | None) -> str:
@@ -359,24 +359,24 @@ class Comparison:
         """The first difference between the steps or ends of the casts, explained, or None if the casts are equal."""
         return self.first_where(lambda left, right: bool(differing_aspects(left, right, self._names)))
 
-    def first_where(self, differ: _DifferenceTest) -> FirstDifference | None:
-        """Explain the first pair of steps for which ``differ`` returns True. Lanes are searched one after another.
+    def first_where(self, is_different: _DifferenceTest) -> FirstDifference | None:
+        """Explain the first pair of steps for which ``is_different`` returns True. Lanes are searched one after another.
 
         If no pair of steps differs, return the difference between the ends of the casts, or None if the ends are equal.
         """
         runs_of_a = {streams.step: streams for streams in self.a.session.streams}
         runs_of_b = {streams.step: streams for streams in self.b.session.streams}
         for left, right in zip(self.a.session.steps, self.b.session.steps, strict=False):
-            if differ(left, right):
+            if is_different(left, right):
                 aspects = differing_aspects(left, right, self._names)
                 return explain_difference(left, right, aspects, self._names, (self.a.rules.graph, self.b.rules.graph))
             lanes_of_a, lanes_of_b = runs_of_a.get(left.number), runs_of_b.get(left.number)
-            if (difference := self._first_in_lanes(lanes_of_a, lanes_of_b, left, differ)) is not None:
+            if (difference := self._first_in_lanes(lanes_of_a, lanes_of_b, left, is_different)) is not None:
                 return difference
         return compare_ends(self.a, self.b)
 
     def _first_in_lanes(
-        self, left: Streams | None, right: Streams | None, step: StepRecord, differ: _DifferenceTest
+        self, left: Streams | None, right: Streams | None, step: StepRecord, is_different: _DifferenceTest
     ) -> FirstDifference | None:
         """Return the first difference in the lanes that started after a step, or None if the lanes are equal."""
         if left is None or right is None:
@@ -391,7 +391,7 @@ class Comparison:
             if name in right.lanes:
                 a = self.a._replace(session=left.lanes[name].session)
                 b = self.b._replace(session=right.lanes[name].session)
-                if (difference := Comparison(a, b).first_where(differ)) is not None:
+                if (difference := Comparison(a, b).first_where(is_different)) is not None:
                     differences.append(difference)
         complete = (difference for difference in differences if not difference.shorter)
         return next(complete, differences[0] if differences else None)

@@ -135,7 +135,7 @@ class Prompts:
         self._rework, self._later, self._max_visits = rework, later, max_visits
         length, work_items = _parse_items(items)
         previous: dict[str, str] = {}
-        for state, prompt in self._cast(Rules(graph), request, length, work_items):
+        for state, prompt in self._play_cast(Rules(graph), request, length, work_items):
             assert state.at is not None  # noqa: S101 - it waits
             socket_id, item, text = state.at.socket, state.at.item, prompt.text
             same, turn = 0, prompt.parts[0].heading
@@ -165,13 +165,13 @@ class Prompts:
         """Return the prompts of one socket."""
         return [prompt for prompt in self.prompts if prompt.socket == socket]
 
-    def _cast(
+    def _play_cast(
         self, rules: Rules, request: str, length: int, work_items: list[JSON] | None
     ) -> Iterator[tuple[CastState, Prompt]]:
         answers = PossibleAnswers(rules, (length,))
         last, _ = enter_next(rules, entering.begin(rules, request))
         edit = partial(_with_items, answers.lists, work_items)
-        for visit in play_cast(rules, last, partial(self._answer, answers), self._max_visits, edit):
+        for visit in play_cast(rules, last, partial(self._choose_answer, answers), self._max_visits, edit):
             last, state = visit.next_state, visit.start
             if visit.socket_rules.socket.is_utility:
                 continue
@@ -188,7 +188,7 @@ class Prompts:
                 state = turn.step.state
         self.end = end_kind(last) or self.end
 
-    def _answer(self, answers: PossibleAnswers, state: CastState, socket_rules: SocketRules) -> ScriptedResult:
+    def _choose_answer(self, answers: PossibleAnswers, state: CastState, socket_rules: SocketRules) -> ScriptedResult:
         """Return the shortest satisfied answer, or an unsatisfied answer if the visit must send work back."""
         possible = answers.of(socket_rules)
         sends_back = any(edge.when in REWORK_CONDITIONS for edge in socket_rules.socket.edges)
@@ -215,13 +215,13 @@ def _with_items(lists: Iterable[tuple[str, ...]], work_items: list[JSON] | None,
     """Return the state in which ``work_items`` replaces each list of sample items that has the same length."""
     if work_items is None:
         return state
-    changed: JSON = dict(state.data)
+    new_data: JSON = dict(state.data)
     for path in lists:
-        items = get_path(changed, path)
+        items = get_path(new_data, path)
         if isinstance(items, list) and len(items) == len(work_items) and items != work_items:
-            changed = replaced(changed, path, work_items)
-    assert isinstance(changed, dict)  # noqa: S101 - only lists in it were replaced
-    return state._replace(data=FrozenDict(changed))
+            new_data = replaced(new_data, path, work_items)
+    assert isinstance(new_data, dict)  # noqa: S101 - only lists in it were replaced
+    return state._replace(data=FrozenDict(new_data))
 
 
 DEFAULT_CASTS: Final = 100
@@ -398,35 +398,35 @@ class _CastSimulator:
             state = visit.next_state
             if not visit.socket_rules.socket.is_utility and not self._pinned_text(visit.start, visit.socket_rules)[0]:
                 visit.require_accepted("show the usage of an earlier cast with cast.usage() instead")
-                turns += self._turns(visit)
+                turns += self._estimate_turns(visit)
         return state, turns
 
-    def _turns(self, visit: PlayedVisit) -> Iterator[_Turn]:
+    def _estimate_turns(self, visit: PlayedVisit) -> Iterator[_Turn]:
         id_, conversation = visit.socket_rules.socket.id, 0
         first_prompt = entering.prompt_for(self.rules, visit.start)
         for turn in visit.turns:
             input_tokens = conversation + tokens_of(len((turn.prompt or first_prompt).text))
-            given_tokens = self.answer_tokens.get(id_) if turn.text else None
-            output_tokens = tokens_of(len(turn.text)) if given_tokens is None else given_tokens
+            fixed_tokens = self.answer_tokens.get(id_) if turn.text else None
+            output_tokens = tokens_of(len(turn.text)) if fixed_tokens is None else fixed_tokens
             conversation = input_tokens + output_tokens
             yield _Turn(id_, input_tokens, output_tokens, self.price(id_, input_tokens, output_tokens))
 
 
 def _extend_answer(text: str, tokens: int, socket_rules: SocketRules) -> str:
     """Extend a sample answer to ``tokens`` tokens with longer work items, a longer ``context`` field or longer text."""
-    missing = tokens * _CHARACTERS_A_TOKEN - len(text)
-    if missing <= 0 or not text:
+    missing_chars = tokens * _CHARACTERS_A_TOKEN - len(text)
+    if missing_chars <= 0 or not text:
         return text
     if socket_rules.wanted.parse == "text":
-        return text + _filler(missing)
+        return text + _make_filler(missing_chars)
     value = json.loads(text) if socket_rules.socket.handoff == DEFAULT_HANDOFF else {}
     if items := list(_work_items_in(value)):
         for item in items:
-            item["context"] += _filler(missing // len(items))
+            item["context"] += _make_filler(missing_chars // len(items))
     elif value:
-        value["context"] = value.get("context", "") + _filler(missing)
+        value["context"] = value.get("context", "") + _make_filler(missing_chars)
     else:  # in the form of another protocol the sample text stands for any text
-        return text.replace(compact(SAMPLE), compact(SAMPLE + _filler(missing)), 1)
+        return text.replace(compact(SAMPLE), compact(SAMPLE + _make_filler(missing_chars)), 1)
     return compact(value)
 
 
@@ -442,7 +442,7 @@ def _work_items_in(value: object) -> Iterator[dict[str, Any]]:
             yield from _work_items_in(part)
 
 
-def _filler(characters: int) -> str:
+def _make_filler(characters: int) -> str:
     return (_FILLER * (characters // len(_FILLER) + 1))[:characters]
 
 
@@ -450,14 +450,14 @@ def _estimate_usage(casts: Sequence[Sequence[_Turn]]) -> UsageEstimate:
     """Return the mean and the range of the turns, tokens and cost of all casts."""
     costs = [[turn.cost for turn in turns if turn.cost is not None] for turns in casts]
     return UsageEstimate(
-        _spread([len(turns) for turns in casts]),
-        _spread([sum(turn.input for turn in turns) for turns in casts]),
-        _spread([sum(turn.output for turn in turns) for turns in casts]),
-        _spread([sum(cast_costs) for cast_costs in costs]) if any(costs) else None,
+        _compute_spread([len(turns) for turns in casts]),
+        _compute_spread([sum(turn.input for turn in turns) for turns in casts]),
+        _compute_spread([sum(turn.output for turn in turns) for turns in casts]),
+        _compute_spread([sum(cast_costs) for cast_costs in costs]) if any(costs) else None,
     )
 
 
-def _spread(numbers: Sequence[float]) -> Spread:
+def _compute_spread(numbers: Sequence[float]) -> Spread:
     ordered, tenth = sorted(numbers), len(numbers) // 10
     return Spread(fmean(ordered), ordered[tenth], ordered[-1 - tenth])
 
@@ -580,8 +580,8 @@ def step_time(step: StepRecord) -> StepTime:
 def work_time(steps: Iterable[StepRecord]) -> tuple[int | None, int]:
     """Return the total work time of steps in milliseconds, and the number of steps whose work time is unknown (R56)."""
     times = [step.worked for step in steps]
-    known = [time for time in times if time is not None]
-    return sum(known) if known or not times else None, len(times) - len(known)
+    known_times = [time for time in times if time is not None]
+    return sum(known_times) if known_times or not times else None, len(times) - len(known_times)
 
 
 def format_work_time(milliseconds: int | None, unknown: int = 0) -> str:

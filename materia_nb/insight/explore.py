@@ -154,7 +154,7 @@ def _end_test(end: str | None = None, socket: str | None = None) -> _EventTest:
     )
 
 
-def _witness(graph: Graph, space: StateSpace, event: str, path: _Path) -> Witness:
+def _make_witness(graph: Graph, space: StateSpace, event: str, path: _Path) -> Witness:
     """Return the scripted cast that follows a path to ``event``."""
     visits: dict[str, list[Move]] = {}
     for number, move in path:
@@ -169,12 +169,12 @@ def _witness(graph: Graph, space: StateSpace, event: str, path: _Path) -> Witnes
             id_: [text for move in visits[id_] for text in ([SAMPLE] * (move.turns - 1) + [move.answer.text])]
             for id_ in scripted
         },
-        {id_: _pin(moves) for id_, moves in visits.items() if id_ not in scripted},
+        {id_: _make_pin(moves) for id_, moves in visits.items() if id_ not in scripted},
         tuple(id_ for id_ in visits if graph.sockets[id_].materia.multi_turn and id_ in {*scripted, *failing}),
     )
 
 
-def _pin(visits: Sequence[Move]) -> str | ByVisit:
+def _make_pin(visits: Sequence[Move]) -> str | ByVisit:
     """Return a pin for a socket that repeats the recorded answers of its visits in order."""
     answers: list[str | Failure] = [
         sample_failure(move.answer.result) if move.answer.result.silent else move.answer.text for move in visits
@@ -295,8 +295,8 @@ class Exploration:
                 "Odds and simulations assume that answers omit `satisfied`, unless the argument `satisfied` names the socket."
             )
         if unrouted := self.unrouted:
-            unrouted_words = unrouted[0] if len(unrouted) == 1 else f"{len(unrouted)} sockets"
-            notes.append(f"Failures at {unrouted_words} (see `unrouted`) are not explored; each failure ends the cast.")
+            unrouted_names = unrouted[0] if len(unrouted) == 1 else f"{len(unrouted)} sockets"
+            notes.append(f"Failures at {unrouted_names} (see `unrouted`) are not explored; each failure ends the cast.")
         if not self.certain and self.complete_search:
             notes.append("Therefore, anything that was not seen may still be possible.")
         return tuple(notes)
@@ -443,9 +443,9 @@ class Exploration:
         """
         without_test, since_test = (None if name is None else self._event_test(name) for name in (without, since))
         path = _find_path(self._space, self._event_test(event), without_test, since_test)
-        words = _describe(event)
-        words += f" without {_describe(without)}" if without is not None else ""
-        words += f" since {_describe(since)}" if since is not None else ""
+        description = _describe_event(event)
+        description += f" without {_describe_event(without)}" if without is not None else ""
+        description += f" since {_describe_event(since)}" if since is not None else ""
         if path is None:
             # in a cast, lanes run in an order that was not explored
             if without is not None and self._covers(event) and not self.graph.regions:
@@ -454,7 +454,7 @@ class Exploration:
             if not self.complete_search:
                 problem = f"The search stopped {self._space.stopped} and saw no route"
             raise MateriaError(
-                f"{problem} to {words}.",
+                f"{problem} to {description}.",
                 hint="compare the event with `not_taken` and `not_visited`",
                 kind="no_witness",
             )
@@ -462,7 +462,7 @@ class Exploration:
         end_path = _find_path(self._space, _end_test(COMPLETE), start=state)
         if end_path is None:
             end_path = _find_path(self._space, _end_test(), start=state) or []
-        return _witness(self.graph, self._space, words, [*path, *end_path])
+        return _make_witness(self.graph, self._space, description, [*path, *end_path])
 
     def ending_witnesses(self) -> Iterator[tuple[str, str | None, Witness]]:
         """Yield each end (``complete`` or a kind of failure), the socket that failed (or None), and an example cast."""
@@ -470,7 +470,7 @@ class Exploration:
             if end is not None:
                 event = end if socket is None else f"{end} at {socket}"
                 path = _find_path(self._space, _end_test(end, socket)) or []
-                yield end, socket, _witness(self.graph, self._space, event, path)
+                yield end, socket, _make_witness(self.graph, self._space, event, path)
 
     @property
     def moves(self) -> tuple[str, ...]:
@@ -575,10 +575,10 @@ class Exploration:
         if name in _FAILURES or name == HELD or name in self.ends_seen:
             return lambda node: node.end == name
         routes = map(self._route_name, self._routes())
-        known = [COMPLETE, FAILED, HELD, *self.graph.sockets, *routes, *_FAILURES]
+        known_names = [COMPLETE, FAILED, HELD, *self.graph.sockets, *routes, *_FAILURES]
         raise MateriaError(
             f"{name!r} is not a socket, exit or end of {self.graph.name}.",
-            hint=did_you_mean(name, known),
+            hint=did_you_mean(name, known_names),
             kind="unknown_socket",
         )
 
@@ -608,7 +608,7 @@ def _describe_answer(answer: ScriptedResult) -> str:
     return "" if answer.result is Result.NOTHING else f", {answer.result.noun}".replace(":", "")
 
 
-def _describe(event: EventName) -> str:
+def _describe_event(event: EventName) -> str:
     if isinstance(event, tuple):
         return f"edge {event[1]} of {event[0]}"
     return {COMPLETE: "the end", END: "the end", FAILED: "a failure"}.get(event, event)

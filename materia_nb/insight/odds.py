@@ -60,17 +60,17 @@ def solve(rows: Sequence[Mapping[int, float]], constants: Sequence[float]) -> li
     solution = [0.0] * len(rows)
     for component in strong_components(dict(enumerate(rows))):
         members = set(component)
-        inner = {i: {j: weight for j, weight in rows[i].items() if j in members and weight} for i in component}
-        known = {
+        member_rows = {i: {j: weight for j, weight in rows[i].items() if j in members and weight} for i in component}
+        known_terms = {
             i: constants[i] + sum(weight * solution[j] for j, weight in rows[i].items() if j not in members)
             for i in component
         }
-        for i, weights in reversed(_eliminate(inner, known)):
-            solution[i] = known[i] + sum(weight * solution[j] for j, weight in weights.items())
+        for i, weights in reversed(_eliminate(member_rows, known_terms)):
+            solution[i] = known_terms[i] + sum(weight * solution[j] for j, weight in weights.items())
     return solution
 
 
-def _eliminate(rows: dict[int, dict[int, float]], known: dict[int, float]) -> list[tuple[int, dict[int, float]]]:
+def _eliminate(rows: dict[int, dict[int, float]], constants: dict[int, float]) -> list[tuple[int, dict[int, float]]]:
     """Eliminate the unknowns one by one, starting with unknowns that occur in few equations.
 
     Return the unknowns in the order of elimination, each with the weights of the unknowns that were eliminated later.
@@ -90,14 +90,14 @@ def _eliminate(rows: dict[int, dict[int, float]], known: dict[int, float]) -> li
             continue
         pivot = 1 - rows[i].pop(i, 0.0)
         if pivot < _MIN_PIVOT:
-            raise _endless()
+            raise _endless_error()
         weights = {j: weight / pivot for j, weight in rows.pop(i).items()}
-        known[i] /= pivot
+        constants[i] /= pivot
         for j in weights:
             columns[j].discard(i)
         for user in columns.pop(i) - {i}:
             factor = rows[user].pop(i)
-            known[user] += factor * known[i]
+            constants[user] += factor * constants[i]
             for j, weight in weights.items():
                 rows[user][j] = rows[user].get(j, 0.0) + factor * weight
                 columns[j].add(user)
@@ -105,7 +105,7 @@ def _eliminate(rows: dict[int, dict[int, float]], known: dict[int, float]) -> li
     return order
 
 
-def _endless() -> MateriaError:
+def _endless_error() -> MateriaError:
     return MateriaError(
         "With these chances, a cast can repeat a cycle forever, so its number of turns has no mean.",
         hint="find the cycle with explore, then set a chance between 0 and 1, or limit the cycle with maxTraversals",
@@ -283,11 +283,11 @@ def satisfied_shares(steps: Iterable[StepRecord]) -> dict[str, float]:
 
 def _check_per_socket(graph: Graph, satisfied: Chances, *numbers: PerSocket | None) -> None:
     """Raise MateriaError if values by socket contain an unknown name or a value that is not a number."""
-    known = {*graph.sockets, *(socket.materia.id for socket in graph.sockets.values()), "*"}
+    known_names = {*graph.sockets, *(socket.materia.id for socket in graph.sockets.values()), "*"}
     for values in (satisfied, *numbers):
         for name, value in values.items() if isinstance(values, Mapping) else [("*", values)]:
             message = f"The loadout {graph.name} has no socket or materia {name!r}."
-            needs_one_of(name, known, message, "unknown_socket")
+            needs_one_of(name, known_names, message, "unknown_socket")
             if values is not satisfied and not isinstance(value, Real | None):
                 hint = "set one number, or numbers by socket or materia: {'Socket-3': 0.7, '*': 0.9}"
                 raise usage_error(f"{value!r:.60} is not a number.", hint)
@@ -445,10 +445,10 @@ def _sensitivity(
             if move.answer.result in YES_OR_NO:
                 factor = frequencies[number] * (1 if move.answer.result is Result.YES else -1)
                 factor *= 1 - chances[node.socket].failed
-                before = derivatives[node.socket]
+                previous = derivatives[node.socket]
                 derivatives[node.socket] = Sensitivity(
-                    before.complete + factor * success[move.to],
-                    before.turns + factor * (move.turns + turns_left[move.to]),
+                    previous.complete + factor * success[move.to],
+                    previous.turns + factor * (move.turns + turns_left[move.to]),
                 )
     return derivatives
 

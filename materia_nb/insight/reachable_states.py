@@ -140,13 +140,13 @@ class _Search:
         self._numbers: dict[object, int] = {}
         self.space, self.queue = StateSpace(), deque[CastState]()
         self._start, self.space.first = enter_next(self._rules, entering.begin(self._rules, SAMPLE))
-        self._number(self._start)
+        self._state_number(self._start)
 
-    def _number(self, state: CastState) -> int:
+    def _state_number(self, state: CastState) -> int:
         """Return the number of a state, and add the state to the queue if it is new."""
         number = self._numbers.setdefault(self._key.of(state), len(self.space.nodes))
         if number == len(self.space.nodes):
-            self.space.nodes.append(_node(state))
+            self.space.nodes.append(_make_node(state))
             self.space.moves.append([])
             self.queue.append(state)
         return number
@@ -154,7 +154,7 @@ class _Search:
     def _record(self, number: int, visit: PlayedVisit) -> int:
         """Record the move of a visit, and return the number of the next state."""
         visit.require_accepted()
-        move = Move(self._number(visit.next_state), visit.answer, visit.agent_turns, visit.edges)
+        move = Move(self._state_number(visit.next_state), visit.answer, visit.agent_turns, visit.edges)
         if move not in self.space.moves[number]:
             self.space.moves[number].append(move)
         return move.to
@@ -180,14 +180,14 @@ class _Search:
         return rng.choice([answer for answer in answers if answer.result is result] or answers)
 
 
-def _node(state: CastState) -> StateNode:
+def _make_node(state: CastState) -> StateNode:
     if state.status == "waiting" and state.at is not None:
-        return StateNode(state.at.socket, None, _position(state))
+        return StateNode(state.at.socket, None, _item_position(state))
     held_socket = state.at.socket if state.status == HELD and state.at is not None else None
     return StateNode(state.failure.socket if state.failure is not None else held_socket, end_kind(state))
 
 
-def _position(state: CastState) -> str:
+def _item_position(state: CastState) -> str:
     if not state.shown or state.at is None or state.at.item is None:
         return ""
     walk, item, _ = state.shown[-1]
@@ -217,7 +217,7 @@ class _StateKey:
         """Return a hashable key of everything in a state that can affect the further route."""
         visit = state.at
         if state.status != "waiting" or visit is None:
-            return _node(state)
+            return _make_node(state)
         data = state.data
         return (
             visit.socket,
@@ -275,11 +275,11 @@ def _links(rules: Rules) -> Iterator[_Link]:
 
 
 def _targets_by_socket(rules: Rules, links: Iterable[_Link]) -> dict[str, set[str]]:
-    following: dict[str, set[str]] = {id_: set() for id_ in rules.sockets}
+    successors: dict[str, set[str]] = {id_: set() for id_ in rules.sockets}
     for link in links:
-        if link.target in following:
-            following[link.source].add(link.target)
-    return following
+        if link.target in successors:
+            successors[link.source].add(link.target)
+    return successors
 
 
 class _WithinItem(NamedTuple):
@@ -300,13 +300,13 @@ class _WithinItem(NamedTuple):
 
 def _sockets_within_item(rules: Rules, links: Sequence[_Link], cursor: str) -> _WithinItem:
     item_links = [link for link in links if link.moves != cursor]
-    following = _targets_by_socket(rules, item_links)
+    successors = _targets_by_socket(rules, item_links)
     members = {
         id_
         for id_, socket_rules in rules.sockets.items()
         if socket_rules.walk and socket_rules.walk.iterator.cursor == cursor
     }
-    ahead = {id_: frozenset(reachable_from([id_], following) & members) for id_ in following}
+    ahead = {id_: frozenset(reachable_from([id_], successors) & members) for id_ in successors}
     cycles = cycles_in(_targets_by_socket(rules, [link for link in item_links if not link.bounded]))
     # a handoff protocol may read the number of cycles to decide whether to call a person
     reading = {id_ for id_ in members if rules.sockets[id_].socket.handoff != DEFAULT_HANDOFF} | cycles.keys()
@@ -322,10 +322,10 @@ class _LiveCounts:
 
     def __init__(self, rules: Rules) -> None:
         links = list(_links(rules))
-        following = _targets_by_socket(rules, links)
-        rounds = cycles_in(following)
+        successors = _targets_by_socket(rules, links)
+        rounds = cycles_in(successors)
         repeated = [link for link in links if link.source in rounds and rounds[link.source] == rounds.get(link.target)]
-        ahead = {id_: reachable_from([id_], following) for id_ in rules.sockets}
+        ahead = {id_: reachable_from([id_], successors) for id_ in rules.sockets}
         self._outside = {
             id_: frozenset(link.counted for link in repeated if link.source in ahead[id_]) for id_ in rules.sockets
         }

@@ -123,8 +123,8 @@ class Replay:
         differ.
         """
         parts = parts_of(self.original.session)
-        recorded = _by_answer_key([step for part in parts for step in part.steps])
-        replayed = _by_answer_key(self.replayed.session.steps)
+        recorded = _group_by_answer_key([step for part in parts for step in part.steps])
+        replayed = _group_by_answer_key(self.replayed.session.steps)
         pairs = ((step, recorded.get(key)) for key, step in replayed.items())
         return tuple(
             step.number for step, source in pairs if source is not None and self._is_asked_otherwise(step, source)
@@ -161,7 +161,7 @@ def replay_answers(original: ComparedCast, rules: Rules) -> Replay:
 def recorded_answers(session: Session) -> RecordedAnswers:
     """Return the recorded answers of all visits that were not discarded."""
     steps = [step for part in parts_of(session) for step in part.steps]
-    return {key: _recorded_turns(step) for key, step in _by_answer_key(steps).items()}
+    return {key: _recorded_turns(step) for key, step in _group_by_answer_key(steps).items()}
 
 
 def send_answers(
@@ -214,12 +214,12 @@ class _SessionReplay:
             key = _answer_key(visit)
             visits[key] += 1
             turns = answers.get((key, visits[key]))
-            if reason := self._answer(list(turns or ())):
+            if reason := self._answer_visit(list(turns or ())):
                 reason = _missing_answer_reason(visit, visits[key]) if turns is None else reason
                 return MissingAnswer(visit.socket, visit.visit, visit.item_key, reason)
         return None
 
-    def _answer(self, turns: list[TurnRecord]) -> str:
+    def _answer_visit(self, turns: list[TurnRecord]) -> str:
         """Answer a visit with its recorded turns, and return the reason why the visit is incomplete, or ""."""
         while self.status() == "waiting":
             if not turns:
@@ -296,7 +296,7 @@ def _answer_key(step: StepRecord) -> _AnswerKey:
     return step.socket, step.item_key or "", step.item_label or ""
 
 
-def _by_answer_key(steps: Sequence[StepRecord]) -> Mapping[tuple[_AnswerKey, int], StepRecord]:
+def _group_by_answer_key(steps: Sequence[StepRecord]) -> Mapping[tuple[_AnswerKey, int], StepRecord]:
     return dict(zip(number_repeats(map(_answer_key, steps)), steps, strict=True))
 
 

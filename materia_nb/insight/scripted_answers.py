@@ -156,12 +156,12 @@ class ScriptedResult(NamedTuple):
 
 def stopping_answers(rules: Rules, socket_rules: SocketRules) -> Iterator[tuple[Reaction, str]]:
     """Yield each action that holds the cast for a person, with the text of an answer that requests the action."""
-    maker, actions = socket_rules.maker, set[Reaction]()
-    if maker is None:
+    protocol, actions = socket_rules.maker, set[Reaction]()
+    if protocol is None:
         return
     facts = TurnFacts(assignment=assignment_for(rules, socket_rules, entering.begin(rules, SAMPLE)))
-    for value in maker.sample_stops():
-        text = maker.write(value)
+    for value in protocol.sample_stops():
+        text = protocol.write(value)
         reading = socket_rules.protocol.read(text, socket_rules.wanted, facts)
         if reading.accepted and reading.action in ("pause", "escalate") and reading.action not in actions:
             actions.add(reading.action)
@@ -219,7 +219,7 @@ class PossibleAnswers:
             yield ScriptedResult(text, Result.STOPPED, None, action)
 
     def _shortest(
-        self, socket_rules: SocketRules, maker: HandoffProtocol, result: Result | None, length: int
+        self, socket_rules: SocketRules, protocol: HandoffProtocol, result: Result | None, length: int
     ) -> str | None:
         """Return the shortest accepted sample with ``result`` (None for any result), or None if all are refused."""
         facts = TurnFacts(
@@ -227,8 +227,8 @@ class PossibleAnswers:
             assignment=assignment_for(self._rules, socket_rules, entering.begin(self._rules, SAMPLE)),
             sockets=frozenset(self._rules.sockets),
         )
-        for value in maker.sample_outputs("done" if result is None else _OUTCOMES[result], length):
-            text = maker.write(self._with_sources(socket_rules, length, value))
+        for value in protocol.sample_outputs("done" if result is None else _OUTCOMES[result], length):
+            text = protocol.write(self._with_sources(socket_rules, length, value))
             reading = socket_rules.protocol.read(text, socket_rules.wanted, facts)
             if reading.accepted and reading.action == "route" and result in (None, reading.result):
                 return text

@@ -318,12 +318,12 @@ def resolve_target(graph: Graph, word: str) -> str:
     Raises:
         MateriaError: kind ``ambiguous``: several sockets contain the materia that the word names.
     """
-    folded, targets = word.strip().casefold(), (*graph.sockets, END, STOP)
+    normalized, targets = word.strip().casefold(), (*graph.sockets, END, STOP)
     if word in targets:
         return word
-    if matches := [target for target in targets if target.casefold() == folded]:
+    if matches := [target for target in targets if target.casefold() == normalized]:
         return matches[0] if len(matches) == 1 else word
-    matches = [socket.id for socket in graph.sockets.values() if socket.materia.id.casefold() == folded]
+    matches = [socket.id for socket in graph.sockets.values() if socket.materia.id.casefold() == normalized]
     if len(matches) > 1:
         raise MateriaError(
             f"{word.strip()} is the materia of {' and '.join(matches)}.", hint="name the socket", kind="ambiguous"
@@ -381,10 +381,10 @@ def _enter_next(rules: Rules, state: CastState) -> tuple[str, Decision | None]:
 
 
 def _verdict(names: Mapping[str, str], guess: str, outcome: str) -> str:
-    happened = describe_target(names, outcome)
+    outcome_clause = describe_target(names, outcome)
     if guess == outcome:
-        return f"Right: {happened}."
-    return f"Not this time. Your guess: {describe_target(names, guess)}. What happened: {happened}."
+        return f"Right: {outcome_clause}."
+    return f"Not this time. Your guess: {describe_target(names, guess)}. What happened: {outcome_clause}."
 
 
 def describe_target(names: Mapping[str, str], target: str) -> str:

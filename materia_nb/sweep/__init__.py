@@ -33,9 +33,9 @@ __all__ = ["Judge", "Verdict"]
 
 ROWS: Final = "rows.jsonl"
 _MAX_ROWS_BYTES: Final = 2**28
-_DESCRIPTIONS_SHOWN: Final = 3
+_MAX_SHOWN_DESCRIPTIONS: Final = 3
 _IN_PROGRESS: Final = ("stopped", "person")
-_MEMORY: Final = AgentMemory()
+_AGENT_MEMORY: Final = AgentMemory()
 
 
 def run_cast(cell: GridCell, *, restart: bool) -> SweepRow:
@@ -183,11 +183,11 @@ def _limit_reached(limit: tuple[float, Unit] | None, rows: Iterable[SweepRow]) -
         return ""
     amount, unit = limit
     usage: list[float | None] = [getattr(row, "cost" if unit == "usd" else unit) for row in rows]
-    used = sum(number for number in usage if number is not None)
-    if used < amount:
+    used_amount = sum(number for number in usage if number is not None)
+    if used_amount < amount:
         return ""
     unknown = f" (unknown for {counted(usage.count(None), 'cast')})" if None in usage else ""
-    return f"{used:,.10g} of {amount:,g} {unit} are used{unknown}. To continue, run the same sweep with a higher limit."
+    return f"{used_amount:,.10g} of {amount:,g} {unit} are used{unknown}. To continue, run the same sweep with a higher limit."
 
 
 def run_sweep(
@@ -205,7 +205,7 @@ def run_sweep(
     ``read_cells`` returns the grid cells with the current fingerprints of their agents. It is called before and after
     the casts, because an agent can change its own state.
     """
-    cells = [cell.with_key(_MEMORY.first_key(cell.key, cell.agent_objects)) for cell in read_cells()]
+    cells = [cell.with_key(_AGENT_MEMORY.first_key(cell.key, cell.agent_objects)) for cell in read_cells()]
     with disk(folder, "create the directory of the sweep"):
         folder.mkdir(parents=True, exist_ok=True)
     file = RowFile(folder)
@@ -226,7 +226,7 @@ def run_sweep(
     finally:
         bar.close()
         for now, before in zip(read_cells(), cells, strict=True):
-            _MEMORY.remember(now.key, before.key, now.agent_objects)
+            _AGENT_MEMORY.remember(now.key, before.key, now.agent_objects)
     judges = {name: check for name, check in checks.items() if isinstance(check, Judge)}
     fingerprints = {name: _first_fingerprint(judge) for name, judge in judges.items()}
     reason = limit_reached()
@@ -238,7 +238,7 @@ def run_sweep(
         for cell in cells
     ]
     for name, judge in judges.items():
-        _MEMORY.remember(judge.fingerprint().key, fingerprints[name].key, [judge.agent])
+        _AGENT_MEMORY.remember(judge.fingerprint().key, fingerprints[name].key, [judge.agent])
     notes = _notes(open_cells, changed, fingerprints)
     if left_out:
         notes.append(f"{counted(len(left_out), 'cast')} not started: {reason}")
@@ -253,7 +253,7 @@ def _is_done(row: SweepRow | None, *, retry: bool) -> bool:
 
 def _first_fingerprint(judge: Judge) -> Fingerprint:
     fingerprint = judge.fingerprint()
-    return fingerprint._replace(key=_MEMORY.first_key(fingerprint.key, [judge.agent]))
+    return fingerprint._replace(key=_AGENT_MEMORY.first_key(fingerprint.key, [judge.agent]))
 
 
 def _with_verdicts(
@@ -290,8 +290,8 @@ def _notes(cells: Sequence[GridCell], changed: int, fingerprints: Mapping[str, F
 
 
 def _shorten(descriptions: Sequence[str]) -> str:
-    more = ["..."] if len(descriptions) > _DESCRIPTIONS_SHOWN else []
-    return "; ".join([*descriptions[:_DESCRIPTIONS_SHOWN], *more])
+    more = ["..."] if len(descriptions) > _MAX_SHOWN_DESCRIPTIONS else []
+    return "; ".join([*descriptions[:_MAX_SHOWN_DESCRIPTIONS], *more])
 
 
 class Sweeps:

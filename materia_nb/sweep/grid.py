@@ -128,8 +128,8 @@ def grid_cells(
         prepared = prepare(loadout, choice.agents)
         plan, common = prepared.plan, _cast_fingerprint(prepared)
         for (request, text), number in product(texts.items(), range(1, repeat + 1)):
-            unique = [uuid4().hex] if common.opaque else []
-            key = digest([common.key, choice.label, request, text, list(allow), number, *unique])
+            unique_parts = [uuid4().hex] if common.opaque else []
+            key = digest([common.key, choice.label, request, text, list(allow), number, *unique_parts])
             isolated = prepared._replace(plan=replace(plan, root=folder / "casts" / key, own_folders=plan.root))
             cell = GridCell(loadout, request, choice.label, number, text, isolated, allow, key, common.opaque)
             cells.append(cell)
@@ -274,7 +274,7 @@ def digest(value: JSON) -> str:
 def _cast_fingerprint(prepared: Prepared) -> Fingerprint:
     """Return the fingerprint of a cast, which covers its loadout, agents and pins."""
     plan, table, pins = prepared
-    names = [line.name for line in table.describe() if line.name is not None]
+    names = [entry.name for entry in table.describe() if entry.name is not None]
     parts = [fingerprint_of(table.for_turn(name, ""), name) for name in names]
     parts += [fingerprint_of(table.default, _ALL_SOCKETS)]
     parts += [fingerprint_of(pin.function, name) for name, pin in pins.items()]

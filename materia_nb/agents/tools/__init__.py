@@ -23,8 +23,8 @@ __all__ = ["MAX_RESULT_CHARS", "MoreTools", "Tool", "ToolResult", "choose_tools"
 MAX_RESULT_CHARS: Final = 32_000
 """Maximum length of a tool result, in characters."""
 
-_NAME_SHOWN: Final = 200
-_CONTROL: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+_MAX_NAME_CHARS: Final = 200
+_CONTROL_CHARACTERS: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 _TAIL_SHARE: Final = 3  # a long text keeps its beginning and its end; the end gets a third of the room
 
 
@@ -85,13 +85,13 @@ def readable(text: str) -> str:
 
     Bytes that are not UTF-8 and were decoded with ``surrogateescape`` are escaped in the same way.
     """
-    return _CONTROL.sub(_escape, text.replace("\r\n", "\n"))
+    return _CONTROL_CHARACTERS.sub(_escape, text.replace("\r\n", "\n"))
 
 
 def named(text: str) -> str:
     """Return an untrusted name on one line, shortened and with control characters escaped, for use in a message."""
-    line = readable(text[:_NAME_SHOWN]).replace("\n", "\\n").replace("\t", "\\t")
-    return line + "…" if len(text) > _NAME_SHOWN else line
+    line = readable(text[:_MAX_NAME_CHARS]).replace("\n", "\\n").replace("\t", "\\t")
+    return line + "…" if len(text) > _MAX_NAME_CHARS else line
 
 
 def cut_middle(text: str) -> str:
@@ -100,8 +100,8 @@ def cut_middle(text: str) -> str:
         return text
     room = MAX_RESULT_CHARS - 60
     tail = room // _TAIL_SHARE
-    gap = f"\n[... {len(text) - room:,} characters left out ...]\n"
-    return text[: room - tail] + gap + text[-tail:]
+    notice = f"\n[... {len(text) - room:,} characters left out ...]\n"
+    return text[: room - tail] + notice + text[-tail:]
 
 
 def _escape(match: re.Match[str]) -> str:
@@ -120,7 +120,7 @@ DEFAULT_LINES: Final = 1_000
 """Default maximum number of lines that ``read`` returns."""
 
 
-def _tool(name: str, row: dict[str, Any]) -> Tool:
+def _parse_tool(name: str, row: dict[str, Any]) -> Tool:
     parameters: dict[str, JSON] = {
         "type": "object",
         "properties": row["properties"],
@@ -130,8 +130,8 @@ def _tool(name: str, row: dict[str, Any]) -> Tool:
     return Tool(name, row["description"], parameters, row.get("changes", False))
 
 
-_TABLE: Final = read_package_toml(__file__, "tools.toml")
-TOOLS: Final = {name: _tool(name, row) for name, row in _TABLE.items()}
+_TOOL_ROWS: Final = read_package_toml(__file__, "tools.toml")
+TOOLS: Final = {name: _parse_tool(name, row) for name, row in _TOOL_ROWS.items()}
 """The project tools, by name."""
 
 SCOPES: Final = {
@@ -154,8 +154,8 @@ def choose_tools(
     """
     names = SCOPES.get(scope, (scope,)) if isinstance(scope, str) else tuple(dict.fromkeys(scope))
     tools_of = {name: [TOOLS[name]] if name in TOOLS else list(more(name)) for name in names}
-    known = {tool.name: tool for tools in tools_of.values() for tool in tools}
-    return tuple(known.values()), tuple(name for name, tools in tools_of.items() if not tools)
+    tools_by_name = {tool.name: tool for tools in tools_of.values() for tool in tools}
+    return tuple(tools_by_name.values()), tuple(name for name, tools in tools_of.items() if not tools)
 
 
 _BOUNDS: Final = {"minimum": "ge", "exclusiveMinimum": "gt", "maximum": "le"}
@@ -193,11 +193,11 @@ def check_arguments(tool: Tool, arguments: Mapping[str, JSON]) -> dict[str, JSON
 
     properties, required = tool.parameters["properties"], tool.parameters["required"]
     try:
-        checked = _arguments_model(tool.name).model_validate(arguments).model_dump(exclude_none=True)
+        validated = _arguments_model(tool.name).model_validate(arguments).model_dump(exclude_none=True)
     except ValidationError as error:
         names = ", ".join(name if name in required else f"{name} (optional)" for name in properties)
         raise Refused(f"{tool.name} was not run: {argument_problems(error)}. The arguments are {names}.") from None
-    return {name: int(value) if properties[name]["type"] == "integer" else value for name, value in checked.items()}
+    return {name: int(value) if properties[name]["type"] == "integer" else value for name, value in validated.items()}
 
 
 def argument_problems(error: ValidationError) -> str:

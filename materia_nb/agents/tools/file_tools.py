@@ -50,9 +50,9 @@ from materia_nb.utilities.process import Capture, ProcessResult, run_process
 MAX_SCANNED_BYTES: Final = 64 * 1024 * 1024
 """Maximum number of bytes that are read to find lines in a file."""
 
-_LINE_SHOWN: Final = 2_000
+_MAX_LINE_CHARS: Final = 2_000
 _MAX_ENTRIES: Final = 20_000
-_ROOM: Final = MAX_RESULT_CHARS - 500  # leaves room for the notes
+_MAX_LISTED_CHARS: Final = MAX_RESULT_CHARS - 500  # leaves room for the notes
 
 
 def read(work: Workspace, args: Mapping[str, JSON]) -> ToolResult:
@@ -60,25 +60,25 @@ def read(work: Workspace, args: Mapping[str, JSON]) -> ToolResult:
     offset, limit = args.get("offset", 1), args.get("limit", DEFAULT_LINES)
     with open_path(work, args["path"]) as target, target.open_file() as file:
         lines: list[str] = []
-        room, scanned, number = _ROOM, 0, 0
-        for head, size in _lines(file):
+        chars_left, scanned, number = _MAX_LISTED_CHARS, 0, 0
+        for head, size in _read_lines(file):
             work.check_stopped()
             number += 1
             scanned += size
             if b"\0" in head:
                 raise binary_error(target, os.fstat(file.fileno()).st_size)
             if number >= offset:
-                lines.append(_line_shown(head, size))
-                room -= len(lines[-1]) + 1
-            if len(lines) == limit or room < 0 or scanned >= MAX_SCANNED_BYTES:
+                lines.append(_format_line(head, size))
+                chars_left -= len(lines[-1]) + 1
+            if len(lines) == limit or chars_left < 0 or scanned >= MAX_SCANNED_BYTES:
                 break
-        if room < 0 and len(lines) > 1:
+        if chars_left < 0 and len(lines) > 1:
             lines.pop()
-        more = bool(file.read(1))
+        has_more = bool(file.read(1))
     if not lines:
-        raise Refused(_offset_problem(target, offset, number, more=more))
+        raise Refused(_offset_problem(target, offset, number, has_more=has_more))
     last = offset + len(lines) - 1
-    if last < number or more:
+    if last < number or has_more:
         lines.append(f"(lines {offset:,}-{last:,}; continue with offset {last + 1})")
     elif offset > 1:
         lines.append(f"(lines {offset:,}-{last:,}; the file ends here)")
@@ -94,9 +94,9 @@ def ls(work: Workspace, args: Mapping[str, JSON]) -> ToolResult:
     ):
         listed = sorted(islice(entries, _MAX_ENTRIES + 1), key=lambda entry: entry.name)
         lines = [_entry_line(entry, folder) for entry in listed[:_MAX_ENTRIES]]
-    fitting = sum(size <= _ROOM for size in accumulate(len(line) + 1 for line in lines))
-    left = f"{len(listed) - fitting:,}" if len(listed) <= _MAX_ENTRIES else "many"
-    note = [f"(and {left} more; use find to list names that match a pattern)"] if fitting < len(listed) else []
+    fitting = sum(size <= _MAX_LISTED_CHARS for size in accumulate(len(line) + 1 for line in lines))
+    omitted = f"{len(listed) - fitting:,}" if len(listed) <= _MAX_ENTRIES else "many"
+    note = [f"(and {omitted} more; use find to list names that match a pattern)"] if fitting < len(listed) else []
     return ToolResult("\n".join([*lines[:fitting], *note]) or "(empty)", ok=True)
 
 
@@ -105,7 +105,7 @@ def binary_error(target: OpenPath, size: int) -> Refused:
     return Refused(f"{target.shown} is binary ({size:,} bytes): it contains NUL bytes.")
 
 
-def _lines(file: BinaryIO) -> Iterator[tuple[bytes, int]]:
+def _read_lines(file: BinaryIO) -> Iterator[tuple[bytes, int]]:
     """Yield the first block of each line in a file, with the length of the whole line in bytes."""
     while head := file.readline(BLOCK):
         size, last = len(head), head
@@ -114,18 +114,18 @@ def _lines(file: BinaryIO) -> Iterator[tuple[bytes, int]]:
         yield head, size
 
 
-def _line_shown(head: bytes, size: int) -> str:
+def _format_line(head: bytes, size: int) -> str:
     line = readable(re.sub(rb"\r?\n\Z", b"", head).decode(errors="surrogateescape"))
-    if len(line) <= _LINE_SHOWN and size == len(head):
+    if len(line) <= _MAX_LINE_CHARS and size == len(head):
         return line
-    line = redact_excerpt(line, end=True)[:_LINE_SHOWN]
+    line = redact_excerpt(line, end=True)[:_MAX_LINE_CHARS]
     return f"{line}… [a line of {size:,} bytes; the rest is omitted]"
 
 
-def _offset_problem(target: OpenPath, offset: int, total: int, *, more: bool) -> str:
+def _offset_problem(target: OpenPath, offset: int, total: int, *, has_more: bool) -> str:
     if not total:
         return f"{target.shown} is empty."
-    if more:
+    if has_more:
         return f"Line {offset:,} of {target.shown} is more than {MAX_SCANNED_BYTES:,} bytes into the file. Use grep to search there."
     return f"{target.shown} has only {total:,} lines; line {offset:,} does not exist."
 
@@ -169,35 +169,35 @@ def grep(work: Workspace, args: Mapping[str, JSON]) -> ToolResult:
 def _search(work: Workspace, args: Mapping[str, JSON], *, pattern: str | None, glob: str | None) -> ToolResult:
     with open_path(work, args.get("path") or ".") as target:
         if target.is_folder:
-            parts, only, status = target.parts, None, target.status
+            parts, single_file, status = target.parts, None, target.status
         else:
             if pattern is None:
                 raise Refused(f"{target.shown} is not a directory.")
             target.open_file().close()  # refuses what is not a plain file
-            parts, only, status = target.parts[:-1], target.name, os.fstat(target.folder)
+            parts, single_file, status = target.parts[:-1], target.name, os.fstat(target.folder)
     if status is None:
         raise AssertionError("a path opened for reading has a status")
     request = {
         "pattern": pattern,
         "ignore_case": args.get("ignore_case", False),
         "glob": glob,
-        "only": only,
+        "only": single_file,
         "prefix": "/".join(parts),
-        "room": _ROOM,
+        "room": _MAX_LISTED_CHARS,
         # The process enters its directory by path; device and inode show whether it is still the same directory.
         "folder": [status.st_dev, status.st_ino],
     }
-    ended = run_process(
+    process = run_process(
         _SEARCH_PROGRAM,
         stdin=json.dumps(request).encode(),
         cwd=work.path.joinpath(*parts),
         timeout_s=SEARCH_TIMEOUT_S,
         stop=work.stop,
     )
-    output = readable(ended.stdout.decode(errors="surrogateescape")).rstrip("\n")
+    output = readable(process.stdout.decode(errors="surrogateescape")).rstrip("\n")
     if pattern is not None:
         output = _LINE.sub(_redacted_line, output)
-    problem = _search_problem(ended)
+    problem = _search_problem(process)
     return ToolResult("\n".join(filter(None, [output, problem])), ok=not problem)
 
 
@@ -206,20 +206,20 @@ def _redacted_line(line: re.Match[str]) -> str:
     return line["at"] + redact_excerpt(line["text"], start=True, end=True) + line["more"]
 
 
-def _search_problem(ended: ProcessResult) -> str:
+def _search_problem(process: ProcessResult) -> str:
     """Return the reason why a search did not complete, or an empty string if it completed."""
-    if ended.ok:
+    if process.ok:
         return ""
-    if ended.stopped:
+    if process.stopped:
         return "The cast was stopped."
-    if ended.timed_out:
+    if process.timed_out:
         return f"(stopped after {SEARCH_TIMEOUT_S} s: use a simpler pattern or a narrower path)"
-    message = named(ended.stderr.decode(errors="replace"))
-    known = {
+    message = named(process.stderr.decode(errors="replace"))
+    messages = {
         search.FOLDER_REPLACED: "The directory was replaced during the search; nothing was searched.",
         search.BAD_PATTERN: f"The pattern is not a regular expression: {message} (write \\ before a character to match it literally).",
     }
-    return known.get(ended.code or 0, f"The search failed ({ended.start_error or ended.ending}): {message}")
+    return messages.get(process.code or 0, f"The search failed ({process.start_error or process.ending}): {message}")
 
 
 MAX_WRITTEN_BYTES: Final = 8 * 1024 * 1024
@@ -229,28 +229,28 @@ MAX_WRITTEN_BYTES: Final = 8 * 1024 * 1024
 def write(work: Workspace, args: Mapping[str, JSON]) -> ToolResult:
     """Write a file and create its missing parent directories."""
     text = args["content"]
-    data = _encoded(text, "content")
+    data = _encode(text, "content")
     if args["path"].endswith("/"):
         raise Refused("The path ends with a slash. Name a file; missing directories are created.")
     with open_path(work, args["path"], "make") as target:
         _check_target(target)
-        before = "new" if target.status is None else f"{target.status.st_size:,} bytes before"
+        old_size = "new" if target.status is None else f"{target.status.st_size:,} bytes before"
         if target.status is not None:
-            data = _encoded(_in_format_of(target, text), "content")
+            data = _encode(_in_format_of(target, text), "content")
         replace_file(target.name, data, sync=True, folder=target.folder)
-        return ToolResult(f"Wrote {target.shown}: {len(data):,} bytes ({before}).", ok=True)
+        return ToolResult(f"Wrote {target.shown}: {len(data):,} bytes ({old_size}).", ok=True)
 
 
 def _in_format_of(target: OpenPath, text: str) -> str:
     """Convert text to the format of the file that it replaces: its byte order mark and its CR LF line endings."""
     with target.open_file() as file:
-        old = file.read(MAX_WRITTEN_BYTES)
-    if b"\0" in old:
+        old_content = file.read(MAX_WRITTEN_BYTES)
+    if b"\0" in old_content:
         return text
-    if old.startswith(codecs.BOM_UTF8) and not text.startswith("\ufeff"):
+    if old_content.startswith(codecs.BOM_UTF8) and not text.startswith("\ufeff"):
         text = "\ufeff" + text
-    crlf = old.count(b"\r\n") == old.count(b"\n") > 0
-    return text.replace("\r\n", "\n").replace("\n", "\r\n") if crlf else text
+    uses_crlf = old_content.count(b"\r\n") == old_content.count(b"\n") > 0
+    return text.replace("\r\n", "\n").replace("\n", "\r\n") if uses_crlf else text
 
 
 def edit(work: Workspace, args: Mapping[str, JSON]) -> ToolResult:
@@ -260,26 +260,26 @@ def edit(work: Workspace, args: Mapping[str, JSON]) -> ToolResult:
         raise Refused("`old` is empty: pass the text to replace, or create the file with write.")
     with open_path(work, args["path"], "change") as target:
         _check_target(target)
-        text, pattern = _text_of(target), _with_any_line_endings(old)
-        first, count = pattern.search(text), len(pattern.findall(text))
-        if first is None:
+        text, pattern = _read_text(target), _with_any_line_endings(old)
+        first_match, count = pattern.search(text), len(pattern.findall(text))
+        if first_match is None:
             raise Refused(
                 f"`old` does not occur in {target.shown}: read the file again; every character and every space must match."
             )
         # Overlapping occurrences also leave open which text to replace.
-        if pattern.search(text, first.start() + 1) and not args.get("all"):
+        if pattern.search(text, first_match.start() + 1) and not args.get("all"):
             raise Refused(
                 f"`old` occurs {max(count, 2):,} times in {target.shown}: include more of the surrounding lines, "
                 "or set `all` to true."
             )
         if len(text) + count * (len(new) - len(old)) > MAX_WRITTEN_BYTES:
             raise Refused(f"The file would have more than {MAX_WRITTEN_BYTES:,} characters.")
-        changed = pattern.sub(partial(_with_line_endings_of, new), text)
-        if changed == text:
+        new_text = pattern.sub(partial(_with_line_endings_of, new), text)
+        if new_text == text:
             raise Refused("`old` and `new` are the same, so there is nothing to change.")
-        replace_file(target.name, _encoded(changed, "new"), sync=True, folder=target.folder)
-        times = "" if count == 1 else f" in {count:,} places"
-        return ToolResult(f"Changed {target.shown}{times}.", ok=True)
+        replace_file(target.name, _encode(new_text, "new"), sync=True, folder=target.folder)
+        occurrences = "" if count == 1 else f" in {count:,} places"
+        return ToolResult(f"Changed {target.shown}{occurrences}.", ok=True)
 
 
 def _with_any_line_endings(text: str) -> re.Pattern[str]:
@@ -296,8 +296,8 @@ def _with_line_endings_of(new: str, old: re.Match[str]) -> str:
     lines.
     """
     file = old.string
-    after = file.find("\n", old.end())
-    line_end = after if after >= 0 else file.rfind("\n")
+    next_line_end = file.find("\n", old.end())
+    line_end = next_line_end if next_line_end >= 0 else file.rfind("\n")
     replaced = re.findall(r"\r?\n", old[0]) or ["\r\n" if file.startswith("\r\n", line_end - 1) else "\n"]
     endings = chain(replaced, repeat(replaced[-1]))
     return re.sub(r"\r?\n", lambda ending: max(ending[0], next(endings), key=len), new)
@@ -316,7 +316,7 @@ def _check_target(target: OpenPath) -> None:
         raise Refused(f"{target.shown} is write-protected.")
 
 
-def _text_of(target: OpenPath) -> str:
+def _read_text(target: OpenPath) -> str:
     with target.open_file() as file:
         size = os.fstat(file.fileno()).st_size
         data = file.read(MAX_WRITTEN_BYTES + 1)
@@ -330,7 +330,7 @@ def _text_of(target: OpenPath) -> str:
         raise Refused(f"{target.shown} is not UTF-8 (byte {error.start:,}), so it cannot be edited.") from None
 
 
-def _encoded(text: str, name: str) -> bytes:
+def _encode(text: str, name: str) -> bytes:
     try:
         data = text.encode()
     except UnicodeEncodeError as error:
@@ -349,7 +349,7 @@ SHELL_CAPTURED: Final = MAX_RESULT_CHARS // 4 - 100
 def bash(work: Workspace, args: Mapping[str, JSON]) -> ToolResult:
     """Run a command with bash, or with sh if bash is not installed."""
     seconds = args.get("timeout_s", SHELL_TIMEOUT_S)
-    ended = run_process(
+    process = run_process(
         # -- since a command may begin with a hyphen
         [shutil.which("bash") or "sh", "-c", "--", args["command"]],
         stdin=b"",
@@ -359,30 +359,30 @@ def bash(work: Workspace, args: Mapping[str, JSON]) -> ToolResult:
         stop=work.stop,
     )
     parts = [
-        _ending(ended, seconds),
-        _output("stdout", ended.stdout, ended.stdout_end, ended.stdout_bytes),
-        _output("stderr", ended.stderr, ended.stderr_end, ended.stderr_bytes),
+        _describe_exit(process, seconds),
+        _format_output("stdout", process.stdout, process.stdout_end, process.stdout_bytes),
+        _format_output("stderr", process.stderr, process.stderr_end, process.stderr_bytes),
     ]
-    return ToolResult("\n".join(filter(None, parts)), ok=ended.ok)
+    return ToolResult("\n".join(filter(None, parts)), ok=process.ok)
 
 
-def _ending(ended: ProcessResult, seconds: float) -> str:
-    if not ended.started:
-        return f"The command could not be started: {ended.start_error}."
-    if ended.timed_out:
+def _describe_exit(process: ProcessResult, seconds: float) -> str:
+    if not process.started:
+        return f"The command could not be started: {process.start_error}."
+    if process.timed_out:
         return f"The command took longer than {seconds:g} s and was stopped, with every process that it started."
-    if ended.stopped:
+    if process.stopped:
         return "The cast and the command were stopped."
-    return f"exit code {ended.code}" if ended.signal is None else f"ended by {ended.signal}"
+    return f"exit code {process.code}" if process.signal is None else f"ended by {process.signal}"
 
 
-def _output(name: str, start: bytes, end: bytes, size: int) -> str:
+def _format_output(name: str, start: bytes, end: bytes, size: int) -> str:
     if not size:
         return ""
-    if left := size - len(start) - len(end):
+    if omitted := size - len(start) - len(end):
         first = redact_excerpt(start.decode(errors="replace"), end=True)
         last = redact_excerpt(end.decode(errors="replace"), start=True)
-        text = f"{first}\n[... {left:,} bytes left out ...]\n{last}"
+        text = f"{first}\n[... {omitted:,} bytes left out ...]\n{last}"
     else:
         text = (start + end).decode(errors="replace")
     return f"{name}:\n{readable(text).rstrip()}"
@@ -406,10 +406,10 @@ class Toolbox:
     """
 
     def __init__(self, project: Path, stop: threading.Event | None = None, more: Iterable[Tool] = ()) -> None:
-        self._work = Workspace(project, stop)
-        self._more = {tool.name: tool.run for tool in more if tool.run is not None}
+        self._workspace = Workspace(project, stop)
+        self._other_tools = {tool.name: tool.run for tool in more if tool.run is not None}
         # A model can request several edits of a file at once; each edit must see the result of the previous edit.
-        self._files = threading.Lock()
+        self._file_lock = threading.Lock()
 
     def call(self, name: str, args: Mapping[str, JSON]) -> ToolResult:
         """Run a tool and return its result. This method may be called from several threads.
@@ -419,11 +419,11 @@ class Toolbox:
         Raises:
             KeyboardInterrupt: the user interrupted the call. All its processes have ended, and no file is incomplete.
         """
-        run_elsewhere = self._more.get(name)
+        run_tool = self._other_tools.get(name)
         # Other tools can be interrupted. The project tools hold interrupts, so that they close all files.
-        with HeldInterrupts() if run_elsewhere is None else nullcontext():
+        with HeldInterrupts() if run_tool is None else nullcontext():
             try:
-                result = self._run(name, args) if run_elsewhere is None else run_elsewhere(args, self._work.stop)
+                result = self._run(name, args) if run_tool is None else run_tool(args, self._workspace.stop)
             except (Refused, OSError) as error:
                 result = ToolResult(str(error), ok=False)
             # Remove keys before shortening the text; otherwise half of a key could remain.
@@ -433,6 +433,6 @@ class Toolbox:
         if name not in TOOLS:
             raise Refused(f"The tool {named(name)!r} does not exist: {did_you_mean(name, TOOLS)}")
         arguments = check_arguments(TOOLS[name], args)
-        self._work.check_stopped()
-        with self._files if name in ("edit", "write") else nullcontext():
-            return _RUNNERS[name](self._work, arguments)
+        self._workspace.check_stopped()
+        with self._file_lock if name in ("edit", "write") else nullcontext():
+            return _RUNNERS[name](self._workspace, arguments)

@@ -43,7 +43,7 @@ from materia_nb.platform import HeldInterrupts
 if TYPE_CHECKING:
     from mcp import Client
     from mcp.types import CallToolResult
-    from mcp.types import Tool as Offered
+    from mcp.types import Tool as ServerTool
 
 _STREAM_TIMEOUT_S: Final = 300.0
 """Time limit for an HTTP stream on which the server sends nothing, in seconds."""
@@ -79,12 +79,12 @@ def function_tool(function: Callable[..., Any], *, name: str | None = None, ask:
     Raises:
         AgentError: kind ``bad_tool``: the name is not a valid tool name, or a parameter cannot be described to a model.
     """
-    called = str(name or getattr(function, "__name__", type(function).__name__))
-    if not _NAME.fullmatch(called) or called in {*TOOLS, *SCOPES}:
-        reason = "is already the name of a tool" if called in {*TOOLS, *SCOPES} else "cannot be the name of a tool"
+    tool_name = str(name or getattr(function, "__name__", type(function).__name__))
+    if not _NAME.fullmatch(tool_name) or tool_name in {*TOOLS, *SCOPES}:
+        reason = "is already the name of a tool" if tool_name in {*TOOLS, *SCOPES} else "cannot be the name of a tool"
         hint = "choose a name with only letters, digits, _ and -: wb.tool(function, name=...)"
-        raise AgentError(f"{called!r:.80} {reason}", hint=hint, kind="bad_tool")
-    model = describe_arguments(function, called)
+        raise AgentError(f"{tool_name!r:.80} {reason}", hint=hint, kind="bad_tool")
+    model = describe_arguments(function, tool_name)
 
     def run(args: Mapping[str, JSON], stop: threading.Event | None) -> ToolResult:
         arguments = model.read(args)
@@ -95,10 +95,10 @@ def function_tool(function: Callable[..., Any], *, name: str | None = None, ask:
                 raise
             return ToolResult(str(error), ok=False)
         except Exception as error:  # noqa: BLE001 - a person's function raises what it likes; the model may do better
-            return ToolResult(f"{called} failed with {named_error(error)}", ok=False)
+            return ToolResult(f"{tool_name} failed with {named_error(error)}", ok=False)
 
-    about = inspect.getdoc(function) or f"Call {called}."
-    return Tool(called, about[:_MAX_DESCRIPTION_CHARS], model.schema, changes=True, free=not ask, run=run)
+    description = inspect.getdoc(function) or f"Call {tool_name}."
+    return Tool(tool_name, description[:_MAX_DESCRIPTION_CHARS], model.schema, changes=True, free=not ask, run=run)
 
 
 class Arguments(NamedTuple):
@@ -112,11 +112,11 @@ class Arguments(NamedTuple):
 
 
 def describe_arguments(
-    function: Callable[..., Any], called: str, skip: int = 0, spelt: Callable[[str], str] = str
+    function: Callable[..., Any], tool_name: str, skip: int = 0, argument_name: Callable[[str], str] = str
 ) -> Arguments:
     """Return the arguments of a function, except the first ``skip`` parameters.
 
-    ``spelt`` returns the name of each argument for the model.
+    ``argument_name`` returns the name of each argument for the model.
 
     Raises:
         AgentError: kind ``bad_tool``: a parameter cannot be described to a model.
@@ -138,23 +138,23 @@ def describe_arguments(
                 default = ...
             fields[f"argument_{number}"] = (
                 hints.get(parameter.name, Any),
-                Field(default, alias=spelt(parameter.name)),
+                Field(default, alias=argument_name(parameter.name)),
             )
-        model: type[BaseModel] = create_model(called, __config__=ConfigDict(extra="forbid"), **fields)
+        model: type[BaseModel] = create_model(tool_name, __config__=ConfigDict(extra="forbid"), **fields)
         schema = model.model_json_schema()
     except (TypeError, ValueError, NameError, PydanticUserError) as error:
         reason = str(error).splitlines()[0]
-        message = f"The function {called} cannot be a tool: {reason}"
+        message = f"The function {tool_name} cannot be a tool: {reason}"
         raise AgentError(message, hint=hint, kind="bad_tool") from error
 
     def read(args: Mapping[str, JSON]) -> dict[str, Any]:
         try:
-            checked = model.model_validate(dict(args))
+            validated = model.model_validate(dict(args))
         except ValidationError as error:
-            raise Refused(f"{called} was not run: {argument_problems(error)}") from None
-        fields_set = checked.model_fields_set
+            raise Refused(f"{tool_name} was not run: {argument_problems(error)}") from None
+        fields_set = validated.model_fields_set
         pairs = zip(parameters, fields, strict=True)
-        return {parameter.name: getattr(checked, field) for parameter, field in pairs if field in fields_set}
+        return {parameter.name: getattr(validated, field) for parameter, field in pairs if field in fields_set}
 
     return Arguments({key: value for key, value in schema.items() if key != "title"}, read)
 
@@ -193,7 +193,7 @@ class ToolFinder:
     """
 
     def __init__(self, more: MoreTools, project: Path, cast: str, stop: threading.Event | None) -> None:
-        self._more, self._project, self._cast, self._stop = more, project, cast, stop
+        self._more, self._project, self._run_dir, self._stop = more, project, cast, stop
         self._tools: dict[str, dict[str, Tool]] = {}
         self.notes: list[str] = []
 
@@ -216,14 +216,14 @@ class ToolFinder:
 
     def _server_tools(self, server: str) -> Iterator[Tool]:
         spec = as_object(self._more.servers[server])
-        held = _get_server(server, spec, self._project, self._cast, self._stop)
+        host = _get_server(server, spec, self._project, self._run_dir, self._stop)
         allowed = as_list(spec.get("allow"))
-        for number, offered_tool in enumerate(held.offered):
+        for number, offered_tool in enumerate(host.offered):
             if number == _MAX_TOOLS:
-                self.notes.append(f"{server} offers {len(held.offered)} tools; only the first {_MAX_TOOLS} are used")
+                self.notes.append(f"{server} offers {len(host.offered)} tools; only the first {_MAX_TOOLS} are used")
                 return
-            if why := _reason_to_skip(offered_tool):
-                self.notes.append(f"the tool {named(offered_tool.name)} of {server} is skipped: {why}")
+            if reason := _reason_to_skip(offered_tool):
+                self.notes.append(f"the tool {named(offered_tool.name)} of {server} is skipped: {reason}")
                 continue
             yield Tool(
                 f"{server}.{offered_tool.name}",
@@ -236,13 +236,13 @@ class ToolFinder:
 
     def _tool_runner(self, server: str, spec: Mapping[str, JSON], tool: str) -> Run:
         def run(args: Mapping[str, JSON], stop: threading.Event | None) -> ToolResult:
-            held = _get_server(server, spec, self._project, self._cast, stop)  # a new server if it has ended
-            return _LOOP.run(held.call(tool, dict(args)), stop)
+            host = _get_server(server, spec, self._project, self._run_dir, stop)  # a new server if it has ended
+            return _LOOP.run(host.call(tool, dict(args)), stop)
 
         return run
 
 
-def _reason_to_skip(tool: Offered) -> str:
+def _reason_to_skip(tool: ServerTool) -> str:
     if not _TOOL_NAME.fullmatch(tool.name):
         return "its name is not a valid tool name"
     if tool.input_schema.get("type") != "object":
@@ -254,7 +254,7 @@ def _reason_to_skip(tool: Offered) -> str:
 # -- servers -------------------------------------------------------------------------------------
 
 _LOOP: Final = BackgroundLoop()
-_OPEN: Final[dict[tuple[str, ...], _Server]] = {}  # changed on the loop alone
+_OPEN_SERVERS: Final[dict[tuple[str, ...], _Server]] = {}  # changed on the loop alone
 
 
 def close_servers(cast: str | None = None) -> None:
@@ -262,13 +262,13 @@ def close_servers(cast: str | None = None) -> None:
 
     The run directory identifies the cast, because cast ids are not unique (R69).
     """
-    if any(cast in (None, key[0]) for key in tuple(_OPEN)):
+    if any(cast in (None, key[0]) for key in tuple(_OPEN_SERVERS)):
         _LOOP.run(_end_servers(cast))
 
 
 async def _end_servers(cast: str | None) -> None:
-    mine = [_OPEN.pop(key) for key in tuple(_OPEN) if cast in (None, key[0])]
-    tasks = [server.end() for server in mine]
+    servers = [_OPEN_SERVERS.pop(key) for key in tuple(_OPEN_SERVERS) if cast in (None, key[0])]
+    tasks = [server.end() for server in servers]
     if tasks:
         await asyncio.wait(tasks, timeout=_STOP_TIMEOUT_S)
 
@@ -293,14 +293,14 @@ def _get_server(name: str, spec: Mapping[str, JSON], project: Path, cast: str, s
 
 
 async def _open_on_loop(key: tuple[str, ...], spec: Mapping[str, JSON]) -> _Server:
-    held = _OPEN.get(key)
-    if held is None or not held.is_usable():
-        if not _OPEN:
+    host = _OPEN_SERVERS.get(key)
+    if host is None or not host.is_usable():
+        if not _OPEN_SERVERS:
             atexit.unregister(close_servers)
             atexit.register(close_servers)
-        held = _OPEN[key] = _Server(key[1], spec, key[2])
-    await asyncio.shield(held.ready)
-    return held
+        host = _OPEN_SERVERS[key] = _Server(key[1], spec, key[2])
+    await asyncio.shield(host.ready)
+    return host
 
 
 class _Server:
@@ -317,18 +317,18 @@ class _Server:
         self._name, self._spec, self._project = name, spec, project
         self._loop = asyncio.get_running_loop()
         self.ready: asyncio.Future[None] = self._loop.create_future()
-        self.offered: list[Offered] = []
-        self._over = asyncio.Event()
+        self.offered: list[ServerTool] = []
+        self._close_requested = asyncio.Event()
         self._client: Client | None = None
         self._task = self._loop.create_task(self._keep_open())
 
     def is_usable(self) -> bool:
         """Return True if the server is running or starting."""
-        return self._loop is asyncio.get_running_loop() and not self._task.done() and not self._over.is_set()
+        return self._loop is asyncio.get_running_loop() and not self._task.done() and not self._close_requested.is_set()
 
     def end(self) -> asyncio.Task[None]:
         """Stop the server and return its task."""
-        self._over.set()
+        self._close_requested.set()
         return self._task
 
     async def _keep_open(self) -> None:
@@ -339,13 +339,13 @@ class _Server:
                         self._client = await stack.enter_async_context(await self._make_client(stack, stderr))
                         self.offered = await _list_tools(self._client)
                     self.ready.set_result(None)
-                    await self._over.wait()
+                    await self._close_requested.wait()
             except Exception as error:  # noqa: BLE001 - what servers, transports and the library raise
                 if not self.ready.done():
                     self.ready.set_exception(_server_error(self._name, _error_cause(error), _stderr_tail(stderr)))
                     self.ready.exception()  # retrieved, so that asyncio does not log an error that nobody awaits
             finally:
-                self._over.set()
+                self._close_requested.set()
 
     async def _make_client(self, stack: AsyncExitStack, stderr: TextIO) -> Client:
         import httpx2
@@ -355,8 +355,8 @@ class _Server:
 
         seconds = (self._spec.get("timeoutMs") or _CALL_TIMEOUT_S * 1000) / 1000
         if (url := self._spec.get("url")) is not None:
-            waits = httpx2.Timeout(CONNECT_TIMEOUT_S, read=_STREAM_TIMEOUT_S)
-            http = httpx2.AsyncClient(headers=_fill_variables(self._name, self._spec.get("headers")), timeout=waits)
+            timeouts = httpx2.Timeout(CONNECT_TIMEOUT_S, read=_STREAM_TIMEOUT_S)
+            http = httpx2.AsyncClient(headers=_fill_variables(self._name, self._spec.get("headers")), timeout=timeouts)
             await stack.enter_async_context(http)
             return Client(
                 streamable_http_client(_fill_text(self._name, url), http_client=http),
@@ -381,7 +381,7 @@ class _Server:
             result = await self._client.call_tool(tool, args)
         except MCPError as error:
             if error.code == CONNECTION_CLOSED:
-                self._over.set()
+                self._close_requested.set()
                 return ToolResult(f"The server {self._name} has ended; the next call restarts it.", ok=False)
             return ToolResult(f"{self._name} refused the call: {error.message}", ok=False)
         except Exception as error:  # noqa: BLE001 - transports and checks of results raise all sorts
@@ -389,7 +389,7 @@ class _Server:
         return ToolResult(_content_text(result), ok=not result.is_error)
 
 
-async def _list_tools(client: Client) -> list[Offered]:
+async def _list_tools(client: Client) -> list[ServerTool]:
     listed = await client.list_tools()
     tools = list(listed.tools)
     while listed.next_cursor and len(tools) <= _MAX_TOOLS:
@@ -423,13 +423,13 @@ def _fill_variables(server: str, variables: JSON) -> dict[str, str]:
 def _fill_text(server: str, text: JSON) -> str:
     """Replace each ``${NAME}`` by the environment variable, and register its value as a secret to be redacted."""
 
-    def put(match: re.Match[str]) -> str:
+    def replace_variable(match: re.Match[str]) -> str:
         register_key_variable(match[1])
         if match[1] not in os.environ:
             raise _server_error(server, f"the environment variable {match[1]} is not set")
         return os.environ[match[1]]
 
-    return _VARIABLE.sub(put, str(text))
+    return _VARIABLE.sub(replace_variable, str(text))
 
 
 def _error_cause(error: BaseException) -> str:
@@ -447,10 +447,10 @@ def _stderr_tail(stderr: TextIO) -> str:
     return redact_excerpt(readable(stderr.read()[-_STDERR_CHARS:]), start=True).strip()
 
 
-def _server_error(server: str, why: str, stderr: str = "") -> AgentError:
+def _server_error(server: str, reason: str, stderr: str = "") -> AgentError:
     output = f"; its stderr: {stderr}" if stderr else ""
     return AgentError(
-        f"The MCP server {server} cannot be used: {why}{output}",
+        f"The MCP server {server} cannot be used: {reason}{output}",
         where=f"mcpServers.{server}",
         hint="correct its command or url in the config, then run retry --turn",
         kind="tool_server",

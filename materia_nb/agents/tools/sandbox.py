@@ -22,11 +22,11 @@ from materia_nb.errors import close_match
 _Purpose: TypeAlias = Literal["look", "change", "make"]
 """The purpose of opening a path: to read the file, to change it, or to create it with its missing directories."""
 
-_FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_OPEN_FOLDER_FLAGS: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _MAX_PATH_BYTES: Final = 4_096  # bytes of a path on Linux
 _MAX_DEPTH: Final = 100  # every folder of the path is held open
 _MAX_LINKS: Final = 40
-_NAMES_COMPARED: Final = 2_000
+_MAX_COMPARED_NAMES: Final = 2_000
 _URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _PROTECTED: Final = {
     **dict.fromkeys((".git", ".hg", ".svn", ".jj"), "belongs to version control"),
@@ -119,7 +119,7 @@ class OpenPath:
         """
         if not self.is_folder:
             raise Refused(f"{self.shown} is not a directory.")
-        handle = os.open(self.name, _FOLDER, dir_fd=self.folder)
+        handle = os.open(self.name, _OPEN_FOLDER_FLAGS, dir_fd=self.folder)
         try:
             yield handle
         finally:
@@ -143,20 +143,20 @@ def open_path(work: Workspace, path: str, purpose: _Purpose = "look") -> Iterato
             OSError.
     """
     _check_text(path)
-    trail = None
+    walker = None
     try:
-        trail = _PathWalker(work, purpose)
-        yield trail.follow(path)
+        walker = _PathWalker(work, purpose)
+        yield walker.resolve(path)
     except BaseException as error:
-        if trail is not None:
-            trail.go_back()
+        if walker is not None:
+            walker.return_to_project()
         if not isinstance(error, OSError):
             raise
         reason = _ERROR_REASONS.get(error.errno or 0, f"cannot be used: {error.strerror or error}")
         raise Refused(f"{named(path)} {reason}.") from error
     finally:
-        if trail is not None:
-            trail.close()
+        if walker is not None:
+            walker.close()
 
 
 class _PathWalker:
@@ -166,10 +166,10 @@ class _PathWalker:
         self._work = work
         self._purpose = purpose
         self._names: list[str] = []
-        self._made: list[bool] = []
+        self._was_created: list[bool] = []
         self._handles = [os.open(work.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)]
 
-    def follow(self, path: str) -> OpenPath:
+    def resolve(self, path: str) -> OpenPath:
         links = 0
         names_left = deque(self._parts(path))
         while names_left:
@@ -177,27 +177,27 @@ class _PathWalker:
             if name == "..":
                 if not self._names:
                     raise _outside_error(path)
-                self._leave()
+                self._leave_folder()
                 continue
-            status = self._status(name)
+            status = self._stat_entry(name)
             if status is not None and stat.S_ISLNK(status.st_mode):
                 links += 1
                 if links > _MAX_LINKS:
                     raise Refused(f"{named(path)} leads through more than {_MAX_LINKS} links.")
                 target = os.readlink(name, dir_fd=self._handles[-1])
                 if target.startswith("/"):
-                    self.go_back()
+                    self.return_to_project()
                 names_left.extendleft(reversed(self._parts(target, link=path)))
             elif names_left:
-                self._enter(name, status)
+                self._enter_folder(name, status)
             else:
                 return OpenPath(self._handles[-1], name, (*self._names, name), status)
         return OpenPath(self._handles[-1], ".", tuple(self._names), os.fstat(self._handles[-1]))
 
-    def go_back(self) -> None:
+    def return_to_project(self) -> None:
         """Return to the project directory, and remove the directories that were created while resolving the path."""
         while self._names:
-            self._leave()
+            self._leave_folder()
 
     def close(self) -> None:
         while self._handles:
@@ -208,12 +208,12 @@ class _PathWalker:
             names = self._work.parts(path)
         except Refused:
             raise _outside_error(path if link is None else link) from None
-        why = next((_PROTECTED[folded] for name in names if (folded := _fold_name(name)) in _PROTECTED), None)
-        if self._purpose != "look" and why is not None:
-            raise Refused(f"{named(path)} {why}, which the file tools do not change.")
+        reason = next((_PROTECTED[folded] for name in names if (folded := _fold_name(name)) in _PROTECTED), None)
+        if self._purpose != "look" and reason is not None:
+            raise Refused(f"{named(path)} {reason}, which the file tools do not change.")
         return names
 
-    def _status(self, name: str) -> os.stat_result | None:
+    def _stat_entry(self, name: str) -> os.stat_result | None:
         try:
             return os.stat(name, dir_fd=self._handles[-1], follow_symlinks=False)
         except FileNotFoundError:
@@ -225,7 +225,7 @@ class _PathWalker:
                 + (f": did you mean {suggestion}?" if suggestion else ".")
             ) from None
 
-    def _enter(self, name: str, status: os.stat_result | None) -> None:
+    def _enter_folder(self, name: str, status: os.stat_result | None) -> None:
         if len(self._names) >= _MAX_DEPTH:
             raise Refused(f"The path has more than {_MAX_DEPTH} nested directories.")
         if status is None:
@@ -233,20 +233,20 @@ class _PathWalker:
         elif not stat.S_ISDIR(status.st_mode):
             raise Refused(f"{named('/'.join([*self._names, name]))} is not a directory.")
         try:
-            self._handles.append(os.open(name, _FOLDER, dir_fd=self._handles[-1]))
+            self._handles.append(os.open(name, _OPEN_FOLDER_FLAGS, dir_fd=self._handles[-1]))
         except OSError:
             if status is None:
                 self._remove(name)
             raise
         self._names.append(name)
-        self._made.append(status is None)
+        self._was_created.append(status is None)
         if self._purpose != "look" and all(os.access(file, os.F_OK, dir_fd=self._handles[-1]) for file in RUN_FILES):
             raise Refused(f"{named('/'.join(self._names))} is the record of a cast, which must not be changed.")
 
-    def _leave(self) -> None:
+    def _leave_folder(self) -> None:
         name = self._names.pop()
         os.close(self._handles.pop())
-        if self._made.pop():
+        if self._was_created.pop():
             self._remove(name)
 
     def _remove(self, name: str) -> None:
@@ -281,12 +281,12 @@ def _outside_error(path: str) -> Refused:
 
 def _fold_name(name: str) -> str:
     """Normalize a name, so that names which some file systems treat as the same name become equal."""
-    return "".join(sign for sign in name if unicodedata.category(sign) != "Cf").casefold()
+    return "".join(character for character in name if unicodedata.category(character) != "Cf").casefold()
 
 
 def _suggest_name(name: str, folder: int) -> str | None:
     """Return the most similar name in a directory, or None."""
     with os.scandir(folder) as entries:
-        names = [entry.name for _, entry in zip(range(_NAMES_COMPARED), entries, strict=False)]
+        names = [entry.name for _, entry in zip(range(_MAX_COMPARED_NAMES), entries, strict=False)]
     match = close_match(name, names)
     return None if match is None else named(match)

@@ -49,8 +49,8 @@ FOLDER_REPLACED, BAD_PATTERN = 3, 4
 BLOCK: Final = 65_536
 _MAX_RESULTS: Final = 500
 _MAX_DEPTH: Final = 60
-_LINE_SHOWN: Final = 300
-_BEFORE_MATCH: Final = 100
+_MAX_LINE_CHARS: Final = 300
+_CHARS_BEFORE_MATCH: Final = 100
 
 
 class NotPlainFile(OSError):
@@ -87,10 +87,10 @@ def line_pieces(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
 
     A line that is longer than :data:`BLOCK` is split into several pieces.
     """
-    number, fresh = 0, True
+    number, is_line_start = 0, True
     while piece := file.readline(BLOCK):
-        number += fresh
-        fresh = piece.endswith(b"\n")
+        number += is_line_start
+        is_line_start = piece.endswith(b"\n")
         yield number, piece
 
 
@@ -119,21 +119,21 @@ class Search:
 
     def __init__(self, request: dict[str, Any]) -> None:
         self._prefix = request["prefix"]
-        self._only = request["only"]
-        self._room = request["room"]
-        self._results = 0
-        self._binary = 0
-        self._unread = 0
+        self._single_file = request["only"]
+        self._chars_left = request["room"]
+        self._result_count = 0
+        self._binary_count = 0
+        self._unreadable_count = 0
         self._matches = glob_test(request["glob"]) if request["glob"] is not None else lambda _: True
 
     def find(self) -> None:
         """Write all paths that match. Directories end with a slash."""
         for parts, _, folders, files in self._walk():
-            named = {**dict.fromkeys(files, ""), **dict.fromkeys(folders, "/")}
-            for name in sorted(named):
-                if self._matches([*parts, name]) and not self._write(self._path([*parts, name]) + named[name]):
+            suffix_by_name = {**dict.fromkeys(files, ""), **dict.fromkeys(folders, "/")}
+            for name in sorted(suffix_by_name):
+                if self._matches([*parts, name]) and not self._write(self._path([*parts, name]) + suffix_by_name[name]):
                     return
-        self._notes()
+        self._write_notes()
 
     def grep(self, pattern: re.Pattern[str]) -> None:
         """Write all lines that match, with their paths and line numbers."""
@@ -141,36 +141,36 @@ class Search:
             for name in files:
                 if self._matches([*parts, name]) and not self._grep_file([*parts, name], folder, pattern):
                     return
-        self._notes()
+        self._write_notes()
 
     def _grep_file(self, parts: list[str], folder: int, pattern: re.Pattern[str]) -> bool:
         """Search one file. Return False if the maximum number of results was reached."""
         try:
             with os.fdopen(open_plain(parts[-1], folder), "rb") as file:
                 if b"\0" in file.read(BLOCK):
-                    self._binary += 1
+                    self._binary_count += 1
                     return True
                 file.seek(0)
-                done = 0
+                last_match_number = 0
                 for number, piece in line_pieces(file):
                     line = piece.rstrip(b"\r\n").decode(errors="surrogateescape")
-                    if number != done and (match := pattern.search(line)):
-                        done = number
+                    if number != last_match_number and (match := pattern.search(line)):
+                        last_match_number = number
                         if not self._write(f"{self._path(parts)}:{number}: {_excerpt(line, match)}"):
                             return False
         except NotPlainFile:
             pass
         except OSError:
-            self._unread += 1
+            self._unreadable_count += 1
         return True
 
     def _walk(self) -> Iterator[tuple[list[str], int, list[str], list[str]]]:
         """Yield the directories in alphabetical order. Links are not followed."""
-        for path, folders, files, handle in os.fwalk(".", onerror=self._note_unread):
+        for path, folders, files, handle in os.fwalk(".", onerror=self._count_unreadable):
             parts = path.split("/")[1:]
-            if self._only is not None:
+            if self._single_file is not None:
                 folders.clear()
-                yield parts, handle, [], [self._only]
+                yield parts, handle, [], [self._single_file]
                 return
             if parts and RUN_FILES.issubset(files):
                 folders.clear()
@@ -179,29 +179,29 @@ class Search:
             folders[:] = sorted({*folders} - links - SKIPPED) if len(parts) < _MAX_DEPTH else []
             yield parts, handle, folders, sorted({*files} | links)
 
-    def _note_unread(self, _: OSError) -> None:
-        self._unread += 1
+    def _count_unreadable(self, _: OSError) -> None:
+        self._unreadable_count += 1
 
     def _path(self, parts: Sequence[str]) -> str:
         return "/".join([self._prefix, *parts] if self._prefix else parts).replace("\n", "\\n")
 
     def _write(self, line: str) -> bool:
         """Write a result, unless the maximum number of results was reached; in that case, return False."""
-        self._results += 1
-        self._room -= len(line) + 1
-        if self._results > _MAX_RESULTS or self._room < 0:
+        self._result_count += 1
+        self._chars_left -= len(line) + 1
+        if self._result_count > _MAX_RESULTS or self._chars_left < 0:
             _write("(there are more results: use a narrower pattern or path)")
             return False
         _write(line)
         return True
 
-    def _notes(self) -> None:
-        if not self._results:
+    def _write_notes(self) -> None:
+        if not self._result_count:
             _write("(nothing matches)")
-        if self._binary:
-            _write(f"({self._binary:,} binary files were skipped)")
-        if self._unread:
-            _write(f"({self._unread:,} files or directories could not be read)")
+        if self._binary_count:
+            _write(f"({self._binary_count:,} binary files were skipped)")
+        if self._unreadable_count:
+            _write(f"({self._unreadable_count:,} files or directories could not be read)")
 
 
 def _is_link(name: str, folder: int) -> bool:
@@ -213,10 +213,10 @@ def _is_link(name: str, folder: int) -> bool:
 
 def _excerpt(line: str, match: re.Match[str]) -> str:
     """Return a line or, if the line is long, the part around the match."""
-    if len(line) <= _LINE_SHOWN:
+    if len(line) <= _MAX_LINE_CHARS:
         return line
-    start = max(0, match.start() - _BEFORE_MATCH)
-    end = start + _LINE_SHOWN
+    start = max(0, match.start() - _CHARS_BEFORE_MATCH)
+    end = start + _MAX_LINE_CHARS
     return ("…" if start else "") + line[start:end] + ("…" if end < len(line) else "")
 
 
