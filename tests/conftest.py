@@ -177,9 +177,9 @@ def project(tmp_path: Path) -> Path:
 @pytest.fixture
 def wb(project: Path) -> Iterator[Workbench]:
     """Return a workbench for the empty project."""
-    made = Workbench(project)
-    yield made
-    made.close()
+    new_bench = Workbench(project)
+    yield new_bench
+    new_bench.close()
 
 
 @pytest.fixture
@@ -188,15 +188,15 @@ def bench(project: Path) -> Iterator[Workbench]:
 
     The plan has the items a, b and c, and the first evaluation is not satisfied.
     """
-    made = Workbench(project)
-    made.use("Plan-Build-Eval")
-    made.agent("Plan", lambda: {"workItems": h.items("a", "b", "c")})
-    made.agent("Build", lambda turn: f"built {turn.item_label}")
-    made.agent("Maintain", lambda: {"satisfied": True})
-    made.agent("Narrate", lambda: "told")
-    made.agent("Eval", lambda turn: {"satisfied": turn.visit != 1, "context": "not yet"})
-    yield made
-    made.close()
+    new_bench = Workbench(project)
+    new_bench.use("Plan-Build-Eval")
+    new_bench.agent("Plan", lambda: {"workItems": h.items("a", "b", "c")})
+    new_bench.agent("Build", lambda turn: f"built {turn.item_label}")
+    new_bench.agent("Maintain", lambda: {"satisfied": True})
+    new_bench.agent("Narrate", lambda: "told")
+    new_bench.agent("Eval", lambda turn: {"satisfied": turn.visit != 1, "context": "not yet"})
+    yield new_bench
+    new_bench.close()
 
 
 @pytest.fixture
@@ -210,8 +210,8 @@ def shell(project: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Interactiv
     """Return an IPython shell with the magics loaded, in the project folder with ``hello.json``."""
     monkeypatch.chdir(project)
     (project / "hello.json").write_text(json.dumps(HELLO))
-    made = new_shell()
-    yield made
-    bench = made.user_ns.get("wb")
+    second_shell = new_shell()
+    yield second_shell
+    bench = second_shell.user_ns.get("wb")
     if isinstance(bench, Workbench):
         bench.close()

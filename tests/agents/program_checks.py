@@ -176,18 +176,18 @@ def test_read_only_program_cannot_write_files(name, turn, stub, tools):
     if tools not in PRESETS[name].scopes:
         pytest.skip(f"{name} is refused under {tools}")
     for prompt in TRIES:
-        asked = turn(prompt, tools)
-        agent(name).answer(asked)
-        assert files(asked) == PAGE
+        request_turn = turn(prompt, tools)
+        agent(name).answer(request_turn)
+        assert files(request_turn) == PAGE
         assert tools == "readOnly" or not any(request.tools for request in stub.requests)
 
 
 def test_program_with_coding_tools_may_write_files(name, turn):
     if name in ("aider", "llm"):
         pytest.skip("aider has a format for edits instead of tools, and llm has no tools")
-    asked = turn(TRIES[1])
-    agent(name).answer(asked)
-    assert files(asked) == PAGE | {"made.txt": "made\n"}
+    request_turn = turn(TRIES[1])
+    agent(name).answer(request_turn)
+    assert files(request_turn) == PAGE | {"made.txt": "made\n"}
 
 
 def test_later_turn_continues_a_copy_of_the_session(name, turn, stub):

@@ -141,10 +141,10 @@ def test_function_tool_is_called_and_recorded(tmp_path):
         assert cast.run() == "complete"
     told = [message["content"] for message in server.messages() if message["role"] == "tool"]
     assert told == ['{"euros":2.5}', "yes"]
-    again = wb.cast("light", agents={"Build": f"recorded:{cast.id}"})
-    assert again.run() == "complete"
+    second_cast = wb.cast("light", agents={"Build": f"recorded:{cast.id}"})
+    assert second_cast.run() == "complete"
     assert asked == ["is it?"], "a recording runs nothing"
-    assert [call.tool for call in again.steps[0].turns[0].calls] == ["price", "ask_me"]
+    assert [call.tool for call in second_cast.steps[0].turns[0].calls] == ["price", "ask_me"]
     wb.close()
 
 
@@ -184,8 +184,8 @@ def test_server_calls_need_approval_unless_configured(tmp_path):
     args = {"path": str(tmp_path / "made"), "text": "x"}
     names = ("own.count", "own.append")
     with serving(calls(("own_count", {}), ("own_append", args)), says("done")) as server:
-        made = agent(server)
-        asking = made.answer(turn(events, tools=names, project=tmp_path, more_tools=more))
+        model_agent = agent(server)
+        asking = model_agent.answer(turn(events, tools=names, project=tmp_path, more_tools=more))
     assert isinstance(asking, NeedsApproval)
     assert [call.tool for call in asking.calls] == ["own.append"]
     assert [(one.tool, one.result) for one in events.calls] == [("own.count", "now 1")]

@@ -116,9 +116,9 @@ def test_missing_token_counts_are_unknown():
 
 def test_settings_and_thinking_reach_the_server():
     with serving(says("x"), says("x")) as server:
-        made = ModelAgent("openai:gpt-5", base_url=server.url, settings={"max_tokens": 9, "seed": 3})
-        made.answer(turn(thinking="low"))
-        made.answer(turn(thinking="off"))
+        model_agent = ModelAgent("openai:gpt-5", base_url=server.url, settings={"max_tokens": 9, "seed": 3})
+        model_agent.answer(turn(thinking="low"))
+        model_agent.answer(turn(thinking="off"))
     assert server.asked[0]["max_completion_tokens"] == 9
     assert server.asked[0]["seed"] == 3
     assert server.asked[0]["reasoning_effort"] == "low"
@@ -146,9 +146,9 @@ def test_turn_resumed_after_tool_calls_does_not_need_stored_thinking(monkeypatch
     monkeypatch.setenv("ANTHROPIC_API_KEY", "none-of-your-business")
     fields = {"tools": "readOnly", "thinking": "high", "project": tmp_path}
     with serving(refuses(400, "so far"), refuses(400, "so far")) as server:
-        made = ModelAgent("anthropic:claude-sonnet-5-5", base_url=server.url.removesuffix("/v1"))
-        failed(made, turn(**fields))
-        failed(made, turn(calls=(call(1, "ls", "a"),), **fields))
+        model_agent = ModelAgent("anthropic:claude-sonnet-5-5", base_url=server.url.removesuffix("/v1"))
+        failed(model_agent, turn(**fields))
+        failed(model_agent, turn(calls=(call(1, "ls", "a"),), **fields))
     assert server.asked[0]["thinking"]["type"] == "adaptive"
     assert server.asked[1].get("thinking", {}).get("type") != "adaptive"
     assert [one["type"] for one in server.asked[1]["messages"][1]["content"]] == ["tool_use"]
@@ -221,8 +221,8 @@ def test_base_url_is_read_from_the_environment(monkeypatch):
 
 
 def test_secrets_in_a_url_are_hidden():
-    made = ModelAgent("openai:x", base_url="http://me:pass@127.0.0.1:9/v1?token=abc")
-    assert repr(made) == "ModelAgent('openai:x')"
+    model_agent = ModelAgent("openai:x", base_url="http://me:pass@127.0.0.1:9/v1?token=abc")
+    assert repr(model_agent) == "ModelAgent('openai:x')"
 
 
 def test_model_names_become_model_agents():
@@ -265,17 +265,17 @@ def test_conversation_contains_the_tool_calls_of_each_answer():
     )
     with serving(says("ok")) as server:
         agent(server).answer(turn(conversation=before, tools="readOnly"))
-    told = server.messages()
-    assert [one["role"] for one in told] == [
+    messages = server.messages()
+    assert [one["role"] for one in messages] == [
         "user", "assistant", "tool", "tool", "assistant", "tool", "assistant", "user", "assistant", "user",
     ]  # fmt: skip
-    assert told[1]["content"] == "I look."
-    asked = [(one["id"], one["function"]["name"]) for one in told[1]["tool_calls"]]
+    assert messages[1]["content"] == "I look."
+    asked = [(one["id"], one["function"]["name"]) for one in messages[1]["tool_calls"]]
     assert asked == [("c1", "read"), ("c2", "ls")]
-    assert json.loads(told[1]["tool_calls"][0]["function"]["arguments"]) == {"path": "a"}
-    assert (told[2]["tool_call_id"], told[2]["content"]) == ("c1", "text")
-    assert "no such file" in told[5]["content"]
-    assert (told[6]["content"], told[9]["content"]) == ("It is short.", "Build it")
+    assert json.loads(messages[1]["tool_calls"][0]["function"]["arguments"]) == {"path": "a"}
+    assert (messages[2]["tool_call_id"], messages[2]["content"]) == ("c1", "text")
+    assert "no such file" in messages[5]["content"]
+    assert (messages[6]["content"], messages[9]["content"]) == ("It is short.", "Build it")
 
 
 # -- tools ----------------------------------------------------------------------------
@@ -317,9 +317,9 @@ def test_duplicate_call_id_is_replaced(tmp_path):
     with serving(calls(("ls", {}), ids=["x"]), calls(("ls", {}), ids=["x"]), says("done")) as server:
         agent(server).answer(turn(events, tools="readOnly", project=tmp_path))
     assert [one.id for one in events.calls] == ["x", "x-2"]
-    told = server.messages()
-    assert [one["tool_calls"][0]["id"] for one in told if one.get("tool_calls")] == ["x", "x-2"]
-    assert [one["tool_call_id"] for one in told if one["role"] == "tool"] == ["x", "x-2"]
+    messages = server.messages()
+    assert [one["tool_calls"][0]["id"] for one in messages if one.get("tool_calls")] == ["x", "x-2"]
+    assert [one["tool_call_id"] for one in messages if one["role"] == "tool"] == ["x", "x-2"]
 
 
 @pytest.mark.parametrize(
@@ -359,9 +359,9 @@ def test_unknown_tool_is_reported_once_and_other_tools_are_offered(tmp_path):
 def test_endless_tool_calls_are_stopped(tmp_path):
     events = Heard()
     with serving(*[calls(("ls", {})) for _ in range(4)]) as server:
-        made = agent(server)
-        made.most_rounds = 3
-        error = failed(made, turn(events, tools="readOnly", project=tmp_path))
+        model_agent = agent(server)
+        model_agent.most_rounds = 3
+        error = failed(model_agent, turn(events, tools="readOnly", project=tmp_path))
     assert error.kind == "too_many_calls"
     assert len(events.calls) == 3
     assert events.spent == [Usage(10, 5, None)] * 4
@@ -370,11 +370,11 @@ def test_endless_tool_calls_are_stopped(tmp_path):
 def test_retried_turn_may_use_the_full_number_of_tool_rounds(tmp_path):
     events = Heard()
     with serving(*[calls(("ls", {})) for _ in range(5)], says("done")) as server:
-        made = agent(server)
-        made.most_rounds = 2
-        assert failed(made, turn(events, tools="readOnly", project=tmp_path)).kind == "too_many_calls"
+        model_agent = agent(server)
+        model_agent.most_rounds = 2
+        assert failed(model_agent, turn(events, tools="readOnly", project=tmp_path)).kind == "too_many_calls"
         again = turn(events, tools="readOnly", project=tmp_path, calls=tuple(events.calls))
-        assert made.answer(again).text == "done"
+        assert model_agent.answer(again).text == "done"
     assert [one.round for one in events.calls] == [1, 2, 3, 4]
 
 
@@ -407,10 +407,10 @@ def test_overlong_answer_fails_the_turn(tmp_path, monkeypatch, answer):
     monkeypatch.setattr(requests, "MAX_ANSWER_CHARS", 1_000)
     events = Heard()
     with serving(answer, says("x" * 1_000)) as server:
-        made = agent(server)
-        error = failed(made, turn(events, tools="readOnly", project=tmp_path))
+        model_agent = agent(server)
+        error = failed(model_agent, turn(events, tools="readOnly", project=tmp_path))
         assert len(server.asked) == 1, "it is not tried again"
-        assert made.answer(turn()).text == "x" * 1_000
+        assert model_agent.answer(turn()).text == "x" * 1_000
     assert error.kind == "agent_reply_too_long"
     assert len("".join(events.said)) <= 1_000
     assert events.calls == []
@@ -428,9 +428,9 @@ def test_tool_calls_over_the_limit_of_an_answer_do_not_run(tmp_path):
             True,
         )
         assert [one.ok for one in events.calls[1:]] == [True] * MAX_CALLS
-        told = server.messages()
-        assert len(told[-MAX_CALLS - 2]["tool_calls"]) == MAX_CALLS + 1
-        assert last.result in told[-1]["content"]
+        messages = server.messages()
+        assert len(messages[-MAX_CALLS - 2]["tool_calls"]) == MAX_CALLS + 1
+        assert last.result in messages[-1]["content"]
         just = Heard()
         agent(server).answer(turn(just, tools="readOnly", project=tmp_path))
     assert [one.ok for one in just.calls] == [True] * MAX_CALLS
@@ -455,8 +455,8 @@ def test_tool_call_with_side_effects_waits_for_approval_while_other_calls_run(tm
     events = Heard()
     script = (calls(("bash", {"command": "touch made"}), ("ls", {}), said="Both."), says("done"))
     with serving(*script) as server:
-        made = agent(server)
-        asking = made.answer(turn(events, tools="coding", project=tmp_path))
+        model_agent = agent(server)
+        asking = model_agent.answer(turn(events, tools="coding", project=tmp_path))
         assert isinstance(asking, NeedsApproval)
         (expected,) = asking.calls
         assert (expected.tool, expected.args, expected.result) == ("bash", {"command": "touch made"}, None)
@@ -467,15 +467,15 @@ def test_tool_call_with_side_effects_waits_for_approval_while_other_calls_run(tm
 
         decided = ToolCall(**{**_fields(expected), "decided": "once"})
         again = Heard()
-        reply = made.answer(turn(again, tools="coding", project=tmp_path, calls=(*events.calls, decided)))
+        reply = model_agent.answer(turn(again, tools="coding", project=tmp_path, calls=(*events.calls, decided)))
     assert (tmp_path / "made").exists()
     assert reply.text == "done"
     assert reply.usage == Usage(10, 5, None), "what was told as spent does not count twice"
     assert [(one.tool, one.decided, one.ok, one.round) for one in again.calls] == [("bash", "once", True, 1)]
-    told = server.messages()
-    assert [one["role"] for one in told] == ["user", "assistant", "tool", "tool"]
-    assert told[1]["content"] == "Both."
-    assert {one["id"] for one in told[1]["tool_calls"]} == {expected.id, events.calls[0].id}
+    messages = server.messages()
+    assert [one["role"] for one in messages] == ["user", "assistant", "tool", "tool"]
+    assert messages[1]["content"] == "Both."
+    assert {one["id"] for one in messages[1]["tool_calls"]} == {expected.id, events.calls[0].id}
 
 
 def _fields(one: ToolCall) -> dict:
@@ -525,8 +525,8 @@ def test_deceptive_command_or_path_needs_approval_although_its_tool_is_allowed(t
 def test_allowed_write_may_have_unusual_unicode_in_its_path_and_content(tmp_path):
     call = ("write", {"path": "файл.txt", "content": "\U0001f469\u200d\U0001f4bb"})
     with serving(calls(call), says("done")) as server:
-        made = agent(server)
-        reply = made.answer(turn(Heard(), tools="coding", project=tmp_path, allowed=frozenset({"write"})))
+        model_agent = agent(server)
+        reply = model_agent.answer(turn(Heard(), tools="coding", project=tmp_path, allowed=frozenset({"write"})))
     assert reply.text == "done"
     assert (tmp_path / "файл.txt").exists()
 
@@ -537,13 +537,15 @@ def test_approval_permits_exactly_one_run_of_its_command(tmp_path):
     events = Heard()
     script = (calls(("bash", {"command": command})), calls(("bash", {"command": command})))
     with serving(*script) as server:
-        made = agent(server)
+        model_agent = agent(server)
         fields = {"tools": "coding", "project": tmp_path, "approval": approval}
-        asking = made.answer(turn(events, **fields))
+        asking = model_agent.answer(turn(events, **fields))
         assert isinstance(asking, NeedsApproval)
         assert (tmp_path / "made").read_text() == "x\n"
         # Going on with the same turn does not bring the approval back.
-        assert isinstance(made.answer(turn(Heard(), calls=(*events.calls, *asking.calls), **fields)), NeedsApproval)
+        assert isinstance(
+            model_agent.answer(turn(Heard(), calls=(*events.calls, *asking.calls), **fields)), NeedsApproval
+        )
     assert (tmp_path / "made").read_text() == "x\n"
 
 
@@ -650,9 +652,9 @@ def test_schema_incompatible_with_tools_is_omitted(tmp_path):
         seen.append(info.model_request_parameters.output_mode)
         yield "{}"
 
-    made = ModelAgent(Choosy(stream_function=answer, profile={"supports_json_schema_output": True}))
-    made.answer(turn(schema=SCHEMA))
-    made.answer(turn(schema=SCHEMA, tools="readOnly"))
+    model_agent = ModelAgent(Choosy(stream_function=answer, profile={"supports_json_schema_output": True}))
+    model_agent.answer(turn(schema=SCHEMA))
+    model_agent.answer(turn(schema=SCHEMA, tools="readOnly"))
     assert seen == ["native", "text"]
 
 

@@ -144,36 +144,36 @@ RETRIED_FAILURES = {
 @pytest.mark.parametrize("way", FAILURES)
 def test_each_model_failure_has_a_kind_a_message_and_a_hint(way):
     answer, what, hint = FAILURES[way]
-    heard = Heard()
+    recorder = Heard()
     with serving(*[answer] * 4) as server:
-        error = failed(agent(server, attempts=2), turn(heard))
+        error = failed(agent(server, attempts=2), turn(recorder))
     assert error.kind == KINDS.get(way, way)
     assert what in error.what
     assert hint in error.hint
     assert "\n" not in error.what
     tries = 2 if way in RETRIED_FAILURES else 1
     assert len(server.asked) == tries
-    assert len(heard.notes) == tries - 1
+    assert len(recorder.notes) == tries - 1
     assert ("(2 attempts)" in error.what) == (tries == 2)
 
 
 def test_unstreamed_reply_is_accepted(tmp_path):
-    heard = Heard()
+    recorder = Heard()
     call = {"id": "call-1", "type": "function", "function": {"name": "ls", "arguments": "{}"}}
     asks = whole(completion({"content": "I look.", "tool_calls": [call]}, "tool_calls"))
     with serving(asks, whole(completion({"content": "<think>so</think>Hello."}))) as server:
-        reply = agent(server).answer(turn(heard, tools="readOnly", project=tmp_path))
+        reply = agent(server).answer(turn(recorder, tools="readOnly", project=tmp_path))
         assert server.messages()[-1]["content"] == "(empty)"
     assert (reply.text, reply.thinking, reply.meta["finish"]) == ("Hello.", "so", "stop")
     assert reply.usage == Usage(10, 5, None)
-    assert heard.spent == [Usage(10, 5, None)]
-    assert [said.text for said in heard.of(TextEvent)] == ["I look.", "<think>so</think>Hello."]
+    assert recorder.spent == [Usage(10, 5, None)]
+    assert [said.text for said in recorder.of(TextEvent)] == ["I look.", "<think>so</think>Hello."]
 
 
 def test_truncated_unstreamed_reply_is_marked_as_truncated():
-    heard = Heard()
+    recorder = Heard()
     with serving(whole(completion({"content": "Hel"}, "length"))) as server:
-        reply = agent(server).answer(turn(heard))
+        reply = agent(server).answer(turn(recorder))
     assert (reply.text, reply.cut) == ("Hel", "its maximum number of tokens")
 
 
@@ -224,12 +224,12 @@ def test_unreachable_server_raises_a_clear_error():
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    heard = Heard()
-    made = ModelAgent("openai:x", base_url=f"http://127.0.0.1:{port}/v1", attempts=2, first_pause_s=0.001)
-    error = failed(made, turn(heard))
+    recorder = Heard()
+    model_agent = ModelAgent("openai:x", base_url=f"http://127.0.0.1:{port}/v1", attempts=2, first_pause_s=0.001)
+    error = failed(model_agent, turn(recorder))
     assert error.kind == "transport"
     assert "could not be reached" in error.what
-    assert heard.notes[0].startswith("no connection to openai:x; trying again in")
+    assert recorder.notes[0].startswith("no connection to openai:x; trying again in")
 
 
 def test_model_that_answers_too_slowly_times_out():
@@ -274,19 +274,19 @@ def test_anthropic_stream_without_an_end_event_is_retried_as_incomplete(monkeypa
 
 
 def test_each_retry_of_a_request_is_reported():
-    heard = Heard()
+    recorder = Heard()
     with serving(
         refuses(429, "Slow down", retry_after_ms="2"), refuses(500, "Oops"), breaks_off("lost"), says("there")
     ) as server:
-        reply = agent(server).answer(turn(heard))
+        reply = agent(server).answer(turn(recorder))
     assert (reply.text, reply.meta["retries"]) == ("there", 3)
-    assert [note.partition(" in ")[0] for note in heard.notes] == [
+    assert [note.partition(" in ")[0] for note in recorder.notes] == [
         "429 from openai:tiny; trying again",
         "500 from openai:tiny; trying again",
         "no connection to openai:tiny; trying again",
     ]
-    assert heard.notes[0].endswith("in 0.002 s (2 of 4)"), "as the provider asked"
-    assert [(one.text, one.fresh) for one in heard.of(TextEvent)] == [("lost", True), ("there", True)]
+    assert recorder.notes[0].endswith("in 0.002 s (2 of 4)"), "as the provider asked"
+    assert [(one.text, one.fresh) for one in recorder.of(TextEvent)] == [("lost", True), ("there", True)]
     assert len({json.dumps(asked) for asked in server.asked}) == 1, "the same is asked again"
 
 
@@ -306,26 +306,26 @@ def test_too_long_retry_after_fails_the_turn_without_a_retry():
 @pytest.mark.parametrize("has_reason, tries", [("true", 2), ("false", 1)])
 def test_should_retry_header_of_the_provider_determines_whether_to_retry(has_reason, tries):
     with serving(refuses(500, "Oops", x_should_retry=has_reason), says("there")) as server:
-        made = agent(server, attempts=2)
+        model_agent = agent(server, attempts=2)
         if tries == 2:
-            assert made.answer(turn()).text == "there"
+            assert model_agent.answer(turn()).text == "there"
         else:
-            failed(made, turn())
+            failed(model_agent, turn())
     assert len(server.asked) == tries
 
 
 def test_failed_turn_reports_its_usage(tmp_path):
-    heard = Heard()
+    recorder = Heard()
     with serving(calls(("ls", {})), refuses(400, "No")) as server:
-        failed(agent(server), turn(heard, tools="readOnly", project=tmp_path))
-    assert heard.spent == [Usage(10, 5, None)]
+        failed(agent(server), turn(recorder, tools="readOnly", project=tmp_path))
+    assert recorder.spent == [Usage(10, 5, None)]
 
 
 def test_failed_turn_without_reported_usage_sends_no_usage_event():
-    heard = Heard()
+    recorder = Heard()
     with serving(refuses(400, "No")) as server:
-        failed(agent(server), turn(heard))
-    assert heard == []
+        failed(agent(server), turn(recorder))
+    assert recorder == []
 
 
 # -- keys -----------------------------------------------------------------------------
@@ -358,8 +358,8 @@ def test_no_file_of_a_cast_contains_a_key(tmp_path, monkeypatch):
     monkeypatch.setenv("OTHER_SECRET", CANARY + "-other")
     echo = f"You sent {CANARY} and {CANARY}-other"
     with serving(refuses(500, echo), refuses(401, echo), says("one"), refuses(400, echo)) as server:
-        made = agent(server)
-        cast = h.start(tmp_path, h.chain_config(2), made)
+        model_agent = agent(server)
+        cast = h.start(tmp_path, h.chain_config(2), model_agent)
         assert cast.run() == "failed"
         cast.retry()
         assert cast.run() == "failed"
@@ -367,7 +367,7 @@ def test_no_file_of_a_cast_contains_a_key(tmp_path, monkeypatch):
     files = [path for path in Path(tmp_path).rglob("*") if path.is_file()]
     assert any(path.name == "events.jsonl" and b"bad_key" in path.read_bytes() for path in files)
     assert [path for path in files if CANARY.encode() in path.read_bytes()] == []
-    assert CANARY not in repr(made) + repr(vars(made)) + repr(cast.failure)
+    assert CANARY not in repr(model_agent) + repr(vars(model_agent)) + repr(cast.failure)
 
 
 def test_environment_shown_by_a_tool_contains_no_keys(tmp_path, monkeypatch):
@@ -386,13 +386,13 @@ def test_environment_shown_by_a_tool_contains_no_keys(tmp_path, monkeypatch):
 
 
 def test_model_without_tool_support_is_asked_without_tools(tmp_path):
-    heard = Heard()
+    recorder = Heard()
     no_tools = refuses(400, "'tools' is not supported by this model")
     with serving(no_tools, says("fine")) as server:
         error = failed(agent(server), turn(tools="readOnly"))
         assert error.kind == "bad_request"
         assert "--no-tools" in error.hint
-        reply = agent(server, tools=False).answer(turn(heard, tools="readOnly"))
+        reply = agent(server, tools=False).answer(turn(recorder, tools="readOnly"))
         assert "tools" not in server.asked[-1]
     assert reply.text == "fine"
-    assert heard.notes == ["openai:tiny is asked without the tools of Build"]
+    assert recorder.notes == ["openai:tiny is asked without the tools of Build"]

@@ -202,8 +202,8 @@ class TestProgramArguments:
         assert cast.run() == "failed"
         assert cast.failure.kind == "tools_not_held"
         assert not (tmp_path / "made.txt").exists()
-        again = h.start(tmp_path / "q", h.chain_config(1), preset_agent("command:codex+tools"))
-        again.run()
+        second_cast = h.start(tmp_path / "q", h.chain_config(1), preset_agent("command:codex+tools"))
+        second_cast.run()
         assert (tmp_path / "made.txt").exists()
 
     @pytest.mark.parametrize("preset, lane", [("claude", ""), ("claude+tools", ""), ("claude", "docs")])
@@ -349,9 +349,9 @@ class TestProgramArguments:
         cast = wb.cast("a page", agents={"*": "command:claude"})
         cast.run()
         cast.close()
-        again = wb.resume(cast.id)
-        again.agents.set("*", "command:claude")
-        again.refine("shorter")
+        resumed = wb.resume(cast.id)
+        resumed.agents.set("*", "command:claude")
+        resumed.refine("shorter")
         assert [SESSIONS["claude"] in arguments for arguments, _ in calls()] == [False, True]
         assert calls()[1][1] == "shorter"
         wb.close()

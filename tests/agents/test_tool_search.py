@@ -221,8 +221,8 @@ def test_search_runs_no_code_of_the_project(box, project, monkeypatch):
 def test_search_program_needs_only_the_standard_library():
     """The search program runs without access to the installed packages."""
     code = f"import runpy, sys; runpy.run_path({search.__file__!r}); print('materia_nb' in sys.modules)"
-    done = subprocess.run([sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "False\n"
+    result = subprocess.run([sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout == "False\n"
 
 
 def test_search_program_refuses_to_run_outside_its_folder(box, project):

@@ -426,8 +426,8 @@ def test_quickly_typed_text_is_complete_and_applied_to_the_edited_element(design
         "Interactive-Plan",
         "Wirter",
     ]
-    kept = json.loads((designer.lab.folder / ".pi" / "pi-materia.json").read_text())
-    assert kept["materia"]["Wirter"]["prompt"] == "Write it down.\nShortly. {{request}}!"
+    stored = json.loads((designer.lab.folder / ".pi" / "pi-materia.json").read_text())
+    assert stored["materia"]["Wirter"]["prompt"] == "Write it down.\nShortly. {{request}}!"
 
     # What is refused stays in its field, with the reason; Escape lets it go.
     panel.locator(".mnb-d-body input").first.click()

@@ -153,11 +153,11 @@ def test_r42_recorded_refusal_is_kept_when_the_answer_becomes_valid(tmp_path):
     cast.close()
     name = cast.steps[0].turns[0].artifact
     (cast.run_dir / name).write_text('{"context": "taken by now"}')  # as if the rules had become milder
-    again = resume_cast(cast.run_dir)
-    assert (again.status, again.now.waiting_at.repairs) == ("waiting", 1)
-    again.reply({"context": "c"})
-    assert again.run() == "complete"
-    assert again.now.differences == ()
+    resumed = resume_cast(cast.run_dir)
+    assert (resumed.status, resumed.now.waiting_at.repairs) == ("waiting", 1)
+    resumed.reply({"context": "c"})
+    assert resumed.run() == "complete"
+    assert resumed.now.differences == ()
 
 
 @pytest.mark.parametrize("fields", [{"multiTurn": True}, {}])
@@ -246,9 +246,11 @@ def test_agents_cannot_change_their_turn(tmp_path):
     document = h.loop_config()
     cast = h.start(tmp_path, document, {"Plan": meddle})
     cast.step()
-    again = h.start(tmp_path, document, {"Plan": lambda wants: {"workItems": h.items("a"), "context": str(wants)}})
-    again.step()
-    assert "workItems" in again.state["context"]
+    second_cast = h.start(
+        tmp_path, document, {"Plan": lambda wants: {"workItems": h.items("a"), "context": str(wants)}}
+    )
+    second_cast.step()
+    assert "workItems" in second_cast.state["context"]
 
 
 def test_conversation_contains_prompts_and_answers(tmp_path):
@@ -324,8 +326,8 @@ def test_garbage_collection_of_a_cast_releases_its_lock(tmp_path):
         cast.run(steps=1)
         del cast
         gc.collect()
-        again = resume_cast(path, h.table(lambda: "x"))
-    assert again.run() == "complete"
+        resumed = resume_cast(path, h.table(lambda: "x"))
+    assert resumed.run() == "complete"
 
 
 def test_invalid_agent_is_refused_with_one_clear_error(tmp_path):

@@ -21,16 +21,16 @@ def wb(tmp_path):
 
 def _two():
     """Return a config with two loadouts: one with Say and Judge, and one with a utility."""
-    made = h.config(
+    document = h.config(
         {"Socket-1": h.at("Say", ("always", "Socket-2")), "Socket-2": h.at("Judge", parse="json")},
         {"Say": h.agent(), "Judge": h.agent(), "Run": h.python("print(1)", parse="text")},
     )
-    (loadout,) = made["loadouts"].values()
+    (loadout,) = document["loadouts"].values()
     other = {
         "entry": "Socket-1",
         "sockets": {"Socket-1": h.at("Run", ("always", "Socket-2")), "Socket-2": h.at("Say")},
     }
-    return {"materia": made["materia"], "loadouts": {"T": loadout, "U": other}}
+    return {"materia": document["materia"], "loadouts": {"T": loadout, "U": other}}
 
 
 def said(cast):

@@ -96,9 +96,9 @@ def test_cancelled_cast_has_a_complete_journal_and_can_continue(tmp_path):
     assert (cleaned_up, cast.status, cast.runner.busy()) == ([True], "waiting", False)
     h.assert_same(open_cast(cast.run_dir), cast)
     cast.close()
-    again = resume_cast(cast.run_dir, h.table(lambda: "two"))
-    assert asyncio.run(again.arun()) == "complete"
-    assert [step.output for step in again.steps] == ["one", "two"]
+    resumed = resume_cast(cast.run_dir, h.table(lambda: "two"))
+    assert asyncio.run(resumed.arun()) == "complete"
+    assert [step.output for step in resumed.steps] == ["one", "two"]
 
 
 def test_run_cancelled_before_it_begins_stops_and_leaves_the_cast_unfinished(tmp_path):

@@ -42,10 +42,10 @@ def test_attempts_are_shown_side_by_side_with_cost_validity_and_next_socket(at_e
     assert [one.usage.tokens for one in tried] == [11, 21, 31]
     assert tried.usage.cost == 1.5
     assert tried[1].issues
-    shown = repr(tried)
-    assert "2 would be accepted" in shown
+    output = repr(tried)
+    assert "2 would be accepted" in output
     assert tried[0].leads == "Socket-4 (WI-1)"
-    assert "2 is refused" in shown
+    assert "2 is refused" in output
 
 
 def test_attempts_do_not_change_the_cast_until_one_is_accepted(at_eval, monkeypatch):
@@ -212,8 +212,8 @@ def test_parallel_and_sequential_attempts_return_equal_rows(at_eval):
 
 
 def test_hostile_answer_is_shown_as_text(at_eval):
-    shown = at_eval.attempt(agents=[lambda: "<script>alert(1)</script>"])._repr_mimebundle_()
-    assert "<script>" not in shown["text/html"]
+    bundle = at_eval.attempt(agents=[lambda: "<script>alert(1)</script>"])._repr_mimebundle_()
+    assert "<script>" not in bundle["text/html"]
     pytest.importorskip("pandas")
     assert list(at_eval.now.attempts.frame()["valid"]) == [False]
 
@@ -222,7 +222,7 @@ def test_attempt_verb_runs_and_accepts_attempts(shell):
     run(shell, "%materia use Ask")
     run(shell, "%materia cast greet")
     shell.user_ns["agents"] = [lambda: "hello", lambda: "good day"]
-    shown = text(run(shell, "%materia attempt --agents $agents"))
-    assert "asked 2 times" in shown
+    output = text(run(shell, "%materia attempt --agents $agents"))
+    assert "asked 2 times" in output
     run(shell, "%materia attempt --take 2")
     assert shell.user_ns["wb"].current.steps[-1].output == "good day"

@@ -112,7 +112,7 @@ def test_pytest_runs_cases_and_reports_differences(case):
         "no:nbval",
     )  # which takes long to load
     command = [sys.executable, "-m", "pytest", *ours]
-    done = subprocess.run([*command, str(case.parent)], cwd=case.parent, capture_output=True, text=True, check=False)
-    assert "1 failed, 1 passed" in done.stdout, done.stdout + done.stderr
-    assert "Expected end: failed. Actual end: complete." in done.stdout
-    assert "Traceback" not in done.stdout
+    result = subprocess.run([*command, str(case.parent)], cwd=case.parent, capture_output=True, text=True, check=False)
+    assert "1 failed, 1 passed" in result.stdout, result.stdout + result.stderr
+    assert "Expected end: failed. Actual end: complete." in result.stdout
+    assert "Traceback" not in result.stdout

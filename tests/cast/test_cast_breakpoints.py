@@ -36,8 +36,8 @@ def sockets(cast):
 def one_judge(tmp_path):
     """Return a cast whose agent has two outputs refused before its third output is accepted."""
     document = h.config({"A": h.at("M", parse="json")}, {"M": h.agent("x")}, limits={"repairAttempts": 3})
-    said = iter(["no JSON", "nor this", h.YES])
-    return h.start(tmp_path, document, lambda: next(said))
+    replies = iter(["no JSON", "nor this", h.YES])
+    return h.start(tmp_path, document, lambda: next(replies))
 
 
 # -- each kind --------------------------------------------------------------------------------------
@@ -150,8 +150,8 @@ def test_breakpoint_on_refused_output_stops_only_at_the_chosen_refusal(tmp_path,
 
 def test_single_step_continues_after_a_refusal_but_waits_for_a_person(tmp_path):
     document = h.config({"A": h.at("M", ("always", "B"), parse="json"), "B": h.at("M")}, {"M": h.agent("x")})
-    said = iter(["no JSON", h.YES])
-    cast = h.start(tmp_path, document, {"A": lambda: next(said)})
+    replies = iter(["no JSON", h.YES])
+    cast = h.start(tmp_path, document, {"A": lambda: next(replies)})
     cast.breakpoints.add(kind="refused")
     assert cast.step().decision.target == "B"
     assert cast.run() == "person"
@@ -376,9 +376,9 @@ def test_fork_and_resumed_cast_keep_breakpoints(bench, cast):
 
 
 def another_kernel(bench):
-    made = Workbench(bench.project)
-    made.use("Plan-Build-Eval")
-    return made
+    new_bench = Workbench(bench.project)
+    new_bench.use("Plan-Build-Eval")
+    return new_bench
 
 
 def test_breakpoints_are_stored_for_the_next_kernel(bench, cast):

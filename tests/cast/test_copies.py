@@ -134,14 +134,14 @@ def test_copied_loadout_finds_scripts_next_to_the_original_config(wb, project, t
 @pytest.fixture
 def shell(project, monkeypatch):
     monkeypatch.chdir(project)
-    made = new_shell()
-    yield made
-    made.user_ns["wb"].close()
+    second_shell = new_shell()
+    yield second_shell
+    second_shell.user_ns["wb"].close()
 
 
 def test_copy_verb_copies_and_completes_names(shell, file):
-    shown = shell.run_line_magic("materia", "copy Full-Auto My-Auto --materia")
-    assert "My-Auto (from project)" in repr(shown)
+    output = shell.run_line_magic("materia", "copy Full-Auto My-Auto --materia")
+    assert "My-Auto (from project)" in repr(output)
     assert set(read_config(file)["loadouts"]) == {"My-Auto"}
     assert "Build" in read_config(file)["materia"]
     shell.run_line_magic("materia", "copy Ask")

@@ -57,11 +57,11 @@ def test_another_run_does_not_continue_past_a_draft(tmp_path, go_on):
     assert (len(turns), cast.now.waiting_at.drafts, cast.now.waiting_at.mode) == (1, 1, "draft")
     assert h.types_of(cast) == before
     cast.close()
-    again = resume_cast(cast.run_dir, cast.agents)
-    assert again.run() == "person"
+    resumed = resume_cast(cast.run_dir, cast.agents)
+    assert resumed.run() == "person"
     assert len(turns) == 1
-    again.accept()
-    assert again.run() == "complete"
+    resumed.accept()
+    assert resumed.run() == "complete"
     assert [turn.kind for turn in turns] == ["work", "finalize"]
 
 

@@ -44,10 +44,10 @@ def test_items_are_edited_between_steps(bench, cast):
 
 def test_r46_done_items_stay_first_and_inserted_items_are_next(cast):
     cast.run(until=lambda c: c.now.engine.cursors.get("workItemIndex") == 1)
-    said = cast.edit.items([item("x"), *PLAN])
+    pairs = cast.edit.items([item("x"), *PLAN])
     assert titles(cast) == ["a", "x", "b", "c"], "a is done; x was put before the others"
-    assert said == ("Moved: 'x' is at position 2, not 1. Finished items come first, then the item in progress.",)
-    assert cast.now.edits[-1].said == said
+    assert pairs == ("Moved: 'x' is at position 2, not 1. Finished items come first, then the item in progress.",)
+    assert cast.now.edits[-1].said == pairs
     assert cast.now.engine.cursors["workItemIndex"] == 1
     cast.edit.items([item("b"), item("c")])
     assert cast.now.engine.cursors["workItemIndex"] == 0, "what was done is taken out"

@@ -86,14 +86,14 @@ def test_r48_not_satisfied_edge_handles_a_failure_reported_by_a_utility(tmp_path
 
 
 def looping(exit_when, edge="always"):
-    made = h.loop_config()
+    document = h.loop_config()
     code = """import json, sys; at = json.load(sys.stdin)["cursor"]["index"]
 print(json.dumps({"satisfied": False, "state": {"seen": {"ok": False, "error": f"at {at}"}}}))"""
-    made["materia"]["Check"] = h.python(code, parse="json")
-    loadout = made["loadouts"]["T"]
+    document["materia"]["Check"] = h.python(code, parse="json")
+    loadout = document["loadouts"]["T"]
     loadout["sockets"]["Socket-3"] = h.at("Check", (edge, "Socket-2"))
     loadout["loops"]["L"]["exits"][0]["condition"] = exit_when
-    return made
+    return document
 
 
 def looped(tmp_path, exit_when):

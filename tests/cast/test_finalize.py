@@ -195,8 +195,8 @@ def test_only_the_handoff_is_requested_after_a_crash_between_the_turns(tmp_path)
     copy = h.prefix(cast.run_dir, len(h.lines_of(cast)), tmp_path / "killed")
     cast.close()
     second = scripted(DONE)
-    again = resume_cast(copy, h.table(second))
-    assert again.run() == "complete"
+    resumed = resume_cast(copy, h.table(second))
+    assert resumed.run() == "complete"
     (turn,) = second.turns
     assert (turn.kind, turn.prompt) == ("finalize", agent.turns[1].prompt)
     assert turn.conversation == agent.turns[1].conversation
@@ -270,9 +270,9 @@ def test_prompt_and_answer_of_each_turn_are_shown(tmp_path):
     cast = h.start(tmp_path, h.one_config(**ONE), scripted("the <b>work</b>", DONE))
     cast.run()
     step = cast.steps[0]
-    shown = repr(prompt_view(step, step.prompt))
-    assert "turn 2, final\n" in shown
-    assert WORK_IS_OVER in shown
+    output = repr(prompt_view(step, step.prompt))
+    assert "turn 2, final\n" in output
+    assert WORK_IS_OVER in output
     handoff = HandoffView(cast.now, step)
     assert "turn 1: work\n    10 tokens in, 1 out\n    the <b>work</b>" in repr(handoff)
     assert "&lt;b&gt;work" in handoff._repr_mimebundle_()["text/html"]

@@ -72,9 +72,9 @@ def test_saved_tests_of_a_card_pass(card):
 @each([card for card in CARDS if card.graph is not None])
 def test_stored_tests_of_a_card_equal_the_tests_generated_by_explore(card, tmp_path):
     """Every possible end has a test and no others exist; make_docs.py generates the tests again when a loadout changes."""
-    written = ExploreView(card.graph, range(4), document=card.document).save_tests(tmp_path)
+    paths = ExploreView(card.graph, range(4), document=card.document).save_tests(tmp_path)
     stored = [path for path in card.cases if path.parent != card.folder]
-    assert [path.name for path in stored] == sorted(path.name for path in written)
+    assert [path.name for path in stored] == sorted(path.name for path in paths)
     assert stored
     for path in stored:
         kept, anew = (read_case(place / path.name).fields for place in (path.parent, tmp_path))
@@ -98,8 +98,8 @@ def test_notebook_of_a_card_runs_from_top_to_bottom(card, shell, monkeypatch):
     nbformat.validate(book)
     for cell in book.cells:
         if cell.cell_type == "code":
-            done = shell.run_cell(cell.source)
-            assert done.success == ("raises-exception" not in cell.metadata.get("tags", ())), cell.source
+            result = shell.run_cell(cell.source)
+            assert result.success == ("raises-exception" not in cell.metadata.get("tags", ())), cell.source
     if card.graph is not None:
         assert shell.user_ns["cast"].graph.name == card.loadout
     written = list(shell.user_ns["wb"].project.glob(f"{card.name}-tests/*.materia-case.json"))
@@ -156,11 +156,11 @@ def test_error_for_an_unknown_card_suggests_the_nearest_name(bench):
 
 
 def test_gallery_is_shown_as_cards_with_pictures(shell):
-    shown = line(shell, "gallery")._repr_mimebundle_()
-    assert shown["text/html"].count("<svg") == 20
-    assert "One agent writes, another judges" in shown["text/html"]
-    assert "raw-bread" in shown["text/plain"]
-    assert not any(card.diagnosis.why in str(shown) for card in MISTAKES), "to be diagnosed first"
+    bundle = line(shell, "gallery")._repr_mimebundle_()
+    assert bundle["text/html"].count("<svg") == 20
+    assert "One agent writes, another judges" in bundle["text/html"]
+    assert "raw-bread" in bundle["text/plain"]
+    assert not any(card.diagnosis.why in str(bundle) for card in MISTAKES), "to be diagnosed first"
     card = gallery()["late-retry"]._repr_mimebundle_()
     assert "What to look at" in card["text/html"]
     assert "cursor" not in card["text/html"].split("What to look at")[0]

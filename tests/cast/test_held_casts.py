@@ -229,11 +229,11 @@ def test_envelope_file_missing_after_a_crash_is_written_on_resume(tmp_path):
     cast.step()
     cast.close()
     [path] = cast.run_dir.glob("T/handoffs/*")
-    whole = path.read_bytes()
+    content = path.read_bytes()
     path.unlink()
     (cast.run_dir / "manifest.json").unlink(missing_ok=True)
     resumed = resume_cast(cast.run_dir)
-    assert path.read_bytes() == whole
+    assert path.read_bytes() == content
     assert [one.name for one in path.parent.iterdir()] == [path.name]
     assert resumed.now.messages == []
     resumed.close()
@@ -331,29 +331,29 @@ def cut_off_after_consent(tmp_path):
 def test_r44_approval_survives_a_resume(tmp_path):
     cast = cut_off_after_consent(tmp_path)
     seen = []
-    again = resume_cast(cast.run_dir, h.table(lambda turn: seen.append(turn) or report("IN_PROGRESS")))
-    assert again.now.engine == cast.now.engine
-    assert again.approvals.current == cast.approvals.current
-    assert "may run this once: rm -rf build" in repr(again)
-    again.step()
+    resumed = resume_cast(cast.run_dir, h.table(lambda turn: seen.append(turn) or report("IN_PROGRESS")))
+    assert resumed.now.engine == cast.now.engine
+    assert resumed.approvals.current == cast.approvals.current
+    assert "may run this once: rm -rf build" in repr(resumed)
+    resumed.step()
     assert seen[0].approval == cast.approvals.current
     assert seen[1].approval is None, "it ended with the turn"
 
 
 def test_r44_used_approval_does_not_return(tmp_path):
     cast = cut_off_after_consent(tmp_path)
-    again = resume_cast(cast.run_dir, h.table(None))
+    resumed = resume_cast(cast.run_dir, h.table(None))
     call = ToolCall(id="1", tool="bash", args={"command": "rm -rf build"}, result="done")
 
     def used(turn):
         turn.tell(CallEvent(call))
         raise KeyboardInterrupt
 
-    again.agents.set("Check", used)
+    resumed.agents.set("Check", used)
     with pytest.raises(KeyboardInterrupt):
-        again.step()
-    assert again.approvals.current is None
-    again.close()
+        resumed.step()
+    assert resumed.approvals.current is None
+    resumed.close()
     assert resume_cast(cast.run_dir).approvals.current is None
 
 
@@ -462,16 +462,16 @@ def test_agent_receives_its_id_task_and_project_context(tmp_path):
     assert open_cast(cast.run_dir).steps[1].prompt == cast.steps[1].prompt
     assert cast.now.engine.knowledge == {"stack": {"language": "Python", "tools": ["pytest"]}}
     same_when_opened(cast)
-    kept = json.loads((tmp_path / "casts" / "project-context.json").read_text())
-    assert kept == cast.now.engine.knowledge
+    stored = json.loads((tmp_path / "casts" / "project-context.json").read_text())
+    assert stored == cast.now.engine.knowledge
 
     later, seen = informed(tmp_path, update("stack", {"tools": ["mypy"]}), writableSections=["stack"])
     later.run()
     assert '"language": "Python"' in seen[0]
     assert later.now.engine.knowledge["stack"]["tools"] == ["mypy", "pytest"]
     same_when_opened(later)
-    kept = json.loads((tmp_path / "casts" / "project-context.json").read_text())
-    assert kept["stack"] == {"language": "Python", "tools": ["mypy", "pytest"]}
+    stored = json.loads((tmp_path / "casts" / "project-context.json").read_text())
+    assert stored["stack"] == {"language": "Python", "tools": ["mypy", "pytest"]}
 
 
 def test_update_of_a_protected_section_is_refused_with_a_note(tmp_path):

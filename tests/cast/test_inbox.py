@@ -12,10 +12,10 @@ from materia_nb.errors import MateriaError
 
 @pytest.fixture
 def wb(project):
-    made = Workbench(project)
-    made.loadouts.define("Ask", ASK)
-    yield made
-    made.close()
+    bench = Workbench(project)
+    bench.loadouts.define("Ask", ASK)
+    yield bench
+    bench.close()
 
 
 def waiting_cast(wb, request="rain", **replies):

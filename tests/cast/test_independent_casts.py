@@ -19,10 +19,10 @@ from materia_nb.errors import MateriaError
 
 
 def document():
-    made = h.loop_config()
-    made["activeLoadout"] = "T"
-    made["loadouts"] = {"T": next(iter(made["loadouts"].values()))}
-    return made
+    config = h.loop_config()
+    config["activeLoadout"] = "T"
+    config["loadouts"] = {"T": next(iter(config["loadouts"].values()))}
+    return config
 
 
 @pytest.fixture

@@ -31,8 +31,8 @@ def test_two_linked_loadouts_run_as_one_cast_with_one_request(bench):
     materia = [cast.graph.sockets[step.socket].materia.id for step in cast.steps]
     assert materia[:6] == ["Answer", "Plan", "Build", "Eval", "Build", "Eval"]
     assert materia[-1] == "Narrate"
-    kept = json.loads((cast.run_dir / "config.resolved.json").read_text())
-    assert list(kept["loadouts"]) == ["Ask + Plan-Build-Eval"]
+    stored = json.loads((cast.run_dir / "config.resolved.json").read_text())
+    assert list(stored["loadouts"]) == ["Ask + Plan-Build-Eval"]
     assert "Ask + Plan-Build-Eval" not in bench.loadouts, "it is there for this cast only"
     cast.close()
     h.assert_same(bench.open(cast.id), cast)
@@ -96,9 +96,9 @@ def test_state_contains_a_summary_of_the_earlier_cast(bench, project):
     assert "dig" in cast.steps[0].prompt.text
     cast.close()
     with Workbench_(project) as other:
-        again = other.resume(cast.id)
-        h.assert_same(again, cast)
-        fork = again.fork(1)
+        resumed = other.resume(cast.id)
+        h.assert_same(resumed, cast)
+        fork = resumed.fork(1)
         assert fork.state["previous"] == told
         fork.close()
 

@@ -20,16 +20,16 @@ PIN = {"state": {"by": "pin"}}
 @pytest.fixture
 def bench(project):
     """Return a workbench with a utility and an agent whose prompt contains the output of the utility."""
-    made = Workbench(project, bundled=False)
-    made.load(
+    new_bench = Workbench(project, bundled=False)
+    new_bench.load(
         config(
             {"Socket-1": at("Count", ("always", "Socket-2")), "Socket-2": at("Tell")},
             {"Count": python(REAL, parse="json"), "Tell": agent("Tell {{state.by}}")},
         )
     )
-    made.agent("Tell", lambda prompt: f"told: {prompt.splitlines()[0]}")
-    yield made
-    made.close()
+    new_bench.agent("Tell", lambda prompt: f"told: {prompt.splitlines()[0]}")
+    yield new_bench
+    new_bench.close()
 
 
 def test_pinned_utility_starts_no_process_and_uses_the_pinned_text_as_stdout(bench):

@@ -179,18 +179,18 @@ def test_counted_tokens_are_shown_next_to_the_estimate(tmp_path):
     for agent, words in ((counted, "turn 1: 1,234 in, 56 out; turn 2: 1,234 in, 56 out"), (uncounted, "")):
         cast = h.start(tmp_path / agent.__name__, document, {"*": agent})
         cast.run()
-        shown = repr(prompt_view(cast.steps[-1], cast.steps[-1].prompt))
-        assert words in shown
-        assert ("Tokens of the last request" in shown) == bool(words)
-        assert "about " in shown
+        output = repr(prompt_view(cast.steps[-1], cast.steps[-1].prompt))
+        assert words in output
+        assert ("Tokens of the last request" in output) == bool(words)
+        assert "about " in output
 
 
 def test_prompt_view_shows_changes_since_the_previous_visit(tmp_path):
     cast = h.start(tmp_path, h.loop_config(), h.loop_agents(1, refuse=(1,)))
     cast.run()
     first, again = (step for step in cast.steps if step.socket == "Socket-2")
-    shown = repr(prompt_view(again, again.prompt, cast.steps))
-    line = next(one for one in shown.splitlines() if "Compared with its previous visit, step 2: " in one)
+    output = repr(prompt_view(again, again.prompt, cast.steps))
+    line = next(one for one in output.splitlines() if "Compared with its previous visit, step 2: " in one)
     assert "Why it came back +" in line
     assert "Request" not in line
     assert line.endswith("the rest is the same.")

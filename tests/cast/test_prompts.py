@@ -24,31 +24,31 @@ def left(bench):
 
 
 def test_prompt_list_contains_every_prompt_with_its_size(bench):
-    found = bench.prompts(request="a guide to moss", items=ITEMS[:2])
-    assert found.end == "complete"
-    assert [(prompt.socket, prompt.item) for prompt in found.prompts][:3] == [
+    prompt_list = bench.prompts(request="a guide to moss", items=ITEMS[:2])
+    assert prompt_list.end == "complete"
+    assert [(prompt.socket, prompt.item) for prompt in prompt_list.prompts][:3] == [
         ("Socket-1", None),
         ("Socket-2", "WI-1"),
         ("Socket-3", "WI-1"),
     ]
-    assert found.characters == sum(len(one.prompt.text) for one in found.prompts)
-    assert "Title-0" in found[2].text
-    assert "a guide to moss" in found[1].text
-    first, second = found.of("Socket-2")
+    assert prompt_list.characters == sum(len(one.prompt.text) for one in prompt_list.prompts)
+    assert "Title-0" in prompt_list[2].text
+    assert "a guide to moss" in prompt_list[1].text
+    first, second = prompt_list.of("Socket-2")
     assert first.same == 0
     assert first.prompt.text[: second.same] == second.prompt.text[: second.same]
     assert first.prompt.text[second.same] != second.prompt.text[second.same]
-    assert "Tokens are estimated" in repr(found)
-    assert f"{found.characters:,} characters" in found._repr_mimebundle_()["text/html"]
+    assert "Tokens are estimated" in repr(prompt_list)
+    assert f"{prompt_list.characters:,} characters" in prompt_list._repr_mimebundle_()["text/html"]
     assert left(bench) == []
 
 
 def test_prompt_list_includes_returned_work_and_later_turns(bench):
     plain = bench.prompts(items=ITEMS[:2])
     assert {one.turn for one in plain.prompts} == {""}
-    found = bench.prompts(items=ITEMS[:2], rework=True, later=True)
-    assert found.end == "complete"
-    visits = [(prompt.socket, prompt.item, prompt.turn) for prompt in found.prompts if prompt.prompt.begins]
+    prompt_list = bench.prompts(items=ITEMS[:2], rework=True, later=True)
+    assert prompt_list.end == "complete"
+    visits = [(prompt.socket, prompt.item, prompt.turn) for prompt in prompt_list.prompts if prompt.prompt.begins]
     assert visits[1:5] == [
         ("Socket-2", "WI-1", ""),
         ("Socket-3", "WI-1", ""),
@@ -56,16 +56,16 @@ def test_prompt_list_includes_returned_work_and_later_turns(bench):
         ("Socket-3", "WI-1", ""),
     ]
     assert sum(turn == "Why it came back" for *_, turn in visits) == 1
-    repairs = [one.socket for one in found.prompts if one.turn == "What was wrong with the answer"]
+    repairs = [one.socket for one in prompt_list.prompts if one.turn == "What was wrong with the answer"]
     assert repairs == ["Socket-1", "Socket-3", "Socket-4"], "one each; Socket-2 and Socket-5 answer in plain words"
-    assert "Why it came back" in repr(found)
+    assert "Why it came back" in repr(prompt_list)
 
 
 def test_prompt_list_includes_turns_of_a_conversation(bench):
-    found = bench.prompts("Planning-Consult", later=True)
-    turns = [prompt.turn for prompt in found.prompts]
+    prompt_list = bench.prompts("Planning-Consult", later=True)
+    turns = [prompt.turn for prompt in prompt_list.prompts]
     assert "Working with a person" in turns
-    assert "The person accepts the draft." in found.prompts[turns.index("Working with a person")].prompt.text
+    assert "The person accepts the draft." in prompt_list.prompts[turns.index("Working with a person")].prompt.text
 
 
 def test_prompts_of_bundled_loadouts_grow_linearly_with_their_lists(bench):
@@ -112,8 +112,8 @@ def test_prompt_form_of_a_socket_takes_precedence_over_the_model_profile(tmp_pat
     assert plain.startswith("Request:\nrain\n")
     assert own.startswith("Text between fences")
     cast.close()
-    again = bench.resume(cast.id)
-    assert [step.prompt.text for step in again.steps] == [plain, own], "whoever answers then"
+    resumed = bench.resume(cast.id)
+    assert [step.prompt.text for step in resumed.steps] == [plain, own], "whoever answers then"
     by_name = bench.cast("rain", loadout="Two", agents={"*": ModelAgent(small, prompt_form="md")})
     assert by_name.step().prompt.text.startswith("## Request")
     bench.agent("*", small)

@@ -54,21 +54,21 @@ def test_recording_reproduces_its_cast(wb, tmp_path):
     first = wb.cast("do it", agents={"*": Model()})
     assert first.run() == "complete"
     path = first.export.recording(tmp_path / "recordings" / "one.json")
-    again = wb.cast("do it", agents={"*": f"recorded:{path.relative_to(tmp_path)}"})
-    assert again.run() == "complete"
-    assert compared(again) == compared(first)
-    assert again.state == first.state
-    assert again.now.engine.usage[:8] == first.now.engine.usage[:8]
-    assert again.steps[0].turns[1].meta == {"model": "m-1", "recorded": True}
-    h.assert_same(open_cast(again.run_dir), again)
+    second_cast = wb.cast("do it", agents={"*": f"recorded:{path.relative_to(tmp_path)}"})
+    assert second_cast.run() == "complete"
+    assert compared(second_cast) == compared(first)
+    assert second_cast.state == first.state
+    assert second_cast.now.engine.usage[:8] == first.now.engine.usage[:8]
+    assert second_cast.steps[0].turns[1].meta == {"model": "m-1", "recorded": True}
+    h.assert_same(open_cast(second_cast.run_dir), second_cast)
 
 
 def test_cast_on_disk_can_be_used_as_a_recording(wb):
     first = wb.cast("do it", agents={"*": Model()})
     first.run()
-    again = wb.cast("do it", agents={"*": f"recorded:{first.id}"})
-    assert again.run() == "complete"
-    assert compared(again) == compared(first)
+    second_cast = wb.cast("do it", agents={"*": f"recorded:{first.id}"})
+    assert second_cast.run() == "complete"
+    assert compared(second_cast) == compared(first)
 
 
 def test_recording_contains_no_details_of_the_machine(wb, tmp_path):
@@ -95,9 +95,9 @@ def test_recorded_approvals_are_not_requested_again(wb, tmp_path):
     first = wb.cast("do it", agents={"*": Asks()})
     while first.run() == "person":
         first.approvals.approve()
-    again = wb.cast("do it", agents={"*": f"recorded:{first.id}"})
-    assert again.run() == "complete"
-    assert compared(again) == compared(first)
+    second_cast = wb.cast("do it", agents={"*": f"recorded:{first.id}"})
+    assert second_cast.run() == "complete"
+    assert compared(second_cast) == compared(first)
 
 
 class Lines:
@@ -123,10 +123,10 @@ def said(cast):
 def same_again(cast, tmp_path, *, most=None):
     """Return a new cast that is answered from the recording of ``cast``; ``most`` is its token budget."""
     agent = agent_from_recording(json.loads(json.dumps(recording_of(cast.now))), "recording")
-    again = h.start(tmp_path / "again", cast_config(cast), agent)
+    second_cast = h.start(tmp_path / "again", cast_config(cast), agent)
     if most is not None:
-        again.edit.budget(most)
-    return again
+        second_cast.edit.budget(most)
+    return second_cast
 
 
 def cast_config(cast):
@@ -144,14 +144,14 @@ def test_usage_recorded_before_an_answer_is_counted_in_a_replay(tmp_path):
         first.retry(turn=True)
     assert first.run() == "complete"
     assert first.now.engine.usage[:3] == (24, 2, 1.0)
-    again = same_again(first, tmp_path)
-    assert again.run() == "complete"
-    assert again.now.engine.usage[:8] == first.now.engine.usage[:8]
-    assert [[one[:3] for one in turn.spent] for step in again.steps for turn in step.turns] == [[(2, 1, 0.5)]] * 2
+    repeated = same_again(first, tmp_path)
+    assert repeated.run() == "complete"
+    assert repeated.now.engine.usage[:8] == first.now.engine.usage[:8]
+    assert [[one[:3] for one in turn.spent] for step in repeated.steps for turn in step.turns] == [[(2, 1, 0.5)]] * 2
     over = same_again(first, tmp_path, most=12)
     assert over.run() == "failed"
     assert over.failure.kind == "budget"
-    h.assert_same(open_cast(again.run_dir), again)
+    h.assert_same(open_cast(repeated.run_dir), repeated)
 
 
 def test_replay_uses_only_the_turns_after_a_retry(tmp_path):
@@ -159,10 +159,10 @@ def test_replay_uses_only_the_turns_after_a_retry(tmp_path):
     assert first.run() == "failed"
     first.retry()
     assert first.run() == "complete"
-    again = same_again(first, tmp_path)
-    assert again.run() == "complete"
-    assert said(again) == [("work", "work two"), ("final", DONE)]
-    assert again.now.engine.usage[:7] == first.now.engine.usage[:7], "what the turns before cost is counted"
+    repeated = same_again(first, tmp_path)
+    assert repeated.run() == "complete"
+    assert said(repeated) == [("work", "work two"), ("final", DONE)]
+    assert repeated.now.engine.usage[:7] == first.now.engine.usage[:7], "what the turns before cost is counted"
     opened = open_cast(first.run_dir)
     assert recording_of(opened.now) == recording_of(first.now)
 
@@ -174,11 +174,11 @@ def test_drafts_before_a_retry_are_not_the_final_answer(tmp_path):
     first.retry()
     first.refine("once more")
     first.accept()
-    again = same_again(first, tmp_path)
-    again.run()
-    again.refine("once more")
-    again.accept()
-    assert said(again) == [("draft", "b"), ("draft", "c"), ("final", "THE FINAL")]
+    repeated = same_again(first, tmp_path)
+    repeated.run()
+    repeated.refine("once more")
+    repeated.accept()
+    assert said(repeated) == [("draft", "b"), ("draft", "c"), ("final", "THE FINAL")]
 
 
 def test_replay_of_a_draft_that_is_accepted_early_continues_with_the_final_answer(tmp_path):
@@ -186,10 +186,10 @@ def test_replay_of_a_draft_that_is_accepted_early_continues_with_the_final_answe
     first.run()
     first.refine("once more")
     first.accept()
-    again = same_again(first, tmp_path)
-    again.run()
-    again.accept()
-    assert said(again) == [("draft", "a"), ("final", "THE FINAL")]
+    repeated = same_again(first, tmp_path)
+    repeated.run()
+    repeated.accept()
+    assert said(repeated) == [("draft", "a"), ("final", "THE FINAL")]
 
 
 def test_replayed_cast_can_be_retried(tmp_path):
@@ -198,14 +198,14 @@ def test_replayed_cast_can_be_retried(tmp_path):
     for wish in ("more", "still more"):
         first.refine(wish)
     first.accept()
-    again = same_again(first, tmp_path)
-    again.run()
-    again.abort()
-    again.retry()
+    repeated = same_again(first, tmp_path)
+    repeated.run()
+    repeated.abort()
+    repeated.retry()
     for wish in ("more", "still more"):
-        again.refine(wish)
-    again.accept()
-    assert [text for _, text in said(again)] == ["a", "a", "b", "c", "THE FINAL"]
+        repeated.refine(wish)
+    repeated.accept()
+    assert [text for _, text in said(repeated)] == ["a", "a", "b", "c", "THE FINAL"]
 
 
 def test_repairs_allowed_by_a_retry_are_replayed(tmp_path):
@@ -221,9 +221,9 @@ def test_repairs_allowed_by_a_retry_are_replayed(tmp_path):
 
     go_on(first)
     assert [text for _, text in said(first)] == tries
-    again = same_again(first, tmp_path)
-    go_on(again)
-    assert said(again) == said(first)
+    repeated = same_again(first, tmp_path)
+    go_on(repeated)
+    assert said(repeated) == said(first)
 
 
 def test_recording_contains_no_commands_or_paths_of_an_agent(tmp_path):

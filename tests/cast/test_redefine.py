@@ -103,7 +103,7 @@ def test_interrupt_keeps_journal_and_config_copy_consistent(shell, failed, monke
         with pytest.raises(KeyboardInterrupt):
             failed.edit.redefine("Count", definition)
     events = [json.loads(one)["type"] for one in (failed.run_dir / "events.jsonl").read_text().splitlines()]
-    kept = json.loads((failed.run_dir / "config.resolved.json").read_text())
-    assert (events[-1], kept["materia"]["Count"]["command"]) == ("materia_redefined", GOOD)
+    stored = json.loads((failed.run_dir / "config.resolved.json").read_text())
+    assert (events[-1], stored["materia"]["Count"]["command"]) == ("materia_redefined", GOOD)
     failed.retry()
     assert failed.state["n"] == 3

@@ -231,17 +231,17 @@ def test_changed_materia_is_offered_together_with_its_diff(shell):
     cast = line(shell, "cast x")
     assert cast.run() == "failed"
     assert changed_definition(cast.now) is None
-    said = text(line(shell, "status"))
-    assert "ways to continue: retry; reply ANSWER; pin Socket-1 ANSWER, then retry; skip NOTE" in said
+    output = text(line(shell, "status"))
+    assert "ways to continue: retry; reply ANSWER; pin Socket-1 ANSWER, then retry; skip NOTE" in output
     cell(shell, "define loadout L", loadout(good))
     changed = changed_definition(cast.now)
     assert changed is not None
     assert ("-", '    "raise SystemExit(3)"') in changed.lines
     assert ("+", "    \"print('{}')\"") in changed.lines
     assert names(cast, changed)[0] == "apply_changes"
-    said = text(line(shell, "status"))
-    assert "Count was changed since this cast began:" in said
-    assert "ways to continue: edit redefine Count, then retry; retry; " in said
+    output = text(line(shell, "status"))
+    assert "Count was changed since this cast began:" in output
+    assert "ways to continue: edit redefine Count, then retry; retry; " in output
     line(shell, "edit redefine Count")
     assert changed_definition(cast.now) is None
     line(shell, "retry")

@@ -143,12 +143,12 @@ def agents(turn_seen=lambda turn: None):
 
 
 def document():
-    made = h.loop_config(limits={"maxNoAdvanceCycles": 5})
-    (loadout,) = made["loadouts"].values()
+    config = h.loop_config(limits={"maxNoAdvanceCycles": 5})
+    (loadout,) = config["loadouts"].values()
     loadout["sockets"]["Socket-1"]["assign"] = {"workItems": "$.workItems", "plan": "$.plan"}
     loadout["sockets"]["Socket-3"]["assign"] = {"notes": "$.notes"}
-    made["materia"]["Tell"]["prompt"] = "Tell {{stateJson}}"
-    return made
+    config["materia"]["Tell"]["prompt"] = "Tell {{stateJson}}"
+    return config
 
 
 @pytest.fixture

@@ -61,13 +61,13 @@ def test_scope_applies_to_agents_and_survives_a_reopen(tmp_path):
     cast.run(steps=2)
     before = cast.runner.session
     cast.close()
-    again = resume_cast(cast.run_dir, h.table(lambda turn: worked.append(turn.project) or "x"))
-    assert again.runner.session.state.scope == before.state.scope
-    again.run()
+    resumed = resume_cast(cast.run_dir, h.table(lambda turn: worked.append(turn.project) or "x"))
+    assert resumed.runner.session.state.scope == before.state.scope
+    resumed.run()
     assert worked == [tmp_path / "side"]
-    assert open_cast(again.run_dir).state["here"] == str(tmp_path / "side")
-    assert again.fork(1).runner.session.state.scope.id == "side"
-    assert again.fork(0).runner.session.state.scope.id == "base"
+    assert open_cast(resumed.run_dir).state["here"] == str(tmp_path / "side")
+    assert resumed.fork(1).runner.session.state.scope.id == "side"
+    assert resumed.fork(0).runner.session.state.scope.id == "base"
 
 
 def test_scope_field_is_removed_from_the_output_and_recorded_as_an_event(tmp_path):

@@ -15,14 +15,14 @@ ANSWER = json.dumps({"text": PROSE, "satisfied": True})
 
 
 def cast_of(tmp_path, **assign):
-    made = h.config(
+    document = h.config(
         {
             "Socket-1": h.at("Tell", ("satisfied", "Socket-2"), parse="json", assign=assign),
             "Socket-2": h.at("End"),
         },
         {"Tell": h.agent(), "End": h.agent("End")},
     )
-    cast = h.start(tmp_path, made, {"Tell": lambda: ANSWER, "End": lambda: "e"})
+    cast = h.start(tmp_path, document, {"Tell": lambda: ANSWER, "End": lambda: "e"})
     cast.step()
     return cast
 

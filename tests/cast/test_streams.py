@@ -482,9 +482,9 @@ def test_warnings_of_lanes_are_reported(tmp_path):
 def test_recording_of_a_cast_with_lanes_reproduces_it(tmp_path):
     cast = run(tmp_path, Build=lambda lane: f"of {lane}")
     recording = agent_from_recording(recording_of(cast.now), "then")
-    again = h.start(tmp_path / "again", streams_config(), recording)
-    again.run()
-    assert again.state == cast.state
+    second_cast = h.start(tmp_path / "again", streams_config(), recording)
+    second_cast.run()
+    assert second_cast.state == cast.state
 
 
 def test_recorded_answers_are_replayed_in_lanes(tmp_path):

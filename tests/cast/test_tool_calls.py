@@ -159,9 +159,9 @@ def test_resumed_cast_keeps_its_waiting_calls(tmp_path):
     cast.run()
     cast.close()
     agent = Toolsmith()
-    again = resume_cast(cast.run_dir, h.table(agent))
-    assert again.approvals.asking == (MAKE,)
-    assert again.approvals.approve().output == "made"
+    resumed = resume_cast(cast.run_dir, h.table(agent))
+    assert resumed.approvals.asking == (MAKE,)
+    assert resumed.approvals.approve().output == "made"
     assert agent.turns[0].calls[0].result == "text of a", "what was read is not read again"
 
 

@@ -103,10 +103,10 @@ def test_cost_budget_warns_stops_and_can_be_raised(tmp_path):
         cast.retry(limit=True)
     assert "120%, used up" in repr(budget_view(cast.now))
     cast.close()
-    again = resume_cast(cast.run_dir, h.table(priced(0.4)))
-    again.edit.budget_in_words("2.50 USD")
-    assert again.retry(limit=True) == "complete" or again.run() == "complete"
-    assert again.now.engine.budget.max_cost_usd == 2.5
+    resumed = resume_cast(cast.run_dir, h.table(priced(0.4)))
+    resumed.edit.budget_in_words("2.50 USD")
+    assert resumed.retry(limit=True) == "complete" or resumed.run() == "complete"
+    assert resumed.now.engine.budget.max_cost_usd == 2.5
 
 
 @pytest.mark.parametrize(
@@ -125,9 +125,9 @@ def test_cost_budget_warns_stops_and_can_be_raised(tmp_path):
 )
 def test_budget_text_is_parsed(tmp_path, words, most):
     bounds = {"maxTokens": 7, "maxCostUsd": 1.0, "maxSeconds": 2, "maxTurns": 3}
-    made = h.start(tmp_path, h.one_config() | {"budget": bounds})
-    made.edit.budget_in_words(words)
-    budget = made.now.engine.budget
+    cast = h.start(tmp_path, h.one_config() | {"budget": bounds})
+    cast.edit.budget_in_words(words)
+    budget = cast.now.engine.budget
     assert (budget.max_tokens, budget.max_cost_usd, budget.max_seconds, budget.max_turns) == most
 
 
@@ -150,12 +150,12 @@ def test_turn_budget_counts_drafts_and_repairs_but_no_process(tmp_path):
     assert (told["budget_warning"]["turns"], told["budget_limit"]["maxTurns"]) == (2, 3)
     assert "turns: 3 of 3" in repr(status_view(cast.now))
     cast.close()
-    again = resume_cast(cast.run_dir, h.table(lambda: say(satisfied=True)))
-    assert (again.now.usage, again.now.engine) == (cast.now.usage, cast.now.engine)
-    again.edit.budget(max_turns=5)
-    again.retry(limit=True)
-    again.run()
-    assert (again.status, again.now.usage.turns) == ("complete", 4)
+    resumed = resume_cast(cast.run_dir, h.table(lambda: say(satisfied=True)))
+    assert (resumed.now.usage, resumed.now.engine) == (cast.now.usage, cast.now.engine)
+    resumed.edit.budget(max_turns=5)
+    resumed.retry(limit=True)
+    resumed.run()
+    assert (resumed.status, resumed.now.usage.turns) == ("complete", 4)
 
 
 def seconds_pass(monkeypatch):
@@ -203,9 +203,9 @@ def test_time_of_a_failed_turn_counts(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("words", ["much", "-3", "2.5", "usd", "$", "$5 turns", "1e9", "²", "2.5 turns", "5 hours"])
 def test_invalid_budget_is_refused(tmp_path, words):
-    made = h.start(tmp_path, h.one_config())
+    cast = h.start(tmp_path, h.one_config())
     with pytest.raises(MateriaError, match="not a budget"):
-        made.edit.budget_in_words(words)
+        cast.edit.budget_in_words(words)
 
 
 def test_cached_and_thinking_tokens_are_separate_and_survive_a_restart(tmp_path):

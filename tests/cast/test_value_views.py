@@ -76,10 +76,10 @@ def test_no_repr_shows_memory_addresses_or_internals(wb):
 def test_why_display_lists_the_checked_edges(wb):
     cast = wb.cast("r", agents=h.loop_agents())
     cast.run(steps=3)
-    shown = cast.why(3)._repr_mimebundle_()
-    assert "<table" in shown["text/html"]
-    assert shown["text/plain"].startswith(str(cast.why(3)))
-    assert "not_satisfied" in shown["text/plain"]
+    bundle = cast.why(3)._repr_mimebundle_()
+    assert "<table" in bundle["text/html"]
+    assert bundle["text/plain"].startswith(str(cast.why(3)))
+    assert "not_satisfied" in bundle["text/plain"]
 
 
 def test_why_of_a_waiting_step_explains_the_previous_step(wb):
@@ -101,20 +101,20 @@ def test_why_of_a_waiting_step_explains_the_previous_step(wb):
 
 
 def test_check_report_is_shown_as_a_table_of_findings(wb):
-    shown = wb.check()._repr_mimebundle_()
-    assert shown["text/plain"].startswith("0 problems, 1 hint")
-    assert "<table" in shown["text/html"]
-    assert "empty-list-ends" in shown["text/html"]
+    bundle = wb.check()._repr_mimebundle_()
+    assert bundle["text/plain"].startswith("0 problems, 1 hint")
+    assert "<table" in bundle["text/html"]
+    assert "empty-list-ends" in bundle["text/html"]
     assert "what to do" in wb.loadouts.config.check()._repr_mimebundle_()["text/html"]
 
 
 def test_step_is_shown_with_its_output_and_target(wb):
     cast = wb.cast("r", agents={**h.loop_agents(), "Socket-2": lambda _: "<b>"})
     cast.run(steps=2)
-    shown = cast.steps[-1]._repr_mimebundle_()
-    assert shown["text/plain"].startswith("Step 2: Socket-2, visit 1, item WI-1 (Part 1)\n  next: ")
-    assert "output: <b>" in shown["text/plain"]
-    assert "<bdi>&lt;b&gt;</bdi></pre>" in shown["text/html"]
+    bundle = cast.steps[-1]._repr_mimebundle_()
+    assert bundle["text/plain"].startswith("Step 2: Socket-2, visit 1, item WI-1 (Part 1)\n  next: ")
+    assert "output: <b>" in bundle["text/plain"]
+    assert "<bdi>&lt;b&gt;</bdi></pre>" in bundle["text/html"]
     step = cast.steps[-1]
     thought = step._replace(turns=(step.turns[0]._replace(thinking="Hm."),))
     assert "Hm." in thought._repr_mimebundle_()["text/html"]
@@ -144,10 +144,10 @@ def test_workbench_agents_and_labels_are_shown_as_tables(wb):
         (cast.agents, ("Plan", "answered by", "person")),
         (cast.labels, ("the cast", "named first", "Step 2: Socket-2", "tagged rain")),
     ):
-        shown = one._repr_mimebundle_()
-        assert "<table" in shown["text/html"]
+        bundle = one._repr_mimebundle_()
+        assert "<table" in bundle["text/html"]
         for cell in cells:
-            assert cell in shown["text/html"], (cell, shown)
+            assert cell in bundle["text/html"], (cell, bundle)
     assert wb._repr_mimebundle_()["text/plain"].startswith(repr(wb))
     assert "cannot be shown" not in str(wb._repr_mimebundle_())
     assert wb.agents._repr_mimebundle_()["text/plain"].startswith("materia or socket")

@@ -120,11 +120,11 @@ def _parsed(output: contract_fields.Contract, facts: TurnFacts) -> dict[str, JSO
 
 def _run_transition(vector: Mapping[str, Any]) -> list[str]:
     """Parse a reply that reports a status after earlier statuses."""
-    given = vector["input"]
+    vector_input = vector["input"]
     record = contract_fields.StatusRecord()
-    for status in given["history"]:
+    for status in vector_input["history"]:
         record = contract_fields.report(record, status).record
-    step = contract_fields.report(record, given["report"])
+    step = contract_fields.report(record, vector_input["report"])
     found: dict[str, JSON] = {
         **judged(filter(None, [step.issue]), filter(None, [step.warning])),
         "parsed": {"recorded_state": step.record.status, "in_progress_count": step.record.in_progress},
@@ -139,10 +139,10 @@ def _run_transition(vector: Mapping[str, Any]) -> list[str]:
 
 def _run_merge(vector: Mapping[str, Any]) -> list[str]:
     """Merge one update into one stored section."""
-    given = vector["input"]
-    name = given["contract"]
+    vector_input = vector["input"]
+    name = vector_input["contract"]
     done = runtime_rules.apply_updates(
-        {name: given["stored"]}, [{"contract": name, "payload": given["payload"]}], [name]
+        {name: vector_input["stored"]}, [{"contract": name, "payload": vector_input["payload"]}], [name]
     )
     found = {
         **judged(done.issues, done.warnings),
@@ -153,9 +153,12 @@ def _run_merge(vector: Mapping[str, Any]) -> list[str]:
 
 def _run_updates(vector: Mapping[str, Any]) -> list[str]:
     """Apply the update clause of one contract to the project context."""
-    given = vector["input"]
+    vector_input = vector["input"]
     done = runtime_rules.apply_updates(
-        given["stored"], given["update_contracts"], given["writable_sections"], given["agent"]
+        vector_input["stored"],
+        vector_input["update_contracts"],
+        vector_input["writable_sections"],
+        vector_input["agent"],
     )
     found = {
         **judged(done.issues, done.warnings),
@@ -192,14 +195,14 @@ def _run_repair(vector: Mapping[str, Any]) -> list[str]:
 
 def _run_approval(vector: Mapping[str, Any]) -> list[str]:
     """Request an approval, grant it as a person, and use it."""
-    given = vector["input"]
-    reading = contract_protocol.examine(given["contract"], _ANY_JSON).reading
+    vector_input = vector["input"]
+    reading = contract_protocol.examine(vector_input["contract"], _ANY_JSON).reading
     approval = None
-    if given["human"] == "approve" and reading.needs == "approval":
-        approval = runtime_rules.sealed_from(runtime_rules.request_of(given["contract"]), _NOW).approve(_NOW)
+    if vector_input["human"] == "approve" and reading.needs == "approval":
+        approval = runtime_rules.sealed_from(runtime_rules.request_of(vector_input["contract"]), _NOW).approve(_NOW)
     told = None if approval is None else approval.as_json()
     allowed = []
-    for command in given.get("uses", []):
+    for command in vector_input.get("uses", []):
         may, approval = approval.use(command, _NOW) if approval else (False, None)
         allowed.append(may)
     found = {
@@ -246,11 +249,11 @@ def _run_parse(vector: Mapping[str, Any]) -> list[str]:
 
 def _run_finalization(vector: Mapping[str, Any]) -> list[str]:
     """Request an envelope until one is valid or the attempts are used up; the work itself runs once."""
-    given = vector["input"]
-    tries = given["context"].get("max_attempts", handoff_envelope.MAX_TRIES)
-    kernel = given["context"].get("kernel") or {}
+    vector_input = vector["input"]
+    tries = vector_input["context"].get("max_attempts", handoff_envelope.MAX_TRIES)
+    kernel = vector_input["context"].get("kernel") or {}
     attempts, reading = 0, None
-    for reply in given["finalization_replies"][:tries]:
+    for reply in vector_input["finalization_replies"][:tries]:
         facts = TurnFacts(meta=kernel, refused=attempts + handoff_envelope.MAX_TRIES - tries)
         attempts += 1
         if isinstance(reply, str):

@@ -151,12 +151,12 @@ def test_unreadable_and_missing_files_are_errors(tmp_path, capsys):
 
 def test_runner_works_in_a_terminal_without_unicode(tmp_path):
     vector = {**HANDOFF, "id": "café…", "expect": {"accepted": True}}
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, str(Path(__file__).with_name("run.py")), write(tmp_path, vector)],
         env={**os.environ, "PYTHONIOENCODING": "ascii"},
         capture_output=True,
         text=True,
         check=False,
     )
-    assert (done.returncode, done.stderr) == (1, "")
-    assert "caf\\xe9" in done.stdout
+    assert (result.returncode, result.stderr) == (1, "")
+    assert "caf\\xe9" in result.stdout

@@ -221,8 +221,8 @@ def test_text_html_and_panel_show_the_same_text(number):
 
 
 def test_panel_json_has_the_symbol_of_a_status_and_the_fraction_of_a_bar():
-    drawn = Table(("status", "took"), [[Badge("failed: timeout"), Bar("2 s", 2.5)]]).as_json()
-    assert drawn["rows"] == [
+    block_json = Table(("status", "took"), [[Badge("failed: timeout"), Bar("2 s", 2.5)]]).as_json()
+    assert block_json["rows"] == [
         [{"text": "failed: timeout", "sign": "✖", "colour": "#d5404d"}, {"text": "2 s", "share": 1.0}]
     ]
 

@@ -50,8 +50,8 @@ def test_marimo_shows_casts_as_pictures_and_steps_as_tables(tmp_path: Path):
         str(page),
         "--no-sandbox",
     ]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=100)
-    assert done.returncode == 0, done.stderr
+    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=100)
+    assert result.returncode == 0, result.stderr
     made = page.read_text(encoding="utf-8").encode().decode("unicode_escape", "replace")
     assert 'aria-label="loadout Plan-Build-Eval' in made
     steps = made[made.index('<th scope="col"') :]

@@ -14,15 +14,15 @@ def widest(text):
 
 @pytest.mark.parametrize("word", ["word ", "wordwithoutend", "広い", "\u05d0\u05d1 "])
 def test_long_cells_are_wrapped(word):
-    written = table([(1, word * 40, word * 9, "x")], ("n", "a", "b", "c"))
-    assert widest(written) <= WIDTH
-    assert written.splitlines()[2].startswith("1  ")
+    table_text = table([(1, word * 40, word * 9, "x")], ("n", "a", "b", "c"))
+    assert widest(table_text) <= WIDTH
+    assert table_text.splitlines()[2].startswith("1  ")
 
 
 def test_wrapping_preserves_all_text():
     names = [f"w{n}" for n in range(80)]
-    written = table([("a", " ".join(names), "z")], ("k", "text", "end"))
-    assert [word for word in written.split() if word in names] == names
+    table_text = table([("a", " ".join(names), "z")], ("k", "text", "end"))
+    assert [word for word in table_text.split() if word in names] == names
 
 
 def test_number_and_unit_stay_on_one_line():

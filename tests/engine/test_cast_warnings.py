@@ -199,8 +199,8 @@ def test_r45_journal_and_cast_list_contain_the_warnings(empty):
     ]
     entry = cast_entry(empty.run_dir)
     assert (entry.status, entry.warnings) == ("complete", ("empty-loop",))
-    shown = repr(casts_view([entry]))
-    assert all(words in shown for words in ("complete, with warnings:", "empty-loop"))
+    output = repr(casts_view([entry]))
+    assert all(words in output for words in ("complete, with warnings:", "empty-loop"))
 
 
 def test_r45_reopened_cast_has_the_same_warnings(empty):

@@ -34,8 +34,8 @@ BEHIND = ("done", "skipped")
 
 def two_loops():
     """Return a loadout that builds each item in one loop and then checks it in another loop with its own cursor."""
-    made = h.loop_config()
-    place = made["loadouts"]["T"]
+    document = h.loop_config()
+    place = document["loadouts"]["T"]
     place["sockets"]["Socket-4"] = h.at("Build", ("always", "Socket-5"))
     place["sockets"]["Socket-5"] = h.at(
         "Check", ("satisfied", "Socket-4"), ("not_satisfied", "Socket-4", 3), parse="json"
@@ -47,7 +47,7 @@ def two_loops():
         "exits": [{"id": "f", "from": "Socket-5", "condition": "satisfied", "targetSocketId": "Socket-6"}],
     }
     place["sockets"]["Socket-5"]["advance"] = {"when": "satisfied"}
-    return made
+    return document
 
 
 def of_foreach():
@@ -258,8 +258,8 @@ class Played:
     def rebuilt(self):
         session = evolve.begin_session(self.rules, self.events[0])
         for event in self.events[1:]:
-            kept = json.loads(json.dumps(to_json(event)))
-            session = evolve.evolve(self.rules, session, from_json(type(event).type, kept, event.ts))
+            stored = json.loads(json.dumps(to_json(event)))
+            session = evolve.evolve(self.rules, session, from_json(type(event).type, stored, event.ts))
         return session
 
     def finished(self):
@@ -347,9 +347,9 @@ def at_c(tmp_path):
 def test_r46_each_open_item_is_processed_once_in_any_order(at_c, given, worked_on, laid_out, guess):
     before = len(at_c.route)
     places = [None if letter not in "ABC" else "ABC".index(letter) for letter in given]
-    said = at_c.edit.items(h.items(*given), None if guess else places)
+    pairs = at_c.edit.items(h.items(*given), None if guess else places)
     assert "".join(item["title"] for item in at_c.now.work_items) == laid_out
-    assert bool(said) == (given != laid_out)
+    assert bool(pairs) == (given != laid_out)
     done = [one for one in given if one in "AB"]
     assert at_c.now.item_statuses == ["done"] * len(done) + ["open"] * len(worked_on)
     assert at_c.run() == "complete"

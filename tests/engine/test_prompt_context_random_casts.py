@@ -276,8 +276,8 @@ class PromptContext:
     def rebuilt(self):
         session = evolve.begin_session(self.rules, self.events[0])
         for one in self.events[1:]:
-            kept = json.loads(json.dumps(to_json(one)))
-            session = evolve.evolve(self.rules, session, from_json(type(one).type, kept, one.ts))
+            stored = json.loads(json.dumps(to_json(one)))
+            session = evolve.evolve(self.rules, session, from_json(type(one).type, stored, one.ts))
         return session
 
 

@@ -50,16 +50,16 @@ def document(protocol: str, assign: h.Json | None = None) -> h.Json:
     ``assign`` is the assignment of the checker. A target without segments fails the cast after the output of the
     checker (R54).
     """
-    made = h.loop_config(limits={"maxNoAdvanceCycles": 1, "repairAttempts": 1})
-    sockets = made["loadouts"]["T"]["sockets"]
+    config = h.loop_config(limits={"maxNoAdvanceCycles": 1, "repairAttempts": 1})
+    sockets = config["loadouts"]["T"]["sockets"]
     sockets["Socket-2"]["finalize"] = True
     sockets["Socket-3"]["assign"] = assign or {}
     sockets["Socket-4"]["edges"] = [{"when": "always", "to": "Socket-5"}]
     sockets["Socket-5"] = h.at(
         "Judge", ("not_satisfied", "Socket-1"), ("failed", "Socket-4"), parse="json", handoff=protocol
     )
-    made["materia"] |= {"Tell": h.agent("Tell", multiTurn=True), "Judge": h.agent("Judge")}
-    return made
+    config["materia"] |= {"Tell": h.agent("Tell", multiTurn=True), "Judge": h.agent("Judge")}
+    return config
 
 
 class Anybody:

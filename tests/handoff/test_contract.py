@@ -486,7 +486,7 @@ def test_section_14_parsed_contract_with_too_large_numbers_is_valid_json():
 
 
 def test_contract_form_contains_every_list_and_every_status():
-    told = CON.ask(FREE)
+    answer = CON.ask(FREE)
     for name in (
         *contract_fields.PLAN_STATUSES,
         *contract_fields.EVIDENCE,
@@ -494,7 +494,7 @@ def test_contract_form_contains_every_list_and_every_status():
         "pending_steps",
         "rollback",
     ):
-        assert name in told
+        assert name in answer
     assert "work item" in CON.ask(wanted(GENERATOR, generator=True))
     assert CON.ask(wanted({})) == ""
 

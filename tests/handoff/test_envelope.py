@@ -316,13 +316,13 @@ def test_text_sockets_accept_anything():
 
 
 def test_section_5_form_has_the_fields_of_every_envelope():
-    told = ENV.ask(FREE)
+    answer = ENV.ask(FREE)
     for word in (
         "VERIFIED", "UNVERIFIED", "BLOCKED", "what_i_did", "what_i_found", "key_decisions", "artifacts_produced",
         "commands_run", "measurements", "severity", "CONTINUE", "LOOP", "DETOUR", "ESCALATE",
     ):  # fmt: skip
-        assert word in told
-    assert "work item" not in told
+        assert word in answer
+    assert "work item" not in answer
     assert "work item" in ENV.ask(wanted({"parse": "json", "assign": {"workItems": "$.workItems"}}, generator=True))
 
 
@@ -400,7 +400,7 @@ def test_section_6_file_name_that_leads_to_another_folder_is_refused(field, valu
 )
 def test_r51_a_detour_names_a_socket_or_a_materia_with_one_socket(tmp_path, named, target):
     twice = h.agent("Twice")
-    made = h.config(
+    document = h.config(
         {
             "Socket-1": h.at("Ask", parse="json", handoff="envelope"),
             "Socket-2": h.at("Secure"),
@@ -410,7 +410,7 @@ def test_r51_a_detour_names_a_socket_or_a_materia_with_one_socket(tmp_path, name
         {"Ask": h.agent(), "Secure": h.agent(label="Make it safe"), "Twice": twice},
     )
     wish = {"recommendation": "DETOUR", "reason": "first", "next_step_suggestion": named}
-    cast = h.start(tmp_path, made, lambda: json.dumps(envelope(routing=wish)))
+    cast = h.start(tmp_path, document, lambda: json.dumps(envelope(routing=wish)))
     cast.step()
     assert cast.now.next_socket == target
     if target is None:

@@ -208,10 +208,10 @@ def test_optional_methods_of_a_registered_protocol_are_used(offer, tmp_path):
 
 def test_registered_protocol_is_shown_and_explored_by_its_own_methods(offer, tmp_path):
     cast = shouting(offer, tmp_path, "shouting:Thorough", lambda: "<b>YES</b>")
-    shown = HandoffView(cast.now, cast.steps[-1])._repr_mimebundle_()
-    assert re.search(r"shouted\n +word +<b>YES</b>", shown["text/plain"])
-    assert "&lt;b&gt;YES" in shown["text/html"]
-    assert "<b>YES" not in shown["text/html"]
+    bundle = HandoffView(cast.now, cast.steps[-1])._repr_mimebundle_()
+    assert re.search(r"shouted\n +word +<b>YES</b>", bundle["text/plain"])
+    assert "&lt;b&gt;YES" in bundle["text/html"]
+    assert "<b>YES" not in bundle["text/html"]
     assert Exploration(cast.graph, range(2)).certain
     offer(("shout", "shouting:Quick"))
     protocol.cache_clear()

@@ -117,11 +117,11 @@ def test_generator_with_the_legacy_name_parallel_planner_requires_a_schedule():
 
 def test_schedule_form_explains_a_good_schedule():
     sparse, needs = protocol("sparse"), wanted()
-    told = sparse.ask(needs)
-    assert '"parallelSchedule": {"version": 1, "streams": [{"name": ' in told
-    assert "same files" in told
-    assert "fewer streams" in told
-    assert len(told) <= LONGEST_FORM
+    answer = sparse.ask(needs)
+    assert '"parallelSchedule": {"version": 1, "streams": [{"name": ' in answer
+    assert "same files" in answer
+    assert "fewer streams" in answer
+    assert len(answer) <= LONGEST_FORM
     assert len(sparse.form(needs, short=True)) <= LONGEST_SHORT_FORM
     assert "parallelSchedule" in sparse.schema(needs)["required"]
     assert "parallelSchedule" not in sparse.ask(wanted(parallel=False))

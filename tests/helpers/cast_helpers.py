@@ -176,9 +176,9 @@ def facts(cast: Cast) -> dict[str, Any]:
 
 def assert_same(one: Cast, other: Cast) -> None:
     """Assert that two casts are equal in every field."""
-    found = facts(one)
+    actual = facts(one)
     for name, wanted in facts(other).items():
-        assert found[name] == wanted, name
+        assert actual[name] == wanted, name
     assert equal_json(dict(one.state), dict(other.state))
 
 

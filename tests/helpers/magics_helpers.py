@@ -38,12 +38,12 @@ def new_shell(bench=None):
     from IPython.core.interactiveshell import InteractiveShell
     from traitlets.config import Config
 
-    made = InteractiveShell(config=Config({"HistoryManager": {"enabled": False}}))
-    materia_nb.load_ipython_extension(made)
+    shell = InteractiveShell(config=Config({"HistoryManager": {"enabled": False}}))
+    materia_nb.load_ipython_extension(shell)
     if bench is not None:
-        made.user_ns["wb"] = bench
-    SHELLS.append(made)
-    return made
+        shell.user_ns["wb"] = bench
+    SHELLS.append(shell)
+    return shell
 
 
 def end_shells():
@@ -66,10 +66,10 @@ def cell(shell, first, body):
 
 def run(shell, source):
     """Run a cell as typed, and return its value or its error."""
-    done = shell.run_cell(source)
-    if done.error_before_exec or done.error_in_exec:
-        raise done.error_before_exec or done.error_in_exec
-    return done.result
+    result = shell.run_cell(source)
+    if result.error_before_exec or result.error_in_exec:
+        raise result.error_before_exec or result.error_in_exec
+    return result.result
 
 
 def text(value):

@@ -66,17 +66,17 @@ ABSENT = object()
 
 def changed(value: JSONObject, changes: JSONObject) -> JSONObject:
     """Return a copy of a value in which the specified dotted paths are set or removed."""
-    made = copy.deepcopy(value)
+    copied_document = copy.deepcopy(value)
     for path, new in changes.items():
         *owners, last = path.split(".")
-        node: Any = made
+        node: Any = copied_document
         for name in owners:
             node = node[int(name)] if isinstance(node, list) else node[name]
         if new is ABSENT:
             del node[last]
         else:
             node[int(last) if isinstance(node, list) else last] = new
-    return made
+    return copied_document
 
 
 def envelope(**changes: Any) -> JSONObject:

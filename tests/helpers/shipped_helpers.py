@@ -33,7 +33,7 @@ class Told(NamedTuple):
 def run_script(name: str, cwd: Path, *, env: dict[str, str] | None = None, **given: Any) -> Told:
     """Run a shipped script in ``cwd`` as the utility runner does, with ``given`` added to its input."""
     document = {"cwd": str(cwd), "params": {}, "state": {}, "item": None, **given}
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-S", str(PACKAGED / name)],  # without site packages: faster, and none may be needed
         input=json.dumps(document).encode(),
         cwd=cwd,
@@ -41,13 +41,13 @@ def run_script(name: str, cwd: Path, *, env: dict[str, str] | None = None, **giv
         capture_output=True,
         check=False,
     )
-    stderr = done.stderr.decode()
+    stderr = result.stderr.decode()
     assert "Traceback" not in stderr, stderr
-    return Told(done.returncode, json.loads(done.stdout) if done.stdout else None, stderr)
+    return Told(result.returncode, json.loads(result.stdout) if result.stdout else None, stderr)
 
 
 def git(folder: Path, *arguments: str) -> str:
-    done = subprocess.run(
+    result = subprocess.run(
         ["git", *arguments],
         cwd=folder,
         env={**os.environ, **GIT},
@@ -55,8 +55,8 @@ def git(folder: Path, *arguments: str) -> str:
         text=True,
         check=False,
     )
-    assert done.returncode == 0, done.stderr
-    return done.stdout.strip()
+    assert result.returncode == 0, result.stderr
+    return result.stdout.strip()
 
 
 def repository(folder: Path, *options: str) -> Path:
@@ -72,8 +72,10 @@ def repository(folder: Path, *options: str) -> Path:
 
 def ignored(folder: Path, path: str) -> bool:
     """Return True if Git ignores a path."""
-    done = subprocess.run(["git", "check-ignore", "--quiet", path], cwd=folder, env={**os.environ, **GIT}, check=False)
-    return done.returncode == 0
+    result = subprocess.run(
+        ["git", "check-ignore", "--quiet", path], cwd=folder, env={**os.environ, **GIT}, check=False
+    )
+    return result.returncode == 0
 
 
 class StandIn:

@@ -55,9 +55,9 @@ def matches(name: str, parts: Iterable[tuple[str, Any]]) -> None:
 def _lines(value: Any) -> list[str]:
     """Return one line for each block, object entry or list element; any other value is returned unchanged."""
     if isinstance(value, Block):
-        drawn = value.as_json()
-        inside = drawn.get("blocks", drawn.get("inside")) if drawn.get("is") == "fold" else None
-        return [_one(one) for one in (inside if isinstance(inside, list) else [drawn])]
+        block_json = value.as_json()
+        inside = block_json.get("blocks", block_json.get("inside")) if block_json.get("is") == "fold" else None
+        return [_one(one) for one in (inside if isinstance(inside, list) else [block_json])]
     plain = blocks_as_json(value)
     if isinstance(plain, dict):
         return [f"{key}: {_one(one)}" for key, one in plain.items()]

@@ -204,10 +204,10 @@ def test_truncated_search_reports_events_it_did_not_reach_as_unknown(name):
     with pytest.raises(MateriaError, match="result is unknown, because the search stopped after 3 states") as error:
         getattr(e, name)
     assert error.value.kind == "not_explored"
-    whole = Exploration(build_graph(retry_loop()), range(3))
-    assert set(e.ends_seen) <= set(whole.ends)
-    assert set(e.not_taken) >= set(whole.never)
-    assert set(e.not_visited) >= set(whole.unreached)
+    full_exploration = Exploration(build_graph(retry_loop()), range(3))
+    assert set(e.ends_seen) <= set(full_exploration.ends)
+    assert set(e.not_taken) >= set(full_exploration.never)
+    assert set(e.not_visited) >= set(full_exploration.unreached)
 
 
 def test_view_of_a_truncated_search_does_not_call_results_impossible(wb):
@@ -291,12 +291,12 @@ def test_progress_is_reported_for_odds_of_other_lengths(wb):
 def test_truncated_search_reports_only_correct_results(document, most):
     """Random casts add states beyond the search limit, and each of these states must be reachable."""
     rules = rules_of(document)
-    whole = Exploration(rules.graph, range(3), SMALL)
-    assume(whole.complete_search)
+    full_exploration = Exploration(rules.graph, range(3), SMALL)
+    assume(full_exploration.complete_search)
     e = Exploration(rules.graph, range(3), most)
-    assert set(e.ends_seen) <= set(whole.ends)
-    assert set(e.not_taken) >= set(whole.never)
-    assert set(e.not_visited) >= set(whole.unreached)
+    assert set(e.ends_seen) <= set(full_exploration.ends)
+    assert set(e.not_taken) >= set(full_exploration.never)
+    assert set(e.not_visited) >= set(full_exploration.unreached)
     for end in e.ends_seen:
         state = replay_witness(rules, e.witness(end)).state
         assert (state.failure.kind if state.failure else state.status) == end

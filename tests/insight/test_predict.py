@@ -150,59 +150,59 @@ def test_next_target_skips_empty_loops():
 
 
 def test_guess_does_not_change_the_cast(cast):
-    asked = Question(cast)
-    assert str(asked) == "Socket-1 runs next. Where does the cast go after it?"
+    question = Question(cast)
+    assert str(question) == "Socket-1 runs next. Where does the cast go after it?"
     with pytest.raises(MateriaError):
-        asked.guess("Socket-77")
-    assert [asked.guess(place).right for place in ("Socket-3", "socket-2", "Socket-3")] == [
+        question.guess("Socket-77")
+    assert [question.guess(place).right for place in ("Socket-3", "socket-2", "Socket-3")] == [
         False,
         True,
         False,
     ]
     assert (cast.steps, cast.status) == ([], "ready")
-    shown = asked.guess("Plan")._repr_mimebundle_()
-    assert "✗ Not this time" in shown["text/plain"]
-    assert "✗ Not this time" in shown["text/html"]
+    bundle = question.guess("Plan")._repr_mimebundle_()
+    assert "✗ Not this time" in bundle["text/plain"]
+    assert "✗ Not this time" in bundle["text/html"]
 
 
 def test_a_first_wrong_guess_is_explained_without_revealing_the_answer(bench):
     cast = bench.cast("x", agents={"Plan": lambda: {"workItems": []}, "Narrate": lambda: "nothing"})
-    asked = Question(cast, tries=2)
-    first = asked.guess("end", sure=True)
+    question = Question(cast, tries=2)
+    first = question.guess("end", sure=True)
     assert (first.right, first.is_revealed) == (False, False)
     assert "No edge and no exit leads from Plan to the end." in repr(first)
     assert "half a point" in repr(first)
     assert "Socket-5" not in str(first._repr_mimebundle_())
-    assert asked.guess("end").is_revealed is False, "the same guess again is not a second one"
-    second = asked.guess("Socket-2", sure=True)
+    assert question.guess("end").is_revealed is False, "the same guess again is not a second one"
+    second = question.guess("Socket-2", sure=True)
     assert (second.right, second.is_revealed) == (False, True)
     assert "What happened: the cast goes to Narrate" in repr(second)
     assert "You were sure of a wrong answer" in repr(second)
-    assert "You were sure" not in repr(asked.guess("Socket-3", sure=True))
-    assert "Right" in repr(asked.guess("Socket-5"))
-    assert asked.points == [0], "what comes after the answer is not a guess"
+    assert "You were sure" not in repr(question.guess("Socket-3", sure=True))
+    assert "Right" in repr(question.guess("Socket-5"))
+    assert question.points == [0], "what comes after the answer is not a guess"
 
 
 def test_correct_second_guess_earns_half_a_point(cast):
-    asked = Question(cast, tries=2)
-    asked.guess("end")
-    assert "You were not sure" in repr(asked.guess("Socket-2", sure=False))
-    asked.go_on()
-    assert "You were not sure" not in repr(asked.guess("Socket-3", sure=True))
-    assert asked.points == [0.5, 1]
+    question = Question(cast, tries=2)
+    question.guess("end")
+    assert "You were not sure" in repr(question.guess("Socket-2", sure=False))
+    question.go_on()
+    assert "You were not sure" not in repr(question.guess("Socket-3", sure=True))
+    assert question.points == [0.5, 1]
 
 
 def test_route_is_predicted_one_step_at_a_time(cast):
-    asked = Question(cast)
+    question = Question(cast)
     with pytest.raises(MateriaError, match="not revealed yet"):
-        asked.go_on()
+        question.go_on()
     for socket, guess in (("Socket-1", "Socket-2"), ("Socket-2", "Socket-3"), ("Socket-3", "end")):
-        assert asked.socket == socket
-        asked.guess(guess)
-        assert asked.has_next
-        asked.go_on()
-    assert asked.points == [1, 1, 0]
-    assert asked.state_lines[0].startswith(f"{asked.socket}, visit")
+        assert question.socket == socket
+        question.guess(guess)
+        assert question.has_next
+        question.go_on()
+    assert question.points == [1, 1, 0]
+    assert question.state_lines[0].startswith(f"{question.socket}, visit")
     assert cast.steps == []
 
 
@@ -228,51 +228,51 @@ def test_a_route_is_judged_up_to_the_first_wrong_guess(bench):
 
 
 def test_later_steps_of_the_cast_do_not_change_a_question(cast):
-    asked = Question(cast)
+    question = Question(cast)
     cast.run()
-    assert asked.guess("Socket-2").right
+    assert question.guess("Socket-2").right
     cast.back(1)
     cast.agents.set("Build", lambda: "other")
-    assert asked.guess("Socket-3").outcome == "Socket-2"
+    assert question.guess("Socket-3").outcome == "Socket-2"
 
 
 def test_agents_set_later_do_not_change_a_question(bench):
     bench.agent("Plan", lambda: {"workItems": h.items("a")})
-    asked = Question(bench.cast("x"))
+    question = Question(bench.cast("x"))
     bench.agent("Plan", lambda: {"workItems": []})
-    assert asked.guess("Socket-2").right
+    assert question.guess("Socket-2").right
 
 
 def test_guess_asks_the_agent_once_and_leaves_no_files(bench):
     asked_for = []
     cast = bench.cast("x", agents={"Plan": lambda turn: asked_for.append(turn) or {"workItems": h.items("a")}})
-    asked = Question(cast)
-    folder = asked.twin.run_dir
+    question = Question(cast)
+    folder = question.twin.run_dir
     assert folder.parent != cast.run_dir.parent
-    assert [asked.guess(place).right for place in ("end", "Socket-2")] == [False, True]
+    assert [question.guess(place).right for place in ("end", "Socket-2")] == [False, True]
     assert len(asked_for) == 1
-    asked.close()
+    question.close()
     assert not folder.parent.exists()
-    assert asked.guess("end").outcome == "Socket-2", "what was judged can still be asked for"
+    assert question.guess("end").outcome == "Socket-2", "what was judged can still be asked for"
 
 
 def test_question_shows_the_state_of_the_cast(cast):
     """The question shows the item, the cursor and the edge counts, because they determine the route."""
     cast.run("Socket-3")
-    asked = Question(cast)
-    assert asked.state_lines[:3] == ("Socket-3, visit 1", "item WI-1 (a)", "cursor workItemIndex at 0 of 3")
-    assert "edge 2 to Socket-2 taken 0 of 3 times" in asked.state_lines
-    assert asked.before.current == "Socket-3"
-    asked.guess("end")
-    assert asked.after.last_route[0] == "Socket-3"
+    question = Question(cast)
+    assert question.state_lines[:3] == ("Socket-3, visit 1", "item WI-1 (a)", "cursor workItemIndex at 0 of 3")
+    assert "edge 2 to Socket-2 taken 0 of 3 times" in question.state_lines
+    assert question.before.current == "Socket-3"
+    question.guess("end")
+    assert question.after.last_route[0] == "Socket-3"
 
 
 def test_wrong_guess_about_a_repair_is_explained(bench):
     answers = iter(["no json", {"workItems": h.items("a")}])
     cast = bench.cast("x", agents={"Plan": lambda: next(answers)})
-    asked = Question(cast)
-    assert asked.guess("Socket-2").right
-    assert [turn.mode for turn in asked.twin.steps[0].turns] == ["work", "repair"]
+    question = Question(cast)
+    assert question.guess("Socket-2").right
+    assert [turn.mode for turn in question.twin.steps[0].turns] == ["work", "repair"]
 
 
 def test_waiting_and_ended_casts_have_no_prediction_question(bench):
@@ -348,10 +348,10 @@ def test_predict_verb_accepts_a_socket_or_variable_and_otherwise_shows_buttons(s
     assert "1 step right" in repr(shell.run_line_magic("materia", "predict --sure Socket-2 end"))
     panel = shell.run_line_magic("materia", "predict")
     assert isinstance(panel, PredictPanel)
-    shown = panel._repr_mimebundle_()
-    assert "Socket-3 runs next." in shown["text/plain"]
-    assert "Socket-5 | end | stop" in shown["text/plain"]
-    assert "<svg" in shown["image/svg+xml"]
+    bundle = panel._repr_mimebundle_()
+    assert "Socket-3 runs next." in bundle["text/plain"]
+    assert "Socket-5 | end | stop" in bundle["text/plain"]
+    assert "<svg" in bundle["image/svg+xml"]
     panel.close()
 
 

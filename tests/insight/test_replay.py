@@ -51,29 +51,29 @@ def no_retry(sockets, materia):
 
 
 def test_replay_in_the_same_loadout_takes_the_same_route(bench, done):
-    again = done.replay(bench.graph())
-    assert not again
-    assert again.first is None
-    assert (again.needs, again.ends, again.asked_otherwise) == (None, "complete", ())
-    assert again.route == done.route
+    repeated = done.replay(bench.graph())
+    assert not repeated
+    assert repeated.first is None
+    assert (repeated.needs, repeated.ends, repeated.asked_otherwise) == (None, "complete", ())
+    assert repeated.route == done.route
 
 
 def test_replay_in_a_loadout_without_an_edge_uses_the_recorded_answers(bench, done):
-    again = done.replay(changed(bench, no_retry))
-    assert (again.first.step, again.first.a, again.first.b) == (3, "Socket-2", "Socket-4")
+    repeated = done.replay(changed(bench, no_retry))
+    assert (repeated.first.step, repeated.first.a, repeated.first.b) == (3, "Socket-2", "Socket-4")
     edges = 'edge 1 is "satisfied to Socket-4" in A, "always to Socket-4" in B'
-    assert f"The loadouts define this socket differently: {edges}" in again.first.why
-    assert again.ends == "complete"
-    assert len(again.route) == len(done.route) - 2
-    assert dict(again.replayed.session.state.data)["workItems"] == items("a", "b", "c")
+    assert f"The loadouts define this socket differently: {edges}" in repeated.first.why
+    assert repeated.ends == "complete"
+    assert len(repeated.route) == len(done.route) - 2
+    assert dict(repeated.replayed.session.state.data)["workItems"] == items("a", "b", "c")
 
 
 def test_replay_reports_which_answer_is_missing(bench, done):
-    again = done.replay(changed(bench, back_to_plan))
-    assert (again.first.step, again.first.b) == (3, "Socket-1")
-    assert (again.needs.socket, again.needs.visit, again.needs.item_key) == ("Socket-1", 2, None)
-    assert "only 1 time" in again.needs.why
-    assert again.ends == "needs"
+    repeated = done.replay(changed(bench, back_to_plan))
+    assert (repeated.first.step, repeated.first.b) == (3, "Socket-1")
+    assert (repeated.needs.socket, repeated.needs.visit, repeated.needs.item_key) == ("Socket-1", 2, None)
+    assert "only 1 time" in repeated.needs.why
+    assert repeated.ends == "needs"
 
 
 def played(rules, rng):
@@ -179,9 +179,9 @@ def test_replay_reports_changed_prompts_on_the_same_route(bench, done):
     def reword(sockets, materia):
         materia["Build"]["prompt"] = "Otherwise."
 
-    again = done.replay(changed(bench, reword))
-    assert not again
-    assert again.asked_otherwise == (2, 4, 7, 10)
+    repeated = done.replay(changed(bench, reword))
+    assert not repeated
+    assert repeated.asked_otherwise == (2, 4, 7, 10)
 
 
 def test_replay_does_not_change_the_cast_on_disk(bench, done):
@@ -193,20 +193,20 @@ def test_replay_does_not_change_the_cast_on_disk(bench, done):
 
 def test_replay_of_a_running_cast_needs_its_next_answer(bench, cast):
     cast.run(steps=3)
-    again = cast.replay(bench.graph())
-    assert again.first is None
-    assert again.needs.socket == "Socket-2"
-    assert len(again.route) == 4
+    repeated = cast.replay(bench.graph())
+    assert repeated.first is None
+    assert repeated.needs.socket == "Socket-2"
+    assert len(repeated.route) == 4
 
 
 def test_replay_reapplies_edits(bench, cast):
     cast.run(steps=1)
     cast.edit.items(items("other"))
     cast.run()
-    again = cast.replay(bench.graph())
-    assert not again
-    assert again.left_out == ()
-    assert again.route == cast.route
+    repeated = cast.replay(bench.graph())
+    assert not repeated
+    assert repeated.left_out == ()
+    assert repeated.route == cast.route
 
 
 def test_replay_uses_corrected_answers(bench, cast):
@@ -245,9 +245,9 @@ def test_invalid_loadout_is_refused(done):
 def test_replay_in_the_same_loadout_is_always_equal(tmp_path_factory, refused, count):
     cast = start(tmp_path_factory.mktemp("r"), loop_config(), loop_agents(count, refused))
     cast.run()
-    again = cast.replay(cast.graph)
-    assert not again, again.first
-    assert again.route == cast.route
+    repeated = cast.replay(cast.graph)
+    assert not repeated, repeated.first
+    assert repeated.route == cast.route
 
 
 def test_replay_verb_replays_the_current_cast_or_all(shell, bench):

@@ -53,10 +53,10 @@ def test_usage_is_grouped_by_socket_and_item(paid):
     by_item = {row.of[0]: row.visits for row in paid.usage("item")}
     assert sum(by_item.values()) == len(paid.steps)
     assert by_item[""] == 2  # the plan and the end belong to no item
-    shown = repr(paid.usage())
-    assert "total" in shown
-    assert "USD" in shown
-    assert "left behind" not in shown
+    output = repr(paid.usage())
+    assert "total" in output
+    assert "USD" in output
+    assert "left behind" not in output
 
 
 def test_usage_can_be_read_as_a_data_frame(paid):

@@ -45,14 +45,14 @@ def test_kata_changes_need_only_the_listed_files(copy, name):
         source = (Path(materia_nb.__file__).parent / file).read_text("utf-8")
         assert source.count(before) == 1, f"{file} has changed; update this kata's EDITS to match"
     paths = os.pathsep.join((str(copy), str(Path(builders.__file__).parent)))
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, str(KATA[name])],
         env={**os.environ, "PYTHONPATH": paths},
         capture_output=True,
         text=True,
         check=False,
     )
-    assert done.returncode == 0, done.stderr
+    assert result.returncode == 0, result.stderr
 
 
 def test_architecture_page_lists_the_files_of_each_kata():

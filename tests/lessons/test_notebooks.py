@@ -151,8 +151,8 @@ def shell(project, monkeypatch):
 
 def run(shell, source):
     """Run a cell and return the exception that it raised, or None."""
-    done = shell.run_cell(source)
-    return done.error_before_exec or done.error_in_exec
+    result = shell.run_cell(source)
+    return result.error_before_exec or result.error_in_exec
 
 
 def wrong(answer):
@@ -178,10 +178,10 @@ def test_lesson_answered_correctly_records_no_wrong_guess(name, shell):
         if cell is answers_cell(name):
             shell.user_ns |= right_answers(name)
             continue
-        done = shell.run_cell(cell.source)
-        assert done.success, cell.source
-        if isinstance(done.result, PredictPanel):
-            panel = done.result
+        result = shell.run_cell(cell.source)
+        assert result.success, cell.source
+        if isinstance(result.result, PredictPanel):
+            panel = result.result
             panel.buttons[predict(panel.cast, "stop").outcome].click()
             assert runs_of(panel.question.twin).wait(30)
             panel.close()
@@ -229,10 +229,10 @@ def test_check_cell_passes_only_for_correct_answers(name, shell):
     """The cells run with correct, wrong and missing answers, repeated clicks and corrected guesses."""
     clicked, check = 0, check_cell(name)
     for cell in code_cells(name):
-        done = shell.run_cell(cell.source)
-        assert done.success == (cell is not check), cell.source
-        if isinstance(done.result, PredictPanel):
-            panel = done.result
+        result = shell.run_cell(cell.source)
+        assert result.success == (cell is not check), cell.source
+        if isinstance(result.result, PredictPanel):
+            panel = result.result
             for place in ("end", "end", *panel.buttons):
                 panel.buttons[place].click()
                 assert runs_of(panel.question.twin).wait(30)
@@ -267,8 +267,8 @@ def test_cells_can_be_run_twice_and_out_of_order(name, shell):
         again = [cell] if above is None else [cell, above, cell]
         above = cell
         for one in again:
-            done = shell.run_cell(one.source)
-            assert done.success or "raises-exception" in one.metadata.get("tags", ()), one.source
+            result = shell.run_cell(one.source)
+            assert result.success or "raises-exception" in one.metadata.get("tags", ()), one.source
         current = shell.user_ns["wb"].cast_ if name in LESSONS and "wb" in shell.user_ns else None
         if current is not None and current.status == "ready":
             current.run()  # a button of a panel, or a cell of one's own

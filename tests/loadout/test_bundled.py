@@ -37,9 +37,9 @@ def jj(tmp_path, monkeypatch):
 @pytest.fixture
 def wb(project):
     repository(project)
-    made = Workbench(project)
-    yield made
-    made.close()
+    bench = Workbench(project)
+    yield bench
+    bench.close()
 
 
 def without_blanks(route):

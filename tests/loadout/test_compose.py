@@ -32,10 +32,10 @@ def combined(one, other):
 
 
 def linked(document, *names):
-    made = compose(document, names or ("A", "B"))
-    found = check_config(made.document, made.name)
-    assert found.ok, str(found)
-    return made
+    composition = compose(document, names or ("A", "B"))
+    report = check_config(composition.document, composition.name)
+    assert report.ok, str(report)
+    return composition
 
 
 def loadout(made):
@@ -48,10 +48,10 @@ def loadout(made):
 @pytest.mark.parametrize("first", BUNDLED.loadout_names)
 def test_any_two_bundled_loadouts_can_be_composed(first):
     for second in BUNDLED.loadout_names:
-        made = compose(BUNDLED.document, [first, second], BUNDLED.owners)
-        found = check_config(made.document, made.name)
-        assert found.ok, str(found)
-        graph = build_graph(made.document, made.name, BUNDLED.owners)
+        composition = compose(BUNDLED.document, [first, second], BUNDLED.owners)
+        report = check_config(composition.document, composition.name)
+        assert report.ok, str(report)
+        graph = build_graph(composition.document, composition.name, BUNDLED.owners)
         alone = [build_graph(BUNDLED.document, name) for name in (first, second)]
         assert list(graph.sockets) == [f"Socket-{n}" for n in range(1, sum(len(one.sockets) for one in alone) + 1)]
         assert len(graph.loops) == sum(len(one.loops) for one in alone)
@@ -68,10 +68,10 @@ def test_parallel_generator_cannot_be_composed_alone(name):
 
 @pytest.mark.parametrize("name", sorted(set(BUNDLED.document["materia"]) - PARALLEL))
 def test_every_bundled_materia_can_be_a_part_of_a_composition(name):
-    made = compose(BUNDLED.document, [name, "Full-Auto", name])
-    assert check_config(made.document, made.name).ok
-    assert made.sockets[0] == {"Socket-1": "Socket-1"}
-    assert made.sockets[2] == {"Socket-1": "Socket-9"}
+    composition = compose(BUNDLED.document, [name, "Full-Auto", name])
+    assert check_config(composition.document, composition.name).ok
+    assert composition.sockets[0] == {"Socket-1": "Socket-1"}
+    assert composition.sockets[2] == {"Socket-1": "Socket-9"}
 
 
 def test_ambiguous_name_is_refused_with_the_choices():
@@ -118,25 +118,25 @@ def ends(play):
 
 def test_every_end_of_a_part_leads_to_the_next_part():
     one = config({"X": asks(edge("end", "satisfied"), materia="P"), "Z": at("T")})
-    made = linked(combined(one, config({"Y": at("P")})))
+    linked_config = linked(combined(one, config({"Y": at("P")})))
     for said in (YES, NO):
-        assert Play(made.document, said).at == "Socket-3"
-    assert loadout(made)["sockets"]["Socket-2"]["edges"] == [edge("Socket-3")]
+        assert Play(linked_config.document, said).at == "Socket-3"
+    assert loadout(linked_config)["sockets"]["Socket-2"]["edges"] == [edge("Socket-3")]
 
 
 def test_composed_utility_must_return_the_verdict_for_its_guards():
     """An ``always`` edge would remove this requirement (R7), so composition adds an edge with the opposite guard."""
     one = config({"X": at("U", edge("end", "satisfied"))})
-    made = linked(combined(one, config({"Y": at("P")})))
-    assert Play(made.document, NO).at == "Socket-2"
-    assert Play(made.document, "{}").failure == "invalid_output"
+    linked_config = linked(combined(one, config({"Y": at("P")})))
+    assert Play(linked_config.document, NO).at == "Socket-2"
+    assert Play(linked_config.document, "{}").failure == "invalid_output"
 
 
 def test_composed_utility_with_only_an_edge_for_failures_needs_no_verdict():
     one = config({"X": at("U", edge("X", "failed"))})
-    made = linked(combined(one, config({"Y": at("P")})))
-    assert loadout(made)["sockets"]["Socket-1"]["edges"] == [edge("Socket-1", "failed"), edge("Socket-2")]
-    assert Play(made.document, "{}").at == "Socket-2"
+    linked_config = linked(combined(one, config({"Y": at("P")})))
+    assert loadout(linked_config)["sockets"]["Socket-1"]["edges"] == [edge("Socket-1", "failed"), edge("Socket-2")]
+    assert Play(linked_config.document, "{}").at == "Socket-2"
 
 
 def retries(exits):
@@ -161,16 +161,16 @@ def test_r16_exhausted_list_without_a_matching_exit_continues(said):
         },
         {"L": loop("Build", exits=[exit_route("Build", "satisfied", "Tell")])},
     )
-    made = linked(combined(one, config({"Y": at("P")})))
-    play = Play(made.document, items("a"), said)
+    linked_config = linked(combined(one, config({"Y": at("P")})))
+    play = Play(linked_config.document, items("a"), said)
     assert play.at == ("Socket-3" if said == YES else "Socket-4")
 
 
 def test_r16_empty_list_continues_and_keeps_the_advance():
     exits = [exit_route("Build", "satisfied", "Tell")]
-    made = linked(combined(retries(exits), config({"Y": at("P")})))
-    assert ends(Play(made.document, items())) == ("Socket-4", ["Socket-1", "Socket-4"])
-    played = Play(made.document, items("a", "b"), NO, YES, YES, "told")
+    linked_config = linked(combined(retries(exits), config({"Y": at("P")})))
+    assert ends(Play(linked_config.document, items())) == ("Socket-4", ["Socket-1", "Socket-4"])
+    played = Play(linked_config.document, items("a", "b"), NO, YES, YES, "told")
     assert played.sockets == ["Socket-1", *["Socket-2"] * 3, "Socket-3", "Socket-4"]
 
 
@@ -178,9 +178,9 @@ def test_composition_continues_after_an_empty_or_exhausted_foreach():
     one = config({"X": at("U", edge("X"), foreach={"items": "state.rows"}, advance={})}, entry="X")
     one["loadouts"]["T"]["sockets"]["Seed"] = at("U", edge("X"))
     one["loadouts"]["T"]["entry"] = "Seed"
-    made = linked(combined(one, config({"Y": at("P")})))
-    assert Play(made.document, say(state={"rows": []})).sockets == ["Socket-2", "Socket-3"]
-    rows = Play(made.document, say(state={"rows": [1, 2]}), "{}", "{}")
+    linked_config = linked(combined(one, config({"Y": at("P")})))
+    assert Play(linked_config.document, say(state={"rows": []})).sockets == ["Socket-2", "Socket-3"]
+    rows = Play(linked_config.document, say(state={"rows": [1, 2]}), "{}", "{}")
     assert rows.sockets == ["Socket-2", "Socket-1", "Socket-1", "Socket-3"]
 
 
@@ -189,9 +189,9 @@ def test_composition_continues_after_a_legacy_exit():
         {"Plan": asks(edge("Build"), materia="G"), "Build": asks(edge("Build"))},
         {"L": loop("Build", exit={"from": "Build", "when": "satisfied", "to": "end"})},
     )
-    made = linked(combined(one, config({"Y": at("P")})))
-    assert Play(made.document, items("a"), YES).at == "Socket-3"
-    assert Play(made.document, items("a"), NO).at == "Socket-2"
+    linked_config = linked(combined(one, config({"Y": at("P")})))
+    assert Play(linked_config.document, items("a"), YES).at == "Socket-3"
+    assert Play(linked_config.document, items("a"), NO).at == "Socket-2"
 
 
 def test_loop_without_a_known_end_is_refused():
@@ -225,10 +225,10 @@ def test_renamed_cursors_are_renamed_in_prompts_too():
         {"L": loop("Do", exits=[exit_route("Do", "always", "end")])},
         materia={"C": agent("at {{cursor.workItemIndex}}")},
     )
-    made = linked(combined(counted, counted))
-    play = Play(made.document, items("a", "b"), "1", "2", items("c", "d"), "3")
+    linked_config = linked(combined(counted, counted))
+    play = Play(linked_config.document, items("a", "b"), "1", "2", items("c", "d"), "3")
     assert play.state.cursors == {"workItemIndex": 2, "workItemIndex-2": 1}
-    assert made.copies == {"C-2": "C"}
+    assert linked_config.copies == {"C-2": "C"}
     assert play.prompt.instruction == "at 1"
 
 
@@ -238,9 +238,9 @@ def test_materia_is_copied_once_per_cursor():
         {"L": loop("Do", "Then", exits=[exit_route("Then", "always", "end")])},
         materia={"C": agent("at {{cursor.workItemIndex}}")},
     )
-    made = linked(combined(counted, counted))
-    assert made.copies == {"C-2": "C"}
-    placed = [socket["materia"] for socket in loadout(made)["sockets"].values()]
+    linked_config = linked(combined(counted, counted))
+    assert linked_config.copies == {"C-2": "C"}
+    placed = [socket["materia"] for socket in loadout(linked_config)["sockets"].values()]
     assert [placed.count(name) for name in ("C", "C-2")] == [2, 2]
     third = compose(combined(counted, counted), ["A", "B", "A"])
     assert third.copies == {"C-2": "C", "C-3": "C"}
@@ -251,8 +251,8 @@ def test_parts_of_a_composition_do_not_share_a_cursor():
     rows = config({"X": at("U", edge("X"), foreach={"items": "state.rows", "cursor": "at"}, advance={})}, entry="X")
     seed = config({"Seed": at("U", edge("end"))})
     document = combined(seed, rows)
-    made = linked(document, "A", "B", "B")
-    play = Play(made.document, say(state={"rows": [1, 2]}), "{}", "{}", "{}", "{}")
+    linked_config = linked(document, "A", "B", "B")
+    play = Play(linked_config.document, say(state={"rows": [1, 2]}), "{}", "{}", "{}", "{}")
     assert play.sockets == ["Socket-1", "Socket-2", "Socket-2", "Socket-3", "Socket-3"]
 
 
@@ -272,15 +272,17 @@ def test_composition_keeps_the_cast_context_of_each_loadout():
 
 
 def test_second_part_starts_with_the_state_of_the_first():
-    made = linked(combined(config({"X": at("U")}), config({"Y": at("R")}, materia={"R": agent("{{state.found}}")})))
-    assert Play(made.document, say(state={"found": "gold"})).prompt.instruction == "gold"
+    linked_config = linked(
+        combined(config({"X": at("U")}), config({"Y": at("R")}, materia={"R": agent("{{state.found}}")}))
+    )
+    assert Play(linked_config.document, say(state={"found": "gold"})).prompt.instruction == "gold"
 
 
 def test_utility_with_a_guarded_advance_must_return_a_verdict_r7():
     rows = config({"X": at("U", foreach={"items": "state.rows"}, advance={"when": "not_satisfied"})})
     seed = config({"Seed": at("U", edge("end"))})
-    made = linked(combined(seed, rows), "A", "B", "A")
-    play = Play(made.document, say(state={"rows": [1]}), "{}")
+    linked_config = linked(combined(seed, rows), "A", "B", "A")
+    play = Play(linked_config.document, say(state={"rows": [1]}), "{}")
     assert play.state.failure.kind == "invalid_output"
 
 

@@ -252,16 +252,16 @@ def test_a_saved_loop_has_the_advance_that_its_exits_imply_r74(wb, project):
 def test_advance_of_a_saved_loop_follows_its_exits_when_it_is_edited_again(wb):
     draft = design_with_a_loop(wb)
     wb.loadouts.save(draft)
-    again = wb.design("Items")
-    assert again.document["sockets"]["Socket-3"]["advance"]["when"] == "satisfied"
-    again.change_exit("items", 0, condition="always")
-    assert again.graph().sockets["Socket-3"].advance == replace(
+    reopened = wb.design("Items")
+    assert reopened.document["sockets"]["Socket-3"]["advance"]["when"] == "satisfied"
+    reopened.change_exit("items", 0, condition="always")
+    assert reopened.graph().sockets["Socket-3"].advance == replace(
         draft.graph().sockets["Socket-3"].advance, when="always"
     )
-    wb.loadouts.save(again)
+    wb.loadouts.save(reopened)
     assert wb.design("Items").document["sockets"]["Socket-3"]["advance"]["when"] == "always"
-    again.undo()
-    assert again.document["sockets"]["Socket-3"]["advance"]["when"] == "satisfied"
+    reopened.undo()
+    assert reopened.document["sockets"]["Socket-3"]["advance"]["when"] == "satisfied"
 
 
 def test_new_loadout_is_saved_in_the_project_file(wb, project):
@@ -282,12 +282,12 @@ def test_design_can_be_saved_into_the_notebook(wb, project):
     assert wb.loadouts["Ask"] == "notebook"
     assert wb.loadouts.chosen == "Ask"
     assert not (project / PROJECT_FILE).exists()
-    again = wb.design("Ask")
-    assert again.home.path is None
-    again.add_edge("Socket-1", "end")
-    wb.loadouts.save(again)
+    reopened = wb.design("Ask")
+    assert reopened.home.path is None
+    reopened.add_edge("Socket-1", "end")
+    wb.loadouts.save(reopened)
     assert wb.graph("Ask").sockets["Socket-1"].edges[0].to == "end"
-    assert "the layer notebook overrides it" in wb.loadouts.save(again, project / PROJECT_FILE)
+    assert "the layer notebook overrides it" in wb.loadouts.save(reopened, project / PROJECT_FILE)
 
 
 def test_save_reports_a_materia_that_no_file_defines(wb, project):
@@ -342,9 +342,9 @@ def test_unfinished_loadout_is_saved_only_on_request(wb, project):
     assert not (project / "copy.json").exists()
     wb.loadouts.save(draft, anyway=True)
     assert not wb.check("T").ok
-    again = wb.design("T")
-    again.set_entry("Socket-2")
-    assert again.document["entry"] == "Socket-2"
+    reopened = wb.design("T")
+    reopened.set_entry("Socket-2")
+    assert reopened.document["entry"] == "Socket-2"
 
 
 def test_design_can_be_saved_as_another_file(wb, project):

@@ -239,8 +239,8 @@ def test_fix_verb_previews_and_saves_on_request(shell, project):
     )
     file.write_text(text_of)
     line(shell, "load two.json")
-    shown = text(line(shell, "check --fix"))
-    assert "set parse of Socket-1 to json" in shown
+    output = text(line(shell, "check --fix"))
+    assert "set parse of Socket-1 to json" in output
     assert file.read_text() == text_of
     said = text(line(shell, "check --fix --save"))
     assert said.splitlines()[-1].startswith("saved in")

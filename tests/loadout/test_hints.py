@@ -248,8 +248,8 @@ def test_guarded_edge_with_an_uncovered_result_gets_a_hint_r3(when, other):
 def test_loop_with_two_lists_but_no_cursor_gets_hints():
     loop = {"sockets": ["Socket-2", "Socket-3"], "iterator": {"items": "state.rows"}}
     document = looped(loop, Socket_3={"edges": [edge("Socket-2")], "advance": {"when": "satisfied"}})
-    found = hints(document)
-    assert {("two-lists", "loops.L.iterator"), ("cursor-for-each", "loops.L.iterator")} <= found
+    hint_codes = hints(document)
+    assert {("two-lists", "loops.L.iterator"), ("cursor-for-each", "loops.L.iterator")} <= hint_codes
 
 
 def test_assignment_without_a_target_path_gets_a_hint_r11():
@@ -344,7 +344,7 @@ def test_cycle_without_an_exit_edge_gets_a_hint():
 
 def with_reader(prompt, assign=None, **sockets):
     """Return a loadout in which Socket-3 reads a value that is assigned only on the path through Socket-2."""
-    made = config(
+    document = config(
         {
             "Socket-1": {
                 "materia": "P",
@@ -356,13 +356,13 @@ def with_reader(prompt, assign=None, **sockets):
             **sockets,
         }
     )
-    made["materia"]["R"] = {**AGENT, "prompt": prompt}
-    return made
+    document["materia"]["R"] = {**AGENT, "prompt": prompt}
+    return document
 
 
 def test_variable_that_is_unset_on_some_route_gets_a_hint():
-    found = check_config(with_reader("Read {{state.plan.text}}."))
-    (hint,) = [finding for finding in found.hints if finding.code == "never-written"]
+    report = check_config(with_reader("Read {{state.plan.text}}."))
+    (hint,) = [finding for finding in report.hints if finding.code == "never-written"]
     assert (hint.source, "Socket-1 → Socket-3" in hint.message, "Socket-2" in hint.hint) == (
         "materia.R.prompt",
         True,
@@ -388,21 +388,21 @@ def test_variables_set_by_the_engine_get_no_hint(prompt):
 
 
 def test_variables_written_for_the_next_visit_get_no_hint():
-    made = config(
+    document = config(
         {
             "Socket-1": {"materia": "R", "edges": [edge("Socket-2")]},
             "Socket-2": {"materia": "P", "parse": "json", "assign": {"review": "$.context"},
                          "edges": [edge("Socket-1", "not_satisfied", maxTraversals=2), edge("end")]},
         }
     )  # fmt: skip
-    made["materia"]["R"] = {**AGENT, "prompt": "Write. {{state.review}}"}
-    assert not sources_of("never-written", made)
+    document["materia"]["R"] = {**AGENT, "prompt": "Write. {{state.review}}"}
+    assert not sources_of("never-written", document)
 
 
 def test_variable_for_lane_results_counts_as_written_only_in_a_loadout_with_lanes():
-    made = streams_config()
-    assert "state.parallelResults" in made["materia"]["Tell"]["prompt"]
-    assert not sources_of("never-written", made)
+    document = streams_config()
+    assert "state.parallelResults" in document["materia"]["Tell"]["prompt"]
+    assert not sources_of("never-written", document)
     assert sources_of("never-written", with_reader("{{state.parallelResults}}"))
 
 

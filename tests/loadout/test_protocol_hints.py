@@ -58,8 +58,8 @@ def test_fields_ignored_by_a_protocol_get_a_hint(document, source):
 
 
 def test_guarded_text_edges_get_a_hint_for_every_protocol():
-    found = hints(single_socket(handoff="envelope", edges=[edge("end", "satisfied")]))
-    assert found == {("guard-on-text", "Socket-1.edges[0].when"), ("no-effect", "Socket-1.handoff")}
+    hint_codes = hints(single_socket(handoff="envelope", edges=[edge("end", "satisfied")]))
+    assert hint_codes == {("guard-on-text", "Socket-1.edges[0].when"), ("no-effect", "Socket-1.handoff")}
 
 
 @pytest.mark.parametrize(

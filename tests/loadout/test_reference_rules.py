@@ -79,9 +79,9 @@ def test_check_verb_reports_problems_for_another_engine(shell, project):
     del document["activeLoadout"]
     (project / "one.json").write_text(json.dumps(document))
     line(shell, "load one.json")
-    shown = text(line(shell, "check --for pi-materia"))
-    assert "pi-materia-refuses" in shown
-    assert "activeLoadout" in shown
+    output = text(line(shell, "check --for pi-materia"))
+    assert "pi-materia-refuses" in output
+    assert "activeLoadout" in output
     assert "pi-materia-refuses" not in text(line(shell, "check"))
     with pytest.raises(MateriaError, match="checked for the engine 'pi'"):
         line(shell, "check --for pi")

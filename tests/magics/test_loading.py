@@ -46,9 +46,9 @@ def test_loading_another_file_reports_unloaded_loadouts(shell, project):
     line(shell, "load hello.json")
     other = {**HELLO, "activeLoadout": "Other", "loadouts": {"Other": HELLO["loadouts"]["Hello"]}}
     (project / "other.json").write_text(json.dumps(other))
-    shown = line(shell, "load other.json")
-    assert "Hello from hello.json is no longer loaded" in text(shown)
-    assert "no longer loaded" in shown._repr_mimebundle_()["text/html"]
+    output = line(shell, "load other.json")
+    assert "Hello from hello.json is no longer loaded" in text(output)
+    assert "no longer loaded" in output._repr_mimebundle_()["text/html"]
     with pytest.raises(MateriaError, match=r"'Hello' of hello\.json is no longer loaded") as caught:
         line(shell, "use Hello")
     assert "load hello.json again" in caught.value.hint

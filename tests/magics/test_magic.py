@@ -41,17 +41,17 @@ def test_origins_of_settings_are_shown(shell, project):
     (project / ".pi" / "pi-materia.json").write_text("{ not json")
     line(shell, "load hello.json")
     cell(shell, "define loadout Mine", "entry: Socket-1\nsockets: {Socket-1: {materia: hi}}")
-    shown = text(line(shell, "list loadouts"))
-    assert "Hello" in shown
-    assert "given" in shown
-    assert "bundled" in shown
-    assert "notebook" in shown
-    assert "left out" in shown
-    assert "pi-materia.json:1" in "".join(shown.split()), "folded where it is too long"
-    shown = text(line(shell, "list materia"))
-    assert "hi" in shown
-    assert "a process" in shown
-    assert "agent, generator" in shown
+    output = text(line(shell, "list loadouts"))
+    assert "Hello" in output
+    assert "given" in output
+    assert "bundled" in output
+    assert "notebook" in output
+    assert "left out" in output
+    assert "pi-materia.json:1" in "".join(output.split()), "folded where it is too long"
+    output = text(line(shell, "list materia"))
+    assert "hi" in output
+    assert "a process" in output
+    assert "agent, generator" in output
 
 
 def test_workbench_is_available_as_the_variable_wb(shell):
@@ -152,9 +152,9 @@ def test_only_words_that_name_a_variable_are_expanded(shell):
 def test_person_can_answer_in_the_next_cell(shell):
     cell(shell, "define loadout Ask", ASK)
     cast = line(shell, "cast the plan")
-    shown = text(line(shell, "run"))
-    assert "Socket-1 (Judge) needs an answer" in shown
-    assert "Judge the plan" in shown
+    output = text(line(shell, "run"))
+    assert "Socket-1 (Judge) needs an answer" in output
+    assert "Judge the plan" in output
     assert "true or false" in text(line(shell, "prompt"))
     with pytest.raises(MateriaError, match=r"\$\.satisfied"):
         line(shell, 'reply {"satisfied": 1}')
@@ -185,8 +185,8 @@ def test_agents_are_defined_in_cells(shell):
     cell(shell, "define loadout Ask", ASK)
     shell.user_ns["verdict"] = True
     cell(shell, "agent Judge", "return {'satisfied': verdict, 'context': 'Judge x' in prompt and 'Judge'}")
-    shown = text(cell(shell, "agent Teller", "import asyncio\nawait asyncio.sleep(0)\nreturn turn.socket_id"))
-    assert "Judge" in shown
+    output = text(cell(shell, "agent Teller", "import asyncio\nawait asyncio.sleep(0)\nreturn turn.socket_id"))
+    assert "Judge" in output
     cast = line(shell, "cast x")
     line(shell, "run")
     assert cast.status == "complete"
@@ -200,8 +200,8 @@ def test_error_of_a_failing_agent_names_the_agent(shell):
     cell(shell, "define loadout Ask", ASK)
     cell(shell, "agent Judge", "return 1 / 0")
     line(shell, "cast x")
-    shown = text(line(shell, "run"))
-    assert "ZeroDivisionError" in shown
+    output = text(line(shell, "run"))
+    assert "ZeroDivisionError" in output
     cell(shell, "agent Judge", "return {'satisfied': False}")
     line(shell, "retry")
     assert shell.user_ns["wb"].current.steps[-1].output == '{"satisfied":false}'
@@ -238,8 +238,8 @@ def test_model_agent_answers_in_a_cast(shell, how, monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     cell(shell, "define loadout Ask", ASK)
     with serving(says('{"satisfied": true, "context": "c"}'), says("told")) as server:
-        shown = text(line(shell, f"agent * {how.format(server.url)}"))
-        assert "openai:tiny" in shown
+        output = text(line(shell, f"agent * {how.format(server.url)}"))
+        assert "openai:tiny" in output
         cast = line(shell, "cast x")
         line(shell, "run")
     assert cast.status == "complete"
@@ -293,8 +293,8 @@ def test_invalid_model_is_explained_with_a_hint(shell, given, expected):
 
 
 def test_a_utility_is_defined_in_a_cell(shell):
-    shown = text(cell(shell, "define utility Count", "import json\nprint(json.dumps({'state': {'n': 3}}))"))
-    assert "Count.py" in shown
+    output = text(cell(shell, "define utility Count", "import json\nprint(json.dumps({'state': {'n': 3}}))"))
+    assert "Count.py" in output
     cell(
         shell,
         "define loadout Counting",
@@ -308,11 +308,11 @@ def test_a_utility_is_defined_in_a_cell(shell):
 
 
 def test_all_problems_of_a_loadout_are_shown(shell):
-    shown = text(
+    output = text(
         cell(shell, "define loadout Bad", "entry: S\nsockets: {Socket-1: {materia: Nobody, edges: [{to: X}]}}")
     )
-    assert "unknown-endpoint" in shown
-    assert "invalid-edge-condition" in shown
+    assert "unknown-endpoint" in output
+    assert "invalid-edge-condition" in output
     with pytest.raises(MateriaError):
         line(shell, "cast --loadout Bad x")
     report = text(line(shell, "check Bad"))
@@ -356,21 +356,21 @@ def test_usage_breakpoints_accept_each_unit(shell, words, said):
 
 def test_each_kind_of_breakpoint_can_be_set(shell):
     cell(shell, "define loadout Ask", ASK)
-    said = iter(["no JSON", {"satisfied": True, "context": "c"}])
-    shell.user_ns["wb"].agent("Judge", lambda turn: next(said))
+    replies = iter(["no JSON", {"satisfied": True, "context": "c"}])
+    shell.user_ns["wb"].agent("Judge", lambda turn: next(replies))
     shell.user_ns["wb"].agent("Teller", lambda turn: "t")
     line(shell, "cast x")
     assert "refused output of any socket" in text(line(shell, "break --kind refused"))
     assert "after Socket-1, 1st time" in text(line(shell, "break Socket-1 --kind after --nth 1"))
     line(shell, "break Socket-2 --edge end")
     assert "Socket-1 not satisfied" in text(line(shell, "break Socket-1 --kind not_satisfied"))
-    shown = text(line(shell, "run"))
-    assert "waiting: Socket-1" in shown
-    assert "(breakpoint: refused output of any socket)" in shown
+    output = text(line(shell, "run"))
+    assert "waiting: Socket-1" in output
+    assert "(breakpoint: refused output of any socket)" in output
     assert "(breakpoint: after Socket-1, 1st time)" in text(line(shell, "run"))
-    shown = text(line(shell, "break Socket-1 --kind after --clear"))
-    assert "after" not in shown
-    assert "Socket-1 not satisfied" in shown
+    output = text(line(shell, "break Socket-1 --kind after --clear"))
+    assert "after" not in output
+    assert "Socket-1 not satisfied" in output
     assert "Socket-1" not in text(line(shell, "break Socket-1 --clear"))
     with pytest.raises(MateriaError, match="no edge 2"):
         line(shell, "break Socket-2 --edge 2")
@@ -470,14 +470,14 @@ def test_r46_items_can_be_reordered_reopened_and_abandoned(shell):
     cast = line(shell, "cast x")
     cast.run(until=lambda c: c.now.engine.cursors.get("workItemIndex") == 1)
     assert [row[1] for row in line(shell, "edit items").inside[0].rows] == ["done", "open"]
-    shown = text(
+    output = text(
         cell(
             shell,
             "edit items",
             "- {title: first, context: c}\n- {title: a, context: c}\n- {title: b, context: c}",
         )
     )
-    assert "Moved: 'first' is at position 2, not 1." in shown
+    assert "Moved: 'first' is at position 2, not 1." in output
     cast.step()
     made = line(shell, "edit items --again 1 --abandon")
     assert [row[1:3] for row in made.inside[0].rows] == [("skipped", "first"), ("open", "a"), ("open", "b")]

@@ -23,11 +23,11 @@ materia:
 @pytest.fixture
 def shell(project, monkeypatch):
     monkeypatch.chdir(project)
-    made = new_shell()
-    made.run_cell_magic("materia", "define loadout Do", LOADOUT)
-    made.user_ns["wb"].agents.set("Do", lambda: block({**contract(), **NOTES}))
-    yield made
-    made.user_ns["wb"].close()
+    second_shell = new_shell()
+    second_shell.run_cell_magic("materia", "define loadout Do", LOADOUT)
+    second_shell.user_ns["wb"].agents.set("Do", lambda: block({**contract(), **NOTES}))
+    yield second_shell
+    second_shell.user_ns["wb"].close()
 
 
 def line(shell, text):
@@ -46,9 +46,9 @@ def ran(shell):
 
 def test_handoff_verb_shows_the_contract(shell):
     ran(shell)
-    shown = text(line(shell, "handoff"))
-    assert "status  COMPLETE" in shown
-    assert "suggestions to remember" in shown
+    output = text(line(shell, "handoff"))
+    assert "status  COMPLETE" in output
+    assert "suggestions to remember" in output
 
 
 def test_suggestions_are_listed_and_accepted_by_number(shell):
@@ -104,9 +104,9 @@ def test_approval_request_is_shown_completely(shell):
 
 def test_approve_verb_shows_the_approved_command(shell):
     cast = held_for_consent(shell)
-    shown = text(line(shell, "approve"))
+    output = text(line(shell, "approve"))
     assert cast.now.held is None
-    assert "\n  ".join([f"approved: {CONSENT[0]}", *CONSENT[1:]]) in shown
+    assert "\n  ".join([f"approved: {CONSENT[0]}", *CONSENT[1:]]) in output
     assert "approved" not in text(line(shell, "status"))
 
 

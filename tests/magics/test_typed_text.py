@@ -117,8 +117,8 @@ def test_prompts_can_be_shown_before_a_cast(shell):
 
 
 def test_cast_can_be_estimated_before_it_begins(shell):
-    shown = line(shell, "estimate Plan-Build-Eval --items 2 --satisfied 1 --answer 100 --model openai:gpt-4o")
-    assert (shown.items, shown.total.turns, shown.shortest, shown.unpriced) == (2, (8, 8, 8), (), ())
-    assert shown.total.output == (800, 800, 800)
-    assert "a cast over lists of 2 takes about 8 turns" in text(shown)
+    output = line(shell, "estimate Plan-Build-Eval --items 2 --satisfied 1 --answer 100 --model openai:gpt-4o")
+    assert (output.items, output.total.turns, output.shortest, output.unpriced) == (2, (8, 8, 8), (), ())
+    assert output.total.output == (800, 800, 800)
+    assert "a cast over lists of 2 takes about 8 turns" in text(output)
     assert "its cost is unknown" in text(line(shell, "estimate Plan-Build-Eval --items 2"))

@@ -20,11 +20,11 @@ from materia_nb.store.files import DiskError
 
 @pytest.fixture
 def wb(project):
-    made = Workbench(project)
-    made.use("Ask")
-    made.agent("Answer", lambda turn: f"answered {turn.request}")
-    yield made
-    made.close()
+    bench = Workbench(project)
+    bench.use("Ask")
+    bench.agent("Answer", lambda turn: f"answered {turn.request}")
+    yield bench
+    bench.close()
 
 
 @pytest.fixture
@@ -156,11 +156,11 @@ def test_unknown_fields_of_the_quest_board_are_preserved(board):
     assert board.add("new").id == "Q-6"
     board.move(6, "top")
     board.run()
-    kept = json.loads(board.path.read_text())
-    assert kept["theme"] == "dark"
-    assert kept["quests"][1]["labels"] == ["x"]
-    assert kept["quests"][1]["owner"] == {"name": "é"}
-    assert kept["quests"][1]["status"] == "succeeded"
+    stored = json.loads(board.path.read_text())
+    assert stored["theme"] == "dark"
+    assert stored["quests"][1]["labels"] == ["x"]
+    assert stored["quests"][1]["owner"] == {"name": "é"}
+    assert stored["quests"][1]["status"] == "succeeded"
 
 
 def test_failed_write_keeps_the_old_board(board, monkeypatch):
@@ -284,9 +284,9 @@ def test_quest_can_be_requeued(wb, board):
 
 def test_quest_stays_pending_if_its_cast_cannot_be_started(wb, board):
     board.add("a", loadout="Hello-Utility")
-    kept = json.loads(board.path.read_text())
-    kept["quests"][0]["loadoutOverride"] = "Gone"
-    board.path.write_text(json.dumps(kept))
+    stored = json.loads(board.path.read_text())
+    stored["quests"][0]["loadoutOverride"] = "Gone"
+    board.path.write_text(json.dumps(stored))
     with pytest.raises(MateriaError, match="The loadout 'Gone' does not exist"):
         board.run()
     assert statuses(board) == ["pending"]
@@ -330,9 +330,9 @@ def test_quest_run_can_be_stopped(wb, board):
 
 def test_quest_whose_cast_is_missing_fails(board):
     add(board, "a")
-    kept = json.loads(board.path.read_text())
-    kept["quests"][0]["materiaNb"] |= {"status": "running", "cast": "2020-01-01T00-00-00-000Z"}
-    board.path.write_text(json.dumps(kept))
+    stored = json.loads(board.path.read_text())
+    stored["quests"][0]["materiaNb"] |= {"status": "running", "cast": "2020-01-01T00-00-00-000Z"}
+    board.path.write_text(json.dumps(stored))
     assert statuses(board) == ["failed"]
     assert "cannot be read" in board.quests[0].note
     assert read_board(board.path).quests[0].status == "failed", "it is written down"
@@ -389,8 +389,8 @@ def test_quest_verb_shows_and_changes_the_board(shell, board):
     assert "No quest has been added" in repr(line(shell, "quest"))
     line(shell, "quest add first things -- first")
     shell.run_cell_magic("materia", "quest add --loadout Hello-Utility", "say\nhello")
-    shown = repr(line(shell, "quest add third"))
-    assert "Q-3" in shown
+    output = repr(line(shell, "quest add third"))
+    assert "Q-3" in output
     assert requests(board) == ["first things -- first", "say\nhello", "third"]
     line(shell, "quest move 3 top")
     line(shell, "quest remove Q-1")

@@ -193,17 +193,17 @@ def test_python_blocks_run_in_order(one, in_project, capsys):
 
 @pytest.fixture
 def shell(in_project):
-    made = new_shell()
-    yield made
-    close(made.user_ns)
+    second_shell = new_shell()
+    yield second_shell
+    close(second_shell.user_ns)
 
 
 @each(list({block.page: None for block in blocks("ipython")}))
 def test_notebook_cells_run_in_order(one, shell):
     for block in blocks("ipython", page=one):
         with capture_output() as captured:
-            done = shell.run_cell(block.text)
-        fault = done.error_before_exec or done.error_in_exec
+            result = shell.run_cell(block.text)
+        fault = result.error_before_exec or result.error_in_exec
         assert fault is None, f"{block}: {fault}"
         displayed = [shown.data.get("text/plain", "") for shown in captured.outputs]
         assert_output(block, "\n".join([captured.stdout.strip("\n"), *displayed]).strip("\n"))
@@ -246,9 +246,9 @@ def test_data_blocks_are_valid(one):
     if "kind" in value:
         assert run_vector(value) == []
     elif "loadouts" in value:
-        found = check_config(value)
-        assert found.ok, str(found)
-        assert not found.hints, str(found)
+        report = check_config(value)
+        assert report.ok, str(report)
+        assert not report.hints, str(report)
 
 
 def test_smallest_loadout_is_the_same_in_yaml_and_json():
@@ -281,9 +281,9 @@ def test_shell_blocks_contain_only_known_commands(one):
 
 def test_documented_conformance_command_works():
     line = blocks("sh", page=RUN_PAGE)[0].text.split()
-    done = subprocess.run([sys.executable, *line[1:]], cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert re.search(r"validate: \d+ passed, 0 failed", done.stdout)
+    result = subprocess.run([sys.executable, *line[1:]], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert re.search(r"validate: \d+ passed, 0 failed", result.stdout)
 
 
 # -- links ----------------------------------------------------------------------------

@@ -43,9 +43,9 @@ def test_lock_file_lists_each_wheel_with_digest_and_requirements(wheel):
 
 
 def test_lite_page_loads_nothing_from_other_hosts():
-    told = json.dumps(make_lite.settings({}))
-    assert "http" not in told
-    assert '"disablePyPIFallback": true' in told
+    serialized = json.dumps(make_lite.settings({}))
+    assert "http" not in serialized
+    assert '"disablePyPIFallback": true' in serialized
 
 
 def test_lite_notebooks_use_the_site_kernel_and_have_their_loadouts(tmp_path):

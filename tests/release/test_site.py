@@ -197,8 +197,10 @@ def test_search_ranks_the_answering_page_first(site):
     assert len(asked) > 30
     script = Path(__file__).with_name("site_search.cjs")
     queries = json.dumps([query for query, _ in asked])
-    done = subprocess.run(["node", script, site], input=queries, capture_output=True, text=True, check=True, timeout=60)
-    first = [found[0][0] if found else None for found in json.loads(done.stdout)]
+    result = subprocess.run(
+        ["node", script, site], input=queries, capture_output=True, text=True, check=True, timeout=60
+    )
+    first = [found[0][0] if found else None for found in json.loads(result.stdout)]
     assert dict(zip(asked, first, strict=True)) == {one: one[1] for one in asked}
 
 

@@ -31,8 +31,8 @@ def test_pyright_accepts_correct_code_and_finds_every_error(tmp_path):
     }
     (tmp_path / "pyrightconfig.json").write_text(json.dumps(settings), "utf-8")
     command = ["node", PYRIGHT, "-p", tmp_path, "--pythonpath", sys.executable, "--outputjson"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    report = json.loads(done.stdout)
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    report = json.loads(result.stdout)
     assert report["summary"]["filesAnalyzed"] == 2
     found = {
         (diagnostic["file"].endswith("bare.py"), diagnostic["range"]["start"]["line"])

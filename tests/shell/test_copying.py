@@ -57,16 +57,16 @@ def test_copy_command_is_hidden_if_its_files_are_missing(package, capsys):
 def test_package_module_runs_as_a_program_with_its_arguments(arguments, expected, project):
     environment = {**os.environ, "PATH": ""}  # the doctor asks no program for its version
     program = [sys.executable, "-m", "materia_nb", *arguments]
-    done = subprocess.run(program, cwd=project, env=environment, check=False, capture_output=True, text=True)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert expected in done.stdout
+    result = subprocess.run(program, cwd=project, env=environment, check=False, capture_output=True, text=True)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert expected in result.stdout
 
 
 def test_unwritable_schema_file_exits_with_code_1(project):
     program = [sys.executable, "-m", "materia_nb", "schema", "--output", "no-such-folder/schema.json"]
-    done = subprocess.run(program, cwd=project, check=False, capture_output=True, text=True)
-    assert done.returncode == 1
-    assert "no-such-folder" in done.stderr
+    result = subprocess.run(program, cwd=project, check=False, capture_output=True, text=True)
+    assert result.returncode == 1
+    assert "no-such-folder" in result.stderr
 
 
 def test_schema_is_printed_or_written_to_a_file(tmp_path, capsys):

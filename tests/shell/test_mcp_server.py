@@ -136,9 +136,9 @@ def choose(session, label):
 def session(server, project):
     handed_over(server)
     with Workbench(project) as wb:
-        made = DesignSession(wb, wb.design("Mine"))
-        made.offer_draft()
-        yield made
+        new_session = DesignSession(wb, wb.design("Mine"))
+        new_session.offer_draft()
+        yield new_session
 
 
 def test_draft_is_opened_only_by_a_click(session):
@@ -187,18 +187,18 @@ def test_replaced_draft_is_refused(session, server):
 
 def test_open_design_asks_once_about_pending_steps(server, project):
     with Workbench(project) as wb:
-        made = DesignSession(wb, wb.design("Mine"))
-        made.on_message("news", {})
-        assert made.question is None
+        new_session = DesignSession(wb, wb.design("Mine"))
+        new_session.on_message("news", {})
+        assert new_session.question is None
         handed_over(server)
-        made.on_message("news", {})
-        assert "by robot\N{SYMBOL FOR ESCAPE} (6 steps)" in made.question.text
-        made.on_message("pick", {"part": None})
-        made.on_message("news", {})
-        assert made.question is not None, "it stays until it is answered"
-        made.question = None
-        made.on_message("news", {})
-        assert made.question is None, "what was offered once is not offered again"
+        new_session.on_message("news", {})
+        assert "by robot\N{SYMBOL FOR ESCAPE} (6 steps)" in new_session.question.text
+        new_session.on_message("pick", {"part": None})
+        new_session.on_message("news", {})
+        assert new_session.question is not None, "it stays until it is answered"
+        new_session.question = None
+        new_session.on_message("news", {})
+        assert new_session.question is None, "what was offered once is not offered again"
 
 
 # -- over stdio ----------------------------------------------------------------------------

@@ -33,8 +33,8 @@ def test_quest_numbers_are_not_reused_after_a_removal(path):
 def test_board_fields_of_later_versions_are_kept(path):
     path.write_text('{"version": 1, "next": 2, "colour": "red", "quests": [{"id": "Q-1", "prompt": "r", "x": 1}]}')
     change_board(path, lambda board: board.with_fields((board.quests[0].with_fields(status="done"),)))
-    kept = json.loads(path.read_text())
-    assert (kept["colour"], kept["quests"][0]["x"], kept["quests"][0]["status"]) == ("red", 1, "succeeded")
+    stored = json.loads(path.read_text())
+    assert (stored["colour"], stored["quests"][0]["x"], stored["quests"][0]["status"]) == ("red", 1, "succeeded")
 
 
 @pytest.mark.parametrize(

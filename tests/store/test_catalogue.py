@@ -223,9 +223,9 @@ def test_missing_cast_error_suggests_a_next_step(root, reference):
     (root / "zebra").mkdir(parents=True)
     (root / "zebra" / "events.jsonl").write_text("")
     if reference in {"..", "/etc"}:
-        found = find_cast(root, reference)  # a path is a path; opening it says that no cast is there
+        cast = find_cast(root, reference)  # a path is a path; opening it says that no cast is there
         with pytest.raises(MateriaError, match="journal cannot be read"):
-            open_cast(found)
+            open_cast(cast)
         return
     with pytest.raises(MateriaError) as caught:
         find_cast(root, reference)

@@ -92,11 +92,15 @@ def test_killed_kernel_loses_no_step_of_a_design(tmp_path):
         expected = [state(design)]
         apply_random_operation(wb, design, chance)  # the one that it was killed in may have been kept
         expected.append(state(design))
-        again = Workbench(project)
-        found = again.loadouts.drafts("Mine")
+        second_bench = Workbench(project)
+        found = second_bench.loadouts.drafts("Mine")
         assert len(found) <= 2  # killed while one took the place of another: both are whole
         kept += bool(found)
-        reopened = again.design("Mine", draft=True) if found else again.design("Mine", new="Mine" not in again.loadouts)
+        reopened = (
+            second_bench.design("Mine", draft=True)
+            if found
+            else second_bench.design("Mine", new="Mine" not in second_bench.loadouts)
+        )
         assert state(reopened) in expected, f"seed {seed}, {acts} acts"
     assert kept > KILLS / 2
 
@@ -195,9 +199,9 @@ def test_autosave_reports_a_file_that_changed_after_the_save(project):
     design.save_draft = None
     file = project / PROJECT_FILE
     file.write_text(file.read_text().replace('"Plan"', '"Eval"'))
-    again = Workbench(project)
-    fresh = again.design("Mine")
-    [draft] = again.loadouts.drafts("Mine")
+    second_bench = Workbench(project)
+    fresh = second_bench.design("Mine")
+    [draft] = second_bench.loadouts.drafts("Mine")
     assert draft.has_changes(fresh)
     assert "was changed meanwhile" in draft.continue_in(fresh)
     assert fresh.document["sockets"]["Socket-1"] == {"materia": "Plan"}
@@ -226,9 +230,9 @@ def test_design_saved_in_a_notebook_survives_a_kernel_restart(project):
     design.save_draft = None
     [draft] = wb.loadouts.drafts()
     assert not draft.has_changes(wb.design("Hojo-Consult")), "this kernel has it"
-    again = Workbench(project)
-    assert draft.has_changes(again.design("Hojo-Consult"))
-    assert again.design("Hojo-Consult", draft=True).document["label"] == "ours"
+    second_bench = Workbench(project)
+    assert draft.has_changes(second_bench.design("Hojo-Consult"))
+    assert second_bench.design("Hojo-Consult", draft=True).document["label"] == "ours"
 
 
 def test_setting_the_clock_back_does_not_remove_the_newest_autosave(project, monkeypatch):

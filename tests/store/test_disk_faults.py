@@ -62,9 +62,9 @@ def test_full_disk_causes_one_error_and_a_resumable_cast(tmp_path, monkeypatch, 
             cast.run()
     assert (cast.route, cast.state) == (undisturbed.route, undisturbed.state)
     cast.close()
-    again = resume_cast(cast.run_dir, h.table(reply))
-    h.assert_same(again, undisturbed)
-    again.export.derived_files()
+    resumed = resume_cast(cast.run_dir, h.table(reply))
+    h.assert_same(resumed, undisturbed)
+    resumed.export.derived_files()
     assert (cast.run_dir / "usage.json").exists()
 
 
@@ -122,8 +122,8 @@ def test_read_only_disk_causes_one_error(mounted):
             refused()
     assert open_cast(cast.run_dir).now.engine == cast.now.engine
     remount("rw")
-    again = resume_cast(cast.run_dir, h.table(reply))
-    assert again.run() == "complete"
+    resumed = resume_cast(cast.run_dir, h.table(reply))
+    assert resumed.run() == "complete"
 
 
 LIMITED = """
@@ -145,8 +145,8 @@ except DiskError as error:
 def test_file_size_limit_causes_one_error(tmp_path):
     """The limit truncates a write as a full disk does, but this test does not require root."""
     code = LIMITED.format(tests=str(Path(h.__file__).parent), root=str(tmp_path))
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
-    path, told = done.stdout.split("\n", 1)
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    path, told = result.stdout.split("\n", 1)
     assert "File too large" in told
     assert told.count("Could not write the journal") == 1
     assert not read_journal(Path(path) / "events.jsonl").torn
@@ -248,8 +248,8 @@ except KeyboardInterrupt:
 def test_keyboard_interrupt_leaves_the_socket_waiting(tmp_path, utility):
     """The agent or utility itself sends the signal, so that it always arrives during the work."""
     code = CASTING.format(tests=str(Path(h.__file__).parent), root=str(tmp_path), utility=utility)
-    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
-    path, status, socket, steps = done.stdout.split()
+    result = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
+    path, status, socket, steps = result.stdout.split()
     assert (status, socket, steps) == ("waiting", "Socket-1", "1")
     assert (Path(path) / "manifest.json").exists()
     cast = resume_cast(Path(path), h.table(lambda: "done"))
@@ -311,10 +311,10 @@ def test_r43_journal_alone_rebuilds_cast_and_artifacts(tmp_path):
     }
     shutil.rmtree(cast.run_dir / "sockets")
     (cast.run_dir / "manifest.json").unlink()
-    again = resume_cast(cast.run_dir, h.table(h.loop_agents(2, refuse=[1])))
-    h.assert_same(again, cast)
+    resumed = resume_cast(cast.run_dir, h.table(h.loop_agents(2, refuse=[1])))
+    h.assert_same(resumed, cast)
     assert {name: (cast.run_dir / name).read_bytes() for name in written} == written
-    assert again.run() == "complete"
+    assert resumed.run() == "complete"
 
 
 def test_cast_with_a_missing_plan_shows_its_route_and_items(tmp_path):

@@ -326,12 +326,12 @@ def test_no_data_is_lost_by_kills_during_resume_and_fork(tmp_path):
         assert done <= {path.name for path in made}
         assert len(made) - len(done) in {0, 1}
         for path in [run, *made]:
-            again = resume_cast(path, AGENTS)  # nothing is locked
-            assert verify(again.runner.files).good, f"kill {number}: {verify(again.runner.files)}"
-            assert [step.output for step in again.steps][:2] == outputs
-            assert len(again.steps) >= 2 + (path.name in done)
+            resumed = resume_cast(path, AGENTS)  # nothing is locked
+            assert verify(resumed.runner.files).good, f"kill {number}: {verify(resumed.runner.files)}"
+            assert [step.output for step in resumed.steps][:2] == outputs
+            assert len(resumed.steps) >= 2 + (path.name in done)
             if path in {run, *made[-1:]}:
-                assert again.run() == "complete"
-                assert len(again.steps) == 4
-            again.close()
+                assert resumed.run() == "complete"
+                assert len(resumed.steps) == 4
+            resumed.close()
         shutil.rmtree(run.parent)

@@ -194,8 +194,8 @@ def test_r30_manifest_and_usage_follow_from_the_journal(tmp_path):
     cast.close()
     for name in ("manifest.json", "usage.json", "contexts/Socket-4-1.md"):
         (cast.run_dir / name).unlink()
-    again = resume_cast(cast.run_dir)
-    again.export.derived_files()
+    resumed = resume_cast(cast.run_dir)
+    resumed.export.derived_files()
     assert {name: (cast.run_dir / name).read_bytes() for name in files(cast) - {"cast.lock"}} == before
 
 

@@ -196,7 +196,7 @@ def test_lock_and_journal_match_the_snapshot(tmp_path):
         ("read", lambda: [str(one) for one in read_journal(run / "events.jsonl").lines]),
         ("up to", lambda: [one.type for one in read_journal(run / "events.jsonl", "two").lines]),
     )
-    whole = (run / "events.jsonl").read_bytes()
+    content = (run / "events.jsonl").read_bytes()
     ends = {
         "blank": b"\n\n",
         "torn": b'{"type": "x',
@@ -206,8 +206,8 @@ def test_lock_and_journal_match_the_snapshot(tmp_path):
         "spaces": b"  ",
     }
     for title, more in ends.items():
-        for behind in (b"", whole):
-            (run / "events.jsonl").write_bytes(whole + more + behind)
+        for behind in (b"", content):
+            (run / "events.jsonl").write_bytes(content + more + behind)
             for lenient in (False, True):
 
                 def read(lenient=lenient):
@@ -226,7 +226,7 @@ def test_lock_and_journal_match_the_snapshot(tmp_path):
 
                 shown += results_of((f"{title}, {len(behind) > 0}, {lenient}", read))
     for title, more in ends.items():
-        (run / "events.jsonl").write_bytes(whole + more)
+        (run / "events.jsonl").write_bytes(content + more)
         contents = read_journal(run / "events.jsonl", lenient=True)
         mended = Journal(run / "events.jsonl", CastLock(run), contents=contents)
         aside = mended.repair_end(contents)
@@ -331,7 +331,7 @@ def test_trusted_manifest_fields_match_the_snapshot(tmp_path):
     cast.run()
     cast.close()
     path = cast.run_dir / "manifest.json"
-    whole = path.read_text()
+    content = path.read_text()
     shown = []
     for name, value in {
         "status": '"done"',
@@ -342,9 +342,9 @@ def test_trusted_manifest_fields_match_the_snapshot(tmp_path):
         "unpriced": '"x"',
         "castId": '"x"',
     }.items():
-        old = next(line for line in whole.splitlines() if f'"{name}"' in line)
+        old = next(line for line in content.splitlines() if f'"{name}"' in line)
         for how, new in (("without", ""), ("another", f'  "{name}": {value},')):
-            path.write_text(whole.replace(old, new))
+            path.write_text(content.replace(old, new))
             entry = cast_entry(cast.run_dir)
             mark = written_mark(cast.run_dir)
             shown.append(
@@ -662,8 +662,8 @@ def test_file_snapshots_match_the_stored_texts(tmp_path, monkeypatch):  # noqa: 
         (project / name).write_text(text)
     (project / "in/b.py").chmod(0o755)
     (project / "link").symlink_to("a.txt")
-    kept = FileSnapshots(project, casts, "one")
-    first = kept.take(None)
+    snapshots = FileSnapshots(project, casts, "one")
+    first = snapshots.take(None)
 
     def there():
         found = []
@@ -675,7 +675,7 @@ def test_file_snapshots_match_the_stored_texts(tmp_path, monkeypatch):  # noqa: 
         return found
 
     shown = [("there", there()), ("changed", list(first.changed)), ("left out", list(first.left_out))]
-    again = kept.take(first.commit)
+    again = snapshots.take(first.commit)
     shown.append(("nothing changed", [str(again.commit == first.commit), *again.changed]))
     (project / "a.txt").write_text("1\n2\nthree\n4\n")
     (project / "in/b.py").chmod(0o644)
@@ -686,38 +686,38 @@ def test_file_snapshots_match_the_stored_texts(tmp_path, monkeypatch):  # noqa: 
     (project / "bytes").write_bytes(b"\0\xff")
     (project / "long").write_bytes(b"x" * 100)
     monkeypatch.setattr(file_snapshots, "MAX_FILE_BYTES", 99)
-    second = kept.take(first.commit)
+    second = snapshots.take(first.commit)
     shown += [("then", list(second.changed)), ("too long", list(second.left_out))]
     shown.append(
-        ("changes", [str(change) for change in file_snapshots.changes(kept.git_dir, first.commit, second.commit)])
+        ("changes", [str(change) for change in file_snapshots.changes(snapshots.git_dir, first.commit, second.commit)])
     )
-    shown.append(("one file", file_snapshots.difference(kept.git_dir, first.commit, second.commit, "a.txt")))
-    shown.append(("all", file_snapshots.difference(kept.git_dir, first.commit, second.commit)))
+    shown.append(("one file", file_snapshots.difference(snapshots.git_dir, first.commit, second.commit, "a.txt")))
+    shown.append(("all", file_snapshots.difference(snapshots.git_dir, first.commit, second.commit)))
     shown += results_of(
-        ("no commit", lambda: file_snapshots.difference(kept.git_dir, first.commit, "x" * 40)),
-        ("long", lambda: file_snapshots.difference(kept.git_dir, first.commit, "x" * 100)),
-        ("short", lambda: file_snapshots.difference(kept.git_dir, first.commit, "a" * 39)),
+        ("no commit", lambda: file_snapshots.difference(snapshots.git_dir, first.commit, "x" * 40)),
+        ("long", lambda: file_snapshots.difference(snapshots.git_dir, first.commit, "x" * 100)),
+        ("short", lambda: file_snapshots.difference(snapshots.git_dir, first.commit, "a" * 39)),
         (
             "tree",
-            lambda: file_snapshots.git(kept.git_dir, "ls-tree", "-r", second.commit).decode(),
+            lambda: file_snapshots.git(snapshots.git_dir, "ls-tree", "-r", second.commit).decode(),
         ),
     )
     (project / "gone").write_text("not kept")
-    shown += results_of(("in the way", lambda: kept.restore(second.commit, first.commit)))
+    shown += results_of(("in the way", lambda: snapshots.restore(second.commit, first.commit)))
     (project / "gone").unlink()
-    shown += results_of(("put", lambda: kept.restore(second.commit, first.commit)), ("as before", there))
-    third = kept.take(second.commit)
+    shown += results_of(("put", lambda: snapshots.restore(second.commit, first.commit)), ("as before", there))
+    third = snapshots.take(second.commit)
     (project / "a.txt").write_text("changed since")
-    shown += results_of(("changed since", lambda: kept.restore(third.commit, second.commit)))
+    shown += results_of(("changed since", lambda: snapshots.restore(third.commit, second.commit)))
     (project / "a.txt").write_text("1\n2\n3\n")
     (project / "moved").mkdir()
-    shown += results_of(("an empty folder", lambda: kept.restore(third.commit, second.commit)), ("as then", there))
-    fourth = kept.take(third.commit)
+    shown += results_of(("an empty folder", lambda: snapshots.restore(third.commit, second.commit)), ("as then", there))
+    fourth = snapshots.take(third.commit)
     (project / "in").rename(project / "other")
     (project / "in").write_text("a file where a folder was")
-    fifth = kept.take(fourth.commit)
+    fifth = snapshots.take(fourth.commit)
     shown += results_of(
-        ("a file in the way of a folder", lambda: kept.restore(fifth.commit, first.commit)),
+        ("a file in the way of a folder", lambda: snapshots.restore(fifth.commit, first.commit)),
         ("as at first", there),
     )
     out = FileSnapshots(tmp_path / "casts-out", casts, "two", own=True)
@@ -740,7 +740,7 @@ def test_file_snapshots_match_the_stored_texts(tmp_path, monkeypatch):  # noqa: 
     shown += results_of(("too much", lambda: whole.take(None)))
     shown += results_of(
         ("forget", lambda: file_snapshots.delete_snapshots(casts, "one")),
-        ("gone", kept.git_dir.exists),
+        ("gone", snapshots.git_dir.exists),
         ("forget all", lambda: file_snapshots.delete_snapshots(casts, "two")),
         ("none", lambda: file_snapshots.delete_snapshots(tmp_path, "one")),
     )
@@ -751,18 +751,18 @@ def test_folder_is_not_restored_over_an_unsaved_file(tmp_path):
     project = tmp_path / "project"
     project.mkdir()
     (project / "a").write_text("a file")
-    kept = FileSnapshots(project, tmp_path / "casts", "one")
-    first = kept.take(None)
+    snapshots = FileSnapshots(project, tmp_path / "casts", "one")
+    first = snapshots.take(None)
     (project / "a").unlink()
     (project / "a").mkdir()
     (project / "a" / "kept").write_text("kept")
-    second = kept.take(first.commit)
+    second = snapshots.take(first.commit)
     (project / "a" / "new").write_text("nobody kept this")
     with pytest.raises(MateriaError, match="would overwrite 1 file without a saved copy: a"):
-        kept.restore(second.commit, first.commit)
+        snapshots.restore(second.commit, first.commit)
     assert (project / "a" / "new").read_text() == "nobody kept this"
     (project / "a" / "new").unlink()
-    kept.restore(second.commit, first.commit)
+    snapshots.restore(second.commit, first.commit)
     assert (project / "a").read_text() == "a file"
 
 
@@ -816,8 +816,8 @@ def test_file_snapshot_omits_folders_and_pipes(tmp_path):
     (project / "a").write_text("a")
     os.mkfifo(project / "pipe")
     (project / "z").write_text("z")
-    kept = FileSnapshots(project, tmp_path / "casts", "one")
-    assert (kept.take(None).changed, kept.take(None).left_out) == (("a", "z"), ())
+    snapshots = FileSnapshots(project, tmp_path / "casts", "one")
+    assert (snapshots.take(None).changed, snapshots.take(None).left_out) == (("a", "z"), ())
 
 
 def test_stored_files_stay_within_the_size_limit(tmp_path, monkeypatch):
@@ -828,10 +828,10 @@ def test_stored_files_stay_within_the_size_limit(tmp_path, monkeypatch):
     monkeypatch.setattr(file_snapshots, "MAX_FILES", 2)
     monkeypatch.setattr(file_snapshots, "MAX_BYTES", 4)
     monkeypatch.setattr(file_snapshots, "MAX_FILE_BYTES", 2)
-    kept = FileSnapshots(project, tmp_path / "casts", "one")
-    assert kept.take(None).changed == ("a", "b")
+    snapshots = FileSnapshots(project, tmp_path / "casts", "one")
+    assert snapshots.take(None).changed == ("a", "b")
     (project / "b").write_text("123")
-    assert kept.take(None).left_out == ("b",)
+    assert snapshots.take(None).left_out == ("b",)
 
 
 def test_newest_autosave_is_listed_first(project):

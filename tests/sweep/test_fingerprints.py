@@ -20,10 +20,10 @@ from materia_nb.sweep.grid import fingerprint_of
 
 @pytest.fixture
 def wb(project):
-    made = Workbench(project, bundled=False)
-    made.load(json.loads(json.dumps(config({"Do": at("P")}))))
-    yield made
-    made.close()
+    bench = Workbench(project, bundled=False)
+    bench.load(json.loads(json.dumps(config({"Do": at("P")}))))
+    yield bench
+    bench.close()
 
 
 def closed_over(what):

@@ -64,10 +64,10 @@ def dies_always(turn):
 
 @pytest.fixture
 def wb(project):
-    made = Workbench(project, bundled=False)
-    made.load(json.loads(json.dumps(DO_AND_CHECK)))
-    yield made
-    made.close()
+    bench = Workbench(project, bundled=False)
+    bench.load(json.loads(json.dumps(DO_AND_CHECK)))
+    yield bench
+    bench.close()
 
 
 class Counted:
@@ -119,9 +119,9 @@ def test_finished_casts_are_reused_and_only_new_casts_run(wb):
     agent = Counted()
     first = wb.sweep(requests=["rain"], agents={"a": agent}, repeat=2)
     asked = len(agent.asked)
-    again = wb.sweep(requests=["rain"], agents={"a": agent}, repeat=2)
-    assert (first.fresh, again.fresh, len(agent.asked)) == (2, 0, asked)
-    assert list(again) == list(first)
+    repeated = wb.sweep(requests=["rain"], agents={"a": agent}, repeat=2)
+    assert (first.fresh, repeated.fresh, len(agent.asked)) == (2, 0, asked)
+    assert list(repeated) == list(first)
     assert wb.sweep(requests=["rain", "sun"], agents={"a": agent}, repeat=3).fresh == 4
 
 
@@ -182,9 +182,9 @@ def test_failed_casts_are_rows_of_the_sweep_and_can_be_retried(wb):
     assert "Do waits for an answer" in s[1].why
     assert [failure.agents for failure in s.failures] == ["broken", "nobody"]
     luck.append(1)
-    again = wb.sweep(requests="rain", agents={"broken": broken, "nobody": "person", "good": good}, retry=True)
-    assert [one.ends for one in again] == ["complete", "person", "complete"]
-    assert again.fresh == 2
+    repeated = wb.sweep(requests="rain", agents={"broken": broken, "nobody": "person", "good": good}, retry=True)
+    assert [one.ends for one in repeated] == ["complete", "person", "complete"]
+    assert repeated.fresh == 2
 
 
 def test_failed_utility_is_a_row_and_a_pinned_utility_is_not_run(project):
@@ -230,8 +230,8 @@ def test_incomplete_row_is_restored_without_a_new_cast(wb, project):
     s = wb.sweep(requests=["rain", "sun"], agents={"a": agent})
     rows = s.folder / "rows.jsonl"
     rows.write_bytes(rows.read_bytes()[:-20])
-    again = wb.sweep(requests=["rain", "sun"], agents={"a": agent})
-    assert [one.complete for one in again] == [True, True]
+    repeated = wb.sweep(requests=["rain", "sun"], agents={"a": agent})
+    assert [one.complete for one in repeated] == [True, True]
     assert len(agent.asked) == 4
     assert wb.sweep(requests=["rain", "sun"], agents={"a": agent}).fresh == 0
 
@@ -327,8 +327,8 @@ def test_a_judge_is_asked_once_per_cast_about_its_result(wb):
     assert "Is it about rain?" in asked[0]
     assert "was refused" in asked[1]
     assert len(asked) == 3
-    again = wb.sweep(requests=["rain", "sun"], agents=good, checks=checks)
-    assert [one.checks["about rain"].value for one in again] == [True, False]
+    repeated = wb.sweep(requests=["rain", "sun"], agents=good, checks=checks)
+    assert [one.checks["about rain"].value for one in repeated] == [True, False]
     assert len(asked) == 3
 
 
@@ -387,8 +387,8 @@ def test_sweep_starts_no_casts_above_its_limit_and_continues_with_a_higher_limit
     assert [row.ends for row in s] == ["complete"] * 2 + ["left out"] * 4, "two casts of 0.3 USD use it up"
     assert (s.left_out, s.fresh, s.cost) == (4, 2, pytest.approx(0.6))
     assert "0.6 of 0.5 usd are used. To continue, run the same sweep with a higher limit." in repr(s)
-    again = wb.sweep(most="0.5 usd", **grid)
-    assert (again.fresh, again.left_out) == (0, 4), "casts of an earlier run count too"
+    repeated = wb.sweep(most="0.5 usd", **grid)
+    assert (repeated.fresh, repeated.left_out) == (0, 4), "casts of an earlier run count too"
     rest = wb.sweep(most="20 turns", **grid)
     assert (rest.fresh, rest.left_out, rest.cost) == (4, 0, pytest.approx(1.8))
     assert "are used" not in repr(rest)

@@ -269,12 +269,12 @@ def test_loadout_with_problems_is_reported(programs, wb):
 def test_doctor_verb_shows_text_and_a_table(programs, project, monkeypatch):
     monkeypatch.chdir(project)
     shell = new_shell()
-    shown = shell.run_line_magic("materia", "doctor")
-    bundle = shown._repr_mimebundle_()
+    output = shell.run_line_magic("materia", "doctor")
+    bundle = output._repr_mimebundle_()
     assert "<table" in bundle["text/html"]
-    (line,) = [row for row in shown.rows if row[0] == "optional"]
+    (line,) = [row for row in output.rows if row[0] == "optional"]
     assert {"git", "command:claude", "command:pi"} <= set(line[3].split(", "))
-    assert "missing" not in [row[0] for row in shown.rows], "a newcomer lacks nothing"
+    assert "missing" not in [row[0] for row in output.rows], "a newcomer lacks nothing"
     assert bundle["text/plain"].count("optional: git and jj") == 1
     shell.user_ns["wb"].close()
 

@@ -30,5 +30,5 @@ SLOW = (
 )
 def test_importing_the_package_loads_no_slow_library(statement: str):
     code = f"{statement}\nimport sys\nprint([name for name in {SLOW!r} if name in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-    assert done.stdout.strip() == "[]"
+    result = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert result.stdout.strip() == "[]"

@@ -86,14 +86,14 @@ def test_only_the_platform_module_starts_threads_and_timers():
 def test_cast_without_threads_runs_resumes_and_refuses_a_second_writer(tmp_path, blocked):
     code = CAST.format(blocked=blocked)
     search = f"{Path(h.__file__).parent}:{Path(platform.__file__).parents[1]}"
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", code, str(tmp_path)],
         env={"PYTHONPATH": search, "HOME": str(tmp_path), "PATH": "/nowhere"},
         capture_output=True,
         text=True,
         check=False,
     )
-    assert done.returncode == 0, done.stderr
+    assert result.returncode == 0, result.stderr
 
 
 def test_event_loop_runs_deferred_and_background_work(bare):

@@ -39,8 +39,8 @@ def pieces(text):
 def test_key_read_through_key_env_is_redacted_under_any_variable_name(tmp_path, monkeypatch):
     monkeypatch.setenv("GATEWAY_AUTH", "gateway-word")
     with serving(refuses(401, "No such user: gateway-word.")) as server:
-        made = ModelAgent("openai:tiny", base_url=server.url, key_env="GATEWAY_AUTH")
-        cast = h.start(tmp_path, h.one_config(), made)
+        agent = ModelAgent("openai:tiny", base_url=server.url, key_env="GATEWAY_AUTH")
+        cast = h.start(tmp_path, h.one_config(), agent)
         assert cast.run() == "failed"
     assert "No such user: ***" in cast.failure.message
     assert "gateway-word" not in (cast.run_dir / "events.jsonl").read_text()

@@ -298,5 +298,5 @@ def test_scripts_work_with_a_real_jj(project, tmp_path):
         answer = run_script("blackbelt-maintain.py", project, env=env, state=state, item={"title": title}).answer
         assert answer["satisfied"] is True
     log = ["jj", "log", "--no-graph", "-r", found["bookmarkName"], "-T", "description"]
-    done = subprocess.run(log, cwd=project, capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "fix: b"
+    completed = subprocess.run(log, cwd=project, capture_output=True, text=True, check=True)
+    assert completed.stdout.strip() == "fix: b"

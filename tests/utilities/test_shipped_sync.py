@@ -78,10 +78,10 @@ def test_modified_copy_is_used_until_an_update_and_then_preserved(folder, packag
     (package / NAME).write_text("new = 1\n")
     synchronize(folder)
     assert (folder / NAME).read_text() == "mine\n"
-    found = find_script(NAME, [folder])
-    assert found.read_text() == "new = 1\n"
-    assert found.name.startswith("detect-vcs.")
-    assert json.loads((folder / MANIFEST).read_text())["scripts"][NAME]["file"] == found.name
+    script = find_script(NAME, [folder])
+    assert script.read_text() == "new = 1\n"
+    assert script.name.startswith("detect-vcs.")
+    assert json.loads((folder / MANIFEST).read_text())["scripts"][NAME]["file"] == script.name
     (package / NAME).write_text("new = 2\n")
     synchronize(folder)
     assert (folder / NAME).read_text() == "mine\n"
@@ -120,11 +120,11 @@ def test_removed_copy_is_restored(folder, package):
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"scripts": 5}', '{"scripts": {"detect-vcs.py": {"file": "../x"}}}'])
 def test_damaged_manifest_is_rebuilt(folder, package, text):
     synchronize(folder)
-    whole = (folder / MANIFEST).read_text()
+    content = (folder / MANIFEST).read_text()
     (folder / MANIFEST).write_text(text)
     assert find_script(NAME, [folder]) == package / NAME
     synchronize(folder)
-    assert json.loads((folder / MANIFEST).read_text()) == json.loads(whole)
+    assert json.loads((folder / MANIFEST).read_text()) == json.loads(content)
 
 
 def test_unwritable_profile_uses_the_packaged_scripts(tmp_path, package):
@@ -230,10 +230,10 @@ def test_resumed_cast_runs_the_copy(project, profile):
     wb.cast("x").close()
     (profile / NAME).write_text('print(\'{"state": {"vcs": "mine"}}\')\n')
     wb.close()
-    again = Workbench(project).resume()
-    assert again.run() == "complete"
-    assert again.state["vcs"] == "mine"
-    again.close()
+    resumed = Workbench(project).resume()
+    assert resumed.run() == "complete"
+    assert resumed.state["vcs"] == "mine"
+    resumed.close()
 
 
 def test_r25_loading_or_selecting_a_loadout_copies_its_scripts(project, profile):

@@ -51,10 +51,10 @@ def test_answer_tab_shows_each_stage_of_a_cast(tmp_path):
     over = shown(cast)
     assert over.keys() == {"is", "top", "next", "correct"}
     assert [one["kind"] for one in over["next"]] == [*("again", "fork", "compare", "label", "keep_test", "page")]
-    told = blocks_as_text(result_blocks(cast.now))
-    assert "Complete: 1 of 1 item done, after 4 steps" in told
-    assert "final output · Tell, step 4" in told
-    assert "original text" not in told
+    text = blocks_as_text(result_blocks(cast.now))
+    assert "Complete: 1 of 1 item done, after 4 steps" in text
+    assert "final output · Tell, step 4" in text
+    assert "original text" not in text
     cast.close()
     opened = shown(open_cast(cast.run_dir))
     assert opened.keys() == {"is", "top"}, "nothing can be done with it"
@@ -159,7 +159,7 @@ def test_missing_program_is_shown_as_not_started(tmp_path):
     missing = {"type": "utility", "command": ["/no/such/program"]}
     cast = h.start(tmp_path, h.one_config(missing), {})
     cast.run()
-    told = blocks_as_text(failure_state(cast.now)["blocks"])
-    assert "could not be started" in told
-    assert "stderr" not in told
+    text = blocks_as_text(failure_state(cast.now)["blocks"])
+    assert "could not be started" in text
+    assert "stderr" not in text
     cast.close()

@@ -766,8 +766,8 @@ def test_breakpoint_of_each_kind_can_be_set_shown_and_removed(cast, make):
 
 
 def test_run_stopped_at_a_refused_output_reports_a_breakpoint(bench, make):
-    said = iter(["no JSON", {"satisfied": True}])
-    bench.agent("Maintain", lambda: next(said))
+    replies = iter(["no JSON", {"satisfied": True}])
+    bench.agent("Maintain", lambda: next(replies))
     cast = bench.cast("x")
     cast.breakpoints.add("Socket-4", kind="refused")
     panel = make(cast)
@@ -822,9 +822,9 @@ def test_reader_without_widgets_sees_the_status(bench, cast, make):
     bench.agent("Plan", "person")
     panel = make(cast)
     cast.step()
-    shown = panel._repr_mimebundle_()
-    assert "application/vnd.jupyter.widget-view+json" in shown
-    assert "waiting: Socket-1" in shown["text/plain"]
+    bundle = panel._repr_mimebundle_()
+    assert "application/vnd.jupyter.widget-view+json" in bundle
+    assert "waiting: Socket-1" in bundle["text/plain"]
 
 
 def test_hostile_text_is_sent_as_text(project, make):
@@ -857,9 +857,9 @@ def test_hostile_text_is_sent_as_text(project, make):
         shown = content(panel, tab)
         for node in shown.get("nodes", ()):
             del node["path"]  # only sent back, never shown
-        told = json.dumps(shown)
-        assert "\\u202e" not in told, tab
-        assert "\\u001b" not in told, tab
+        serialized = json.dumps(shown)
+        assert "\\u202e" not in serialized, tab
+        assert "\\u001b" not in serialized, tab
     assert "\\u202e" not in json.dumps([panel.front.bar, panel.front.timeline, panel.front.surface])
     bench.close()
 

@@ -97,8 +97,8 @@ from materia_nb.magics import verbs
 from materia_nb.magics.registry import help_text
 print(help_text("show"))
 """
-    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-    assert "toolbar, graph or made-up" in done.stdout
+    result = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert "toolbar, graph or made-up" in result.stdout
 
 
 def test_panel_parts_can_be_shown_alone_and_the_timeline_is_opened_first():
@@ -193,9 +193,9 @@ def test_part_shown_alone_has_the_style_of_its_position():
 def test_each_part_has_a_text_form(cast, name, words):
     cast.run(steps=1)
     panel = cast.show(name)
-    shown = panel._repr_mimebundle_()
-    assert words in shown["text/plain"]
-    assert ("image/svg+xml" in shown) == (words == "ready")
+    bundle = panel._repr_mimebundle_()
+    assert words in bundle["text/plain"]
+    assert ("image/svg+xml" in bundle) == (words == "ready")
     panel.close()
 
 

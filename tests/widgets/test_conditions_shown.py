@@ -89,8 +89,8 @@ def canvas_rules():
     code = (FRONT / "canvas_style.js").read_text("utf-8")
     colours = {use: use for use in THEMES["light"]}
     code += f"\nconsole.log(JSON.stringify(canvasStyle({json.dumps(colours)}, {json.dumps(drawn_conditions())}, 'x')));"
-    done = subprocess.run([node, "--input-type=module"], input=code, capture_output=True, text=True, check=True)
-    return {rule["selector"]: rule["style"] for rule in json.loads(done.stdout)}
+    result = subprocess.run([node, "--input-type=module"], input=code, capture_output=True, text=True, check=True)
+    return {rule["selector"]: rule["style"] for rule in json.loads(result.stdout)}
 
 
 @pytest.mark.parametrize("condition", CONDITIONS)

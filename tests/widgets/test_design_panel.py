@@ -116,13 +116,13 @@ def test_conditions_and_order_of_edges_can_be_changed_on_the_canvas(panel):
 
 def test_reopened_designer_continues_unsaved_edits(wb, panel):
     hear(panel, "add", materia="Narrate")
-    again = show_design(wb)
+    reopened = show_design(wb)
     assert panel.closed
-    assert again.design is panel.design
-    assert "unsaved" in again.front.design["bar"]["note"]["words"]
-    hear(again, "reload")
-    assert not again.design.changed
-    again.close()
+    assert reopened.design is panel.design
+    assert "unsaved" in reopened.front.design["bar"]["note"]["words"]
+    hear(reopened, "reload")
+    assert not reopened.design.changed
+    reopened.close()
     assert not show_design(wb).design.steps
 
 
@@ -227,10 +227,10 @@ def test_unsaved_open_design_is_found_by_name(project):
     wb = Workbench(project)
     panel = show_design(wb, "Mine", new=True)
     panel.on_message({"kind": "add", "materia": "Plan"})
-    again = show_design(wb, "Mine")
-    assert again.session is panel.session
+    reopened = show_design(wb, "Mine")
+    assert reopened.session is panel.session
     panel.close()
-    again.close()
+    reopened.close()
     third = show_design(wb, "Mine")
     assert [*third.design.document["sockets"]] == ["Socket-1"]
     third.close()

@@ -147,10 +147,10 @@ def test_form_of_a_new_edge_is_empty_for_each_socket(session):
 
 
 def test_unknown_materia_is_created_after_confirmation(fresh):
-    told = do(fresh, "add", materia="Writr")
+    description = do(fresh, "add", materia="Writr")
     assert fresh.design.document == {}
-    assert "The materia 'Writr' does not exist." in told["bar"]["question"]["words"]
-    assert told["bar"]["question"]["choices"] == ['New agent "Writr"', 'New utility "Writr"']
+    assert "The materia 'Writr' does not exist." in description["bar"]["question"]["words"]
+    assert description["bar"]["question"]["choices"] == ['New agent "Writr"', 'New utility "Writr"']
     do(fresh, "answer", number=0)
     assert fresh.design.document["sockets"] == {"Socket-1": {"materia": "Writr"}}
     assert fresh.design.definitions["Writr"]["tools"] == "none"
@@ -172,8 +172,8 @@ def test_socket_cannot_use_a_missing_materia(session):
 
 
 def test_materia_can_be_edited_in_its_socket_form_and_undone(session):
-    told = do(session, "pick", part=["socket", "Socket-3"])
-    materia = told["inspector"]["materia"]
+    description = do(session, "pick", part=["socket", "Socket-3"])
+    materia = description["inspector"]["materia"]
     assert [one["name"] for one in materia["fields"]][:3] == ["prompt", "model", "tools"]
     assert "item.title" in [variable["name"] for variable in materia["variables"]]
     before = session.design.definitions["Eval"]
@@ -201,9 +201,9 @@ def situations(told):
 
 def test_prompt_preview_follows_the_prompt(session):
     do(session, "pick", part=["socket", "Socket-3"])
-    told = situations(put(session, "materia", "Eval", "prompt", "Judge {{item.title}}."))
-    assert list(told) == ["first item", "second", "last"]
-    by_title = {part["title"]: part for part in told["first item"]["parts"]}
+    situation_list = situations(put(session, "materia", "Eval", "prompt", "Judge {{item.title}}."))
+    assert list(situation_list) == ["first item", "second", "last"]
+    by_title = {part["title"]: part for part in situation_list["first item"]["parts"]}
     assert by_title["Your task"]["text"] == "Judge [title of item 1]."
     assert "[the request]" in by_title["Request"]["text"]
     assert "satisfied" in by_title["What to return"]["text"]
@@ -211,15 +211,15 @@ def test_prompt_preview_follows_the_prompt(session):
         "",
         "the work was not sent back",
     )
-    assert "[title of item 5]" in str(told["last"]["parts"])
-    assert "characters, about " in told["first item"]["about"]
+    assert "[title of item 5]" in str(situation_list["last"]["parts"])
+    assert "characters, about " in situation_list["first item"]["about"]
     assert sum(part["share"] for part in by_title.values()) <= 1
 
 
 def test_prompt_preview_shows_returned_work(session):
-    told = situations(do(session, "pick", part=["socket", "Socket-2"]))
-    assert list(told) == ["first item", "second", "last", "sent back"]
-    parts = {part["title"]: part["text"] for part in told["sent back"]["parts"]}
+    situation_list = situations(do(session, "pick", part=["socket", "Socket-2"]))
+    assert list(situation_list) == ["first item", "second", "last", "sent back"]
+    parts = {part["title"]: part["text"] for part in situation_list["sent back"]["parts"]}
     assert "The work was not satisfactory:" in parts["Why it came back"]
     assert [*situations(do(session, "pick", part=["socket", "Socket-1"]))] == ["first visit"]
     do(session, "add", materia="Build")
@@ -241,9 +241,9 @@ def test_changed_materia_are_saved_as_differences(wb, session):
     put(session, "materia", "Eval", "model", "m:x")
     do(session, "make", type="agent", id="Mine")
     do(session, "save")
-    kept = json.loads((wb.project / PROJECT_FILE).read_text())
-    assert kept["materia"]["Eval"] == {"model": "m:x"}
-    assert kept["materia"]["Mine"]["prompt"]
+    stored = json.loads((wb.project / PROJECT_FILE).read_text())
+    assert stored["materia"]["Eval"] == {"model": "m:x"}
+    assert stored["materia"]["Mine"]["prompt"]
     assert wb.loadouts.config.document["materia"]["Eval"]["prompt"], "the rest is that of the layer below"
     assert not session.design.changed
     do(session, "undo")
@@ -265,8 +265,8 @@ def test_edge_that_leaves_a_loop_becomes_an_exit_or_stays_an_edge(session):
     assert edge("Socket-6") in session.design.document["sockets"]["Socket-3"]["edges"]
     assert len(session.design.document["loops"]["items"]["exits"]) == 2
     place = session.design.document["sockets"]["Socket-3"]["edges"].index(edge("Socket-6"))
-    told = do(session, "pick", part=["edge", f"edge:{place}:Socket-3"])
-    assert told["inspector"]["turn"] == "convert to an exit of the loop"
+    description = do(session, "pick", part=["edge", f"edge:{place}:Socket-3"])
+    assert description["inspector"]["turn"] == "convert to an exit of the loop"
     do(session, "turn", of=["edge", f"edge:{place}:Socket-3"])
     assert len(session.design.document["loops"]["items"]["exits"]) == 3
 
@@ -284,8 +284,8 @@ def test_reordering_edges_keeps_the_selection(session):
 
 
 def test_loop_can_be_completed_and_starts_at_its_entry(session):
-    told = do(session, "pick", part=["loop", "items"])
-    assert told["inspector"]["source"] == "consumes"
+    description = do(session, "pick", part=["loop", "items"])
+    assert description["inspector"]["source"] == "consumes"
     put(session, "loop", "items", "consumes.as", "task")
     put(session, "loop", "items", "id", "tasks")
     assert session.selected == ("loop", "tasks")
@@ -395,10 +395,10 @@ def test_unavailable_action_states_what_must_be_done_first(fresh):
 
 
 def test_picture_and_form_select_the_same_element(session):
-    told = do(session, "pick", part=["exit", "loop-exit:items:exit:Socket-4:satisfied"])
+    description = do(session, "pick", part=["exit", "loop-exit:items:exit:Socket-4:satisfied"])
     assert session.selected == ("exit", "exit:0:items")
-    assert told["selected"] == {"kind": "exit", "id": "loop-exit:items:exit:Socket-4:satisfied"}
-    assert told["inspector"]["sentence"].startswith("After the last item of items")
+    assert description["selected"] == {"kind": "exit", "id": "loop-exit:items:exit:Socket-4:satisfied"}
+    assert description["inspector"]["sentence"].startswith("After the last item of items")
     assert do(session, "pick", part=None)["inspector"]["kind"] == "loadout"
     assert "the design has no socket" in refused(session, "pick", part=["socket", "Socket-77"])
 
@@ -444,15 +444,15 @@ def test_saving_a_locked_loadout_asks_first(wb, project):
     })  # fmt: skip
     session = DesignSession(wb, wb.design("Held"))
     do(session, "add", materia="P")
-    told = do(session, "save")
-    assert told["bar"]["question"]["choices"] == ["Save anyway"]
+    description = do(session, "save")
+    assert description["bar"]["question"]["choices"] == ["Save anyway"]
 
 
 def test_saving_with_problems_asks_first(wb, session):
     do(session, "delete", of=["socket", "Socket-1"])
-    told = do(session, "save")
+    description = do(session, "save")
     assert not (wb.project / PROJECT_FILE).exists()
-    assert told["bar"]["question"]["choices"] == ["Save anyway"]
+    assert description["bar"]["question"]["choices"] == ["Save anyway"]
     do(session, "answer", number=0)
     kept = json.loads((wb.project / PROJECT_FILE).read_text())["loadouts"]["Plan-Build-Eval"]
     assert "Socket-1" not in kept["sockets"]
@@ -562,8 +562,8 @@ def test_hostile_names_are_sent_as_text(wb):
         ["loop", HOSTILE],
         ["exit", f"exit:0:{HOSTILE}"],
     ):
-        told = do(session, "pick", part=pick)
-        assert json.dumps(told).encode()
+        description = do(session, "pick", part=pick)
+        assert json.dumps(description).encode()
     assert session.note == ("status", "")
 
 
@@ -584,9 +584,9 @@ def leads_on(fresh):
 
 def test_make_loop_asks_whether_leaving_edges_become_exits(leads_on):
     fresh = leads_on
-    told = do(fresh, "loop", ids=["Socket-2", "Socket-3"])
-    assert told["bar"]["question"]["choices"] == ["Make an exit", "Keep the edge"]
-    assert told["bar"]["question"]["words"].startswith("Socket-3 → Socket-4 leads out of the loop.")
+    description = do(fresh, "loop", ids=["Socket-2", "Socket-3"])
+    assert description["bar"]["question"]["choices"] == ["Make an exit", "Keep the edge"]
+    assert description["bar"]["question"]["words"].startswith("Socket-3 → Socket-4 leads out of the loop.")
     assert "loops" not in fresh.design.document, "nothing is done before it is answered"
     do(fresh, "answer", number=0)
     assert fresh.note[1].endswith("over the work items of Socket-1; Socket-3 → Socket-4 is now an exit of the loop")
@@ -610,8 +610,8 @@ def test_make_loop_asks_whether_leaving_edges_become_exits(leads_on):
 def test_make_loop_offers_only_forward_edges_as_exits(leads_on, to, asked):
     do(leads_on, "add", materia="Maintain")
     leads_on.design.document["sockets"]["Socket-3"]["edges"][1] = {"when": "not_satisfied", "to": to}
-    told = do(leads_on, "loop", ids=["Socket-2", "Socket-3"])
-    assert sorted(told["bar"]["question"]["words"].split(" lead")[0].split(", ")) == asked
+    description = do(leads_on, "loop", ids=["Socket-2", "Socket-3"])
+    assert sorted(description["bar"]["question"]["words"].split(" lead")[0].split(", ")) == asked
     do(leads_on, "answer", number=0)
     [loop] = leads_on.design.document["loops"].values()
     assert {(one["condition"], one["targetSocketId"]) for one in loop["exits"]} == {

@@ -18,11 +18,11 @@ HOSTILE = "\x1b[31m<img src=x>"
 
 @pytest.fixture
 def wb(project):
-    made = Workbench(project)
-    made.use("Ask")
-    made.agent("Answer", lambda turn: f"answered {turn.request}")
-    yield made
-    made.close()
+    bench = Workbench(project)
+    bench.use("Ask")
+    bench.agent("Answer", lambda turn: f"answered {turn.request}")
+    yield bench
+    bench.close()
 
 
 @pytest.fixture

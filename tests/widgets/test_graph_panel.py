@@ -747,8 +747,8 @@ def test_hostile_answers_are_shown_as_text(project: Path, timers: list[Timer]):
     for _, (kind, key) in selectable_parts(cast.graph):
         panel.select(kind, key)
         assert bad not in "".join(html_values(panel))
-    shown = panel._repr_mimebundle_()
-    assert "<img" not in shown["image/svg+xml"]
+    bundle = panel._repr_mimebundle_()
+    assert "<img" not in bundle["image/svg+xml"]
 
 
 def test_only_trusted_markup_is_unescaped():
@@ -774,10 +774,10 @@ def test_pictures_use_colour_variables_of_the_page():
 
 def test_mime_bundle_contains_widget_picture_and_text():
     panel = GraphPanel(rework())
-    shown = panel._repr_mimebundle_()
-    assert shown["application/vnd.jupyter.widget-view+json"]["model_id"] == panel.view.model_id
-    assert shown["image/svg+xml"].startswith("<svg")
-    assert "Socket-5" in shown["text/plain"]
+    bundle = panel._repr_mimebundle_()
+    assert bundle["application/vnd.jupyter.widget-view+json"]["model_id"] == panel.view.model_id
+    assert bundle["image/svg+xml"].startswith("<svg")
+    assert "Socket-5" in bundle["text/plain"]
     panel.close()
     assert set(panel._repr_mimebundle_()) == {"image/svg+xml", "text/plain"}
 

@@ -29,16 +29,16 @@ def looked(cast, tab="", selected=None, past=None, *, busy=False, only=""):
 
 
 def test_inspector_of_a_past_step_has_all_tabs_and_of_the_start_only_the_state_tab(cast):
-    seen = looked(cast, past=cast.at(2))
-    assert (seen["tabs"], seen["tab"]) == (OF_STEP, "output")
-    assert seen["title"] == {
+    view = looked(cast, past=cast.at(2))
+    assert (view["tabs"], view["tab"]) == (OF_STEP, "output")
+    assert view["title"] == {
         "kind": "step",
         "name": "Build",
         "chips": ["step 2", "visit 1", "WI-1 Part 1"],
         "id": None,
         "step": 2,
     }
-    assert "correct" not in seen["content"], "only the latest step is corrected"
+    assert "correct" not in view["content"], "only the latest step is corrected"
     start = looked(cast, "why", past=cast.at(0))
     assert (start["tabs"], start["tab"], start["title"]["name"]) == (["state"], "state", "the start")
     assert start["title"]["chips"] == ["looking back"]
@@ -56,9 +56,9 @@ def test_open_tab_is_kept_if_the_new_selection_has_the_tab(cast):
 
 
 def test_inspector_shows_the_waiting_socket_by_default(cast):
-    seen = looked(cast)
-    assert seen["tabs"] == OF_SOCKET
-    title = seen["title"]
+    view = looked(cast)
+    assert view["tabs"] == OF_SOCKET
+    title = view["title"]
     assert (title["kind"], title["name"], title["id"], title["present"]) == (
         "agent",
         "Check",
@@ -67,7 +67,7 @@ def test_inspector_shows_the_waiting_socket_by_default(cast):
     )
     assert title["chips"][-1] == "visit 1 · WI-1 Part 1"
     assert (title["pinned"], title["answered"]) == (False, False)
-    assert seen["content"]["is"] == "answer"
+    assert view["content"]["is"] == "answer"
     prompt = looked(cast, "prompt")["content"]
     assert prompt["words"].startswith("Prompt. Changes apply to this turn only.")
     assert prompt["edit"]
@@ -75,15 +75,15 @@ def test_inspector_shows_the_waiting_socket_by_default(cast):
     state = looked(cast, "state")["content"]
     assert (state["edit"], state["steps"], state["at"]) == (True, 3, 3)
     assert not looked(cast, "state", busy=True)["content"]["edit"]
-    assert looked(cast, selected=("socket", "Socket-3")) == seen
+    assert looked(cast, selected=("socket", "Socket-3")) == view
 
 
 def test_socket_that_is_not_current_shows_its_steps_and_the_current_socket(cast):
-    seen = looked(cast, selected=("socket", "Socket-2"))
-    assert seen["tabs"] == OF_SOCKET
-    assert (seen["title"]["chips"][-1], seen["title"]["present"]) == ("1 visit", False)
-    assert seen["title"]["answered"]
-    action = seen["content"]["blocks"][0]
+    view = looked(cast, selected=("socket", "Socket-2"))
+    assert view["tabs"] == OF_SOCKET
+    assert (view["title"]["chips"][-1], view["title"]["present"]) == ("1 visit", False)
+    assert view["title"]["answered"]
+    action = view["content"]["blocks"][0]
     assert (action["text"], action["words"]) == ("The cast is at Check.", "Show it")
     for socket in ("Socket-2", "Socket-4"):
         asked = looked(cast, "prompt", ("socket", socket))["content"]

@@ -120,34 +120,34 @@ def test_every_action_message_requires_an_identity(tmp_path, panel):
     messages = cast_messages.messages
     quiet = VIEWS | SETTINGS | {kind for kind, message in messages.items() if message.is_question}
     assert set(ACTING) == set(messages) - quiet
-    made = panel(cast_scenes.after_a_step(tmp_path))
+    cast_panel = panel(cast_scenes.after_a_step(tmp_path))
     for kind in ACTING:
         with pytest.raises(MateriaError, match="identity"):
-            made.on_message({"kind": kind, **VALUES.get(kind, {})})
+            cast_panel.on_message({"kind": kind, **VALUES.get(kind, {})})
 
 
 @pytest.mark.parametrize("kind", SCENES)
 def test_message_that_is_sent_twice_takes_effect_once(tmp_path, panel, kind):
-    made = panel(SCENES[kind](tmp_path))
-    message = from_page(made, kind, **VALUES.get(kind, {}))
-    before = made.cast
+    cast_panel = panel(SCENES[kind](tmp_path))
+    message = from_page(cast_panel, kind, **VALUES.get(kind, {}))
+    before = cast_panel.cast
     session = before.runner.session
-    assert "Nothing was done" not in send(made, message)
-    assert before.runner.session is not session or made.cast is not before, "it did something"
-    assert_refused(made, message)
+    assert "Nothing was done" not in send(cast_panel, message)
+    assert before.runner.session is not session or cast_panel.cast is not before, "it did something"
+    assert_refused(cast_panel, message)
 
 
 @pytest.mark.parametrize("kind", [kind for kind in ACTING if kind not in ("abort", "again")])
 def test_messages_about_an_abandoned_branch_are_refused(tmp_path, panel, kind):
     cast = h.start(tmp_path, h.loop_config(), h.loop_agents(2))
     cast.run(steps=4)
-    made = panel(cast)
-    message = from_page(made, kind, **VALUES.get(kind, {}))
+    cast_panel = panel(cast)
+    message = from_page(cast_panel, kind, **VALUES.get(kind, {}))
     cast.back(2)
     cast.run(steps=2)
     assert len(cast.steps) == 4, "as many steps as were shown"
-    made.refresh()
-    assert_refused(made, message)
+    cast_panel.refresh()
+    assert_refused(cast_panel, message)
 
 
 def test_action_from_an_outdated_second_display_is_refused(tmp_path, panel):
@@ -161,11 +161,11 @@ def test_action_from_an_outdated_second_display_is_refused(tmp_path, panel):
 
 
 def test_action_for_another_cast_is_refused(tmp_path, panel):
-    made = panel(cast_scenes.come_to_its_end(tmp_path))
-    messages = [from_page(made, kind) for kind in ("abort", "again", "step")]
-    send(made, from_page(made, "fork", step=2))
+    cast_panel = panel(cast_scenes.come_to_its_end(tmp_path))
+    messages = [from_page(cast_panel, kind) for kind in ("abort", "again", "step")]
+    send(cast_panel, from_page(cast_panel, "fork", step=2))
     for message in messages:
-        assert_refused(made, message)
+        assert_refused(cast_panel, message)
 
 
 class Smith:
@@ -196,17 +196,17 @@ def test_approval_covers_only_the_shown_command(tmp_path, panel):
     smith = Smith("ls", "rm -rf build")
     cast = h.start(tmp_path, h.chain_config(2), smith)
     cast.run()
-    made = panel(cast)
-    assert made.front.bar["asks"]["words"] == "bash ls"
+    cast_panel = panel(cast)
+    assert cast_panel.front.bar["asks"]["words"] == "bash ls"
     messages = [
-        from_page(made, "allow"),
-        from_page(made, "allow", always=True),
-        from_page(made, "deny", reason=""),
+        from_page(cast_panel, "allow"),
+        from_page(cast_panel, "allow", always=True),
+        from_page(cast_panel, "deny", reason=""),
     ]
     cast.back(0)
     cast.run()
     for message in messages:
-        assert_refused(made, message)
+        assert_refused(cast_panel, message)
     assert cast.approvals.asking[0].args == {"command": "rm -rf build"}
     assert smith.ran == []
 
@@ -215,22 +215,22 @@ def test_approval_of_a_command_does_not_cover_a_repeated_request(tmp_path, panel
     smith = Smith("cat a.txt", "cat a.txt", "cat a.txt")
     cast = h.start(tmp_path, h.chain_config(1), smith)
     cast.run()
-    made = panel(cast)
-    message = from_page(made, "allow")
-    send(made, message)
-    assert made.front.bar["asks"]["words"] == "bash cat a.txt", "the second one"
-    assert_refused(made, message)
+    cast_panel = panel(cast)
+    message = from_page(cast_panel, "allow")
+    send(cast_panel, message)
+    assert cast_panel.front.bar["asks"]["words"] == "bash cat a.txt", "the second one"
+    assert_refused(cast_panel, message)
     assert len(smith.ran) == 1
 
 
 def test_names_and_breakpoints_do_not_change_the_identity_of_an_action(tmp_path, panel):
     cast = cast_scenes.by_a_person(tmp_path)
-    made = panel(cast)
+    cast_panel = panel(cast)
     before = identity(cast.now)
     cast.labels.add(name="breakfast")
     cast.breakpoints.watch("plan")
     assert identity(cast.now) == before
-    assert "Nothing was done" not in send(made, from_page(made, "items_answer", rows=PLAN, reason=""))
+    assert "Nothing was done" not in send(cast_panel, from_page(cast_panel, "items_answer", rows=PLAN, reason=""))
 
 
 def test_identity_of_an_action_is_stable_across_restarts_and_differs_in_a_fork(tmp_path):

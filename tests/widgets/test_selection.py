@@ -52,9 +52,9 @@ def test_edge_details_show_the_last_decision(cast):
 
 
 def test_loop_details_show_the_list_and_the_cursor():
-    told = blocks_as_text(Inspector(build_graph(retry_loop())).about("loop", "L"))
-    assert "state.workItems" in told
-    assert "workItemIndex" in told
+    text = blocks_as_text(Inspector(build_graph(retry_loop())).about("loop", "L"))
+    assert "state.workItems" in text
+    assert "workItemIndex" in text
 
 
 def test_edge_details_show_the_fields_of_the_edge(tmp_path):
@@ -92,11 +92,11 @@ def test_edge_details_show_the_fields_of_the_edge(tmp_path):
 @pytest.fixture
 def checking(tmp_path):
     """Return a cast that waits for the second check of its first item."""
-    made = h.start(tmp_path, h.loop_config(), {**h.loop_agents(2), "Check": h.Until(h.NO, kinds=("work",))})
-    made.run()
-    assert (made.now.waiting_at.socket, len(made.steps)) == ("Socket-3", 5)
-    yield made
-    made.close()
+    cast = h.start(tmp_path, h.loop_config(), {**h.loop_agents(2), "Check": h.Until(h.NO, kinds=("work",))})
+    cast.run()
+    assert (cast.now.waiting_at.socket, len(cast.steps)) == ("Socket-3", 5)
+    yield cast
+    cast.close()
 
 
 def test_socket_details_show_the_status_and_the_targets(checking):
@@ -130,7 +130,7 @@ def test_edge_limits_are_shown_with_usage_or_as_configured(checking):
 
 def test_utility_without_a_cast_shows_its_command_and_accepted_output():
     bare = Inspector(build_graph(config({"A": at("T")})))
-    told = blocks_as_text(bare.about("socket", "A"))
-    assert "command: true" in told
-    assert "Any text is accepted." in told
-    assert "a process" in told
+    text = blocks_as_text(bare.about("socket", "A"))
+    assert "command: true" in text
+    assert "Any text is accepted." in text
+    assert "a process" in text

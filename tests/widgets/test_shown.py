@@ -371,20 +371,20 @@ def test_every_designer_message_has_an_effect_or_returns_a_reason(wb):
 
 
 def test_problems_of_a_design_are_fixed_one_by_one(wb):
-    made = DesignSession(wb, wb.design())
+    new_session = DesignSession(wb, wb.design())
     broken = [
         m("set", of=["socket", "Socket-3"], field="parse", value="text"),
         m("delete", of=["socket", "Socket-1"]),
         m("explore"),
     ]
-    shown = list(designed(made, *broken))
+    shown = list(designed(new_session, *broken))
     for _ in range(12):
-        report = made.design.report
+        report = new_session.design.report
         findings = (*report.problems, *report.hints)
         if not findings:
             break
         one = findings[0]
-        shown += list(designed(made, m("fix", code=one.code, source=one.source)))[1:]
+        shown += list(designed(new_session, m("fix", code=one.code, source=one.source)))[1:]
     shown_texts.matches("fixing", shown)
 
 
@@ -394,8 +394,8 @@ def test_review_of_the_steps_of_an_agent_matches_the_snapshot(wb):
     draft.add_edge("Socket-5", "Socket-6", "always")
     draft.set_materia("Build", "prompt", "Build it")
     draft = None
-    made = DesignSession(wb, wb.design())
-    shown_texts.matches("draft-taken-up", designed(made, m("news"), m("answer", number=0), m("undo")))
+    new_session = DesignSession(wb, wb.design())
+    shown_texts.matches("draft-taken-up", designed(new_session, m("news"), m("answer", number=0), m("undo")))
 
 
 # -- the canvas ------------------------------------------------------------------------------------

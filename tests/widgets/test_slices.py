@@ -62,19 +62,19 @@ def test_latest_steps_of_the_timeline_are_sent_first(cast, monkeypatch):
     cast.run()
     monkeypatch.setattr("materia_nb.widgets.cast_slices.TAIL", 3)
     rows, now = StepRows(), cast.now
-    told = timeline_state(now, rows, None, busy=False)
+    state = timeline_state(now, rows, None, busy=False)
     assert TAIL > 3
-    assert [row[0] for row in told["tail"]] == [told["total"] - 2, told["total"] - 1, told["total"]]
+    assert [row[0] for row in state["tail"]] == [state["total"] - 2, state["total"] - 1, state["total"]]
     assert [row[0] for row in rows.between(now, -5, 2)] == [1, 2]
-    assert rows.between(now, told["total"] + 1, 10**9) == []
+    assert rows.between(now, state["total"] + 1, 10**9) == []
 
 
 def test_timeline_offers_continuation_only_at_the_current_step(cast):
     cast.run(steps=2)
     rows = StepRows()
     for now, busy, can in ((cast.now, False, True), (cast.now, True, False), (cast.at(1), False, False)):
-        told = timeline_state(now, rows, None, busy=busy)
-        assert (told["can"], told["busy"]) == (can, busy)
+        state = timeline_state(now, rows, None, busy=busy)
+        assert (state["can"], state["busy"]) == (can, busy)
 
 
 def test_rows_mark_edits_and_pins(cast):
@@ -92,19 +92,19 @@ def test_rows_mark_edits_and_pins(cast):
 
 def test_item_rows_show_done_and_current_items(cast):
     cast.run(until=lambda c: c.now.engine.cursors.get("workItemIndex") == 1)
-    told = items_state(cast.now, ItemTexts(), busy=False)
-    assert [title for title, _ in told["items"]] == ["a", "b", "c"]
-    assert (told["done"], told["current"], told["can"]) == (1, 1, True)
-    assert told["base"] == json_digest(cast.now.work_items)
+    state = items_state(cast.now, ItemTexts(), busy=False)
+    assert [title for title, _ in state["items"]] == ["a", "b", "c"]
+    assert (state["done"], state["current"], state["can"]) == (1, 1, True)
+    assert state["base"] == json_digest(cast.now.work_items)
 
 
 def test_overlong_list_of_items_is_truncated_and_read_only(tmp_path):
     for count, more in ((10_000, 0), (10_001, 1)):
         cast = h.start(tmp_path, h.loop_config(), h.loop_agents(count))
         cast.step()
-        told = items_state(cast.now, ItemTexts(), busy=False)
-        assert (len(told["items"]), len(told["stands"]), told["more"]) == (10_000, 10_000, more)
-        assert told["can"] == (not more)
+        state = items_state(cast.now, ItemTexts(), busy=False)
+        assert (len(state["items"]), len(state["stands"]), state["more"]) == (10_000, 10_000, more)
+        assert state["can"] == (not more)
         cast.close()
 
 
@@ -136,9 +136,9 @@ def test_long_items_are_shortened_for_the_page(tmp_path):
     plan = {"workItems": [{"title": f"t{place}", "context": one} for place, one in enumerate(contexts)]}
     cast = h.start(tmp_path, h.loop_config(), {**h.loop_agents(), "Plan": lambda: plan})
     cast.step()
-    told = items_state(cast.now, ItemTexts(), busy=False)
-    assert len(json.dumps(told)) < 500_000
-    assert told["items"][7] == ["t7", contexts[7][:500], 0, len(contexts[7])]
+    state = items_state(cast.now, ItemTexts(), busy=False)
+    assert len(json.dumps(state)) < 500_000
+    assert state["items"][7] == ["t7", contexts[7][:500], 0, len(contexts[7])]
     cast.close()
     short = h.start(tmp_path, h.loop_config(), h.loop_agents(3))
     short.step()

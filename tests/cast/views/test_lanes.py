@@ -33,9 +33,9 @@ def waiting(tmp_path):
 
 
 def test_lane_row_shows_its_socket_and_progress(waiting):
-    said = blocks_as_text(lanes_blocks(waiting.now))
-    assert "2 lanes, 2 at once; 0 at the join" in said
-    row = next(line for line in said.splitlines() if line.startswith("ui "))
+    text = blocks_as_text(lanes_blocks(waiting.now))
+    assert "2 lanes, 2 at once; 0 at the join" in text
+    row = next(line for line in text.splitlines() if line.startswith("ui "))
     assert row.split("  ")[0] == "ui"
     assert all(words in row for words in ("running", "Check, waits for you", "Part 2", "0/2"))
     assert "lane ui: running, at Socket-4, waits for you, 0 of 2 items done" in status_lines(waiting.now)
@@ -126,9 +126,9 @@ def test_failed_lane_shows_its_reason(tmp_path):
 
     cast = h.start(tmp_path, streams_config(), stream_agents(Build=build))
     cast.run()
-    said = blocks_as_text(lanes_blocks(cast.now))
-    assert "no room" in said
-    assert "the cast failed at the join" in said
+    text = blocks_as_text(lanes_blocks(cast.now))
+    assert "no room" in text
+    assert "the cast failed at the join" in text
 
 
 def test_why_names_the_lane_of_a_step(tmp_path):
@@ -244,9 +244,11 @@ def test_lanes_offer_only_repairs_that_are_possible(tmp_path):
     marks = marks_of(cast.now)
     assert (marks.failed, marks.lanes_failed) == ("Socket-3", {"Socket-3": ("api",)})
     assert state_label("Socket-3", replace(marks, failed=None)) == "⚠ 1 lane failed", "while others go on"
-    again = h.start(tmp_path / "again", streams_config(), stream_agents(Check=lambda: json.dumps({"satisfied": False})))
-    again.run()
-    assert [one.name for one in offered_actions(again.now)] == ["retry_limit", "retry"]
+    second_cast = h.start(
+        tmp_path / "again", streams_config(), stream_agents(Check=lambda: json.dumps({"satisfied": False}))
+    )
+    second_cast.run()
+    assert [one.name for one in offered_actions(second_cast.now)] == ["retry_limit", "retry"]
 
 
 def test_verbs_accept_the_name_of_a_lane(done):

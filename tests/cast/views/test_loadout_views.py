@@ -45,10 +45,10 @@ def test_lines_of_loadout_views_fit_the_width_of_a_notebook(wb):
 
 def test_each_loadout_view_has_text_html_and_a_picture(wb):
     for view in all_of(wb.graph("Plan-Build-Eval")):
-        shown = view._repr_mimebundle_()
-        assert "<img " in shown["text/html"]
-        assert "<svg" not in shown["text/html"]
-        assert shown["text/plain"] == repr(view)
+        bundle = view._repr_mimebundle_()
+        assert "<img " in bundle["text/html"]
+        assert "<svg" not in bundle["text/html"]
+        assert bundle["text/plain"] == repr(view)
         assert "Plan-Build-Eval" in repr(view)
 
 
@@ -97,9 +97,9 @@ def test_simulation_picture_shows_how_often_edges_were_taken():
 
 def test_outcomes_of_other_protocols_are_listed():
     document = config({"A": asks(edge("end"), handoff="envelope")})
-    shown = repr(ExploreView(build_graph(document)))
-    assert "A: the agent may ask for a detour. Detours are not explored." in shown
-    assert "be held for a person" in shown
+    output = repr(ExploreView(build_graph(document)))
+    assert "A: the agent may ask for a detour. Detours are not explored." in output
+    assert "be held for a person" in output
 
 
 # -- magics ---------------------------------------------------------------------------------

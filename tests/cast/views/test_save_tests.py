@@ -16,23 +16,23 @@ from protocol_helpers import OTHERS
 
 
 def test_each_outcome_of_an_exploration_has_a_passing_case(wb, tmp_path):
-    written = wb.explore("Release", items=2).save_tests(tmp_path / "cases")
-    assert {path.name.removesuffix(".materia-case.json") for path in written} == {
+    paths = wb.explore("Release", items=2).save_tests(tmp_path / "cases")
+    assert {path.name.removesuffix(".materia-case.json") for path in paths} == {
         "complete",
         "edge_traversals_exhausted-at-Socket-3",
         "edge_traversals_exhausted-at-Socket-5",
         "no_advance_cycles_exhausted-at-Socket-4",
         "ways",
     }
-    assert [read_case(path).check() for path in written] == [[]] * 5
+    assert [read_case(path).check() for path in paths] == [[]] * 5
 
 
 def test_saved_tests_cover_drafts_and_varying_utilities(tmp_path):
     document = config({"A": at("M", edge("B")), "B": at("U", edge("B", "not_satisfied", 1), parse="json")})
     view = ExploreView(build_graph(document), 0, document=document)
-    written = view.save_tests(tmp_path)
-    assert len(written) == 3
-    assert [read_case(path).check() for path in written] == [[], [], []]
+    paths = view.save_tests(tmp_path)
+    assert len(paths) == 3
+    assert [read_case(path).check() for path in paths] == [[], [], []]
 
 
 def test_case_linked_to_a_config_file_fails_when_its_routing_changes(wb, tmp_path):
@@ -49,16 +49,16 @@ def test_case_linked_to_a_config_file_fails_when_its_routing_changes(wb, tmp_pat
 def test_sockets_that_differ_only_in_case_have_separate_files(tmp_path):
     document = config({"A": at("P", edge("a"), edge("A", most=1)), "a": at("P", edge("a", most=1))})
     document["loadouts"]["T"]["sockets"]["A"] = at("U", edge("A", "satisfied", 1), edge("a"), parse="json")
-    written = ExploreView(build_graph(document), 0, document=document).save_tests(tmp_path)
-    assert len({path.name.casefold() for path in written}) == len(written) == 3
+    paths = ExploreView(build_graph(document), 0, document=document).save_tests(tmp_path)
+    assert len({path.name.casefold() for path in paths}) == len(paths) == 3
 
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_saved_cases_of_other_protocols_pass(tmp_path, name):
     document = config({"A": at("P", parse="json", handoff=name)})
-    written = ExploreView(build_graph(document), 0, document=document).save_tests(tmp_path)
-    assert [path.name.partition(".")[0] for path in written] == ["complete", "held-at-A", "ways"]
-    assert [read_case(path).check() for path in written] == [[], [], []]
+    paths = ExploreView(build_graph(document), 0, document=document).save_tests(tmp_path)
+    assert [path.name.partition(".")[0] for path in paths] == ["complete", "held-at-A", "ways"]
+    assert [read_case(path).check() for path in paths] == [[], [], []]
 
 
 def test_saving_tests_with_malformed_answers_is_refused(tmp_path, monkeypatch):

@@ -163,11 +163,11 @@ def test_views_of_an_edited_waiting_cast_match_the_snapshot(tmp_path, clock):
     del agents["Check"]
     cast = h.start(tmp_path, h.loop_config(), agents)
     cast.run()
-    said = cast.edit.items([h.item("New"), *cast.now.work_items[:2]])
+    pairs = cast.edit.items([h.item("New"), *cast.now.work_items[:2]])
     cast.pins.add("Build", "always this")
     cast.approvals.allow("bash")
     cast.edit.budget(max_tokens=0)
-    shown_texts.matches("waits", [*of_cast(cast), ("said", said)])
+    shown_texts.matches("waits", [*of_cast(cast), ("said", pairs)])
 
 
 def test_views_of_a_draft_match_the_snapshot(tmp_path, clock):
