@@ -273,7 +273,7 @@ class RouteAnswer(NamedTuple):
 
     @property
     def truth(self) -> JSON:
-        """The right answer."""
+        """The right answer, which is computed with the correct rules."""
         return self.read(walk(self.graph, self.script))
 
     def by(self, rules: RuleSet) -> JSON:

@@ -27,7 +27,7 @@ _REQUEST_CHARS: Final = 200
 _END_BYTES: Final = 8_192
 """Number of bytes that are read from the beginning and from the end of a journal."""
 _MAX_LINE_BYTES: Final = 262_144
-"""Number of bytes that are read instead if the first or the last line is longer than ``_END_BYTES``."""
+"""Number of bytes to read if the first or the last line of a journal is longer than ``_END_BYTES``."""
 _MAX_SUGGESTIONS: Final = 5
 _CAST_NAME = re.compile(r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d")
 
@@ -53,7 +53,7 @@ _STATUS_AFTER: Final[Mapping[str, CastStatus]] = {
     "hold_decided": "ready",
     "socket_complete": "ready",
 }
-"""Maps event types of the reference engine to the resulting status of the cast; this engine records the status."""
+"""Maps event types of the reference engine to the resulting status of the cast. This engine records the status."""
 
 _READY_AFTER: Final = frozenset({"edge_traversals_exhausted", "no_advance_cycles_exhausted", "budget"})
 
@@ -107,7 +107,7 @@ class CastEntry:
 
     @property
     def outcome(self) -> str:
-        """The status of the cast, followed by the codes of its warnings."""
+        """The status of the cast, followed by the codes of its warnings if there are any."""
         return f"{self.status}, with warnings: {', '.join(self.warnings)}" if self.warnings else self.status
 
 
@@ -229,7 +229,7 @@ def filter_casts(
     loadout: str | None = None,
     status: CastStatus | None = None,
 ) -> list[CastEntry]:
-    """Return the entries that match all criteria.
+    """Return the entries that match all criteria; a criterion that is None is ignored.
 
     Args:
         entries: the entries to filter.

@@ -251,7 +251,7 @@ class _Autosaver:
     def _is_only_in_kernel(self, design: Design) -> bool:
         """Return True if the latest step was saved only in the notebook, so that the draft must be kept.
 
-        Otherwise, the step would be lost if the kernel ends.
+        Otherwise, the step would be lost when the kernel ends.
         """
         return (
             design.home.path is None
@@ -339,7 +339,7 @@ def _close(handle: int) -> None:
 
 NAME: Final = "quest-board.json"
 _OWN_RECORD: Final = "materiaNb"
-"""Field in which this engine stores its own data about a quest; it is ignored once another engine changed the quest."""
+"""Field with this engine's own data about a quest. The data is ignored if another engine has changed the quest."""
 _SHARED_STATE: Final = {"sharedStatus": "status", "sharedAttempts": "attempts"}
 """Maps fields of this engine's own data to the quest fields of which they are copies. If a copy differs from its
 original, another engine has changed the quest.
@@ -379,7 +379,7 @@ class Quest(_Model):
     shared: Object = Field(default_factory=dict, repr=False)
 
     def with_fields(self, **fields: JSON) -> Quest:
-        """Return a copy of the quest with new values for the fields ``fields``."""
+        """Return a copy of the quest in which the fields in ``fields`` have new values."""
         return self.model_copy(update=fields)
 
 

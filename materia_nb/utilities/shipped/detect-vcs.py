@@ -4,7 +4,7 @@ stdin   {"cwd": ...}
 stdout  {"satisfied": true for jj,
          "state": {"vcs": {"kind", "root", "bare", "colocated", "branch", "detached", "available"}}}
 
-kind       "jj" or "git", for the nearest repository in the project directory or its parents, or "none"; "jj" for both
+kind       the kind of the nearest repository at or above the project: "jj", "git" or "none"; jj takes precedence over Git
 root       the directory of the repository; null if there is no repository
 bare       true if the repository is a bare Git repository
 colocated  true if a jj repository shares its directory with a Git repository
