@@ -140,7 +140,7 @@ def test_writing_fixes_stale_documentation(copy_of_docs):
 
 def test_undocumented_model_raises_an_error():
     rows = make_docs.config_fields()
-    with pytest.raises(SystemExit, match="no place for"):
+    with pytest.raises(SystemExit, match="no markers for"):
         make_docs.with_tables("<!-- generated: Config -->\n<!-- end -->\n", rows)
 
 
