@@ -436,9 +436,9 @@ class Runner(Work):
             self.session = self._written = session
             self._astray = False
             if session.state.status not in _OVER:
-                self._artifacts.soon(session)
+                self._artifacts.schedule_write(session)
             elif before.state.status in _OVER:
-                self.journal.rest()  # the cast was changed after its end; the derived files are still to be written
+                self.journal.release()  # the cast was changed after its end; the derived files are still to be written
         except DiskError:  # none of the events was written
             self._unwritten, self.session, self._astray = [], self._written, False
             self._unreported = []
@@ -449,7 +449,7 @@ class Runner(Work):
 
     def _recover(self) -> None:
         assert self.journal is not None  # noqa: S101 - only a cast that can be written goes astray
-        self.journal.settle()
+        self.journal.truncate_partial_append()
         self._unwritten, self._unreported = [], []
         lines = read_journal(self.files.journal).lines
         self.session = self._written = read_session(self.rules, lines, self.files.text_of).session
@@ -640,19 +640,19 @@ class Runner(Work):
             return
         self.write_queued()
         try:
-            journal.wake()
+            journal.reacquire()
             with computing():
-                self._artifacts.now(session, journal.mark)
+                self._artifacts.write_all(session, journal.mark)
         finally:
             if session.state.status in _OVER:
-                journal.rest()
+                journal.release()
                 close_servers(str(self.files.path))
 
     def nothing_is_due(self) -> None:
         """Record that all derived files are up to date, so that they are not written again."""
         self._artifacts.mark_written(self.session)
         if self.session.state.status in _OVER and self.journal is not None:
-            self.journal.rest()
+            self.journal.release()
 
     def close(self) -> None:
         """Write the derived files, and release the journal and the lock.

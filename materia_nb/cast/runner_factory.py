@@ -262,7 +262,7 @@ def resume_runner(
         if is_current(files, done.session, journal.mark):
             runner.nothing_is_due()
         else:
-            files.sweep()
+            files.remove_temporary_files()
             if recorded.redefined:
                 files.write_json(CONFIG, recorded.document)
             runner.write_now()  # a crash may have prevented this earlier

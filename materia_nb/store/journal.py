@@ -91,7 +91,7 @@ class Contents(NamedTuple):
 
 
 class Journal:
-    """A journal that is open for appending. Between writes, :meth:`rest` releases the file and the lock of the cast.
+    """A journal that is open for appending. Between writes, :meth:`release` releases the file and the lock of the cast.
 
     Attributes:
         mark: the current end of the journal.
@@ -171,7 +171,7 @@ class Journal:
         block, link = encode_lines(lines, self.mark.link)
         with HeldInterrupts():
             if self._handle == NO_FILE or os.getpid() != self._process:
-                self.wake()
+                self.reacquire()
             try:
                 if self._has_partial_append:
                     self._truncate()
@@ -190,7 +190,7 @@ class Journal:
                     raise disk_error(self.path, "write the journal", error) from error
                 raise
 
-    def settle(self) -> None:
+    def truncate_partial_append(self) -> None:
         """Truncate the file to the lines before an interrupted append, as the next append would do."""
         if self._has_partial_append:
             self._truncate()
@@ -221,13 +221,13 @@ class Journal:
         """True if the file and the lock are released."""
         return self._handle == NO_FILE
 
-    def rest(self) -> None:
+    def release(self) -> None:
         """Release the file and the lock until the next append, unless the file still has to be truncated."""
         if not self._has_partial_append:
             self._release()
 
-    def wake(self) -> None:
-        """Acquire the lock and reopen the file after :meth:`rest`.
+    def reacquire(self) -> None:
+        """Acquire the lock and reopen the file after :meth:`release`.
 
         Raises:
             DiskError: the journal was removed, replaced or changed in the meantime, or it cannot be opened.

@@ -116,7 +116,7 @@ class RunDir:
         """Write a value as an indented JSON file, and return ``name``."""
         return self.write(name, json_bytes(value, indented=True))
 
-    def sweep(self) -> None:
+    def remove_temporary_files(self) -> None:
         """Remove temporary files that were left by a process that was killed. The caller must hold the cast's lock."""
         for folder, _, files in os.walk(self.path):
             for name in filter(TEMPORARY_NAME.fullmatch, files):
@@ -249,7 +249,7 @@ class ArtifactWriter:
         self._written: Session | None = None
         self._timer: Handle | None = None
 
-    def soon(self, session: Session) -> None:
+    def schedule_write(self, session: Session) -> None:
         """Schedule a background write of the steps of ``session`` within a second."""
         self._session = session
         if self._timer is None:
@@ -263,7 +263,7 @@ class ArtifactWriter:
         """Record that all files of ``session`` exist already, so that they are not written again."""
         self._since, self._written = _next_steps(session), session
 
-    def now(self, session: Session, mark: Mark) -> None:
+    def write_all(self, session: Session, mark: Mark) -> None:
         """Write all files of ``session``, including the usage report and the manifest.
 
         ``mark`` is the end of the journal, which the manifest records.

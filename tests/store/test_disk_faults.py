@@ -371,7 +371,7 @@ def test_second_process_that_writes_to_the_journal_is_detected(tmp_path, change)
 def test_unreadable_journal_raises_a_clear_error(tmp_path, monkeypatch):
     cast = h.start(tmp_path, h.chain_config(1))
     journal = cast.runner.journal
-    journal.rest()
+    journal.release()
 
     def refused(*_, **__):
         raise OSError(errno.EIO, "Input/output error")
@@ -379,7 +379,7 @@ def test_unreadable_journal_raises_a_clear_error(tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr("materia_nb.store.journal.os.stat", refused)
         with pytest.raises(DiskError) as caught:
-            journal.wake()
+            journal.reacquire()
     assert caught.value.where == str(journal.path)
     assert journal.is_released
     cast.close()
