@@ -60,7 +60,7 @@ FAULTS: Final = (
     Fault("an empty loop prefers the exits of other sockets", RULES, "(own or routes)[0]", "(routes or own)[0]"),
     Fault("exits of different conditions derive an advance when satisfied", DERIVED, 'len(unique_conditions) == 1 else "always"', 'len(unique_conditions) == 1 else "satisfied"'),
     Fault("exits with one condition derive an unconditional advance", DERIVED, "unique_conditions.pop() if len(unique_conditions) == 1", '"always" if len(unique_conditions) == 1'),
-    Fault("failures match every condition", CONDITIONS, "(Result.FAILED in self.needs and result.silent)", "result.silent"),
+    Fault("failures match every condition", CONDITIONS, "(Result.FAILED in self.needs and result.is_silent)", "result.is_silent"),
 )  # fmt: skip
 
 

@@ -449,7 +449,7 @@ class Work(ABC):
     def _priced(self, agent: Agent, visit: Visit, used: Usage) -> Usage:
         """Return the usage with its cost added, if the config has prices for the model of the agent."""
         price = self.rules.graph.price(price_names(agent, self.materia(visit).model))
-        cost = None if price is None else price.of(used.input, used.output, used.cached)
+        cost = None if price is None else price.cost(used.input, used.output, used.cached)
         return used if cost is None else used._replace(cost=cost)
 
     def _handle_report(self, visit: Visit, agent: Agent, event: AgentEvent) -> None:

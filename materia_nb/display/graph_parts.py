@@ -308,7 +308,7 @@ def socket_notes(socket: Socket, *, short: bool = False) -> tuple[str, ...]:
 
 def _lanes_label(graph: Graph, loop: Loop) -> str:
     """Return the number of lanes of a loop that run in parallel, or "" if the loop is not parallel."""
-    lane_count = next((region.at_once for region in graph.regions.values() if region.loop == loop.id), None)
+    lane_count = next((region.max_concurrency for region in graph.regions.values() if region.loop == loop.id), None)
     return "" if lane_count is None else f"in lanes, {lane_count} at once"
 
 

@@ -100,7 +100,7 @@ def _enter_region(rules: Rules, session: Session, ts: int) -> Events:
         return ()
     schedule = streams.schedule_of(session.state, region)
     stream_rows = tuple({"name": stream.name, "workItemIndexes": list(stream.indexes)} for stream in schedule)
-    return (ev.StreamsStarted(loop=region.loop, streams=stream_rows, limit=region.at_once, ts=ts),)
+    return (ev.StreamsStarted(loop=region.loop, streams=stream_rows, limit=region.max_concurrency, ts=ts),)
 
 
 def in_lane(rules: Rules, session: Session, name: str, command: Callable[..., Events], *arguments: Any) -> Events:

@@ -412,7 +412,7 @@ def walk_of(iterator: Iterator) -> Walk:
 
     The walk is cached, so that all sockets of a loop share it.
     """
-    numbered = iterator.numbered_as_work_items
+    numbered = iterator.has_work_item_keys
     names = ["item", "currentWorkItem", iterator.alias, *(["workItem"] if numbered else [])]
     paths = [tuple(split_path(name)) for name in names]
     shown_paths = tuple(dict.fromkeys(path for path in paths if path))

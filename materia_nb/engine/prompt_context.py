@@ -29,7 +29,7 @@ from materia_nb.engine.rules import SocketContext
 from materia_nb.engine.state import CastState, FollowUp, Handoff, Item, ItemId, LastAnswer, Visit
 from materia_nb.jsonvalue import JSON, MISSING, get_path, pretty, remove_path, whole_floats_as_integers
 from materia_nb.loadout.graph import Socket
-from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, YES_OR_NO
+from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, VERDICTS
 
 CONTEXTS_CHARS: Final = 16_000
 _TITLE_CHARS: Final = 120
@@ -100,7 +100,7 @@ class PromptContext(NamedTuple):
 
     def _where(self, room: PromptBudget) -> PromptPart:
         context = self.socket
-        if not context.shown.place:
+        if not context.shown.position:
             return PromptPart("place", "", "castContext excludes it")
         if context.is_only_socket and self.visit.item is None:
             return PromptPart("place", "", "the loadout has one socket")
@@ -328,7 +328,7 @@ class PromptContext(NamedTuple):
     def _json_output(self, room: PromptBudget, last: Socket, of: str) -> PromptPart:
         """Return the part for a JSON output, with its verdict and the fields that no other part contains."""
         state, note = self.state, ""
-        lines = [f"{of} reported {state.last_result.noun}."] if state.last_result in YES_OR_NO else []
+        lines = [f"{of} reported {state.last_result.noun}."] if state.last_result in VERDICTS else []
         rest = self._remaining_fields(state.last_json, last)
         if rest:
             text, note = bounded(pretty(whole_floats_as_integers(rest)), room.output)
@@ -455,7 +455,7 @@ class PromptContext(NamedTuple):
         return f"item {item[1] + 1}"
 
     def _changed(self) -> PromptPart:
-        if not self.state.changed or not self.socket.shown.place:
+        if not self.state.changed or not self.socket.shown.position:
             return PromptPart("changed", "", "no changes since the previous step")
         changes = ", ".join(self.state.changed)
         text = f"After the previous step, a person changed {changes}. This prompt shows the current values."

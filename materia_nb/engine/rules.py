@@ -113,7 +113,7 @@ def socket_context(socket: Socket, graph: Graph, form: PromptForm = "md") -> Soc
     label = cut_to(" ".join(materia.label.split()), _LABEL_CHARS)
     named = label if label == materia.id else f"{label} (materia {materia.id})"
     names = ["item", "currentWorkItem", *([iterator.alias] if iterator else [])]
-    if iterator and iterator.numbered_as_work_items:
+    if iterator and iterator.has_work_item_keys:
         names.append("workItem")
     walks = [loop.iterator for loop in graph.loops.values() if loop.iterator is not None]
     aliases = tuple(tuple(name.split(".")) for name in names) if iterator else (("item",),)

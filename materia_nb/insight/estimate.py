@@ -41,7 +41,7 @@ from materia_nb.insight.scripted_answers import (
     play_cast,
 )
 from materia_nb.jsonvalue import JSON, FrozenDict, compact, frozen, get_path, replaced
-from materia_nb.loadout.graph import Graph, cast_context
+from materia_nb.loadout.graph import Graph, parse_cast_context
 from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, REWORK_CONDITIONS, Result
 
 _MAX_VISITS: Final = 1_000
@@ -126,7 +126,7 @@ class Prompts:
     ) -> None:
         if context is not None:
             _check_context(context)
-            parsed = cast_context(context)
+            parsed = parse_cast_context(context)
             sockets = {id_: replace(socket, cast_context=parsed) for id_, socket in graph.sockets.items()}
             graph = replace(graph, sockets=sockets)
         self.graph, self.context = graph, context

@@ -159,7 +159,7 @@ def _make_witness(graph: Graph, space: StateSpace, event: str, path: _Path) -> W
     visits: dict[str, list[Move]] = {}
     for number, move in path:
         visits.setdefault(space.nodes[number].socket or "", []).append(move)
-    failing = {id_ for id_, moves in visits.items() if any(move.answer.result.silent for move in moves)}
+    failing = {id_ for id_, moves in visits.items() if any(move.answer.result.is_silent for move in moves)}
     scripted = [id_ for id_ in visits if not graph.sockets[id_].is_utility and id_ not in failing]
     return Witness(
         event,
@@ -177,7 +177,7 @@ def _make_witness(graph: Graph, space: StateSpace, event: str, path: _Path) -> W
 def _make_pin(visits: Sequence[Move]) -> str | ByVisit:
     """Return a pin for a socket that repeats the recorded answers of its visits in order."""
     answers: list[str | Failure] = [
-        sample_failure(move.answer.result) if move.answer.result.silent else move.answer.text for move in visits
+        sample_failure(move.answer.result) if move.answer.result.is_silent else move.answer.text for move in visits
     ]
     first = answers[0]
     return first if isinstance(first, str) and len(set(answers)) == 1 else ByVisit(answers)
@@ -636,7 +636,7 @@ def max_turns(space: StateSpace) -> int | None:
             visit_turns = max((move.turns for move in space.moves[number]), default=0)
             for move in space.moves[number]:
                 # a visit can fail in its last turn too
-                turns = visit_turns if move.answer.result.silent else move.turns
+                turns = visit_turns if move.answer.result.is_silent else move.turns
                 if move.to not in members:
                     leaving = max(leaving, turns + longest[move.to])
                 elif turns:

@@ -41,8 +41,8 @@ from materia_nb.loadout.vocabulary import (
     ACCEPTED,
     DEFAULT_HANDOFF,
     REWORK_CONDITIONS,
+    VERDICTS,
     WITHOUT_OUTPUT,
-    YES_OR_NO,
     Result,
 )
 from materia_nb.platform import Progress, ProgressBar
@@ -276,7 +276,7 @@ def satisfied_shares(steps: Iterable[StepRecord]) -> dict[str, float]:
     """
     results: dict[str, list[Result]] = {}
     for step in steps:
-        if step.decision is not None and step.decision.result in YES_OR_NO:
+        if step.decision is not None and step.decision.result in VERDICTS:
             results.setdefault(step.socket, []).append(step.decision.result)
     return {socket: verdicts.count(Result.YES) / len(verdicts) for socket, verdicts in results.items()}
 
@@ -442,7 +442,7 @@ def _sensitivity(
         if node.end is not None or node.socket is None or node.socket not in derivatives:
             continue
         for move in space.moves[number]:
-            if move.answer.result in YES_OR_NO:
+            if move.answer.result in VERDICTS:
                 factor = frequencies[number] * (1 if move.answer.result is Result.YES else -1)
                 factor *= 1 - chances[node.socket].failed
                 previous = derivatives[node.socket]

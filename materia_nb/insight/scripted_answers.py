@@ -27,7 +27,7 @@ from materia_nb.handoff.base import SAMPLE, HandoffProtocol, Outcome, Reaction, 
 from materia_nb.handoff.checks import SCHEDULE, summarize_issues
 from materia_nb.jsonvalue import JSON, MISSING, compact, get_path, set_path, split_path
 from materia_nb.loadout.graph import CAST_CONTEXTS, Graph, Socket
-from materia_nb.loadout.vocabulary import ACCEPTED, DEFAULT_HANDOFF, YES_OR_NO, Result, condition_spec
+from materia_nb.loadout.vocabulary import ACCEPTED, DEFAULT_HANDOFF, VERDICTS, Result, condition_spec
 
 _MAX_LIST_DEPTH: Final = 4
 _BRACKETS: Final = re.compile(r"\[\s*(?:'([^']*)'|\"([^\"]*)\"|[^\]]*)\s*\]")
@@ -109,7 +109,7 @@ def decisive_verdicts(socket_rules: SocketRules) -> tuple[Result, ...]:
     if socket_rules.wanted.parse == "text":
         return (Result.NOTHING,)
     if socket_rules.wanted.why_satisfied is not None:
-        return YES_OR_NO
+        return VERDICTS
     socket = socket_rules.socket
     conditions = [edge.when for edge in socket.edges] + [route.condition for route in socket_rules.exits]
     conditions += [] if socket.advance is None else [socket.advance.when]
@@ -192,7 +192,7 @@ class PossibleAnswers:
             failures = dict.fromkeys(awaited_failures(socket_rules).values())
             self._results[socket_rules.socket.id] = (
                 *self._outputs(socket_rules),
-                *(ScriptedResult("" if result.silent else SAMPLE, result, None) for result in failures),
+                *(ScriptedResult("" if result.is_silent else SAMPLE, result, None) for result in failures),
             )
         return self._results[socket_rules.socket.id]
 
@@ -263,7 +263,7 @@ class PossibleAnswers:
         if "context" in value:
             value["context"] = SAMPLE
         value.pop("satisfied", None)
-        if result in YES_OR_NO:
+        if result in VERDICTS:
             value["satisfied"] = result.satisfied
         if socket_rules.socket.is_utility and self._utility_roots:
             value["state"] = {root: self._state_value((root,), length) for root in self._utility_roots}
@@ -383,7 +383,7 @@ def _scripted_turns(
             step = outputs.finalize(rules, state, entering.prompt_for(rules, state))
         else:
             text = SAMPLE if visit.mode in socket_rules.any_text else answer.text
-            if answer.result.silent:
+            if answer.result.is_silent:
                 step, text = recovery.fail(rules, state, sample_failure(answer.result)), ""
             else:
                 step = outputs.output(rules, state, text)

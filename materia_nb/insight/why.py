@@ -25,7 +25,7 @@ from materia_nb.errors import MateriaError, counted, did_you_mean, plain
 from materia_nb.handoff.base import AgentReport, HandoffProtocol, SuggestionKind
 from materia_nb.jsonvalue import JSON, compact
 from materia_nb.loadout.graph import END, Graph
-from materia_nb.loadout.vocabulary import YES_OR_NO, Result, condition_spec
+from materia_nb.loadout.vocabulary import VERDICTS, Result, condition_spec
 from materia_nb.registry import mimebundle_from_view
 
 THINKING_HEADING: Final = "The agent's thinking"
@@ -140,10 +140,10 @@ def _explain_skip(names: Mapping[str, str], skip: SkippedSocket) -> str:
 def _explain_verdict(names: Mapping[str, str], decision: Decision) -> list[str]:
     """Return sentences about the result of a visit: its verdict and the reason, or the failure that an edge handles."""
     result = decision.result
-    if result.silent:
+    if result.is_silent:
         is_handled = decision.by not in ("failure", "budget")
         return [f"{result.sentence.capitalize()}: {decision.reading.reason}"] if is_handled else []
-    if result not in YES_OR_NO or not decision.reading.accepted:
+    if result not in VERDICTS or not decision.reading.accepted:
         return []
     verdict = f"{names[decision.socket or END]} was {'' if result.satisfied else 'not '}satisfied"
     reason = short(decision.reading.context or "", _MAX_REASON_CHARS)
@@ -219,13 +219,13 @@ def _explain_alternatives(rules: Rules, decision: Decision) -> list[str]:
         return []
     socket_rules, name = rules.sockets[decision.socket], rules.graph.names[decision.socket]
     is_unknown = decision.advance is None and socket_rules.socket.advance is not None
-    verdicts = () if socket_rules.wanted.parse == "text" or is_unknown else YES_OR_NO
+    verdicts = () if socket_rules.wanted.parse == "text" or is_unknown else VERDICTS
     lines = []
     for result in (*verdicts, *dict.fromkeys(awaited_failures(socket_rules).values())):
         choice = None if result is decision.result else _choice_for(socket_rules, decision.advance, result)
         if choice is not None and choice.target != decision.target:
             verdict = f"If {name} had {'' if result.satisfied else 'not '}been satisfied"
-            condition = verdict if result in YES_OR_NO else f"After {result.noun}"
+            condition = verdict if result in VERDICTS else f"After {result.noun}"
             lines.append(f"{condition}, the cast would go to {rules.graph.names[choice.target]}.")
     return lines
 

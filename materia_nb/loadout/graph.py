@@ -33,7 +33,7 @@ class CastContext:
 
     Attributes:
         request: True to show the request of the cast.
-        place: True to show the position in the loadout and the changes that a person has made.
+        position: True to show the position in the loadout and the changes that a person has made.
         items: the detail in which work items are listed: complete, only by title, or not at all.
         state: True to show the whole state, or a tuple of the state paths to show.
         handoffs: True to show earlier handoffs up to the default limit, or the maximum number of characters to show.
@@ -41,18 +41,18 @@ class CastContext:
     """
 
     request: bool = True
-    place: bool = True
+    position: bool = True
     items: _ItemDetail = "whole"
     state: bool | tuple[str, ...] = True
     handoffs: bool | int = True
     previous: bool = True
 
 
-_NO_PARTS: Final = CastContext(request=False, place=False, items="none", state=False, handoffs=False, previous=False)
+_NONE: Final = CastContext(request=False, position=False, items="none", state=False, handoffs=False, previous=False)
 CAST_CONTEXTS: Final[Mapping[str, CastContext]] = {
     "full": CastContext(),
-    "request": replace(_NO_PARTS, request=True),
-    "none": _NO_PARTS,
+    "request": replace(_NONE, request=True),
+    "none": _NONE,
 }
 """The named values of ``castContext`` and the contexts that they select; the first name is the default."""
 PromptForm: TypeAlias = Literal["md", "plain"]
@@ -61,7 +61,7 @@ PROMPT_FORMS: Final[tuple[PromptForm, ...]] = get_args(PromptForm)
 ITEM_CONTEXTS: Final[tuple[_ItemDetail, ...]] = get_args(_ItemDetail)
 
 
-def cast_context(written: JSON) -> CastContext:
+def parse_cast_context(written: JSON) -> CastContext:
     """Return the context that a ``castContext`` value selects; an object overrides individual parts of ``full``."""
     if not isinstance(written, Mapping):
         return CAST_CONTEXTS.get(written, CAST_CONTEXTS["full"]) if isinstance(written, str) else CastContext()
@@ -115,7 +115,7 @@ class Iterator:
     loop: str | None = None
 
     @property
-    def numbered_as_work_items(self) -> bool:
+    def has_work_item_keys(self) -> bool:
         """True if the items have keys such as ``WI-2``, and False if their keys are plain indexes (R13)."""
         return self.alias == "workItem" or self.items == "state.workItems"
 
@@ -169,7 +169,7 @@ class Region:
         members: the members of this loop.
         first: the socket at which each lane starts.
         exit: the socket at which the cast continues after all lanes have finished, or the end.
-        at_once: the maximum number of lanes that run at the same time.
+        max_concurrency: the maximum number of lanes that run at the same time.
     """
 
     generator: str
@@ -178,7 +178,7 @@ class Region:
     members: tuple[str, ...]
     first: str
     exit: str
-    at_once: int
+    max_concurrency: int
 
     @property
     def sockets(self) -> tuple[str, ...]:
@@ -298,7 +298,7 @@ class Price:
     output: float
     cached: float | None = None
 
-    def of(self, sent: int | None, received: int | None, cached: int | None = None) -> float | None:
+    def cost(self, sent: int | None, received: int | None, cached: int | None = None) -> float | None:
         """Return the cost of a request in US dollars, or None if a number of tokens is unknown (R56).
 
         Args:

@@ -287,7 +287,7 @@ def regions_of(facts: LoadoutFacts) -> dict[str, Region]:
             members=tuple(member for member in loop.members if member in facts.sockets),
             first=(*prelude, member)[0],
             exit=next((to for _, to in _exits(loop) if to in facts.sockets), END),
-            at_once=_max_lanes(facts, loop),
+            max_concurrency=_max_lanes(facts, loop),
         )
     return regions
 

@@ -151,7 +151,7 @@ class FormField(NamedTuple):
     idle: str
 
 
-def form_of(model: type[Model], raw: Object, known: Mapping[str, Iterable[str]] | None = None) -> list[FormField]:
+def form_fields(model: type[Model], raw: Object, known: Mapping[str, Iterable[str]] | None = None) -> list[FormField]:
     """Return the form fields of an object, the most important first.
 
     Args:

@@ -18,7 +18,7 @@ from materia_nb.jsonvalue import (
     text_or,
     whole_number,
 )
-from materia_nb.loadout.graph import Budget, Edge, Graph, Limits, Loop, Materia, Price, Socket, cast_context
+from materia_nb.loadout.graph import Budget, Edge, Graph, Limits, Loop, Materia, Price, Socket, parse_cast_context
 from materia_nb.loadout.items import (
     Derivation,
     assigns_work_items,
@@ -225,7 +225,7 @@ def _resolve_socket(derivation: Derivation, socket: SocketFacts, materia: Materi
         handoff=socket.handoff,
         parse_derived=socket.id in derivation.json_sources,
         finalize=finalize and not (materia.kind == "utility" or materia.multi_turn),
-        cast_context=cast_context(next(filter(None, contexts), None)),
+        cast_context=parse_cast_context(next(filter(None, contexts), None)),
         prompt_form=raw.get("promptForm"),
         assignment=as_object(raw.get("assignment")),
         layout=_socket_position(facts, socket),

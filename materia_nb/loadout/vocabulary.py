@@ -67,16 +67,16 @@ class Result(StrEnum):
         return True if self is Result.YES else False if self is Result.NO else None
 
     @property
-    def silent(self) -> bool:
+    def is_silent(self) -> bool:
         """True if the visit returned no output at all, and False if an output was refused."""
         return self is Result.FAILED or bool(self.kinds)
 
 
 ACCEPTED: Final = (Result.YES, Result.NO, Result.NOTHING)
 """Results of visits with an accepted output."""
-YES_OR_NO: Final = (Result.YES, Result.NO)
+VERDICTS: Final = (Result.YES, Result.NO)
 """Results of visits whose output sets ``satisfied``, which is the verdict of the agent."""
-WITHOUT_OUTPUT: Final = tuple(result for result in Result if result.silent or result is Result.REFUSED)
+WITHOUT_OUTPUT: Final = tuple(result for result in Result if result.is_silent or result is Result.REFUSED)
 """Results of visits without an accepted output. The cast stops unless an edge matches the result."""
 
 
@@ -111,7 +111,7 @@ class ConditionSpec:
 
     def holds(self, result: Result) -> bool:
         """Return True if the condition matches a result. If it matches FAILED, it matches the special cases too."""
-        return result in self.needs or (Result.FAILED in self.needs and result.silent)
+        return result in self.needs or (Result.FAILED in self.needs and result.is_silent)
 
     def overlaps(self, other: ConditionSpec) -> bool:
         """Return True if at least one result matches both conditions."""
@@ -125,7 +125,7 @@ class ConditionSpec:
     @property
     def guards(self) -> bool:
         """True if the condition matches only outputs that set ``satisfied``, which plain text never does."""
-        return not self.holds(Result.NOTHING) and not set(YES_OR_NO).isdisjoint(self.needs)
+        return not self.holds(Result.NOTHING) and not set(VERDICTS).isdisjoint(self.needs)
 
     @property
     def without_output(self) -> bool:
@@ -158,7 +158,7 @@ GUARDS: Final[tuple[Condition, ...]] = tuple(condition for condition, spec in CO
 """The conditions that match only outputs that set ``satisfied``, and therefore never match plain text."""
 GUARD_FOR: Final[Mapping[Result, Condition]] = {
     verdict: next(condition for condition, spec in CONDITION_SPECS.items() if spec.needs == (verdict,))
-    for verdict in YES_OR_NO
+    for verdict in VERDICTS
 }
 """The condition that matches only YES, and the condition that matches only NO, by result."""
 REWORK_CONDITIONS: Final[tuple[Condition, ...]] = tuple(

@@ -102,7 +102,7 @@ class SavedDraft:
             self.discard()
         if self.home not in (None, str(design.home)):
             return f"{message}; the draft was started for {self.home}, which is not loaded, so saving writes to {design.home}"
-        if exact(self.began) != exact(design.began):
+        if exact(self.began) != exact(design.saved_document):
             message += f"; {design.home} was changed in the meantime, so saving overwrites {design.name} in it"
         return message
 

@@ -147,10 +147,10 @@ def _item_index(iterator: Iterator | None, key: JSON) -> int | None:
     """Return the index of the work item with the key ``key`` (R13), or None if the key is invalid."""
     if iterator is None or not isinstance(key, str):
         return None
-    digits = key.removeprefix("WI-") if iterator.numbered_as_work_items else key
+    digits = key.removeprefix("WI-") if iterator.has_work_item_keys else key
     if not (digits.isascii() and digits.isdigit()) or len(digits) > 9:
         return None
-    index = int(digits) - (1 if iterator.numbered_as_work_items else 0)
+    index = int(digits) - (1 if iterator.has_work_item_keys else 0)
     return index if index >= 0 else None
 
 

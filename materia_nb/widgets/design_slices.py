@@ -81,7 +81,7 @@ def _bar_slice(session: DesignState) -> DesignSlice:
         "name": part(design.name),
         "identity": session.identity,
         "changed": design.changed,
-        "fresh": not design.began,
+        "fresh": not design.saved_document,
         "steps": len(design.steps),
         "problems": len(design.report.problems),
         "hints": len(design.report.hints),

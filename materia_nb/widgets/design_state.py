@@ -30,7 +30,7 @@ from materia_nb.loadout.design import sockets as operations
 from materia_nb.loadout.design.document import DesignChange, design_error
 from materia_nb.loadout.fields import Model
 from materia_nb.loadout.graph import END, Graph, PromptForm
-from materia_nb.loadout.json_schema import FormField, form_of
+from materia_nb.loadout.json_schema import FormField, form_fields
 from materia_nb.loadout.models import (
     AgentMateria,
     Consumes,
@@ -268,7 +268,7 @@ def _fields(
         "name of a protocol": protocol_names(),
         "model": ready_models() if model is AgentMateria else (),
     }
-    fields = form_of(model, raw, known)
+    fields = form_fields(model, raw, known)
     if model is AgentMateria and not known["model"]:
         fields = [field._replace(unit=_NO_MODELS) if field.name == "model" else field for field in fields]
     return [_field_slice(session, of, field, prefix) for field in fields]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from materia_nb.errors import MateriaError
-from materia_nb.loadout.json_schema import form_of, read_field
+from materia_nb.loadout.json_schema import form_fields, read_field
 from materia_nb.loadout.models import (
     AgentMateria,
     Consumes,
@@ -20,7 +20,7 @@ KNOWN = {"socket id or end": ["Socket-1", "end"], "materia id": ["Plan"]}
 
 
 def field(model, raw, name):
-    return next(field for field in form_of(model, raw, KNOWN) if field.name == name)
+    return next(field for field in form_fields(model, raw, KNOWN) if field.name == name)
 
 
 @pytest.mark.parametrize(
@@ -44,11 +44,11 @@ def test_field_type_determines_the_kind_of_form_input(model, name, input_):
 
 
 def test_form_shows_important_fields_first_and_other_fields_only_if_set():
-    assert [field.name for field in form_of(EdgeFields, {})] == ["when", "to", "maxTraversals"]
-    assert [field.name for field in form_of(AgentMateria, {})][:3] == ["prompt", "model", "tools"]
-    assert "lockState" not in [field.name for field in form_of(Loadout, {})]
-    assert "lockState" in [field.name for field in form_of(Loadout, {"lockState": "locked"})]
-    assert "sockets" not in [field.name for field in form_of(Loadout, {"sockets": {}})], "parts of their own"
+    assert [field.name for field in form_fields(EdgeFields, {})] == ["when", "to", "maxTraversals"]
+    assert [field.name for field in form_fields(AgentMateria, {})][:3] == ["prompt", "model", "tools"]
+    assert "lockState" not in [field.name for field in form_fields(Loadout, {})]
+    assert "lockState" in [field.name for field in form_fields(Loadout, {"lockState": "locked"})]
+    assert "sockets" not in [field.name for field in form_fields(Loadout, {"sockets": {}})], "parts of their own"
 
 
 def test_choice_in_a_form_can_be_empty_and_displays_unknown_values():
@@ -107,7 +107,7 @@ def test_empty_form_field_is_removed(name):
 
 def test_form_for_cast_context_accepts_a_word_or_an_object():
     def context(raw):
-        return next(field for field in form_of(Loadout, raw) if field.name == "castContext")
+        return next(field for field in form_fields(Loadout, raw) if field.name == "castContext")
 
     field = context({})
     assert (field.label, field.input, field.value) == ("context", "choice", "")

@@ -34,7 +34,7 @@ def problems_of(document):
 def test_parallel_region_has_a_prelude_a_loop_and_an_exit():
     region = build_graph(parallel_loadout()).regions["Socket-1"]
     assert (region.prelude, region.loop, region.members) == (("Socket-5",), "L", ("Socket-2", "Socket-3"))
-    assert (region.first, region.exit, region.at_once) == ("Socket-5", "Socket-4", 2)
+    assert (region.first, region.exit, region.max_concurrency) == ("Socket-5", "Socket-4", 2)
 
 
 def test_parallel_region_may_have_neither_prelude_nor_exit():
@@ -47,9 +47,9 @@ def test_parallel_region_may_have_neither_prelude_nor_exit():
 def test_number_of_parallel_lanes_comes_from_the_loop_or_the_config():
     document = parallel_loadout()
     document["parallelism"] = {"maxConcurrency": 5}
-    assert build_graph(document).regions["Socket-1"].at_once == 5
+    assert build_graph(document).regions["Socket-1"].max_concurrency == 5
     document["loadouts"]["T"]["loops"]["L"]["parallel"] = {"maxConcurrency": 3}
-    assert build_graph(document).regions["Socket-1"].at_once == 3
+    assert build_graph(document).regions["Socket-1"].max_concurrency == 3
     document["loadouts"]["T"]["loops"]["L"]["parallel"] = {"maxConcurrency": 0}
     document["parallelism"] = {"maxConcurrency": "two"}
     assert problems_of(document) == {

@@ -92,7 +92,7 @@ def test_iterators_are_resolved_r1_r12_r13():
 def test_consumes_defines_the_name_of_the_item_r12():
     graph = build_graph(looped({"consumes": {"from": "Socket-1", "as": "todo", "cursor": "c"}}))
     assert graph.sockets["Socket-2"].iterator == Iterator("state.workItems", "todo", "c", "L")
-    assert graph.sockets["Socket-2"].iterator.numbered_as_work_items
+    assert graph.sockets["Socket-2"].iterator.has_work_item_keys
 
 
 @pytest.mark.parametrize(
@@ -316,10 +316,10 @@ def test_frozen_config_is_checked_once_and_mutable_config_each_time(monkeypatch)
 def test_price_of_cached_tokens_is_set_separately():
     plain, cached = Price(3.0, 15.0), Price(3.0, 15.0, 0.5)
     million = 1_000_000
-    assert plain.of(million, million) == 18.0
-    assert plain.of(million, 0, million) == 3.0, "cached tokens without a price cost as much as other tokens"
-    assert cached.of(million, 0, million // 2) == 1.75
-    assert cached.of(million, 0, 2 * million) == 0.5, (
+    assert plain.cost(million, million) == 18.0
+    assert plain.cost(million, 0, million) == 3.0, "cached tokens without a price cost as much as other tokens"
+    assert cached.cost(million, 0, million // 2) == 1.75
+    assert cached.cost(million, 0, 2 * million) == 0.5, (
         "the number of cached tokens cannot exceed the number of sent tokens"
     )
-    assert (cached.of(None, 1), cached.of(1, None), cached.of(0, 0)) == (None, None, 0)
+    assert (cached.cost(None, 1), cached.cost(1, None), cached.cost(0, 0)) == (None, None, 0)

@@ -462,7 +462,7 @@ def estimated(
         agent = priced or table.for_turn(socket, materia.id)
         own = graph.price(price_names(agent, materia.model))
         if own is not None:
-            return own.of(tokens_in, tokens_out)
+            return own.cost(tokens_in, tokens_out)
         if not isinstance(agent, ModelAgent):
             return None
         return agent.price(materia.model, tokens_in, tokens_out)

@@ -105,14 +105,14 @@ class Design:
         return self._steps[-1].document
 
     @property
-    def began(self) -> Object:
+    def saved_document(self) -> Object:
         """The loadout as it was last saved, or as it was opened if it has not been saved."""
         return self._base.document
 
     @property
     def changed(self) -> bool:
         """True if there are unsaved changes."""
-        return exact(self.document) != exact(self.began) or bool(self.changed_materia)
+        return exact(self.document) != exact(self.saved_document) or bool(self.changed_materia)
 
     @property
     def definitions(self) -> Object:
@@ -357,7 +357,7 @@ class Design:
 
         Changes in the order of keys are not included, because JSON objects are unordered.
         """
-        return self._patch(self.began, self.document)
+        return self._patch(self.saved_document, self.document)
 
     def materia_patch(self) -> list[dict[str, JSON]]:
         """Return the unsaved changes of the materia as a JSON Patch for the field ``materia`` of the config."""

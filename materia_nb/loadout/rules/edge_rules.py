@@ -25,7 +25,7 @@ from materia_nb.loadout.topology import (
 from materia_nb.loadout.vocabulary import (
     GUARDS,
     REWORK_CONDITIONS,
-    YES_OR_NO,
+    VERDICTS,
     Condition,
     Result,
     condition_spec,
@@ -325,7 +325,7 @@ def _never_taken(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
 def _possible_results(facts: LoadoutFacts, socket: SocketFacts) -> list[Result]:
     """Return the results that a visit of a socket can have."""
     if socket.id in facts.texts:
-        impossible: tuple[Result, ...] = YES_OR_NO
+        impossible: tuple[Result, ...] = VERDICTS
     else:
         guarded = any(edge.when in GUARDS for edge in socket.edges)
         judged = guarded and not socket.is_utility and requires_verdict(socket.handoff)
