@@ -27,7 +27,7 @@ BURR_UP_TO = 1_000
 
 
 def per_visit(contender: Callable[[int], tuple[int, float]], items: int, min_seconds: float = 0.4) -> float:
-    """Return the median time per visit in microseconds, over as many runs as ``min_seconds`` allow, at least three."""
+    """Return the median time per visit in microseconds over at least three runs that take at least ``min_seconds``."""
     timings: list[float] = []
     spent = 0.0
     while spent < min_seconds or len(timings) < (3 if items <= 1_000 else 1):
@@ -323,7 +323,7 @@ CASTS = 10_000
 
 
 def kept() -> None:
-    """Measure the CPU time of file snapshots per step in projects of different sizes, including Git's.
+    """Measure the CPU time of file snapshots per step, including Git, in projects of different sizes.
 
     The goal is 100 ms for 10,000 files.
     """

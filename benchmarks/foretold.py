@@ -1,7 +1,8 @@
 """Check explore and odds with many random loadouts: ``PYTHONPATH=tests/helpers python benchmarks/foretold.py``.
 
-Three claims are checked. Nothing that explore calls impossible happens in simulations. Every witness leads to its event
-when it is cast. Exact odds and simulations agree within their error. The tests check the same with small numbers.
+Three claims are checked. Events that explore reports as impossible never occur in simulations. Every witness leads to
+its event when it is cast. Exact odds and simulations agree within the statistical error. The tests check the same
+claims with smaller numbers.
 """
 
 from __future__ import annotations
@@ -29,11 +30,11 @@ from materia_nb.loadout.vocabulary import OWN_PROTOCOLS
 EACH = 20
 """Number of simulations for each random loadout."""
 SMALL = 2_000
-"""Maximum number of states of a random loadout. Larger ones are skipped, because explore cannot visit all states."""
+"""Maximum number of states of a random loadout; larger loadouts are skipped because explore cannot visit all states."""
 
 
 def never_happens(simulations: int) -> None:
-    """Simulate random loadouts; raise an error if something happens that explore calls impossible."""
+    """Simulate random loadouts; raise an error if an event occurs that explore reports as impossible."""
     from hypothesis import HealthCheck, Phase, given, seed, settings
     from hypothesis import strategies as st
 

@@ -128,7 +128,8 @@ def durable(items: int) -> Run:
 def whole(items: int) -> tuple[int, float, Path]:
     """Run a cast with function agents, as in a notebook, until its last file is closed.
 
-    Returns the number of visits, the seconds and the run directory.
+    Returns:
+        The number of visits, the seconds and the run directory.
     """
     wb = Workbench(folder())
     wb.load(work.document())

@@ -20,7 +20,7 @@ REQUIRED: Final = 28
 
 
 class Fault(NamedTuple):
-    """A wrong rule: a text in a module, and the faulty text that replaces it."""
+    """A planted fault: a text in a module, and the faulty text that replaces it."""
 
     rule: str
     module: str

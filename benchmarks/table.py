@@ -1,4 +1,4 @@
-"""Printed tables of the benchmarks."""
+"""Print the tables of the benchmarks."""
 
 from __future__ import annotations
 

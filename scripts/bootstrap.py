@@ -50,7 +50,7 @@ def main(extras_wanted: list[str]) -> int:
 
 
 def with_implied(extras: list[str], project: dict[str, object]) -> set[str]:
-    """Return the extras and all extras that they include; for example, ``test`` includes ``materia-nb[lab]``."""
+    """Return the extras and all extras that they include, such as ``materia-nb[lab]``, which ``test`` includes."""
     table = project["optional-dependencies"]
     if not isinstance(table, dict) or (unknown := set(extras) - set(table)):
         sys.exit(f"bootstrap: pyproject.toml does not define these extras: {', '.join(sorted(unknown))}")
@@ -77,7 +77,7 @@ def installed_extras(key: str) -> set[str]:
 
 
 def environment_works() -> bool:
-    """Return True if the Python of the environment starts. Its base Python may have been removed or upgraded."""
+    """Return True if the Python of the environment starts; its base Python may have been removed or upgraded."""
     if not os.access(PYTHON, os.X_OK):
         return False
     code = "import sys, importlib.util as i; sys.exit(sys.version_info < (3, 11) or not i.find_spec('pip'))"

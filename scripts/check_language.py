@@ -1,7 +1,7 @@
-"""Count vague names and phrases that read as translated, and compare the counts with limits that may only fall.
+"""Count vague names and awkward phrases, and compare the counts with limits that may only be lowered.
 
-``python scripts/check_language.py`` prints the counts and fails if one is above its limit. With ``--list docstrings``
-it prints every counted docstring.
+``python scripts/check_language.py`` prints the counts and fails if one of them exceeds its limit. With ``--list
+docstrings``, it also prints every counted docstring.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LIMITS = {
     "messages": 1.9,
     "docs": 2.0,
 }
-"""The maximum share of each kind, in percent. Lower a limit when the share has fallen."""
+"""The maximum share of each kind, in percent. Lower a limit when the share has decreased."""
 
 VAGUE = frozenset(
     [
@@ -93,7 +93,7 @@ JAVASCRIPT_BINDING = re.compile(
 
 
 class Sample(NamedTuple):
-    """A name or a text with its location."""
+    """A name or text together with its location."""
 
     place: str
     text: str
@@ -143,7 +143,7 @@ def table_messages(path: Path) -> Iterator[Sample]:
 
 
 def sentences(path: Path) -> Iterator[Sample]:
-    """Yield the sentences of a page, without code blocks, tables and headings."""
+    """Yield the sentences of a documentation page, without code blocks, tables and headings."""
     text = re.sub(r"```.*?```", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)
     for paragraph in re.split(r"\n\s*\n", text):
         if re.match(r"\s*([#|<!]|\[)", paragraph):
@@ -154,7 +154,7 @@ def sentences(path: Path) -> Iterator[Sample]:
 
 
 def measure() -> dict[str, tuple[list[Sample], int]]:
-    """Return the counted samples and the number of all samples, for each limit."""
+    """Return the counted samples and the total number of samples for each limit."""
     modules = sorted(PACKAGE.rglob("*.py"))
     tables = sorted(PACKAGE.rglob("*.toml"))
     scripts = sorted((PACKAGE / "widgets" / "front").glob("*.js"))

@@ -43,13 +43,13 @@ def playwright_chromium() -> str | None:
 
 
 def driver_starts() -> bool:
-    """Return True if Playwright's driver, a separate program, finds its system libraries."""
+    """Return True if the Playwright driver, a separate program, finds its system libraries."""
     version = [sys.executable, "-m", "playwright", "--version"]
     return subprocess.run(version, check=False, capture_output=True).returncode == 0
 
 
 def install() -> None:
-    """Install Chromium: as root with the system's package manager, otherwise with Playwright's download."""
+    """Install Chromium with the system's package manager if run as root, otherwise through Playwright."""
     if os.geteuid() == 0 and shutil.which("apt-get"):
         environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
         apt = ["apt-get", "-qq", "-o", "Acquire::Retries=3", "-o", "DPkg::Lock::Timeout=300"]

@@ -1,4 +1,4 @@
-"""Run the quickstart notebook without a browser and show what its cast did: ``make demo``."""
+"""Run the quickstart notebook without a browser and print the result of its cast (``make demo``)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def run_notebook(path: Path) -> Path:
 
 
 def show_cast(notebook_page: Path) -> None:
-    """Print the newest complete cast of the demo, read only from its run directory."""
+    """Print the newest complete cast of the demo, using only its run directory."""
     from materia_nb import Workbench
 
     bench = Workbench(project=DEMO)

@@ -26,7 +26,7 @@ MOST_TOKENS: Final = {"Plan": 160, "Build": 40, "Eval": 60, "Maintain": 60, "Nar
 
 
 def cast_with(served: Served, project: Path) -> Cast:
-    """Cast the loadout with the local model in every socket; return the stopped cast."""
+    """Cast the loadout with the local model in every socket, and return the cast when it has stopped."""
     bench = Workbench(project=project)
     bench.use(LOADOUT)
     for materia, max_tokens in MOST_TOKENS.items():

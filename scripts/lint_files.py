@@ -1,6 +1,7 @@
-"""Report code that opens files without ``materia_nb/file_io.py``; exit with 1 if there is such code.
+"""Report code that opens files without ``materia_nb/file_io.py``, and exit with 1 if there is any.
 
-Only this module opens files: it never waits for a pipe, follows no unexpected link, and leaves no file half-written.
+Only that module opens files: it never blocks on a pipe, never follows an unexpected link, and never leaves a partially
+written file.
 """
 
 from __future__ import annotations
@@ -18,17 +19,17 @@ EXEMPT = {
     "widgets/frontend.py": "the front end is read as a resource of the package (Traversable)",
     "utilities/shipped": "separate programs that import no module of the package",
 }
-"""Files and folders that may open files directly, each with the reason."""
+"""Files and folders that may open files directly, with the reason for each."""
 FUNCTIONS = {
     "open", "io.open", "os.open", "os.fdopen", "os.truncate", "os.mkfifo",
     "shutil.copy", "shutil.copy2", "shutil.copyfile", "shutil.copytree",
 }  # fmt: skip
 METHODS = {"read_bytes", "write_bytes", "write_text"}
 AMBIGUOUS_METHODS = {"open", "read_text"}
-"""Names of path methods that other classes have too."""
+"""Names of path methods that other classes also have."""
 
 NOT_FILES = {"guess.open", "sealed(found['seal']).open"}
-"""Calls with the name of a path method that open no file, such as seals of predictions."""
+"""Calls that are named like a path method but do not open a file, such as seals of predictions."""
 
 
 def file_calls(tree: ast.AST) -> Iterator[tuple[int, str]]:

@@ -44,7 +44,7 @@ class Served(NamedTuple):
 
 
 def missing() -> str | None:
-    """Return why no local model is available, or None if one is."""
+    """Return the reason why no local model is available, or None if one is available."""
     absent = [name for name in PACKAGES if find_spec(name) is None]
     if not absent:
         return None

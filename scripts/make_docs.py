@@ -160,7 +160,7 @@ def with_events(page: str) -> str:
 
 
 def with_walk(page: str) -> str:
-    """Insert the path of an answer through the code between its markers, traced from a real cast."""
+    """Insert the path of an answer through the code, traced from a real cast, between its markers."""
     with bench() as wb:
         cast = wb.cast("a short guide", loadout="Plan-Build-Eval", agents={"*": _answer})
         cast.run(steps=5)

@@ -35,7 +35,7 @@ EXTENSIONS: Final = {
     "ipycytoscape": "jupyter-cytoscape",
     "anywidget": "anywidget",
 }
-"""Packages with front-end extensions of the page. Their versions are the versions in this environment."""
+"""Packages with front-end extensions of the page, in the versions that this environment has."""
 
 KERNEL_NEEDS: Final = ("comm", "ipykernel", "ipython", "jedi", "micropip", "piplite", "pyodide-kernel")
 """Packages that the kernel imports at its start, in addition to the requirements of materia-nb."""
@@ -159,7 +159,7 @@ def gather(folder: Path, platform: dict[str, str]) -> dict[str, Wheel]:
 
 
 def download(ask: dict[str, list[str]], folder: Path, platform: dict[str, str]) -> list[Path]:
-    """Download these packages with pip but without their requirements, which pip would choose for this system."""
+    """Download packages with pip but without their requirements, which pip would resolve for this system."""
     pins = {name: f"=={version(name)}" for name in ("ipywidgets", *EXTENSIONS) if name in ask}
     specs = [f"{name}{pins.get(name) or ','.join(filter(None, how))}" for name, how in ask.items()]
     python = platform["python"].rpartition(".")[0]

@@ -1,4 +1,4 @@
-"""Write the path of one answer through the code, as a list of the calls in a real step."""
+"""Write the path of one answer through the code as a list of the calls in a real step."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def environment_key() -> str:
 
 
 def make(home: Path = HOME) -> bool:
-    """Create the environment; return True if that succeeded."""
+    """Create the environment, and return True on success."""
     log(f"Creating {home.name} with ipykernel {oldest_version()}")
     # This environment's pip installs into the other, because installing pip there takes longer.
     venv.create(home, clear=True, with_pip=False)

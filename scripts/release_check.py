@@ -40,14 +40,14 @@ PLACES: Final = (
     ("docs/command-line-and-ci.md", r"^  - repo: (.*)", "source"),
     (".github/workflows/release.yml", r"^          repository-url: (.*)", "index"),
 )
-"""The places that repeat a value of ``[tool.home]``: file, line, and name of the value."""
+"""Lines that repeat a value of ``[tool.home]``, as file, line and name of the value."""
 UNTRUE: Final = (
     ("README.md", "isn't on a package index yet", "replace it by `pip install materia-nb`"),
     ("docs/command-line-and-ci.md", "is not on a package index yet", "remove the sentence"),
     ("docs/command-line-and-ci.md", "a placeholder until the first release", "remove the sentence"),
     ("CHANGELOG.md", "Nothing is released yet", "replace Unreleased by the version and the date"),
 )
-"""Statements that are true only before the first release."""
+"""Statements that will no longer be true after the first release."""
 FOREIGN: Final = {
     "materia_nb/display/icons.json": ("Lucide icons", "ISC", "materia_nb/display/icons-license.txt"),
 }

@@ -118,7 +118,7 @@ def tidy(book: Any) -> None:
 
 
 def cells_that_tell(book: Any, folder: str) -> str:
-    """Return the code cells whose outputs contain the path ``place``, a path of this machine."""
+    """Return the code cells whose outputs contain the path of ``folder`` on this machine."""
     cells = [cell for cell in book.cells if cell.cell_type == "code"]
     return ", ".join(f"cell [{cell.execution_count}]" for cell in cells if folder in json.dumps(cell.outputs))
 
