@@ -321,27 +321,27 @@ def _command(verb: Verb, access: str) -> Verb:
         options.append(_CAST)
     if access == "changes" or verb.name in _STARTS_CASTS:
         options.append(_AGENT)
-    examples = [line for line in verb.example.splitlines() if line.startswith("%materia ")]
+    example_lines = [line for line in verb.example.splitlines() if line.startswith("%materia ")]
     return replace(
         verb,
         handler=partial(_run_verb, verb, access),
         arguments=(*verb.arguments, *options, *_COMMON_OPTIONS),
         cell="never",
-        example="\n".join(examples),
+        example="\n".join(example_lines),
     )
 
 
 def _run_verb(verb: Verb, access: str, values: Mapping[str, Any]) -> int:
     """Run a verb as a command: open its workbench and its cast, write its result, and return the exit code."""
-    with _bench(access, values) as bench:
-        call = _call(verb, bench, values)
+    with _open_bench(access, values) as bench:
+        call = _make_call(verb, bench, values)
         if access in ("reads", "changes"):
             (bench.open if access == "reads" else bench.resume)(values.get("cast", "-1"))
         return _report_result(verb, verb.handler(call), bench, values)
 
 
 @contextmanager
-def _bench(access: str, values: Mapping[str, Any]) -> Iterator[Any]:
+def _open_bench(access: str, values: Mapping[str, Any]) -> Iterator[Any]:
     """Open the workbench of a command. For the access ``tests``, it is a :class:`DryBench`, which cannot run casts."""
     project = Path(values.get("project", "."))
     if not project.is_dir():
@@ -358,7 +358,7 @@ def _bench(access: str, values: Mapping[str, Any]) -> Iterator[Any]:
         yield bench
 
 
-def _call(verb: Verb, bench: Workbench, values: Mapping[str, Any]) -> Call:
+def _make_call(verb: Verb, bench: Workbench, values: Mapping[str, Any]) -> Call:
     """Return the call for a verb, with the loadout file loaded and the file after ``--body`` read."""
     arguments = dict(values)
     for argument in verb.arguments:
@@ -392,40 +392,40 @@ def _report_result(verb: Verb, value: object, bench: Workbench, values: Mapping[
 # -- commands without a verb, or with more than the verb ----------------------------------
 
 
-def _check(values: Mapping[str, Any]) -> int:
+def _run_check(values: Mapping[str, Any]) -> int:
     """Run the command ``check`` on loadout files, loadouts and saved tests, and return the exit code."""
     verb, names = VERBS["check"], values.get("names", [])
-    with _bench("tests", values) as bench:
+    with _open_bench("tests", values) as bench:
         if "fix" not in values:
             checked = terminal.findings_of(bench, names, strict="strict" in values, engine=values.get("for"))
             terminal.echo(terminal.findings_text(checked, "json" if "json" in values else values.get("format", "text")))
             return ExitCode.SUCCESS if checked.ok else ExitCode.PROBLEMS
         if len(names) > 1:
             raise usage_error("Only one loadout can be fixed at a time.", "name one loadout")
-        call = _call(verb, bench, {**values, **dict.fromkeys(["loadout"], *names)})
+        call = _make_call(verb, bench, {**values, **dict.fromkeys(["loadout"], *names)})
         return _report_result(verb, verb.handler(call), bench, values)
 
 
-def _run(values: Mapping[str, Any]) -> int:
+def _run_cast(values: Mapping[str, Any]) -> int:
     """Run the command ``run``, which starts or continues a cast. If a person must answer, ask at the terminal."""
-    run, start = VERBS["run"], VERBS["cast"]
-    with _bench("changes", values) as bench:
+    run, cast_verb = VERBS["run"], VERBS["cast"]
+    with _open_bench("changes", values) as bench:
         if "request" in values:
             if "cast" in values:
                 raise usage_error("A request starts a new cast.", "omit --cast or the request")
-            start.handler(_call(start, bench, values))
+            cast_verb.handler(_make_call(cast_verb, bench, values))
         elif "loadout" in values:
             raise usage_error("The request is missing.", "write run REQUEST --loadout NAME")
         else:
             bench.resume(values.get("cast", "-1"))
-        call = _call(run, bench, values)
+        call = _make_call(run, bench, values)
         value = run.handler(call)
         while terminal.can_ask(as_json="json" in values) and terminal.ask_person(bench.current):
             value = run.handler(call) if bench.current.status in ("ready", "waiting") else VERBS["status"].handler(call)
         return _report_result(run, value, bench, values)
 
 
-def _mcp(values: Mapping[str, Any]) -> int:
+def _run_mcp(values: Mapping[str, Any]) -> int:
     from materia_nb.shell.mcp_server import serve
 
     serve(Path(values.get("project", ".")))
@@ -438,7 +438,7 @@ def _copy(bundle: Bundle, values: Mapping[str, Any]) -> int:
     return ExitCode.SUCCESS
 
 
-def _schema(values: Mapping[str, Any]) -> int:
+def _print_schema(values: Mapping[str, Any]) -> int:
     from materia_nb.loadout.json_schema import config_schema
 
     text = json.dumps(config_schema(), indent=2, ensure_ascii=False)
@@ -453,7 +453,7 @@ def _schema(values: Mapping[str, Any]) -> int:
     return ExitCode.SUCCESS
 
 
-def _commands() -> dict[str, Verb]:
+def _build_commands() -> dict[str, Verb]:
     """Return all commands by name."""
     commands = {
         name: _command(VERBS[name], access) for access, names in SHELL.items() for name in names if access != "notebook"
@@ -465,14 +465,14 @@ def _commands() -> dict[str, Verb]:
         "project's files",
         "words",
     )
-    form = Argument(
+    format_option = Argument(
         "--format", "the output format of the findings; defaults to text", "option", choices=terminal.FORMATS
     )
-    start = [argument for argument in VERBS["cast"].arguments if argument.key in ("request", "loadout")]
+    cast_arguments = [argument for argument in VERBS["cast"].arguments if argument.key in ("request", "loadout")]
     summary = f"Cast a request and run it; without a request, continue a cast. {run.summary}"
     options = [argument for argument in check.arguments if not argument.is_positional]
-    commands["check"] = replace(check, handler=_check, arguments=(names, form, *options))
-    commands["run"] = replace(run, handler=_run, summary=summary, arguments=(*start, *run.arguments))
+    commands["check"] = replace(check, handler=_run_check, arguments=(names, format_option, *options))
+    commands["run"] = replace(run, handler=_run_cast, summary=summary, arguments=(*cast_arguments, *run.arguments))
     for bundle in available_bundles():
         folder = Argument("dir", "the target folder; without it, the files are listed")
         force = Argument("--force", "overwrite existing files that differ", "flag")
@@ -480,13 +480,13 @@ def _commands() -> dict[str, Verb]:
         commands[bundle.command] = Verb(bundle.command, summary, partial(_copy, bundle), (folder, force), "never", "")
     output = Argument("--output", "write the schema to this file instead of printing it", "option")
     summary = "Print the JSON Schema of loadout files, which editors can use."
-    commands["schema"] = Verb("schema", summary, _schema, (output,), "never", "")
+    commands["schema"] = Verb("schema", summary, _print_schema, (output,), "never", "")
     summary = (
         "Serve MCP on stdin and stdout: a coding agent designs loadouts, and you review each step in the designer."
     )
-    commands["mcp"] = Verb("mcp", summary, _mcp, (_PROJECT,), "never", "")
+    commands["mcp"] = Verb("mcp", summary, _run_mcp, (_PROJECT,), "never", "")
     return commands
 
 
-COMMANDS: Final = _commands()
+COMMANDS: Final = _build_commands()
 """All commands by name. A command's handler receives the parsed arguments and returns the exit code."""

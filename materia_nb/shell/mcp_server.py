@@ -169,8 +169,8 @@ class DesignServer:
         `most_turns` is the highest allowed number of turns.
         """
         exploration = self._exploration(items)
-        results = [self._check(exploration, target, possible=False) for target in never or ()]
-        results += [self._check(exploration, target, possible=True) for target in possible or ()]
+        results = [self._check_property(exploration, target, possible=False) for target in never or ()]
+        results += [self._check_property(exploration, target, possible=True) for target in possible or ()]
         if ends:
             stalls = exploration.stalls
             message = "FAILS: no end can be reached from"
@@ -179,8 +179,8 @@ class DesignServer:
         if most_turns is not None:
             maximum = exploration.most_turns()
             reason = "the number is unlimited" if maximum is None else f"the maximum is {maximum}"
-            holds = maximum is not None and maximum <= most_turns
-            results.append(f"{'holds' if holds else 'FAILS'}: at most {counted(most_turns, 'turn')} ({reason})")
+            is_met = maximum is not None and maximum <= most_turns
+            results.append(f"{'holds' if is_met else 'FAILS'}: at most {counted(most_turns, 'turn')} ({reason})")
         return "\n".join([*results, *exploration.notes])
 
     def hand_over(self) -> str:
@@ -214,9 +214,9 @@ class DesignServer:
             )
         return ExploreView(self.design.graph(), items or range(4))
 
-    def _check(self, exploration: Exploration, target: str, *, possible: bool) -> str:
+    def _check_property(self, exploration: Exploration, target: str, *, possible: bool) -> str:
         claim = f"{target} is possible" if possible else f"never {target}"
-        is_possible = exploration.can(_element(target))
+        is_possible = exploration.can(_parse_element(target))
         if is_possible is None:
             return f"UNKNOWN: {claim}; the search was cut off"
         if is_possible is possible:
@@ -225,14 +225,14 @@ class DesignServer:
 
     def _counterexample(self, exploration: Exploration, target: str) -> str:
         """Create a cast that reaches the target, and describe its route."""
-        witness = exploration.witness(_element(target))
+        witness = exploration.witness(_parse_element(target))
         try:
-            cast = f"; cast {self._cast(witness, target)} shows this route"
+            cast = f"; cast {self._create_cast(witness, target)} shows this route"
         except MateriaError as error:
             cast = f"; the cast could not be created: {error.what}"
         return f": {' → '.join((*witness.route, witness.end or 'no end'))}{cast}"
 
-    def _cast(self, witness: Witness, target: str) -> str:
+    def _create_cast(self, witness: Witness, target: str) -> str:
         cast = self.bench.cast(
             f"{_REQUEST}: {target}",
             loadout=self.design,
@@ -253,7 +253,7 @@ class DesignServer:
         return cast.id
 
 
-def _element(target: str) -> str | tuple[str, int]:
+def _parse_element(target: str) -> str | tuple[str, int]:
     edge = _EDGE.fullmatch(target)
     return (edge[1], int(edge[2])) if edge else target
 
@@ -271,10 +271,10 @@ async def bounded_lines(
 ) -> AsyncIterator[str]:
     """Yield the lines from ``read(n)``. A line longer than ``max_bytes`` is replaced with an invalid message."""
     while line := await read(max_bytes):
-        rest = line
-        while len(rest) == max_bytes and not rest.endswith(b"\n"):
-            rest = await read(max_bytes)
-        yield line.decode(errors="replace") if rest is line else "too long\n"
+        chunk = line
+        while len(chunk) == max_bytes and not chunk.endswith(b"\n"):
+            chunk = await read(max_bytes)
+        yield line.decode(errors="replace") if chunk is line else "too long\n"
 
 
 def serve(project: Path) -> None:
@@ -292,10 +292,10 @@ def serve(project: Path) -> None:
     except ImportError:
         hint = 'pip install "materia-nb[mcp]"'
         raise MateriaError("materia mcp needs the package mcp.", hint=hint, kind="not_installed") from None
-    designs = DesignServer(project)
+    design_server = DesignServer(project)
 
     async def list_tools(_context: Any, _params: Any) -> ListToolsResult:
-        tools = designs.tools.values()
+        tools = design_server.tools.values()
         return ListToolsResult(
             tools=[
                 McpTool(name=tool.name, description=tool.description, input_schema=dict(tool.parameters))
@@ -306,8 +306,8 @@ def serve(project: Path) -> None:
     async def call_tool(context: Any, params: Any) -> CallToolResult:
         client = getattr(context.session, "client_params", None)
         if client is not None:
-            designs.by = client.client_info.name
-        result = designs.call(params.name, params.arguments or {})
+            design_server.by = client.client_info.name
+        result = design_server.call(params.name, params.arguments or {})
         return CallToolResult(content=[TextContent(type="text", text=result.text)], is_error=not result.ok)
 
     server: Any = Server(
@@ -326,5 +326,5 @@ def serve(project: Path) -> None:
     try:
         anyio.run(run)
     finally:
-        designs.close()
-        designs.bench.close()
+        design_server.close()
+        design_server.bench.close()

@@ -38,7 +38,7 @@ from materia_nb.loadout.report import Problem, Report
 from materia_nb.store.opening import Verification
 from materia_nb.sweep.results import Sweep
 
-_END = "."
+_END_LINE = "."
 
 
 class ExitCode(IntEnum):
@@ -113,8 +113,8 @@ def _ask_approval(cast: Cast) -> None:
 
 def _read_lines(question: str) -> str:
     """Read lines up to a line that contains only a dot; raise EOFError after Ctrl-D."""
-    echo(f"{question}. End with a line that contains only {_END!r}; Ctrl-D leaves the cast waiting.")
-    return "\n".join(iter(lambda: input("> "), _END))
+    echo(f"{question}. End with a line that contains only {_END_LINE!r}; Ctrl-D leaves the cast waiting.")
+    return "\n".join(iter(lambda: input("> "), _END_LINE))
 
 
 _SUCCESS_RULES: Final[tuple[tuple[Any, Callable[[Any], bool]], ...]] = (
@@ -148,8 +148,8 @@ def exit_code(verb: str, value: object, bench: Any) -> ExitCode:
         statuses = {bench.current.status}
     if statuses & {"failed", "aborted"}:
         return ExitCode.FAILED
-    waits = verb in ("run", "quest run") and statuses & {"waiting", "held"}
-    return ExitCode.WAITING if waits else ExitCode.SUCCESS
+    is_waiting = verb in ("run", "quest run") and statuses & {"waiting", "held"}
+    return ExitCode.WAITING if is_waiting else ExitCode.SUCCESS
 
 
 def error_code(error: MateriaError) -> ExitCode:
@@ -242,26 +242,26 @@ def _to_json(value: Any) -> JSON:
     for kind, convert in _CONVERTERS:
         if isinstance(value, kind):
             return _to_json(convert(value))
-    plain: JSON
+    converted: JSON
     match value:
         case None | str() | int() | float():
-            plain = value
+            converted = value
         case Table():
             headers = [cell_text(header) or "mark" for header in value.headers]
-            plain = [dict(zip(headers, map(cell_text, row), strict=True)) for row in value.rows]
+            converted = [dict(zip(headers, map(cell_text, row), strict=True)) for row in value.rows]
         case Mapping():
-            plain = {str(key): _to_json(entry) for key, entry in value.items()}
+            converted = {str(key): _to_json(entry) for key, entry in value.items()}
         case tuple() if hasattr(value, "_asdict"):
-            plain = _to_json(value._asdict())
+            converted = _to_json(value._asdict())
         case Sequence() | set() | frozenset():
-            plain = [_to_json(entry) for entry in value]
+            converted = [_to_json(entry) for entry in value]
         case _ if is_dataclass(value):
-            plain = {field.name: _to_json(getattr(value, field.name)) for field in fields(value)}
+            converted = {field.name: _to_json(getattr(value, field.name)) for field in fields(value)}
         case Displayable() if type(value)._blocks is not Displayable._blocks:  # noqa: SLF001 - a panel has only text, no blocks
-            plain = value.as_json()
+            converted = value.as_json()
         case _:
-            plain = str(value)
-    return plain
+            converted = str(value)
+    return converted
 
 
 @dataclass(frozen=True, slots=True)
@@ -330,7 +330,7 @@ def _check_file(
     try:
         bench.load(name)
     except MateriaError as error:
-        yield name, (_unreadable(name, error),)
+        yield name, (_unreadable_finding(name, error),)
         return
     layer = next(layer for layer in bench.loadouts.config.layers if layer.name == "given")
     if not layer.loadouts:
@@ -372,10 +372,10 @@ def _unreadable_files(bench: DryBench) -> Iterator[tuple[str, tuple[LocatedFindi
     """Yield the name of each config file that cannot be read, with a finding that describes the error."""
     for layer in bench.loadouts.config.layers:
         if layer.fault is not None and layer.path is not None:
-            yield _relative(layer.path), (_unreadable(_relative(layer.path), layer.fault),)
+            yield _relative(layer.path), (_unreadable_finding(_relative(layer.path), layer.fault),)
 
 
-def _unreadable(name: str, error: MateriaError) -> LocatedFinding:
+def _unreadable_finding(name: str, error: MateriaError) -> LocatedFinding:
     line = (error.where or "").removeprefix(name).split(":")[1:2]
     number = int(line[0]) if line and line[0].isdigit() else 1
     where = (error.where or name).removeprefix(f"{Path.cwd()}/")
@@ -395,7 +395,7 @@ def _check_case(path: Path) -> Iterator[LocatedFinding]:
 # -- formats of findings ---------------------------------------------------------
 
 
-def _checked_text(checked: CheckRun) -> str:
+def _format_text(checked: CheckRun) -> str:
     blocks: list[Any] = []
     for subject, findings in checked.subjects.items():
         problems = tuple(finding.problem for finding in findings if finding.problem.severity == "problem")
@@ -409,7 +409,7 @@ def _checked_text(checked: CheckRun) -> str:
     return blocks_as_text(blocks) if blocks else "There is nothing to check."
 
 
-def _json(checked: CheckRun) -> str:
+def _format_json(checked: CheckRun) -> str:
     findings = []
     for finding in checked.findings:
         problem = finding.problem
@@ -426,7 +426,7 @@ def _json(checked: CheckRun) -> str:
     return json.dumps(document, ensure_ascii=False, indent=2)
 
 
-def _github(checked: CheckRun) -> str:
+def _format_github(checked: CheckRun) -> str:
     """Return GitHub workflow commands, which annotate the lines of a pull request with the findings."""
     lines = []
     for finding in checked.findings:
@@ -434,8 +434,8 @@ def _github(checked: CheckRun) -> str:
         command = "error" if problem.severity == "problem" else "notice"
         location = f"file={_escape_property(finding.file)},line={finding.line}," if finding.file else ""
         title = _escape_property(f"{problem.code} {problem.source}")
-        lines.append(f"::{command} {location}title={title}::{_escape_data(_sentence(problem))}")
-    return "\n".join([*lines, _counts(checked)])
+        lines.append(f"::{command} {location}title={title}::{_escape_data(_finding_sentence(problem))}")
+    return "\n".join([*lines, _count_summary(checked)])
 
 
 def _escape_data(text: str) -> str:
@@ -446,11 +446,11 @@ def _escape_property(text: str) -> str:
     return _escape_data(text).replace(":", "%3A").replace(",", "%2C")
 
 
-def _sentence(problem: Problem) -> str:
+def _finding_sentence(problem: Problem) -> str:
     return outgoing_line(f"{problem.message}; {problem.hint}" if problem.hint else problem.message)
 
 
-def _counts(checked: CheckRun) -> str:
+def _count_summary(checked: CheckRun) -> str:
     problems = sum(finding.problem.severity == "problem" for finding in checked.findings)
     hints = len(checked.findings) - problems
     return (
@@ -458,7 +458,7 @@ def _counts(checked: CheckRun) -> str:
     )
 
 
-def _sarif(checked: CheckRun) -> str:
+def _format_sarif(checked: CheckRun) -> str:
     """Return SARIF 2.1.0, the exchange format of code scanning tools."""
     results = []
     for finding in checked.findings:
@@ -473,7 +473,7 @@ def _sarif(checked: CheckRun) -> str:
             {
                 "ruleId": finding.problem.code,
                 "level": "error" if finding.problem.severity == "problem" else "note",
-                "message": {"text": _sentence(finding.problem)},
+                "message": {"text": _finding_sentence(finding.problem)},
                 "locations": [location] if finding.file else [],
             }
         )
@@ -487,7 +487,7 @@ def _sarif(checked: CheckRun) -> str:
     return json.dumps(sarif, ensure_ascii=False, indent=2)
 
 
-def _junit(checked: CheckRun) -> str:
+def _format_junit(checked: CheckRun) -> str:
     """Return JUnit XML, in which each checked loadout or file is a test case.
 
     The problems are the failures of a test case, and the hints are its output.
@@ -500,7 +500,7 @@ def _junit(checked: CheckRun) -> str:
         failures += bool(problems)
         for finding in problems:
             problem = finding.problem
-            failure = ET.SubElement(case, "failure", type=problem.code, message=_sentence(problem))
+            failure = ET.SubElement(case, "failure", type=problem.code, message=_finding_sentence(problem))
             failure.text = outgoing_line(f"{finding.file}:{finding.line}: {problem.source}")
         hints = [outgoing_line(str(finding.problem)) for finding in findings if finding.problem.severity == "hint"]
         if hints:
@@ -512,16 +512,16 @@ def _junit(checked: CheckRun) -> str:
 
 
 _WRITERS: Final[Mapping[str, Callable[[CheckRun], str]]] = {
-    "text": _checked_text,
-    "json": _json,
-    "github": _github,
-    "sarif": _sarif,
-    "junit": _junit,
+    "text": _format_text,
+    "json": _format_json,
+    "github": _format_github,
+    "sarif": _format_sarif,
+    "junit": _format_junit,
 }
 FORMATS: Final = tuple(_WRITERS)
 """The formats in which findings can be written."""
 
 
-def findings_text(checked: CheckRun, form: str) -> str:
+def findings_text(check_run: CheckRun, output_format: str) -> str:
     """Return the findings as text in a format that :data:`FORMATS` lists."""
-    return _WRITERS[form](checked)
+    return _WRITERS[output_format](check_run)
