@@ -6,6 +6,7 @@ import functools
 import inspect
 import os
 import re
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import KW_ONLY, dataclass, field
 from importlib.util import find_spec
@@ -240,6 +241,11 @@ class ModelAgent:
             further retry. If the provider demands a delay, that delay is used instead.
         prompt_form: the format of prompts, ``md`` or ``plain``, for sockets that do not set it (R50); defaults to the
             ``prompt_form`` in the profile of the model object.
+        requests_per_minute: the maximum rate of requests to the provider. Agents of the same provider in all casts of
+            this process wait for each other.
+        cache: a directory in which the answers of the model are stored. A request with the same model, conversation and
+            settings gets the stored answer, without tokens or costs. The n-th equal request of this agent gets the n-th
+            stored answer, so that repeated casts can differ.
         name: the display name of the agent; defaults to the name of the model.
 
     Attributes:
@@ -262,7 +268,10 @@ class ModelAgent:
     attempts: int = 4
     first_pause_s: float = 1.0
     prompt_form: PromptForm | None = None
+    requests_per_minute: float | None = None
+    cache: Path | None = None
     name: str = ""
+    cached_uses: Counter[str] = field(default_factory=Counter, init=False, repr=False)
     most_rounds: int = field(default=50, init=False)
     _handles: dict[str, ModelHandle] = field(default_factory=dict, init=False)
 
@@ -271,6 +280,9 @@ class ModelAgent:
             self.name = self.name or ("model" if self.model is None else display_name(self.model))
             if self.model is not None:
                 check_model(self.model, self.base_url)
+        if self.requests_per_minute is not None and self.requests_per_minute <= 0:
+            raise AgentError("requests_per_minute must be greater than 0", kind="bad_settings")
+        self.cache = None if self.cache is None else Path(self.cache).expanduser().absolute()
         if self.key_env:
             register_key_variable(self.key_env)
         self.prompt_form = self.prompt_form or (getattr(self.model, "profile", None) or {}).get("prompt_form")

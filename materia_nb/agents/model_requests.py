@@ -10,10 +10,13 @@ import random
 import re
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from functools import lru_cache
+from hashlib import sha256
+from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol
 
 from pydantic import ValidationError
@@ -21,6 +24,7 @@ from pydantic_ai import exceptions as ai
 from pydantic_ai.direct import model_request_stream
 from pydantic_ai.messages import (
     ModelMessage,
+    ModelMessagesTypeAdapter,
     ModelResponse,
     ModelResponseStreamEvent,
     PartDeltaEvent,
@@ -36,7 +40,7 @@ from materia_nb.agents.background import BackgroundLoop, LoopInbox
 from materia_nb.agents.interface import AgentError, AgentEvent, NoteEvent, TextEvent, Usage
 from materia_nb.engine.conversation import cut_to
 from materia_nb.errors import named_error, redact
-from materia_nb.file_io import read_package_toml
+from materia_nb.file_io import read_package_toml, replace_file
 from materia_nb.handoff.jsontext import one_line
 
 _MAX_SHOWN_CHARS: Final = 300
@@ -217,6 +221,14 @@ class ModelOptions(Protocol):
     timeout_s: float
     attempts: int
     first_pause_s: float
+    base_url: str | None
+    requests_per_minute: float | None
+    cache: Path | None
+    cached_uses: Counter[str]
+
+
+_RATE_LOCK: Final = threading.Lock()
+_NEXT_REQUEST: Final[dict[tuple[str, str | None], float]] = {}  # the earliest time, by provider and base URL
 
 
 @dataclass(slots=True)
@@ -242,14 +254,63 @@ class Requests:
     def ask(
         self, messages: Sequence[ModelMessage], settings: ModelSettings, parameters: ModelRequestParameters
     ) -> ModelResponse:
-        """Send a conversation to the model and return the answer.
+        """Send a conversation to the model and return the answer, or return the cached answer to the same conversation.
 
         Raises:
             AgentError: the request failed; :meth:`ModelAgent.answer` lists the kinds.
         """
+        if self.options.cache is None:
+            return self._ask(messages, settings, parameters)
+        path = self.options.cache / self._cache_name(messages, settings, parameters)
+        if path.exists():
+            (cached,) = ModelMessagesTypeAdapter.validate_json(path.read_bytes())
+            if isinstance(cached, ModelResponse):
+                self.spent.append(Usage())
+                self.tell(NoteEvent("The answer is from the cache."))
+                self.tell(TextEvent(cached.text or "", fresh=True))
+                return cached
+        response = self._ask(messages, settings, parameters)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        replace_file(path, ModelMessagesTypeAdapter.dump_json([response]))
+        return response
+
+    def _cache_name(
+        self, messages: Sequence[ModelMessage], settings: ModelSettings, parameters: ModelRequestParameters
+    ) -> str:
+        """Return the file name for a request. Equal requests of one agent are numbered, so that repeats can differ."""
+        conversation = [
+            (message["kind"], [{**part, "timestamp": None} for part in message["parts"]])
+            for message in ModelMessagesTypeAdapter.dump_python(list(messages), mode="json")
+        ]
+        request = (self.handle.name, self.options.base_url, conversation, settings, repr(parameters))
+        digest = sha256(json.dumps(request, sort_keys=True, default=repr).encode()).hexdigest()
+        with _RATE_LOCK:
+            self.options.cached_uses[digest] += 1
+            return f"{digest}-{self.options.cached_uses[digest]}.json"
+
+    def _wait_for_rate(self) -> float:
+        """Wait until the rate limit of the provider allows a request, and return the waiting time in seconds.
+
+        All agents of this process share the limit of a provider; each agent spaces its requests by its own rate.
+        """
+        if self.options.requests_per_minute is None:
+            return 0.0
+        provider = (self.handle.model.system, self.options.base_url)
+        with _RATE_LOCK:
+            now = time.monotonic()
+            start = max(now, _NEXT_REQUEST.get(provider, now))
+            _NEXT_REQUEST[provider] = start + 60 / self.options.requests_per_minute
+        if self.stop.wait(start - now):
+            raise AgentError("The agent was interrupted", kind="interrupted")
+        return start - now
+
+    def _ask(
+        self, messages: Sequence[ModelMessage], settings: ModelSettings, parameters: ModelRequestParameters
+    ) -> ModelResponse:
         deadline = time.monotonic() + self.options.timeout_s
         attempt = 1
         while True:
+            deadline += self._wait_for_rate()
             remaining_s = max(deadline - time.monotonic(), 0.001)
             try:
                 return self._try_once(messages, {**settings, "request_timeout": remaining_s}, parameters)

@@ -6,6 +6,7 @@ import shlex
 import textwrap
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from materia_nb.agents.command_agent import COMMAND_PREFIX
@@ -212,6 +213,8 @@ def _agent(
     no_tools: bool = False,
     key_env: str | None = None,
     prompt_form: str | None = None,
+    requests_per_minute: int | None = None,
+    cache: str | None = None,
 ) -> Any:
     """Choose the agent of a materia or socket: a model, a person, a command, a variable, or the Python in the cell.
 
@@ -224,6 +227,8 @@ def _agent(
         no_tools: ask the model without tools, because it does not support them
         key_env: the environment variable that contains the key, if it is not the provider's usual variable
         prompt_form: the format of the prompts: md, or plain for prompts without headings and fences
+        requests_per_minute: the maximum rate of requests to the provider
+        cache: a directory for the answers of the model; equal requests get the stored answers
     """
     if name is None:
         if call.body is not None:
@@ -247,6 +252,8 @@ def _agent(
             "no_tools": no_tools,
             "key_env": key_env,
             "prompt_form": prompt_form,
+            "requests_per_minute": requests_per_minute,
+            "cache": cache,
         }
         call.bench.agent(name, _parse_model(who, call, options))
     else:
@@ -306,6 +313,8 @@ def _parse_model(text: str, call: Call, options: Mapping[str, Any]) -> ModelAgen
         settings={} if options["max_tokens"] is None else {"max_tokens": options["max_tokens"]},
         tools=not options["no_tools"],
         prompt_form=options["prompt_form"],
+        requests_per_minute=options["requests_per_minute"],
+        cache=None if options["cache"] is None else Path(options["cache"]),
     )
 
 
