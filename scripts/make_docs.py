@@ -42,7 +42,7 @@ from materia_nb.loadout.report import PROBLEM_CODES
 from materia_nb.loadout.rules import HINT_CODES
 from materia_nb.magics import verbs as _verbs  # noqa: F401 - importing it registers the verbs
 from materia_nb.magics.registry import FAMILIES, VERBS, Argument, Verb, family, groups
-from materia_nb.widgets.cast_parts import alone_names
+from materia_nb.widgets.cast_parts import standalone_names
 
 ROOT = Path(__file__).resolve().parent.parent
 FORMAT = Path("docs/loadout-format.md")
@@ -173,7 +173,7 @@ def with_walk(page: str) -> str:
 
 def with_parts(page: str) -> str:
     """Insert the names of the parts that can be shown separately between their markers."""
-    names = ", ".join(f"`{name}`" for name in alone_names())
+    names = ", ".join(f"`{name}`" for name in standalone_names())
     return _PART.sub(lambda match: f"{match[1]}{names}\n{match[3]}", page)
 
 

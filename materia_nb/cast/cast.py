@@ -124,7 +124,7 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
         panels = lookup("panels of a cast")
         if panel is None:
             return panels.show(self, height=height)
-        return panels.show_one(self, panel, height=height)
+        return panels.show_part(self, panel, height=height)
 
     @property
     def agents(self) -> AgentTable:

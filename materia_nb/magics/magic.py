@@ -18,7 +18,7 @@ from materia_nb.errors import MateriaError, usage_error
 from materia_nb.jsonvalue import as_object
 from materia_nb.magics import registry
 from materia_nb.magics import verbs as _verbs  # noqa: F401 - importing it registers the verbs
-from materia_nb.widgets.cast_parts import alone_names
+from materia_nb.widgets.cast_parts import standalone_names
 
 _BENCH_NAME = "wb"
 """The notebook variable that contains the workbench."""
@@ -225,7 +225,7 @@ _NAME_FUNCTIONS: Final[Mapping[str, Callable[[Workbench], list[str]]]] = {
     "file": _config_files,
     "agent": _agent_names,
     "card": lambda wb: list(wb.gallery()),
-    "panel": lambda _: alone_names(),
+    "panel": lambda _: standalone_names(),
     "pin": lambda wb: [_quote(name) for name in {**wb.agents.pins, **(wb.cast_.pins if wb.cast_ else {})}],
 }
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from materia_nb.widgets.base import Panel, show_panel
-    from materia_nb.widgets.cast_panel import CastPanel, show, show_one
+    from materia_nb.widgets.cast_panel import CastPanel, show, show_part
     from materia_nb.widgets.design_panel import DesignPanel, show_design
     from materia_nb.widgets.graph_panel import GraphPanel
 
@@ -17,8 +17,8 @@ __all__ = [
     "Panel",
     "show",
     "show_design",
-    "show_one",
     "show_panel",
+    "show_part",
 ]
 
 _PANEL_MODULES = {
@@ -28,7 +28,7 @@ _PANEL_MODULES = {
     "Panel": "materia_nb.widgets.base",
     "show": "materia_nb.widgets.cast_panel",
     "show_design": "materia_nb.widgets.design_panel",
-    "show_one": "materia_nb.widgets.cast_panel",
+    "show_part": "materia_nb.widgets.cast_panel",
     "show_panel": "materia_nb.widgets.base",
 }
 

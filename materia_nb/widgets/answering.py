@@ -25,7 +25,7 @@ from materia_nb.handoff.runtime_rules import request_of
 from materia_nb.jsonvalue import JSON, json_advice
 from materia_nb.widgets.cast_slices import identity, step_text
 from materia_nb.widgets.failure_panel import check_answer_by_hand, failure_state, next_actions, result_blocks
-from materia_nb.widgets.state_tree import texts
+from materia_nb.widgets.state_tree import title_and_context
 
 if TYPE_CHECKING:
     from materia_nb.cast.snapshot import Snapshot
@@ -221,8 +221,8 @@ def _task_rows(now: Snapshot) -> list[list[str]]:
     """Return the request and the current work item as rows of a label and a value."""
     rows = [["request", plain(now.request[:_MAX_EXCERPT])]] if now.request else []
     item = now.state.get("item")
-    if isinstance(item, dict) and any(texts(item)):
-        rows += [["item", ": ".join(plain(text[:_MAX_EXCERPT]) for text in texts(item) if text)]]
+    if isinstance(item, dict) and any(title_and_context(item)):
+        rows += [["item", ": ".join(plain(text[:_MAX_EXCERPT]) for text in title_and_context(item) if text)]]
     return rows
 
 
@@ -255,7 +255,7 @@ def build_answer(now: Snapshot, satisfied: bool | None, reason: str, items: Sequ
     socket_rules = None if visit is None else now.rules.sockets[visit.socket]
     if visit is not None and socket_rules is not None and "write_for_person" in socket_rules.protocol.overridden:
         outcome: Outcome = "open" if satisfied is None else "done" if satisfied else "again"
-        work_items, why = tuple(WorkItem(*texts(item)) for item in items or ()), reason.strip()
+        work_items, why = tuple(WorkItem(*title_and_context(item)) for item in items or ()), reason.strip()
         simple = SimpleAnswer(outcome, findings=why, items=work_items, reason=why)
         return socket_rules.protocol.write_for_person(simple, turn_facts(now.rules, now.engine, visit))
     answer: dict[str, JSON] = {} if items is None else {"workItems": list(items)}

@@ -34,7 +34,7 @@ _Panel = TypeVar("_Panel", bound="Panel")
 CALLBACKS: Final = threading.RLock()
 """Lock that is held while a panel callback runs, because panels share casts and callbacks run in several threads."""
 
-GONE: Final = "The buttons need a running kernel. Run this cell again."
+NO_KERNEL_TEXT: Final = "The buttons need a running kernel. Run this cell again."
 _POLL_INTERVAL_S: Final = 0.4
 """Minimum delay before the journal of a read-only cast is read again, in seconds."""
 _RECORD_DELAY_S: Final = 0.6
@@ -89,7 +89,7 @@ class Panel(Displayable):
 
     def follow(self, cast: Cast) -> None:
         """Redraw after every change of ``cast`` until the panel is closed."""
-        self.on_close(cast.follow.changes(lambda _: self.later()))
+        self.on_close(cast.follow.changes(lambda _: self.schedule_refresh()))
         if not cast.now.writable:
             self._poll_journal(cast)
 
@@ -97,7 +97,7 @@ class Panel(Displayable):
         """Read the journal of a read-only cast repeatedly until the panel is closed; changes trigger a redraw."""
         start = time.monotonic()
         cast.runner.refresh()
-        self.after(max(_POLL_INTERVAL_S, time.monotonic() - start), lambda: self._poll_journal(cast))
+        self.call_after(max(_POLL_INTERVAL_S, time.monotonic() - start), lambda: self._poll_journal(cast))
 
     def watch_runs(self, runs: Runs) -> None:
         """Redraw the panel when a run starts or ends, and show the error of a failed run."""
@@ -113,7 +113,7 @@ class Panel(Displayable):
         self.on_close(panel.close)
         return panel
 
-    def after(self, seconds: float, action: Callable[[], object]) -> None:
+    def call_after(self, seconds: float, action: Callable[[], object]) -> None:
         """Call ``action`` once after ``seconds``, unless the panel is closed before then."""
 
         def due() -> None:
@@ -184,7 +184,7 @@ class Panel(Displayable):
                 self.draw()
                 if self._recorded_fallback is not None and not self._is_record_scheduled:
                     self._is_record_scheduled = True
-                    self.after(_RECORD_DELAY_S, self._record)
+                    self.call_after(_RECORD_DELAY_S, self._record)
                 if self._has_draw_error:
                     self._has_draw_error = False
                     self.say("")
@@ -194,7 +194,7 @@ class Panel(Displayable):
             finally:
                 self._drawing_thread = outer
 
-    def later(self) -> None:
+    def schedule_refresh(self) -> None:
         """Schedule a redraw; requests within :attr:`interval` share one redraw. This method never blocks or raises."""
         if self._is_deferred():
             return
@@ -240,7 +240,7 @@ class Panel(Displayable):
 
     # -- being displayed, and ending ------------------------------------------------------
 
-    def show_widgets(self, fallback_text: str = GONE) -> None:
+    def show_widgets(self, fallback_text: str = NO_KERNEL_TEXT) -> None:
         """Display the widgets in an output that is hidden without a running kernel; the caller displays the fallback.
 
         Args:
@@ -449,7 +449,7 @@ class Runs:
         # A short action of the user ends in an instant; waiting for it avoids a blinking button.
         if owner is None or not owner.runner.busy(_SHORT_WAIT_S):
             return False
-        panel.later()
+        panel.schedule_refresh()
         return True
 
     def activity(self, *, busy: bool, aborting: bool = False) -> Activity:

@@ -25,7 +25,7 @@ from materia_nb.jsonvalue import JSON, MISSING, get_path, pretty
 from materia_nb.loadout.graph import END
 from materia_nb.widgets.answering import build_answer, check_text, correctable_output, parse_value
 from materia_nb.widgets.base import show_panel
-from materia_nb.widgets.cast_parts import PARTS, alone_names, dock_names
+from materia_nb.widgets.cast_parts import PARTS, dock_names, standalone_names
 from materia_nb.widgets.cast_slices import StepRows, step_compare_blocks
 from materia_nb.widgets.cast_surface import (
     HEIGHT,
@@ -43,7 +43,7 @@ from materia_nb.widgets.state_tree import (
     edited_items,
     items_to_redo,
     preview_edit,
-    texts,
+    title_and_context,
 )
 
 if TYPE_CHECKING:
@@ -566,7 +566,7 @@ class CastPanel(CastSurface):
     def _item_texts(self, base: ShortText, index: WholeNumber) -> dict[str, Any]:
         """Return the complete title and context of a work item; ``base`` is the digest of its list."""
         [item], _ = edited_items([ItemRow(None, None, index)], (), self.item_lists.get(base))
-        title, context = texts(item)
+        title, context = title_and_context(item)
         return {"title": title, "context": context}
 
     @cast_messages.question
@@ -607,7 +607,7 @@ def show(
     return show_panel("show", lambda: CastPanel(cast, forked, bench=bench, height=height or HEIGHT))
 
 
-def show_one(cast: Cast, name: str, *, height: int | None = None) -> Panel:
+def show_part(cast: Cast, name: str, *, height: int | None = None) -> Panel:
     """Create and return one part of a cast's panel, and close the panels of earlier executions of the same cell.
 
     Args:
@@ -618,7 +618,7 @@ def show_one(cast: Cast, name: str, *, height: int | None = None) -> Panel:
     Raises:
         MateriaError: there is no part with this name (``unknown_panel``).
     """
-    part_names = alone_names()
+    part_names = standalone_names()
     if name not in part_names:
         hint = f"{did_you_mean(name, part_names)} (the panels are {', '.join(part_names)})"
         raise MateriaError(f"The panel {name!r} does not exist.", hint=hint, kind="unknown_panel")

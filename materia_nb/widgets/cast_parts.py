@@ -93,7 +93,7 @@ class Frame:
         return self.past or self.now
 
     @cached_property
-    def moment(self) -> tuple[object, ...] | None:
+    def cache_key(self) -> tuple[object, ...] | None:
         """Cache key of the current state of the cast, or None if parts also depend on data outside the cast.
 
         Such data are the clock, while a step is running or an approval is valid, and files and definitions after a
@@ -125,10 +125,10 @@ class Part:
         blocks: a function that returns the content of a read-only part.
         state: a function that returns the content of a part that has its own body in the front end.
         while_open: True if the content is slow to compute and is computed only while its tab is open.
-        reads: the frame fields on which the content depends in addition to the state of the cast; None if the content
+        depends_on: the frame fields on which the content depends in addition to the state of the cast; None if the content
             must be recomputed in every frame.
-        opens: the inspector tab of which this part consists.
-        plain: a function that returns the text for viewers without widgets; by default the blocks as text, or the
+        tab_name: the inspector tab of which this part consists.
+        text: a function that returns the text for viewers without widgets; by default the blocks as text, or the
             status of the cast if the part has no blocks.
         standalone: True if the part can be shown alone.
         height: the height in pixels if the part is shown alone.
@@ -140,9 +140,9 @@ class Part:
     blocks: Callable[[Frame], Sequence[Block]] | None = None
     state: Callable[[Frame], _Slice] | None = None
     while_open: bool = False
-    reads: tuple[str, ...] | None = None
-    opens: str = ""
-    plain: Callable[[Snapshot], object] | None = None
+    depends_on: tuple[str, ...] | None = None
+    tab_name: str = ""
+    text: Callable[[Snapshot], object] | None = None
     standalone: bool = True
     height: int = 360
 
@@ -159,8 +159,8 @@ class Part:
 
     def fallback(self, frame: Frame) -> tuple[str, str | None]:
         """Return text and SVG for viewers that cannot display widgets."""
-        if self.plain is not None:
-            return repr(self.plain(frame.now)), None
+        if self.text is not None:
+            return repr(self.text(frame.now)), None
         if self.blocks is not None:
             return blocks_as_text(self.blocks(frame)), None
         return cast_fallback(frame.now)
@@ -207,10 +207,10 @@ PARTS: Final[dict[str, Part]] = {
             at="dock",
             title="Timeline",
             state=lambda frame: timeline_state(frame.now, frame.rows, frame.past, busy=frame.activity.busy),
-            reads=("rows", "past"),
-            plain=steps_view,
+            depends_on=("rows", "past"),
+            text=steps_view,
         ),
-        Part(name="items", at="dock", title=_items_title, state=_items, reads=(), plain=items_view),
+        Part(name="items", at="dock", title=_items_title, state=_items, depends_on=(), text=items_view),
         Part(
             name="watch",
             at="dock",
@@ -224,14 +224,14 @@ PARTS: Final[dict[str, Part]] = {
             at="dock",
             title=lambda frame, _: f"Lanes {len(frame.now.lanes)}" if frame.now.lanes else "",
             blocks=lambda frame: lanes_tab(frame.now, frame.past, busy=frame.activity.busy),
-            reads=("past",),
+            depends_on=("past",),
         ),
         Part(
             name="events",
             at="dock",
             title=_events_title,
             blocks=lambda frame: events_blocks(frame.now, frame.rows),
-            reads=("rows",),
+            depends_on=("rows",),
             standalone=False,
         ),
         Part(
@@ -251,16 +251,16 @@ PARTS: Final[dict[str, Part]] = {
             while_open=True,
             standalone=False,
         ),
-        Part(name="state", at="inspector", opens="state", plain=lambda now: JsonView("state", dict(now.state))),
-        Part(name="handoff", at="inspector", opens="output"),
-        Part(name="reply", at="inspector", opens="answer"),
+        Part(name="state", at="inspector", tab_name="state", text=lambda now: JsonView("state", dict(now.state))),
+        Part(name="handoff", at="inspector", tab_name="output"),
+        Part(name="reply", at="inspector", tab_name="answer"),
         Part(
             name="inspector",
             at="inspector",
             state=_inspector,
-            reads=("selected", "past", "tab", "lane", "only"),
+            depends_on=("selected", "past", "tab", "lane", "only"),
         ),
-        Part(name="toolbar", at="bar", state=_bar, reads=("mode", "modes"), height=44),
+        Part(name="toolbar", at="bar", state=_bar, depends_on=("mode", "modes"), height=44),
         Part(name="graph", at="graph", height=480),
     )
 }
@@ -272,7 +272,7 @@ def content_parts() -> list[Part]:
     return [part for part in PARTS.values() if part.blocks is not None or part.state is not None]
 
 
-def alone_names() -> list[str]:
+def standalone_names() -> list[str]:
     """Return the names of the parts that can be shown alone."""
     return [part.name for part in PARTS.values() if part.standalone]
 
@@ -289,11 +289,11 @@ class FrameMemo:
         # With its frame, which keeps the objects alive whose identities are in the key.
         self._cache: dict[str, tuple[tuple[object, ...] | None, Frame, Any]] = {}
 
-    def part(self, name: str, frame: Frame, reads: tuple[str, ...] | None, make: Callable[[], Any]) -> Any:
-        """Return the content of a part; call ``make`` only if the cast or a frame field in ``reads`` has changed."""
+    def part(self, name: str, frame: Frame, depends_on: tuple[str, ...] | None, make: Callable[[], Any]) -> Any:
+        """Return the content of a part; call ``make`` only if the cast or a frame field in ``depends_on`` has changed."""
         key = None
-        if reads is not None and frame.moment is not None:
-            key = (*frame.moment, *[getattr(frame, field) for field in reads])
+        if depends_on is not None and frame.cache_key is not None:
+            key = (*frame.cache_key, *[getattr(frame, field) for field in depends_on])
         before = self._cache.get(name)
         if before is not None and key is not None and before[0] == key:
             return before[2]
@@ -313,7 +313,7 @@ class FrameMemo:
         for part in content_parts():
             content: _Slice = {}
             if part.name == opened or not part.while_open:
-                content = slices[part.slice] = self.part(part.name, frame, part.reads, partial(part.draw, frame))
+                content = slices[part.slice] = self.part(part.name, frame, part.depends_on, partial(part.draw, frame))
             title = part.title if isinstance(part.title, str) else part.title(frame, content)
             if title:
                 tabs.append([part.name, title])

@@ -250,7 +250,7 @@ def _approval_request(now: Snapshot) -> dict[str, Any] | None:
 Row: TypeAlias = list[Any]
 """Number, lane, socket, item, output, verdict, next, tokens, cost, :meth:`StepRows._row_time` and marks of a step."""
 
-TAIL: Final = 120
+LATEST_ROWS: Final = 120
 """Number of latest rows that are always sent to the page; the page requests earlier rows."""
 _MAX_REQUESTED_ROWS: Final = 400
 _OUTPUT_CHARS: Final = 160
@@ -307,7 +307,7 @@ class StepRows:
     def events(self, now: Snapshot) -> list[MateriaEvent]:
         """Return the events that the steps of the latest rows have reported, oldest first."""
         total = len(self.steps(now))
-        return [event for cached in self._cached(now, total - TAIL + 1, total) for event in cached.events]
+        return [event for cached in self._cached(now, total - LATEST_ROWS + 1, total) for event in cached.events]
 
     def _cached(self, now: Snapshot, first: int, last: int) -> list[_CachedRow]:
         """Return the existing rows from ``first`` to ``last``, recomputing the rows whose steps have changed."""
@@ -447,7 +447,7 @@ def timeline_state(now: Snapshot, rows: StepRows, past: Snapshot | None, *, busy
         "lines": [[None, "current branch"], *branches],
         "total": total,
         "lanes": axes,
-        "tail": rows.between(now, total - TAIL + 1, total),
+        "tail": rows.between(now, total - LATEST_ROWS + 1, total),
         "span": list(rows.span(now)),
         "at": None if past is None else rows.row_of(now, past),
         "step": None if past is None or in_lane else len(past.steps),

@@ -116,13 +116,13 @@ class CastSurface(Panel):
 
     def _follow_cast(self, cast: Cast) -> None:
         self.follow(cast)
-        self.on_close(cast.follow.text(self.later))
+        self.on_close(cast.follow.text(self.schedule_refresh))
         self.watch_runs(runs_of(cast))
 
     def _cell_ran(self) -> None:
         """Redraw a failed cast after a cell has run, because the cell may have fixed the cause of the failure."""
         if self.cast.failure is not None:
-            self.later()
+            self.schedule_refresh()
 
     # -- what a person does, which the panel does --------------------------------------------
 
@@ -315,7 +315,7 @@ class CastSurface(Panel):
         if runs is self.runs:
             super()._on_run_change(runs)
         else:
-            self.later()
+            self.schedule_refresh()
 
     # -- drawing ------------------------------------------------------------------------
 
@@ -419,7 +419,7 @@ class CastSurface(Panel):
             lane=self.lane or (_running_lane(casts[self.casts.index(self.cast)]) if busy else ""),
             selected=self.selected,
             tab=self.tab,
-            only="" if self.only_part is None else self.only_part.opens,
+            only="" if self.only_part is None else self.only_part.tab_name,
             modes=("cast", "design") if self._bench is not None else ("cast",),
             mode="cast" if self.designer is None else "design",
             activity=self.runs.activity(busy=busy, aborting=self.aborting),
@@ -436,7 +436,7 @@ class CastSurface(Panel):
             self._is_tick_scheduled = False
             self.refresh()
 
-        self.after(1.0, due)
+        self.call_after(1.0, due)
 
     def fallback(self) -> tuple[str, str | None]:
         """Return the only part as text, or the status of the cast with a picture of its graph."""

@@ -248,7 +248,7 @@ def delete(session: DesignState, of: DesignPart = None) -> str:
 def copy(session: DesignState) -> str:
     """Copy the marked or selected sockets."""
     ids = _selected_sockets(session)
-    session.clip = copied_sockets(session.design.document, ids)
+    session.clipboard = copied_sockets(session.design.document, ids)
     return f"copied {', '.join(ids)}"
 
 
@@ -264,10 +264,10 @@ def cut(session: DesignState) -> str:
 @act
 def paste(session: DesignState) -> str:
     """Insert the copied sockets."""
-    if session.clip is None:
+    if session.clipboard is None:
         raise design_error("nothing has been copied", "paste", "select a socket and copy it")
     before = session.design.document
-    summary = session.design.paste(session.clip)
+    summary = session.design.paste(session.clipboard)
     pasted = new_sockets(before, session.design.document)
     session.marked = pasted if len(pasted) > 1 else []
     session.selected = ("socket", pasted[0]) if len(pasted) == 1 else None
@@ -277,11 +277,12 @@ def paste(session: DesignState) -> str:
 @act
 def duplicate(session: DesignState) -> str:
     """Insert a copy of the marked or selected sockets without changing the clipboard."""
-    clip, session.clip = session.clip, copied_sockets(session.design.document, _selected_sockets(session))
+    previous = session.clipboard
+    copy(session)
     try:
         return paste(session)
     finally:
-        session.clip = clip
+        session.clipboard = previous
 
 
 # -- fields ---------------------------------------------------------------------------------

@@ -87,7 +87,7 @@ class DesignPanel(Panel):
         """Show one line of text in the bar; an empty string is ignored, because each message sets its own line."""
         if text:
             self.session.note = "status", text
-            self.later()
+            self.schedule_refresh()
 
     def fail(self, error: Exception) -> None:
         """Show an error below the bar."""

@@ -27,7 +27,7 @@ from materia_nb.loadout.design import Design
 from materia_nb.loadout.report import Problem
 from materia_nb.loadout.topology import materia_group, materia_kind
 from materia_nb.loadout.vocabulary import tint_of
-from materia_nb.widgets.design_state import DesignSlice, DesignState, inspector_slice, purpose
+from materia_nb.widgets.design_state import DesignSlice, DesignState, inspector_slice, materia_purpose
 from materia_nb.widgets.selection import (
     Kind,
     Selection,
@@ -133,7 +133,7 @@ def _palette_entry(id_: str, raw: Object, placed: int) -> DesignSlice:
         "kind": materia_kind(raw),
         "generator": raw.get("generator") is True,
         "colour": None if tint is None else tint.fill,
-        "about": purpose(raw),
+        "about": materia_purpose(raw),
         "placed": placed,
     }
 

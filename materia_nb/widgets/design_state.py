@@ -101,7 +101,7 @@ class RefusedField:
     """A typed value that was refused, and the reason."""
 
     typed: str
-    why: str
+    reason: str
 
 
 class DesignState:
@@ -117,7 +117,7 @@ class DesignState:
         self.design = design
         self.selected: Selection | None = None
         self.marked: list[str] = []
-        self.clip: Object | None = None
+        self.clipboard: Object | None = None
         self.note: tuple[str, str] = ("status", "")
         self.question: DesignQuestion | None = None
         self.refused: dict[tuple[str, str, str], RefusedField] = {}
@@ -283,7 +283,7 @@ def _field_slice(session: DesignState, of: tuple[str, str], field: FormField, pr
         "of": list(of),
         "options": [list(option) for option in field.options],
         "typed": None if refused is None else refused.typed,
-        "error": refused.why if refused else "",
+        "error": refused.reason if refused else "",
     }
 
 
@@ -354,7 +354,7 @@ def _materia(session: DesignState, facts: LoadoutFacts, socket: str, materia_id:
     return {
         "id": materia_id,
         "work": materia_kind(definition),
-        "about": purpose(definition),
+        "about": materia_purpose(definition),
         "shared": [*others, *other_loadouts],
         "fields": _fields(session, ("materia", materia_id), materia_model(definition), definition),
         "variables": [{"name": name, "about": about} for name, about in _variables_of(facts, socket)],
@@ -521,7 +521,7 @@ def _loop_form(session: DesignState, of: Selection) -> DesignSlice:
     }
 
 
-def purpose(raw: Object) -> str:
+def materia_purpose(raw: Object) -> str:
     """Return the purpose of a materia in one line: its description, the start of its prompt, or its command."""
     for text in (raw.get("description"), raw.get("prompt")):
         if is_text(text):

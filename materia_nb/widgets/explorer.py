@@ -134,12 +134,12 @@ class CastExplorer(Panel):
             for self._entries, self._total in self._catalogue.read():  # noqa: B020 - what is known so far
                 if self.closed:
                     return
-                self.later()
+                self.schedule_refresh()
         except Exception as error:  # noqa: BLE001 - the panel shows it; a thread has nobody else to tell
             self.fail(error)
         finally:
             self._is_reading = False
-            self.later()
+            self.schedule_refresh()
             if self._needs_reread:
                 self.read()
 
@@ -147,7 +147,7 @@ class CastExplorer(Panel):
         """Read one cast again after this panel has changed it."""
         self._is_reread_scheduled = False
         self._entries = [cast_entry(entry.path) if entry.path == path else entry for entry in self._entries]
-        self.later()
+        self.schedule_refresh()
 
     def _rows_of(self, entries: Sequence[CastEntry]) -> list[list[Any]]:
         now = time.time()
@@ -227,7 +227,7 @@ class CastExplorer(Panel):
     def _reread_later(self, path: object) -> None:
         if not self._is_reread_scheduled:
             self._is_reread_scheduled = True
-            self.after(0.5, lambda: self._reread(path))
+            self.call_after(0.5, lambda: self._reread(path))
 
     @_about_cast
     def _fork(self, cast: ShortText) -> None:
@@ -329,7 +329,7 @@ class CastExplorer(Panel):
         selected = None if at is None else listed[at]
         if selected is not self._summarized_entry and self._open_panel is None:
             self._summarized_entry = selected
-            self.after(_READ_DELAY_S, self._read_selected)
+            self.call_after(_READ_DELAY_S, self._read_selected)
         below = "" if self._open_panel is None else self._open_panel.cast.id
         reading = f"reading {len(self._entries):,} of {self._total:,}"
         self.front.casts = {

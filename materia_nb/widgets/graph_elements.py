@@ -296,7 +296,7 @@ _MARKS_OF_CURRENT_SOCKET: Final = ("waiting", "working", "held")
 
 
 def _changed_keys(before: Marks, now: Marks) -> set[object] | None:
-    """Return the keys of the elements that differ between two marks, or None if every element must be drawn again."""
+    """Return the keys of the elements that differ between two sets of marks, or None if every element must be drawn again."""
     keys: set[object] = set()
     for field in fields(Marks):
         old_value, value = getattr(before, field.name), getattr(now, field.name)

@@ -187,7 +187,7 @@ class GraphPanel(Panel):
         self._show_scene(fresh=True)
         if self.cast is not None and follows:
             self.follow(self.cast)
-            self.on_close(runs_of(self.cast).watch(lambda _: self.later()))
+            self.on_close(runs_of(self.cast).watch(lambda _: self.schedule_refresh()))
         self.refresh()
 
     def _compute_layout(self) -> GraphElements:

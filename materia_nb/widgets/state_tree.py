@@ -205,7 +205,7 @@ class ItemTexts:
         if items is not self._list:
             items_ = cast.work_items
             limit = min(_MAX_CHARS_OF_ITEM, max(_MIN_CHARS, _MAX_CHARS_OF_ITEMS // (2 * len(items_) or 1)))
-            rows = [_shortened(texts(item), limit) for item in items_[:_MAX_ITEMS]]
+            rows = [_shortened(title_and_context(item), limit) for item in items_[:_MAX_ITEMS]]
             self._list, self._cached = items, (rows, json_digest(items_))
         return self._cached
 
@@ -237,10 +237,10 @@ def items_state(cast: Snapshot, item_texts: ItemTexts, *, busy: bool) -> dict[st
     }
 
 
-def _shortened(texts: list[str], limit: int) -> list[str | int]:
+def _shortened(title_and_context: list[str], limit: int) -> list[str | int]:
     """Return the texts cut to ``limit`` characters and, if any was cut, the full length of each (0 if not cut)."""
-    cut = [len(text) if len(text) > limit else 0 for text in texts]
-    return [*(text[:limit] for text in texts), *(cut if any(cut) else ())]
+    cut = [len(text) if len(text) > limit else 0 for text in title_and_context]
+    return [*(text[:limit] for text in title_and_context), *(cut if any(cut) else ())]
 
 
 def json_digest(value: JSON) -> str:
@@ -251,7 +251,7 @@ def json_digest(value: JSON) -> str:
 _ITEM_FIELDS: Final = ("title", "context")
 
 
-def texts(item: JSON) -> list[str]:
+def title_and_context(item: JSON) -> list[str]:
     """Return the title and context of a work item as editable text.
 
     For an item that is not an object, return its JSON text and an empty context.
@@ -282,7 +282,7 @@ def edited_items(rows: Sequence[ItemRow], items: Sequence[JSON], read: Sequence[
     for title, context, index, _ in rows:
         origin = index if read is not None and index is not None and index < len(read) else None
         before = None if read is None or origin is None else read[origin]
-        old_texts = [None, None] if origin is None else texts(before)
+        old_texts = [None, None] if origin is None else title_and_context(before)
         typed = [old if text is None else text for text, old in zip((title, context), old_texts, strict=True)]
         if None in typed:
             problem = "Nothing was done: the list of items that you edited is no longer available."

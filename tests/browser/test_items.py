@@ -88,7 +88,7 @@ def test_r46_removing_the_current_item_asks_for_confirmation_and_done_items_can_
     row.locator("button[aria-label^=remove]").click()
     panel.wait_for_text("is being worked on at Socket-2")
     lab.screenshot("items-asked", cell=3)
-    panel.press("Leave it")
+    panel.press("Keep it")
     assert len(titles(panel)) == 5
     panel.at.get_by_role("grid", name="work items").focus()
     keys = lab.page.keyboard

@@ -22,7 +22,7 @@ from materia_nb.lessons import check, predict, progress
 from materia_nb.lessons.__main__ import answer_key
 from materia_nb.lessons.checks import QUESTIONS, Numbers, guesses_file, read_guesses, shortest_verdicts
 from materia_nb.loadout import build_graph
-from materia_nb.widgets.base import GONE, runs_of
+from materia_nb.widgets.base import NO_KERNEL_TEXT, runs_of
 from materia_nb.widgets.predict import PredictPanel
 
 NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
@@ -127,7 +127,7 @@ def test_prediction_question_does_not_reveal_the_answer(name):
         for out in cell.outputs
         if "data" in out
     ]
-    shown = [text for text in shown if text not in (GONE, "<picture>")]
+    shown = [text for text in shown if text not in (NO_KERNEL_TEXT, "<picture>")]
     assert shown
     assert all("Where does the cast go after it?" in text for text in shown)
     assert not any("Right" in text or "Not this time" in text for text in shown)

@@ -84,8 +84,8 @@ def test_show_verb_accepts_and_completes_parts(project, monkeypatch, made_up):
     panel = shell.run_line_magic("materia", "show made-up")
     assert panel.front.surface["alone"] == "made-up"
     panel.close()
-    assert next_words(lambda: Workbench(project), ["show"]) == cast_parts.alone_names()
-    assert "made-up" in cast_parts.alone_names()
+    assert next_words(lambda: Workbench(project), ["show"]) == cast_parts.standalone_names()
+    assert "made-up" in cast_parts.standalone_names()
 
 
 def test_help_lists_panel_parts():
@@ -102,8 +102,8 @@ print(help_text("show"))
 
 
 def test_panel_parts_can_be_shown_alone_and_the_timeline_is_opened_first():
-    assert {"timeline", "items", "state", "handoff", "reply", "graph"} <= set(cast_parts.alone_names())
-    assert set(cast_parts.alone_names()) <= set(PARTS)
+    assert {"timeline", "items", "state", "handoff", "reply", "graph"} <= set(cast_parts.standalone_names())
+    assert set(cast_parts.standalone_names()) <= set(PARTS)
     assert cast_parts.dock_names()[0] == "timeline"
 
 

@@ -16,7 +16,7 @@ from materia_nb import widgets
 from materia_nb.cast.snapshot import Snapshot
 from materia_nb.widgets import base
 from materia_nb.widgets.cast_panel import CastPanel
-from materia_nb.widgets.cast_parts import alone_names
+from materia_nb.widgets.cast_parts import standalone_names
 from materia_nb.widgets.cast_surface import CastSurface
 from materia_nb.widgets.graph_panel import GraphPanel
 from panel_helpers import from_page
@@ -76,7 +76,7 @@ def test_only_the_listed_widget_modules_import_the_cast_class():
     assert {name for name in knowing if not name.startswith("design")} == HOLD_A_CAST
 
 
-@pytest.mark.parametrize("name", ["", *alone_names()])
+@pytest.mark.parametrize("name", ["", *standalone_names()])
 def test_frame_takes_one_snapshot(cast, taken, name):
     cast.run(steps=2)
     panel = CastPanel(cast, only_part=name)
@@ -216,7 +216,7 @@ def test_redraw_requested_by_a_callback_happens_at_its_end(cast, drawn):
     panel = CastPanel(cast)
     drawn.clear()
     seen = []
-    panel.guarded(lambda: (panel.later(), panel.later(), seen.append(drawn.total())))()
+    panel.guarded(lambda: (panel.schedule_refresh(), panel.schedule_refresh(), seen.append(drawn.total())))()
     assert seen == [0]
     assert drawn == {"CastSurface": 1}
     panel.close()

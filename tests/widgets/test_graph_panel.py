@@ -469,7 +469,7 @@ def test_many_events_cause_one_redraw_of_the_current_state(project: Path, timers
     timers[0].due()
     assert draws == ["complete"]
     assert "taken" in classes(panel, "s:end")
-    panel.later()
+    panel.schedule_refresh()
     assert len(timers) == 2, "what comes after a redraw asks for another one"
 
 

@@ -13,7 +13,7 @@ from materia_nb.display.blocks import blocks_as_text
 from materia_nb.errors import MateriaError
 from materia_nb.insight.values import value_changes
 from materia_nb.jsonvalue import MISSING, equal_json, replaced
-from materia_nb.widgets.cast_slices import TAIL, StepRows, timeline_state
+from materia_nb.widgets.cast_slices import LATEST_ROWS, StepRows, timeline_state
 from materia_nb.widgets.frontend import ItemRow
 from materia_nb.widgets.inspector_tabs import step_blocks
 from materia_nb.widgets.state_tree import (
@@ -26,7 +26,7 @@ from materia_nb.widgets.state_tree import (
     json_digest,
     preview_edit,
     state_nodes,
-    texts,
+    title_and_context,
 )
 
 # -- steps ----------------------------------------------------------------------------------------
@@ -60,10 +60,10 @@ def test_timeline_rows_are_cached_and_searchable(cast):
 
 def test_latest_steps_of_the_timeline_are_sent_first(cast, monkeypatch):
     cast.run()
-    monkeypatch.setattr("materia_nb.widgets.cast_slices.TAIL", 3)
+    monkeypatch.setattr("materia_nb.widgets.cast_slices.LATEST_ROWS", 3)
     rows, now = StepRows(), cast.now
     state = timeline_state(now, rows, None, busy=False)
-    assert TAIL > 3
+    assert LATEST_ROWS > 3
     assert [row[0] for row in state["tail"]] == [state["total"] - 2, state["total"] - 1, state["total"]]
     assert [row[0] for row in rows.between(now, -5, 2)] == [1, 2]
     assert rows.between(now, state["total"] + 1, 10**9) == []
@@ -151,7 +151,7 @@ def test_r46_moves_are_announced_before_rows_are_applied(cast):
     cast.run(steps=1)
     assert items_state(cast.now, ItemTexts(), busy=False)["stands"] == ["done", "being worked on", "open"]
     listed = cast.now.work_items
-    rows = [ItemRow(*texts(listed[place]), place, place == 0) for place in (2, 0, 1)]
+    rows = [ItemRow(*title_and_context(listed[place]), place, place == 0) for place in (2, 0, 1)]
     items, origins = edited_items(rows, listed, listed)
     again, abandon = items_to_redo(rows, origins, abandon=True)
     assert (origins, again, abandon) == ([2, 0, 1], [0], True)

@@ -24,7 +24,7 @@ from materia_nb.loadout.vocabulary import WITHOUT_OUTPUT
 from materia_nb.magics.cast_display import count_progress, run_progress
 from materia_nb.magics.registry import Call, Rest, Several, from_method, value_of, verb
 from materia_nb.registry import lookup
-from materia_nb.widgets.cast_parts import alone_names
+from materia_nb.widgets.cast_parts import standalone_names
 
 
 @verb("explore", example="%materia explore Plan-Build-Eval")
@@ -370,7 +370,7 @@ def _why(call: Call, step: int | None = None, *, traceback: bool = False, lane: 
 
 @verb(
     "show",
-    panel={"help": f"show only this part of the cast: {one_of_words(alone_names())}"},
+    panel={"help": f"show only this part of the cast: {one_of_words(standalone_names())}"},
     example="%materia show\n%materia show items",
 )
 def _show(call: Call, panel: str | None = None) -> Any:
@@ -378,7 +378,7 @@ def _show(call: Call, panel: str | None = None) -> Any:
     from materia_nb.widgets import cast_panel
 
     if panel is not None:
-        return cast_panel.show_one(call.cast, str(panel))
+        return cast_panel.show_part(call.cast, str(panel))
     return cast_panel.show(call.cast, call.bench.casts.take, bench=call.bench)
 
 

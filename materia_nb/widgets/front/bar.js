@@ -152,7 +152,7 @@ export function barPart(host, send, shell) {
       modes.hidden = (now.modes ?? []).length < 2;
       pill.className = `mnb-pill mnb-tone-${now.tone}`;
       setText(pillWords, `${SIGNS[now.tone] ?? "·"} ${now.words || ""}`);
-      setAttr(pill, "title", `${now.detail || now.words}: shows where the cast is`);
+      setAttr(pill, "title", `${now.detail || now.words}: shows the current position of the cast`);
       setText(live, now.words || "");
       tick();
       for (const node of [step, run, runTo]) setEnabled(node, Boolean(can.run), why);

@@ -74,7 +74,7 @@ export function designBarPart(host, send, menuEntries = () => []) {
       if (question) {
         say("now", h("span", { role: "alert" }, question.words),
           question.choices.map((choice, number) => actButton(choice, choice, () => act("answer", { number, question: question.number }), { class: number ? "mnb-b" : "mnb-b mnb-main" })),
-          button("Leave it", "do nothing", () => act("answer", { number: -1 })));
+          button("Cancel", "do nothing", () => act("answer", { number: -1 })));
       } else if (alert && note.words) {
         say("bad", h("span", { role: "alert" }, `✖ ${note.words}`), button("×", "dismiss this message", () => say(""), { class: "mnb-x", "aria-label": "dismiss this message" }));
       } else if (!line.querySelector("input")) say(""); // a question stays open

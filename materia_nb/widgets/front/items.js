@@ -303,7 +303,7 @@ export function itemsPart(host, send, controls) {
         rows.splice(index, 1);
         touched();
       }), small),
-      button("Leave it", "the item stays in the list, and work on it continues", answer(draw), small));
+      button("Keep it", "the item stays in the list, and work on it continues", answer(draw), small));
   };
   const draw = () => {
     view = matchingIndices(rows, stateOf, which.value, find.value);
