@@ -49,7 +49,7 @@ ID_FORMAT = "a letter followed by letters, digits, dots, dashes or underscores, 
 
 
 _FixFactory: TypeAlias = Callable[[str | None], Fix | None]
-"""Function from the existing name that is most similar to a broken reference, or None, to a fix."""
+"""Function that takes the existing name closest to a broken reference, or None, and returns a fix or None."""
 
 
 def _no_fix(_closest: str | None) -> None:
@@ -98,7 +98,7 @@ def _check_endpoint(
         required: True to report a missing reference.
         end: True if the reference may also be ``end``.
         advice: advice for a socket that does not exist; None suggests the most similar id.
-        fix_for: a function from the most similar id, or None, to a fix.
+        fix_for: a function that takes the most similar id, or None, and returns a fix or None.
     """
     if value is None or value == "":
         if required:

@@ -254,7 +254,7 @@ _FIRST_FIELD: Final = re.compile(r"\$(?:\.([^.\[\]()*?@'\"\s,|]+)|\[\s*(?:'([^']
 
 
 def first_field(source: str) -> str | None:
-    """Return the top-level field that a JSONPath source reads (R8), or None if the source does not start with one."""
+    """Return the top-level field that a JSONPath source reads (R8), or None if it does not start with a field."""
     match = _FIRST_FIELD.match(source)
     if match is None:
         return None
