@@ -291,7 +291,7 @@ def json_copy(value: JSON) -> JSON:
         raise nested_too_deeply() from error
     except (TypeError, ValueError) as error:
         raise MateriaError(
-            f"This is not JSON: {error}.", hint="use text, numbers, lists and dicts", kind="not_json"
+            f"This is not JSON: {error}.", hint="use only strings, numbers, lists and dicts", kind="not_json"
         ) from error
 
 
@@ -318,7 +318,7 @@ def replaced(value: JSON, segments: Sequence[str], new: JSON, *, inserts: bool =
         return _replaced_in_list(value, name, rest, new, inserts=inserts)
     if not isinstance(value, dict):
         raise MateriaError(
-            f"{value!r:.80} is neither an object nor a list.", where=name, hint="set the whole value", kind="path"
+            f"{value!r:.80} is neither an object nor a list.", where=name, hint="set the entire value", kind="path"
         )
     if rest:
         if name not in value and new is MISSING:
@@ -377,7 +377,9 @@ _POINTER: Final = re.compile(r"(?:/(?:[^~/]|~[01])*)+")
 def pointer_keys(pointer: JSON) -> list[str]:
     """Return the keys of a JSON Pointer; raise MateriaError (``path``) if the pointer is invalid."""
     if not isinstance(pointer, str) or not _POINTER.fullmatch(pointer):
-        raise MateriaError(f"{pointer!r:.80} is not a JSON Pointer.", hint="as in /plan/steps/0", kind="path")
+        raise MateriaError(
+            f"{pointer!r:.80} is not a JSON Pointer.", hint="write, for example, /plan/steps/0", kind="path"
+        )
     return [key.replace("~1", "/").replace("~0", "~") for key in pointer.split("/")[1:]]
 
 
@@ -407,15 +409,15 @@ def json_error_advice(text: str, error: json.JSONDecodeError) -> str:
     separator = "colon" if "':'" in error.msg else "comma"
     bracket = rest.lstrip(", \t\r\n")[:1]
     cases = (
-        ("control character" in error.msg, "write \\n for a line break within a text"),
+        ("control character" in error.msg, "write \\n for a line break inside a string"),
         (bracket in ("}", "]") and (rest[0] == "," or before.endswith(",")), f"remove the comma before {bracket}"),
-        (rest[:1] == "'", "put texts and names into double quotes, not single quotes"),
+        (rest[:1] == "'", "put strings and names into double quotes, not single quotes"),
         (rest.startswith(tuple(_CURLY_QUOTES)), "write straight double quotes"),
         (rest.startswith(("#", "//", "/*")), REMOVE_COMMENT),
         ("Extra data" in error.msg, "remove the text after the first value, or put all of it into one object or list"),
         (word is not None, _word_advice(word[0]) if word else ""),
         ("Unterminated" in error.msg or not rest, "a closing quote or bracket is missing"),
-        ("delimiter" in error.msg, f'a {separator} is missing, or a quote inside a text is not escaped as \\"'),
+        ("delimiter" in error.msg, f'a {separator} is missing, or a quote inside a string is not escaped as \\"'),
     )
     return next((advice for applies, advice in cases if applies), "")
 

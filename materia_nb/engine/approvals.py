@@ -97,7 +97,7 @@ def answer_hold(rules: Rules, session: Session, text: str, ts: int) -> Events:
     """Send a person's answer to the agent that put the cast on hold; raise MateriaError if the answer is blank."""
     answer_text: object = text  # a notebook may pass a value of any type
     if not isinstance(answer_text, str) or not answer_text.strip():
-        raise MateriaError("The answer is blank.", hint="write an answer", kind="usage")
+        raise MateriaError("The answer is blank.", hint="enter an answer that is not blank", kind="usage")
     about = routing.about(rules, held_visit(session.state))
     return (ev.HoldAnswered(about=about, text=text, ts=ts),)
 
@@ -111,8 +111,8 @@ def approve(rules: Rules, session: Session, request: ApprovalRequest, ts: int) -
     approval = request.approve(ts / 1000)
     if approval is None:
         raise MateriaError(
-            "The request has expired: nobody answered it in time.",
-            hint="deny the request, or reply that the agent should ask again",
+            "The approval request expired before anybody answered it.",
+            hint="deny the request, or use reply to tell the agent to ask again",
             kind="approval",
         )
     return _answer_approval(rules, session, request, answer_note(approval), approval, ts)

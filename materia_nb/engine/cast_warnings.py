@@ -468,7 +468,7 @@ class Difference:
     why: str
 
     def __str__(self) -> str:
-        return f"step {self.step}: recorded {self.recorded}; ours {self.ours}: {self.why}"
+        return f"step {self.step}: recorded {self.recorded}; this engine {self.ours}: {self.why}"
 
 
 def our_route(session: Session, step: Transition | None) -> str:

@@ -225,7 +225,7 @@ def _assign(
                 "assignment",
                 f"The assignment target {target!r} of {visit.socket} is empty.",
                 visit.socket,
-                "give it a name such as plan.items",
+                "use a path such as plan.items as the target",
             )
             return tuple(done), failure
         value = compile_source(text)(draft, visit.item, reading.value)
@@ -390,7 +390,7 @@ def _reported_failure(socket_rules: SocketRules, draft: Draft, unrouted: Pending
         return None
     messages = (reports[name].get("error"), unrouted.context, reports[name].get("message"))
     reasons = (message.strip() for message in messages if isinstance(message, str) and message.strip())
-    why = next(reasons, f"state.{name} has ok: false but no reason")
+    why = next(reasons, f"state.{name} has ok: false but no error message")
     advance = socket_rules.socket.advance
     return Failure(
         "utility_failed",

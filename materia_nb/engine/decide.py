@@ -311,12 +311,12 @@ def skip_item(rules: Rules, session: Session, note: str, ts: int) -> Events:
     items = session.state.data.get(WORK_ITEMS)
     if visit is None or not isinstance(items, list):
         raise MateriaError(
-            "The cast did not stop at a work item.", hint="leave out item to skip the socket", kind="no_item"
+            "The cast did not stop at a work item.", hint="use skip without item to skip the socket", kind="no_item"
         )
     given_up = edit_items(rules, session, items, range(len(items)), ts, abandon=True)
     state = fold(rules, session, given_up).state
     if state.failure is not None:
-        raise MateriaError("No work item is being worked on.", hint="use skip without item", kind="no_item")
+        raise MateriaError("No work item is in progress.", hint="use skip without item", kind="no_item")
     about = routing.about(rules, visit)
     event = ev.SocketSkipped(about=about, visit=visit.visit, note=note, next=state.next, item=True, ts=ts)
     return (*given_up, event)
@@ -324,7 +324,7 @@ def skip_item(rules: Rules, session: Session, note: str, ts: int) -> Events:
 
 def _require_note(note: str) -> None:
     if not note.strip():
-        raise MateriaError("The note is missing.", hint="give the reason in a few words", kind="usage")
+        raise MateriaError("The note is missing.", hint="write the reason in a few words into the note", kind="usage")
 
 
 def check_reply(rules: Rules, session: Session, text: str) -> None:
@@ -332,7 +332,7 @@ def check_reply(rules: Rules, session: Session, text: str) -> None:
     if issues := outputs.check_answer(rules, session.state, text):
         socket = waiting(session).socket
         fields = ", ".join(rules.sockets[socket].wants)
-        wanted_fields = f" The answer needs {fields}." if fields and issues[0].path == "$" else ""
+        wanted_fields = f" The answer must contain {fields}." if fields and issues[0].path == "$" else ""
         raise RefusedAnswer(f"{socket} still waits, because the answer was refused.{wanted_fields}", issues)
 
 
@@ -356,7 +356,7 @@ def refine(rules: Rules, session: Session, message: str, ts: int) -> Events:
     if visit.mode != "draft" or not visit.drafts:
         raise MateriaError(
             f"{visit.socket} has no draft to refine.",
-            hint="use refine after a multi-turn socket has answered",
+            hint="use refine only after a multi-turn socket has returned a draft",
             kind="no_draft",
         )
     return (ev.RefinementMessage(about=routing.about(rules, visit), text=message, ts=ts),)
@@ -555,7 +555,7 @@ def set_budget(rules: Rules, session: Session, budget: Budget, ts: int) -> Event
             continue
         shown_value = f"{maximum!r:.40}" if isinstance(maximum, int | float | str) else type(maximum).__name__
         raise MateriaError(
-            f"A budget is a {'whole ' if bound.is_integer else ''}number of {bound.unit}, not {shown_value}.",
+            f"A budget must be a {'whole ' if bound.is_integer else ''}number of {bound.unit}, not {shown_value}.",
             hint="use a number of at least 0, or None for no limit",
             kind="bad_budget",
         )
@@ -573,7 +573,9 @@ def label(rules: Rules, session: Session, key: LabelKey, new_label: Label, ts: i
 def unlabel(rules: Rules, session: Session, by: str, ts: int) -> Events:
     """Undo the last change of a label."""
     if not session.labels_before:
-        raise MateriaError("No label has been set.", hint="add a label with the command label", kind="undo")
+        raise MateriaError(
+            "No label has been set, so no change can be undone.", hint="add a label with the command label", kind="undo"
+        )
     key, before = session.labels_before[-1]
     event = _labelled(key, before, ts).replace(undoes=True, by=before.by or by)
     return (event,)

@@ -128,7 +128,7 @@ def describe_unfit_since(rules: Rules, session: Session, number: int) -> list[st
         if any(turn.mode == "correction" for turn in record.turns):
             unfit.append(f"your correction of the output of step {record.number}")
         if record.reworded:
-            unfit.append(f"your change of the prompt of step {record.number}")
+            unfit.append(f"your change to the prompt of step {record.number}")
     if raised_total(session.state) > raised_total(state_after(rules, session, session.steps[:number])):
         unfit.append("the raised limit")
     return unfit

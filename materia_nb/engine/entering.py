@@ -207,7 +207,7 @@ def _end_of_lane(draft: Draft, lane: LaneScope, passed: list[SkippedSocket]) -> 
         "stream_left",
         f"The lane {lane.name!r} continued to {draft.next or END} with {counted(left, 'item')} left.",
         draft.at.socket if draft.at else None,
-        "use why to find the reason, then retry; a lane may leave its loop only after the last item, by an exit",
+        "use why to find the reason, then retry; a lane may leave its loop only through an exit after its last item",
     )
     return stop_cast(draft, failure)
 

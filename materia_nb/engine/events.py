@@ -75,7 +75,7 @@ class _Recorded:
 
     def __setattr__(self, name: str, _: object) -> None:
         """Raise AttributeError, because events are immutable."""
-        raise AttributeError(f"{name} of an event cannot be set")
+        raise AttributeError(f"{name} cannot be set, because events are immutable")
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and self._compared_fields() == other._compared_fields()
@@ -859,7 +859,7 @@ def from_json(kind: str, data: Mapping[str, JSON], ts: int = 0, *, lenient: bool
 
 def _damaged(kind: str, key: str, why: str) -> MateriaError:
     return MateriaError(
-        f"The journal is damaged: the field {key!r} of an event {kind!r} {why}.",
+        f"The journal is damaged: the field {key!r} of a {kind!r} event {why}.",
         hint="restore the file, or remove the damaged line and all later lines, then resume",
         kind="damaged_journal",
     )

@@ -132,7 +132,7 @@ def raise_limit(rules: Rules, state: CastState) -> Transition:
     if state.status == "held":
         raise MateriaError(
             "The cast is held, so no limit can be raised.",
-            hint="answer, decide, or retry to ask again",
+            hint="answer or decide first, or use retry to ask the agent again",
             kind="not_stopped",
         )
     kind = failure.kind if failure else "passive"
@@ -182,7 +182,7 @@ def _with_waiting_visit(state: CastState, visit: Visit) -> CastState:
 def refuse_used_up(state: CastState) -> None:
     """Raise MateriaError (``budget``) if the budget is used up."""
     if (over := used_up(state)) is not None:
-        hint = "raise the budget with edit budget, then retry"
+        hint = "raise the budget with edit budget N, then retry"
         raise MateriaError(f"The budget is still used up: {over}", hint=hint, kind="budget")
 
 

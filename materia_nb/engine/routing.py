@@ -494,7 +494,7 @@ def cycles_failed(rules: Rules, state: StateView, socket: str, item: Item, limit
         f"Item {item.key} completed {counted(limit + 1, 'cycle')} without advancing, the last one "
         f"{_cycle_of(state.trail, socket, step - first_step)}.",
         socket,
-        "find the reason with why, then use retry --limit to allow more cycles, or give the retry edge a maxTraversals",
+        "find the reason with why, then use retry --limit to allow more cycles, or set maxTraversals on the retry edge",
         socket,
         (("cycles", item.id), max(rules.graph.limits.max_no_advance_cycles, 1)),
     )

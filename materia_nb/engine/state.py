@@ -579,7 +579,7 @@ NEXT: Final[Mapping[Status, str]] = {
     "complete": "continue from an earlier step with back STEP or fork STEP",
     "failed": "continue it with retry",
     "aborted": "continue it with retry",
-    "held": "answer, decide, or approve first",
+    "held": "answer the agent, decide for the agent, or approve its command first",
 }
 """The hint for continuing a cast, by the status of the cast."""
 

@@ -98,7 +98,7 @@ def lane_named(session: Session, name: str) -> Lane:
     lanes = NOTHING if streams is None else streams.lanes
     if name not in lanes:
         known = (
-            f"choose one of {', '.join(map(repr, lanes))}"
+            f"choose a running lane: {', '.join(map(repr, lanes))}"
             if lanes
             else "leave out the lane, because no lane is running"
         )

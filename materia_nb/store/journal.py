@@ -402,7 +402,7 @@ def encode_lines(lines: Sequence[JournalLine], link: str = "") -> tuple[bytes, s
             raise nested_too_deeply() from error
         except (TypeError, ValueError) as error:
             raise MateriaError(
-                f"A value is not JSON: {error}.", hint="use text, numbers, lists and dicts", kind="not_json"
+                f"A value is not JSON: {error}.", hint="use only strings, numbers, lists and dicts", kind="not_json"
             ) from error
         link = _link_digest(body, key=link.encode()).hexdigest()
         blocks += [body, _LINK_START, link.encode(), b'"}\n']

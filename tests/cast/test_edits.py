@@ -493,7 +493,7 @@ def test_going_back_before_an_edited_prompt_needs_confirmation(bench, cast):
     cast.step(ask=False)
     cast.edit.prompt("task", "Build it in blue.")
     cast.step()
-    with pytest.raises(MateriaError, match="your change of the prompt of step 2") as caught:
+    with pytest.raises(MateriaError, match="your change to the prompt of step 2") as caught:
         cast.back(1)
     assert caught.value.kind == "edits_lost"
     assert len(cast.steps) == 2
