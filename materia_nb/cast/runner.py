@@ -642,7 +642,7 @@ class Runner(Work):
         try:
             journal.reacquire()
             with computing():
-                self._artifacts.write_all(session, journal.mark)
+                self._artifacts.write_all(session, journal.end)
         finally:
             if session.state.status in _OVER:
                 journal.release()

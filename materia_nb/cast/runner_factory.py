@@ -259,7 +259,7 @@ def resume_runner(
             differences=done.differences,
             messages=done.messages,
         )
-        if is_current(files, done.session, journal.mark):
+        if is_current(files, done.session, journal.end):
             runner.nothing_is_due()
         else:
             files.remove_temporary_files()

@@ -33,7 +33,7 @@ from materia_nb.store.files import (
     disk_error,
     json_bytes,
 )
-from materia_nb.store.rundir import Mark, RunDir, artifact_content
+from materia_nb.store.rundir import JournalEnd, RunDir, artifact_content
 
 _MAX_JOURNAL_BYTES: Final = 2**30
 
@@ -94,7 +94,7 @@ class Journal:
     """A journal that is open for appending. Between writes, :meth:`release` releases the file and the lock of the cast.
 
     Attributes:
-        mark: the current end of the journal.
+        end: the current end of the journal.
     """
 
     def __init__(
@@ -126,7 +126,7 @@ class Journal:
                 status = os.fstat(self._handle)
                 self._process = os.getpid()
                 self._file = (status.st_ino, status.st_dev)
-                self.mark = Mark(status.st_size, contents.link if contents else "")
+                self.end = JournalEnd(status.st_size, contents.link if contents else "")
         except BaseException:
             self.close()
             raise
@@ -145,7 +145,7 @@ class Journal:
         if contents.lacks_line_break:
             with disk(self.path, "add the missing line break at the end of the journal"):
                 write_all(self._handle, b"\n")
-                self.mark = self.mark._replace(size=self.mark.size + 1)
+                self.end = self.end._replace(size=self.end.size + 1)
         if not contents.torn:
             return None
         with disk(self.path, "move the incomplete last line of the journal to a separate file"):
@@ -156,7 +156,7 @@ class Journal:
             )
             replace_file(torn_file, contents.torn, sync=self.sync)
             os.ftruncate(self._handle, contents.end)
-            self.mark = self.mark._replace(size=contents.end)
+            self.end = self.end._replace(size=contents.end)
         return torn_file
 
     def append(self, lines: Sequence[JournalLine]) -> None:
@@ -168,7 +168,7 @@ class Journal:
             MateriaError: another process holds the lock of the cast, or this process is a fork of the process that
                 writes the cast (``locked``).
         """
-        block, link = encode_lines(lines, self.mark.link)
+        block, link = encode_lines(lines, self.end.link)
         with HeldInterrupts():
             if self._handle == NO_FILE or os.getpid() != self._process:
                 self.reacquire()
@@ -180,7 +180,8 @@ class Journal:
                 write_all(self._handle, block)
                 if self.sync:
                     os.fsync(self._handle)
-                self.mark = Mark(self.mark.size + len(block), link)  # one assignment, which an interrupt cannot split
+                # This is a single assignment, so that an interrupt cannot separate the two values.
+                self.end = JournalEnd(self.end.size + len(block), link)
                 self._has_partial_append = False
             except BaseException as error:
                 if self._has_partial_append:
@@ -208,7 +209,7 @@ class Journal:
                 hint="restore the journal, then resume; events since its removal are not recorded",
                 kind="journal_gone",
             )
-        if status.st_size != self.mark.size:
+        if status.st_size != self.end.size:
             raise DiskError(
                 "The journal of this cast was changed by another program while it was open.",
                 where=str(self.path),
@@ -258,7 +259,7 @@ class Journal:
             raise
 
     def _truncate(self) -> None:
-        os.ftruncate(self._handle, self.mark.size)
+        os.ftruncate(self._handle, self.end.size)
         self._has_partial_append = False
 
     def _release(self) -> None:
@@ -283,7 +284,9 @@ class Journal:
 
 
 @without_collecting()
-def read_journal(path: Path, until: str | None = None, *, known: Mark | None = None, lenient: bool = False) -> Contents:
+def read_journal(
+    path: Path, until: str | None = None, *, known: JournalEnd | None = None, lenient: bool = False
+) -> Contents:
     """Read the events of a journal and verify their links. Blank lines are skipped.
 
     Args:

@@ -41,7 +41,7 @@ from materia_nb.store.reader import (
     start_event,
     with_recorded_usage,
 )
-from materia_nb.store.rundir import RunDir, location_of, new_run_dir, written_mark
+from materia_nb.store.rundir import RunDir, location_of, new_run_dir, recorded_journal_end
 
 
 def as_recorded(rules: Rules, lines: Sequence[JournalLine], read: Callable[[str], str]) -> Recording:
@@ -218,7 +218,7 @@ def _read_contents(files: RunDir, until: str | None = None) -> Contents:
             hint="list the casts of this project (list casts), or enter the path of a run directory",
             kind="no_cast",
         )
-    return read_journal(files.journal, until, known=written_mark(files.path))
+    return read_journal(files.journal, until, known=recorded_journal_end(files.path))
 
 
 def cast_start(contents: Contents) -> Mapping[str, JSON] | None:
@@ -540,7 +540,7 @@ def verify(files: RunDir) -> Verification:
     Raises:
         MateriaError: the journal is missing or cannot be read (``no_journal``).
     """
-    contents = read_journal(files.journal, known=written_mark(files.path), lenient=True)
+    contents = read_journal(files.journal, known=recorded_journal_end(files.path), lenient=True)
     problems, intact = damage_messages(contents), len(contents.lines) if contents.broken is None else contents.broken
     for index, line in enumerate(contents.lines):
         if index < intact and (problem := _artifact_problem(files, line)) is not None:

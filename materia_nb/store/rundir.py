@@ -263,7 +263,7 @@ class ArtifactWriter:
         """Record that all files of ``session`` exist already, so that they are not written again."""
         self._since, self._written = _next_steps(session), session
 
-    def write_all(self, session: Session, mark: Mark) -> None:
+    def write_all(self, session: Session, journal_end: JournalEnd) -> None:
         """Write all files of ``session``, including the usage report and the manifest.
 
         ``mark`` is the end of the journal, which the manifest records.
@@ -275,7 +275,7 @@ class ArtifactWriter:
             self._since = write_steps(self._files, self._rules, session, self._since)
             self._files.write_json("usage.json", usage_report(self._rules, session))
             # The manifest is written last, because it confirms that all other files exist.
-            self._files.write("manifest.json", manifest(self._files.path.name, self._rules, session, mark))
+            self._files.write("manifest.json", manifest(self._files.path.name, self._rules, session, journal_end))
             self._written = session
 
     def _write_steps(self) -> None:
@@ -291,7 +291,7 @@ class ArtifactWriter:
             self._timer.cancel()
 
 
-class Mark(NamedTuple):
+class JournalEnd(NamedTuple):
     """The end of a journal: the length of the file in bytes, and the hash link of its last line."""
 
     size: int = 0
@@ -342,19 +342,19 @@ def manifest_head(path: Path) -> dict[str, str]:
     return {name.decode(): value.decode() for name, value in fields}
 
 
-def written_mark(path: Path) -> Mark | None:
+def recorded_journal_end(path: Path) -> JournalEnd | None:
     """Return the end of the journal at the time when the manifest was written, or None if it is not recorded."""
     head = manifest_head(path)
     if "journalLink" not in head or not head.get("journalBytes", "").isdecimal():
         return None
-    return Mark(int(head["journalBytes"]), head["journalLink"])
+    return JournalEnd(int(head["journalBytes"]), head["journalLink"])
 
 
-def is_current(files: RunDir, session: Session, mark: Mark) -> bool:
+def is_current(files: RunDir, session: Session, journal_end: JournalEnd) -> bool:
     """Return True if the manifest was written when the journal ended at ``mark``, and no output file is missing."""
     steps = (step for part in parts_of(session) for step in part.steps)
     outputs = (turn.artifact for step in steps for turn in step.turns if turn.artifact)
-    return written_mark(files.path) == mark and all(files.has(name) for name in outputs)
+    return recorded_journal_end(files.path) == journal_end and all(files.has(name) for name in outputs)
 
 
 def artifact_content(text: str) -> bytes | None:
@@ -399,7 +399,7 @@ def _write_step(files: RunDir, rules: Rules, step: StepRecord, folder: str) -> N
         )
 
 
-def manifest(cast_id: str, rules: Rules, session: Session, mark: Mark) -> Iterator[bytes]:
+def manifest(cast_id: str, rules: Rules, session: Session, journal_end: JournalEnd) -> Iterator[bytes]:
     """Yield the content of the manifest, in blocks.
 
     The manifest contains the state of the cast when its journal ended at ``mark``, and lists one artifact per line.
@@ -411,8 +411,8 @@ def manifest(cast_id: str, rules: Rules, session: Session, mark: Mark) -> Iterat
         "loadout": rules.graph.name,
         "status": state.status,
         "steps": len(all_steps(session)),
-        "journalBytes": mark.size,
-        "journalLink": mark.link,
+        "journalBytes": journal_end.size,
+        "journalLink": journal_end.link,
         "cost": state.usage.cost,
         "unpriced": state.usage.unpriced,
         "next": state.next,

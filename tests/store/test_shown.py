@@ -41,8 +41,8 @@ from materia_nb.store.rundir import (
     manifest_head,
     missing_evidence,
     read_context,
+    recorded_journal_end,
     step_names,
-    written_mark,
 )
 
 
@@ -185,7 +185,7 @@ def test_lock_and_journal_match_the_snapshot(tmp_path):
             "labelled",
             lambda: journal.append([JournalLine(2, "two", {}, status="ready", steps=3, label={"name": "n"}), line]),
         ),
-        ("mark", lambda: journal.mark.size),
+        ("mark", lambda: journal.end.size),
         ("rest", journal.release),
         ("released", lambda: journal.is_released),
         ("nobody now", lambda: lock_owner(run)),
@@ -346,7 +346,7 @@ def test_trusted_manifest_fields_match_the_snapshot(tmp_path):
         for how, new in (("without", ""), ("another", f'  "{name}": {value},')):
             path.write_text(content.replace(old, new))
             entry = cast_entry(cast.run_dir)
-            mark = written_mark(cast.run_dir)
+            mark = recorded_journal_end(cast.run_dir)
             shown.append(
                 (
                     f"{how} {name}",
@@ -367,7 +367,7 @@ def test_trusted_manifest_fields_match_the_snapshot(tmp_path):
             "gone",
             [
                 str(cast_entry(cast.run_dir).cost),
-                str(written_mark(cast.run_dir)),
+                str(recorded_journal_end(cast.run_dir)),
                 *str(verify(RunDir(cast.run_dir))).splitlines(),
             ],
         )
