@@ -59,7 +59,7 @@ _MAX_PNG_BYTES: Final = 1_000_000
 
 
 def _with_palette(png: bytes) -> bytes:
-    """Reduce a PNG to 256 colours, about a third of its size. Return it unchanged if Pillow is not installed."""
+    """Reduce a PNG to 256 colours, which makes it much smaller. It is returned unchanged if Pillow is missing."""
     try:
         from PIL import Image
     except ImportError:
@@ -148,7 +148,7 @@ def record_bundle(text: str, html: str) -> MimeBundle:
 
 
 _MAX_CODE_CHARS: Final = 6_000
-"""Maximum number of characters that are displayed of a long text; the stored artifact contains the complete text."""
+"""Maximum length of displayed verbatim text, in characters; the stored artifact contains the complete text."""
 _MAX_CELL_CHARS: Final = 1_000
 _MAX_LINE_CHARS: Final = 20_000
 _MAX_HEADING_CHARS: Final = 300
