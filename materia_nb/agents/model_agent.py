@@ -249,7 +249,7 @@ class ModelAgent:
         name: the display name of the agent; defaults to the name of the model.
 
     Attributes:
-        most_rounds: the maximum number of answers with tool calls in one turn. The count starts again when the turn is
+        max_rounds: the maximum number of answers with tool calls in one turn. The count starts again when the turn is
             repeated.
 
     Raises:
@@ -272,7 +272,7 @@ class ModelAgent:
     cache: Path | None = None
     name: str = ""
     cached_uses: Counter[str] = field(default_factory=Counter, init=False, repr=False)
-    most_rounds: int = field(default=50, init=False)
+    max_rounds: int = field(default=50, init=False)
     _handles: dict[str, ModelHandle] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:

@@ -217,7 +217,7 @@ class ModelOptions(Protocol):
 
     settings: dict[str, Any]
     tools: bool
-    most_rounds: int
+    max_rounds: int
     timeout_s: float
     attempts: int
     first_pause_s: float

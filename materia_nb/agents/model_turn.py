@@ -422,11 +422,11 @@ class ModelTurn:
             self._thoughts.append(split.thinking)
             self._report_usage()  # now, because the process may be killed while the tools run
             self._round += 1
-            if self._round - first_round > self._options.most_rounds:
+            if self._round - first_round > self._options.max_rounds:
                 raise AgentError(
-                    f"{self._handle.name} called tools in more than {self._options.most_rounds} answers of one turn",
+                    f"{self._handle.name} called tools in more than {self._options.max_rounds} answers of one turn",
                     where=turn.socket_id,
-                    hint="split the task into several sockets, continue with retry --turn, or increase most_rounds of the agent",
+                    hint="split the task into several sockets, continue with retry --turn, or increase max_rounds of the agent",
                     kind="too_many_calls",
                 )
             response, calls = self._read_calls(response, split.text)

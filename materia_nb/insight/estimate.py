@@ -75,7 +75,7 @@ class VisitPrompt(NamedTuple):
             sent back, or the heading of a later turn.
         prompt: the prompt with its parts.
         characters: the length of the prompt, in characters.
-        same: the number of leading characters that are identical to the previous prompt of the socket. A provider may
+        shared_prefix: the number of leading characters that are identical to the previous prompt of the socket. A provider may
             have cached this prefix.
     """
 
@@ -85,7 +85,7 @@ class VisitPrompt(NamedTuple):
     turn: str
     prompt: Prompt
     characters: int
-    same: int
+    shared_prefix: int
 
     @property
     def tokens(self) -> int:
@@ -138,13 +138,13 @@ class Prompts:
         for state, prompt in self._play_cast(Rules(graph), request, length, work_items):
             assert state.at is not None  # noqa: S101 - it waits
             socket_id, item, text = state.at.socket, state.at.item, prompt.text
-            same, turn = 0, prompt.parts[0].heading
+            shared_prefix, turn = 0, prompt.parts[0].heading
             if prompt.begins:
-                same = common_prefix_length(previous.get(socket_id, ""), text)
+                shared_prefix = common_prefix_length(previous.get(socket_id, ""), text)
                 turn = HEADINGS["reasons"] if prompt.reasons else ""
                 previous[socket_id] = text
             key = item.key if item else None
-            self.prompts.append(VisitPrompt(state.steps, socket_id, key, turn, prompt, len(text), same))
+            self.prompts.append(VisitPrompt(state.steps, socket_id, key, turn, prompt, len(text), shared_prefix))
 
     @property
     def characters(self) -> int:
@@ -157,9 +157,9 @@ class Prompts:
         return tokens_of(self.characters)
 
     @property
-    def same(self) -> float:
+    def repeated_share(self) -> float:
         """The share of all characters that repeat the beginning of the socket's previous prompt, from 0 to 1."""
-        return sum(prompt.same for prompt in self.prompts) / max(self.characters, 1)
+        return sum(prompt.shared_prefix for prompt in self.prompts) / max(self.characters, 1)
 
     def of(self, socket: str) -> list[VisitPrompt]:
         """Return the prompts of one socket."""

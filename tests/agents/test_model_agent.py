@@ -360,7 +360,7 @@ def test_endless_tool_calls_are_stopped(tmp_path):
     events = Heard()
     with serving(*[calls(("ls", {})) for _ in range(4)]) as server:
         model_agent = agent(server)
-        model_agent.most_rounds = 3
+        model_agent.max_rounds = 3
         error = failed(model_agent, turn(events, tools="readOnly", project=tmp_path))
     assert error.kind == "too_many_calls"
     assert len(events.calls) == 3
@@ -371,7 +371,7 @@ def test_retried_turn_may_use_the_full_number_of_tool_rounds(tmp_path):
     events = Heard()
     with serving(*[calls(("ls", {})) for _ in range(5)], says("done")) as server:
         model_agent = agent(server)
-        model_agent.most_rounds = 2
+        model_agent.max_rounds = 2
         assert failed(model_agent, turn(events, tools="readOnly", project=tmp_path)).kind == "too_many_calls"
         again = turn(events, tools="readOnly", project=tmp_path, calls=tuple(events.calls))
         assert model_agent.answer(again).text == "done"

@@ -35,9 +35,9 @@ def test_prompt_list_contains_every_prompt_with_its_size(bench):
     assert "Title-0" in prompt_list[2].text
     assert "a guide to moss" in prompt_list[1].text
     first, second = prompt_list.of("Socket-2")
-    assert first.same == 0
-    assert first.prompt.text[: second.same] == second.prompt.text[: second.same]
-    assert first.prompt.text[second.same] != second.prompt.text[second.same]
+    assert first.shared_prefix == 0
+    assert first.prompt.text[: second.shared_prefix] == second.prompt.text[: second.shared_prefix]
+    assert first.prompt.text[second.shared_prefix] != second.prompt.text[second.shared_prefix]
     assert "Tokens are estimated" in repr(prompt_list)
     assert f"{prompt_list.characters:,} characters" in prompt_list._repr_mimebundle_()["text/html"]
     assert left(bench) == []

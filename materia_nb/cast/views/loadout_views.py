@@ -505,13 +505,14 @@ class PromptsView(_View, Prompts):
         with_context = "" if self.context is None else f" castContext {compact(self.context)},"
         yield Line(
             f"{part(self.graph.name)}:{with_context} {counted(len(self.prompts), 'prompt')}, {self.characters:,} "
-            f"characters, about {self.tokens:,} tokens; {self.same:.0%} repeats the beginning of the previous prompt of "
+            f"characters, about {self.tokens:,} tokens; {self.repeated_share:.0%} repeats the beginning of the previous prompt of "
             f"the same socket; ends {self.end}"
         )
         yield Line("Answers are made up, short and satisfied. Tokens are estimated at four characters per token.")
         rows: list[Sequence[Cell]] = []
         for prompt in self.prompts:
-            sizes = (f"{prompt.characters:,}", f"{prompt.tokens:,}", f"{prompt.same / max(prompt.characters, 1):.0%}")
+            size = prompt.characters
+            sizes = (f"{size:,}", f"{prompt.tokens:,}", f"{prompt.shared_prefix / max(size, 1):.0%}")
             rows.append((prompt.step, prompt.socket, prompt.item or "", prompt.turn, *sizes))
         yield from _first_rows(("step", "socket", "item", "turn", "characters", "tokens", "same"), rows)
 
