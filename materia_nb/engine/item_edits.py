@@ -205,7 +205,7 @@ class _ListEditor:
         return f" in {walk.iterator.loop}" if walk.iterator.loop else ""
 
     def _abandoned_index(self, walk: Walk, list_edit: ListEdit) -> int | None:
-        """Return the old index of the item that the edit abandons, or None."""
+        """Return the old index of the item that the edit abandons, or None if the edit abandons no item."""
         if not list_edit.abandon:
             return None
         at = self.before.cursors.get(walk.iterator.cursor, 0)
@@ -401,9 +401,9 @@ def _relocate_stop(draft: Draft, moved: Callable[[ItemId], ItemId | None]) -> No
 
 
 def current_walk(rules: Rules, state: StateView, path: Path) -> tuple[Walk, bool]:
-    """Return the walk over a list that edits and tables refer to, and True if this walk is running.
+    """Return the iteration over a list that edits and tables refer to, and True if this iteration is running.
 
-    Several loops can iterate over the same list. The function returns the running walk or, if none is running, the
+    Several loops can iterate over the same list. The function returns the running iteration or, if none is running, the
     latest.
     """
     walks = rules.lists[path]

@@ -155,13 +155,13 @@ def _pretty(value: JSON) -> str:
 
 
 def list_at(text: str, state: StateView, item: Item | None = None) -> list[JSON]:
-    """Return the list that a source reads, or [] if the value does not exist or is not a list (R12)."""
+    """Return the list that a list source reads, or [] if the value does not exist or is not a list (R12)."""
     value = compile_source(text)(state, item, state.last_json)
     return value if isinstance(value, list) else []
 
 
 def item_status(state: StateView, item: ItemId) -> ItemStatus:
-    """Return the status of an item, which follows from its visits (R46)."""
+    """Return the status of an item in its list, which follows from the visits of the item (R46)."""
     return _status_in(_lane_of(state, item[0]), state, item)
 
 

@@ -84,9 +84,9 @@ def resume_after_answer(
     Args:
         rules: the rules of the cast.
         state: the state of a cast that is on hold.
-        text: the person's answer.
+        text: the answer to send to the agent.
         prompt: the last prompt of the agent.
-        approval: the person's approval of a command, or None if the person approved nothing.
+        approval: the person's approval of a command, or None if the person did not approve a command.
     """
     visit = held_visit(state)
     socket_rules = rules.sockets[visit.socket]
@@ -102,7 +102,7 @@ def resume_after_answer(
 
 
 def use_up_approval(state: CastState, call: ToolCall) -> CastState:
-    """Remove the approval of a command once a tool call runs this command, because an approval is valid once (R44)."""
+    """Remove the approval of a command when a tool call runs this command, because an approval is valid once (R44)."""
     visit = state.at
     if visit is None or visit.approval is None or call.args.get("command") != visit.approval.exact_content:
         return state

@@ -73,7 +73,7 @@ def parse_cast_context(written: JSON) -> CastContext:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """An edge between sockets. ``place`` is its index in the socket's list of edges, which identifies it (R18)."""
+    """An edge between sockets; ``index`` is its position in its socket's list of edges and identifies the edge (R18)."""
 
     when: Condition
     to: str
