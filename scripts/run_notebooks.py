@@ -57,11 +57,11 @@ def main(folder: Path = NOTEBOOKS, scratch: Path = SCRATCH, only: Sequence[str] 
             failed += 1
             continue
         tidy(book)
-        if leaking_cells := cells_that_tell(book, str(scratch.resolve())):
+        if leaking_cells := cells_with_path(book, str(scratch.resolve())):
             print(f"{path.name}: the outputs of {leaking_cells} contain a path of this machine", file=sys.stderr)
             failed += 1
             continue
-        keep_what_is_the_same(book, nbformat.reads(stored, as_version=4))
+        keep_equivalent_outputs(book, nbformat.reads(stored, as_version=4))
         text = nbformat.writes(book).rstrip("\n") + "\n"
         if text != stored:
             path.write_text(text, encoding="utf-8")
@@ -117,13 +117,13 @@ def tidy(book: Any) -> None:
             cell.outputs = [output for output in cell.outputs if output.get("data") != {}]
 
 
-def cells_that_tell(book: Any, folder: str) -> str:
+def cells_with_path(book: Any, folder: str) -> str:
     """Return the code cells whose outputs contain the path of ``folder`` on this machine."""
     cells = [cell for cell in book.cells if cell.cell_type == "code"]
     return ", ".join(f"cell [{cell.execution_count}]" for cell in cells if folder in json.dumps(cell.outputs))
 
 
-def keep_what_is_the_same(book: Any, stored: Any) -> None:
+def keep_equivalent_outputs(book: Any, stored: Any) -> None:
     """Keep the stored outputs of a cell if the new outputs differ only by allowed patterns."""
     tidy(stored)
     before = {cell.get("id"): cell for cell in stored.cells if cell.cell_type == "code"}

@@ -22,7 +22,7 @@ from materia_nb.errors import MateriaError
 from materia_nb.loadout import check_config
 from materia_nb.platform import Stop
 from mcp_stand_in import over_http
-from model_helpers import Heard, agent, turn
+from model_helpers import EventRecorder, agent, turn
 from model_server import calls, says, serving
 
 STAND_IN = str(Path(__file__).parent.parent / "helpers" / "mcp_stand_in.py")
@@ -152,7 +152,7 @@ def test_function_tool_is_called_and_recorded(tmp_path):
 
 
 def test_mcp_server_answers_a_model(tmp_path):
-    events = Heard()
+    events = EventRecorder()
     more = MoreTools(servers={"time": {**TIME, "allow": ["convert_time"]}})
     noon = {"source_timezone": "UTC", "time": "12:00", "target_timezone": "Asia/Tokyo"}
     with serving(calls(("time_convert_time", noon)), says("At nine.")) as server:
@@ -169,7 +169,7 @@ def test_mcp_server_answers_a_model(tmp_path):
 
 
 def test_server_tool_with_an_invalid_name_is_reported_and_omitted(tmp_path):
-    events = Heard()
+    events = EventRecorder()
     with serving(says("done")) as server:
         agent(server).answer(
             turn(events, tools=("own.*",), project=tmp_path, more_tools=MoreTools(servers={"own": SPEC}))
@@ -180,7 +180,7 @@ def test_server_tool_with_an_invalid_name_is_reported_and_omitted(tmp_path):
 
 def test_server_calls_need_approval_unless_configured(tmp_path):
     more = MoreTools(servers={"own": {**SPEC, "allow": ["count"]}})
-    events = Heard()
+    events = EventRecorder()
     args = {"path": str(tmp_path / "made"), "text": "x"}
     names = ("own.count", "own.append")
     with serving(calls(("own_count", {}), ("own_append", args)), says("done")) as server:

@@ -33,7 +33,7 @@ from materia_nb.agents.tools import choose_tools
 from materia_nb.cast import open_cast
 from materia_nb.handoff.runtime_rules import Approval
 from materia_nb.platform import Stop
-from model_helpers import Heard, agent, failed, turn
+from model_helpers import EventRecorder, agent, failed, turn
 from model_server import LONG_S, Slow, calls, refuses, says, serving
 
 SCHEMA = {
@@ -78,7 +78,7 @@ def test_reply_has_text_token_counts_and_origin():
 
 
 def test_streamed_text_is_reported_on_the_calling_thread():
-    events, threads = Heard(), set()
+    events, threads = EventRecorder(), set()
 
     def tell(thing):
         events.append(thing)
@@ -126,7 +126,7 @@ def test_settings_and_thinking_reach_the_server():
 
 
 def test_unknown_thinking_level_is_reported_and_ignored():
-    events = Heard()
+    events = EventRecorder()
     with serving(says("x")) as server:
         agent(server).answer(turn(events, thinking="hihg"))
     assert events.notes == ["The thinking level 'hihg' does not exist; did you mean 'high'?"]
@@ -134,7 +134,7 @@ def test_unknown_thinking_level_is_reported_and_ignored():
 
 
 def test_answer_that_reaches_the_token_limit_is_reported_as_truncated():
-    events = Heard()
+    events = EventRecorder()
     with serving(says("half an ans", finish="length")) as server:
         reply = agent(server).answer(turn(events))
     assert (reply.text, reply.meta["finish"]) == ("half an ans", "length")
@@ -283,7 +283,7 @@ def test_conversation_contains_the_tool_calls_of_each_answer():
 
 def test_tools_of_the_materia_run_and_are_reported(tmp_path):
     (tmp_path / "a.txt").write_text("what it says")
-    events = Heard()
+    events = EventRecorder()
     with serving(calls(("read", {"path": "a.txt"}), said="I look."), says("done", tokens=(20, 1))) as server:
         reply = agent(server).answer(turn(events, tools="readOnly", project=tmp_path))
     (done,) = events.calls
@@ -306,14 +306,14 @@ def test_tools_of_the_materia_run_and_are_reported(tmp_path):
 
 
 def test_calls_of_one_answer_belong_to_the_same_round(tmp_path):
-    events = Heard()
+    events = EventRecorder()
     with serving(calls(("ls", {}), ("find", {"pattern": "*"})), calls(("ls", {})), says("done")) as server:
         agent(server).answer(turn(events, tools="readOnly", project=tmp_path))
     assert [(one.tool, one.round) for one in events.calls] == [("ls", 1), ("find", 1), ("ls", 2)]
 
 
 def test_duplicate_call_id_is_replaced(tmp_path):
-    events = Heard()
+    events = EventRecorder()
     with serving(calls(("ls", {}), ids=["x"]), calls(("ls", {}), ids=["x"]), says("done")) as server:
         agent(server).answer(turn(events, tools="readOnly", project=tmp_path))
     assert [one.id for one in events.calls] == ["x", "x-2"]
@@ -338,7 +338,7 @@ def test_duplicate_call_id_is_replaced(tmp_path):
     ],
 )
 def test_invalid_tool_call_returns_its_error_to_the_model(tmp_path, asked, told):
-    events = Heard()
+    events = EventRecorder()
     with serving(calls(asked), says("sorry")) as server:
         assert agent(server).answer(turn(events, tools="readOnly", project=tmp_path)).text == "sorry"
     (done,) = events.calls
@@ -349,7 +349,7 @@ def test_invalid_tool_call_returns_its_error_to_the_model(tmp_path, asked, told)
 
 
 def test_unknown_tool_is_reported_once_and_other_tools_are_offered(tmp_path):
-    events = Heard()
+    events = EventRecorder()
     with serving(calls(("ls", {})), says("x")) as server:
         agent(server).answer(turn(events, tools=("raed", "ls"), project=tmp_path))
     assert events.notes == ["Build names unknown tools: raed; did you mean 'read'?"]
@@ -357,7 +357,7 @@ def test_unknown_tool_is_reported_once_and_other_tools_are_offered(tmp_path):
 
 
 def test_endless_tool_calls_are_stopped(tmp_path):
-    events = Heard()
+    events = EventRecorder()
     with serving(*[calls(("ls", {})) for _ in range(4)]) as server:
         model_agent = agent(server)
         model_agent.max_rounds = 3
@@ -368,7 +368,7 @@ def test_endless_tool_calls_are_stopped(tmp_path):
 
 
 def test_retried_turn_may_use_the_full_number_of_tool_rounds(tmp_path):
-    events = Heard()
+    events = EventRecorder()
     with serving(*[calls(("ls", {})) for _ in range(5)], says("done")) as server:
         model_agent = agent(server)
         model_agent.max_rounds = 2
@@ -405,7 +405,7 @@ def _thinks(exchange):
 @pytest.mark.parametrize("answer", [says(*["x" * 50] * 30), calls(("read", {"path": "z" * 1500})), _thinks])
 def test_overlong_answer_fails_the_turn(tmp_path, monkeypatch, answer):
     monkeypatch.setattr(requests, "MAX_ANSWER_CHARS", 1_000)
-    events = Heard()
+    events = EventRecorder()
     with serving(answer, says("x" * 1_000)) as server:
         model_agent = agent(server)
         error = failed(model_agent, turn(events, tools="readOnly", project=tmp_path))
@@ -417,7 +417,7 @@ def test_overlong_answer_fails_the_turn(tmp_path, monkeypatch, answer):
 
 
 def test_tool_calls_over_the_limit_of_an_answer_do_not_run(tmp_path):
-    events = Heard()
+    events = EventRecorder()
     many = calls(*[("ls", {})] * (MAX_CALLS + 20))
     with serving(many, says("x"), calls(*[("ls", {})] * MAX_CALLS), says("x")) as server:
         agent(server).answer(turn(events, tools="readOnly", project=tmp_path))
@@ -431,13 +431,13 @@ def test_tool_calls_over_the_limit_of_an_answer_do_not_run(tmp_path):
         messages = server.messages()
         assert len(messages[-MAX_CALLS - 2]["tool_calls"]) == MAX_CALLS + 1
         assert last.result in messages[-1]["content"]
-        just = Heard()
+        just = EventRecorder()
         agent(server).answer(turn(just, tools="readOnly", project=tmp_path))
     assert [one.ok for one in just.calls] == [True] * MAX_CALLS
 
 
 def test_tool_call_with_overlong_arguments_is_neither_run_nor_stored(tmp_path):
-    events = Heard()
+    events = EventRecorder()
     content = "z" * MAX_ARGUMENTS_CHARS
     with serving(calls(("write", {"path": "a", "content": content})), says("x")) as server:
         agent(server).answer(turn(events, tools="coding", project=tmp_path, allowed=frozenset({"write"})))
@@ -452,7 +452,7 @@ def test_tool_call_with_overlong_arguments_is_neither_run_nor_stored(tmp_path):
 
 
 def test_tool_call_with_side_effects_waits_for_approval_while_other_calls_run(tmp_path):
-    events = Heard()
+    events = EventRecorder()
     script = (calls(("bash", {"command": "touch made"}), ("ls", {}), said="Both."), says("done"))
     with serving(*script) as server:
         model_agent = agent(server)
@@ -466,7 +466,7 @@ def test_tool_call_with_side_effects_waits_for_approval_while_other_calls_run(tm
         assert len(server.asked) == 1
 
         decided = ToolCall(**{**_fields(expected), "decided": "once"})
-        again = Heard()
+        again = EventRecorder()
         reply = model_agent.answer(turn(again, tools="coding", project=tmp_path, calls=(*events.calls, decided)))
     assert (tmp_path / "made").exists()
     assert reply.text == "done"
@@ -483,7 +483,7 @@ def _fields(one: ToolCall) -> dict:
 
 
 def test_denied_call_and_its_reason_are_reported_to_the_model(tmp_path):
-    events = Heard()
+    events = EventRecorder()
     denied = call(1, "bash", decided="denied", args={"command": "touch made"})
     reasoned = call(2, "bash", "Not on a Sunday.", decided="denied", args={"command": "touch made"}, ok=False)
     with serving(says("then not")) as server:
@@ -498,7 +498,9 @@ def test_denied_call_and_its_reason_are_reported_to_the_model(tmp_path):
 
 def test_allowed_tool_runs_without_approval(tmp_path):
     with serving(calls(("bash", {"command": "touch made"})), says("done")) as server:
-        reply = agent(server).answer(turn(Heard(), tools="coding", project=tmp_path, allowed=frozenset({"bash"})))
+        reply = agent(server).answer(
+            turn(EventRecorder(), tools="coding", project=tmp_path, allowed=frozenset({"bash"}))
+        )
     assert reply.text == "done"
     assert (tmp_path / "made").exists()
 
@@ -515,7 +517,7 @@ def test_allowed_tool_runs_without_approval(tmp_path):
 def test_deceptive_command_or_path_needs_approval_although_its_tool_is_allowed(tmp_path, tool, args):
     with serving(calls((tool, args))) as server:
         asking = agent(server).answer(
-            turn(Heard(), tools="coding", project=tmp_path, allowed=frozenset({"bash", "edit", "write"}))
+            turn(EventRecorder(), tools="coding", project=tmp_path, allowed=frozenset({"bash", "edit", "write"}))
         )
     assert isinstance(asking, NeedsApproval)
     assert [call.args for call in asking.calls] == [args]
@@ -526,7 +528,9 @@ def test_allowed_write_may_have_unusual_unicode_in_its_path_and_content(tmp_path
     call = ("write", {"path": "файл.txt", "content": "\U0001f469\u200d\U0001f4bb"})
     with serving(calls(call), says("done")) as server:
         model_agent = agent(server)
-        reply = model_agent.answer(turn(Heard(), tools="coding", project=tmp_path, allowed=frozenset({"write"})))
+        reply = model_agent.answer(
+            turn(EventRecorder(), tools="coding", project=tmp_path, allowed=frozenset({"write"}))
+        )
     assert reply.text == "done"
     assert (tmp_path / "файл.txt").exists()
 
@@ -534,7 +538,7 @@ def test_allowed_write_may_have_unusual_unicode_in_its_path_and_content(tmp_path
 def test_approval_permits_exactly_one_run_of_its_command(tmp_path):
     command = "echo x >> made"
     approval = Approval("P-" + "0" * 32, command, 2.0**60)
-    events = Heard()
+    events = EventRecorder()
     script = (calls(("bash", {"command": command})), calls(("bash", {"command": command})))
     with serving(*script) as server:
         model_agent = agent(server)
@@ -544,7 +548,7 @@ def test_approval_permits_exactly_one_run_of_its_command(tmp_path):
         assert (tmp_path / "made").read_text() == "x\n"
         # Going on with the same turn does not bring the approval back.
         assert isinstance(
-            model_agent.answer(turn(Heard(), calls=(*events.calls, *asking.calls), **fields)), NeedsApproval
+            model_agent.answer(turn(EventRecorder(), calls=(*events.calls, *asking.calls), **fields)), NeedsApproval
         )
     assert (tmp_path / "made").read_text() == "x\n"
 
@@ -560,7 +564,7 @@ def test_setting_the_clock_back_does_not_prolong_an_approval(tmp_path, monkeypat
     fields = {"tools": "coding", "project": tmp_path, "approval": approval}
     for seconds, may_run in ((3599.0, True), (3600.0, False)):
         calls_of_turn = ToolCalls(
-            turn(Heard(), **fields), {tool.name: tool for tool in choose_tools("coding")[0]}, Stop()
+            turn(EventRecorder(), **fields), {tool.name: tool for tool in choose_tools("coding")[0]}, Stop()
         )
         wall[0] -= set_back
         steady[0] += seconds
@@ -572,13 +576,13 @@ def test_setting_the_clock_back_does_not_prolong_an_approval(tmp_path, monkeypat
 def test_approval_does_not_cover_a_different_command(tmp_path, other):
     approval = Approval("P-" + "0" * 32, "echo x >> made", 2.0**60)
     with serving(calls(("bash", {"command": other}))) as server:
-        answer = agent(server).answer(turn(Heard(), tools="coding", project=tmp_path, approval=approval))
+        answer = agent(server).answer(turn(EventRecorder(), tools="coding", project=tmp_path, approval=approval))
     assert isinstance(answer, NeedsApproval)
     assert not (tmp_path / "made").exists()
 
 
 def test_interrupted_turn_does_not_repeat_finished_tool_calls(tmp_path):
-    events = Heard()
+    events = EventRecorder()
     before = (call(1, "ls", "a", round=1), call(2, "ls", "b", round=2))
     with serving(calls(("ls", {})), says("done")) as server:
         reply = agent(server).answer(turn(events, tools="readOnly", project=tmp_path, calls=before))
@@ -593,7 +597,7 @@ def test_interrupted_turn_does_not_repeat_finished_tool_calls(tmp_path):
 def test_schema_is_sent_to_a_provider_that_supports_schemas(tmp_path):
     with serving(says('{"satisfied": true, "context": ""}'), calls(("ls", {})), says("{}")) as server:
         agent(server).answer(turn(schema=SCHEMA))
-        agent(server).answer(turn(Heard(), schema=SCHEMA, tools="readOnly", project=tmp_path))
+        agent(server).answer(turn(EventRecorder(), schema=SCHEMA, tools="readOnly", project=tmp_path))
     given = server.asked[0]["response_format"]
     assert given["type"] == "json_schema"
     assert given["json_schema"]["schema"] == SCHEMA
@@ -663,7 +667,7 @@ def test_schema_incompatible_with_tools_is_omitted(tmp_path):
 
 def test_stop_cancels_the_request_and_reports_usage():
     slow, stop = Slow(), threading.Event()
-    events = Heard()
+    events = EventRecorder()
 
     def tell(thing):
         events.append(thing)
@@ -677,7 +681,7 @@ def test_stop_cancels_the_request_and_reports_usage():
 
 
 def test_stop_interrupts_the_wait_before_a_retry():
-    stop, events = threading.Event(), Heard()
+    stop, events = threading.Event(), EventRecorder()
 
     def tell(thing):
         events.append(thing)
@@ -690,7 +694,7 @@ def test_stop_interrupts_the_wait_before_a_retry():
 
 
 def test_stop_ends_a_running_command(tmp_path):
-    stop, events = threading.Event(), Heard()
+    stop, events = threading.Event(), EventRecorder()
     command = "echo $$ > pid; exec sleep 600"
 
     def watch():

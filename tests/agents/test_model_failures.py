@@ -13,7 +13,7 @@ import cast_helpers as h
 from materia_nb.agents import ModelAgent
 from materia_nb.agents.interface import TextEvent, Usage
 from materia_nb.errors import redact
-from model_helpers import Heard, agent, failed, turn
+from model_helpers import EventRecorder, agent, failed, turn
 from model_server import LONG_S, Slow, breaks_off, calls, completion, declines, refuses, says, serving, whole
 from provider_stub import StubAnswer, anthropic_stream
 
@@ -144,7 +144,7 @@ RETRIED_FAILURES = {
 @pytest.mark.parametrize("way", FAILURES)
 def test_each_model_failure_has_a_kind_a_message_and_a_hint(way):
     answer, what, hint = FAILURES[way]
-    recorder = Heard()
+    recorder = EventRecorder()
     with serving(*[answer] * 4) as server:
         error = failed(agent(server, attempts=2), turn(recorder))
     assert error.kind == KINDS.get(way, way)
@@ -158,7 +158,7 @@ def test_each_model_failure_has_a_kind_a_message_and_a_hint(way):
 
 
 def test_unstreamed_reply_is_accepted(tmp_path):
-    recorder = Heard()
+    recorder = EventRecorder()
     call = {"id": "call-1", "type": "function", "function": {"name": "ls", "arguments": "{}"}}
     asks = whole(completion({"content": "I look.", "tool_calls": [call]}, "tool_calls"))
     with serving(asks, whole(completion({"content": "<think>so</think>Hello."}))) as server:
@@ -171,7 +171,7 @@ def test_unstreamed_reply_is_accepted(tmp_path):
 
 
 def test_truncated_unstreamed_reply_is_marked_as_truncated():
-    recorder = Heard()
+    recorder = EventRecorder()
     with serving(whole(completion({"content": "Hel"}, "length"))) as server:
         reply = agent(server).answer(turn(recorder))
     assert (reply.text, reply.cut) == ("Hel", "its maximum number of tokens")
@@ -224,7 +224,7 @@ def test_unreachable_server_raises_a_clear_error():
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    recorder = Heard()
+    recorder = EventRecorder()
     model_agent = ModelAgent("openai:x", base_url=f"http://127.0.0.1:{port}/v1", attempts=2, first_pause_s=0.001)
     error = failed(model_agent, turn(recorder))
     assert error.kind == "transport"
@@ -243,7 +243,7 @@ def test_model_that_answers_too_slowly_times_out():
 
 
 def test_tokens_of_a_request_that_timed_out_are_unknown():
-    release, heard = threading.Event(), Heard()
+    release, heard = threading.Event(), EventRecorder()
     with serving(lambda _: release.wait(LONG_S)) as server:
         error = failed(agent(server, timeout_s=0.3, attempts=1), turn(heard))
         release.set()
@@ -253,7 +253,7 @@ def test_tokens_of_a_request_that_timed_out_are_unknown():
 
 def test_anthropic_stream_without_an_end_event_is_retried_as_incomplete(monkeypatch):
     monkeypatch.setenv("ANTHROPIC_API_KEY", "key-of-the-stub")
-    heard, events = Heard(), anthropic_stream("claude-x", StubAnswer("Half an ans"))
+    heard, events = EventRecorder(), anthropic_stream("claude-x", StubAnswer("Half an ans"))
 
     def answer(exchange, count):
         exchange.begin(framed=False)
@@ -274,7 +274,7 @@ def test_anthropic_stream_without_an_end_event_is_retried_as_incomplete(monkeypa
 
 
 def test_each_retry_of_a_request_is_reported():
-    recorder = Heard()
+    recorder = EventRecorder()
     with serving(
         refuses(429, "Slow down", retry_after_ms="2"), refuses(500, "Oops"), breaks_off("lost"), says("there")
     ) as server:
@@ -315,14 +315,14 @@ def test_should_retry_header_of_the_provider_determines_whether_to_retry(has_rea
 
 
 def test_failed_turn_reports_its_usage(tmp_path):
-    recorder = Heard()
+    recorder = EventRecorder()
     with serving(calls(("ls", {})), refuses(400, "No")) as server:
         failed(agent(server), turn(recorder, tools="readOnly", project=tmp_path))
     assert recorder.spent == [Usage(10, 5, None)]
 
 
 def test_failed_turn_without_reported_usage_sends_no_usage_event():
-    recorder = Heard()
+    recorder = EventRecorder()
     with serving(refuses(400, "No")) as server:
         failed(agent(server), turn(recorder))
     assert recorder == []
@@ -386,7 +386,7 @@ def test_environment_shown_by_a_tool_contains_no_keys(tmp_path, monkeypatch):
 
 
 def test_model_without_tool_support_is_asked_without_tools(tmp_path):
-    recorder = Heard()
+    recorder = EventRecorder()
     no_tools = refuses(400, "'tools' is not supported by this model")
     with serving(no_tools, says("fine")) as server:
         error = failed(agent(server), turn(tools="readOnly"))

@@ -10,7 +10,7 @@ from materia_nb.agents.interface import AgentError, CallEvent, NoteEvent, TextEv
 from model_server import ModelServer
 
 
-class Heard(list[Any]):
+class EventRecorder(list[Any]):
     """Records the events that an agent reports, in order."""
 
     def of(self, kind: type) -> list[Any]:
@@ -34,7 +34,7 @@ class Heard(list[Any]):
         return [one.usage for one in self.of(UsageEvent)]
 
 
-def turn(heard: Heard | None = None, **fields: Any) -> Turn:
+def turn(heard: EventRecorder | None = None, **fields: Any) -> Turn:
     given = {
         "socket_id": "Socket-1",
         "materia_id": "Build",

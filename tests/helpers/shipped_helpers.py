@@ -22,7 +22,7 @@ GIT = {
 }
 
 
-class Told(NamedTuple):
+class ScriptResult(NamedTuple):
     """The exit code and the output of a script."""
 
     code: int
@@ -30,7 +30,7 @@ class Told(NamedTuple):
     stderr: str
 
 
-def run_script(name: str, cwd: Path, *, env: dict[str, str] | None = None, **given: Any) -> Told:
+def run_script(name: str, cwd: Path, *, env: dict[str, str] | None = None, **given: Any) -> ScriptResult:
     """Run a shipped script in ``cwd`` as the utility runner does, with ``given`` added to its input."""
     document = {"cwd": str(cwd), "params": {}, "state": {}, "item": None, **given}
     result = subprocess.run(
@@ -43,7 +43,7 @@ def run_script(name: str, cwd: Path, *, env: dict[str, str] | None = None, **giv
     )
     stderr = result.stderr.decode()
     assert "Traceback" not in stderr, stderr
-    return Told(result.returncode, json.loads(result.stdout) if result.stdout else None, stderr)
+    return ScriptResult(result.returncode, json.loads(result.stdout) if result.stdout else None, stderr)
 
 
 def git(folder: Path, *arguments: str) -> str:

@@ -52,7 +52,7 @@ def attempt(command: list[str], **more) -> subprocess.CompletedProcess[str]:
     )
 
 
-class Stranger:
+class NewUser:
     """A user with a wheel, an empty folder and a new environment, but without a copy of the repository."""
 
     def __init__(self, folder: Path, python: str = sys.executable) -> None:

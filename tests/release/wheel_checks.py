@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from wheel_helpers import ROOT, Stranger, build, pythons
+from wheel_helpers import ROOT, NewUser, build, pythons
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 DEVELOPER_EXTRAS = {"test", "bench", "local-model"}
@@ -73,7 +73,7 @@ def wheel(tmp_path_factory):
     return build(ROOT, tmp_path_factory.mktemp("built")).wheel
 
 
-def cells_after_a_run(stranger: Stranger, name: str) -> list[dict[str, Any]]:
+def cells_after_a_run(stranger: NewUser, name: str) -> list[dict[str, Any]]:
     stranger.run("jupyter", "execute", "--allow-errors", "--inplace", f"lessons/{name}")
     cells = json.loads((stranger.home / "lessons" / name).read_text())["cells"]
     code = [cell for cell in cells if cell["cell_type"] == "code" and "".join(cell["source"]).strip()]
@@ -85,7 +85,7 @@ def failed(cells: list[dict[str, Any]]) -> set[str]:
     return {cell["id"] for cell in cells for out in cell["outputs"] if out["output_type"] == "error"}
 
 
-def assert_lesson_works(stranger: Stranger, name: str) -> None:
+def assert_lesson_works(stranger: NewUser, name: str) -> None:
     """Assert that a copied lesson fails only at its unanswered questions, and not at all with correct answers."""
     cells = cells_after_a_run(stranger, name)
     checks = {cell["id"] for cell in cells if "raises-exception" in cell["metadata"].get("tags", ())}
@@ -106,7 +106,7 @@ def test_wheel_without_extras_runs_a_cast_and_copies_its_lessons(wheel, tmp_path
     python = pythons().get(version)
     if python is None:
         pytest.skip(f"Python {version} is not installed")
-    stranger = Stranger(tmp_path, python)
+    stranger = NewUser(tmp_path, python)
     stranger.install(wheel)
     stranger.run("python", "-m", "pip", "check")
     assert stranger.python(CAST).splitlines() == ["complete 5", "complete"]
@@ -127,7 +127,7 @@ def test_wheel_without_extras_runs_a_cast_and_copies_its_lessons(wheel, tmp_path
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("extra", EXTRAS)
 def test_each_extra_provides_its_features_without_the_other_extras(wheel, tmp_path, extra):
-    stranger = Stranger(tmp_path)
+    stranger = NewUser(tmp_path)
     stranger.install(wheel, extra)
     stranger.run("python", "-m", "pip", "check")
     stranger.python(CAST)
