@@ -27,7 +27,7 @@ from materia_nb.engine.evolve import fold, without_approvals
 from materia_nb.engine.items import compile_template
 from materia_nb.engine.session import Session, StepRecord
 from materia_nb.engine.state import CastState, Pin, Usage, Visit, phrase_with_unknown
-from materia_nb.errors import MateriaError
+from materia_nb.errors import MateriaError, counted
 from materia_nb.handoff.base import Issue
 from materia_nb.handoff.checks import summarize_issues
 from materia_nb.insight.estimate import step_usage
@@ -230,7 +230,7 @@ class Trial(Runner):
             turns=len(turns),
             calls=len(step.calls) - len(step_before.calls),
             seconds=seconds,
-            error=error or (None if turns or self.session.asking else "it gave no answer"),
+            error=error or (None if turns or self.session.asking else "the agent gave no answer"),
             prompt=prompt,
         )
 
@@ -249,13 +249,13 @@ class Trial(Runner):
         if state.hold is not None and state.status == "held":
             return None, f"holds the cast: {state.hold.reason}"
         turn = state.at.mode if state.at is not None else ""
-        asks = {"repair": "is asked to repair it", "draft": "a draft waits for a decision"}
+        asks = {"repair": "would be asked to repair the answer", "draft": "a draft waits for a decision"}
         return None, _asks(self.session) or asks.get(turn, "")
 
 
 def _asks(session: Session) -> str:
     tools = ", ".join(dict.fromkeys(call.tool for call in session.asking))
-    return f"asks approval for {tools}" if tools else ""
+    return f"asks for approval of {tools}" if tools else ""
 
 
 def _asked_text(session: Session) -> str:
@@ -311,7 +311,7 @@ class Attempts(Displayable, Sequence[Attempt]):
         """Run the attempts, ``at_once`` of them in parallel; if interrupted, keep those that have finished."""
         if at_once < 1:
             raise MateriaError(
-                "At least one agent must be asked at a time.", hint="set at_once to 1 or more", kind="usage"
+                "The number of parallel attempts must be at least 1.", hint="set at_once to 1 or more", kind="usage"
             )
 
         def run(index: int) -> tuple[Attempt, Trial]:
@@ -348,7 +348,7 @@ class Attempts(Displayable, Sequence[Attempt]):
 
     def _blocks(self) -> list[Block]:
         answers = [
-            Fold(f"answer {attempt.number}, of {attempt.agent}", [Code(attempt.text)], opened=len(self) <= _MAX_OPEN)
+            Fold(f"answer {attempt.number} by {attempt.agent}", [Code(attempt.text)], opened=len(self) <= _MAX_OPEN)
             for attempt in self
             if attempt.text is not None
         ]
@@ -362,7 +362,7 @@ class Attempts(Displayable, Sequence[Attempt]):
         cost = f", {usage.cost:.4f} USD" if usage.cost else ""
         missing = max(usage.without_tokens, usage.without_cost if cost else 0) if usage.tokens else 0
         used = phrase_with_unknown(f"{tokens}{cost} in total", missing)
-        return f"{self.socket}, asked {times}: {usable} would be accepted, {used}"
+        return f"{self.socket} was asked {times}; {counted(usable, 'answer')} would be accepted, {used}"
 
     def _problems(self) -> Iterator[str]:
         for attempt in self:
@@ -405,7 +405,7 @@ class Attempts(Displayable, Sequence[Attempt]):
                 if runner.session.files != trial.wrote[0]:
                     raise MateriaError(
                         "The files have changed since the attempt began.",
-                        hint="make new attempts, or go back one step and restore its files",
+                        hint="call cast.attempt again, or go back one step and restore its files",
                         kind="gone_on",
                     )
                 runner.file_snapshots().restore(*trial.wrote)
@@ -442,7 +442,7 @@ class Attempts(Displayable, Sequence[Attempt]):
     def _result(self, number: int) -> tuple[Attempt, Trial]:
         if type(number) is not int or not 1 <= number <= len(self):
             raise MateriaError(
-                f"Attempt {number!r} does not exist.", hint=f"give a number from 1 to {len(self)}", kind="no_attempt"
+                f"Attempt {number!r} does not exist.", hint=f"choose a number from 1 to {len(self)}", kind="no_attempt"
             )
         return self._all[number - 1]
 
@@ -479,7 +479,7 @@ def _session_to_ask(runner: Runner, socket: str | None) -> Session:
     visit = decide.waiting(session)
     if socket not in (None, visit.socket):
         raise MateriaError(
-            f"{visit.socket} waits, not {socket}.",
+            f"The turn of {visit.socket} is waiting, not a turn of {socket}.",
             hint=f"continue with run(until={socket!r}), or fork the cast after the step before {socket}",
             kind="not_waiting",
         )

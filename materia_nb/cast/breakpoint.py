@@ -61,7 +61,7 @@ def path_segments(path: str) -> list[str]:
     """
     segments = split_path(path.strip())
     if not segments:
-        raise MateriaError("The path is empty.", hint="give a path such as plan.approved", kind="bad_path")
+        raise MateriaError("The path is empty.", hint="use a path such as plan.approved", kind="bad_path")
     return segments
 
 
@@ -285,7 +285,9 @@ def parse_breakpoint(value: object) -> Breakpoint:
         and all(_fits(name, field) for name, field in row.items())
     ):
         return Breakpoint(**row)
-    raise MateriaError(f"This is not a breakpoint: {part(str(value), 200)}", hint="remove it", kind="bad_breakpoint")
+    raise MateriaError(
+        f"This is not a valid breakpoint: {part(str(value), 200)}", hint="remove it", kind="bad_breakpoint"
+    )
 
 
 def _fits(name: str, value: object) -> bool:
@@ -349,9 +351,9 @@ def compile_condition(text: str) -> Callable[[ConditionVariables], bool]:
         _value_of(tree, dict.fromkeys(_NAMES))
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise MateriaError(
-            f"This is not a condition: {getattr(error, 'msg', None) or error}.",
+            f"The condition is invalid: {getattr(error, 'msg', None) or error}.",
             where=part(text, 200),
-            hint='write a condition such as state.score < 3, item.title == "Draft" or "TODO" in output, with '
+            hint='write a condition such as state.score < 3, item.title == "Draft" or "TODO" in output; it can use '
             + ", ".join(_NAMES),
             kind="bad_condition",
         ) from None

@@ -92,8 +92,8 @@ class Case:
         """Return a line for each visit that has become possible or is no longer possible."""
         expected = self.fields["ways"]
         moves = Exploration(graph, expected["items"]).moves
-        missing = [f"This is no longer possible: {move}" for move in expected["moves"] if move not in moves]
-        new = [f"This is newly possible: {move}" for move in moves if move not in expected["moves"]]
+        missing = [f"No longer possible: {move}" for move in expected["moves"] if move not in moves]
+        new = [f"Now also possible: {move}" for move in moves if move not in expected["moves"]]
         more = max(0, len(missing) - _MAX_CHANGES) + max(0, len(new) - _MAX_CHANGES)
         return [*missing[:_MAX_CHANGES], *new[:_MAX_CHANGES], *([f"and {more} more"] if more else [])]
 
@@ -230,8 +230,8 @@ def relative_to(folder: Path, follows: str | Path | None) -> str | None:
 
 def _no_test(why: str) -> MateriaError:
     return MateriaError(
-        f"This cast cannot be a test: {why}.",
-        hint="test a cast without decisions of a person and without raised limits",
+        f"This cast cannot be exported as a test: {why}.",
+        hint="use a cast without decisions by a person and without raised limits",
         kind="no_test",
     )
 

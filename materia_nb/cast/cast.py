@@ -571,7 +571,7 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
                 both options are set (``usage``).
         """
         if turn and limit:
-            raise MateriaError("Choose either the turn or the limit for a retry, not both.", kind="usage")
+            raise MateriaError("A retry can repeat the turn or raise the limit, but not both.", kind="usage")
         if turn:  # a turn that already waits, perhaps with an edited prompt, only needs to be asked
             return self._record(decide.retry_turn if self.now.prompt is None else lambda *_: ())
         failure, steps = self.failure, len(self.steps)

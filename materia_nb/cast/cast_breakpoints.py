@@ -146,8 +146,8 @@ class EditableBreakpoints(BreakpointSet, ABC):
         """
         if unit not in get_args(Unit) or not 0 < amount < float("inf"):
             raise MateriaError(
-                f"Runs cannot stop every {amount} {unit}.",
-                hint=f"give a number above 0 and one of these units: {', '.join(get_args(Unit))}",
+                f"A breakpoint cannot stop runs every {amount} {unit}.",
+                hint=f"use a number above 0 and one of these units: {', '.join(get_args(Unit))}",
                 kind="usage",
             )
         if socket is not None:
@@ -328,7 +328,7 @@ def _require_edge(graph: Graph, socket: Socket, edge: int | str | None) -> None:
     edges = [f"{number} to {edge_.to}" for number, edge_ in enumerate(socket.edges, 1)]
     raise MateriaError(
         f"{socket.id} has no edge {edge!r}.",
-        hint=f"its edges: {', '.join(edges) or 'none'}; it can lead to {', '.join(targets)}",
+        hint=f"use the number of an edge ({', '.join(edges) or 'none'}) or a target ({', '.join(targets)})",
         kind="unknown_edge",
     )
 
@@ -336,6 +336,6 @@ def _require_edge(graph: Graph, socket: Socket, edge: int | str | None) -> None:
 def _valid_nth(nth: int | None) -> int | None:
     if nth is not None and (type(nth) is not int or nth < 1):
         raise MateriaError(
-            f"nth must be a whole number from 1, not {nth!r}.", hint="give a value such as nth=3", kind="usage"
+            f"nth must be a whole number from 1, not {nth!r}.", hint="use a value such as nth=3", kind="usage"
         )
     return nth

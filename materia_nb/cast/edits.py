@@ -190,7 +190,7 @@ class Edits:
         """
         typed: object = data
         if not isinstance(typed, Mapping):
-            raise MateriaError("The state must be an object.", hint="give a dict", kind="not_json")
+            raise MateriaError("The state must be an object.", hint="pass a dict", kind="not_json")
         return self._edit(decide.edit_state, json_copy(dict(data)), {})
 
     def prompt(self, part: str, text: str) -> Prompt:
@@ -416,10 +416,10 @@ def _index_of(items: Sequence[JSON], reference: int | str) -> int:
     if not matches and number.isdecimal() and 0 < int(number) <= len(items):
         return int(number) - 1
     if len(matches) != 1:
-        called = f"No work item is called {reference!r}."
+        called = f"No work item has the number, key or title {reference!r}."
         if matches:
-            called = f"{len(matches)} work items are called {reference!r}."
-        hint = f"give the number from 1, the key such as WI-2, or the title; {did_you_mean(str(reference), titles)}"
+            called = f"{len(matches)} work items have the title {reference!r}."
+        hint = f"use its position from 1, its key such as WI-2, or its title; {did_you_mean(str(reference), titles)}"
         raise MateriaError(called, hint=hint, kind="no_item")
     return matches[0]
 
@@ -444,7 +444,7 @@ def _redefined(
     if differences.fixed_fields:
         raise MateriaError(
             f"{materia} differs in {', '.join(differences.fixed_fields)}, which earlier steps of this cast depend on.",
-            hint=f"start a new cast; a running cast accepts only changes of: {', '.join(sorted(CHANGEABLE))}",
+            hint=f"start a new cast; a running cast accepts changes only in these fields: {', '.join(sorted(CHANGEABLE))}",
             kind="redefine",
         )
     document = with_definition(document, materia, with_absolute_paths(definition, owner))
@@ -581,7 +581,7 @@ class Approvals(ApprovalRequests):
             return self._work.session.steps[-1]
 
 
-_FORMS: Final = "a text, a dict (sent as JSON), a function, or an earlier cast; leave it out to pin the latest output"
+_FORMS: Final = "a string, a dict (sent as JSON), a function, or an earlier cast; omit it to pin the latest output"
 
 
 class PinnedAnswer(NamedTuple):
@@ -619,7 +619,7 @@ def resolve_pin(cast: Snapshot | None, name: str, to: object = None, visit: int 
     subject = "nothing" if to is None else f"a value of type {type(to).__name__}"
     visits = "" if visit is None else "; only the outputs of a cast have visits"
     message = f"{name} cannot be pinned to {subject}{visits}."
-    raise MateriaError(message, where=name, hint=f"give {_FORMS}", kind="bad_pin")
+    raise MateriaError(message, where=name, hint=f"use {_FORMS}", kind="bad_pin")
 
 
 def _outputs_in(cast: Snapshot, name: str, visit: int | None, origin: str = "") -> Pin:
@@ -646,7 +646,7 @@ def _outputs_in(cast: Snapshot, name: str, visit: int | None, origin: str = "") 
     if origin and visit is None:
         return Pin("visits", origin, visits=_by_visit((step.socket, step.visit, step.output or "") for step in steps))
     last = steps[-1]
-    label = f"step {last.number} of {origin}" if origin else f"its output of step {last.number}"
+    label = f"step {last.number} of {origin}" if origin else f"its output in step {last.number}"
     return Pin("text", label, last.output or "")
 
 

@@ -264,7 +264,7 @@ def step_at(steps: Sequence[StepRecord], number: int) -> StepRecord:
     if number == 0 or not 0 <= index < len(steps):
         raise MateriaError(
             f"There is no step {number if is_integer else type(number).__name__}; the cast has {counted(len(steps), 'step')}.",
-            hint="give a number from 1, or -1 for the latest",
+            hint="use a number from 1, or -1 for the latest step",
             kind="no_step",
         )
     return steps[index]

@@ -223,7 +223,7 @@ class Loadouts(Mapping[str, str], Displayable):
                 continue
             missing = missing_program(definition, self.config.owners.get(id_), self.project)
             if missing is not None:
-                message = f"this machine has no {missing!r}, so the utility cannot start"
+                message = f"the program {missing!r} is not installed on this machine, so the utility cannot start"
                 advice = "install it, put it next to the config file, or pin the utility to an output"
                 yield Problem(MISSING_COMMAND, f"materia.{id_}.command", message, advice, name, "hint")
 
@@ -381,7 +381,7 @@ class Loadouts(Mapping[str, str], Displayable):
         elif is_new:
             message += f"; {design.name} is now chosen"
         elif design.name != chosen:
-            message += f"; to cast it: use {design.name}"
+            message += f"; select it with use {design.name}"
         if not used and (missing := left_behind(self.config, design)):
             message += f"; no file defines the materia {', '.join(missing)}"
         return message
@@ -488,7 +488,9 @@ class Loadouts(Mapping[str, str], Displayable):
         """
         names = self.config.loadout_names
         if name is None:
-            raise MateriaError("No loadout is loaded.", hint="load a file", kind="no_loadout")
+            raise MateriaError(
+                "No loadout is loaded.", hint="load a config file with %materia load FILE", kind="no_loadout"
+            )
         if name in self._gone and name not in names:
             message = f"The loadout {name!r} of {self._gone[name]} is no longer loaded."
             hint = f"load {self._gone[name]} again; only one file is loaded at a time"

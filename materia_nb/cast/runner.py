@@ -134,7 +134,9 @@ class Followers:
             except Exception as error:  # noqa: BLE001 - a follower must not break the cast
                 if function in functions:
                     functions.remove(function)
-                self._messages.append(f"A view stopped following the {kind} of the cast: {named_error(error)}")
+                self._messages.append(
+                    f"A callback for the {kind} of the cast raised an error and was removed: {named_error(error)}"
+                )
 
 
 class RunContents(NamedTuple):
@@ -299,7 +301,7 @@ class Runner(Work):
         if self._lock.locked() and mine:
             raise MateriaError(
                 "A step of this cast is running.",
-                hint="an agent, a watcher or a utility's caller cannot continue the cast that waits for it",
+                hint="wait until the step has ended; code that runs during a step cannot continue its cast",
                 kind="busy",
             )
         return self._lock
@@ -336,8 +338,8 @@ class Runner(Work):
     def refuse_while_running(self) -> None:
         """Raise MateriaError (``busy``) if a step or an edit is in progress in any thread."""
         if self._lock.locked():
-            message = "A step is running; nothing can be changed before it ends."
-            raise MateriaError(message, hint="pause, then edit", kind="busy")
+            message = "A step is running, so nothing can be changed until it ends."
+            raise MateriaError(message, hint="pause the run, then edit", kind="busy")
 
     def busy(self, wait: float = 0.0) -> bool:
         """Return True if a step or an edit is still in progress in another thread after ``wait`` seconds."""

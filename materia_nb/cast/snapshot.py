@@ -483,7 +483,7 @@ class Snapshot:
         decision, entry, pinned = record.decision, record.entry, record.pinned
         why = explain(self.rules, record.title, decision, after, entry, onward=following, pinned=pinned)
         if decision is None and after_it > 1:
-            source = f"The cast came here from step {record.number - 1}."
+            source = f"The cast arrived here after step {record.number - 1}."
             return dataclasses.replace(why, lines=(source, *self.why(record.number - 1).lines, why.lines[-1]))
         first = ["A person answered the socket after the failure."] if record.by_hand else []
         if record.skipped is not None:
@@ -628,9 +628,9 @@ def graph_of(loadout: object) -> Graph:
     if isinstance(graph, Graph):
         return graph
     if graph is None:
-        raise MateriaError("The loadout has problems.", hint="check shows them", kind="bad_loadout")
+        raise MateriaError("The loadout has problems.", hint="list them with %materia check", kind="bad_loadout")
     raise MateriaError(
-        f"A loadout is needed, not {type(loadout).__name__}.",
-        hint="give wb.graph(name), or use wb.casts.replay(name)",
+        f"The loadout must be a graph or a config, not a value of type {type(loadout).__name__}.",
+        hint="pass wb.graph(name), or use wb.casts.replay(name)",
         kind="bad_loadout",
     )

@@ -99,7 +99,7 @@ def over(session: Session) -> MateriaError:
             kind="held",
         )
     if failure is None:
-        return MateriaError("The cast is complete.", hint="cast again to start another", kind="over")
+        return MateriaError("The cast is complete.", hint="start another cast with wb.cast(request)", kind="over")
     return MateriaError(failure.message, where=failure.socket, hint=failure.hint, kind=failure.kind)
 
 

@@ -389,7 +389,7 @@ class Workbench(DryBench):
             needs_one_of(files, FILE_CHOICES, f"files cannot be {files!r}.", "usage")
             prepared = prepared._replace(plan=replace(prepared.plan, files=files))
         if loadout is None and (refused := self.loadouts.refused) is not None:
-            notes.append(f"casts {graph.name}: {refused} was just defined and cannot be cast")
+            notes.append(f"This cast runs {graph.name}, because {refused}, which was defined last, cannot be cast.")
         cast = self.casts.start(prepared, request)
         cast.runner.messages += notes
         return cast
@@ -464,4 +464,6 @@ class Workbench(DryBench):
 
 def _check_request(request: object) -> None:
     if not isinstance(request, str):
-        raise MateriaError(f"The request must be text, not {type(request).__name__}.", hint="give the request as text")
+        raise MateriaError(
+            f"The request must be a string, not {type(request).__name__}.", hint="pass the request as a string"
+        )

@@ -431,7 +431,7 @@ def phrase_with_unknown(known: str | None, missing: int) -> str:
     """Return a phrase with a known amount and the number of turns for which the amount is unknown (R56)."""
     if known is None:
         return "unknown"
-    return f"{known}, unknown of {counted(missing, 'turn')}" if missing else known
+    return f"{known}, not counting {counted(missing, 'turn')} with unknown usage" if missing else known
 
 
 class UncountedQuantity(NamedTuple):

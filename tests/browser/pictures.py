@@ -334,10 +334,10 @@ def test_screenshot_shows_two_casts_side_by_side(lab: Lab):
     panel = Surface(lab, cell)
     panel.at.get_by_role("grid", name="steps").locator("[data-index='1']").click()
     panel.press("Fork from here")
-    panel.wait_for_text("nothing differs up to there")
+    panel.wait_for_text("Up to that point, A and B do not differ")
     lab.run_cell(cell + 1)
     panel.press("Run")
-    panel.wait_for_text("They first differ in step 3: Eval (WI-1) answered differently")
+    panel.wait_for_text("A and B first differ in step 3: Eval (WI-1) answered differently")
     keep(lab, cell, "compare")
 
 

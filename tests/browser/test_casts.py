@@ -65,12 +65,12 @@ def test_steps_and_forks_can_be_compared(lab: Lab):
 
     step(panel, 3).click()
     panel.press("Fork from here")
-    panel.wait_for_text("B ends after step 3; nothing differs up to there. A continues from there.")
+    panel.wait_for_text("B ends after step 3. Up to that point, A and B do not differ. A continues.")
     compared = panel.at.get_by_role("tabpanel").filter(has_text="A is the original").first
     assert "current state" not in compared.inner_text()
     lab.run_cell(cell + 1)
     panel.press("Step")
-    panel.wait_for_text("They first differ in step 4: Build (WI-1) answered differently")
+    panel.wait_for_text("A and B first differ in step 4: Build (WI-1) answered differently")
     assert [text.strip() for text in compared.locator("del").first.all_inner_texts()] == ["four"]
     assert [one.strip() for one in compared.locator("ins").first.all_inner_texts()] == ["three"]
 
@@ -107,7 +107,7 @@ def test_casts_can_be_searched_displayed_compared_and_resumed(lab: Lab):
     rows.filter(has_text="a short guide").click()
     press_button(casts.get_by_role("button", name="Compare…"))
     casts.get_by_role("menuitem").filter(has_text="release notes").click()
-    casts.get_by_text("nothing differs up to there").wait_for()
+    casts.get_by_text("Up to that point, A and B do not differ").wait_for()
     casts.get_by_role("button", name="Close").click()
 
     casts.get_by_role("searchbox").fill("broken")

@@ -54,7 +54,7 @@ def test_files_tab_shows_changes_and_restores_files(lab: Lab):
     panel.tab("Timeline")
     panel.at.get_by_role("grid", name="steps").locator("[data-index='0']").click()
     panel.tab("Files")
-    panel.wait_for_text("Going back restores 2 files as of step 1")
+    panel.wait_for_text("Going back restores 2 files to their contents after step 1")
     lab.screenshot("files-then", cell=2)
     panel.press("Go back with files")
     panel.wait_for_status("ready")

@@ -175,7 +175,7 @@ def test_earlier_step_can_be_displayed_restored_and_forked(lab: Lab):
     panel.at.locator(".mnb-under", has_text="step 8").wait_for()
     panel.field("branch of steps").select_option(label="current branch")
     panel.press("Fork")
-    panel.wait_for_text("A and B did the same, in 2 steps.")
+    panel.wait_for_text("A and B do not differ; each has 2 steps.")
     panel.press("Step")
     panel.wait_for_status("ready · Maintain is next")
     panel.wait_for_text("only in B")

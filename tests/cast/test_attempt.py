@@ -43,7 +43,7 @@ def test_attempts_are_shown_side_by_side_with_cost_validity_and_next_socket(at_e
     assert tried.usage.cost == 1.5
     assert tried[1].issues
     output = repr(tried)
-    assert "2 would be accepted" in output
+    assert "2 answers would be accepted" in output
     assert tried[0].leads == "Socket-4 (WI-1)"
     assert "2 is refused" in output
 
@@ -147,7 +147,7 @@ def test_attempts_never_run_changing_tools_without_approval(at_eval):
     at_eval.approvals.allow("write")
     (one,) = at_eval.attempt(agents=[Writer()])
     assert given == [frozenset()]
-    assert (one.valid, one.leads, one.calls, one.usage.tokens) == (False, "asks approval for write", 1, 5)
+    assert (one.valid, one.leads, one.calls, one.usage.tokens) == (False, "asks for approval of write", 1, 5)
 
 
 def test_work_and_handoff_turns_form_one_attempt_with_its_tool_calls(tmp_path):
@@ -169,7 +169,9 @@ def test_work_and_handoff_turns_form_one_attempt_with_its_tool_calls(tmp_path):
     wb.close()
 
 
-@pytest.mark.parametrize("socket, told", [("Socket-4", "waits, not"), ("Socket-33", "no socket"), ("Socket-3", None)])
+@pytest.mark.parametrize(
+    "socket, told", [("Socket-4", "is waiting, not"), ("Socket-33", "no socket"), ("Socket-3", None)]
+)
 def test_only_the_waiting_turn_accepts_attempts(at_eval, socket, told):
     if told is None:
         at_eval.run()

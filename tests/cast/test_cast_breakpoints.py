@@ -112,10 +112,10 @@ def test_text_condition_is_evaluated_in_the_current_state(checked, condition, be
     ],
 )
 def test_invalid_condition_is_refused(checked, text):
-    with pytest.raises(MateriaError, match="not a condition") as refused:
+    with pytest.raises(MateriaError, match="condition is invalid") as refused:
         checked.breakpoints.add("Socket-2", text)
     assert refused.value.kind == "bad_condition"
-    with pytest.raises(MateriaError, match="not a breakpoint"):
+    with pytest.raises(MateriaError, match="not a valid breakpoint"):
         parse_breakpoint({"kind": "before", "socket": "Socket-2", "where": text})
     assert not list(checked.breakpoints)
 
@@ -190,7 +190,7 @@ def test_soft_limit_is_never_reached_without_reported_usage(checked):
     [(0, "tokens"), (-1, "usd"), (float("inf"), "turns"), (float("nan"), "turns"), (3, "euros")],
 )
 def test_invalid_soft_limit_is_refused(checked, amount, unit):
-    with pytest.raises(MateriaError, match="cannot stop every"):
+    with pytest.raises(MateriaError, match="cannot stop runs every"):
         checked.breakpoints.every(amount, unit)
 
 
@@ -243,7 +243,7 @@ def test_breakpoint_text_is_unchanged_by_a_round_trip(checked):
     ],
 )
 def test_malformed_breakpoint_is_refused(value):
-    with pytest.raises(MateriaError, match="not a breakpoint"):
+    with pytest.raises(MateriaError, match="not a valid breakpoint"):
         parse_breakpoint(value)
 
 

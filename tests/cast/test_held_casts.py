@@ -334,7 +334,7 @@ def test_r44_approval_survives_a_resume(tmp_path):
     resumed = resume_cast(cast.run_dir, h.table(lambda turn: seen.append(turn) or report("IN_PROGRESS")))
     assert resumed.now.engine == cast.now.engine
     assert resumed.approvals.current == cast.approvals.current
-    assert "may run this once: rm -rf build" in repr(resumed)
+    assert "may run this command once: rm -rf build" in repr(resumed)
     resumed.step()
     assert seen[0].approval == cast.approvals.current
     assert seen[1].approval is None, "it ended with the turn"

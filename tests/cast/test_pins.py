@@ -98,7 +98,7 @@ def test_latest_output_is_pinned_by_default(bench):
     pin = cast.pins.add("Count")
     (bench.project / "ran").unlink()
     cast.run()
-    assert pin.words == "its output of step 1"
+    assert pin.words == "its output in step 1"
     assert cast.state["by"] == "process"
     assert not (bench.project / "ran").exists()
 
@@ -108,7 +108,7 @@ def test_output_of_an_earlier_visit_can_be_pinned(bench):
     cast.run()
     with pytest.raises(MateriaError, match="visit 2"):
         cast.pins.add("Socket-1", visit=2)
-    assert cast.pins.add("Socket-1", visit=1).words == "its output of step 1"
+    assert cast.pins.add("Socket-1", visit=1).words == "its output in step 1"
 
 
 def test_socket_without_an_output_cannot_be_pinned(bench):
@@ -313,7 +313,7 @@ def test_output_of_a_complete_cast_is_pinned_for_the_next_cast(bench):
     (bench.project / "ran").unlink()
     cast = bench.cast("again")
     cast.run()
-    assert cast.steps[0].pinned == "its output of step 1"
+    assert cast.steps[0].pinned == "its output in step 1"
     assert not (bench.project / "ran").exists()
 
 
@@ -336,7 +336,7 @@ def test_pin_verb_pins_the_text_of_a_cell_and_lists_pins(bench):
 def test_pin_verb_without_arguments_pins_the_latest_output(bench):
     bench.cast("go").run()
     magic(bench, "pin", name="Socket-1")
-    assert magic(bench, "pin").rows[0][:3] == ("Socket-1", "its output of step 1", "later casts, of T")
+    assert magic(bench, "pin").rows[0][:3] == ("Socket-1", "its output in step 1", "later casts, of T")
 
 
 def test_pin_source_without_an_answer_is_refused(bench):

@@ -240,7 +240,7 @@ def test_changed_materia_is_offered_together_with_its_diff(shell):
     assert ("+", "    \"print('{}')\"") in changed.lines
     assert names(cast, changed)[0] == "apply_changes"
     output = text(line(shell, "status"))
-    assert "Count was changed since this cast began:" in output
+    assert "The definition of Count has changed since the cast was started:" in output
     assert "ways to continue: edit redefine Count, then retry; retry; " in output
     line(shell, "edit redefine Count")
     assert changed_definition(cast.now) is None

@@ -50,9 +50,9 @@ def test_known_usage_is_summed_and_unknown_turns_are_counted(tmp_path):
     cast.run()
     usage = cast.now.usage
     assert (usage.tokens, usage.cost, usage.uncounted, usage.unpriced) == (30, 0.25, 1, 2)
-    assert usage.tokens_words == "30, unknown of 1 turn"
-    assert usage.cost_words == "0.2500 USD, unknown of 2 turns"
-    assert "turns not counted" in repr(cast.usage())
+    assert usage.tokens_words == "30, not counting 1 turn with unknown usage"
+    assert usage.cost_words == "0.2500 USD, not counting 2 turns with unknown usage"
+    assert "turns with unknown usage" in repr(cast.usage())
     assert [row[8] for row in cast.usage().rows] == ["1", "", "", "1"], "the sum leaves them out, and says so"
     cast.close()
     for again in (open_cast(cast.run_dir), resume_cast(cast.run_dir)):
@@ -86,7 +86,7 @@ def test_budget_that_cannot_be_measured_causes_one_warning(tmp_path):
         ("budget-blind", "Socket-1", 1)
     ] * 2
     assert "of 3 turns" in warnings[0].message
-    assert "unknown of 20" in repr(status_view(cast.now))
+    assert "not counting 20" in repr(status_view(cast.now))
     assert open_cast(cast.run_dir).now.warnings == warnings
     assert h.lines_of(cast)[-1]["data"]["warnings"][0]["code"] == "budget-blind"
 
@@ -222,8 +222,8 @@ def test_cached_and_thinking_tokens_are_separate_and_survive_a_restart(tmp_path)
         "input": 120, "output": 60, "total": 180, "cached": 84, "reasoning": 3
     }  # fmt: skip
     view = cast.usage()
-    assert "of it cached" in view.headers
-    assert [row[view.headers.index("of it reasoning")] for row in view.rows] == [
+    assert "of which cached" in view.headers
+    assert [row[view.headers.index("of which reasoning")] for row in view.rows] == [
         "unknown",
         "3",
         "unknown",

@@ -90,7 +90,7 @@ def test_why_of_a_waiting_step_explains_the_previous_step(wb):
     cast.step()
     assert cast.now.waiting_at.socket == "Socket-2"
     assert cast.why().lines == (
-        "The cast came here from step 3.",
+        "The cast arrived here after step 3.",
         "Check was not satisfied: Four headings, not three.",
         "The derived advance did not move: it needs satisfied, and the output sets satisfied: false.",
         "So edge 2 (✗) leads back to Build.",

@@ -136,10 +136,10 @@ def test_hostile_agent_name_is_shown_as_text(who):
 def test_card_shows_a_pinned_answer_instead_of_the_agent():
     graph, marks = (
         coloured(None),
-        Marks(answers={"Socket-1": "person"}, pins={"Socket-1": "its output of step 3"}),
+        Marks(answers={"Socket-1": "person"}, pins={"Socket-1": "its output in step 3"}),
     )
     svg = graph_svg(graph, marks)
     assert ">pinned · Socket-1<" in svg
-    assert "<title>agent; pinned: its output of step 3</title>" in svg
-    assert "pinned: its output of step 3" in graph_text(graph, marks)
-    assert "pinned: its output of step 3" in scene_of(graph).look(marks)["n:Socket-1"]["words"]
+    assert "<title>agent; pinned: its output in step 3</title>" in svg
+    assert "pinned: its output in step 3" in graph_text(graph, marks)
+    assert "pinned: its output in step 3" in scene_of(graph).look(marks)["n:Socket-1"]["words"]

@@ -26,7 +26,7 @@ def test_wrapping_preserves_all_text():
 
 
 def test_number_and_unit_stay_on_one_line():
-    rows = [("word " * 9, "word " * 9, "word " * 9, "0.01 s", "its output of step 2")]
+    rows = [("word " * 9, "word " * 9, "word " * 9, "0.01 s", "its output in step 2")]
     assert "0.01 s" in table(rows, ("a", "b", "c", "took", "pinned to"))
 
 

@@ -394,7 +394,7 @@ def test_r46_abandoned_item_remains_skipped_and_can_be_reopened(tmp_path):
     assert cast.now.item_statuses == ["open"] * 3
     with pytest.raises(MateriaError, match="There is no current work item to abandon"):
         cast.edit.abandon()
-    with pytest.raises(MateriaError, match="No work item is called 'z'") as unknown:
+    with pytest.raises(MateriaError, match="No work item has the number, key or title 'z'") as unknown:
         cast.edit.again("z")
     assert unknown.value.kind == "no_item"
     cast.agents.set("Check", lambda: h.YES)
@@ -509,7 +509,7 @@ def test_loops_that_were_never_entered_are_counted_as_not_begun(tmp_path):
     answers = {"Plan": lambda: json.dumps({"workItems": h.items("a", "b")}), "Check": lambda: h.YES}
     cast = h.start(tmp_path, document, answers)
     cast.run(steps=1)
-    assert status_lines(cast.now)[0] == "T: ready after 1 step (34 loops not begun)"
+    assert status_lines(cast.now)[0] == "T: ready after 1 step (34 loops not started)"
     cast.run()
-    assert status_lines(cast.now)[0] == "T: complete after 3 steps (loop part2: 2 of 2 done, 33 loops not begun)"
+    assert status_lines(cast.now)[0] == "T: complete after 3 steps (loop part2: 2 of 2 done, 33 loops not started)"
     assert set(cast.now.loop_progress.values()) == {(2, 2), (0, 2)}

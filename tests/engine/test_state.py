@@ -277,7 +277,10 @@ def test_r56_unreported_usage_is_counted_separately():
     total = Usage().plus(Usage(3, 2, None)).plus(Usage(None, None, 0.5)).plus(Usage(1, None, 0.5))
     assert (total.input, total.output, total.cost) == (4, 2, 1.0)
     assert (total.uncounted, total.unpriced) == (1, 1)
-    assert (total.tokens_words, total.cost_words) == ("6, unknown of 1 turn", "1.0000 USD, unknown of 1 turn")
+    assert (total.tokens_words, total.cost_words) == (
+        "6, not counting 1 turn with unknown usage",
+        "1.0000 USD, not counting 1 turn with unknown usage",
+    )
 
 
 def test_r65_a_target_without_a_name_fails_although_its_source_is_missing():

@@ -15,9 +15,9 @@ USED = Usage(1200, 34, 0.5, 0, 0, 800, 120, turns=3, worked=1500)
 @pytest.mark.parametrize(
     "of, words, unknown",
     [
-        ("tokens", "1,234", "1,234, unknown of 2 turns"),
-        ("cost", "0.5000 USD", "0.5000 USD, unknown of 1 turn"),
-        ("seconds", "1.5", "1.5, unknown of 4 turns"),
+        ("tokens", "1,234", "1,234, not counting 2 turns with unknown usage"),
+        ("cost", "0.5000 USD", "0.5000 USD, not counting 1 turn with unknown usage"),
+        ("seconds", "1.5", "1.5, not counting 4 turns with unknown usage"),
         ("turns", "3", "3"),
     ],
 )
@@ -31,7 +31,10 @@ def test_usage_text_states_the_number_of_turns_with_unknown_usage(of, words, unk
 def test_usage_towards_a_maximum_is_shown_with_its_unit():
     cost = next(limit for limit in BOUNDS if limit.quantity == "cost")
     assert cost.amount_phrase(USED, 2.0) == "0.5000 of 2.0000 USD"
-    assert cost.amount_phrase(USED._replace(unpriced=1), 2.0) == "0.5000 of 2.0000 USD, unknown of 1 turn"
+    assert (
+        cost.amount_phrase(USED._replace(unpriced=1), 2.0)
+        == "0.5000 of 2.0000 USD, not counting 1 turn with unknown usage"
+    )
     assert (cost.amount_phrase(UNREPORTED, 2.0), cost.amount_phrase(UNREPORTED)) == ("unknown of 2.0000 USD", "unknown")
 
 
@@ -40,8 +43,8 @@ def test_unreported_usage_is_shown_as_unknown_rather_than_zero():
     assert (USED.tokens_words, USED.cost_words) == ("1,234", "0.5000 USD")
     both = USED.plus(UNREPORTED)
     assert (both.tokens_words, both.cost_words) == (
-        "1,234, unknown of 1 turn",
-        "0.5000 USD, unknown of 1 turn",
+        "1,234, not counting 1 turn with unknown usage",
+        "0.5000 USD, not counting 1 turn with unknown usage",
     )
     assert [at_work(given).seconds for given in (None, 0, 250)] == [None, 0.0, 0.25]
     assert at_work(None).plus(at_work(250)).seconds == 0.25

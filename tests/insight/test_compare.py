@@ -37,7 +37,7 @@ def test_comparison_of_casts_with_equal_answers_has_no_difference(bench, cast_of
     d = bench.compare(cast_of(1), cast_of(1))
     assert not d
     assert d.first is None
-    assert "did the same" in repr(d)
+    assert "do not differ" in repr(d)
 
 
 def test_first_difference_is_the_verdict_with_its_edges(bench, cast_of):
@@ -241,7 +241,7 @@ def test_compare_verb_compares_casts_steps_and_loadouts(shell, bench):
     for request in ("one", "two"):
         line(shell, f"cast {request}")
         run(shell, "%materia run")
-    assert "did the same" in text(run(shell, f"%materia compare {bench.casts()[1].id}"))
+    assert "do not differ" in text(run(shell, f"%materia compare {bench.casts()[1].id}"))
     assert "Socket-4" in text(run(shell, "%materia compare --steps 3 5"))
     assert "edge 1" in text(run(shell, "%materia compare Plan-Build-Eval Full-Auto"))
     with pytest.raises(MateriaError, match="was not visited before step 1"):

@@ -142,7 +142,7 @@ def test_estimate_uses_prices_of_configured_models(bench):
 def test_exploration_shows_an_estimate_in_one_line(bench):
     output = repr(bench.explore(items=2))
     (line,) = (one for one in output.splitlines() if "a cast over lists of 2 takes about" in one)
-    assert line.startswith("satisfied 0.5, ")
+    assert line.startswith("if half of the verdicts are satisfied, ")
     assert "its cost is unknown" in line
 
 

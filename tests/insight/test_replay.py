@@ -234,9 +234,9 @@ def test_replay_of_many_casts_lists_a_missing_cast(bench, done):
 
 
 def test_invalid_loadout_is_refused(done):
-    with pytest.raises(MateriaError, match="A loadout is needed, not int"):
+    with pytest.raises(MateriaError, match="The loadout must be a graph or a config, not a value of type int"):
         done.replay(3)
-    with pytest.raises(MateriaError, match="A loadout is needed, not str"):
+    with pytest.raises(MateriaError, match="The loadout must be a graph or a config, not a value of type str"):
         done.replay("Plan-Build-Eval")
 
 

@@ -56,7 +56,7 @@ def test_usage_is_grouped_by_socket_and_item(paid):
     output = repr(paid.usage())
     assert "total" in output
     assert "USD" in output
-    assert "left behind" not in output
+    assert "abandoned" not in output
 
 
 def test_usage_can_be_read_as_a_data_frame(paid):

@@ -31,7 +31,7 @@ def test_loadout_that_a_cell_broke_is_not_cast(shell):
 def test_cast_after_a_refused_loadout_names_its_own_loadout(shell):
     line(shell, "load hello.json")
     cell(shell, "define loadout Bad", "entry: X\nsockets: {}")
-    result = "casts Hello: Bad was just defined and cannot be cast"
+    result = "This cast runs Hello, because Bad, which was defined last, cannot be cast."
     line(shell, "cast hi")
     assert result in text(line(shell, "status"))
     assert result in record_text(shell.user_ns["wb"].current)["text/plain"]

@@ -46,7 +46,7 @@ def test_origins_of_settings_are_shown(shell, project):
     assert "given" in output
     assert "bundled" in output
     assert "notebook" in output
-    assert "left out" in output
+    assert "ignored" in output
     assert "pi-materia.json:1" in "".join(output.split()), "folded where it is too long"
     output = text(line(shell, "list materia"))
     assert "hi" in output
@@ -336,8 +336,8 @@ def test_run_verb_accepts_breakpoints_a_target_and_a_number_of_steps(shell):
     assert "(breakpoint)" in text(line(shell, "run"))
     assert "no breakpoints" in text(line(shell, "break --clear"))
     line(shell, "cast x")
-    assert "(as asked)" in text(line(shell, "run --until Socket-2"))
-    with pytest.raises(MateriaError, match="not a condition"):
+    assert "(stopped as requested)" in text(line(shell, "run --until Socket-2"))
+    with pytest.raises(MateriaError, match="condition is invalid"):
         line(shell, 'break Socket-2 --when "1 +"')
 
 
@@ -350,7 +350,7 @@ def test_usage_breakpoints_accept_each_unit(shell, words, said):
     line(shell, "cast x")
     assert said in text(line(shell, f"break --every {words}"))
     assert f"{said} of Socket-2" in text(line(shell, f"break Socket-2 --every {words}"))
-    with pytest.raises(MateriaError, match="cannot stop every"):
+    with pytest.raises(MateriaError, match="cannot stop runs every"):
         line(shell, "break --every many")
 
 
@@ -485,7 +485,7 @@ def test_r46_items_can_be_reordered_reopened_and_abandoned(shell):
     assert "'a' is worked on again" in made._repr_mimebundle_()["text/html"].replace("&#x27;", "'").replace(
         "&#39;", "'"
     )
-    with pytest.raises(MateriaError, match="No work item is called 'zz'"):
+    with pytest.raises(MateriaError, match="No work item has the number, key or title 'zz'"):
         line(shell, "edit items --again zz")
 
 

@@ -1027,7 +1027,7 @@ def test_unfinished_fork_has_no_difference_from_its_cast(cast, make):
     say(panel, "dock", dock="compare")
     who, stands, *_ = (block.get("text") for block in panel.front.compare["blocks"])
     assert who == "A is the original, B is fork 1."
-    assert stands == "B ends after step 2; nothing differs up to there. A continues from there."
+    assert stands == "B ends after step 2. Up to that point, A and B do not differ. A continues."
 
 
 def test_visits_and_steps_can_be_compared(make, bench, cast):
@@ -1058,7 +1058,7 @@ def test_casts_of_a_project_can_be_compared(make, bench, cast):
     assert cast.id not in [name for name, _ in offered]
     say(panel, "compare", cast=other.id)
     assert panel.front.compare["blocks"][0]["text"] == f"A is this cast, B is {other.id}."
-    assert "nothing differs up to there" in panel.front.compare["blocks"][1]["text"]
+    assert "Up to that point, A and B do not differ" in panel.front.compare["blocks"][1]["text"]
     assert "cannot be compared" in say(panel, "compare", cast="Plan-Build-Eval")
     say(panel, "step")
     done(panel)

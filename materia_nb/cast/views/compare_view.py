@@ -77,20 +77,22 @@ class CompareView(Displayable, Comparison):
         first = self.first
         if first is None:
             steps = counted(len(all_steps(self.a.session)), "step")
-            return Heading(f"A and B did the same, in {steps}.", tone="good"), []
+            return Heading(f"A and B do not differ; each has {steps}.", tone="good"), []
         if self.unfinished is not None:
             other = "B" if self.unfinished == "A" else "A"
             after = f"after {first.location}" if first.step else "at the start"
-            sentence = f"{self.unfinished} ends {after}; nothing differs up to there. {other} continues from there."
+            sentence = f"{self.unfinished} ends {after}. Up to that point, A and B do not differ. {other} continues."
             return Heading(sentence, tone="good"), []
         why, *more = (_with_names(line, names) for line in first.lines)
         headline, _, detail = why.partition(": ")
         more = [*filter(None, [detail]), *more]
         if differences := self.loadouts.differences:
-            more.append(f"Their loadouts have {counted(len(differences), 'difference')} (.loadouts).")
+            more.append(
+                f"Their loadouts have {counted(len(differences), 'difference')}, listed in the attribute `loadouts`."
+            )
         if self.common_steps is not None and self.common_steps > first.step and not first.lane:
             more.append(f"Their routes are the same up to step {self.common_steps}.")
-        return Heading(f"They first differ in {first.location}: {headline}", tone="warn"), more
+        return Heading(f"A and B first differ in {first.location}: {headline}", tone="warn"), more
 
     def rows(self, names: Mapping[str, str] = FrozenDict()) -> list[tuple[str, ...]]:
         """Return the steps side by side, one pair per row; only the ends of a long sequence of equal steps are included.
@@ -102,7 +104,7 @@ class CompareView(Displayable, Comparison):
         for alike, pairs in groupby(self.pairs, lambda pair: pair.side == "both" and not pair.own_differences):
             group = [_pair_row(pair, names) for pair in pairs]
             if alike and (more := len(group) - 2 * _MAX_ALIKE) > 1:
-                group[_MAX_ALIKE:-_MAX_ALIKE] = [("…", f"{more} equal steps", "", "")]
+                group[_MAX_ALIKE:-_MAX_ALIKE] = [("…", f"{more} identical steps", "", "")]
             rows += group
         return rows
 
@@ -175,7 +177,7 @@ class StepCompareView(Displayable, StepComparison):
         ]
         origins = [", ".join(origin_notes(step)) for step in sides]
         if any(origins):
-            rows.append(("answered", *(origin or "at once" for origin in origins)))
+            rows.append(("answered", *(origin or "directly" for origin in origins)))
         blocks: list[Block] = [Table(_SIDE_COLUMNS, rows)]
         if self.answer:
             answers = _changed_value(step_answer(a), step_answer(b))
@@ -190,7 +192,7 @@ class StepCompareView(Displayable, StepComparison):
 
     def explained_blocks(self, names: Mapping[str, str] = FrozenDict()) -> list[Block]:
         """Return the reasons for the difference, followed by the differences."""
-        sentences = ["A and B did the same."] if self.first is None else self.first.lines
+        sentences = ["A and B do not differ."] if self.first is None else self.first.lines
         return [*lines(_with_names(line, names) for line in sentences), *self.detail_blocks(names)]
 
     def _blocks(self) -> list[Block]:
@@ -288,14 +290,14 @@ class ReplayView(Displayable, Replay, Generic[_Cast]):
             item = f", item {missing_answer.item_key}" if missing_answer.item_key else ""
             sentences.append(
                 f"To continue, the replay needs an answer from {missing_answer.socket}, visit {missing_answer.visit}{item}: {missing_answer.why}. "
-                "go_on() creates a cast that asks for it."
+                "To ask for it in a new cast, call go_on()."
             )
         elif first is not None:
-            sentences.append(f"It ends: {self.ends}.")
+            sentences.append(f"The end of the replay: {self.ends}.")
         if otherwise := self.asked_otherwise:
             numbers = ", ".join(map(str, otherwise[:_MAX_CHANGES]))
             steps = "step" if len(otherwise) == 1 else "steps"
-            sentences.append(f"The answer was given to a different prompt in {steps} {numbers}.")
+            sentences.append(f"In {steps} {numbers}, the recorded answer was given to a different prompt.")
         return [*sentences, *self.left_out]
 
 

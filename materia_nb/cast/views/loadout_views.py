@@ -103,7 +103,7 @@ def loadouts_view(loadouts: Mapping[str, str], chosen: str | None, config: Layer
         )
         for name, origin in loadouts.items()
     ]
-    rows += [("left out", f"{fault.what} ({fault.where})", fault.hint or "", "") for fault in config.faults]
+    rows += [("ignored", f"{fault.what} ({fault.where})", fault.hint or "", "") for fault in config.faults]
     return Table(("", "loadout", "from", "sockets"), rows, "no loadouts")
 
 
@@ -153,7 +153,7 @@ def agents_view(agents: AgentTable) -> Table:
 view_registry[AgentTable] = agents_view
 
 
-_ENDS: Final = {COMPLETE: "come to its end", HELD: "be held for a person"}
+_ENDS: Final = {COMPLETE: "complete", HELD: "on hold for a person"}
 _MAX_ROWS: Final = 60
 """Maximum number of rows of a table that are displayed."""
 _DECIMAL_BELOW: Final = 100
@@ -221,7 +221,7 @@ class ExploreView(_View, Exploration):
         if self._estimated is None:
             return []
         try:
-            return [f"satisfied 0.5, {self._estimated(max(self.items)).line}"]
+            return [f"if half of the verdicts are satisfied, {self._estimated(max(self.items)).line}"]
         except MateriaError as error:
             return [f"The usage of a cast cannot be estimated: {error.what}"]
 
@@ -244,11 +244,15 @@ class ExploreView(_View, Exploration):
                 (``no_test``); or a file cannot be written.
         """
         if self._document is None:
-            raise MateriaError("The config of the loadout is not known.", hint="use wb.explore", kind="no_test")
+            raise MateriaError(
+                "This exploration was not created by `wb.explore`, so it has no config to test.",
+                hint="create it with wb.explore",
+                kind="no_test",
+            )
         if others := sockets_without_samples(self.graph):
             raise MateriaError(
-                f"The tried answers do not have the format that {', '.join(others)} wants.",
-                hint="cast.export.test writes a case of any protocol",
+                f"Answers cannot be generated in the handoff format of {', '.join(others)}.",
+                hint="write a test case from a real cast with cast.export.test(path)",
                 kind="no_test",
             )
         rules, target = Rules(self.graph), Path(folder).absolute()
@@ -310,21 +314,21 @@ class ExploreView(_View, Exploration):
             yield from lines(self._estimate)
         ends = self.ends_seen
         first = {end: counted(len(self.witness(end).route), "visit") for end in ends}
-        ended = [(_ENDS.get(end, f"fail: {end}"), ", ".join(at), first[end]) for end, at in ends.items()]
-        yield from _first_rows(("it can", "at", "first after"), ended)
+        ended = [(_ENDS.get(end, f"failed: {end}"), ", ".join(at), first[end]) for end, at in ends.items()]
+        yield from _first_rows(("possible end", "at", "shortest route"), ended)
         if not self.complete_search:
             yield Line("the search was incomplete, so other ends may be possible")
         elif self.stalls:
             yield Line(f"a cast can get stuck, so that no end is reachable: {', '.join(self.stalls)}")
-        word = "never" if self.certain else "so far not"
         if self.not_visited:
-            yield Line(f"{word} visited: {', '.join(part(name) for name in self.not_visited)}")
+            prefix = "never visited" if self.certain else "not visited so far"
+            yield Line(f"{prefix}: {', '.join(part(name) for name in self.not_visited)}")
         rows = [self._never_row(name) for name in self.not_taken]
         if not rows:
             yield Line("every edge and exit can be taken")
             return
         yield from _first_rows(("edge or exit", "when", "to"), rows)
-        yield Line(f"these are {word} taken")
+        yield Line("these are never taken" if self.certain else "these have not been taken so far")
 
     def _never_row(self, edge_ref: EdgeRef) -> tuple[str, str, str]:
         if isinstance(edge_ref, tuple):
@@ -435,10 +439,12 @@ class EstimateView(_View, Estimate):
         yield Line(f"{part(self.graph.name)}: {self.line}")
         yield Line(
             f"Estimated from {counted(self.casts, 'simulated cast')}: the mean, and the range without the lowest and the "
-            "highest tenth. Tokens are estimated at four characters per token. Repairs, tools and thinking are not included."
+            "highest 10 %. Tokens are estimated at four characters per token. Repairs, tools and thinking are not included."
         )
         if self.shortest:
-            yield Line("Made-up answers are as short as possible. Set the number of tokens of an answer with answer=.")
+            yield Line(
+                "Generated answers are as short as possible. Set the number of tokens in an answer with `answer=`."
+            )
         if self.unfinished:
             yield Line(f"{counted(self.unfinished, 'cast')} did not end; their usage so far is included")
         yield from _first_rows(
@@ -498,17 +504,23 @@ class PromptsView(_View, Prompts):
         prompts = {prompt.step: prompt.prompt for prompt in self.prompts}
         if step not in prompts:
             steps = ", ".join(map(str, prompts))
-            raise MateriaError(f"No agent is asked in step {step}.", hint=f"steps: {steps}", kind="unknown_step")
+            raise MateriaError(
+                f"No agent is asked in step {step}.",
+                hint=f"choose one of the steps with a prompt: {steps}",
+                kind="unknown_step",
+            )
         return prompts[step]
 
     def _parts(self) -> Iterable[Block]:
         with_context = "" if self.context is None else f" castContext {compact(self.context)},"
         yield Line(
             f"{part(self.graph.name)}:{with_context} {counted(len(self.prompts), 'prompt')}, {self.characters:,} "
-            f"characters, about {self.tokens:,} tokens; {self.repeated_share:.0%} repeats the beginning of the previous prompt of "
-            f"the same socket; ends {self.end}"
+            f"characters, about {self.tokens:,} tokens; {self.repeated_share:.0%} of them repeat the beginning of the previous prompt of "
+            f"the same socket; end of the cast: {self.end}"
         )
-        yield Line("Answers are made up, short and satisfied. Tokens are estimated at four characters per token.")
+        yield Line(
+            "The answers are generated, as short as possible, and satisfied. Tokens are estimated at four characters per token."
+        )
         rows: list[Sequence[Cell]] = []
         for prompt in self.prompts:
             size = prompt.characters
@@ -520,7 +532,7 @@ class PromptsView(_View, Prompts):
 def _silent(nothing: Mapping[str, float]) -> Iterator[Line]:
     """Yield a line for each socket whose output may have no verdict."""
     for socket, chance in nothing.items():
-        chance_words = f" in {chance:.0%}" if chance < 1 else ": it is not asked"
+        chance_words = f" in {chance:.0%}" if chance < 1 else ": its prompt does not ask for one"
         yield Line(f"{socket} gives no verdict{chance_words}")
 
 

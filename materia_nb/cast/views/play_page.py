@@ -97,7 +97,7 @@ def _state_text(graph: Graph, node: StateNode) -> str:
     place = _place(graph, node.socket or END)
     if node.end is None:
         return f"{place}, {_POSITIONS[node.position]}" if node.position else place
-    return f"Held for a person at {place}" if node.end == HELD else f"Failed: {place} {describe_failure(node.end)}"
+    return f"On hold for a person at {place}" if node.end == HELD else f"Failed: {place} {describe_failure(node.end)}"
 
 
 def _answer_text(answer: ScriptedResult) -> str:
@@ -112,7 +112,7 @@ def _answer_text(answer: ScriptedResult) -> str:
 def _reason(graph: Graph, move: Move, source: StateNode, target: StateNode) -> str:
     """Explain in one or more sentences why a move leads to its next state."""
     if move.answer.asks:
-        return "The agent asks for a person, so the cast is held."
+        return "The agent asks for a person, so the cast is put on hold."
     scope = " for each item" if source.position else ""
     routes = [_route_text(graph, edge, move.answer.result, scope) for edge in move.edges]
     if target.end is not None and target.end != COMPLETE:
@@ -130,7 +130,9 @@ def _route_text(graph: Graph, edge: EdgeRef, result: Result | None = None, scope
         taken = graph.sockets[edge[0]].edges[edge[1] - 1]
         because = f": {result.sentence}" if result is not None and taken.when != "always" else ""
         limit = (
-            "" if taken.max_traversals is None else f" It can be taken {counted(taken.max_traversals, 'time')}{scope}."
+            ""
+            if taken.max_traversals is None
+            else f" It can be taken at most {counted(taken.max_traversals, 'time')}{scope}."
         )
         return f"Edge {edge[1]} ({taken.when}) leads to {_place(graph, taken.to)}{because}.{limit}"
     route = next(route for loop in graph.loops.values() for route in loop.routes if route.edge_id == edge)

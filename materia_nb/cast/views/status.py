@@ -115,7 +115,7 @@ def _offered(cast: Snapshot) -> Iterator[str]:
             if changed.fixed_fields
             else ""
         )
-        yield f"{changed.materia} was changed since this cast began{also}:"
+        yield f"The definition of {changed.materia} has changed since the cast was started{also}:"
         yield from (f"  {sign} {line}" for sign, line in changed.lines[:_MAX_CHANGES])
     verbs = [offer.verbs for offer in offered_actions(cast, changed)] if cast.writable else []
     if verbs:
@@ -126,7 +126,7 @@ def _because(cast: Snapshot, pause: str | None, hit: Sequence[Breakpoint]) -> st
     """Return the reason why a run stopped, in parentheses; "" if it is obvious from the next socket."""
     if pause == "breakpoint" and any(breakpoint_.kind != "before" or breakpoint_.nth for breakpoint_ in hit):
         return f" (breakpoint: {'; '.join(breakpoint_.words(cast.graph) for breakpoint_ in hit)})"
-    return {"breakpoint": " (breakpoint)", "until": " (as asked)"}.get(pause or "", "")
+    return {"breakpoint": " (breakpoint)", "until": " (stopped as requested)"}.get(pause or "", "")
 
 
 def _progress(cast: Snapshot) -> list[str]:
@@ -139,7 +139,11 @@ def _progress(cast: Snapshot) -> list[str]:
         lines[0] += f" ({loops})"
     if engine.usage.tokens or (engine.usage.uncounted and engine.budget.max_tokens is not None):
         maximum = f" of {engine.budget.max_tokens}" if engine.budget.max_tokens is not None else ""
-        missing = f", unknown of {counted(engine.usage.uncounted, 'turn')}" if engine.usage.uncounted else ""
+        missing = (
+            f", not counting {counted(engine.usage.uncounted, 'turn')} with unknown usage"
+            if engine.usage.uncounted and engine.usage.tokens is not None
+            else ""
+        )
         lines.append(f"tokens: {'unknown' if engine.usage.tokens is None else engine.usage.tokens}{maximum}{missing}")
     lines += [
         f"{bound.quantity}: {bound.amount_phrase(engine.usage, limit)}"
@@ -169,7 +173,7 @@ def _warnings(warnings: Sequence[CastWarning]) -> Iterator[str]:
     """Yield the warnings about a complete cast (R45)."""
     yield from (f"warning: {warning}" for warning in warnings[:_MAX_WARNINGS])
     if len(warnings) > _MAX_WARNINGS:
-        yield f"and {len(warnings) - _MAX_WARNINGS} more warnings (cast.now.warnings)"
+        yield f"and {len(warnings) - _MAX_WARNINGS} more warnings; list them with cast.now.warnings"
 
 
 def _concluded(cast: Snapshot) -> Iterator[str]:
@@ -177,7 +181,7 @@ def _concluded(cast: Snapshot) -> Iterator[str]:
     conclusion = cast.conclusion
     yield from (shorten(line, _MAX_LINE) for line in conclusion[:_MAX_CONCLUSION_LINES])
     if len(conclusion) > _MAX_CONCLUSION_LINES:
-        yield f"and {counted(len(conclusion) - _MAX_CONCLUSION_LINES, 'more line')} (cast.now.conclusion has all)"
+        yield f"and {counted(len(conclusion) - _MAX_CONCLUSION_LINES, 'more line')}; list them with cast.now.conclusion"
     left = sum(not suggestion.is_kept for suggestion in cast.suggestions)
     if left:
         yield f"{counted(left, 'suggestion')} to keep; list them with %materia edit remember"
@@ -231,9 +235,9 @@ def _waiting_for(cast: Snapshot) -> str:
     who = f"{visit.socket} ({socket.materia.label}){item}"
     need = "needs an answer"
     if cast.approvals.current is not None:
-        need = f"may run this once: {shorten(cast.approvals.current.exact_content, 200)} (abort withdraws the approval)"
+        need = f"may run this command once: {shorten(cast.approvals.current.exact_content, 200)} (abort withdraws the approval)"
     elif visit.mode == "final":
-        need = "must still hand over its work"
+        need = "must still give its final result"
     yours = cast.writable and cast.answered_by(visit.socket) in (None, "person")
     return f"waiting: {who} {need}; reply{'' if yours else ', or step to ask its agent'}"
 
@@ -243,7 +247,7 @@ def _about_calls(cast: Snapshot) -> str:
         calls = "; ".join(call_words(call) for call in cast.approvals.asking)
         return f"asks for approval to run {calls}; approve, approve --always, or deny"
     calls = "; ".join(call_words(call) for call in cast.approvals.due)
-    return f"may run {calls}; use step to let its agent run it"
+    return f"has approval to run {calls}; use step to continue its agent"
 
 
 _REQUEST_LABELS: Final = {
@@ -267,7 +271,7 @@ def approval_lines(cast: Snapshot) -> list[str]:
         lines += [warning] if (warning := signs_warning(str(command))) else []
     for field, word in _REQUEST_LABELS.items():
         if request and (command or request.get(field)):
-            lines.append(f"{word}: {shorten(as_text(request.get(field) or 'not said'), 300)}")
+            lines.append(f"{word}: {shorten(as_text(request.get(field) or 'not specified'), 300)}")
     return lines
 
 
@@ -297,7 +301,7 @@ def _loops(cast: Snapshot) -> str:
     if len(entered) > len(phrases):
         phrases.insert(0, f"{len(entered) - len(phrases)} earlier loops")
     if rest:
-        phrases.append(f"loop {rest[0]}: not begun" if len(rest) == 1 else f"{len(rest)} loops not begun")
+        phrases.append(f"loop {rest[0]}: not started" if len(rest) == 1 else f"{len(rest)} loops not started")
     return ", ".join(phrases)
 
 

@@ -119,7 +119,7 @@ def compare_with_last_visit(steps: Sequence[StepRecord], step: StepRecord, promp
     before, current = ({part.name: part.text for part in version.parts} for version in (last.prompt, prompt))
     names = [name for name in HEADINGS if before.get(name, "") != current.get(name, "")]
     changes = [f"{HEADINGS[name]} {len(current.get(name, '')) - len(before.get(name, '')):+,}" for name in names]
-    difference = f"{', '.join(changes)} characters; the rest is the same" if changes else "the same"
+    difference = f"{', '.join(changes)} characters; the other layers are identical" if changes else "identical"
     return f"Compared with its previous visit, step {last.number}: {difference}."
 
 
@@ -163,16 +163,16 @@ def handoff_blocks(cast: Snapshot, step: StepRecord) -> list[Block]:
             (f"state.{assignment.target}", assignment.source, "yes" if assignment.found else "no")
             for assignment in decision.assigned
         ]
-        blocks.append(Table(("assigned to", "from", "there"), rows))
+        blocks.append(Table(("assigned to", "from", "found"), rows))
     if step.prompt is not None:
         blocks.append(Fold("prompt", prompt_blocks(step.prompt)))
-    return blocks + lines([f"kept in {step.artifact}"] if step.artifact else [], "quiet")
+    return blocks + lines([f"stored in {step.artifact}"] if step.artifact else [], "quiet")
 
 
 def _turn_blocks(cast: Snapshot, step: StepRecord, turn: TurnRecord) -> list[Block]:
     """Return the output of a turn: the message to the agent, the agent, the tool calls, the text, and the parsed output."""
     reading, sections = turn.reading, section_blocks(_sections(cast, step, turn.reading))
-    blocks = lines([f"asked for: {turn.message}"] if turn.message is not None else [])
+    blocks = lines([f"message: {turn.message}"] if turn.message is not None else [])
     blocks += lines(_answered_by(turn), "quiet")
     blocks += lines([f"pinned to {turn.pinned}"] if turn.pinned else [], "quiet")
     blocks += call_blocks(turn.calls)
@@ -308,8 +308,8 @@ def lanes_blocks(cast: Snapshot, now: int | None = None, past: Snapshot | None =
     actions = [
         Action(
             f"{part(name, 60)} waits for you." if lane.waits_for_person else f"{part(name, 60)} failed.",
-            "Answer" if lane.waits_for_person else "Look",
-            "show this lane in the inspector",
+            "Answer" if lane.waits_for_person else "Inspect",
+            "Show this lane in the inspector.",
             "lane",
             {"lane": name},
         )
@@ -319,7 +319,7 @@ def lanes_blocks(cast: Snapshot, now: int | None = None, past: Snapshot | None =
     errors = ((name, lane.error) for name, lane in lanes.items() if lane.error)
     wrong = [Line(f"{part(name, 60)}: {part(error, 300)}", "bad") for name, error in errors]
     return [
-        Line(f"{counted(len(lanes), 'lane')}, {streams.limit} at once; {_join_words(cast)}"),
+        Line(f"{counted(len(lanes), 'lane')}, at most {streams.limit} in parallel; {_join_words(cast)}"),
         time_axis(cast, now, past),
         Table(("lane", "status", "at", "item", "done", "took"), rows),
         *actions,

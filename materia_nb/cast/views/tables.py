@@ -176,11 +176,11 @@ def _spent_columns(total: UsageRow) -> dict[str, Callable[[UsageRow], str]]:
         "tools": lambda row: str(row.calls),
         "tokens in": lambda row: format_reported(row.usage.input),
         "tokens out": lambda row: format_reported(row.usage.output),
-        **{f"of it {name}": partial(breakdown, name) for name in total.usage.token_details()},
+        **{f"of which {name}": partial(breakdown, name) for name in total.usage.token_details()},
         "cost": (lambda row: row.usage.cost_words) if priced else None,
         "share": share,
-        "turns not counted": (lambda row: str(row.usage.uncounted or "")) if total.usage.uncounted else None,
-        "left behind": left_behind if left else None,
+        "turns with unknown usage": (lambda row: str(row.usage.uncounted or "")) if total.usage.uncounted else None,
+        "abandoned": left_behind if left else None,
         "took": lambda row: format_work_time(row.ms, row.untimed),
         "waited": (lambda row: format_seconds(row.waited) if row.waited else "") if total.waited else None,
     }
@@ -286,7 +286,7 @@ class FilesView(Displayable):
         if files is None:
             raise MateriaError(
                 f"The files of step {step} were not saved.",
-                hint=f"cast with files={FILES_NOT_IGNORED!r}; steps in a directory shared with other lanes or casts are not saved",
+                hint=f"start the cast with files={FILES_NOT_IGNORED!r}; steps in a directory shared with other lanes or casts are not saved",
                 kind="not_kept",
             )
         return files
@@ -360,7 +360,7 @@ def changes_table(git_dir: Path, before: str | None, after: str | None) -> list[
         changed = changes(git_dir, before, after)
     except MateriaError:  # kept elsewhere
         return []
-    return [Heading("files, from A to B"), Table(*_table(changed))] if changed else []
+    return [Heading("files that differ between A and B"), Table(*_table(changed))] if changed else []
 
 
 def _names_of(files: StepFiles | None) -> str:
@@ -386,7 +386,9 @@ def _patch_blocks(patch: str) -> list[Block]:
         elif line.startswith(("@@", "Binary", "rename", "new file", "deleted", "old mode", "new mode")):
             rows.append((" ", line))
     if len(patch.splitlines()) > _MAX_LINES:
-        blocks.append(Line("The rest is not shown; cast.files.difference(step) gives all of it.", "quiet"))
+        blocks.append(
+            Line("The rest of the differences is hidden. Use cast.files.difference(step) for the full patch.", "quiet")
+        )
     return blocks
 
 
@@ -407,7 +409,7 @@ def files_blocks(cast: Snapshot, current: Snapshot) -> list[Block]:
         if changed and current.writable:
             blocks.append(
                 Action(
-                    f"Going back restores {counted(len(changed), 'file')} as of step {number}: {names}. Go back and restore?",
+                    f"Going back restores {counted(len(changed), 'file')} to their contents after step {number}: {names}. Do you want to go back and restore them?",
                     "Go back with files",
                     "The current files are saved first. Files that were never saved are not overwritten.",
                     "back",

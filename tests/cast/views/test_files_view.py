@@ -66,7 +66,7 @@ def test_comparison_lists_differing_files(cast):
     fork.agents.set("*", lambda turn: (turn.project / "b.py").write_text("1") and "y")
     fork.run()
     said = CompareView(cast.now.compared_cast, fork.now.compared_cast).as_text()
-    assert "files, from A to B" in said
+    assert "files that differ between A and B" in said
     assert "b.py" in said
 
 

@@ -34,7 +34,7 @@ def waiting(tmp_path):
 
 def test_lane_row_shows_its_socket_and_progress(waiting):
     text = blocks_as_text(lanes_blocks(waiting.now))
-    assert "2 lanes, 2 at once; 0 at the join" in text
+    assert "2 lanes, at most 2 in parallel; 0 at the join" in text
     row = next(line for line in text.splitlines() if line.startswith("ui "))
     assert row.split("  ")[0] == "ui"
     assert all(words in row for words in ("running", "Check, waits for you", "Part 2", "0/2"))

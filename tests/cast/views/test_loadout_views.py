@@ -99,7 +99,7 @@ def test_outcomes_of_other_protocols_are_listed():
     document = config({"A": asks(edge("end"), handoff="envelope")})
     output = repr(ExploreView(build_graph(document)))
     assert "A: the agent may ask for a detour. Detours are not explored." in output
-    assert "be held for a person" in output
+    assert "on hold for a person" in output
 
 
 # -- magics ---------------------------------------------------------------------------------
@@ -107,7 +107,7 @@ def test_outcomes_of_other_protocols_are_listed():
 
 def test_explore_uses_the_chosen_loadout(shell):
     line(shell, "use Plan-Build-Eval")
-    assert "fail: edge_traversals_exhausted" in text(line(shell, "explore"))
+    assert "failed: edge_traversals_exhausted" in text(line(shell, "explore"))
     assert line(shell, "explore Ask --items 0-2,5").items == (0, 1, 2, 5)
 
 

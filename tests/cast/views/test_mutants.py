@@ -124,5 +124,5 @@ def test_failed_test_names_the_changed_edge(tmp_path):
     mutant["loadouts"]["T"]["loops"]["L"]["exits"][1]["targetSocketId"] = "end"
     told = Case({**ways.fields, "config": mutant}, ways.path).check()
     exit_ = "loop-exit:L:exit:Do:not_satisfied"
-    assert f"This is no longer possible: Do (last), satisfied false: {exit_} → Bad" in told
-    assert f"This is newly possible: Do (last), satisfied false: {exit_} → complete" in told
+    assert f"No longer possible: Do (last), satisfied false: {exit_} → Bad" in told
+    assert f"Now also possible: Do (last), satisfied false: {exit_} → complete" in told

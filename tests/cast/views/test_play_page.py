@@ -85,7 +85,7 @@ def test_reasons_name_the_edge_and_its_limit(bench):
     texts = play_data(explored.graph, explore_states(explored.graph, (2,)), 0.5)["texts"]
     assert (
         "Edge 2 (not_satisfied) leads to Build (Socket-2): the output sets satisfied: false. "
-        "It can be taken 3 times for each item."
+        "It can be taken at most 3 times for each item."
     ) in texts
     assert "No item is left, so the exit for satisfied leads to Narrate (Socket-5)." in texts
     assert "The cast stops: Eval (Socket-3) took the same edge too often." in texts
