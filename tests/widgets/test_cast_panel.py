@@ -1153,7 +1153,7 @@ def test_breakpoint_is_reported_when_reached(looped):
     assert say(looped, "break_where", breakpoint=stop.as_json(), text="steps > 4") == ""
     (stop,) = looped.cast.breakpoints
     assert stop.words() == "before Socket-2, where steps > 4", "it takes the place of the one that was there"
-    assert "not a condition" in say(looped, "break_where", breakpoint=one, text="cast.abort()")
+    assert "condition is invalid" in say(looped, "break_where", breakpoint=one, text="cast.abort()")
     assert list(looped.cast.breakpoints) == [stop]
     assert say(looped, "break_where", breakpoint=one, text=" ") == ""
     assert [one.words() for one in looped.cast.breakpoints] == ["before Socket-2"]
