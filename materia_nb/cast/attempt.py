@@ -264,7 +264,6 @@ def _asked_text(session: Session) -> str:
 
 _COLUMNS: Final = ("attempt", "agent", "wording", "valid", "satisfied", "leads to", "tokens", "cost", "took")
 _MAX_OPEN: Final = 6
-"""Maximum number of attempts for which the answers are displayed expanded."""
 _FIELDS: Final = (
     *("number", "agent", "wording", "valid", "satisfied", "leads", "turns", "calls", "input", "output"),
     *("tokens", "cost", "seconds", "text", "error"),

@@ -71,7 +71,6 @@ _MAX_BYTES: Final = 1_000_000
 _MAX_BREAKPOINTS: Final = 200
 """Maximum number of breakpoints read for a loadout; the number is limited because each step tests all of them."""
 _MAX_TEXT: Final = 1_000
-"""Maximum length of a string field, in characters."""
 
 
 class Breakpoint(NamedTuple):

@@ -87,9 +87,7 @@ class CompareView(Displayable, Comparison):
         headline, _, detail = why.partition(": ")
         more = [*filter(None, [detail]), *more]
         if differences := self.loadouts.differences:
-            more.append(
-                f"Their loadouts have {counted(len(differences), 'difference')}, listed in the attribute `loadouts`."
-            )
+            more.append(f"Their loadouts have {counted(len(differences), 'difference')}; see `loadouts`.")
         if self.common_steps is not None and self.common_steps > first.step and not first.lane:
             more.append(f"Their routes are the same up to step {self.common_steps}.")
         return Heading(f"A and B first differ in {first.location}: {headline}", tone="warn"), more

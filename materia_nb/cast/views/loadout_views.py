@@ -155,7 +155,6 @@ view_registry[AgentTable] = agents_view
 
 _ENDS: Final = {COMPLETE: "complete", HELD: "on hold for a person"}
 _MAX_ROWS: Final = 60
-"""Maximum number of rows of a table that are displayed."""
 _DECIMAL_BELOW: Final = 100
 """Means below this number are displayed with one decimal."""
 

@@ -139,11 +139,8 @@ def _progress(cast: Snapshot) -> list[str]:
         lines[0] += f" ({loops})"
     if engine.usage.tokens or (engine.usage.uncounted and engine.budget.max_tokens is not None):
         maximum = f" of {engine.budget.max_tokens}" if engine.budget.max_tokens is not None else ""
-        missing = (
-            f", not counting {counted(engine.usage.uncounted, 'turn')} with unknown usage"
-            if engine.usage.uncounted and engine.usage.tokens is not None
-            else ""
-        )
+        unknown = 0 if engine.usage.tokens is None else engine.usage.uncounted
+        missing = f", not counting {counted(unknown, 'turn')} with unknown usage" if unknown else ""
         lines.append(f"tokens: {'unknown' if engine.usage.tokens is None else engine.usage.tokens}{maximum}{missing}")
     lines += [
         f"{bound.quantity}: {bound.amount_phrase(engine.usage, limit)}"

@@ -242,7 +242,6 @@ def allowed_view(cast: Snapshot) -> Table:
 
 
 _MAX_STEPS: Final = 20
-"""Maximum number of steps whose file differences are displayed; the table lists all steps."""
 _MAX_LINES: Final = 400
 _MAX_NAMES: Final = 6
 _CHANGE_KINDS: Final = {"A": "added", "M": "changed", "D": "deleted", "R": "renamed", "T": "type changed"}
