@@ -86,7 +86,7 @@ def test_budget_that_cannot_be_measured_causes_one_warning(tmp_path):
         ("budget-blind", "Socket-1", 1)
     ] * 2
     assert "of 3 turns" in warnings[0].message
-    assert "not counting 20" in repr(status_view(cast.now))
+    assert "unknown of 20" in repr(status_view(cast.now))
     assert open_cast(cast.run_dir).now.warnings == warnings
     assert h.lines_of(cast)[-1]["data"]["warnings"][0]["code"] == "budget-blind"
 
