@@ -75,7 +75,7 @@ STATIONS: Final = (
     Station("store/journal.py", "Journal.append", "writes the step in one append."),
     Station(
         "store/rundir.py",
-        "ArtifactWriter.soon",
+        "ArtifactWriter.schedule_write",
         "queues the remaining files for the writer thread.",
     ),
     Station("cast/runner.py", "Runner.snapshot", "returns a frozen copy of the cast for a view."),

@@ -347,6 +347,9 @@ def _new_cursors(composition: _Builder, facts: LoadoutFacts, ids: Mapping[str, s
 def _renamed_socket(composition: _Builder, facts: LoadoutFacts, raw: Object, cursors: Mapping[str, str]) -> Object:
     renamed: Object = {key: value for key, value in raw.items() if key not in _EDITOR_FIELDS}
     renamed["materia"] = _renamed_materia(composition, raw["materia"], cursors)
+    is_agent = materia_kind(as_object(facts.definitions.get(raw["materia"]))) == "agent"
+    if facts.raw.get("finalize") is True and is_agent:
+        renamed = {"parse": "json", "finalize": True} | renamed
     for name in ("handoff", "castContext"):  # defaults that the loadout sets for all its sockets
         if not raw.get(name) and facts.raw.get(name):
             renamed[name] = facts.raw[name]

@@ -410,6 +410,9 @@ class Loadout(Model):
         write='write an object: {"name": {"sockets": [...]}}', apart=True)
     handoff: fields.NonBlankText = config_field(
         f"Handoff protocol of the agents. Defaults to `{DEFAULT_HANDOFF}`.", shape="name of a protocol", order=5)
+    finalize: fields.Flag | None = config_field(
+        "True to ask every agent for its handoff in a separate turn, unless its socket sets `finalize`. Agents then "
+        "return `json` unless their socket sets `parse`.", label="separate handoffs", order=6)
     cast_context: fields.Context | None = config_field(
         "Parts of the cast that agents see, unless the socket or materia sets `castContext`. Defaults to the config.",
         "R50", label="context", order=4)

@@ -211,7 +211,7 @@ def _resolve_socket(derivation: Derivation, socket: SocketFacts, materia: Materi
         text = f"{socket.id} uses Git worktrees, not the jj workspaces of {utility}, and needs a Git repository"
         derivation.note(f"{socket.id}.materia", text)
     # a utility has no second turn, and drafts end with a handoff turn anyway
-    finalize = raw.get("finalize") is True and parse == "json"
+    finalize = raw.get("finalize", facts.raw.get("finalize")) is True and parse == "json"
     contexts = [owner.get("castContext") for owner in (raw, materia.raw, facts.raw, facts.config)]
     return Socket(
         id=socket.id,

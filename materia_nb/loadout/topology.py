@@ -299,8 +299,7 @@ def parse_loadout(name: str, raw: Object, definitions: Object, config: Object | 
         placed = socket.get("materia")
         if isinstance(placed, str) and placed not in materia and isinstance(definitions.get(placed), dict):
             materia[placed] = parse_materia(placed, definitions[placed])
-    handoff = text_or(raw.get("handoff"), DEFAULT_HANDOFF)
-    sockets = {id_: _parse_socket(id_, socket, objects, loops, materia, handoff) for id_, socket in objects.items()}
+    sockets = {id_: _parse_socket(id_, raw, objects, loops, materia) for id_ in objects}
     forced_json = _forced_json(sockets)
     return LoadoutFacts(
         name=name,
@@ -332,12 +331,14 @@ def _forced_json(sockets: Mapping[str, SocketFacts]) -> frozenset[str]:
 
 def _parse_socket(
     id_: str,
-    raw: Object,
+    loadout: Object,
     sockets: Mapping[str, Object],
     loops: tuple[LoopFacts, ...],
     definitions: Mapping[str, MateriaFacts],
-    handoff: str,
 ) -> SocketFacts:
+    raw = sockets[id_]
+    # An agent that returns its handoff in a separate turn returns json.
+    agent_parse = "json" if loadout.get("finalize") is True else None
     named = raw.get("materia")
     materia = definitions.get(named, NO_MATERIA) if isinstance(named, str) else NO_MATERIA
     own_loops = tuple([loop for loop in loops if id_ in loop.members])
@@ -360,9 +361,9 @@ def _parse_socket(
         iterator=iterator,
         advance=advance,
         advance_cursor=cursor,
-        parse=owner.get("parse"),
+        parse=owner.get("parse", None if materia.is_utility else agent_parse),
         assignments=tuple([(f"{path}.assign.{target}", target, source) for target, source in assign.items()]),
-        handoff=text_or(raw.get("handoff"), handoff),
+        handoff=text_or(raw.get("handoff"), text_or(loadout.get("handoff"), DEFAULT_HANDOFF)),
         is_utility=materia.is_utility,
         is_generator=materia.generator,
     )

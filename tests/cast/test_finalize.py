@@ -91,6 +91,21 @@ def test_finalize_field_of_an_unsupported_socket_is_ignored(socket, materia):
     assert graph.sockets["A"].finalize is False
 
 
+def test_finalize_of_the_loadout_asks_every_agent_for_a_separate_handoff():
+    document = config({
+        "A": at("P", edge("B")),
+        "B": at("P", edge("C"), parse="text"),
+        "C": asks(edge("D"), finalize=False),
+        "D": at("U", edge("E")),
+        "E": at("M"),
+    })  # fmt: skip
+    document["loadouts"]["T"] |= {"finalize": True, "handoff": "envelope"}
+    graph = build_graph(document)
+    assert [socket.finalize for socket in graph.sockets.values()] == [True, False, False, False, False]
+    assert [socket.parse for socket in graph.sockets.values()][:3] == ["json", "text", "json"]
+    assert "not-finalized" not in {hint.code for hint in check_config(document, "T").hints}
+
+
 def test_a_generator_can_be_finalized():
     play = Play(config({"A": asks(edge("B"), materia="G", finalize=True), "B": at("P")}), "planning")
     assert play.visit.mode == "final"

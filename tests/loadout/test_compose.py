@@ -263,6 +263,15 @@ def test_composition_keeps_the_handoff_default_of_each_loadout():
     assert [socket.handoff for socket in graph.sockets.values()] == ["sparse", "envelope", "sparse"]
 
 
+def test_composition_keeps_the_separate_handoffs_of_a_loadout():
+    one, other = config({"X": asks()}), config({"Y": at("P"), "Z": at("P", parse="text"), "V": at("U")})
+    other["loadouts"]["T"]["finalize"] = True
+    graph = build_graph(linked(combined(one, other)).document)
+    before = build_graph(other, "T")
+    assert [socket.finalize for socket in graph.sockets.values()] == [False, True, False, False]
+    assert [socket.parse for socket in graph.sockets.values()][1:] == [s.parse for s in before.sockets.values()]
+
+
 def test_composition_keeps_the_cast_context_of_each_loadout():
     one, other = config({"X": at("P")}), config({"Y": at("P"), "Z": at("P", castContext="full")})
     other["loadouts"]["T"]["castContext"] = "request"

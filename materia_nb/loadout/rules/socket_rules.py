@@ -268,7 +268,7 @@ def _not_finalized(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
     name, own = socket.handoff, OWN_PROTOCOLS.get(socket.handoff, _FOREIGN_PROTOCOL)
     if socket.is_utility or socket.id in facts.texts or not own.in_separate_turn:
         return
-    if "finalize" not in socket.raw and socket.materia.raw.get("multiTurn") is not True:
+    if "finalize" not in {**facts.raw, **socket.raw} and socket.materia.raw.get("multiTurn") is not True:
         advice = 'write "finalize": true for a separate turn after the work, or false to confirm a single turn'
         message = f"{socket.id!r} works and returns its {name} in the same turn"
         yield Hint(f"{socket.id}.finalize", message, advice)
