@@ -12,7 +12,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import sha256
@@ -40,7 +40,7 @@ from materia_nb.agents.background import BackgroundLoop, LoopInbox
 from materia_nb.agents.interface import AgentError, AgentEvent, NoteEvent, TextEvent, Usage
 from materia_nb.engine.conversation import cut_to
 from materia_nb.errors import named_error, redact
-from materia_nb.file_io import read_package_toml, replace_file
+from materia_nb.file_io import read_package_toml, read_plain, replace_file
 from materia_nb.handoff.jsontext import one_line
 
 _MAX_SHOWN_CHARS: Final = 300
@@ -262,16 +262,19 @@ class Requests:
         if self.options.cache is None:
             return self._ask(messages, settings, parameters)
         path = self.options.cache / self._cache_name(messages, settings, parameters)
-        if path.exists():
-            (cached,) = ModelMessagesTypeAdapter.validate_json(path.read_bytes())
+        with suppress(OSError, ValidationError):  # a missing or damaged file is written again
+            (cached,) = ModelMessagesTypeAdapter.validate_json(read_plain(path))
             if isinstance(cached, ModelResponse):
                 self.spent.append(Usage())
                 self.tell(NoteEvent("The answer is from the cache."))
                 self.tell(TextEvent(cached.text or "", fresh=True))
                 return cached
         response = self._ask(messages, settings, parameters)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        replace_file(path, ModelMessagesTypeAdapter.dump_json([response]))
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            replace_file(path, ModelMessagesTypeAdapter.dump_json([response]))
+        except OSError as error:
+            self.tell(NoteEvent(f"The answer was not stored in the cache: {error.strerror or error}."))
         return response
 
     def _cache_name(

@@ -9,7 +9,7 @@ import pytest
 from materia_nb.agents import model_requests
 from materia_nb.agents.interface import AgentError, Usage
 from materia_nb.platform import Stop
-from model_helpers import Heard, agent, failed, turn
+from model_helpers import EventRecorder, agent, failed, turn
 from model_server import calls, refuses, says, serving
 
 
@@ -68,7 +68,7 @@ def test_rate_limit_must_be_greater_than_zero():
 def test_equal_request_of_another_agent_gets_the_stored_answer(tmp_path):
     with serving(says("sunny", tokens=(11, 7)), says("rainy")) as server:
         assert agent(server, cache=tmp_path / "answers").answer(turn()).text == "sunny"
-        heard = Heard()
+        heard = EventRecorder()
         again = agent(server, cache=tmp_path / "answers").answer(turn(heard))
         assert len(server.asked) == 1
         assert (again.text, again.usage) == ("sunny", Usage())
@@ -107,3 +107,21 @@ def test_failed_request_is_not_cached(tmp_path):
     with serving(refuses(400, "no"), says("now")) as server:
         failed(agent(server, cache=tmp_path), turn())
         assert agent(server, cache=tmp_path).answer(turn()).text == "now"
+
+
+def test_damaged_cache_file_is_written_again(tmp_path):
+    with serving(says("a"), says("b")) as server:
+        agent(server, cache=tmp_path).answer(turn())
+        (path,) = tmp_path.iterdir()
+        path.write_text("[")
+        assert agent(server, cache=tmp_path).answer(turn()).text == "b"
+        assert agent(server, cache=tmp_path).answer(turn()).text == "b"
+    assert len(server.asked) == 2
+
+
+def test_answer_that_cannot_be_stored_is_still_returned(tmp_path):
+    (tmp_path / "file").write_text("not a directory")
+    heard = EventRecorder()
+    with serving(says("a")) as server:
+        assert agent(server, cache=tmp_path / "file").answer(turn(heard)).text == "a"
+    assert heard.notes == ["The answer was not stored in the cache: File exists."]

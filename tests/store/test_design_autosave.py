@@ -203,7 +203,7 @@ def test_autosave_reports_a_file_that_changed_after_the_save(project):
     fresh = second_bench.design("Mine")
     [draft] = second_bench.loadouts.drafts("Mine")
     assert draft.has_changes(fresh)
-    assert "was changed meanwhile" in draft.continue_in(fresh)
+    assert "was changed in the meantime" in draft.continue_in(fresh)
     assert fresh.document["sockets"]["Socket-1"] == {"materia": "Plan"}
     fresh.undo()
     assert fresh.document["sockets"]["Socket-1"] == {"materia": "Eval"}
