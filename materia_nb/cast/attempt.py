@@ -467,7 +467,7 @@ def _session_to_ask(runner: Runner, socket: str | None) -> Session:
     if runner.busy():
         raise MateriaError("A step is running.", hint="wait until the step ends, or pause the run", kind="busy")
     if socket is not None:
-        graph.require_socket(socket)
+        socket = graph.find_socket(socket)
     session = entered(runner.rules, runner.session)
     if session is None:
         raise MateriaError(

@@ -321,7 +321,7 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
         breakpoint for refused outputs stops the run before the repair turn.
 
         Args:
-            until: the socket to stop before (``end`` to stop before the cast completes), or a function that is called
+            until: the id or name of the socket to stop before (``end`` to stop before the cast completes), or a function that is called
                 with the cast before each step and returns True to stop; by default the run does not stop early.
             steps: the maximum number of steps; unlimited by default.
 
@@ -367,7 +367,7 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
         ``unattended`` is True if the caller does nothing between two steps.
         """
         if isinstance(until, str) and until != END:
-            self.graph.require_socket(until)
+            until = self.graph.find_socket(until)
         if self.status not in ("ready", "waiting"):
             raise over(self.runner.session)
         with self.runner.lock():

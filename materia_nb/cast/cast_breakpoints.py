@@ -88,7 +88,7 @@ class EditableBreakpoints(BreakpointSet, ABC):
             cast.breakpoints.add("Socket-4", "steps > 20", kind="not_satisfied")
 
         Args:
-            socket: the id of the socket; with ``kind``, by default any socket.
+            socket: the id or name of the socket; with ``kind``, by default any socket.
             condition: a condition that must hold, such as ``state.score < 3``; see ``compile_condition`` in
                 ``materia_nb.cast.breakpoint``. To stop when a Python function returns True, use
                 ``cast.run(until=function)``.
@@ -138,7 +138,7 @@ class EditableBreakpoints(BreakpointSet, ABC):
             amount: the amount between two stops; must be greater than 0.
             unit: ``tokens``, ``usd``, ``seconds`` of working time, or ``turns`` of agents. Usage that agents did not
                 report is not counted (R56).
-            socket: the id of the only socket whose usage is counted; by default the usage of the whole cast is counted.
+            socket: the id or name of the only socket whose usage is counted; by default the usage of the whole cast is counted.
 
         Raises:
             MateriaError: the amount or the unit is invalid (``usage``), or the socket does not exist
@@ -151,7 +151,7 @@ class EditableBreakpoints(BreakpointSet, ABC):
                 kind="usage",
             )
         if socket is not None:
-            self._graph.require_socket(socket)
+            socket = self._graph.find_socket(socket)
         self._put(Breakpoint("every", socket, amount=amount, unit=unit))
 
     def clear(
@@ -168,6 +168,8 @@ class EditableBreakpoints(BreakpointSet, ABC):
         """
         described = None if kind is None and edge is None else self._condition_spec(socket, edge, kind)
         watched = None if path is None else ".".join(path_segments(path))
+        if socket is not None and socket not in {breakpoint_.socket for breakpoint_ in self}:
+            socket = self._graph.find_socket(socket)
 
         def is_removed(breakpoint_: Breakpoint) -> bool:
             if watched is not None and breakpoint_.path == watched:
@@ -213,13 +215,14 @@ class EditableBreakpoints(BreakpointSet, ABC):
             message = f"A breakpoint stops at one event, so it cannot have the kind {kind} and an edge."
             raise MateriaError(message, hint="add a breakpoint for each event", kind="usage")
         needs_one_of(kind or "after", OUTPUT_KINDS, f"The breakpoint kind {kind!r} does not exist.", "usage")
-        breakpoint_ = Breakpoint(kind or ("before" if edge is None else "edge"), socket, edge)
+        id_ = None if socket is None else self._graph.find_socket(socket)
+        breakpoint_ = Breakpoint(kind or ("before" if edge is None else "edge"), id_, edge)
         self._require_place(breakpoint_)
         return breakpoint_
 
     def _require_place(self, breakpoint_: Breakpoint) -> None:
         if breakpoint_.socket is not None:
-            self._graph.require_socket(breakpoint_.socket)
+            self._graph.find_socket(breakpoint_.socket)
             if breakpoint_.kind == "edge":
                 _require_edge(self._graph, self._graph.sockets[breakpoint_.socket], breakpoint_.edge)
         elif breakpoint_.kind in ("before", "after", "edge"):

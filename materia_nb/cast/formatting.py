@@ -196,7 +196,7 @@ class StepList(TableSequence[StepRecord]):
         if severity is not None:
             needs_one_of(severity, EVENT_SEVERITIES, f"The severity {severity!r} does not exist.", "unknown_severity")
         if socket is not None:
-            self._graph.require_socket(socket)
+            socket = self._graph.find_socket(socket)
         min_severity = 0 if severity is None else EVENT_SEVERITIES.index(severity)
         selected = [
             event

@@ -134,8 +134,8 @@ def complete_held_output(
     socket_rules = rules.sockets[visit.socket]
     hold = state.hold
     assert hold is not None  # noqa: S101 - held_visit raises otherwise
-    if target not in (None, END):
-        rules.graph.require_socket(target)
+    if target is not None and target != END:
+        target = rules.graph.find_socket(target)
     held_reading = hold.reading
     value: JSON = held_reading.value if isinstance(held_reading.value, dict) else {}
     word = held_reading.satisfied if satisfied is None else satisfied

@@ -372,10 +372,15 @@ class Graph:
         """
         return next((self.prices[name] for name in names if name in self.prices), None)
 
-    def require_socket(self, id_: str) -> None:
-        """Raise MateriaError of the kind ``unknown_socket`` if the loadout has no socket with this id."""
-        message = f"The loadout {self.name!r} has no socket {id_!r}."
-        needs_one_of(id_, self.sockets, message, "unknown_socket")
+    def find_socket(self, name: str) -> str:
+        """Return the id of the socket with this id or display name.
+
+        Raises:
+            MateriaError: the loadout has no such socket (``unknown_socket``).
+        """
+        ids = {self.names[id_]: id_ for id_ in self.sockets} | {id_: id_ for id_ in self.sockets}
+        needs_one_of(name, ids, f"The loadout {self.name!r} has no socket {name!r}.", "unknown_socket")
+        return ids[name]
 
 
 def _socket_names(sockets: Mapping[str, Socket]) -> dict[str, str]:

@@ -101,7 +101,7 @@ class CastPanel(CastSurface):
     def _run_to(self, socket: ShortText) -> None:
         """Run the cast until the given socket is next; with ``end``, run to the end of the cast."""
         if socket != END:
-            self.cast.graph.require_socket(socket)
+            self.cast.graph.find_socket(socket)
         cast = self.cast
         self.run_until(lambda: cast.run(socket))
 
@@ -519,7 +519,7 @@ class CastPanel(CastSurface):
     @cast_messages.message
     def _pin(self, socket: ShortText) -> None:
         """Pin the last answer of a socket, or unpin it."""
-        self.cast.graph.require_socket(socket)
+        self.cast.graph.find_socket(socket)
         name = self.cast.now.pin_name_of(socket)
         if name is None:
             self.cast.pins.add(socket)

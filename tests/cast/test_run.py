@@ -82,6 +82,20 @@ def test_unknown_socket_suggests_the_nearest(cast):
         assert "Socket-3" in caught.value.hint
 
 
+def test_socket_can_be_named_by_its_materia_in_runs_and_breakpoints(cast):
+    name = cast.graph.names["Socket-3"]
+    assert name != "Socket-3"
+    assert cast.run(until=name) == "until"
+    assert cast.now.next_socket == "Socket-3"
+    cast.breakpoints.add(name)
+    cast.breakpoints.every(5, "turns", socket=name)
+    assert {breakpoint_.socket for breakpoint_ in cast.breakpoints} == {"Socket-3"}
+    assert cast.run() == "breakpoint"
+    assert cast.now.next_socket == "Socket-3"
+    cast.breakpoints.clear(name)
+    assert list(cast.breakpoints) == []
+
+
 def test_breakpoint_does_not_stop_a_run_that_starts_at_it(cast):
     cast.breakpoints.add("Socket-2")
     assert cast.run() == "breakpoint"
