@@ -98,7 +98,7 @@ def close_match(name: str, known: Iterable[str]) -> str | None:
         a, b = name.casefold(), candidate.casefold()
         has_same_numbers = _NUMBER.findall(a) == _NUMBER.findall(b)
         is_long = min(len(a), len(b)) > _MAX_SHORT_WORD or (max(len(a), len(b)) > _MAX_SHORT_WORD and a[0] == b[0])
-        if (_has_typo(a, b) and (has_same_numbers or len(a) != len(b))) or (is_long and has_same_numbers):
+        if (has_typo(a, b) and (has_same_numbers or len(a) != len(b))) or (is_long and has_same_numbers):
             return candidate
     folded = {candidate.casefold(): candidate for candidate in names}
     # a name that contains a known one, such as file_path for path
@@ -106,7 +106,7 @@ def close_match(name: str, known: Iterable[str]) -> str | None:
     return folded.get(name.casefold()) or (contained.pop() if len(contained) == 1 else None)
 
 
-def _has_typo(name: str, known: str) -> bool:
+def has_typo(name: str, known: str) -> bool:
     """Return True if the names differ in at most one letter, or only in the order of two adjacent letters."""
     start = common_prefix_length(name, known)
     name, known = name[start:], known[start:]

@@ -36,7 +36,7 @@ from materia_nb.agents.tools import Tool
 from materia_nb.engine.conversation import ToolCall
 from materia_nb.engine.routing import short
 from materia_nb.engine.state import Pin
-from materia_nb.errors import MateriaError, counted, did_you_mean, named_error, needs_one_of
+from materia_nb.errors import MateriaError, counted, did_you_mean, has_typo, named_error, needs_one_of
 from materia_nb.loadout.graph import Graph
 from materia_nb.registry import mimebundle_from_view
 
@@ -48,8 +48,8 @@ class FunctionAgent:
 
     The names of the parameters determine the arguments. ``turn`` receives the whole turn, and a parameter that is named
     after a field of the turn (``item``, ``state``, ``last``, ``request``, ``prompt``, ...) receives that field. A
-    single parameter with any other name also receives the turn. All other parameters must have default values. The
-    function returns text, a dict to send as JSON, or a :class:`Reply`.
+    single parameter with any other name also receives the turn, unless the name is a misspelled field. All other
+    parameters must have default values. The function returns text, a dict to send as JSON, or a :class:`Reply`.
 
     Args:
         function: the function to call.
@@ -145,11 +145,8 @@ def _turn_fields(function: Callable[..., Any], name: str) -> tuple[str, ...] | N
         return None
     required = [p for p in parameters if p.default is p.empty and p.kind not in {p.VAR_POSITIONAL, p.VAR_KEYWORD}]
     unknown = [p for p in required if p.kind not in _NAMED_KINDS or (p.name != "turn" and p.name not in TURN_FIELDS)]
-    if (
-        len(required) == 1
-        and (unknown or required[0].name == "turn")
-        and required[0].kind is not required[0].KEYWORD_ONLY
-    ):
+    only = required[0] if len(required) == 1 and required[0].kind is not inspect.Parameter.KEYWORD_ONLY else None
+    if only is not None and (only.name == "turn" or (unknown and not _is_misspelled_field(only.name))):
         return None
     if unknown:
         raise AgentError(
@@ -158,6 +155,14 @@ def _turn_fields(function: Callable[..., Any], name: str) -> tuple[str, ...] | N
             hint=f"name a parameter turn, or use the names of its fields; {list_turn_fields(*(p.name for p in unknown))}",
         )
     return tuple(p.name for p in required)
+
+
+def _is_misspelled_field(parameter: str) -> bool:
+    """Return True for names such as ``reqest`` and ``items``; a replaced letter, as in ``stage``, is not a typo."""
+    typos = [field for field in TURN_FIELDS if has_typo(parameter, field)]
+    return len(parameter) > 3 and any(
+        sorted(field) == sorted(parameter) or len(field) != len(parameter) for field in typos
+    )
 
 
 def _function_name(function: Callable[..., Any]) -> str:

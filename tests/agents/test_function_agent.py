@@ -84,6 +84,18 @@ class TestFunctionArguments:
         with pytest.raises(AgentError, match="has parameters that are not fields of a turn: colour"):
             FunctionAgent(lambda prompt, colour: "x", name="paint")
 
+    @pytest.mark.parametrize("function", [lambda reqest: "", lambda items: "", lambda staet: ""])
+    def test_single_parameter_with_a_misspelled_field_is_refused(self, function):
+        with pytest.raises(AgentError, match="not fields of a turn") as caught:
+            FunctionAgent(function)
+        assert "did you mean" in caught.value.hint
+
+    @pytest.mark.parametrize(
+        "function", [lambda t: t.prompt, lambda stage: stage.prompt, lambda the_turn: the_turn.prompt]
+    )
+    def test_single_parameter_with_another_name_receives_the_turn(self, function):
+        assert ask(function) == "again"
+
     def test_misspelt_parameter_error_lists_the_fields_of_a_turn(self):
         with pytest.raises(AgentError, match="not fields of a turn: itme") as caught:
             FunctionAgent(lambda itme, state: "x")
