@@ -281,7 +281,8 @@ class computing:  # noqa: N801 - used like a function: with computing()
     """Context manager that allows at most two threads, besides the main thread, to compute at the same time.
 
     The interpreter runs one thread at a time. If a hundred casts compute at once, an event loop waits until each cast
-    has had its turn. A thread that waits for anything slower than the disk must release its slot with :class:`resting`.
+    has had its turn. A thread that waits for anything slower than the disk must release its slot
+    with :class:`released_slot`.
     """
 
     def __enter__(self) -> None:
@@ -296,7 +297,7 @@ class computing:  # noqa: N801 - used like a function: with computing()
             _compute_slots.release()
 
 
-class resting:  # noqa: N801 - as above
+class released_slot:  # noqa: N801 - as above
     """Context manager that releases the slot of :class:`computing` while the thread waits for something slow."""
 
     def __enter__(self) -> None:

@@ -240,7 +240,7 @@ class Agents(AgentTable):
             if key in graph.sockets and key in utilities:
                 raise utility_error(key, utilities[key])
             table.set(key, self._answerer(agent))
-        return _without_utilities(graph, table)
+        return _reject_utilities(graph, table)
 
     def table_of_link(self, composition: Composition, graph: Graph) -> AgentTable:
         """Return the agents of a cast that links several loadouts.
@@ -255,7 +255,7 @@ class Agents(AgentTable):
             MateriaError: an agent is set for a utility (``not_an_agent``).
         """
         renamed = {new: old for table in composition.sockets for old, new in table.items()} | dict(composition.copies)
-        return _without_utilities(graph, AgentTable(over=self, renamed=renamed))
+        return _reject_utilities(graph, AgentTable(over=self, renamed=renamed))
 
     def pins_for(self, graph: Graph, pins: Mapping[str, object] | None = None) -> dict[str, PinnedAnswer]:
         """Return the pinned answers of a new cast: those of the workbench, overridden by ``pins``."""
@@ -290,7 +290,7 @@ def with_prompt_forms(graph: Graph, table: AgentTable) -> Graph:
     return replace(graph, sockets=sockets, document=document)
 
 
-def _without_utilities(graph: Graph, agents: AgentTable) -> AgentTable:
+def _reject_utilities(graph: Graph, agents: AgentTable) -> AgentTable:
     """Check that no utility has an agent or a scripted answer, and return the agents.
 
     Only names of materia are checked, because the name of a socket may belong to another loadout.

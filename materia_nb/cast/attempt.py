@@ -215,7 +215,7 @@ class Trial(Runner):
         reading = turns[-1].reading if turns else None
         accepted = reading is None or reading.accepted
         answered = bool(turns) and error is None
-        to, leads = self._next_place() if answered else (None, _asks(self.session))
+        to, leads = self._next_place() if answered else (None, _approval_question(self.session))
         return Attempt(
             number,
             agent_name or self.materia(visit).model or name_of(agent),
@@ -250,10 +250,10 @@ class Trial(Runner):
             return None, f"holds the cast: {state.hold.reason}"
         turn = state.at.mode if state.at is not None else ""
         asks = {"repair": "would be asked to repair the answer", "draft": "a draft waits for a decision"}
-        return None, _asks(self.session) or asks.get(turn, "")
+        return None, _approval_question(self.session) or asks.get(turn, "")
 
 
-def _asks(session: Session) -> str:
+def _approval_question(session: Session) -> str:
     tools = ", ".join(dict.fromkeys(call.tool for call in session.asking))
     return f"asks for approval of {tools}" if tools else ""
 

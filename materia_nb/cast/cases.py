@@ -223,7 +223,7 @@ def write_export(path: Path, kind: str, text: str) -> Path:
     return path
 
 
-def relative_to(folder: Path, follows: str | Path | None) -> str | None:
+def relative_config_path(folder: Path, follows: str | Path | None) -> str | None:
     """Return the path of a config file relative to the directory of a test case, or None if there is no config file."""
     return None if follows is None else os.path.relpath(Path(follows).absolute(), folder.absolute())
 

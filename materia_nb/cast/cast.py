@@ -19,7 +19,7 @@ from materia_nb.agents.notebook_agents import AgentTable
 from materia_nb.cast import runner_factory
 from materia_nb.cast.attempt import Attempts, Wording
 from materia_nb.cast.breakpoint import path_segments
-from materia_nb.cast.cast_breakpoints import OVER, CastBreakpoints, Pause
+from materia_nb.cast.cast_breakpoints import END_PAUSES, CastBreakpoints, Pause
 from materia_nb.cast.edits import Approvals, Edits, Labels, Pins
 from materia_nb.cast.exports import Exports
 from materia_nb.cast.formatting import StepList, steps_of
@@ -429,8 +429,8 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
         ``broken_off`` is True if a breakpoint before a repair turn was reached.
         """
         status = self.status
-        if status in OVER:
-            return OVER[status]
+        if status in END_PAUSES:
+            return END_PAUSES[status]
         if self.runner.stop.is_set():
             return "stopped"
         if broken_off or (steps_taken and (status == "waiting" or self.runner.stuck)) or status == "held":

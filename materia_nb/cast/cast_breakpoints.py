@@ -26,7 +26,7 @@ from materia_nb.loadout.graph import END, Graph, Socket
 Pause: TypeAlias = Literal["complete", "failed", "aborted", "person", "breakpoint", "until", "steps", "stopped"]
 """Reason why a run stopped."""
 
-OVER: Final[Mapping[str, Pause]] = {"complete": "complete", "failed": "failed", "aborted": "aborted"}
+END_PAUSES: Final[Mapping[str, Pause]] = {"complete": "complete", "failed": "failed", "aborted": "aborted"}
 """Reasons why a run stops, by the status of the cast; only statuses in which a cast cannot continue by itself."""
 BreakpointEdit: TypeAlias = Callable[[Sequence[Breakpoint]], Iterable[Breakpoint]]
 """A function that receives the stored breakpoints and returns the breakpoints that replace them."""

@@ -219,7 +219,7 @@ class Lanes:
         Return None if no job has finished or if the result is no longer needed.
         """
         try:
-            with platform.resting():
+            with platform.released_slot():
                 name, job, result = self._results.get(timeout=_POLL_S)
         except queue.Empty:
             return None

@@ -34,7 +34,7 @@ from materia_nb.engine.evolve import fold
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Session, StepRecord, files_after, lanes_at_work, lanes_running, pending
 from materia_nb.errors import MateriaError, counted, named_error, outgoing_line
-from materia_nb.platform import Stop, computing, resting
+from materia_nb.platform import Stop, computing, released_slot
 from materia_nb.store.file_snapshots import FORK_DIR, FileSnapshots
 from materia_nb.store.files import DiskError
 from materia_nb.store.journal import Journal, JournalLine, journal_lines, read_journal
@@ -129,7 +129,7 @@ class Followers:
         functions = self._functions[kind]
         for function in tuple(functions):
             try:
-                with resting():
+                with released_slot():
                     function(*arguments)
             except Exception as error:  # noqa: BLE001 - a follower must not break the cast
                 if function in functions:
@@ -282,7 +282,7 @@ class Runner(Work):
             agents=self.agents.chosen,
         )
         cast = session, self.rules, self.files.path, self.base
-        return Snapshot(*cast, problems=self.problems, answerers=self.answered_by, live=live)
+        return Snapshot(*cast, problems=self.problems, answered_by=self.answered_by, live=live)
 
     def report_text(self) -> None:
         """Call the callbacks that follow the text of an answer."""
@@ -650,7 +650,7 @@ class Runner(Work):
                 journal.release()
                 close_servers(str(self.files.path))
 
-    def nothing_is_due(self) -> None:
+    def mark_files_current(self) -> None:
         """Record that all derived files are up to date, so that they are not written again."""
         self._artifacts.mark_written(self.session)
         if self.session.state.status in _OVER and self.journal is not None:

@@ -260,7 +260,7 @@ def resume_runner(
             messages=done.messages,
         )
         if is_current(files, done.session, journal.end):
-            runner.nothing_is_due()
+            runner.mark_files_current()
         else:
             files.remove_temporary_files()
             if recorded.redefined:

@@ -135,7 +135,7 @@ class Snapshot:
         project: Path,
         *,
         problems: Sequence[str] = (),
-        answerers: Callable[[str], str | None] = lambda _: None,
+        answered_by: Callable[[str], str | None] = lambda _: None,
         live: Live | None = None,
     ) -> None:
         """Create a snapshot of a session.
@@ -146,13 +146,13 @@ class Snapshot:
             run_dir: the run directory.
             project: the working directory of utilities and agents.
             problems: the reasons why this engine cannot cast the loadout; empty by default.
-            answerers: a function that returns a description of a socket's current agent, or None if it is unknown.
+            answered_by: a function that returns a description of a socket's current agent, or None if it is unknown.
             live: the properties that exist only in this kernel; by default the snapshot is read-only.
         """
         self.session, self.engine = session, session.state
         self.rules, self.graph = rules, rules.graph
         self.run_dir, self.project, self.id = run_dir, project, run_dir.name
-        self.problems, self.answered_by = tuple(problems), answerers
+        self.problems, self.answered_by = tuple(problems), answered_by
         engine, live = session.state, live or Live()
         self.request, self.status, self.state = engine.request, engine.status, engine.data
         self.visits, self.usage, self.failure = engine.visits, engine.usage, engine.failure
@@ -461,7 +461,7 @@ class Snapshot:
     def of_session(self, session: Session, live: Live | None = None) -> Snapshot:
         """Return a snapshot of another session of this cast, such as an earlier session or the session of a lane."""
         cast = session, self.rules, self.run_dir, self.project
-        return Snapshot(*cast, problems=self.problems, answerers=self.answered_by, live=live)
+        return Snapshot(*cast, problems=self.problems, answered_by=self.answered_by, live=live)
 
     def why(self, step: int | None = None) -> Why:
         """Explain the routing decision of a step, by default the latest step.

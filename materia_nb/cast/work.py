@@ -49,7 +49,7 @@ from materia_nb.handoff.base import BASE
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.graph import Materia
 from materia_nb.loadout.vocabulary import ALL_FILES
-from materia_nb.platform import HeldInterrupts, Stop, resting
+from materia_nb.platform import HeldInterrupts, Stop, released_slot
 from materia_nb.store.file_snapshots import FileSnapshots
 from materia_nb.store.files import MAX_CHANGED_FILES, FileStamps, changed_files, take_snapshot, to_bytes
 from materia_nb.store.rundir import RunDir, missing_evidence, write_side_files
@@ -359,7 +359,7 @@ class Work(ABC):
         """Call ``work`` and measure its duration; the next event of the visit reports the duration as working time."""
         started = now()
         try:
-            with resting():
+            with released_slot():
                 return work()
         finally:
             self.worked += max(0, now() - started)
@@ -489,8 +489,8 @@ class Work(ABC):
             cut=redacted(reply.cut) if reply.cut else "",
             worked=self.take_working_time(),
         )
-        has_side_files = "learn" in protocol.overridden or "file_content" in protocol.overridden
-        one_write = self.batches_writes and "artifacts" not in protocol.overridden and not has_side_files
+        writes_side_files = "learn" in protocol.overridden or "file_content" in protocol.overridden
+        one_write = self.batches_writes and "artifacts" not in protocol.overridden and not writes_side_files
         command = self._answer_with_evidence if "artifacts" in protocol.overridden else decide.answer
         if self.session.keeps:
             self._record_with_files(command, answer)
@@ -500,7 +500,7 @@ class Work(ABC):
             at = self.session.state.waiting_at
             # Later changes are only attributed to the agent if the same agent continues.
             self._files_before = files if at is not None and at.drafts == visit.drafts else None
-        if has_side_files:
+        if writes_side_files:
             self.write_side_files(visit, before)
 
     def _record_with_files(self, command: Callable[..., Events], *arguments: object) -> None:

@@ -438,7 +438,7 @@ class Workbench(DryBench):
         return self.casts.current
 
     @property
-    def cast_(self) -> Cast | None:
+    def last_cast(self) -> Cast | None:
         """The current cast, or None if no cast has been started or opened."""
         return self.casts.last
 

@@ -412,7 +412,7 @@ SMALL_SIZE: Final = 11.0
 """Font size of secondary text on cards that show more than the name, in pixels."""
 _MIN_FONT_SIZE: Final = 9.0
 """Minimum readable font size on the screen, in pixels."""
-LINE: Final = 16.0
+LINE_HEIGHT: Final = 16.0
 ICON: Final = 16.0
 PAD: Final = 10.0
 """Padding at the left and right sides of a card, in pixels."""

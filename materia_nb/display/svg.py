@@ -19,7 +19,7 @@ from materia_nb.display.escape import esc, part, shorten
 from materia_nb.display.geometry import Box, fit_text, text_width
 from materia_nb.display.graph_parts import (
     ICON,
-    LINE,
+    LINE_HEIGHT,
     NO_MARKS,
     PAD,
     PROGRESS_ROOM,
@@ -208,7 +208,7 @@ def socket_card(socket: Socket, box: Box, level: int, marks: Marks, colours: Col
             f'<path d="M{left:.1f} {box.y + 44:.1f}H{right:.1f}" stroke="{colours["rim"]}" stroke-width="0.6"/>'
         )
         parts += [
-            svg_text(left, box.y + 59 + LINE * number, line, SMALL_SIZE, colours["ink"])
+            svg_text(left, box.y + 59 + LINE_HEIGHT * number, line, SMALL_SIZE, colours["ink"])
             for number, line in enumerate(lines)
         ]
     if socket.id in marks.breakpoints:

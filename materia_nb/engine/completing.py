@@ -157,7 +157,7 @@ def number_side_events(rules: Rules, draft: Draft, visit: Visit, reading: Readin
     draft.side_event_count += len(reading.events)
     of_visit, refused = about(rules, visit), not reading.accepted or None
     return tuple(
-        ev.MateriaTold(about=of_visit, visit=visit.visit, refused=refused, sequence=number, event=dict(event))
+        ev.SideEventRecorded(about=of_visit, visit=visit.visit, refused=refused, sequence=number, event=dict(event))
         for number, event in enumerate(reading.events, start=before + 1)
     )
 

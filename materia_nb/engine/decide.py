@@ -490,7 +490,7 @@ def edit_output(rules: Rules, session: Session, text: str, ts: int, *, discard_e
     kept_events = [
         event
         for event in step.events
-        if isinstance(event, ev.MateriaTold | ev.ScopeChanged | ev.AssignmentFailed | ev.CastEnd)
+        if isinstance(event, ev.SideEventRecorded | ev.ScopeChanged | ev.AssignmentFailed | ev.CastEnd)
     ]
     corrected = step._replace(events=(first, *kept_events)).events_from(session.state, ts)
     edits = tuple(event for event in session.edits if event.step >= record.number)

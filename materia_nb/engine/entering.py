@@ -20,7 +20,7 @@ from materia_nb.engine.routing import (
     edge_use,
     enter_path,
 )
-from materia_nb.engine.rules import ASKED_LATER, Rules, SocketRules
+from materia_nb.engine.rules import DEFERRED_HANDOFF, Rules, SocketRules
 from materia_nb.engine.state import (
     NEW_ITEM,
     CastState,
@@ -68,7 +68,7 @@ def answer_format(rules: Rules, state: StateView, visit: Visit, *, short: bool =
     """
     socket_rules = rules.sockets[visit.socket]
     if visit.mode in socket_rules.works:
-        return ASKED_LATER
+        return DEFERRED_HANDOFF
     facts = turn_facts(rules, state, visit) if socket_rules.protocol.needs_facts else UNKNOWN
     return socket_rules.protocol.form(socket_rules.wanted, facts, short=short)
 

@@ -396,7 +396,7 @@ class RecoveryExhausted(Output, type="same_socket_recovery_exhausted"):
     error: str | None = None
 
 
-class MateriaTold(VisitEvent, type="materia_event"):
+class SideEventRecorded(VisitEvent, type="materia_event"):
     """An output contained a side event, that is, an entry in its field `event` (R39).
 
     `sequence` is the number of the side event within the cast, starting at 1; lanes continue this numbering. `refused`

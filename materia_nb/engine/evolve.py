@@ -251,7 +251,7 @@ def _side_events(step: Transition, ts: int, number: int) -> tuple[MateriaEvent, 
             **event.event,
         )
         for event in step.events
-        if isinstance(event, ev.MateriaTold)
+        if isinstance(event, ev.SideEventRecorded)
     )
 
 
@@ -414,7 +414,7 @@ def _with_call(calls: tuple[ToolCall, ...], call: ToolCall) -> tuple[ToolCall, .
     return (*calls, call)
 
 
-def _asks(_: Rules, session: Session, event: ev.ToolAsked) -> Session:
+def _tools_asked(_: Rules, session: Session, event: ev.ToolAsked) -> Session:
     before = session.steps[-1].worked
     worked = None if before is None or event.worked is None else before + event.worked
     state = session.state._replace(usage=session.state.usage.plus(at_work(event.worked)))
@@ -562,7 +562,7 @@ _EVOLVE: Final[Mapping[type[ev.Event], Callable[[Rules, Session, Any], Session]]
     ev.SocketSkipped: _skipped,
     ev.CastBack: _back,
     ev.ToolCalled: _called,
-    ev.ToolAsked: _asks,
+    ev.ToolAsked: _tools_asked,
     ev.ToolDecided: lambda _, session, event: session._replace(asking=event.calls),
     ev.ToolsAllowed: _allowed,
     ev.AgentNote: _note,
@@ -587,7 +587,7 @@ _EVOLVE: Final[Mapping[type[ev.Event], Callable[[Rules, Session, Any], Session]]
     **dict.fromkeys(
         (
             ev.RecoveryRetry,
-            ev.MateriaTold,
+            ev.SideEventRecorded,
             ev.ScopeChanged,
             ev.AssignmentFailed,
             ev.MateriaRedefined,

@@ -128,7 +128,7 @@ class _ListEditor:
         if not equal_json(_list_at(self.data, path), items):
             self.data = set_path(self.data, path, items)
         self.draft.data = set_path(self.draft.data, path, items)
-        self._keep_in_outer(path, items)
+        self._update_outer_item(path, items)
         given_up = self._abandoned_index(walk, list_edit)
         for other in self.rules.lists[path]:
             self._relocate(other, list_edit, kept_count if other == walk else None, given_up, items)
@@ -291,7 +291,7 @@ class _ListEditor:
         hidden = self.before.shown[len(self.draft.shown) :]
         return any(path[: len(alias)] == alias for shown_item in hidden for alias in shown_item.walk.paths)
 
-    def _keep_in_outer(self, path: Path, items: list[JSON]) -> None:
+    def _update_outer_item(self, path: Path, items: list[JSON]) -> None:
         """Store an inner list in its outer item as well, because each visit copies the outer item into the state."""
         for depth, (walk, item, _) in enumerate(self.draft.shown):
             alias = next(

@@ -161,7 +161,7 @@ def complete_held_output(
 _ANSWER_CUT: Final = "answer_cut"
 """Code of the issue that reports a truncated answer (R52)."""
 
-_MAX_REFUSED: Final = 2
+_MAX_REPAIR_TURNS: Final = 2
 """Maximum number of repair turns for one output, if the protocol itself requests repairs."""
 
 
@@ -314,7 +314,7 @@ def _refuse(
         events = (refused, *events)
         return fail(rules, draft, visit, Result.REFUSED, failure, events=events, reading=reading)
     asks = reading.action in ("reissue", "reject")  # such a protocol counts for itself when to call a person
-    if reading.action == "escalate" or (asks and visit.repairs >= _MAX_REFUSED):
+    if reading.action == "escalate" or (asks and visit.repairs >= _MAX_REPAIR_TURNS):
         return hold_cast(rules, draft, visit, text, reading)
     allowed = repairs_allowed(rules, draft, visit)
     if visit.repairs >= allowed and not asks:
@@ -332,7 +332,7 @@ def _refuse(
     draft.at = visit
     before = prompt or first_prompt(rules, draft.done(), visit)
     kind = "json_parse" if reading.error == "not_json" else "handoff_validation"
-    max_attempts = _MAX_REFUSED if asks else allowed
+    max_attempts = _MAX_REPAIR_TURNS if asks else allowed
     attempt: dict[str, Any] = {"attempt": visit.repairs, "max_attempts": max_attempts, "validation_kind": kind}
     start = ev.RecoveryStart(about=of_visit, visit=visit.visit, error=summary, **attempt)
     retry = ev.RecoveryRetry(about=of_visit, visit=visit.visit, **attempt)

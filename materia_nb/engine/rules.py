@@ -18,7 +18,7 @@ from materia_nb.loadout.graph import CastContext, ExitRoute, Graph, PromptForm, 
 from materia_nb.loadout.topology import variables
 from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, REWORK_CONDITIONS, WITHOUT_OUTPUT, condition_spec
 
-ASKED_LATER: Final = "Do the work now and answer in any form. You will be asked for the handoff afterwards."
+DEFERRED_HANDOFF: Final = "Do the work now and answer in any form. You will be asked for the handoff afterwards."
 """Format instructions for a turn of work whose handoff is requested in a separate turn."""
 
 _MIN_TRAIL: Final = 16

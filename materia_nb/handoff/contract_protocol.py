@@ -278,7 +278,7 @@ MAX_REPAIRS: Final = 2
 """Maximum number of repair turns before a person must act."""
 
 
-class Examined(NamedTuple):
+class ExaminedOutput(NamedTuple):
     """The reading of an output, together with its checked contract."""
 
     reading: Reading
@@ -413,7 +413,7 @@ def _accepted_statuses(readings: Sequence[Reading]) -> Iterator[str]:
                 yield status
 
 
-def examine(contract: JSON, requirements: Requirements, facts: TurnFacts = UNKNOWN) -> Examined:
+def examine(contract: JSON, requirements: Requirements, facts: TurnFacts = UNKNOWN) -> ExaminedOutput:
     """Check a contract and decide the next action (section 14).
 
     Args:
@@ -432,7 +432,7 @@ def examine(contract: JSON, requirements: Requirements, facts: TurnFacts = UNKNO
     if reading.accepted and facts.agent_id not in ("", reported_id):
         note = f"agent_status.agent_id is {reported_id}, but the id of the agent is {facts.agent_id}"
         reading = reading._replace(notes=(*reading.notes, note))
-    return Examined(reading, checked)
+    return ExaminedOutput(reading, checked)
 
 
 def _decide(value: JSON, checked: CheckedContract, requirements: Requirements, facts: TurnFacts) -> Reading:

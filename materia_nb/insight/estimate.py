@@ -229,7 +229,7 @@ DEFAULT_CASTS: Final = 100
 QUICK_CASTS: Final = 20
 """Number of casts for a rough estimate that another view displays in one line."""
 
-PriceOfTurn: TypeAlias = Callable[[str, int, int], float | None]
+TurnPrice: TypeAlias = Callable[[str, int, int], float | None]
 """A function that returns the price of a turn in dollars (None: unknown, R56) for a socket, input and output tokens."""
 
 
@@ -296,7 +296,7 @@ def estimate_cast(
     satisfied: Chances = 0.5,
     *,
     answer: PerSocket | None = None,
-    price: PriceOfTurn = lambda _socket, _input, _output: None,
+    price: TurnPrice = lambda _socket, _input, _output: None,
     pins: Mapping[str, Pin] = NOTHING,
     casts: int = DEFAULT_CASTS,
     **failures: Unpack[FailureChances],
@@ -311,7 +311,7 @@ def estimate_cast(
         answer: the length of an answer in tokens, for all sockets, or by socket or materia. Later prompts contain
             answers of this length. By default, answers are as short as possible, so that all token counts are lower
             bounds.
-        price: a function that returns the price of a turn; see :data:`PriceOfTurn`.
+        price: a function that returns the price of a turn; see :data:`TurnPrice`.
         pins: the pins that answer instead of an agent, by socket or materia. A pinned function is not called; a sample
             answer is used instead.
         casts: the number of casts. The same arguments always produce the same estimate.
@@ -356,7 +356,7 @@ class _CastSimulator:
     length: int
     chances: Mapping[str, Chance]
     answer_tokens: Mapping[str, int]
-    price: PriceOfTurn
+    price: TurnPrice
     pins: Mapping[str, Pin]
 
     def __post_init__(self) -> None:

@@ -309,8 +309,8 @@ class Price:
         if sent is None or received is None:
             return None
         from_cache = min(cached or 0, sent)
-        cached_price = self.input if self.cached is None else self.cached
-        return ((sent - from_cache) * self.input + from_cache * cached_price + received * self.output) / 1_000_000
+        cached_input_price = self.input if self.cached is None else self.cached
+        return ((sent - from_cache) * self.input + from_cache * cached_input_price + received * self.output) / 1_000_000
 
 
 @dataclass(frozen=True, slots=True)

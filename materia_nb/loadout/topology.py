@@ -338,7 +338,7 @@ def _parse_socket(
 ) -> SocketFacts:
     raw = sockets[id_]
     # An agent that returns its handoff in a separate turn returns json.
-    agent_parse = "json" if loadout.get("finalize") is True else None
+    agent_parse_mode = "json" if loadout.get("finalize") is True else None
     named = raw.get("materia")
     materia = definitions.get(named, NO_MATERIA) if isinstance(named, str) else NO_MATERIA
     own_loops = tuple([loop for loop in loops if id_ in loop.members])
@@ -361,7 +361,7 @@ def _parse_socket(
         iterator=iterator,
         advance=advance,
         advance_cursor=cursor,
-        parse=owner.get("parse", None if materia.is_utility else agent_parse),
+        parse=owner.get("parse", None if materia.is_utility else agent_parse_mode),
         assignments=tuple([(f"{path}.assign.{target}", target, source) for target, source in assign.items()]),
         handoff=text_or(raw.get("handoff"), text_or(loadout.get("handoff"), DEFAULT_HANDOFF)),
         is_utility=materia.is_utility,

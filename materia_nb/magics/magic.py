@@ -82,7 +82,7 @@ class MateriaMagics(Magics):
         try:
             return verb.handler(registry.Call(self.bench, arguments, cell, self.namespace))
         except KeyboardInterrupt:
-            cast = self.bench.cast_
+            cast = self.bench.last_cast
             socket = cast.now.next_socket if cast else None
             position = f" at {socket}" if socket else ""
             raise Interrupted(
@@ -187,8 +187,8 @@ def _loadouts_and_materia(wb: Workbench) -> list[str]:
 
 
 def _socket_names(wb: Workbench) -> list[str]:
-    if wb.cast_ is not None:
-        return list(wb.cast_.graph.sockets)
+    if wb.last_cast is not None:
+        return list(wb.last_cast.graph.sockets)
     return list(wb.graph().sockets)
 
 
@@ -226,7 +226,7 @@ _NAME_FUNCTIONS: Final[Mapping[str, Callable[[Workbench], list[str]]]] = {
     "agent": _agent_names,
     "card": lambda wb: list(wb.gallery()),
     "panel": lambda _: standalone_names(),
-    "pin": lambda wb: [_quote(name) for name in {**wb.agents.pins, **(wb.cast_.pins if wb.cast_ else {})}],
+    "pin": lambda wb: [_quote(name) for name in {**wb.agents.pins, **(wb.last_cast.pins if wb.last_cast else {})}],
 }
 
 

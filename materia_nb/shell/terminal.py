@@ -169,7 +169,7 @@ def text_of(value: object, width: int) -> str:
 
 def data_of(verb: str, value: object, bench: DryBench) -> dict[str, JSON]:
     """Return the result of a verb (``value``) and the current cast (``cast``) as a JSON document."""
-    cast = getattr(bench, "cast_", None)
+    cast = getattr(bench, "last_cast", None)
     data: dict[str, JSON] = {"value": _to_json(value)}
     if cast is not None:
         now = cast.now

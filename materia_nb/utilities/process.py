@@ -34,7 +34,7 @@ NO_PROCESSES: Final = "this kernel cannot start programs; it can only run Python
 """The reason why a command cannot be run in a kernel that does not support processes, such as a kernel in a browser."""
 
 _PYTHON_PROGRAM: Final = re.compile(r"python(3(\.\d+)?)?(\.exe)?")
-_PLAIN_OPTIONS: Final = frozenset({"-B", "-E", "-I", "-P", "-S", "-s", "-u"})
+_OPTIONS_WITHOUT_VALUE: Final = frozenset({"-B", "-E", "-I", "-P", "-S", "-s", "-u"})
 _in_place_lock: Final = threading.RLock()
 
 
@@ -109,7 +109,7 @@ def _python_script(argv: Sequence[str]) -> tuple[str | None, list[str]] | None:
     """
     if not argv or not (argv[0] == sys.executable or _PYTHON_PROGRAM.fullmatch(PurePath(argv[0]).name)):
         return None
-    arguments = list(dropwhile(_PLAIN_OPTIONS.__contains__, argv[1:]))
+    arguments = list(dropwhile(_OPTIONS_WITHOUT_VALUE.__contains__, argv[1:]))
     if len(arguments) > 1 and arguments[0] == "-c":
         return arguments[1], ["-c", *arguments[2:]]
     return (None, arguments) if arguments and not arguments[0].startswith("-") else None

@@ -399,7 +399,7 @@ def connect(
     If the connection leaves a loop over a list and no condition or limit is given, an exit is added instead.
     """
     design, document = session.design, session.design.document
-    loop = _loop_left_by(session, from_, to) if when is None and not max_traversals else None
+    loop = _loop_exited_by(session, from_, to) if when is None and not max_traversals else None
     if loop is not None:
         exits = list_in(loop_in(document, loop), "exits", loop)
         used = {as_object(exit_).get("condition") for exit_ in exits if as_object(exit_).get("from") == from_}
@@ -425,7 +425,7 @@ def _likely_condition(edges: list[JSON]) -> str:
     return next((when for when in free if when in REWORK_CONDITIONS), free[0] if free else "always")
 
 
-def _loop_left_by(session: DesignState, source: str, to: str) -> str | None:
+def _loop_exited_by(session: DesignState, source: str, to: str) -> str | None:
     """Return the loop over a list that an edge from ``source`` to ``to`` leaves, skipping its remaining items."""
     socket = session.facts.sockets.get(source)
     loops = () if socket is None else socket.loops
@@ -456,7 +456,7 @@ def turn(session: DesignState, of: DesignPart) -> str:
     document = session.design.document
     if of[0] == "edge" and index is not None:
         to = as_object(edges_of(document, "edge", owner)[index]).get("to")
-        loop = _loop_left_by(session, owner, str(to))
+        loop = _loop_exited_by(session, owner, str(to))
         if loop is None:
             where = f"{owner}.edges[{index}]"
             raise design_error("this edge does not leave a loop", where, "select an edge that leads out of a loop")

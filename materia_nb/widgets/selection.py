@@ -336,10 +336,10 @@ class Inspector:
         """Return blocks that explain whether the last decision of the line's source took the line, and why."""
         if self.cast is None:
             return []
-        decided = self._decisions_at(link)
-        if not decided:
+        link_decisions = self._decisions_at(link)
+        if not link_decisions:
             return [Heading("Last time"), Line("No step has left this socket yet.", "quiet")]
-        step, decision = decided[-1]
+        step, decision = link_decisions[-1]
         why, was_taken = self.cast.why(step.number), _took_line(decision, link)
         name = link.key if link.edge_index is None else f"edge {link.edge_index + 1}"
         rows = [row for row in why.rows if row[0] == name]

@@ -416,7 +416,7 @@ def test_overlong_answer_fails_the_turn(tmp_path, monkeypatch, answer):
     assert events.calls == []
 
 
-def test_tool_calls_over_the_limit_of_an_answer_do_not_run(tmp_path):
+def test_tool_calls_beyond_the_limit_per_answer_do_not_run(tmp_path):
     events = EventRecorder()
     many = calls(*[("ls", {})] * (MAX_CALLS + 20))
     with serving(many, says("x"), calls(*[("ls", {})] * MAX_CALLS), says("x")) as server:

@@ -31,7 +31,7 @@ def turn(socket="Socket-1", materia="Build", **more) -> Turn:
     return Turn(socket_id=socket, materia_id=materia, **given)
 
 
-def test_person_agent_waits_for_the_answer_of_a_person():
+def test_person_agent_waits_for_a_person_to_answer():
     assert PersonAgent().answer(turn()) is None
 
 

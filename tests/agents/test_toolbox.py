@@ -37,7 +37,7 @@ def names(scope):
     return [tool.name for tool in tools], list(unknown)
 
 
-def test_each_tool_scope_contains_its_tools():
+def test_each_tool_scope_contains_the_expected_tools():
     assert names("none") == ([], [])
     assert names("readOnly") == (READ_ONLY, [])
     assert names("coding") == ([*READ_ONLY, *CHANGING], [])

@@ -323,7 +323,7 @@ def test_call_that_was_started_is_not_run_again_after_a_crash(tmp_path):
     reopened(cast)
 
 
-def test_result_of_a_call_replaces_its_started_entry(tmp_path):
+def test_result_of_a_call_replaces_the_entry_for_its_start(tmp_path):
     class Twice:
         name = "twice"
 

@@ -206,7 +206,7 @@ def test_optional_methods_of_a_registered_protocol_are_used(offer, tmp_path):
     assert cast.now.conclusion == ["M said YES"]
 
 
-def test_registered_protocol_is_shown_and_explored_by_its_own_methods(offer, tmp_path):
+def test_registered_protocol_controls_its_own_display_and_exploration(offer, tmp_path):
     cast = shouting(offer, tmp_path, "shouting:Thorough", lambda: "<b>YES</b>")
     bundle = HandoffView(cast.now, cast.steps[-1])._repr_mimebundle_()
     assert re.search(r"shouted\n +word +<b>YES</b>", bundle["text/plain"])

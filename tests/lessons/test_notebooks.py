@@ -269,7 +269,7 @@ def test_cells_can_be_run_twice_and_out_of_order(name, shell):
         for one in again:
             result = shell.run_cell(one.source)
             assert result.success or "raises-exception" in one.metadata.get("tags", ()), one.source
-        current = shell.user_ns["wb"].cast_ if name in LESSONS and "wb" in shell.user_ns else None
+        current = shell.user_ns["wb"].last_cast if name in LESSONS and "wb" in shell.user_ns else None
         if current is not None and current.status == "ready":
             current.run()  # a button of a panel, or a cell of one's own
     if name in LESSONS:

@@ -194,7 +194,7 @@ def test_composition_continues_after_a_legacy_exit():
     assert Play(linked_config.document, items("a"), NO).at == "Socket-2"
 
 
-def test_loop_without_a_known_end_is_refused():
+def test_loop_without_a_known_end_is_rejected():
     one = config(
         {"Plan": asks(edge("Build"), materia="G"), "Build": asks(edge("Build", "satisfied"), edge("end"))},
         {"L": loop("Build")},

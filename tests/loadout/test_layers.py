@@ -211,7 +211,7 @@ def test_environment_variables_are_read_at_each_load(project, profile, monkeypat
     assert "Mine" in load_layers(project=project).loadout_names
 
 
-def test_pi_profile_is_read_without_a_profile_of_this_package(tmp_path, project, profile, env):
+def test_pi_profile_is_read_if_this_package_has_no_profile(tmp_path, project, profile, env):
     write(tmp_path / "pi/config.json", {"loadouts": {"FromPi": loadout()}})
     env["PI_MATERIA_PROFILE_DIR"] = str(tmp_path / "pi")
     assert load_layers(project=project, env=env).origin("loadout", "FromPi").name == "profile"

@@ -169,7 +169,7 @@ def test_pipes_in_a_project_do_not_block(tmp_path, name, kind):
         assert any(why in str(end) for why in ("not a plain file", "link", "not a plain", "a directory", "Is a dir"))
 
 
-def test_torn_journal_behind_a_link_is_not_repaired(waiting_cast, tmp_path):
+def test_torn_journal_reached_through_a_symlink_is_not_repaired(waiting_cast, tmp_path):
     target = tmp_path / "precious"
     journal = waiting_cast / "events.jsonl"
     target.write_bytes(journal.read_bytes() + b'{"ts": 1')

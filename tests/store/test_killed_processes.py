@@ -227,7 +227,7 @@ def trees(cast: Cast) -> list[str]:
 
 
 @needs_fork
-def test_each_step_keeps_its_files_after_kills(tmp_path):
+def test_each_step_keeps_its_files_after_its_process_is_killed(tmp_path):
     project = repository(tmp_path / "whole")
     whole = Cast(start_runner(h.plan(project, h.chain_config(6), files="not ignored"), "x", h.table(write_files)))
     whole.run()

@@ -401,6 +401,6 @@ def test_sweep_workers_finish_their_casts_at_the_limit_and_start_no_more(wb):
 
 
 @pytest.mark.parametrize("most", ["much", "0 usd", "3 apples"])
-def test_an_invalid_limit_is_refused(wb, most):
+def test_an_invalid_limit_is_rejected(wb, most):
     with pytest.raises(MateriaError, match="is not a limit of a sweep"):
         wb.sweep(requests=["a"], agents=good, most=most)

@@ -63,7 +63,7 @@ class CompareView(Displayable, Comparison):
     @property
     def picture(self) -> GraphPicture:
         """The graph of the first cast, in which sockets and edges that only one of the casts used are marked."""
-        return GraphPicture(self.a.rules.graph, Marks(only=_only(self.sockets), only_routes=_only(self.routes)))
+        return GraphPicture(self.a.rules.graph, Marks(only=_sided(self.sockets), only_routes=_sided(self.routes)))
 
     @property
     def pictures(self) -> tuple[GraphPicture, ...]:
@@ -414,5 +414,5 @@ def _values(a: JSON, b: JSON) -> tuple[str, str]:
     return format_difference(a, b, _MAX_VALUE)
 
 
-def _only(sides: Any) -> dict[Any, str]:
+def _sided(sides: Any) -> dict[Any, str]:
     return {key: side for key, side in sides.items() if side != "both"}

@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, Unpack
 from materia_nb.agents import ModelAgent
 from materia_nb.agents.interface import price_names
 from materia_nb.agents.notebook_agents import AgentTable
-from materia_nb.cast.cases import case_of, moves_case, relative_to, write_case, write_export
+from materia_nb.cast.cases import case_of, moves_case, relative_config_path, write_case, write_export
 from materia_nb.cast.views.play_page import play_page
 from materia_nb.display.blocks import Badge, Block, Cell, Displayable, Fold, Line, Table, View, lines
 from materia_nb.display.escape import part, shorten
@@ -262,9 +262,9 @@ class ExploreView(_View, Exploration):
         for end, socket, witness in ends:
             name = end if socket is None else f"{end}-at-{socket}"  # ids of sockets are safe names
             names[name.casefold()] = count = names.get(name.casefold(), 0) + 1  # a file system may ignore case
-            case = case_of(rules, replay_witness(rules, witness), self._document, relative_to(target, follows))
+            case = case_of(rules, replay_witness(rules, witness), self._document, relative_config_path(target, follows))
             written.append(write_case(target / (name if count == 1 else f"{name}-{count}"), case))
-        document = moves_case(self, self._document, relative_to(target, follows))
+        document = moves_case(self, self._document, relative_config_path(target, follows))
         return [*written, write_case(target / "ways", document)]
 
     def play(self, path: str | Path, satisfied: Chances = 0.5) -> Path:

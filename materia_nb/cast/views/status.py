@@ -226,7 +226,7 @@ def _waiting_for(cast: Snapshot) -> str:
         return f"waiting: {visit.socket} was interrupted; step runs it again"
     item = f" for {visit.item.key} ({short(visit.item.label)})" if visit.item else ""
     if cast.approvals.asking or cast.approvals.due:
-        return f"waiting: {visit.socket}{item} {_about_calls(cast)}"
+        return f"waiting: {visit.socket}{item} {_call_status(cast)}"
     if visit.mode == "draft" and visit.drafts:
         return f"waiting: {visit.socket}{item} has a draft; refine it, or accept it"
     who = f"{visit.socket} ({socket.materia.label}){item}"
@@ -239,7 +239,7 @@ def _waiting_for(cast: Snapshot) -> str:
     return f"waiting: {who} {need}; reply{'' if yours else ', or step to ask its agent'}"
 
 
-def _about_calls(cast: Snapshot) -> str:
+def _call_status(cast: Snapshot) -> str:
     if cast.approvals.asking:
         calls = "; ".join(call_words(call) for call in cast.approvals.asking)
         return f"asks for approval to run {calls}; approve, approve --always, or deny"

@@ -479,7 +479,7 @@ def _with_materia(document: Object, changed: Mapping[str, Object | None], below:
     definitions = dict(as_object(document.get("materia")))
     for id_, raw in changed.items():
         lower = as_object(below.get(id_))
-        own = None if raw is None else _materia_over(raw, lower, as_object(definitions.get(id_)))
+        own = None if raw is None else _fields_to_save(raw, lower, as_object(definitions.get(id_)))
         if own or (raw is None and lower):
             definitions[id_] = own
         else:
@@ -489,7 +489,7 @@ def _with_materia(document: Object, changed: Mapping[str, Object | None], below:
     return {**document, "materia": definitions}
 
 
-def _materia_over(raw: Object, below: Object, before: Object) -> Object:
+def _fields_to_save(raw: Object, below: Object, before: Object) -> Object:
     """Return the part of a materia definition that a layer must contain so that the merged definition is ``raw``.
 
     Args:

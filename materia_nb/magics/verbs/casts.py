@@ -181,7 +181,7 @@ def _break(
         bench.breakpoints.every(*parse_amount(every), socket)
     elif socket is not None or any(where.values()):
         bench.breakpoints.add(socket, when, **where, nth=nth, lane=lane)
-    if bench.cast_ is None:
+    if bench.last_cast is None:
         return breakpoints_view(bench.breakpoints, bench.graph())
     return breakpoints_view(bench.current.breakpoints, bench.current.graph)
 

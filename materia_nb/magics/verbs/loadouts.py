@@ -96,7 +96,7 @@ def _grid(call: Call, loadout: Rest = None, *, to: Any = None) -> Any:
     Args:
         to: print the graph in the format of another tool: mermaid
     """
-    cast = call.bench.cast_
+    cast = call.bench.last_cast
     if loadout is None and cast is not None and cast.graph.name == call.bench.loadouts.chosen:
         picture = GraphPicture(cast.graph, marks_of(cast.now))
     else:
@@ -294,7 +294,7 @@ def _pin(call: Call, name: str | None = None, to: Rest = None, *, off: bool = Fa
         bench.unpin(name)
     else:
         bench.pin(name, to, visit=visit)
-    cast_pins = {} if bench.cast_ is None else bench.cast_.pins
+    cast_pins = {} if bench.last_cast is None else bench.last_cast.pins
     return pins_view(cast_pins, {name: (pin.chosen.pin, pin.loadout) for name, pin in bench.agents.pins.items()})
 
 
