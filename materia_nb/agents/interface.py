@@ -587,7 +587,7 @@ def make_turn(  # noqa: PLR0913 - all that a turn is made of, by name
     state = session.state
     last_rules = rules.sockets.get(state.last_socket or "")  # where it hands over JSON, the object that was read
     last_output = state.last_json if last_rules is not None and last_rules.wanted.parse == "json" else state.last_output
-    question = session.asked if document is None else compact(document)
+    question = session.next_message if document is None else compact(document)
     turn = object.__new__(Turn)  # a frozen dataclass sets its fields one by one, which takes longer than many an answer
     turn.__dict__.update(
         socket_id=visit.socket,
@@ -601,8 +601,8 @@ def make_turn(  # noqa: PLR0913 - all that a turn is made of, by name
         state=state.data,
         last=None if last_output is MISSING else last_output,
         handoffs=lambda: current_handoffs(state),
-        conversation=session.said if session.spoken else (),
-        meta=session.spoken[-1].meta if session.spoken else NOTHING,
+        conversation=session.messages if session.earlier_turns else (),
+        meta=session.earlier_turns[-1].meta if session.earlier_turns else NOTHING,
         item_key=item.key if item else None,
         item_label=item.label if item else None,
         tools=materia.tools,
@@ -620,7 +620,7 @@ def make_turn(  # noqa: PLR0913 - all that a turn is made of, by name
         turn_of_visit=visit.turn,
         approval=visit.approval if visit.approval and visit.approval.at(time.time()).standing == "PENDING" else None,
         allowed=session.allowed,
-        calls=(*session.calls, *session.asking),
+        calls=(*session.calls, *session.open_calls),
         tell=tell,
         more_tools=MoreTools(functions, rules.graph.mcp_servers, str(run_dir)),
     )

@@ -230,7 +230,7 @@ class Trial(Runner):
             turns=len(turns),
             calls=len(step.calls) - len(step_before.calls),
             seconds=seconds,
-            error=error or (None if turns or self.session.asking else "the agent gave no answer"),
+            error=error or (None if turns or self.session.open_calls else "the agent gave no answer"),
             prompt=prompt,
         )
 
@@ -254,12 +254,12 @@ class Trial(Runner):
 
 
 def _approval_question(session: Session) -> str:
-    tools = ", ".join(dict.fromkeys(call.tool for call in session.asking))
+    tools = ", ".join(dict.fromkeys(call.tool for call in session.open_calls))
     return f"asks for approval of {tools}" if tools else ""
 
 
 def _asked_text(session: Session) -> str:
-    return session.asked if isinstance(session.asked, str) else session.asked.text
+    return session.next_message if isinstance(session.next_message, str) else session.next_message.text
 
 
 _COLUMNS: Final = ("attempt", "agent", "wording", "valid", "satisfied", "leads to", "tokens", "cost", "took")
@@ -289,7 +289,7 @@ class Attempts(Displayable, Sequence[Attempt]):
         """
         if n < 1:
             raise MateriaError("At least one attempt is needed.", hint="set n to 1 or more", kind="usage")
-        if runner.session.keeps:
+        if runner.session.snapshot_method:
             with runner.lock():
                 runner.begin()  # which keeps the files as they are now
         self._runner, self._session_before = runner, runner.session
@@ -432,11 +432,11 @@ class Attempts(Displayable, Sequence[Attempt]):
     def _still_waits(self, session: Session) -> bool:
         """Return True if the cast still waits at the same visit, with the same conversation and prompt."""
         current, before = entered(self._runner.rules, session), self._asked
-        if current is None or current.asking or len(current.abandoned) != len(before.abandoned):
+        if current is None or current.open_calls or len(current.abandoned) != len(before.abandoned):
             return False
         visit, other = (decide.waiting(session_)._replace(approval=None) for session_ in (current, before))
         same_text = _asked_text(current) == _asked_text(before)
-        return visit == other and same_text and current.said == before.said and current.calls == before.calls
+        return visit == other and same_text and current.messages == before.messages and current.calls == before.calls
 
     def _result(self, number: int) -> tuple[Attempt, Trial]:
         if type(number) is not int or not 1 <= number <= len(self):
@@ -486,8 +486,8 @@ def _session_to_ask(runner: Runner, socket: str | None) -> Session:
         raise MateriaError(
             f"{visit.socket} is a utility, so a process answers it.", hint="run it with step", kind="not_an_agent"
         )
-    if session.asking or (visit.mode == "draft" and visit.drafts and session.change_request is None):
-        question = "tool calls wait for approval" if session.asking else "a draft waits for a decision"
+    if session.open_calls or (visit.mode == "draft" and visit.drafts and session.change_request is None):
+        question = "tool calls wait for approval" if session.open_calls else "a draft waits for a decision"
         raise MateriaError(
             f"A person must decide first: {question}.",
             hint="approve or deny the tool calls, or refine or accept the draft",

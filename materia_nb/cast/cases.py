@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from materia_nb.engine import entering
-from materia_nb.engine.evolve import begin_at
+from materia_nb.engine.evolve import session_at
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Edit, Session, TurnRecord, all_steps
 from materia_nb.engine.state import BOUNDS, CastState, Usage
@@ -271,7 +271,7 @@ def _run(fields: Mapping[str, Any], rules: Rules) -> tuple[Session, MissingAnswe
         for entry in fields["answers"]
     }
     edits = [_edit(entry, state) for entry in fields.get("edits", [])]
-    return send_answers(rules, begin_at(state), answers, edits)
+    return send_answers(rules, session_at(state), answers, edits)
 
 
 def _turn_of(turn: Mapping[str, Any]) -> TurnRecord:

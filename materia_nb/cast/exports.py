@@ -134,8 +134,8 @@ def recording_of(cast: Snapshot) -> dict[str, JSON]:
     for step in _recorded_steps(cast.session):
         if cast.rules.sockets[step.socket].socket.is_utility:
             continue
-        earlier = [used for turn in step.turns[: step.left] for used in (*turn.spent, turn.usage) if used]
-        for turn in step.turns[step.left :]:
+        earlier = [used for turn in step.turns[: step.turns_before_retry] for used in (*turn.spent, turn.usage) if used]
+        for turn in step.turns[step.turns_before_retry :]:
             if turn.mode == "correction":
                 continue
             entry: dict[str, JSON] = {"socket": step.socket, "visit": step.visit, "kind": turn.mode, "text": turn.text}

@@ -234,7 +234,7 @@ class StepList(TableSequence[StepRecord]):
             "satisfied": None if decision is None else decision.satisfied,
             "issues": 0 if step.reading is None else len(step.reading.issues),
             "turns": len(step.turns),
-            "tries": step.tries,
+            "tries": step.attempts,
             "calls": len(step.calls),
             "input": used.input,
             "output": used.output,
@@ -360,7 +360,7 @@ def origin_notes(step: StepRecord) -> list[str]:
     modes = [turn.mode for turn in step.turns]
     counts = ((modes.count("draft"), "draft"), (modes.count("repair"), "repair"))
     marks = [counted(count, word) for count, word in counts if count]
-    marks += [f"tried {step.tries} times"] if step.tries > 1 else []
+    marks += [f"tried {step.attempts} times"] if step.attempts > 1 else []
     marks += ["pinned"] if step.pinned else []
     marks += ["by hand"] if step.by_hand else []
     return [*marks, "corrected"] if "correction" in modes else marks

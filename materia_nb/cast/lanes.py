@@ -56,7 +56,7 @@ class LaneWork(Work):
         Project files that several lanes change are saved after the lanes have joined.
         """
         scope = self.session.state.scope
-        if not self.session.keeps or scope == BASE or not self._is_alone():
+        if not self.session.snapshot_method or scope == BASE or not self._is_alone():
             return
         folder = self.base / scope.cwd
         number = [*self.main.session.streams[-1].lanes].index(self.lane) + 1
@@ -96,7 +96,7 @@ class Lanes:
     """
 
     def __init__(self, main: Work) -> None:
-        self.number = main.session.forks
+        self.number = main.session.loop_count
         self.stuck = False
         self._may_continue = True  # the lane of the last handled result may continue
         self._main = main

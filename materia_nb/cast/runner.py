@@ -327,7 +327,7 @@ class Runner(Work):
             self._recover()
         if self._unwritten and not self.batches_writes:
             self._write([], self.session)
-        if self.session.keeps and not self.running:
+        if self.session.snapshot_method and not self.running:
             self.save_files("person" if self.session.state.waiting_at is None else "step")
 
     @property
@@ -466,7 +466,7 @@ class Runner(Work):
 
     def begin_files(self, own_folders: Path | None) -> None:
         """Save the first file snapshot of the cast; for ``own_folders`` see :class:`~materia_nb.cast.runner_factory.Plan`."""
-        if own_folders is None or not self.session.keeps:
+        if own_folders is None or not self.session.snapshot_method:
             self.save_files("start")
             return
         snapshot = self.keeper_of(self.project, skip=own_folders).take(None)
@@ -486,7 +486,7 @@ class Runner(Work):
         Raises:
             MateriaError: the files cannot be saved when the cast starts. A later failure only adds a warning.
         """
-        if self.session.keeps and self.journal is not None:
+        if self.session.snapshot_method and self.journal is not None:
             self.keep_with(self.file_snapshots, by)
 
     def back_with_files(self, command: Callable[..., Events], number: int) -> None:
@@ -553,7 +553,7 @@ class Runner(Work):
     @property
     def lanes(self) -> Lanes:
         """The running lanes, or the most recent lanes if none are running."""
-        if self._lanes is None or self._lanes.number != self.session.forks:
+        if self._lanes is None or self._lanes.number != self.session.loop_count:
             self._lanes = Lanes(self)
         return self._lanes
 

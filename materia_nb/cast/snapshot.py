@@ -368,7 +368,7 @@ class Snapshot:
     @property
     def conversation(self) -> tuple[Message, ...]:
         """The messages between the cast and the agent during the current visit, oldest first."""
-        return self.session.said
+        return self.session.messages
 
     @cached_property
     def partial_answer(self) -> str:
@@ -495,7 +495,7 @@ class Snapshot:
     @property
     def compared_cast(self) -> ComparedCast:
         """The data of this cast that a comparison with another cast needs."""
-        repository = self.run_dir.parent / GIT_FOLDER if self.session.keeps else None
+        repository = self.run_dir.parent / GIT_FOLDER if self.session.snapshot_method else None
         return ComparedCast(self.id, self.rules, self.session, repository)
 
     def __repr__(self) -> str:
@@ -526,7 +526,7 @@ class ApprovalRequests:
     @property
     def due(self) -> tuple[ToolCall, ...]:
         """The tool calls that a person has approved or denied but the agent has not yet received."""
-        return tuple(call for call in self.cast.session.asking if call.decided is not None)
+        return tuple(call for call in self.cast.session.open_calls if call.decided is not None)
 
     @property
     def tools(self) -> dict[str, bool]:

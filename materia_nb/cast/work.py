@@ -184,7 +184,7 @@ class Work(ABC):
             own: True if only this cast uses the directory.
             skip: a subdirectory that is not saved; none by default.
         """
-        ignored, name = self.session.keeps == ALL_FILES, f"{self.files.path.name}{name}"
+        ignored, name = self.session.snapshot_method == ALL_FILES, f"{self.files.path.name}{name}"
         return FileSnapshots(folder, self.files.path.parent, name, ignored=ignored, own=own, skip=skip)
 
     def keep_with(self, keeper: Callable[[], FileSnapshots], by: str, *, lane: str = "", folder: str = "") -> None:
@@ -492,7 +492,7 @@ class Work(ABC):
         writes_side_files = "learn" in protocol.overridden or "file_content" in protocol.overridden
         one_write = self.batches_writes and "artifacts" not in protocol.overridden and not writes_side_files
         command = self._answer_with_evidence if "artifacts" in protocol.overridden else decide.answer
-        if self.session.keeps:
+        if self.session.snapshot_method:
             self._record_with_files(command, answer)
         else:
             self.apply(command, answer, later=one_write)

@@ -87,8 +87,8 @@ def ask_again(rules: Rules, session: Session, ts: int) -> Events:
     if session.allowed:
         events.append(ev.ToolsAllowed(tools=(), by="resume", ts=ts))
     visit = session.state.at
-    if visit is not None and any(call.decided is not None for call in session.asking):
-        calls = tuple(replace(call, decided=None) for call in session.asking)
+    if visit is not None and any(call.decided is not None for call in session.open_calls):
+        calls = tuple(replace(call, decided=None) for call in session.open_calls)
         events.append(ev.ToolAsked(about=routing.about(rules, visit), calls=calls, worked=0, ts=ts))
     return tuple(events)
 
@@ -152,7 +152,7 @@ def decide_hold(rules: Rules, session: Session, satisfied: bool | None, target: 
 
 def asking(session: Session) -> tuple[ToolCall, ...]:
     """Return the tool calls that wait for a person's decision."""
-    return session.asking and tuple(call for call in session.asking if call.decided is None)
+    return session.open_calls and tuple(call for call in session.open_calls if call.decided is None)
 
 
 def asking_tools(rules: Rules) -> tuple[str, ...]:

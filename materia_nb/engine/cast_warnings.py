@@ -159,7 +159,7 @@ def emptied_fields(rules: Rules, step: StepRecord) -> Sequence[str]:
     needed = rules.sockets[step.socket].wants or [name for name, value_ in value.items() if isinstance(value_, dict)]
     refused = [
         turn.reading.value
-        for turn in step.turns[step.left : -1]
+        for turn in step.turns[step.turns_before_retry : -1]
         if turn.reading is not None and not turn.reading.accepted and isinstance(turn.reading.value, dict)
     ]
     return [

@@ -284,7 +284,7 @@ def _state_edited(rules: Rules, session: Session, event: ev.StateEdited) -> Sess
         record = session.steps[-1]
         was = record.decision or Decision(record.number, "person", None, record.at)
         decision = was._replace(by="person", target=after.next, failure=None)
-        session = session.with_latest(decision=decision, ended=event.ts, plain=False)
+        session = session.with_latest(decision=decision, ended=event.ts, is_recomputable=False)
         return session.without_conversation()._replace(state=after, noted_before=0, spent=())
     session = session._replace(state=after)
     prompt = prompt_after(rules, after)
@@ -307,7 +307,7 @@ def _prompt_edited(_: Rules, session: Session, event: ev.PromptEdited) -> Sessio
     return changed.with_latest(reworded=True) if session.steps else changed
 
 
-_VISIT_FIELDS: Final = ("steps", "prompt", "change_request", "spoken", "calls", "asking", "noted_before", "spent")
+_VISIT_FIELDS: Final = "steps prompt change_request earlier_turns calls open_calls noted_before spent".split()  # noqa: SIM905
 
 
 def _edit_undone(_: Rules, session: Session, event: ev.EditUndone) -> Session:

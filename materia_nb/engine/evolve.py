@@ -32,10 +32,11 @@ from materia_nb.jsonvalue import FrozenDict, frozen
 
 def begin_session(rules: Rules, start: ev.CastStart) -> Session:
     """Return the initial session of a cast, which is ready to enter the entry socket."""
-    return begin_at(entering.begin(rules, start.request, start.knowledge, start.state))._replace(keeps=start.files)
+    state = entering.begin(rules, start.request, start.knowledge, start.state)
+    return session_at(state)._replace(snapshot_method=start.files)
 
 
-def begin_at(state: CastState) -> Session:
+def session_at(state: CastState) -> Session:
     """Return the initial session of a cast that starts in ``state``."""
     return Session(state, state)
 
@@ -72,11 +73,11 @@ def session_after(rules: Rules, session: Session, steps: Steps) -> Session:
         first = session.steps[0] if session.steps else None
         files = first.files.before if first is not None and first.files else session.files
         pins = session.pins if first is None else first.pins
-        return then._replace(pins=pins, files=files, allowed=frozenset(), forks=0)
+        return then._replace(pins=pins, files=files, allowed=frozenset(), loop_count=0)
     last = steps[-1]
     return then._replace(
         prompt=last.prompt,
-        spoken=tuple(turn for turn in last.turns if turn.prompt is not None),
+        earlier_turns=tuple(turn for turn in last.turns if turn.prompt is not None),
         pins=last.pins,
         files=last.files.after if last.files else None,
     )
@@ -142,7 +143,7 @@ def _entered(session: Session, step: Transition, event: Event) -> Session:
         step.decision,
         branch=len(session.abandoned),
         pins=session.pins,
-        plain=not step.forced,
+        is_recomputable=not step.forced,
         files=StepFiles(session.files, session.files)
         if session.files and (state.scope != BASE if session.prefix else state.scope == BASE)
         else None,  # the changes of a step are unknown in a shared directory, and in one without snapshots
@@ -153,9 +154,9 @@ def _entered(session: Session, step: Transition, event: Event) -> Session:
         prompt=step.prompt,
         mode=visit.mode,
         change_request=None,
-        spoken=(),
+        earlier_turns=(),
         calls=(),
-        asking=(),
+        open_calls=(),
         noted_before=0,
         spent=(),
         ending=None,
@@ -207,10 +208,10 @@ def _output(rules: Rules, session: Session, event: ev.Output) -> Session:
         turn,
         worked=event.worked,
         past=outputs.past_of(rules, session, step, turn),
-        spoken=(*session.spoken, turn) if prompt is not None else session.spoken,
+        earlier_turns=(*session.earlier_turns, turn) if prompt is not None else session.earlier_turns,
         change_request=None,
         calls=(),
-        asking=(),
+        open_calls=(),
         spent=(),
         turns=turns,
     )
@@ -288,12 +289,12 @@ def _apply(
             ended=None if waits else ts,
             turns=turns,
             missing=record.missing if turn is None else (),
-            plain=False,
+            is_recomputable=False,
             worked=None if record.worked is None or worked is None else record.worked + worked,
         )
         changes["steps"] = session.steps.with_last(record)
     if step.prompt is not None:
-        changes |= {"prompt": step.prompt, "change_request": None, "calls": (), "asking": ()}
+        changes |= {"prompt": step.prompt, "change_request": None, "calls": (), "open_calls": ()}
     if waits and state.at is not None:
         changes["mode"] = state.at.mode
     return session._replace(state=state, **changes)
@@ -304,7 +305,7 @@ def _latest_state(session: Session, state: CastState) -> Session:
     if state is session.state:
         return session
     states = (session.steps[-1].before, state)
-    return session.with_latest(states=states, plain=False)._replace(state=state)
+    return session.with_latest(states=states, is_recomputable=False)._replace(state=state)
 
 
 # -- stopping, and going on --------------------------------------------------------------
@@ -358,9 +359,9 @@ def _continue_with(transition: Callable[[Rules, CastState], Transition]) -> Call
         if record is not None:
             session = session._replace(noted_before=len(record.notes))  # the notes so far belong to earlier tries
             if step.state.status == "waiting":
-                session = session.with_latest(tries=record.tries + 1)
+                session = session.with_latest(attempts=record.attempts + 1)
             if isinstance(event, ev.CastRetried):
-                session = session.with_latest(left=len(record.turns))
+                session = session.with_latest(turns_before_retry=len(record.turns))
         return _apply(session, step, event.ts)
 
     return again
@@ -368,7 +369,7 @@ def _continue_with(transition: Callable[[Rules, CastState], Transition]) -> Call
 
 def _by_hand(rules: Rules, session: Session, event: ev.AnsweredByHand) -> Session:
     step = _live_transition(session, event) or recovery.by_hand(rules, session.state)
-    return _apply(session._replace(change_request=None, asking=()), step, event.ts)
+    return _apply(session._replace(change_request=None, open_calls=()), step, event.ts)
 
 
 def _skipped(rules: Rules, session: Session, event: ev.SocketSkipped) -> Session:
@@ -395,11 +396,10 @@ def _back(rules: Rules, session: Session, event: ev.CastBack) -> Session:
 def _called(_: Rules, session: Session, event: ev.ToolCalled) -> Session:
     """Record a tool call; the record at the end of a call replaces the record at its start."""
     call = event.call
-    is_known = any(call_.id == call.id for call_ in session.calls)
-    of_visit = session.steps[-1].calls
+    of_visit, is_known = session.steps[-1].calls, any(old.id == call.id for old in session.calls)
     this_turn = len(of_visit) - len(session.calls)
     session = _latest_state(session, outputs.use_up_approval(session.state, call))._replace(
-        calls=_with_call(session.calls, call), asking=tuple(call_ for call_ in session.asking if call_.id != call.id)
+        calls=_with_call(session.calls, call), open_calls=tuple(old for old in session.open_calls if old.id != call.id)
     )
     if not is_known:
         return session.with_latest(calls=(*of_visit, call))
@@ -419,7 +419,7 @@ def _tools_asked(_: Rules, session: Session, event: ev.ToolAsked) -> Session:
     worked = None if before is None or event.worked is None else before + event.worked
     state = session.state._replace(usage=session.state.usage.plus(at_work(event.worked)))
     session = _latest_state(session, state).with_latest(worked=worked)
-    return session._replace(asking=event.calls, asks=session.asks + 1)
+    return session._replace(open_calls=event.calls, asks=session.asks + 1)
 
 
 def _allowed(_: Rules, session: Session, event: ev.ToolsAllowed) -> Session:
@@ -563,12 +563,12 @@ _EVOLVE: Final[Mapping[type[ev.Event], Callable[[Rules, Session, Any], Session]]
     ev.CastBack: _back,
     ev.ToolCalled: _called,
     ev.ToolAsked: _tools_asked,
-    ev.ToolDecided: lambda _, session, event: session._replace(asking=event.calls),
+    ev.ToolDecided: lambda _, session, event: session._replace(open_calls=event.calls),
     ev.ToolsAllowed: _allowed,
     ev.AgentNote: _note,
     ev.TurnSpent: _spent,
     ev.TurnRetried: _continue_with(recovery.retry_turn),
-    ev.RefinementMessage: lambda _, session, event: session._replace(change_request=event.text, calls=(), asking=()),
+    ev.RefinementMessage: lambda _, before, event: before._replace(change_request=event.text, calls=(), open_calls=()),
     ev.RefinementFinal: _finalize,
     ev.HoldAnswered: _hold_answered,
     ev.ApprovalAnswered: _approval,

@@ -459,9 +459,9 @@ def past_of(rules: Rules, session: Session, step: Transition, turn: TurnRecord) 
     if record is None or after.status != "ready" or not isinstance(record.states, tuple):
         return None
     before, latest = record.states
-    plain = record.plain and turn.mode == "work" and not (after.at and after.at.changed)
+    is_simple = record.is_recomputable and turn.mode == "work" and not (after.at and after.at.changed)
     is_accepted = step.decision is not None and step.decision.result in ACCEPTED
-    is_determined = plain and is_accepted and latest is session.state  # else somebody changed it while the visit waited
+    is_determined = is_simple and is_accepted and latest is session.state  # else it was changed during the visit
     previous = session.steps.previous
     last = past = previous.states if previous else None
     if not is_determined or not isinstance(past, PastStates) or not past.take(rules, turn, before, after):

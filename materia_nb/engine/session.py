@@ -104,10 +104,10 @@ class StepRecord(NamedTuple):
         calls: all tool calls of the visit, including calls in turns without an output.
         notes: the agent's notes to the person.
         spent: the usage of turns without an output.
-        left: the number of ``turns`` before the last retry.
+        turns_before_retry: the number of ``turns`` before the last retry.
         pins: the pins when the socket was entered (R40).
-        tries: 1 plus the number of retries, including retries of single turns and after a raised limit.
-        plain: True if the engine's rules led to this visit and nothing has changed the state since.
+        attempts: 1 plus the number of retries, including retries of single turns and after a raised limit.
+        is_recomputable: True if the engine's rules led to this visit and nothing has changed the state since.
         skipped: the reason that a person gave for skipping the visit, or None.
         worked: the working time so far in milliseconds, or None if the time of a turn is unknown (R56).
         files: the effect on the project's files, or None if no snapshots were taken.
@@ -127,10 +127,10 @@ class StepRecord(NamedTuple):
     calls: tuple[ToolCall, ...] = ()
     notes: tuple[str, ...] = ()
     spent: tuple[Usage, ...] = ()
-    left: int = 0
+    turns_before_retry: int = 0
     pins: Mapping[str, Pin] = NOTHING
-    tries: int = 1
-    plain: bool = True
+    attempts: int = 1
+    is_recomputable: bool = True
     skipped: str | None = None
     worked: int | None = 0
     files: StepFiles | None = None
@@ -392,9 +392,9 @@ class Session(NamedTuple):
         prompt: the prompt of the waiting turn or, if no turn is waiting, of the last turn.
         mode: the purpose of the waiting turn or, if no turn is waiting, of the last turn.
         change_request: the person's message about a draft, which is sent instead of the prompt.
-        spoken: the earlier turns of the current visit's conversation.
+        earlier_turns: the earlier turns of the current visit's conversation.
         calls: the tool calls of the waiting turn so far.
-        asking: the tool calls that wait for approval, or that are approved but have not run.
+        open_calls: the tool calls that wait for approval, or that are approved but have not run.
         noted_before: the number of notes in the latest step that earlier turns sent.
         spent: the usage of the waiting turn so far.
         allowed: the tools with side effects that run without approval.
@@ -406,12 +406,12 @@ class Session(NamedTuple):
         ending: the decision that skipped empty loops before the cast ended, or None.
         labels: the labels of the cast and of its steps.
         labels_before: the replaced labels, one for each change of a label, the latest last.
-        keeps: the method of saving snapshots of the project's files, or "" if no snapshots are saved.
+        snapshot_method: the method of saving snapshots of the project's files, or "" if no snapshots are saved.
         files: the latest snapshot of the project's files.
         folder: the folder in the run directory in which the cast works, or "" if it works in the project directory.
         streams: the parallel loops of the current branch; the lanes of the last one may still be running.
         streams_left: the parallel loops of abandoned branches.
-        forks: the number of parallel loops so far, including those in abandoned branches.
+        loop_count: the number of parallel loops so far, including those in abandoned branches.
         asks: the number of times that tool calls waited for approval, including those in abandoned branches.
         prefix: the folder of the session's artifacts in the run directory: "" for the cast itself, or the lane's
             folder.
@@ -423,9 +423,9 @@ class Session(NamedTuple):
     prompt: OfTurn[Prompt | None] = None
     mode: OfTurn[Mode] = "work"
     change_request: OfTurn[str | None] = None
-    spoken: OfTurn[tuple[TurnRecord, ...]] = ()
+    earlier_turns: OfTurn[tuple[TurnRecord, ...]] = ()
     calls: OfTurn[tuple[ToolCall, ...]] = ()
-    asking: OfTurn[tuple[ToolCall, ...]] = ()
+    open_calls: OfTurn[tuple[ToolCall, ...]] = ()
     noted_before: OfTurn[int] = 0
     spent: OfTurn[tuple[Usage, ...]] = ()
     allowed: Kept[frozenset[str]] = frozenset()
@@ -437,32 +437,32 @@ class Session(NamedTuple):
     ending: OfTurn[Decision | None] = None
     labels: Kept[Mapping[LabelKey, Label]] = NOTHING
     labels_before: Kept[tuple[tuple[LabelKey, Label], ...]] = ()
-    keeps: Kept[str] = ""
+    snapshot_method: Kept[str] = ""
     files: Kept[str | None] = None
     streams: Annotated[tuple[Streams, ...], FollowsSteps(_streams_before)] = ()
     streams_left: Kept[tuple[Streams, ...]] = ()
-    forks: Kept[int] = 0
+    loop_count: Kept[int] = 0
     asks: Kept[int] = 0
     folder: Kept[str] = ""
     prefix: Kept[str] = ""
 
     @property
-    def asked(self) -> str | Prompt:
+    def next_message(self) -> str | Prompt:
         """The message to send to the waiting agent: the person's message about a draft, if any, or else the prompt."""
         return self.change_request if self.change_request is not None else self.prompt or ""
 
     def without_conversation(self) -> Session:
         """Return the session with an empty conversation, so that the next prompt starts a new conversation."""
-        return self._replace(change_request=None, spoken=(), calls=(), asking=())
+        return self._replace(change_request=None, earlier_turns=(), calls=(), open_calls=())
 
     def with_latest(self, **changes: Any) -> Session:
         """Return the session with the given fields of its latest step changed."""
         return self._replace(steps=self.steps.with_last(self.steps[-1]._replace(**changes)))
 
     @property
-    def said(self) -> tuple[Message, ...]:
+    def messages(self) -> tuple[Message, ...]:
         """The earlier messages in the conversation of the current visit."""
-        return tuple(message for turn in self.spoken for message in _said_by(turn))
+        return tuple(message for turn in self.earlier_turns for message in _messages_of(turn))
 
 
 @cache
@@ -638,7 +638,7 @@ def id_after_edits(rules: Rules, edits: Iterable[Edit], item: ItemId) -> ItemId 
     return (*walked[-1], tuple(walked[:-1]))
 
 
-def _said_by(turn: TurnRecord) -> tuple[Message, Message]:
+def _messages_of(turn: TurnRecord) -> tuple[Message, Message]:
     """Return the question and the answer of a turn as messages of a conversation."""
     question = turn.message if turn.message is not None else turn.prompt.text if turn.prompt else ""
     return Message("user", question), Message("assistant", turn.text, turn.calls)
@@ -700,7 +700,7 @@ def pending_here(rules: Rules, session: Session) -> Pending | None:
         return None
     if rules.sockets[visit.socket].socket.is_utility:
         return Pending("utility", visit)
-    decides_calls = session.asking and any(call.decided is None for call in session.asking)
+    decides_calls = session.open_calls and any(call.decided is None for call in session.open_calls)
     reviews_draft = visit.drafts and visit.mode == "draft" and session.change_request is None
     return Pending("person" if decides_calls or reviews_draft else "agent", visit)
 

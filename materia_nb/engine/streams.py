@@ -51,11 +51,11 @@ def schedule_of(state: CastState, region: Region) -> tuple[Stream, ...]:
 
 def start_lanes(rules: Rules, session: Session, region: Region, schedule: tuple[Stream, ...], limit: int) -> Session:
     """Return the session with a new lane for each stream of the schedule (P3); the lanes have not started yet."""
-    state, forks = session.state, session.forks + 1
+    state, loop_number = session.state, session.loop_count + 1
     iterator = rules.graph.loops[region.loop].iterator
     assert iterator is not None  # noqa: S101 - the loop consumes items
     lanes: dict[str, Lane] = {}
-    for stream, folder in zip(schedule, lane_folders(region.loop, forks, schedule), strict=True):
+    for stream, folder in zip(schedule, lane_folders(region.loop, loop_number, schedule), strict=True):
         of_lane = LaneScope(stream.name, stream.indexes, iterator.cursor, frozenset(region.sockets))
         start = state._replace(
             lane=of_lane,
@@ -72,17 +72,17 @@ def start_lanes(rules: Rules, session: Session, region: Region, schedule: tuple[
             allowed=session.allowed,
             turns=session.turns,
             pins=session.pins,
-            keeps=session.keeps,
+            snapshot_method=session.snapshot_method,
             prefix=folder,
         )
         lanes[stream.name] = Lane(stream.name, stream.indexes, own)
     streams = Streams(region, state.steps, state.usage, limit, FrozenDict(lanes))
-    return session._replace(streams=(*session.streams, streams), forks=forks)
+    return session._replace(streams=(*session.streams, streams), loop_count=loop_number)
 
 
-def lane_folders(loop: str, forks: int, schedule: tuple[Stream, ...]) -> list[str]:
+def lane_folders(loop: str, loop_number: int, schedule: tuple[Stream, ...]) -> list[str]:
     """Return the folder of each lane in the run directory; unsafe names are replaced by numbered names (P9)."""
-    suffix = f".{forks}" if forks > 1 else ""
+    suffix = f".{loop_number}" if loop_number > 1 else ""
     used_names: list[str] = []
     for number, stream in enumerate(schedule, start=1):
         plain = stream.name if _PLAIN.fullmatch(stream.name) else f"stream-{number}"

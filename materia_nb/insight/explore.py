@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias, Unpack, overload
 from materia_nb.engine import decide, entering
 from materia_nb.engine.decide import Answer
 from materia_nb.engine.events import Events
-from materia_nb.engine.evolve import begin_at, fold
+from materia_nb.engine.evolve import fold, session_at
 from materia_nb.engine.routing import choose_edge
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Session, pending
@@ -185,7 +185,7 @@ def _make_pin(visits: Sequence[Move]) -> str | ByVisit:
 
 def replay_witness(rules: Rules, witness: Witness) -> Session:
     """Return the session of the cast that a witness describes, without asking agents or writing files."""
-    session = begin_at(entering.begin(rules, SAMPLE))
+    session = session_at(entering.begin(rules, SAMPLE))
     scripts = {id_: iter(texts) for id_, texts in witness.answers.items()}
     while actions := pending(rules, session):
         lane = actions[0].lane

@@ -12,7 +12,7 @@ from materia_nb.engine import decide, entering
 from materia_nb.engine import events as ev
 from materia_nb.engine.decide import Answer
 from materia_nb.engine.events import Event, Events
-from materia_nb.engine.evolve import begin_at, fold
+from materia_nb.engine.evolve import fold, session_at
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Edit, Session, StepRecord, TurnRecord, parts_of, pending
 from materia_nb.engine.state import Status
@@ -149,7 +149,7 @@ def replay_answers(original: ComparedCast, rules: Rules) -> Replay:
     session = original.session
     state = entering.begin(rules, session.start.request, session.start.knowledge, session.start.data)
     edits = list(session.edits)
-    run = _SessionReplay(rules, begin_at(state), edits, dict(session.state.extra))
+    run = _SessionReplay(rules, session_at(state), edits, dict(session.state.extra))
     if session.state.budget != rules.graph.budget == original.rules.graph.budget:
         run.apply(decide.set_budget, session.state.budget)
     missing_answer = run.play(recorded_answers(session))
@@ -302,7 +302,7 @@ def _group_by_answer_key(steps: Sequence[StepRecord]) -> Mapping[tuple[_AnswerKe
 
 def _recorded_turns(step: StepRecord) -> list[TurnRecord]:
     """Return the turns of a visit that took effect; a correction replaces the answer that it corrects."""
-    turns = [turn for turn in step.turns[step.left :] if turn.mode != "correction"]
+    turns = [turn for turn in step.turns[step.turns_before_retry :] if turn.mode != "correction"]
     corrections = [turn for turn in step.turns if turn.mode == "correction"]
     if corrections and turns:
         turns[-1] = turns[-1]._replace(text=corrections[-1].text)

@@ -19,7 +19,7 @@ from typing import Final
 from materia_nb.engine import decide
 from materia_nb.engine import events as ev
 from materia_nb.engine.events import Transition, from_json
-from materia_nb.engine.evolve import begin_at, begin_session, evolve, fold
+from materia_nb.engine.evolve import begin_session, evolve, fold, session_at
 from materia_nb.engine.routing import Decision, decision_of
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import files_after, output_name
@@ -56,7 +56,7 @@ def as_recorded(rules: Rules, lines: Sequence[JournalLine], read: Callable[[str]
         lines: the events of the journal.
         read: a function that returns the content of an artifact by name, and raises MateriaError if it cannot.
     """
-    result = Recording(begin_at(begin_session(rules, start_event(lines)).state._replace(next=None)))
+    result = Recording(session_at(begin_session(rules, start_event(lines)).state._replace(next=None)))
     for line, target in zip(lines, _recorded_targets(lines), strict=True):
         try:
             event = from_json(line.type, line.data, line.ts, lenient=True)

@@ -237,7 +237,7 @@ PARTS: Final[dict[str, Part]] = {
         Part(
             name="files",
             at="dock",
-            title=lambda frame, _: "Files" if frame.now.session.keeps else "",
+            title=lambda frame, _: "Files" if frame.now.session.snapshot_method else "",
             blocks=lambda frame: files_blocks(frame.shown, frame.now),
             while_open=True,
         ),

@@ -222,12 +222,12 @@ def _position_and_question(session: Session) -> list[Any]:
     state, latest, edits, lanes = session.state, session.steps.latest, session.edits, lanes_at_work(session)
     visit, hold, failure, prompt = state.at, state.hold, state.failure, session.prompt
     return [
-        [session.prefix, len(session.abandoned), session.forks, len(session.steps), state.status, state.next],
+        [session.prefix, len(session.abandoned), session.loop_count, len(session.steps), state.status, state.next],
         visit and [visit.socket, visit.visit, visit.mode, visit.turn, visit.repairs, visit.drafts],
-        latest and [latest.tries, len(latest.turns)],
+        latest and [latest.attempts, len(latest.turns)],
         [len(edits), list(edits[-1].patch) if edits else None],
         state.status not in ("ready", "complete") and [prompt and prompt.text, session.change_request],
-        [session.asks, [[call.tool, dict(call.args), call.decided] for call in session.asking]],
+        [session.asks, [[call.tool, dict(call.args), call.decided] for call in session.open_calls]],
         hold and [hold.needs, hold.reason, hold.text],
         failure and [failure.kind, failure.message],
         [[lane.status, _position_and_question(lane.session)] for lane in (lanes.lanes if lanes else NOTHING).values()],

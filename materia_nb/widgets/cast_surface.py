@@ -499,7 +499,7 @@ def _question_identities(now: Snapshot, asking_lanes: Sequence[str]) -> frozense
     questions = []
     for name, part in {"": now, **lanes}.items():
         step = part.session.steps.latest
-        tries = step and (step.tries, len(step.turns))
+        tries = step and (step.attempts, len(step.turns))
         questions.append((now.id, len(now.abandoned), name, len(part.steps), tries, part.session.asks, part.status))
     return frozenset(questions)
 

@@ -61,7 +61,7 @@ def failure_state(now: Snapshot) -> dict[str, Any] | None:
     record = now.latest
     blocks = _failure_blocks(now, changed)
     return {
-        "key": f"{now.id} {len(now.steps)} {record.tries if record else 0} {failure.kind}",
+        "key": f"{now.id} {len(now.steps)} {record.attempts if record else 0} {failure.kind}",
         "blocks": [block for block in blocks if not isinstance(block, Fold)],
         "more": [block for block in blocks if isinstance(block, Fold)],
         "offers": [

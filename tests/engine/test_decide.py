@@ -61,11 +61,11 @@ def test_every_event_of_a_command_has_the_time_of_the_command(asking):
 
 def test_approved_calls_wait_to_run_and_denied_calls_are_answered(asking):
     approved = asking.do(approvals.decide_calls, "once", "", (FIRST, SECOND))
-    assert [call.decided for call in approved.session.asking] == ["once", "once"]
+    assert [call.decided for call in approved.session.open_calls] == ["once", "once"]
     assert approved.session.allowed == frozenset()
     denied = Folded(CHAIN).do(decide.enter).do(decide.record_in_turn, ev.ToolAsked(calls=(FIRST,), worked=0))
     denied.do(approvals.decide_calls, "denied", "too slow", None)
-    assert denied.session.asking == ()
+    assert denied.session.open_calls == ()
     (call,) = denied.session.calls
     assert (call.ok, call.result) == (False, "The person did not allow this call. The reason: too slow")
 
@@ -85,7 +85,7 @@ def test_decision_about_tool_calls_that_do_not_wait_is_refused(asking):
 def test_resume_revokes_allowed_tools_and_decisions_about_calls(asking):
     asking.do(approvals.decide_calls, "always", "", None).do(approvals.ask_again)
     assert asking.session.allowed == frozenset()
-    assert [call.decided for call in asking.session.asking] == [None, None]
+    assert [call.decided for call in asking.session.open_calls] == [None, None]
     assert approvals.ask_again(asking.rules, Folded(CHAIN).session, 0) == ()
 
 
@@ -99,7 +99,7 @@ def test_only_drafts_can_be_refined_and_only_with_a_message():
     draft = Folded(config({"A": asks(materia="M")})).do(decide.enter)
     assert refused(draft, decide.refine, "shorter") == "no_draft"
     draft.answers("a draft").do(decide.refine, "shorter")
-    assert draft.session.asked == "shorter"
+    assert draft.session.next_message == "shorter"
     assert refused(Folded(CHAIN), decide.refine, "shorter") == "not_waiting"
 
 

@@ -197,10 +197,10 @@ def test_tool_result_replaces_its_pending_call():
 def test_raising_a_limit_keeps_the_turns_of_a_visit_but_a_retry_drops_them():
     cast = Folded(config({"A": asks(edge("B", "satisfied")), "B": at("P")}, limits={"repairAttempts": 0}))
     cast.answers("bad").do(decide.raise_limit)
-    assert (cast.session.steps[-1].left, cast.session.steps[-1].tries) == (0, 2)
+    assert (cast.session.steps[-1].turns_before_retry, cast.session.steps[-1].attempts) == (0, 2)
     cast.answers("bad").do(decide.retry)
-    assert (cast.session.steps[-1].left, cast.session.steps[-1].tries) == (2, 3)
-    assert cast.session.spoken == (), "the conversation begins anew"
+    assert (cast.session.steps[-1].turns_before_retry, cast.session.steps[-1].attempts) == (2, 3)
+    assert cast.session.earlier_turns == (), "the conversation begins anew"
 
 
 def test_failure_replaced_by_a_manual_answer_belongs_to_the_visit():

@@ -18,7 +18,7 @@ from magics_helpers import cell, line, run, text
 from materia_nb.cast import open_cast
 from materia_nb.engine import decide, entering
 from materia_nb.engine.decide import Answer
-from materia_nb.engine.evolve import begin_at, fold
+from materia_nb.engine.evolve import fold, session_at
 from materia_nb.errors import MateriaError
 from materia_nb.insight.compare import ComparedCast, step_route
 from materia_nb.insight.replay import replay_answers, replay_end
@@ -78,7 +78,7 @@ def test_replay_reports_which_answer_is_missing(bench, done):
 
 def played(rules, rng):
     """Return a cast in memory with random answers and at most 60 turns, in which people accept every request."""
-    session = begin_at(entering.begin(rules, "r"))
+    session = session_at(entering.begin(rules, "r"))
     for _ in range(60):
         if session.state.status == "ready":
             session = fold(rules, session, decide.enter(rules, session, 0))

@@ -1493,7 +1493,7 @@ def test_lanes_of_an_earlier_plan_can_be_shown(tmp_path, make):
     assert cast.status == "complete"
     rows = in_timeline(panel)
     builds = [row for row, one in enumerate(rows, start=1) if one[1:3] == ("api", "Build")]
-    assert [cast.now.session.forks, len(builds)] == [2, 2]
+    assert [cast.now.session.loop_count, len(builds)] == [2, 2]
     for row in builds:
         say(panel, "row", row=row)
         assert panel.front.timeline["at"] == row

@@ -196,7 +196,7 @@ def describe_tries(cast: Snapshot) -> str:
     """Return how often the failed socket was tried, such as ``tried 2 times``; "" if it was tried once."""
     if not cast.steps or cast.engine.failure is None or cast.engine.at is None:
         return ""
-    tries = cast.steps[-1].tries
+    tries = cast.steps[-1].attempts
     return f"tried {tries} times" if tries > 1 else ""
 
 

@@ -251,7 +251,7 @@ def _page_blocks(cast: Snapshot) -> list[Block]:
     blocks += [Table(timeline.headers, linked, timeline.empty), Heading("Steps")]
     blocks += [_page_step(cast.snapshot_for(step), step, anchor) for step, anchor in zip(steps, anchors, strict=True)]
     blocks += [Heading("State at the end"), JsonTree(dict(cast.state))]
-    if cast.session.keeps:
+    if cast.session.snapshot_method:
         blocks += [Heading("Files"), *FilesView(cast).detail_blocks()]
     files = sorted(
         path.relative_to(cast.run_dir)

@@ -296,7 +296,7 @@ class FilesView(Displayable):
     def detail_blocks(self) -> list[Block]:
         """Return a table of the steps that changed files, followed by the differences of the latest of these steps."""
         cast = self._cast
-        if not cast.session.keeps:
+        if not cast.session.snapshot_method:
             hint = f"This cast does not save the files of the project. Set files={FILES_NOT_IGNORED!r} in wb.cast or the config."
             return [Line(hint, "quiet")]
         not_kept = "not saved: the directory is shared, or saving failed (see messages)"

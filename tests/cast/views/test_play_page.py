@@ -12,7 +12,7 @@ from materia_nb.cast.views.play_page import play_data
 from materia_nb.cast.workbench import Workbench
 from materia_nb.engine import decide, entering
 from materia_nb.engine.decide import Answer
-from materia_nb.engine.evolve import begin_at, fold
+from materia_nb.engine.evolve import fold, session_at
 from materia_nb.engine.rules import Rules
 from materia_nb.errors import MateriaError
 from materia_nb.handoff.base import SAMPLE
@@ -57,14 +57,14 @@ def test_random_taps_on_a_play_page_lead_to_the_route_of_the_engine(bench, tmp_p
     explored = bench.explore(name)
     states = embedded(explored.play(tmp_path / "play.html"))["states"]
     space, rules, chance = explore_states(explored.graph, explored.items), Rules(explored.graph), Random(name)
-    at, turns, session = 0, 0, entered(rules, begin_at(entering.begin(rules, SAMPLE)))
+    at, turns, session = 0, 0, entered(rules, session_at(entering.begin(rules, SAMPLE)))
     taps = 0
     while taps < TAPS:
         _, socket, end, _, _, moves = states[at]
         assert (socket, end) == stop(session)
         if end is not None:
             assert turns == sum(not explored.graph.sockets[step.socket].is_utility for step in session.steps)
-            at, turns, session = 0, 0, entered(rules, begin_at(entering.begin(rules, SAMPLE)))
+            at, turns, session = 0, 0, entered(rules, session_at(entering.begin(rules, SAMPLE)))
             continue
         tapped = chance.randrange(len(moves))
         answer = Answer(space.moves[at][tapped].answer.text)
