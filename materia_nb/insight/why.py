@@ -189,6 +189,10 @@ def _explain_route(rules: Rules, decision: Decision, after: CastState) -> list[s
     if by == "implied end":
         if decision.checks:
             end = f"No edge or exit matches ({decision.result.sentence}), so the cast ends successfully."
+            socket = rules.graph.sockets.get(decision.socket or "")
+            if socket is not None and socket.parse == "text" and decision.result is Result.NOTHING:
+                owner = f"materia.{socket.materia.id}" if socket.materia.kind == "utility" else socket.id
+                end += f' Text has no `satisfied`: write "parse": "json" on {owner}, or add an edge for always.'
             return [end, *_explain_alternatives(rules, decision)]
         is_exhausted = decision.advance is not None and decision.advance.exhausted
         reason = "loop has no exit route from this socket" if is_exhausted else "socket has no edges"

@@ -170,3 +170,11 @@ def test_why_shows_the_message_and_hint_of_a_failure_without_an_output(kind):
     step = recovery.fail(play.rules, play.state, Failure(kind, "it broke", "Run", "mend it"))
     assert "it broke" in str(why(play, step))
     assert "mend it" in str(why(play, step))
+
+
+def test_why_names_the_missing_parse_of_a_text_socket_whose_edges_need_a_verdict():
+    play = Play(config({"Ask": at("P", edge("To", "satisfied")), "To": at("P")}), "text")
+    assert 'Text has no `satisfied`: write "parse": "json" on Ask, or add an edge for always.' in told(play)
+    utility = {"type": "utility", "command": ["program"]}
+    play = Play(config({"Run": at("T", edge("To", "failed")), "To": at("P")}, materia={"T": utility}), "text")
+    assert 'write "parse": "json" on materia.T' in told(play)
