@@ -456,6 +456,6 @@ def test_screenshot_shows_a_panel_after_its_kernel_has_stopped(lab: Lab):
     cell = opened(lab, AGENTS, START)
     Surface(lab, cell).wait_for_status("ready")
     lab.page.evaluate("() => window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.restart()")
-    lab.cell(cell).get_by_text("This panel's kernel is gone").wait_for()
+    lab.cell(cell).get_by_text("The kernel of this panel is no longer running").wait_for()
     keep(lab, cell, "restarted")
     lab.page_errors[:] = [error for error in lab.page_errors if "Canceled future" not in error]

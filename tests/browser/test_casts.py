@@ -61,7 +61,7 @@ def test_steps_and_forks_can_be_compared(lab: Lab):
     panel.wait_for_text("A is step 3, B is step 5.")
     panel.wait_for_text("Eval (WI-1) answered differently: $.satisfied is false in A, true in B.")
     compared = panel.at.get_by_role("tabpanel").filter(has_text="A is step 3")
-    assert "answered\tat once\t1 repair" in compared.inner_text(), "that the answer of B was refused first"
+    assert "answered\tdirectly\t1 repair" in compared.inner_text(), "that the answer of B was refused first"
 
     step(panel, 3).click()
     panel.press("Fork from here")

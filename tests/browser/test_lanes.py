@@ -113,7 +113,7 @@ def test_failed_lane_can_be_answered_and_its_steps_shown(lab: Lab):
     lab.screenshot("lanes-row", cell=1, dark=True)
     panel.press("Now")
     panel.tab("Lanes 3")
-    panel.press("Look")
+    panel.press("Inspect")
     panel.press("Answer it by hand…")
     panel.field("the answer by hand").fill("built by hand")
     panel.wait_for_text("this answer is valid")

@@ -256,7 +256,7 @@ def test_keyboard_shortcuts_step_select_and_edit_without_changing_cells(lab: Lab
     panel.press("Now")
     panel.button("Abort…").focus()
     keys.press("Enter")
-    panel.wait_for_text("End this cast?")
+    panel.wait_for_text("Abort this cast?")
     keys.press("Escape")
     assert panel.button("Abort…").evaluate("(one) => document.activeElement === one")
     # The second press comes in the same moment: nobody can have read the menu.

@@ -116,7 +116,7 @@ def test_stored_output_replaces_the_panel_after_a_kernel_restart(lab: Lab, cast:
     lab.page.evaluate("() => window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.restart()")
     record(lab).wait_for(state="visible")
     assert not lab.cell(2).get_by_role("button", name="Step", exact=True).is_visible()
-    lab.cell(2).get_by_text("This panel's kernel is gone").wait_for()
+    lab.cell(2).get_by_text("The kernel of this panel is no longer running").wait_for()
     gone = lab.cell(2).locator(".mnb-surface").bounding_box()
     assert gone is not None
     assert gone["height"] < 120, "a line, no empty box"
@@ -130,7 +130,7 @@ def test_stored_output_replaces_the_panel_after_a_kernel_restart(lab: Lab, cast:
 
 def test_panel_reports_that_its_kernel_was_shut_down_when_it_is_used(lab: Lab, cast: Path):
     step = lab.cell(2).get_by_role("button", name="Step", exact=True)
-    gone = lab.cell(2).get_by_text("This panel's kernel is gone")
+    gone = lab.cell(2).get_by_text("The kernel of this panel is no longer running")
     lab.page.evaluate("() => window.jupyterapp.shell.currentWidget.sessionContext.shutdown()")
     lab.page.get_by_text("No Kernel").first.wait_for()
     assert gone.is_hidden(), "JupyterLab leaves the widgets of a kernel that was shut down as they were"
