@@ -96,7 +96,7 @@ def test_every_draft_is_stored_and_shown(tmp_path):
     shown = HandoffView(cast.now, step)
     text, html = repr(shown), shown._repr_mimebundle_()["text/html"]
     assert "turn 1: draft\n    first" in text
-    assert "asked for: make it <i>bold</i>" in text
+    assert "message: make it <i>bold</i>" in text
     assert "<b>second" not in html
     assert "&lt;b&gt;second" in html
     assert "2 drafts" in StepRows().between(cast.now, 1, 1)[0][-1]

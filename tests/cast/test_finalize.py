@@ -196,7 +196,7 @@ def test_person_answers_work_and_handoff_turns(tmp_path):
     cast.run()
     cast.reply("I did it")
     assert cast.status == "waiting"
-    assert "must still hand over" in repr(status_view(cast.now))
+    assert "must still give its final result" in repr(status_view(cast.now))
     assert names(cast.now.prompt) == ["finalize", "return"]
     cast.reply(DONE)
     assert cast.run() == "complete"

@@ -72,7 +72,7 @@ def test_invalid_link_of_loadouts_starts_no_cast(bench):
         assert caught.value.kind == kind
     with pytest.raises(MateriaError):
         bench.link("Ask", request="r", from_cast="no-such-cast")
-    with pytest.raises(MateriaError, match="must be text"):
+    with pytest.raises(MateriaError, match="must be a string"):
         bench.link("Ask", request=3)
     assert not bench.casts()
 

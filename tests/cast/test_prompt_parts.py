@@ -193,5 +193,5 @@ def test_prompt_view_shows_changes_since_the_previous_visit(tmp_path):
     line = next(one for one in output.splitlines() if "Compared with its previous visit, step 2: " in one)
     assert "Why it came back +" in line
     assert "Request" not in line
-    assert line.endswith("the rest is the same.")
+    assert line.endswith("the other layers are identical.")
     assert "Against" not in repr(prompt_view(first, first.prompt, cast.steps))

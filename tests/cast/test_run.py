@@ -333,7 +333,8 @@ def test_listeners_are_notified_after_the_journal_write(cast):
     assert [(end.ok, type(end)) for end in ends] == [(True, CastEnd)]
     assert len(broken) == 1
     assert any(
-        "stopped following the events of the cast: ValueError: no more" in message for message in cast.now.messages
+        "callback for the events of the cast raised an error and was removed: ValueError: no more" in message
+        for message in cast.now.messages
     )
     stop()
     assert len(cast.runner.followers._functions["events"]) == 1
