@@ -96,7 +96,7 @@ def held_for_consent(shell, **changes):
 def test_approval_request_is_shown_completely(shell):
     assert held_for_consent(shell, scope="").status == "held"
     status = text(line(shell, "status")).splitlines()
-    expected = [line.replace("build/", "not said") for line in CONSENT]
+    expected = [line.replace("build/", "not specified") for line in CONSENT]
     at = status.index(expected[0])
     assert status[at : at + len(expected)] == expected
     assert "approve or deny the command" in status[at + len(expected)]

@@ -103,7 +103,7 @@ def test_cast_can_be_opened_labelled_compared_and_deleted(panel, casts, wb):
     now = told(panel, {"kind": "compare", "a": trains, "b": readme})
     assert "below" in now
     assert not now["below"]
-    assert any("differs up to there" in str(block) for block in now["compared"])
+    assert any("Up to that point, A and B do not differ" in str(block) for block in now["compared"])
     told(panel, {"kind": "label", "cast": readme, "text": "the readme #later #rain"})
     assert "the readme" in requests(told(panel))
     entry = next(one for one in wb.casts() if one.id == readme)
