@@ -105,7 +105,7 @@ def keys(environment: Mapping[str, str]) -> Finding:
     present = sorted(name for name, value in environment.items() if name.endswith("_API_KEY") and value.strip())
     if present:
         return Finding("keys", "in the environment", "ok", f"set: {', '.join(present)}")
-    advice = f"to use a provider's models, set its key in the environment of Jupyter: {', '.join(KEYS)}"
+    advice = f"to use a provider's models, set its API key in Jupyter's environment: {', '.join(KEYS)}"
     return Finding("keys", "in the environment", "hint", "no key is set", advice)
 
 

@@ -110,7 +110,7 @@ class JsonOutput:
     def __post_init__(self) -> None:
         if unknown_kinds := set(self.usage) - set(TOKEN_KINDS):
             raise AgentError(
-                f"The usage paths have unknown names: {', '.join(sorted(map(str, unknown_kinds)))}",
+                f"Unknown kinds of usage in the usage paths: {', '.join(sorted(map(str, unknown_kinds)))}",
                 hint=f"use only the names {', '.join(TOKEN_KINDS)}",
             )
         for paths in (
@@ -456,10 +456,10 @@ class Preset:
         env: the environment variables that are added for the program.
         scopes: the options for each scope of tools. The scopes ``none`` and ``readOnly`` are listed only if a test has
             shown that the program stays within them when it gets these options (R73).
-        tools: the arguments that pass a list of tool names, which replaces ``{tools}``. If it is empty, the options of
-            the scope are used instead.
+        tools: the arguments that pass a list of tool names. The list replaces ``{tools}``. If there are no such
+            arguments, the options of the scope are used instead.
         levels: the thinking levels that the program supports.
-        thinking: the arguments that set the thinking level, which replaces ``{thinking}``.
+        thinking: the arguments that set the thinking level. The level replaces ``{thinking}``.
         schema: the arguments that pass the JSON Schema of the answer. The schema replaces ``{schema}``, and the path of
             a file that contains the schema replaces ``{schema_file}``.
         resume: the arguments that continue a copy of the session of an earlier answer. The session id replaces
@@ -496,7 +496,7 @@ class Preset:
 
 
 def _required_scope(tools: str | tuple[str, ...]) -> _ScopeName:
-    """Return the widest scope that the tools of a materia require from a program with tools of its own."""
+    """Return the tool scope that a program with built-in tools needs in order to provide all tools of a materia."""
     names = {tools} if isinstance(tools, str) else {*tools}
     if not names or names == {"none"}:
         return "none"

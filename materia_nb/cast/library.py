@@ -87,7 +87,7 @@ class Loadouts(Mapping[str, str], Displayable):
         return load_layers(loaded, project=self.project, bundled=self._bundled, notebook=notebook).frozen()
 
     def definitions(self) -> tuple[Mapping[str, JSON], Mapping[str, Path]]:
-        """Return the current definition of each materia, and the directory of its config file, both by materia id."""
+        """Return the current definition and the config directory of each materia, as two mappings by materia id."""
         config = self.read(self._loaded)
         return config.document.get("materia", {}), config.owners
 
@@ -509,7 +509,7 @@ def _brought(path: Path, used: Mapping[str, Object], scripts: Sequence[str]) -> 
     along = [id_ for id_ in used if id_ in written]
     message = f" with the materia {', '.join(along)}" if along else ""
     return (
-        f"{message}; these scripts were not copied and run from their current location: {', '.join(scripts)}"
+        f"{message}; these scripts were not copied, so they run from their current location: {', '.join(scripts)}"
         if scripts
         else message
     )

@@ -167,7 +167,7 @@ def _edge_list(socket: Socket, marks: Marks) -> str:
         if marks.last_route == (socket.id, edge.index):
             text += " ◂ taken last"
         if only_side := marks.only_routes.get((socket.id, edge.index)):
-            text += f" ◂ only {only_side}"
+            text += f" ◂ only in {only_side}"
         if (socket.id, edge.index) in marks.never:
             text += f", {NEVER}"
         descriptions.append(text)
@@ -222,7 +222,7 @@ def _loop_paragraphs(graph: Graph, marks: Marks) -> list[str]:
                 continue
             suffix = " ◂ taken last" if marks.last_route == link.route else ""
             if link.route is not None and link.route in marks.only_routes:
-                suffix += f" ◂ only {marks.only_routes[link.route]}"
+                suffix += f" ◂ only in {marks.only_routes[link.route]}"
             suffix = f", {NEVER}" if link.route in marks.never else suffix
             lines.append(
                 f"  exit from {part(link.source)}: {condition_spec(link.condition).sign} → {part(link.to)}"

@@ -213,7 +213,7 @@ def _blank_out(text_part: str, first: str) -> str:
 
 
 def _with_joined_surrogates(value: JSON) -> JSON:
-    """Return a copy of a value in which surrogate pairs are combined into single characters, as in a JSON parser."""
+    """Return a copy of a value in which surrogate pairs are combined into single characters, as a JSON parser does."""
     if isinstance(value, str):
         return value.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
     if isinstance(value, dict):
@@ -417,7 +417,7 @@ def expanded(path: str | Path) -> Path:
     try:
         return Path(path).expanduser()
     except RuntimeError as error:
-        raise config_error(str(error), path, "write the full path") from error
+        raise config_error(str(error), path, "use the full path") from error
 
 
 def resolved(path: str | Path) -> Path:

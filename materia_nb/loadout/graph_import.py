@@ -243,7 +243,7 @@ def _read_source(source: object) -> Flow:
         return _read_text(source, "", "")
     if isinstance(source, Mapping):
         return read_langgraph(source)
-    raise _error(f"A {type(source).__name__} is not a graph that can be imported.", _SOURCE_ADVICE)
+    raise _error(f"Cannot import a graph from an object of type {type(source).__name__}.", _SOURCE_ADVICE)
 
 
 def _read_text(text: str, where: str, suffix: str) -> Flow:

@@ -118,7 +118,7 @@ def copy_bundle(bundle: Bundle, folder: Path, *, force: bool = False) -> list[Pa
         raise MateriaError(
             f"This would overwrite {counted(len(conflicts), 'file')}, among them {conflicts[0]}. Nothing was written.",
             where=str(folder),
-            hint="name another folder, or overwrite the files with --force",
+            hint="specify another folder, or use --force to overwrite the files",
             kind="exists",
         )
     try:

@@ -498,7 +498,7 @@ def _return_to_step(files: RunDir, rules: Rules, lines: list[JournalLine], step:
 
 
 END_IS_MISSING: Final = (
-    "The end of the journal is missing: the journal does not contain the line that was last when the cast paused "
+    "The end of the journal is missing: the last line written before the cast paused is not in the journal "
     "(see manifest.json)."
 )
 _NO_LINKS_MESSAGE: Final = "The journal was written by another engine and has no links, so changes cannot be detected."

@@ -407,7 +407,7 @@ class TestCustomProgramOutput:
         "paths, said",
         [
             ({"answer": "$["}, "is not a valid JSONPath"),
-            ({"answer": "$.a", "usage": {"tokens": "$.n"}}, "usage paths have unknown names: tokens"),
+            ({"answer": "$.a", "usage": {"tokens": "$.n"}}, "Unknown kinds of usage in the usage paths: tokens"),
         ],
     )
     def test_invalid_output_path_is_refused_immediately(self, paths, said):

@@ -65,11 +65,11 @@ def test_a_complete_cast_ends_with_the_summary_and_the_suggestions(tmp_path):
     cast = cast_of(tmp_path, user_facing_summary="It is <b>done</b>.", memory_suggestions=["a", "b"])
     assert repr(cast).splitlines()[-2:] == [
         "It is <b>done</b>.",
-        "2 suggestions to keep; list them with %materia edit remember",
+        "2 suggestions to review; list them with %materia edit remember",
     ]
     assert "<b>done" not in status_view(cast.now)._repr_mimebundle_()["text/html"]
     cast.edit.remember(1)
-    assert "1 suggestion to keep" in repr(open_cast(cast.run_dir))
+    assert "1 suggestion to review" in repr(open_cast(cast.run_dir))
     cast.edit.remember(2)
     assert "to keep" not in repr(cast)
 

@@ -560,7 +560,7 @@ def test_saved_copy_can_be_loaded_and_cast_in_another_folder(wb, tmp_path, proje
     other.mkdir()
     copied = wb.loadouts.save(wb.design("T"), other / "other.json")
     assert copied.startswith(
-        f"saved in {other / 'other.json'} with the materia Tool, P; these scripts were not copied and run from their current location: {script}; "
+        f"saved in {other / 'other.json'} with the materia Tool, P; these scripts were not copied, so they run from their current location: {script}; "
     )
     monkeypatch.setenv("MATERIA_PROFILE_DIR", str(other / "profile"))
     clean = Workbench(other)

@@ -318,7 +318,7 @@ class ExploreView(_View, Exploration):
         if not self.complete_search:
             yield Line("the search was incomplete, so other ends may be possible")
         elif self.stalls:
-            yield Line(f"a cast can get stuck, so that no end is reachable: {', '.join(self.stalls)}")
+            yield Line(f"a cast can get stuck, with no end reachable, at: {', '.join(self.stalls)}")
         if self.not_visited:
             prefix = "never visited" if self.certain else "not visited so far"
             yield Line(f"{prefix}: {', '.join(part(name) for name in self.not_visited)}")

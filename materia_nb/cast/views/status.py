@@ -181,7 +181,7 @@ def _concluded(cast: Snapshot) -> Iterator[str]:
         yield f"and {counted(len(conclusion) - _MAX_CONCLUSION_LINES, 'more line')}; list them with cast.now.conclusion"
     left = sum(not suggestion.is_kept for suggestion in cast.suggestions)
     if left:
-        yield f"{counted(left, 'suggestion')} to keep; list them with %materia edit remember"
+        yield f"{counted(left, 'suggestion')} to review; list them with %materia edit remember"
 
 
 def _pinned(cast: Snapshot) -> Iterator[str]:
@@ -210,7 +210,7 @@ def _notes(cast: Snapshot) -> Iterator[str]:
 
 
 def draft_of(cast: Snapshot) -> str | None:
-    """Return the draft that waits for a person's decision, or None."""
+    """Return the draft that is waiting for a person's decision, or None."""
     visit = cast.waiting_at
     return cast.steps[-1].output if visit and visit.mode == "draft" and visit.drafts else None
 
@@ -258,7 +258,7 @@ _REQUEST_LABELS: Final = {
 
 
 def approval_lines(cast: Snapshot) -> list[str]:
-    """Return lines about the command (contract rules, section 12) or the tool calls that wait for approval."""
+    """Return lines of text that describe the command (section 12) or the tool calls that are awaiting approval."""
     hold = cast.held
     if hold is None or hold.needs != "approval" or not isinstance(hold.reading.value, dict):
         return [call_words(call) for call in cast.approvals.asking]

@@ -480,7 +480,9 @@ def set_source(
         rest = {key: value for key, value in loop.items() if key not in SOURCES}
         return DesignChange(with_loop(document, id_, rest), f"loop {id_} no longer processes a list")
     if source not in SOURCES:
-        raise design_error(f"{source!r} is not a loop source", f"loops.{id_}", did_you_mean(str(source), SOURCES))
+        raise design_error(
+            f"{source!r} cannot be the source of a loop", f"loops.{id_}", did_you_mean(str(source), SOURCES)
+        )
     path = f"loops.{id_}.{source}"
     allowed = {"consumes": ("from", "output", "as", "cursor"), "iterator": ("items", "as", "cursor")}[source]
     fields = {"from": from_, "items": items, "output": output, "as": as_, "cursor": cursor}

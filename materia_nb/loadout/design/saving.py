@@ -505,7 +505,7 @@ def _fields_to_save(raw: Object, below: Object, before: Object) -> Object:
 
 def _changed_on_disk(path: Path) -> MateriaError:
     return MateriaError(
-        "The file was changed on disk after it was read, so it is not overwritten.",
+        "The file changed on disk after it was read, so it was not overwritten.",
         where=str(path),
         hint="reload the loadout to edit its current version, or save under another name",
         kind="changed",

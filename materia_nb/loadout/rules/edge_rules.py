@@ -72,7 +72,7 @@ def _two_lists(_facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
 
 @rule(EDGE_RULES, "loop", "cursor-for-each")
 def _cursor_per_member(_facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
-    """A loop with several members whose iterator has no cursor, so that each member has its own cursor."""
+    """A loop with several members whose iterator does not name a cursor, so each member gets its own cursor."""
     if loop.iterator is not None and loop.iterator.get("cursor") is None and len(loop.members) > 1:
         cursor = f"{loop.id}Index"
         yield Hint(
@@ -196,7 +196,7 @@ def _exhausted_unmatched(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]
                 f"loops.{loop.id}.exits",
                 f"no exit from {id_!r} matches {' or '.join(conditions)}, so this result of the last item ends "
                 "the cast as complete",
-                f"add an exit from {id_!r} with the condition {' and '.join(conditions)}, or always",
+                f"add an exit from {id_!r} for {' and for '.join(conditions)}, or one with the condition always",
                 suggested_fix(f"Add exits to the end: {summary}", *ends),
             )
 

@@ -71,7 +71,7 @@ def jj(project: str, *arguments: str) -> str:
         )
     except subprocess.CalledProcessError as error:
         message = error.stderr.strip()[:600] or "it printed no error message"
-        raise Failed(f"{' '.join(command[:3])} ended with code {error.returncode}: {message}") from error
+        raise Failed(f"{' '.join(command[:3])} exited with code {error.returncode}: {message}") from error
     except (OSError, ValueError) as error:
         raise Failed(f"jj cannot be started: {getattr(error, 'strerror', None) or error}") from error
     return completed.stdout

@@ -359,7 +359,7 @@ def git(folder: Path | str, *arguments: str, stdin: str = "") -> str:
         )
     except subprocess.CalledProcessError as error:
         message = (error.stderr.strip() or error.stdout.strip())[:600] or "it printed no error message"
-        raise Failed(f"git {name} ended with code {error.returncode}: {message}") from error
+        raise Failed(f"git {name} exited with code {error.returncode}: {message}") from error
     except (OSError, ValueError) as error:
         raise Failed(f"git cannot be started: {getattr(error, 'strerror', None) or error}") from error
     return str(completed.stdout)
