@@ -29,13 +29,13 @@ _WORD: Final = re.compile(r"[a-z0-9]+")
 
 
 class MateriaError(Exception):
-    """An error that the reader can fix: it states what happened, where, and how to fix it.
+    """An error that the user can fix. Its text states what happened, where, and how to fix it.
 
     Args:
         message: a sentence that describes the problem; the attribute ``what`` contains it together with ``more``.
         where: the affected path in a config, in an output or on disk.
         hint: instructions for fixing the problem.
-        kind: a stable name of the error for programs, such as ``utility_timeout``.
+        kind: the name by which programs can identify the error, such as ``utility_timeout``; it does not change.
         more: further details, one line each, listed below the message.
 
     In ``str(error)``, API keys are redacted, and characters that a terminal interprets are escaped. Each part of the
@@ -259,7 +259,7 @@ def _known_keys() -> Sequence[str]:
 
 
 def _escaped_forms(key: str) -> Iterator[str]:
-    """Yield all forms of a key: unchanged, escaped for JSON, URLs, HTML and Python source, and single lines."""
+    """Yield all forms of a key: unchanged, escaped for JSON, URLs, HTML or Python source, and split into lines."""
     yield key
     yield repr(key)[1:-1]
     for text in (json.dumps(key, ensure_ascii=False)[1:-1], json.dumps(key)[1:-1]):

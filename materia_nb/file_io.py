@@ -32,7 +32,7 @@ _CHUNK_BYTES: Final = 1 << 20
 
 
 def open_plain(path: Path | str, flags: int, *, follow: bool = False) -> int:
-    """Open a regular file and return its handle; call this function only while interrupts are held.
+    """Open a regular file and return its handle; call this function only while interrupts are deferred.
 
     Args:
         path: the path of the file.

@@ -39,7 +39,7 @@ class CaseItem(pytest.Item):
             raise CaseFailed("\n".join(differences))
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], *args: Any, **kwargs: Any) -> Any:
-        """Return the differences as text, without a traceback of this package."""
+        """Return the differences as text, without this package's traceback."""
         from materia_nb.errors import MateriaError
 
         if isinstance(excinfo.value, CaseFailed | MateriaError):

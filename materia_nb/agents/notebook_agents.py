@@ -207,7 +207,7 @@ class PinnedAgent:
 
     @property
     def thinking(self) -> bool:
-        """False if the pinned answer is text, because that text is used unchanged (R68)."""
+        """True if the pinned function can think before it answers; pinned text is used unchanged (R68)."""
         return self.function is not None and can_think(self.function)
 
     @property
@@ -645,7 +645,7 @@ class AgentTable:
         return table
 
     def frozen(self) -> AgentTable:
-        """Return an independent copy that later changes to the lower table do not affect."""
+        """Return an independent copy, unaffected by later changes to the table that this table extends."""
         table = self.copy()
         table._lower_table = None if self._lower_table is None else self._lower_table.frozen()  # noqa: SLF001 - its own class
         return table

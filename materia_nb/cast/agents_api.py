@@ -291,7 +291,7 @@ def with_prompt_forms(graph: Graph, table: AgentTable) -> Graph:
 
 
 def _reject_utilities(graph: Graph, agents: AgentTable) -> AgentTable:
-    """Check that no utility has an agent or a scripted answer, and return the agents.
+    """Return ``agents`` after checking that no utility has an agent or a scripted answer.
 
     Only names of materia are checked, because the name of a socket may belong to another loadout.
 

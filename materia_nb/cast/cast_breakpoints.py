@@ -27,7 +27,7 @@ Pause: TypeAlias = Literal["complete", "failed", "aborted", "person", "breakpoin
 """Reason why a run stopped."""
 
 END_PAUSES: Final[Mapping[str, Pause]] = {"complete": "complete", "failed": "failed", "aborted": "aborted"}
-"""Reasons why a run stops, by the status of the cast; only statuses in which a cast cannot continue by itself."""
+"""Reasons why a run stopped, by cast status; contains only statuses from which a cast cannot continue on its own."""
 BreakpointEdit: TypeAlias = Callable[[Sequence[Breakpoint]], Iterable[Breakpoint]]
 """A function that receives the stored breakpoints and returns the breakpoints that replace them."""
 

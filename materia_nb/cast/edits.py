@@ -225,7 +225,7 @@ class Edits:
         Args:
             materia: the id of the materia.
             definition: the new definition in config format; by default the current definition in the workbench.
-            owner: the directory of its config file, in which its scripts are looked up (R24).
+            owner: the directory of the config file, in which the scripts of the materia are looked up (R24).
 
         Raises:
             MateriaError: the cast has no such materia (``unknown_materia``), other fields or no fields have changed

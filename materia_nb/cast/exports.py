@@ -165,7 +165,7 @@ def read_recording(path: Path) -> RecordedAgent:
 
 
 def agent_from_recording(recording: JSON, name: str, where: Path | str = "") -> RecordedAgent:
-    """Return an agent that repeats the answers of a recording.
+    """Return an agent that replays the answers in a recording.
 
     Args:
         recording: the JSON document of the recording.

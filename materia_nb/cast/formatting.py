@@ -257,7 +257,7 @@ def steps_of(session: Session, graph: Graph) -> StepList:
 
 
 def step_at(steps: Sequence[StepRecord], number: int) -> StepRecord:
-    """Return the step with a number; see :meth:`StepList.at`."""
+    """Return the step with the given number; see :meth:`StepList.at`."""
     is_integer = type(number) is int  # a value from a notebook need not fit the annotation
     first = steps[0].number if steps else 1  # the steps of a lane do not begin at 1
     index = -1 if not is_integer else number - first if number > 0 else len(steps) + number

@@ -131,9 +131,10 @@ def redefinition(
 
 
 def changed_definition(cast: Snapshot) -> Redefinition | None:
-    """Compare the definition of the materia at which a cast stopped with the current definition in the workbench.
+    """Return how the current definition of the materia at which a cast stopped differs from the definition in the cast.
 
-    Return None if the definitions are equal or one of them is not available.
+    The current definition is the definition in the workbench. Return None if the definitions are equal, or if either
+    definition is not available.
     """
     socket = cast.graph.sockets.get(cast.failure.socket or "") if cast.failure is not None else None
     definitions = cast.live.definitions

@@ -307,7 +307,7 @@ class Runner(Work):
         return self._lock
 
     def begin(self) -> None:
-        """Prepare a change of the cast; the caller must hold the lock.
+        """Prepare a change to the cast; the caller must hold the lock.
 
         Raises:
             MateriaError: the cast is open read-only (``read_only``), or this engine cannot cast its loadout

@@ -381,7 +381,7 @@ class Snapshot:
         return self.steps[-1].notes[self.session.noted_before :] if self.steps else ()
 
     def pin_name_of(self, socket: str) -> str | None:
-        """Return the name of the socket or materia whose pinned answer a socket uses, or None if it is not pinned."""
+        """Return the name of the socket or materia whose pin applies to a socket, or None if no pin applies."""
         pins, materia = self.session.pins, self.graph.sockets[socket].materia.id
         return socket if socket in pins else materia if materia in pins else None
 

@@ -277,7 +277,7 @@ class Work(ABC):
         return self._question(due.visit, pinned, folder)
 
     def pin_name_of(self, socket: str) -> str | None:
-        """Return the name of the socket or materia whose pinned answer a socket uses, or None if it is not pinned."""
+        """Return the name of the socket or materia whose pin applies to a socket, or None if no pin applies."""
         names = (socket, self.rules.sockets[socket].socket.materia.id)
         return next((name for name in names if name in self.session.pins), None)
 

@@ -23,7 +23,7 @@ DOWN: Final = 1
 LEFT: Final = 2
 UP: Final = 3
 DIRECTION_VECTORS: Final = ((1, 0), (0, 1), (-1, 0), (0, -1))
-"""Unit vector of each direction. A side of a box has the name of the direction in which a line leaves the box there."""
+"""Unit vector of each direction. A side of a box is named after the direction of lines that leave it."""
 
 _X_STEPS, _Y_STEPS = zip(*DIRECTION_VECTORS, strict=True)
 ARROW_MARGIN: Final = 12.0
@@ -119,7 +119,8 @@ def _move_point(point: Point, direction: int, distance: float) -> Point:
 class _Grid:
     """The grid of x and y coordinates along which lines may run, with the cost of each segment.
 
-    Grid points are numbered column by column. A segment has the number of its left or upper end.
+    Grid points are numbered column by column. Each segment is identified by the number of the grid point at its left or
+    upper end.
     """
 
     def __init__(self, lines: Sequence[RoutedLine], solid: Sequence[Box], frames: Mapping[str, Box]) -> None:

@@ -427,7 +427,7 @@ def edit_state(
 
 
 def edit_prompt(rules: Rules, session: Session, part: str, text: str, ts: int) -> Events:
-    """Change one part of the waiting prompt; the prompt of an interrupted turn is changed and sent again."""
+    """Change one part of the waiting prompt. If the turn was interrupted, the changed prompt is sent again."""
     state = session.state
     failure = state.failure
     interrupted = state.at if failure is not None and failure.again and state.status != "waiting" else None

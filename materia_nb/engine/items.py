@@ -408,9 +408,9 @@ def show_item(draft: Draft, walk: Walk, item: Item) -> None:
 
 @lru_cache(maxsize=1024)
 def walk_of(iterator: Iterator) -> Walk:
-    """Return the walk of an iterator: the path of its list and the names of its current item (R12, R13).
+    """Return where an iterator finds its list, and the names that it gives to the current item (R12, R13).
 
-    The walk is cached, so that all sockets of a loop share it.
+    The result is cached and shared by all sockets of a loop.
     """
     numbered = iterator.has_work_item_keys
     names = ["item", "currentWorkItem", iterator.alias, *(["workItem"] if numbered else [])]

@@ -352,7 +352,7 @@ def _refuse(
 
 
 MAX_STEPS: Final = 64
-"""Maximum number of steps to recompute for one state, which takes about a millisecond."""
+"""Maximum number of steps to recompute for one state. Recomputing this many steps takes about a millisecond."""
 
 
 class PastStates:

@@ -123,7 +123,7 @@ def work_prompt(
 
 
 def reworded(prompt: Prompt, name: str, text: str) -> Prompt:
-    """Return the prompt with one part replaced by ``text``; an empty text omits the part.
+    """Return the prompt with one part replaced by ``text``; if ``text`` is empty, the part is omitted.
 
     Raises:
         MateriaError: the prompt has no part with this name (``unknown_part``).

@@ -101,7 +101,7 @@ def choose_edge(rules: SocketRules, result: Result, exhausted: bool) -> Choice |
 
 @lru_cache(maxsize=4096)  # so that steps of a long cast share the records of what was checked
 def _choose_first_match(edges: tuple[Edge, ...], result: Result) -> Choice | None:
-    """Choose the first edge that matches; if no edge matches, an output ends the cast (R3) and a failure stops it."""
+    """Choose the first matching edge. If no edge matches, the cast ends after an output (R3) and stops after a failure."""
     checks: list[RouteCheck] = []
     for edge in edges:
         matched = CONDITION_SPECS[edge.when].holds(result)
@@ -459,13 +459,13 @@ def count_exit(rules: Rules, draft: Draft, visit: Visit, route: ExitRoute) -> Fa
 
 
 def count_detour(rules: Rules, draft: Draft, visit: Visit, target: str) -> Failure | None:
-    """Count one detour; return a failure if the detour has exceeded the limit of edges outside items."""
+    """Count one detour; return a failure if the detour exceeds the limit on edge traversals outside work items."""
     subject = f"The detour from {visit.socket} to {target}"
     return _count_outside(rules, draft, f"detour:{visit.socket}->{target}", visit, subject, target)
 
 
 def _count_outside(rules: Rules, draft: Draft, name: str, visit: Visit, subject: str, target: str) -> Failure | None:
-    """Count one use of an exit or detour; return a failure if it has exceeded ``limits.maxEdgeTraversals``."""
+    """Count one use of an exit or detour; return a failure if the count exceeds ``limits.maxEdgeTraversals``."""
     key: EdgeId = (name, 0)
     used, maximum = draft.counts.get(key, 0), rules.graph.limits.max_edge_traversals
     draft.counts = FrozenDict({**draft.counts, key: used + 1})

@@ -366,9 +366,9 @@ class HandoffProtocol(ABC):
         return KnowledgeUpdate(knowledge)
 
     def suggestions(self, value: Mapping[str, JSON]) -> list[tuple[SuggestionKind, Mapping[str, str]]]:
-        """Return the suggestions for the project's memory that an output contains.
+        """Return the project-memory suggestions in an output.
 
-        A suggestion of the kind ``memory`` has a description and a body; a ``note`` has a text.
+        A ``memory`` suggestion has a description and a body; a ``note`` has only text.
         """
         return []
 

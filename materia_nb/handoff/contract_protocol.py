@@ -279,7 +279,7 @@ MAX_REPAIRS: Final = 2
 
 
 class ExaminedOutput(NamedTuple):
-    """The reading of an output, together with its checked contract."""
+    """A parsed output and its checked contract."""
 
     reading: Reading
     checked: CheckedContract
@@ -336,7 +336,7 @@ class ContractProtocol(HandoffProtocol):
         ]
 
     def suggestions(self, value: Mapping[str, JSON]) -> list[tuple[SuggestionKind, Mapping[str, str]]]:
-        """Return the suggestions for the project's memory that a contract contains (section 9)."""
+        """Return the project-memory suggestions in a contract (section 9)."""
         contract = contract_fields.Contract(value)
         return [
             *(("memory", memory) for memory in contract.memorialize_suggestions.suggestions),

@@ -29,7 +29,7 @@ _TOO_DEEP_REASON: Final = f"it is nested too deeply (more than {MAX_DEPTH} level
 
 
 class NotJson(ValueError):
-    """Raised if a text is not valid JSON or does not contain a JSON object; the message is the reason."""
+    """Raised if a string is not valid JSON or does not contain a JSON object; the message gives the reason."""
 
 
 class FoundObject(NamedTuple):
@@ -233,7 +233,7 @@ _MAX_LISTED_ENTRIES: Final = 20
 
 
 def one_line(text: str) -> str:
-    """Replace each sequence of white space in a text, including line breaks, by a single space."""
+    """Replace each run of whitespace in a string, including line breaks, with a single space."""
     return " ".join(text.split())
 
 

@@ -317,7 +317,7 @@ class Exploration:
 
     @property
     def ends_seen(self) -> dict[str, tuple[str, ...]]:
-        """The ends that were observed, as for :attr:`ends`. If the search stopped early, other ends may be possible."""
+        """The observed ends, in the form of :attr:`ends`. If the search stopped early, other ends may be possible."""
         ends: dict[str, list[str]] = {}
         for node in self._space.nodes:
             if node.end is not None:

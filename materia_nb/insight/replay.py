@@ -112,7 +112,7 @@ class Replay:
 
     @property
     def ends(self) -> str:
-        """The end of the replay: ``complete``, the kind of a failure, or ``needs`` if an answer is missing."""
+        """How the replay ended: ``complete``, the kind of failure, or ``needs`` if an answer is missing."""
         return replay_end(self.replayed.session, self.needs)
 
     @cached_property

@@ -1,4 +1,4 @@
-"""Checks that report problems with fields, materia definitions and MCP servers, and hints (R21, R26, R28, R38)."""
+"""Checks that report problems and hints about fields, materia definitions and MCP servers (R21, R26, R28, R38)."""
 
 from __future__ import annotations
 

@@ -129,7 +129,7 @@ class LayeredConfig:
         raise config_error(f"no layer defines the {kind} {name!r}", None, did_you_mean(name, set(known)))
 
     def origins(self, kind: DefinitionKind, name: str) -> Mapping[str, Layer]:
-        """Return the layer that determines each field of a loadout or materia (R33); empty if the name is unknown."""
+        """Return a mapping from each field to the layer that determines it (R33); it is empty if ``name`` is unknown."""
         return self._merged(kind, name, self.layers)[1]
 
     def below(self, kind: DefinitionKind, name: str, layer: LayerName) -> Object:

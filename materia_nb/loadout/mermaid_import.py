@@ -400,7 +400,7 @@ class _Parser:
 
 
 def _plain_label(text: str) -> str:
-    """Return the plain text of a label on one line, without quotes, markup and HTML entities."""
+    """Return the plain text of a label on one line, without quotes, markup or HTML entities."""
     text = text.strip()
     if len(text) > 1 and text[0] == text[-1] == '"':
         text = text[1:-1].strip()

@@ -152,7 +152,7 @@ def _condition_spec(needs: tuple[str, ...], **row: Any) -> ConditionSpec:
 CONDITION_SPECS: Final[Mapping[Condition, ConditionSpec]] = {
     condition: _condition_spec(**_in_tuples(row)) for condition, row in _TABLE["conditions"].items()
 }
-"""The conditions in the order of menus. The type :data:`Condition` must list the same names."""
+"""The conditions, in the order in which menus list them. The type :data:`Condition` must list the same names."""
 CONDITIONS: Final[tuple[Condition, ...]] = tuple(CONDITION_SPECS)
 GUARDS: Final[tuple[Condition, ...]] = tuple(condition for condition, spec in CONDITION_SPECS.items() if spec.guards)
 """The conditions that match only outputs that set ``satisfied``, and therefore never match plain text."""
@@ -160,7 +160,7 @@ GUARD_FOR: Final[Mapping[Result, Condition]] = {
     verdict: next(condition for condition, spec in CONDITION_SPECS.items() if spec.needs == (verdict,))
     for verdict in VERDICTS
 }
-"""The condition that matches only YES, and the condition that matches only NO, by result."""
+"""For each result (YES or NO), the condition that matches only that result."""
 REWORK_CONDITIONS: Final[tuple[Condition, ...]] = tuple(
     condition for condition, spec in CONDITION_SPECS.items() if spec.sends_back
 )

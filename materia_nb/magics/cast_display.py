@@ -53,7 +53,7 @@ _OUTPUT_CHARS: Final = 1_500
 """Maximum length of a step's output in the record, in characters."""
 
 _IDLE_S: Final = 0.6
-"""Time without changes of the cast after which the record is updated, in seconds."""
+"""Time without changes to the cast after which the record is updated, in seconds."""
 
 _log = logging.getLogger("materia_nb.magics")
 

@@ -60,7 +60,7 @@ class MateriaMagics(Magics):
     @line_cell_magic
     @no_var_expand
     def materia(self, line: str, cell: str | None = None) -> Any:
-        """Run a verb of Materia NB."""
+        """Run a ``%materia`` command."""
         # IPython's output_can_be_silenced parses the text as Python to find the semicolon, which fails for prose.
         value = self.run(line, cell)
         return None if registry.is_silenced(line, cell) else value

@@ -212,7 +212,7 @@ def status_after(call: Call, _: object) -> Any:
 
 
 def step_after(call: Call, result: object) -> Any:
-    """Return a view of the latest step. If the method returned a step in a lane, return the latest step of that lane."""
+    """Return a view of the latest step. If ``result`` is a step in a lane, return its lane's latest step."""
     return step_view(call.cast.now, lane=result.lane if isinstance(result, StepRecord) else "")
 
 
@@ -304,7 +304,7 @@ def _is_integer(parameter: inspect.Parameter) -> bool:
 
 
 def _make_argument(parameter: inspect.Parameter, texts: Mapping[str, str], overrides: Mapping[str, Any]) -> Argument:
-    """Return the argument for a parameter. If its docstring has no help for it, ``words.toml`` provides the help."""
+    """Return the argument for a parameter. Help that the docstring does not contain is taken from ``words.toml``."""
     key, kind = parameter.name, str(parameter.annotation)
     name = key.rstrip("_")  # A parameter is named from_, because from is a keyword.
     argument = Argument(

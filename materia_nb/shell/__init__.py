@@ -1,1 +1,1 @@
-"""The program ``materia``, which runs the verbs of ``%materia`` in a terminal and in CI, and the MCP server."""
+"""The ``materia`` program, which runs the ``%materia`` verbs in a terminal or in CI, and also starts the MCP server."""

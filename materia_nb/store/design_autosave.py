@@ -208,7 +208,7 @@ def _parse_change(text: str, title: str) -> DesignChange:
 
 
 def _serialize_change(change: DesignChange, originals: Mapping[str, Object | None]) -> str:
-    """Serialize a step with the definition of every edited materia, because the saved definitions may change later."""
+    """Serialize a change with the definition of every edited materia, because saved definitions may change later."""
     return exact({"document": change.document, "materia": {**originals, **change.materia}})
 
 
@@ -229,7 +229,8 @@ class _Autosaver:
     def on_change(self, design: Design, *, complete: bool) -> str:
         """Save the current state of a design in its draft, and return an error message or an empty string.
 
-        ``complete`` is True if the whole draft must be rewritten, because several steps changed at once.
+        ``complete`` is True if the whole draft must be rewritten, because several changes in the history were replaced
+        at once.
         """
         try:
             if self._is_only_in_kernel(design):

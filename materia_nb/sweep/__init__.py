@@ -85,7 +85,7 @@ def _open_or_start(cell: GridCell, *, restart: bool) -> Cast:
 
 
 def _run_to_end(cast: Cast) -> None:
-    """Run a cast until it ends or needs a person. Drafts are accepted automatically."""
+    """Run a cast until it ends or needs human input. Drafts are accepted automatically."""
     while cast.now.writable and cast.status in ("ready", "waiting"):
         if _has_draft(cast):
             cast.accept()

@@ -92,7 +92,7 @@ class SweepRow:
         return self.complete and all(verdict.holds for verdict in self.checks.values())
 
     def value_of(self, name: str) -> bool | float | None:
-        """Return a number of the row, or the value of a check, by name. An unknown number or value is None."""
+        """Return one of the row's numbers, or the value of a check, by name. Return None if the name is not known."""
         value: bool | float | None = self.checks[name].value if name in self.checks else getattr(self, name, None)
         return value
 
@@ -218,7 +218,7 @@ class Sweep(Displayable, Sequence[SweepRow]):
         return Table(headers + ["cost"] * costs, rows)
 
     def _reasons(self) -> list[tuple[str, str, str]]:
-        """Return the reasons why rows did not pass, each with the numbers of these rows."""
+        """Return the reasons why rows did not pass, and the numbers of the rows to which each reason applies."""
         numbers: dict[tuple[str, str], list[str]] = {}
         for number, row in enumerate(self, start=1):
             reasons = [("", row.why)] if row.why and not row.complete else []

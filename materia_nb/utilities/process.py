@@ -98,7 +98,7 @@ class CapturedOutput(io.RawIOBase):
 
     @property
     def truncated(self) -> bool:
-        """True if the output is longer than ``start``."""
+        """True if ``start`` contains only the beginning of the output."""
         return self.size > len(self._start)
 
 

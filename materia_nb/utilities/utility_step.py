@@ -167,7 +167,7 @@ def resolve_command(materia: Materia, *, utilities: Sequence[Path] = ()) -> list
     directory of the utility's config file. All other arguments remain unchanged (R24).
 
     Args:
-        materia: the utility. ``materia.owner`` is the directory of its config file.
+        materia: the utility. ``materia.owner`` is the directory of the utility's config file.
         utilities: the directories that :func:`find_script` searches before the package (R25).
 
     Raises:
@@ -210,7 +210,7 @@ def missing_program(definition: Mapping[str, JSON], owner: Path | None, project:
 
     Args:
         definition: the definition of the utility.
-        owner: the directory of its config file, which is searched first (R24).
+        owner: the directory of the utility's config file, which is searched first (R24).
         project: the working directory of the utility.
     """
     argv = _command_of(with_absolute_paths(definition, owner))

@@ -35,7 +35,7 @@ class DesignFront(FrontendWidget):
 
 
 class DesignPanel(Panel):
-    """A panel for editing one loadout of a workbench on its graph. Only Save writes the file of the loadout.
+    """A panel for editing a loadout graphically. The loadout file is written only when the user clicks Save.
 
     Args:
         bench: the workbench that loads and saves the loadout.

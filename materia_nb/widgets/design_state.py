@@ -174,7 +174,7 @@ class DesignState:
         return parse_loadout(self.design.name, self.design.document, self.design.definitions)
 
     def part_named(self, name: object) -> Selection | None:
-        """Return the part of the design with the kind and key in ``name``, or None if ``name`` is not a kind and key.
+        """Return the design part with the kind and key in ``name``, or None if ``name`` is not a pair of kind and key.
 
         ``name`` may also refer to an element of the graph.
 
@@ -193,7 +193,7 @@ class DesignState:
         raise design_error(problem, "design", "select an existing part; this part may have been removed")
 
     def require_part(self, name: object) -> Selection:
-        """Return the same part as :meth:`part_named`, but raise MateriaError if ``name`` is not a kind and key."""
+        """Like :meth:`part_named`, but raise MateriaError if ``name`` is not a pair of kind and key."""
         selection = self.part_named(name)
         if selection is None:
             raise design_error("the message does not specify a part", "design", "reload the page")

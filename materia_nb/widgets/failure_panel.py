@@ -122,7 +122,7 @@ def _failure_blocks(now: Snapshot, changed: Redefinition | None) -> list[Block]:
 
 
 def _failure_details(now: Snapshot) -> list[str]:
-    """Return the step, the work item and the number of attempts of a failure."""
+    """Return the step and the work item at which a cast failed, and the number of attempts that were made."""
     record = now.latest
     if lanes_at_work(now.session) is not None:  # the generator's step is not part of the failure
         return ["all steps are kept"]

@@ -1,4 +1,4 @@
-"""Safe access to files by untrusted paths from models: all paths are resolved inside the project directory."""
+"""Safe file access for untrusted paths supplied by models: every path is resolved inside the project directory."""
 
 from __future__ import annotations
 

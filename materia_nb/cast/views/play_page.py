@@ -125,7 +125,7 @@ def _reason(graph: Graph, move: Move, source: StateNode, target: StateNode) -> s
 
 
 def _route_text(graph: Graph, edge: EdgeRef, result: Result | None = None, scope: str = "") -> str:
-    """Return a sentence about an edge or exit that was followed; ``scope`` is appended to the limit of the edge."""
+    """Describe an edge or exit that was followed, and the edge's limit, if any, followed by ``scope``."""
     if isinstance(edge, tuple):
         taken = graph.sockets[edge[0]].edges[edge[1] - 1]
         because = f": {result.sentence}" if result is not None and taken.when != "always" else ""

@@ -328,7 +328,7 @@ def lanes_blocks(cast: Snapshot, now: int | None = None, past: Snapshot | None =
 
 
 def lane_position(lane: LaneSnapshot) -> str:
-    """Return the name of the socket at which a running lane is, or "" if the lane is not running."""
+    """Return the name of the socket that a running lane has reached, or "" if the lane is not running."""
     snapshot = lane.now
     if lane.status != "running":
         return ""

@@ -259,9 +259,9 @@ class Design:
 
     @property
     def unsaved(self) -> tuple[DesignChange, Sequence[DesignChange]]:
-        """The change that was saved last, and the changes since then.
+        """The last saved change, and the changes made since.
 
-        If the saved change has been undone, the second value contains only the current change.
+        If the saved change has been undone, the second value contains only the change that is now the latest.
         """
         saved = next((number for number, step in enumerate(self._steps) if step is self._base), None)
         return self._base, self._steps[-1:] if saved is None else self._steps[saved + 1 :]

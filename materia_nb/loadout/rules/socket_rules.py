@@ -354,9 +354,9 @@ class _StateRead(NamedTuple):
 
 @rule(SOCKET_RULES, "loadout", "never-written")
 def _never_written(facts: LoadoutFacts) -> Iterator[Hint]:
-    """A variable, assignment or list that reads a state value which is not set on every path to the socket.
+    """A variable, assignment or list that reads a state value that at least one path to the socket leaves unset.
 
-    If no socket sets the value, prompts of materia that other loadouts also place are skipped, because one of these
+    If no socket sets the value, the check skips prompts of materia that other loadouts also use, because one of those
     loadouts may set the value.
     """
     entry = facts.entry

@@ -384,11 +384,11 @@ def _show(call: Call, panel: str | None = None) -> Any:
 
 @verb("doctor", example="%materia doctor\n%materia doctor -1")
 def _doctor(call: Call, cast: Rest = None) -> Any:
-    """Check the installation (software, names of keys, programs, folders, config and agents) or a recorded cast.
+    """Check the installation (software, API key names, programs, folders, config and agents) or a recorded cast.
 
     Args:
-        cast: the cast whose record to check; shows the last step up to which the record is unmodified, even if the cast
-            cannot be opened
+        cast: the cast whose record is checked; the report names the last unmodified step, even if the cast cannot be
+            opened
     """
     return lookup("checkup")(call.bench) if cast is None else call.bench.casts.verify(cast)
 
