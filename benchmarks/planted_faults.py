@@ -49,7 +49,7 @@ FAULTS: Final = (
     Fault("traversals are not added up", ROUTING, "FrozenDict({**draft.counts, edge_id: used + 1})", "FrozenDict({**draft.counts, edge_id: 1})"),
     Fault("a new plan does not reset the cursor", COMPLETING, "name: 0 if name in cursors else at for", "name: at for"),
     Fault("a new plan keeps the records of the items", COMPLETING, "forget_items(draft, lambda item: is_walked_by(item, cursors))", "forget_items(draft, lambda item: False)"),
-    Fault("every output advances", COMPLETING, "if not CONDITION_SPECS[advance.when].holds(result):", "if False:"),
+    Fault("every output advances", COMPLETING, "if not CONDITION_SPECS[advance.when].matches(result):", "if False:"),
     Fault("the last item is never reached", COMPLETING, "length, after >= length, advance", "length, after > length, advance"),
     Fault("the list is exhausted one item early", COMPLETING, "length, after >= length, advance", "length, after >= length - 1, advance"),
     Fault("an exhausted list does not leave the loop", COMPLETING, "fact is not None and fact.exhausted", "False"),

@@ -62,7 +62,7 @@ STATIONS: Final = (
     Station("loadout/vocabulary.py", "Result.of", "classifies the result."),
     Station("engine/completing.py", "_advance", "moves the cursor, because this answer ends an item."),
     Station(
-        "loadout/vocabulary.py", "ConditionSpec.holds", "checks the result against one row of the condition table."
+        "loadout/vocabulary.py", "ConditionSpec.matches", "checks the result against one row of the condition table."
     ),
     Station(
         "engine/completing.py",

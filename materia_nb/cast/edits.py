@@ -448,7 +448,7 @@ def _redefined(
             kind="redefine",
         )
     document = with_definition(document, materia, with_absolute_paths(definition, owner))
-    owners = {m.id: m.owner for s in rules.graph.sockets.values() if (m := s.materia).owner}
+    owners = {m.id: m.folder for s in rules.graph.sockets.values() if (m := s.materia).folder}
     return document, Rules(build_graph(document, rules.graph.name, owners), rules.session)
 
 

@@ -89,7 +89,7 @@ class Loadouts(Mapping[str, str], Displayable):
     def definitions(self) -> tuple[Mapping[str, JSON], Mapping[str, Path]]:
         """Return the current definition and the config directory of each materia, as two mappings by materia id."""
         config = self.read(self._loaded)
-        return config.document.get("materia", {}), config.owners
+        return config.document.get("materia", {}), config.folders
 
     @property
     def casts_root(self) -> Path:
@@ -221,7 +221,7 @@ class Loadouts(Mapping[str, str], Displayable):
         for id_, definition in placed_definitions(self.config.document, name).items():
             if materia_kind(definition) != "utility":
                 continue
-            missing = missing_program(definition, self.config.owners.get(id_), self.project)
+            missing = missing_program(definition, self.config.folders.get(id_), self.project)
             if missing is not None:
                 message = f"the program {missing!r} is not installed on this machine, so the utility cannot start"
                 advice = "install it, put it next to the config file, or pin the utility to an output"
@@ -350,7 +350,7 @@ class Loadouts(Mapping[str, str], Displayable):
             MateriaError: the design has problems or is locked, its file was changed by another program, or the file cannot be
                 written.
         """
-        from materia_nb.loadout.design.saving import left_behind, refuse_locked, refuse_problems, save_design
+        from materia_nb.loadout.design.saving import materia_without_file, refuse_locked, refuse_problems, save_design
 
         if to == "notebook" or (to is None and design.home.path is None):
             refuse_problems(design, anyway=anyway)
@@ -382,7 +382,7 @@ class Loadouts(Mapping[str, str], Displayable):
             message += f"; {design.name} is now chosen"
         elif design.name != chosen:
             message += f"; select it with use {design.name}"
-        if not used and (missing := left_behind(self.config, design)):
+        if not used and (missing := materia_without_file(self.config, design)):
             message += f"; no file defines the materia {', '.join(missing)}"
         return message
 
@@ -392,8 +392,8 @@ class Loadouts(Mapping[str, str], Displayable):
             return {}, []
         used: dict[str, Object] = {}
         scripts: list[str] = []
-        for id_, raw in placed_definitions(design.whole, design.name).items():
-            owner = self.config.owners.get(id_)
+        for id_, raw in placed_definitions(design.full_config, design.name).items():
+            owner = self.config.folders.get(id_)
             used[id_] = moved_definition(raw, owner, path.parent)
             command = as_list(raw.get("command"))
             scripts += [name for name in as_list(with_absolute_paths(raw, owner).get("command")) if name not in command]
@@ -473,7 +473,7 @@ class Loadouts(Mapping[str, str], Displayable):
             raise MateriaError(message, hint="choose another name", kind="bad_name")
         path, config = self.project / PROJECT_FILE, self.config
         placed = placed_definitions(config.document, name) if materia else {}
-        definitions = {id_: moved_definition(raw, config.owners.get(id_), path.parent) for id_, raw in placed.items()}
+        definitions = {id_: moved_definition(raw, config.folders.get(id_), path.parent) for id_, raw in placed.items()}
         from materia_nb.loadout.design.saving import add_loadout
 
         add_loadout(path, new, with_advances(loadout_facts(config.document, name)), definitions)

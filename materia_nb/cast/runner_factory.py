@@ -351,7 +351,7 @@ def _remove_approvals(runner: Runner) -> bool:
 
 def _owners_of(graph: Graph) -> dict[str, JSON]:
     """Return the directory of the config file that defines each materia, by materia id (R24)."""
-    return {materia.id: str(materia.owner) for socket in graph.sockets.values() if (materia := socket.materia).owner}
+    return {materia.id: str(materia.folder) for socket in graph.sockets.values() if (materia := socket.materia).folder}
 
 
 def _not_castable(rules: Rules, problems: Sequence[str]) -> list[str]:

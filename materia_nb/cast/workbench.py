@@ -133,7 +133,7 @@ class DryBench(Displayable):
         """Return a loadout in resolved form, given its name or a design in its current state."""
         if isinstance(loadout, str) or loadout is None:
             return self.graph(loadout)
-        return require_known_protocols(build_graph(loadout.whole, loadout.name, self.loadouts.config.owners))
+        return require_known_protocols(build_graph(loadout.full_config, loadout.name, self.loadouts.config.folders))
 
     def estimate(
         self,
@@ -416,8 +416,8 @@ class Workbench(DryBench):
         """
         _check_request(request)
         config = self.loadouts.config
-        composition = compose(config.document, names, config.owners)
-        graph = require_known_protocols(build_graph(composition.document, composition.name, config.owners))
+        composition = compose(config.document, names, config.folders)
+        graph = require_known_protocols(build_graph(composition.document, composition.name, config.folders))
         data = {} if from_cast is None else {PREVIOUS: self.casts.initial_data_from(from_cast)}
         table = self.agents.table_of_link(composition, graph)
         plan = self.casts.plan(with_prompt_forms(graph, table), data)

@@ -166,7 +166,7 @@ def apply_output(socket_rules: SocketRules, draft: Draft, text: str, reading: Re
     """Store the fields of an output in the state, before assignments and the advance (R10, R17)."""
     draft.last_output = text if socket_rules.socket.is_utility else text.strip()
     draft.last_socket, draft.last_artifact = socket_rules.socket.id, draft.artifact
-    result = Result.of(reading.satisfied)
+    result = Result.from_satisfied(reading.satisfied)
     draft.last_step, draft.last_result, draft.changed = draft.steps, result, ()
     if reading.scope is not None:
         draft.scope = reading.scope
@@ -245,7 +245,7 @@ def _advance(
         length = len(own_list(iterator, draft, item))
     else:
         length = len(list_at(advance.items, draft, item))
-    if not CONDITION_SPECS[advance.when].holds(result):
+    if not CONDITION_SPECS[advance.when].matches(result):
         return AdvanceRecord(advance.when, False, advance.cursor, before, before, length, False, advance.derived)
     after = cursor_after_advance(draft, advance.cursor, length)
     draft.cursors = FrozenDict({**draft.cursors, advance.cursor: after})

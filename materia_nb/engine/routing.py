@@ -104,7 +104,7 @@ def _choose_first_match(edges: tuple[Edge, ...], result: Result) -> Choice | Non
     """Choose the first matching edge. If no edge matches, the cast ends after an output (R3) and stops after a failure."""
     checks: list[RouteCheck] = []
     for edge in edges:
-        matched = CONDITION_SPECS[edge.when].holds(result)
+        matched = CONDITION_SPECS[edge.when].matches(result)
         checks.append(RouteCheck("edge", edge.when, edge.to, matched, edge.index, used=0))
         if matched:
             return Choice(edge.to, "edge", tuple(checks), edge)
@@ -114,7 +114,7 @@ def _choose_first_match(edges: tuple[Edge, ...], result: Result) -> Choice | Non
 @lru_cache(maxsize=4096)
 def _choose_exit(routes: tuple[ExitRoute, ...], result: Result) -> Choice:
     """Choose the exit whose condition matches, or else an ``always`` exit, or else the end (R16)."""
-    matching = [route for route in routes if CONDITION_SPECS[route.condition].holds(result)]
+    matching = [route for route in routes if CONDITION_SPECS[route.condition].matches(result)]
     conditional = [route for route in matching if not CONDITION_SPECS[route.condition].matches_any_output]
     chosen = next(iter(conditional or matching), None)
     checks = tuple(

@@ -297,7 +297,7 @@ def _socket_rules(graph: Graph, socket: Socket) -> SocketRules:
         assign=tuple((target, tuple(split_path(target)), text) for target, text in socket.assign),
         exits=exits,
         routes_failures=any(
-            condition_spec(edge.when).holds(other) for edge in socket.edges for other in WITHOUT_OUTPUT
+            condition_spec(edge.when).matches(other) for edge in socket.edges for other in WITHOUT_OUTPUT
         ),
         reports=socket.is_utility
         and needed.parse == "json"

@@ -151,7 +151,7 @@ class Reading(NamedTuple):
         """The result of the visit: ``REFUSED``, ``STOPPED`` if a person must act, or the verdict of the output."""
         if self.action in ("pause", "escalate"):
             return Result.STOPPED
-        return Result.of(self.satisfied) if self.error is None else Result.REFUSED
+        return Result.from_satisfied(self.satisfied) if self.error is None else Result.REFUSED
 
     @property
     def accepted(self) -> bool:

@@ -257,7 +257,7 @@ def _links(rules: Rules) -> Iterator[_Link]:
     for id_, socket_rules in rules.sockets.items():
         advance = socket_rules.socket.advance
         for result in continuing_results(socket_rules):
-            moves = advance.cursor if advance is not None and condition_spec(advance.when).holds(result) else None
+            moves = advance.cursor if advance is not None and condition_spec(advance.when).matches(result) else None
             choices = [choose_edge(socket_rules, result, exhausted=False)]
             choices += [choose_edge(socket_rules, result, exhausted=True)] if moves is not None else []
             for choice in choices:

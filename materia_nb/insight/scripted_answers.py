@@ -59,7 +59,7 @@ def without_prompts(graph: Graph) -> Graph:
     sockets = {
         id_: replace(
             socket,
-            materia=replace(socket.materia, prompt="", raw={}, owner=None, params={}, script=None),
+            materia=replace(socket.materia, prompt="", raw={}, folder=None, params={}, script=None),
             handoff=socket.handoff if _sampling_protocol(socket.handoff) else DEFAULT_HANDOFF,
             cast_context=CAST_CONTEXTS["none"],
             layout=None,

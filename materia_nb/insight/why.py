@@ -237,7 +237,7 @@ def _explain_alternatives(rules: Rules, decision: Decision) -> list[str]:
 def _choice_for(socket_rules: SocketRules, fact: AdvanceRecord | None, result: Result) -> Choice | None:
     is_last = fact is not None and fact.before + 1 >= fact.length
     return choose_edge(
-        socket_rules, result, exhausted=fact is not None and is_last and condition_spec(fact.when).holds(result)
+        socket_rules, result, exhausted=fact is not None and is_last and condition_spec(fact.when).matches(result)
     )
 
 

@@ -246,7 +246,7 @@ class _RouteWalker:
 
 
 def _matches(condition: str, verdict: bool | None) -> bool:
-    return condition_spec(condition).holds(Result.of(verdict))
+    return condition_spec(condition).matches(Result.from_satisfied(verdict))
 
 
 def _matching_exit(exits: Sequence[ExitRoute], socket: Socket, verdict: bool | None) -> str:

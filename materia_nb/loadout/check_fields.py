@@ -65,12 +65,12 @@ def _report_error(findings: Findings, model: type[Model], error: ErrorDetails, p
         return
     fault = error.get("ctx", {}).get("error")
     fault = fault if isinstance(fault, Fault) else Fault()
-    message = fault.what or f"{path if whole_entry else row.field} cannot be {brief(error['input'])}"
+    message = fault.message or f"{path if whole_entry else row.field} cannot be {brief(error['input'])}"
     if error["type"] == "missing":
         message = row.missing or f"{row.field} is missing"
-    hint = fault.hint if fault.what or whole_entry else row.write or fault.hint
+    hint = fault.hint if fault.message or whole_entry else row.write or fault.hint
     fix = _field_fix(findings, row, error, itself)
-    findings.problem(row.code or model.code, path + fault.at, message, hint or _advice(row), fix)
+    findings.problem(row.code or model.code, path + fault.path, message, hint or _advice(row), fix)
 
 
 def _field_fix(findings: Findings, row: FieldRow, error: ErrorDetails, owner: str) -> Fix | None:

@@ -148,7 +148,7 @@ class _ExitRoutes:
             return False
         conditions = [condition_spec(route.condition) for route in self._exits_from(socket.id)]
         return any(
-            not any(condition.holds(result) for condition in conditions)
+            not any(condition.matches(result) for condition in conditions)
             for result in condition_spec(socket.advance.when).needs
         )
 
@@ -230,7 +230,7 @@ class _Builder:
     cursors: set[str] = field(default_factory=set)
 
 
-def compose(document: Object, names: Sequence[str], owners: Mapping[str, Path] | None = None) -> Composition:
+def compose(document: Object, names: Sequence[str], folders: Mapping[str, Path] | None = None) -> Composition:
     """Combine loadouts and materia into one loadout, which runs them in sequence.
 
     A materia is treated as a loadout with one socket. Wherever a part would end, the combined loadout continues at the
@@ -240,7 +240,7 @@ def compose(document: Object, names: Sequence[str], owners: Mapping[str, Path] |
         document: the config, which is not modified.
         names: the names of the parts, in order. If a loadout and a materia have the same name, write ``loadout:NAME``
             or ``materia:NAME``.
-        owners: the directory of the config file that defines each materia, by materia id (R24).
+        folders: the directory of the config file that defines each materia, by materia id (R24).
 
     Raises:
         LoadoutError: a part has problems.
@@ -255,7 +255,7 @@ def compose(document: Object, names: Sequence[str], owners: Mapping[str, Path] |
         )
     parts = [find_part(document, name) for name in names]
     # problems of the parts are reported before problems of the composition
-    graphs = [build_graph({**document, "loadouts": {name: raw}}, name, owners) for name, raw in parts]
+    graphs = [build_graph({**document, "loadouts": {name: raw}}, name, folders) for name, raw in parts]
     numbers = count(1)  # every socket of every part gets its canonical id, in order (R26)
     new_ids = [{id_: f"Socket-{next(numbers)}" for id_ in graph.sockets} for graph in graphs]
     composition = _Builder(

@@ -302,7 +302,7 @@ def _longest_name(node: Any, path: str) -> tuple[Any, Any, str]:
 
 _Format: TypeAlias = Literal["json", "jsonc", "yaml"]
 
-ENDINGS: Final[dict[str, _Format]] = {
+EXTENSIONS: Final[dict[str, _Format]] = {
     ".json": "json",
     ".jsonc": "jsonc",
     ".yaml": "yaml",
@@ -329,10 +329,10 @@ def read_config(path: str | Path) -> JSON:
     """
     path = expanded(path)
     text = config_text(path)
-    format_ = ENDINGS.get(path.suffix.lower())
+    format_ = EXTENSIONS.get(path.suffix.lower())
     if format_ is None:
         message = "the name of the config file has an unknown extension"
-        raise config_error(message, path, f"rename the file so that it ends with {one_of_words(ENDINGS)}")
+        raise config_error(message, path, f"rename the file so that it ends with {one_of_words(EXTENSIONS)}")
     return read_text(text, format_, where=str(path))
 
 
@@ -386,7 +386,7 @@ def write_config(path: str | Path, document: JSON) -> None:
         MateriaError: the extension is not .json or .jsonc, the document is not JSON, or the file cannot be written.
     """
     path = expanded(path)
-    if ENDINGS.get(path.suffix.lower()) not in ("json", "jsonc"):
+    if EXTENSIONS.get(path.suffix.lower()) not in ("json", "jsonc"):
         name = path.with_suffix(".json").name
         hint = f"choose a name that ends with .json, such as {name}"
         raise config_error("a config can only be saved as JSON", path, hint)
@@ -478,7 +478,7 @@ def _suggest_file(path: Path) -> str:
     """Return advice that suggests config files in the directory of ``path``."""
     folder = path.parent
     try:
-        files = [file for file in folder.iterdir() if file.suffix.lower() in ENDINGS and file.exists()]
+        files = [file for file in folder.iterdir() if file.suffix.lower() in EXTENSIONS and file.exists()]
         names = sorted(file.name for file in files)
     except OSError:
         return f"check the path: {str(folder)!r} is not a readable directory, and the current directory is {str(Path.cwd())!r}"

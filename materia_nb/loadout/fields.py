@@ -35,14 +35,14 @@ class Fault(ValueError):
     """Raised for a value that a field does not accept.
 
     Attributes:
-        what: the error message; None selects a general message that quotes the value.
+        message: the error message; None selects a general message that quotes the value.
         hint: advice on how to correct the value; None selects the advice of the field or of its value kind.
-        at: the path of the invalid part inside the value, such as ``[1]``.
+        path: the path of the invalid part inside the value, such as ``[1]``.
     """
 
-    def __init__(self, message: str | None = None, hint: str | None = None, at: str = "") -> None:
+    def __init__(self, message: str | None = None, hint: str | None = None, path: str = "") -> None:
         super().__init__()  # no message for ValueError, since pydantic cannot encode half a surrogate pair
-        self.what, self.hint, self.at = message, hint, at
+        self.message, self.hint, self.path = message, hint, path
 
 
 def _accept_any(_value: JSON) -> bool:
@@ -193,7 +193,7 @@ def is_context(value: JSON) -> bool:
             message = f"castContext has no field {name!r}"
             raise Fault(message, f"use {one_of_words(tuple(_CONTEXT_PARTS))}", f".{name}")
         if not kind.accepts(part):
-            raise Fault(hint=kind.advice or f"write {kind.shape}", at=f".{name}")
+            raise Fault(hint=kind.advice or f"write {kind.shape}", path=f".{name}")
     return True
 
 

@@ -193,7 +193,7 @@ class Materia:
     The attributes are those of the materia in a config, except for the following.
 
     Attributes:
-        owner: the directory of the config file that contains the definition; None if the definition has no file.
+        folder: the directory of the config file that contains the definition; None if the definition has no file.
         raw: the definition as written in the config.
         group: the heading under which an editor lists the materia, or "".
     """
@@ -212,7 +212,7 @@ class Materia:
     script: Mapping[str, JSON] | None = None
     params: Mapping[str, JSON] = field(default_factory=dict)
     timeout_ms: int = DEFAULT_TIMEOUT_MS
-    owner: Path | None = None
+    folder: Path | None = None
     raw: Mapping[str, JSON] = field(default_factory=dict, compare=False)
     group: str = ""
 

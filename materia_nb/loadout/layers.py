@@ -24,7 +24,7 @@ from typing import Final, Literal, TypeAlias
 from materia_nb.errors import MateriaError, counted, did_you_mean
 from materia_nb.jsonvalue import JSON, Object, as_object, frozen, is_object
 from materia_nb.loadout.config_files import (
-    ENDINGS,
+    EXTENSIONS,
     config_error,
     expanded,
     read_config,
@@ -83,12 +83,12 @@ class LayeredConfig:
     Attributes:
         document: the merged config.
         layers: all layers from lowest to highest priority, including layers that were skipped because of errors.
-        owners: the directory of the config file that defines each materia, by materia id (R24).
+        folders: the directory of the config file that defines each materia, by materia id (R24).
     """
 
     document: Object
     layers: tuple[Layer, ...]
-    owners: Mapping[str, Path]
+    folders: Mapping[str, Path]
 
     def __repr__(self) -> str:
         return f"<config of {counted(len(self.layers), 'layer')}, {counted(len(self.loadout_names), 'loadout')}>"
@@ -96,7 +96,7 @@ class LayeredConfig:
     def frozen(self) -> LayeredConfig:
         """Return an immutable copy of the config."""
         layers = tuple(replace(layer, document=frozen(layer.document)) for layer in self.layers)
-        return LayeredConfig(frozen(self.document), layers, frozen(self.owners))
+        return LayeredConfig(frozen(self.document), layers, frozen(self.folders))
 
     @property
     def loadout_names(self) -> tuple[str, ...]:
@@ -165,7 +165,7 @@ class LayeredConfig:
         Raises:
             LoadoutError: the loadout has problems.
         """
-        return build_graph(self.document, loadout, self.owners)
+        return build_graph(self.document, loadout, self.folders)
 
 
 def load_layers(
@@ -217,7 +217,7 @@ def load_layers(
         merge.add_file("given", base / expanded(path))
     if notebook:
         merge.add("notebook", "this notebook", None, dict(notebook))
-    return LayeredConfig(merge.document, tuple(merge.layers), merge.owners)
+    return LayeredConfig(merge.document, tuple(merge.layers), merge.folders)
 
 
 @cache
@@ -235,7 +235,7 @@ def _profile_file(env: Mapping[str, str]) -> Path | None:
     """Return the path of the config in the user's profile, else in the reference engine's profile, else None."""
     directories = (profile_directory(env), pi_profile_directory(env))
     candidates = (
-        directory / f"config{ending}" for directory in directories if directory is not None for ending in ENDINGS
+        directory / f"config{ending}" for directory in directories if directory is not None for ending in EXTENSIONS
     )
     return next((path for path in candidates if _may_exist(path)), None)
 
@@ -283,7 +283,7 @@ class _Merge:
 
     document: Object = field(default_factory=dict)
     layers: list[Layer] = field(default_factory=list)
-    owners: dict[str, Path] = field(default_factory=dict)
+    folders: dict[str, Path] = field(default_factory=dict)
 
     def add_file(self, name: LayerName, path: Path, *, tolerant: bool = False, variable: str | None = None) -> None:
         """Read a config file and merge it over the lower layers.
@@ -335,11 +335,11 @@ class _Merge:
             else:
                 self.document[key] = value
         for id_, raw in as_object(document.get("materia")).items():
-            if isinstance(raw, dict) and id_ in self.owners and "command" not in raw:
+            if isinstance(raw, dict) and id_ in self.folders and "command" not in raw:
                 continue  # its command comes from a lower file, whose directory contains the scripts (R24)
-            self.owners.pop(id_, None)
+            self.folders.pop(id_, None)
             if path is not None and raw is not None:
-                self.owners[id_] = path.parent
+                self.folders[id_] = path.parent
 
 
 def _merge_over(below: JSON, raw: JSON) -> JSON:

@@ -117,13 +117,13 @@ def _check_loadout_name(findings: Findings, document: Object, loadout: str | Non
         findings.problem(INVALID_CONFIG, "activeLoadout", message, findings.suggest(str(active), loadouts))
 
 
-def build_graph(document: JSON, loadout_name: str | None = None, owners: Mapping[str, Path] | None = None) -> Graph:
+def build_graph(document: JSON, loadout_name: str | None = None, folders: Mapping[str, Path] | None = None) -> Graph:
     """Check a loadout and resolve it into a graph that a cast can run.
 
     Args:
         document: the config, which is not modified.
         loadout_name: the name of the loadout; None selects the active loadout (see :func:`active_loadout`).
-        owners: the directory of the config file that defines each materia, by materia id (R24).
+        folders: the directory of the config file that defines each materia, by materia id (R24).
 
     Raises:
         LoadoutError: the loadout, its materia or the top level of the config has problems.
@@ -145,7 +145,7 @@ def build_graph(document: JSON, loadout_name: str | None = None, owners: Mapping
     for socket in facts.sockets.values():
         id_ = socket.materia.id
         if id_ not in materia:
-            materia[id_] = _resolve_materia(socket.materia, (owners or {}).get(id_))
+            materia[id_] = _resolve_materia(socket.materia, (folders or {}).get(id_))
     graph = _resolved_graph(facts, {id_: materia[socket.materia.id] for id_, socket in facts.sockets.items()})
     return replace(
         graph,
@@ -270,7 +270,7 @@ def _assignments(derivation: Derivation, socket: SocketFacts, materia: Materia) 
     return (*others, (WORK_ITEMS, WORK_ITEMS_SOURCE))
 
 
-def _resolve_materia(facts: MateriaFacts, owner: Path | None) -> Materia:
+def _resolve_materia(facts: MateriaFacts, folder: Path | None) -> Materia:
     raw = facts.raw
     tools = raw.get("tools", "none")
     if is_object(tools):
@@ -279,7 +279,7 @@ def _resolve_materia(facts: MateriaFacts, owner: Path | None) -> Materia:
         _sketch_materia(facts),
         tools=tools if isinstance(tools, str) else tuple(tools),
         params=_params(raw),
-        owner=owner,
+        folder=folder,
     )
     if not facts.is_utility:
         return replace(materia, prompt=facts.prompt, model=raw.get("model"), thinking=raw.get("thinking"))

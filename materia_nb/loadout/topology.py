@@ -180,7 +180,7 @@ class LoadoutFacts:
         ids: the ids of all sockets, including malformed sockets.
         sockets: the well-formed sockets by id.
         loops: the well-formed loops.
-        texts: the sockets whose output is plain text, which cannot contain ``satisfied`` (R3, R4).
+        text_sockets: the sockets whose output is plain text, which cannot contain ``satisfied`` (R3, R4).
         forced_json: the sockets whose output is parsed as JSON only because an exit in the older form depends on
             ``satisfied``, either from this socket or from a socket with the same utility (R15, R58).
         definitions: the materia definitions of the config, as written, by id.
@@ -193,7 +193,7 @@ class LoadoutFacts:
     ids: frozenset[str]
     sockets: Mapping[str, SocketFacts]
     loops: tuple[LoopFacts, ...]
-    texts: frozenset[str]
+    text_sockets: frozenset[str]
     forced_json: frozenset[str]
     definitions: Object
 
@@ -309,7 +309,7 @@ def parse_loadout(name: str, raw: Object, definitions: Object, config: Object | 
         ids=frozenset(written),
         sockets=sockets,
         loops=loops,
-        texts=frozenset(
+        text_sockets=frozenset(
             id_
             for id_, socket in sockets.items()
             if not (socket.materia.generator or socket.parse == "json" or id_ in forced_json)

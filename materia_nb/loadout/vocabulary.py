@@ -52,7 +52,7 @@ class Result(StrEnum):
         return member
 
     @classmethod
-    def of(cls, satisfied: object) -> Result:
+    def from_satisfied(cls, satisfied: object) -> Result:
         """Return the result of an accepted output, depending on the value of its field ``satisfied``."""
         return cls.YES if satisfied is True else cls.NO if satisfied is False else cls.NOTHING
 
@@ -109,13 +109,13 @@ class ConditionSpec:
     sends_back: bool = False
     tone: str = ""
 
-    def holds(self, result: Result) -> bool:
+    def matches(self, result: Result) -> bool:
         """Return True if the condition matches a result. If it matches FAILED, it matches the special cases too."""
         return result in self.needs or (Result.FAILED in self.needs and result.is_silent)
 
     def overlaps(self, other: ConditionSpec) -> bool:
         """Return True if at least one result matches both conditions."""
-        return any(self.holds(result) and other.holds(result) for result in Result)
+        return any(self.matches(result) and other.matches(result) for result in Result)
 
     @property
     def matches_any_output(self) -> bool:
@@ -125,7 +125,7 @@ class ConditionSpec:
     @property
     def guards(self) -> bool:
         """True if the condition matches only outputs that set ``satisfied``, which plain text never does."""
-        return not self.holds(Result.NOTHING) and not set(VERDICTS).isdisjoint(self.needs)
+        return not self.matches(Result.NOTHING) and not set(VERDICTS).isdisjoint(self.needs)
 
     @property
     def without_output(self) -> bool:
@@ -193,7 +193,7 @@ def match_every_output(conditions: Collection[Condition], *, text: bool) -> bool
         text: True if the outputs are plain text, which cannot set ``satisfied``.
     """
     if text:
-        return any(CONDITION_SPECS[condition].holds(Result.NOTHING) for condition in conditions)
+        return any(CONDITION_SPECS[condition].matches(Result.NOTHING) for condition in conditions)
     return not unmatched_verdicts(conditions)
 
 

@@ -25,7 +25,7 @@ from materia_nb import __version__
 from materia_nb.cast.workbench import DryBench, Workbench
 from materia_nb.errors import MateriaError, counted, usage_error
 from materia_nb.file_io import read_plain, replace_file
-from materia_nb.loadout.config_files import ENDINGS
+from materia_nb.loadout.config_files import EXTENSIONS
 from materia_nb.magics import verbs as _verbs  # noqa: F401 - importing it registers the verbs
 from materia_nb.magics.registry import SHELL, VERBS, Argument, Call, Verb, family, find_verb, help_text, parse
 from materia_nb.shell import terminal
@@ -362,7 +362,7 @@ def _make_call(verb: Verb, bench: Workbench, values: Mapping[str, Any]) -> Call:
     """Return the call for a verb, with the loadout file loaded and the file after ``--body`` read."""
     arguments = dict(values)
     for argument in verb.arguments:
-        if argument.completes == "loadout" and Path(str(values.get(argument.key))).suffix in ENDINGS:
+        if argument.completes == "loadout" and Path(str(values.get(argument.key))).suffix in EXTENSIONS:
             arguments[argument.key] = bench.load(values[argument.key]).name
     body = arguments.pop("body", None)
     if body is None and verb.cell == "must":

@@ -32,7 +32,7 @@ from materia_nb.engine.session import StepRecord
 from materia_nb.errors import MateriaError, counted, outgoing, outgoing_line
 from materia_nb.insight.explore import Exploration
 from materia_nb.jsonvalue import JSON
-from materia_nb.loadout.config_files import ENDINGS, config_text, line_of
+from materia_nb.loadout.config_files import EXTENSIONS, config_text, line_of
 from materia_nb.loadout.graph import Graph
 from materia_nb.loadout.report import Problem, Report
 from materia_nb.store.opening import Verification
@@ -304,7 +304,7 @@ def findings_of(bench: DryBench, names: Sequence[str], *, strict: bool = False, 
     for name in names:
         if name.endswith(SUFFIX):
             subjects[name] = tuple(_check_case(bench.project / name))
-        elif Path(name).suffix in ENDINGS:
+        elif Path(name).suffix in EXTENSIONS:
             subjects.update(_check_file(bench, name, strict=strict, engine=engine))
         else:
             subjects[name] = _check_loadout(bench, name, strict=strict, engine=engine)

@@ -167,7 +167,7 @@ def resolve_command(materia: Materia, *, utilities: Sequence[Path] = ()) -> list
     directory of the utility's config file. All other arguments remain unchanged (R24).
 
     Args:
-        materia: the utility. ``materia.owner`` is the directory of the utility's config file.
+        materia: the utility. ``materia.folder`` is the directory of the utility's config file.
         utilities: the directories that :func:`find_script` searches before the package (R25).
 
     Raises:
@@ -175,7 +175,7 @@ def resolve_command(materia: Materia, *, utilities: Sequence[Path] = ()) -> list
             (``utility_not_started``).
     """
     if materia.command:
-        return _with_absolute_paths(materia.command, materia.owner)
+        return _with_absolute_paths(materia.command, materia.folder)
     if materia.script is not None:
         return _shipped_command(materia, utilities)
     raise _command_error(materia, "has neither a command nor a script", 'add "command": ["program", "argument"]')

@@ -36,7 +36,7 @@ def resolved_materia(**fields: Any) -> Materia:
         "script": None,
         "params": {},
         "timeout_ms": 30_000,
-        "owner": None,
+        "folder": None,
         "raw": {},
     }
     return Materia(**{**given, **fields})

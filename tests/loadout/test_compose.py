@@ -48,10 +48,10 @@ def loadout(made):
 @pytest.mark.parametrize("first", BUNDLED.loadout_names)
 def test_any_two_bundled_loadouts_can_be_composed(first):
     for second in BUNDLED.loadout_names:
-        composition = compose(BUNDLED.document, [first, second], BUNDLED.owners)
+        composition = compose(BUNDLED.document, [first, second], BUNDLED.folders)
         report = check_config(composition.document, composition.name)
         assert report.ok, str(report)
-        graph = build_graph(composition.document, composition.name, BUNDLED.owners)
+        graph = build_graph(composition.document, composition.name, BUNDLED.folders)
         alone = [build_graph(BUNDLED.document, name) for name in (first, second)]
         assert list(graph.sockets) == [f"Socket-{n}" for n in range(1, sum(len(one.sockets) for one in alone) + 1)]
         assert len(graph.loops) == sum(len(one.loops) for one in alone)

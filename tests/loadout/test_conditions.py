@@ -32,7 +32,7 @@ from materia_nb.loadout.vocabulary import (
     ],
 )
 def test_each_condition_matches_its_results_r3(condition, matched):
-    assert [result for result in Result if condition_spec(condition).holds(result)] == matched
+    assert [result for result in Result if condition_spec(condition).matches(result)] == matched
 
 
 def test_condition_table_and_condition_type_list_the_same_conditions():
@@ -41,7 +41,7 @@ def test_condition_table_and_condition_type_list_the_same_conditions():
 
 def test_guarded_conditions_never_match_a_text_output():
     assert GUARDS == ("satisfied", "not_satisfied")
-    assert not any(condition_spec(condition).holds(Result.NOTHING) for condition in GUARDS)
+    assert not any(condition_spec(condition).matches(Result.NOTHING) for condition in GUARDS)
 
 
 def test_each_verdict_has_its_own_condition():
@@ -80,7 +80,7 @@ def test_overlapping_conditions_are_detected():
 @pytest.mark.parametrize("result", list(Result))
 def test_unknown_condition_raises_an_error(result):
     with pytest.raises(MateriaError) as caught:
-        condition_spec("unsatisfied").holds(result)
+        condition_spec("unsatisfied").matches(result)
     assert 'write "always", ' in caught.value.hint
     with pytest.raises(MateriaError):
         RouteCheck("edge", "passed", "end", matched=False).reason(result)

@@ -518,7 +518,7 @@ def test_patch_covers_only_unsaved_changes(draft):
 
 
 def test_valid_design_is_drawn_completely_and_invalid_design_partially(draft):
-    assert draft.graph() == build_graph(draft.whole, "T")
+    assert draft.graph() == build_graph(draft.full_config, "T")
     draft.set_socket("Socket-2", "materia", "Nobody")
     graph = draft.graph()
     assert not draft.report.ok

@@ -53,8 +53,8 @@ def test_save_changes_only_necessary_lines():
     draft.move_edge("Socket-3", 0, 1)
     draft.add_exit("items", "Socket-3", "always", "end")
     draft.rename_socket("Socket-2", "Make")
-    after = rewrite_json(text, draft.whole)
-    assert json.loads(after) == draft.whole
+    after = rewrite_json(text, draft.full_config)
+    assert json.loads(after) == draft.full_config
     assert changed_lines(text, after) == [
         '- "edges": [{ "when": "always", "to": "Socket-2" }]',
         '+ "edges": [{ "when": "always", "to": "Make" }]',
@@ -133,8 +133,8 @@ def test_removing_and_restoring_a_socket_restores_the_text(document, random):
     text = plainly(document)
     draft = Design("T", document["loadouts"]["T"], document)
     draft.remove_socket(random.choice(list(draft.document["sockets"])))
-    less = rewrite_json(text, draft.whole)
-    assert less == plainly(draft.whole)
+    less = rewrite_json(text, draft.full_config)
+    assert less == plainly(draft.full_config)
     assert rewrite_json(less, document) == text
 
 

@@ -81,7 +81,7 @@ def test_null_removes_a_materia_and_a_loadout(project, profile, env):
     config = load_layers(given, project=project, env=env, bundled=False)
     assert config.document["materia"] == {"P": AGENT}
     assert config.loadout_names == ()
-    assert "Q" not in config.owners
+    assert "Q" not in config.folders
 
 
 def test_materia_is_merged_by_field_and_null_removes_a_field_r33(project, profile, env):
@@ -114,7 +114,7 @@ def test_script_path_is_relative_to_the_config_that_defines_the_command_r24(tmp_
     write(profile / "config.json", {"materia": {"A": {"command": ["./a.sh"]}, "B": {"command": ["./b.sh"]}}})
     write(tmp_path / "mine.json", {"materia": {"A": {"timeoutMs": 5}, "B": {"command": ["./c.sh"]}}})
     config = load_layers(tmp_path / "mine.json", project=project, env=env, bundled=False)
-    assert config.owners == {"A": profile, "B": tmp_path}
+    assert config.folders == {"A": profile, "B": tmp_path}
 
 
 def test_budget_and_limits_are_merged_by_key_and_settings_are_replaced(project, profile, env):
@@ -140,9 +140,9 @@ def test_owner_of_a_materia_is_the_directory_of_its_file_r24(tmp_path, project, 
     write(profile / "config.yaml", "materia: {A: {command: [./a.sh]}, B: {command: [./b.sh]}}")
     write(tmp_path / "sub" / "mine.json", {"materia": {"B": {"command": ["./b.sh"]}}})
     config = load_layers(tmp_path / "sub" / "mine.json", project=project, env=env, bundled=False)
-    assert config.owners == {"A": profile, "B": tmp_path / "sub"}
+    assert config.folders == {"A": profile, "B": tmp_path / "sub"}
     config.document["loadouts"] = {"T": loadout("B")}
-    assert config.graph("T").sockets["Socket-1"].materia.owner == tmp_path / "sub"
+    assert config.graph("T").sockets["Socket-1"].materia.folder == tmp_path / "sub"
 
 
 @pytest.mark.parametrize("text", ["{", '{"loadouts": []}', "[]", '{"budget": 5}', '{"a": 1, "a": 2}'])

@@ -223,10 +223,10 @@ def test_materia_limits_and_budget_are_resolved():
         budget={"maxTokens": 0, "warnAtPercent": 50},
     )
     document["materia"]["U"].update(label="Check", params={"a": 1}, timeoutMs=1.5)
-    graph = build_graph(document, owners={"U": Path("/somewhere")})
+    graph = build_graph(document, folders={"U": Path("/somewhere")})
     materia = graph.sockets["Socket-1"].materia
     assert (materia.label, materia.command, materia.params) == ("Check", ("true",), {"a": 1})
-    assert (materia.timeout_ms, materia.owner) == (2, Path("/somewhere"))
+    assert (materia.timeout_ms, materia.folder) == (2, Path("/somewhere"))
     assert graph.limits == Limits(repair_attempts=0, max_edge_traversals=7)
     assert graph.budget == Budget(max_tokens=0, warn_at_percent=50)
     assert graph.sockets["Socket-1"].layout == {"x": 1}

@@ -14,8 +14,8 @@ from materia_nb.loadout.graph import Materia
 from materia_nb.utilities.utility_step import INTERPRETERS, resolve_command
 
 
-def utility(command: list[str] | None = None, owner: Path | None = None, script: Any = None) -> Materia:
-    return resolved_materia(command=tuple(command or ()), script=script, owner=owner)
+def utility(command: list[str] | None = None, folder: Path | None = None, script: Any = None) -> Materia:
+    return resolved_materia(command=tuple(command or ()), script=script, folder=folder)
 
 
 @pytest.fixture

@@ -74,7 +74,7 @@ def test_ensure_ignored_runs_from_its_config_directory(tmp_path, real_python):
         PLAIN,
         command=("python3", "scripts/ensure_ignored.py"),
         params={"file": ".gitignore", "patterns": [".pi/pi-materia/"]},
-        owner=config,
+        folder=config,
     )
     first, second = (json.loads(run(materia, project).stdout)["state"]["artifactIgnore"] for _ in range(2))
     target = str(project / ".gitignore")

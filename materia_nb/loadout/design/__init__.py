@@ -269,7 +269,7 @@ class Design:
     # -- derived values ----------------------------------------------------------------
 
     @property
-    def whole(self) -> Object:
+    def full_config(self) -> Object:
         """The config that a cast would use, including the unsaved changes of the loadout and of its materia."""
         return self._whole(self.now)
 
@@ -284,7 +284,7 @@ class Design:
         """The problems and hints about the current loadout."""
         step = self._steps[-1]
         if self._report is None or self._report[0] is not step or self._report[1] is not self.config:
-            self._report = step, self.config, check_config(self.whole, self.name)
+            self._report = step, self.config, check_config(self.full_config, self.name)
         return self._report[2]
 
     def fixes(self) -> dict[Problem, Fix]:
@@ -349,7 +349,7 @@ class Design:
         report = self.report
         if self._graph is None or self._graph[0] is not report:
             make = build_graph if report.ok else sketch_graph
-            self._graph = report, make(self.whole, self.name)
+            self._graph = report, make(self.full_config, self.name)
         return self._graph[1]
 
     def patch(self) -> list[dict[str, JSON]]:

@@ -13,7 +13,7 @@ from typing import Final
 from materia_nb.errors import MateriaError, counted, one_of_words
 from materia_nb.jsonvalue import JSON, Object, as_object, is_object
 from materia_nb.loadout.config_files import (
-    ENDINGS,
+    EXTENSIONS,
     config_text,
     dumps,
     expanded,
@@ -288,9 +288,9 @@ def _home_at(path: Path, why: str = "") -> Home:
     Raises:
         MateriaError: the file name has an unknown extension, or the file exists but cannot be read.
     """
-    if path.suffix.lower() not in ENDINGS:
+    if path.suffix.lower() not in EXTENSIONS:
         raise design_error(
-            "The name of a config file has an unknown extension.", str(path), f"use {one_of_words(ENDINGS)}"
+            "The name of a config file has an unknown extension.", str(path), f"use {one_of_words(EXTENSIONS)}"
         )
     return Home(path, config_text(path) if path.exists() else None, why)
 
@@ -355,7 +355,7 @@ def add_loadout(path: Path, name: str, loadout: Object, materia: Object) -> None
     write_text(path, dumps(document, indent=2) + "\n" if text is None else rewrite_json(text, document))
 
 
-def left_behind(config: LayeredConfig, design: Design) -> list[str]:
+def materia_without_file(config: LayeredConfig, design: Design) -> list[str]:
     """Return the ids of the materia that a design uses but no file defines, so that other notebooks lack them."""
     used = {as_object(socket).get("materia") for socket in as_object(design.document.get("sockets")).values()}
     known = as_object(config.document.get("materia"))
@@ -404,7 +404,7 @@ def _updated_file_text(
     Raises:
         MateriaError: the file is not a config in strict JSON, or contains a definition that must not be replaced.
     """
-    if ENDINGS[path.suffix.lower()] == "yaml":
+    if EXTENSIONS[path.suffix.lower()] == "yaml":
         hint = f"save under a name that ends with .json, such as {path.with_suffix('.json').name}"
         raise design_error("A YAML file can be read, but not saved.", str(path), hint)
     if text is None:
@@ -423,7 +423,7 @@ def _updated_file_text(
 
 
 def _read(path: Path, text: str) -> JSON:
-    return read_text(text, ENDINGS[path.suffix.lower()], where=str(path))
+    return read_text(text, EXTENSIONS[path.suffix.lower()], where=str(path))
 
 
 def _read_strictly(path: Path, text: str) -> JSON:

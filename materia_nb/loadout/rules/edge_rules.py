@@ -99,7 +99,7 @@ def _add_advance(facts: LoadoutFacts, loop: LoopFacts) -> Fix | None:
     if not members:
         return None
     last = ([socket for socket in members if loop.members[0] in socket.targets] or members)[-1]
-    when = "always" if last.id in facts.texts else "satisfied"
+    when = "always" if last.id in facts.text_sockets else "satisfied"
     return suggested_fix(f"Advance {last.id} when {when}", set_advance_condition(last, when))
 
 
@@ -240,7 +240,7 @@ def _one_sided_guard(facts: LoadoutFacts) -> Iterator[Hint]:
         for id_, result in advances_of(facts, loop).items():
             advance_results.setdefault(id_, set()).add(result)
     for id_, socket in facts.sockets.items():
-        if not socket.targets or id_ in facts.texts:
+        if not socket.targets or id_ in facts.text_sockets:
             continue
         missing = unmatched_verdicts({edge.when for edge in socket.edges if edge.when is not None})
         if len(missing) == 1 and missing[0] not in advance_results.get(id_, ()):
@@ -264,7 +264,7 @@ def _unmatched_results(facts: LoadoutFacts, id_: str, when: Condition) -> list[C
         return []
     exits = [exit_.condition for loop in loops for exit_ in loop.exits if exit_.source == id_]
     matched = {condition for condition in exits if condition is not None}
-    if matched and id_ in facts.texts:
+    if matched and id_ in facts.text_sockets:
         return []
     return [result for result in unmatched_verdicts(matched) if _overlap(result, when)]
 
@@ -305,7 +305,7 @@ def _never_taken(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
         if edge.when is None:
             continue
         condition = condition_spec(edge.when)
-        matched = [result for result in results if condition.holds(result)]
+        matched = [result for result in results if condition.matches(result)]
         if unconditional and not condition.without_output:
             continue  # a problem with the code unreachable-edge
         if matched and first_edges.keys() >= set(matched):
@@ -324,7 +324,7 @@ def _never_taken(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
 
 def _possible_results(facts: LoadoutFacts, socket: SocketFacts) -> list[Result]:
     """Return the results that a visit of a socket can have."""
-    if socket.id in facts.texts:
+    if socket.id in facts.text_sockets:
         impossible: tuple[Result, ...] = VERDICTS
     else:
         guarded = any(edge.when in GUARDS for edge in socket.edges)
@@ -360,4 +360,4 @@ def _can_end(facts: LoadoutFacts, socket: SocketFacts) -> bool:
     edges = [edge for edge in socket.edges if edge.when is not None]
     if any(edge.to == END for edge in edges):
         return True
-    return not match_every_output([edge.when for edge in edges if edge.when], text=socket.id in facts.texts)
+    return not match_every_output([edge.when for edge in edges if edge.when], text=socket.id in facts.text_sockets)

@@ -79,7 +79,7 @@ def _foreach_never_advances(facts: LoadoutFacts) -> Iterator[Hint]:
     moved = {socket.advance_cursor for socket in facts.sockets.values()}
     for id_, socket in facts.sockets.items():
         if socket.foreach is not None and socket.iterator and socket.iterator.cursor not in moved:
-            when = "always" if id_ in facts.texts else "satisfied"
+            when = "always" if id_ in facts.text_sockets else "satisfied"
             yield Hint(
                 f"{id_}.foreach",
                 "no socket advances the cursor of this list, so only the first item is processed",
@@ -100,7 +100,7 @@ def _assign_target(_facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
 @rule(SOCKET_RULES, "socket", "assign-on-text")
 def _assign_on_text(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
     """An assignment that reads a field of an output that is plain text."""
-    for path, target, source in socket.assignments if socket.id in facts.texts else ():
+    for path, target, source in socket.assignments if socket.id in facts.text_sockets else ():
         if is_text(source) and source.startswith("$") and source != "$":
             message = f"the output of {socket.id!r} is text without fields, so {brief(source)} matches nothing and {brief(target)} is not set"
             advice = f'write "parse": "json" on {path.partition(".assign")[0]}, or assign $, the whole text'
@@ -111,7 +111,7 @@ def _assign_on_text(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
 def _guard_on_text(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
     """A condition on `satisfied` for an output that is plain text (R3)."""
     id_ = socket.id
-    if id_ not in facts.texts:
+    if id_ not in facts.text_sockets:
         return
     edge_text, exit_text = "a {} edge is never taken", "a {} exit is never taken"
     guards = [(f"{id_}.edges[{edge.index}].when", edge.when, edge_text) for edge in socket.edges]
@@ -236,7 +236,7 @@ def _no_effect_on_utility(socket: SocketFacts) -> Iterator[tuple[str, str, str]]
 
 def _no_effect_on_agent(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[tuple[str, str, str]]:
     """Yield the fields that have no effect on an agent's socket, each with the reason and advice."""
-    raw, id_, text = socket.raw, socket.id, socket.id in facts.texts
+    raw, id_, text = socket.raw, socket.id, socket.id in facts.text_sockets
     name, own = socket.handoff, OWN_PROTOCOLS.get(socket.handoff, _FOREIGN_PROTOCOL)
     if as_object(raw.get("assignment")) and not own.includes_assignment:
         advice = f'write "handoff": {_TASK_PROTOCOLS}, or write the task into the prompt'
@@ -256,7 +256,7 @@ def _text_handoff(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
     """An agent whose output is plain text, in a loadout that sets a handoff protocol."""
     name = socket.handoff
     written = is_text(socket.raw.get("handoff"))
-    if not socket.is_utility and socket.id in facts.texts and not written and name != DEFAULT_HANDOFF:
+    if not socket.is_utility and socket.id in facts.text_sockets and not written and name != DEFAULT_HANDOFF:
         message = f"the output of {socket.id!r} is text, so it does not use the protocol {name} of the loadout"
         advice = 'write "parse": "json" on the socket or, to keep the text output, "handoff": "sparse"'
         yield Hint(f"{socket.id}.parse", message, advice)
@@ -266,7 +266,7 @@ def _text_handoff(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
 def _not_finalized(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
     """An agent that works and returns its envelope in the same turn, because `finalize` is not set."""
     name, own = socket.handoff, OWN_PROTOCOLS.get(socket.handoff, _FOREIGN_PROTOCOL)
-    if socket.is_utility or socket.id in facts.texts or not own.in_separate_turn:
+    if socket.is_utility or socket.id in facts.text_sockets or not own.in_separate_turn:
         return
     if "finalize" not in {**facts.raw, **socket.raw} and socket.materia.raw.get("multiTurn") is not True:
         advice = 'write "finalize": true for a separate turn after the work, or false to confirm a single turn'
@@ -278,7 +278,7 @@ def _not_finalized(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
 def _not_in_protocol(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
     """An assignment that reads a field for which the prompt does not ask."""
     name, own = socket.handoff, OWN_PROTOCOLS.get(socket.handoff, _FOREIGN_PROTOCOL)
-    if socket.is_utility or socket.id in facts.texts:
+    if socket.is_utility or socket.id in facts.text_sockets:
         return
     for path, _, source in socket.assignments:
         if not isinstance(source, str) or not source.startswith("$") or source == "$":
@@ -456,7 +456,7 @@ def _writers(facts: LoadoutFacts) -> tuple[set[str], Mapping[str, list[tuple[str
     any_path_writers: set[str] = set()
     paths_by_field: dict[str, list[tuple[str, StatePath]]] = {}
     for id_, socket in facts.sockets.items():
-        json = id_ not in facts.texts
+        json = id_ not in facts.text_sockets
         if json and socket.is_utility:
             any_path_writers.add(id_)
             continue

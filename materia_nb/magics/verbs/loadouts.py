@@ -27,7 +27,7 @@ from materia_nb.cast.workbench import Workbench
 from materia_nb.display.blocks import Table, Text
 from materia_nb.display.svg import GraphPicture
 from materia_nb.errors import MateriaError, usage_error
-from materia_nb.loadout.config_files import ENDINGS
+from materia_nb.loadout.config_files import EXTENSIONS
 from materia_nb.magics.registry import (
     VERBS,
     Argument,
@@ -135,7 +135,7 @@ def _check(
         return report_view(name or "", report.strict() if strict else report)
     design = bench.design(name)
     option, path = "--save", design.home.path
-    if path is not None and ENDINGS[path.suffix.lower()] == "yaml":
+    if path is not None and EXTENSIONS[path.suffix.lower()] == "yaml":
         option = f"--to {path.with_suffix('.json').name}"
         if save and not to:
             raise usage_error(f"{path.name} is a YAML file, which cannot be changed.", f"write check --fix {option}")
