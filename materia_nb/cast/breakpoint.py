@@ -22,7 +22,7 @@ from materia_nb.file_io import read_plain, replace_file
 from materia_nb.insight.estimate import step_usage
 from materia_nb.jsonvalue import JSON, equal_json, get_path, split_path
 from materia_nb.loadout.graph import Graph
-from materia_nb.store.files import disk, json_bytes
+from materia_nb.store.files import disk_errors, json_bytes
 
 OutputKind: TypeAlias = Literal["after", "refused", "not_satisfied", "same_again", "empty_answer"]
 """A property of a socket's output at which a breakpoint stops a run."""
@@ -459,14 +459,14 @@ def write_breakpoints(path: Path, loadout: str, breakpoints: Sequence[Breakpoint
     saved.pop(loadout, None)
     if breakpoints:
         saved[loadout] = [breakpoint_.as_json() for breakpoint_ in breakpoints]
-    with disk(path, "keep the breakpoints"):
+    with disk_errors(path, "keep the breakpoints"):
         path.parent.mkdir(parents=True, exist_ok=True)
         replace_file(path, json_bytes({"version": 1, "loadouts": saved}, indented=True))
 
 
 def _read_file(path: Path) -> dict[str, JSON]:
     """Return the JSON value stored for each loadout in a breakpoint file; empty if the file does not exist."""
-    with disk(path, "read the breakpoints"):
+    with disk_errors(path, "read the breakpoints"):
         try:
             content = read_plain(path, _MAX_BYTES)
         except FileNotFoundError:

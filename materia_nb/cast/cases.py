@@ -27,7 +27,7 @@ from materia_nb.insight.values import format_difference, value_changes
 from materia_nb.jsonvalue import JSON, equal_json
 from materia_nb.loadout import build_graph, load_layers
 from materia_nb.loadout.graph import Graph
-from materia_nb.store.files import FileFormat, disk
+from materia_nb.store.files import FileFormat, disk_errors
 
 CASE_FORMAT: Final = "materia-nb case 1"
 SUFFIX: Final = ".materia-case.json"
@@ -217,7 +217,7 @@ def write_case(path: Path, case: Mapping[str, JSON]) -> Path:
 
 def write_export(path: Path, kind: str, text: str) -> Path:
     """Write ``text`` to a file, create missing parent directories, and return the path; ``kind`` names the file in errors."""
-    with disk(path, f"write the {kind}"):
+    with disk_errors(path, f"write the {kind}"):
         path.parent.mkdir(parents=True, exist_ok=True)
         replace_file(path, text.encode("utf-8", "replace"))
     return path

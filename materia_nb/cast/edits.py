@@ -240,7 +240,7 @@ class Edits:
         with self._runner.lock():
             self._runner.begin()
             files = self._runner.files
-            before = json.loads(files.text_of(CONFIG))
+            before = json.loads(files.read_text(CONFIG))
             after, rules = _redefined(before, self._runner.rules, materia, definition, owner)
             current, previous = (document["materia"][materia] for document in (after, before))
             with HeldInterrupts():  # an interrupt between these lines would leave rules that do not match the journal

@@ -23,7 +23,7 @@ from materia_nb.file_io import read_package_text, replace_file
 from materia_nb.handoff.base import Pointer
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout import Graph, Report, build_graph, check_config
-from materia_nb.store.files import disk
+from materia_nb.store.files import disk_errors
 
 CardKind: TypeAlias = Literal["pattern", "mistake"]
 
@@ -245,7 +245,7 @@ def open_card(card: Card, folder: str | Path) -> OpenedCard:
     if os.path.lexists(path):
         message, hint = f"{path.name} already exists and is not overwritten.", "open it, or rename it and try again"
         raise MateriaError(message, where=str(path), hint=hint, kind="exists")
-    with disk(path, "write the notebook"):
+    with disk_errors(path, "write the notebook"):
         replace_file(path, text.encode())
     return OpenedCard(card, path)
 

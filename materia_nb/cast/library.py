@@ -29,7 +29,7 @@ from materia_nb.loadout.layers import (
 from materia_nb.loadout.report import MISSING_COMMAND, Problem
 from materia_nb.loadout.topology import loadout_facts, materia_kind
 from materia_nb.platform import recording_folder
-from materia_nb.store.files import disk
+from materia_nb.store.files import disk_errors
 from materia_nb.utilities import utility_step
 from materia_nb.utilities.utility_step import missing_program, moved_definition, with_absolute_paths
 
@@ -437,7 +437,7 @@ class Loadouts(Mapping[str, str], Displayable):
                 kind="bad_utility",
             ) from None
         path = self.casts_root / "notebook-utilities" / f"{name}.py"
-        with disk(path, "write the script of the utility"):
+        with disk_errors(path, "write the script of the utility"):
             path.parent.mkdir(parents=True, exist_ok=True)
             replace_file(path, script.encode())
         command = [sys.executable, str(path)]

@@ -38,7 +38,7 @@ from materia_nb.platform import Stop, computing, released_slot
 from materia_nb.store.file_snapshots import FORK_DIR, FileSnapshots
 from materia_nb.store.files import DiskError
 from materia_nb.store.journal import Journal, JournalLine, journal_lines, read_journal
-from materia_nb.store.opening import CONTINUE_HINT, not_kept
+from materia_nb.store.opening import CONTINUE_HINT, missing_snapshot_error
 from materia_nb.store.reader import read_session
 from materia_nb.store.rundir import ArtifactWriter, RunDir
 
@@ -454,7 +454,7 @@ class Runner(Work):
         self.journal.truncate_partial_append()
         self._unwritten, self._unreported = [], []
         lines = read_journal(self.files.journal).lines
-        self.session = self._written = read_session(self.rules, lines, self.files.text_of).session
+        self.session = self._written = read_session(self.rules, lines, self.files.read_text).session
         self._astray = False
 
     # -- the files of the project --------------------------------------------------------------
@@ -497,7 +497,7 @@ class Runner(Work):
             events, now_kept = command(self.rules, self.session, number, now()), self.session.files
             then = files_after(self.session, number)
             if now_kept is None or then is None:
-                raise not_kept(number)
+                raise missing_snapshot_error(number)
             fold(self.rules, self.session, events)  # raises if going back is impossible
             self.file_snapshots().restore(now_kept, then)
             self.keep(events)

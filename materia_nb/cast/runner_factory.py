@@ -24,7 +24,7 @@ from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.graph import Graph
 from materia_nb.loadout.vocabulary import FILES_OFF
 from materia_nb.platform import without_collecting
-from materia_nb.store.files import CastLock, before_first_record, disk, lock_owner
+from materia_nb.store.files import CastLock, before_first_record, disk_errors, lock_owner
 from materia_nb.store.journal import Journal, journal_lines, read_journal
 from materia_nb.store.opening import (
     CONFIG,
@@ -114,7 +114,7 @@ def start_runner(plan: Plan, request: str, agents: AgentTable | None = None) -> 
         session = evolve.begin_session(rules, start)
         journal.append(journal_lines([start], session, files))
         if plan.sync:
-            with disk(path, "make the directory of the cast"):
+            with disk_errors(path, "make the directory of the cast"):
                 sync_folder(str(path))
                 sync_folder(str(plan.root))
         table, scripts = agents or AgentTable(), plan.utilities
@@ -198,12 +198,12 @@ def _read(files: RunDir) -> RunContents:
     rules, lines = recorded.rules, recorded.contents.lines
     messages = [] if cast_start(recorded.contents) else ["The journal lacks the event that starts the cast."]
     messages += damage_messages(recorded.contents)
-    if recorded.contents.torn:
+    if recorded.contents.incomplete_line:
         messages.append("The last line of the journal is incomplete and was ignored.")
     if recorded.problems:
-        done = as_recorded(rules, lines, files.text_of)
+        done = as_recorded(rules, lines, files.read_text)
     else:
-        done = read_session(rules, lines, files.text_of, empty=True)
+        done = read_session(rules, lines, files.read_text, empty=True)
     return RunContents(
         rules,
         done.session,
@@ -241,12 +241,12 @@ def resume_runner(
         rules, contents = recorded.rules, recorded.contents
         require_intact(files, contents)
         start = cast_start(contents) or {}
-        done = read_session(rules, contents.lines, files.text_of, strict=True, empty=True)
+        done = read_session(rules, contents.lines, files.read_text, strict=True, empty=True)
         journal = Journal(files.journal, lock, sync=sync, contents=contents)
         torn_line_file = journal.repair_end(contents)
         if torn_line_file:
             done.messages.append(f"The last line of the journal was incomplete and was moved to {torn_line_file.name}.")
-        if not contents.reached:
+        if not contents.reaches_known_end:
             done.messages.append(END_IS_MISSING)
         runner = Runner(
             files,
@@ -287,7 +287,7 @@ def _keep_envelope(runner: Runner) -> None:
     latest_output = max(outputs, default=0)
     if not latest_output:
         return
-    before = read_session(runner.rules, lines[:latest_output], runner.files.text_of).session.state
+    before = read_session(runner.rules, lines[:latest_output], runner.files.read_text).session.state
     visit = before.waiting_at
     if visit is not None and visit.socket == last.socket:
         try:

@@ -17,7 +17,7 @@ from materia_nb.errors import MateriaError, close_match, counted
 from materia_nb.file_io import open_for_reading
 from materia_nb.jsonvalue import JSON, as_list, as_object
 from materia_nb.store.file_snapshots import delete_snapshots
-from materia_nb.store.files import CastLock, disk, lock_owner
+from materia_nb.store.files import CastLock, disk_errors, lock_owner
 from materia_nb.store.journal import JournalLine, parse_line
 from materia_nb.store.rundir import creation_time, is_cast_id, manifest_head, recorded_order
 
@@ -279,7 +279,7 @@ def delete_cast(root: Path, path: Path) -> None:
         ) from None
     renamed_dir = run_dir.with_name(f".deleted-{run_dir.name}")
     try:
-        with disk(run_dir, "delete the cast"):
+        with disk_errors(run_dir, "delete the cast"):
             run_dir.rename(renamed_dir)  # a partially deleted cast must not be listed
             shutil.rmtree(renamed_dir)
             delete_snapshots(root, run_dir.name)

@@ -31,7 +31,7 @@ from materia_nb.jsonvalue import JSON, Object, as_object, is_object, whole_numbe
 from materia_nb.loadout.design import Design
 from materia_nb.loadout.design.document import DesignChange, exact
 from materia_nb.platform import HeldInterrupts, file_is_locked, lock_file, unlock_file
-from materia_nb.store.files import CAST_ID, NO_FILE, disk, json_bytes, locked
+from materia_nb.store.files import CAST_ID, NO_FILE, disk_errors, hold_file_lock, json_bytes
 from materia_nb.store.rundir import RunDir
 
 _FOLDER: Final = "drafts"
@@ -108,7 +108,7 @@ class SavedDraft:
 
     def discard(self) -> None:
         """Delete the draft file; raises DiskError if it cannot be deleted."""
-        with disk(self.path, "delete a draft"):
+        with disk_errors(self.path, "delete a draft"):
             self.path.unlink(missing_ok=True)
 
 
@@ -422,7 +422,7 @@ def read_board(path: Path) -> Board:
     Raises:
         MateriaError: the file is not a quest board (``bad_quests``), or the file cannot be read.
     """
-    with disk(path, "read the quest board"):
+    with disk_errors(path, "read the quest board"):
         try:
             content = read_plain(path)
         except FileNotFoundError:
@@ -448,13 +448,13 @@ def change_board(path: Path, change: Callable[[Board], Board]) -> Board:
         MateriaError: the board cannot be read (see :func:`read_board`) or written, or ``change`` raised the error. The
             file is not changed.
     """
-    with locked(path.with_suffix(".lock"), "lock the quest board"):
+    with hold_file_lock(path.with_suffix(".lock"), "lock the quest board"):
         before = read_board(path)
         after = change(before)
         if after == before:
             return before
         document = _shared_board(after)
-        with disk(path, "write the quest board"):
+        with disk_errors(path, "write the quest board"):
             replace_file(path, json_bytes(document, indented=True))
     return _parse_board(document)
 

@@ -23,7 +23,7 @@ from typing import Final, NamedTuple
 from materia_nb import platform
 from materia_nb.errors import MateriaError, counted
 from materia_nb.file_io import read_plain, replace_file
-from materia_nb.store.files import DiskError, disk, locked
+from materia_nb.store.files import DiskError, disk_errors, hold_file_lock
 
 GIT_FOLDER: Final = "files.git"
 """The name of the Git directory that stores the snapshots, relative to the directory of the casts."""
@@ -108,7 +108,7 @@ class FileSnapshots:
     ) -> None:
         self.folder, self.git_dir = folder, casts / GIT_FOLDER
         self._name, self._ignored, self._own, self._skip = name, ignored, own, skip or casts
-        with disk(casts, "find the directory of file snapshots"):
+        with disk_errors(casts, "find the directory of file snapshots"):
             exists = self.git_dir.is_dir()
         if not exists:
             self._init(casts)
@@ -133,7 +133,7 @@ class FileSnapshots:
         _git_program()
         new_dir = casts / f"{GIT_FOLDER}.new"
         action = "create the directory of file snapshots"
-        with locked(casts / f"{GIT_FOLDER}.lock", action), disk(casts, action):
+        with hold_file_lock(casts / f"{GIT_FOLDER}.lock", action), disk_errors(casts, action):
             if self.git_dir.is_dir():  # another cast created it in the meantime
                 return
             shutil.rmtree(new_dir, ignore_errors=True)  # it was left by a process that was killed
@@ -225,7 +225,7 @@ class FileSnapshots:
         Raises MateriaError (``too_much_to_keep``) if the project exceeds a limit.
         """
         paths, left_out, size, root = [], [], 0, os.fsencode(self.folder) + b"/"
-        with disk(self.folder, "list the files of the project"):
+        with disk_errors(self.folder, "list the files of the project"):
             listed_paths = [*self.walk_files()]
         for path in listed_paths:
             try:
@@ -280,7 +280,7 @@ class FileSnapshots:
 
         The folder becomes a Git repository, so that Git commands run by a utility never change an enclosing repository.
         """
-        with disk(self.folder, "write the files of a snapshot"):
+        with disk_errors(self.folder, "write the files of a snapshot"):
             self.folder.mkdir(parents=True)
             self._git("read-tree", "--reset", "-u", _commit_id(commit))
             self._indexed = self._read_index()
@@ -311,7 +311,7 @@ class FileSnapshots:
         changed_paths = self._changed_since(now)
         removed = {path for path, kind in kinds.items() if kind == b"D"}
         blocked = changed_paths & kinds.keys()
-        with disk(self.folder, "check for files that would be overwritten"):
+        with disk_errors(self.folder, "check for files that would be overwritten"):
             blocked |= {path for path, kind in kinds.items() if kind == b"A" and self._is_occupied(path, removed)}
         if blocked:
             names = ", ".join(os.fsdecode(path) for path in sorted(blocked)[:5])
@@ -322,7 +322,7 @@ class FileSnapshots:
                 kind="in_the_way",
             )
         root = os.fsencode(self.folder) + b"/"
-        with disk(self.folder, "restore the files"):
+        with disk_errors(self.folder, "restore the files"):
             modes = {path: os.lstat(root + path).st_mode for path, kind in kinds.items() if kind == b"M"}
             self._git("read-tree", "-m", "-u", now, then)
             self._indexed = self._read_index()
@@ -459,7 +459,7 @@ def _check_settings(git_dir: Path, arguments: Sequence[str]) -> None:
     """Raise MateriaError if the config of the Git directory was changed, because a config can make Git run programs."""
     if git_dir.name != GIT_FOLDER or arguments[0] == "init":
         return  # this process is creating the Git directory
-    with disk(git_dir, "read the settings of file snapshots"):
+    with disk_errors(git_dir, "read the settings of file snapshots"):
         if read_plain(git_dir / "config") != _CONFIG:
             raise MateriaError(
                 "The settings of the Git directory of file snapshots were changed, so the directory is not read.",
@@ -504,7 +504,7 @@ def git(
     environment |= {"GIT_WORK_TREE": str(tree)} if tree is not None else {}
     environment |= {"GIT_INDEX_FILE": str(index)} if index is not None else {}
     with (
-        disk(git_dir, "run Git"),
+        disk_errors(git_dir, "run Git"),
         subprocess.Popen(
             [program, *arguments],
             cwd=folder if folder is not None else git_dir.parent,

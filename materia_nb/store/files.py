@@ -29,7 +29,7 @@ class DiskError(MateriaError):
     """
 
 
-class disk:  # noqa: N801 - used like a function: with disk(path, "write it")
+class disk_errors:  # noqa: N801 - used like a function: with disk_errors(path, "write it")
     """Context manager that converts an OSError to a DiskError with the path and a description of the action."""
 
     __slots__ = ("action", "path")
@@ -271,9 +271,9 @@ class CastLock:
         self._handle = NO_FILE
         try:  # outside HeldInterrupts, because a delayed interrupt is raised when that block ends
             with HeldInterrupts():
-                with disk(self.path, "open the lock of the cast"):
+                with disk_errors(self.path, "open the lock of the cast"):
                     self._handle = open_plain(self.path, _OPEN_FLAGS)
-                with disk(self.path, "lock the cast"):
+                with disk_errors(self.path, "lock the cast"):
                     _acquire(self._handle, self.path, run_dir)
                     os.ftruncate(self._handle, 0)
                     os.pwrite(self._handle, _owner_record(), 0)
@@ -300,16 +300,16 @@ class CastLock:
 
 
 @contextlib.contextmanager
-def locked(path: Path, action: str) -> Iterator[None]:
+def hold_file_lock(path: Path, action: str) -> Iterator[None]:
     """Wait until the lock file ``path`` can be locked, and hold the lock while the block runs.
 
     ``action`` is a verb phrase for error messages, such as ``"lock the quest board"``.
     """
-    with disk(path, action):
+    with disk_errors(path, action):
         path.parent.mkdir(parents=True, exist_ok=True)
         file = open_file(path, _OPEN_FLAGS)
     with file:
-        with disk(path, action):
+        with disk_errors(path, action):
             lock_file(file.fileno(), path, wait=True)
         try:
             yield

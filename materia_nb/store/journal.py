@@ -29,8 +29,8 @@ from materia_nb.store.files import (
     NO_FILE,
     CastLock,
     DiskError,
-    disk,
     disk_error,
+    disk_errors,
     json_bytes,
 )
 from materia_nb.store.rundir import JournalEnd, RunDir, artifact_content
@@ -72,22 +72,22 @@ class Contents(NamedTuple):
     Attributes:
         lines: the events. To save memory, the last function that needs the events empties the list.
         end: the total length of the complete lines that were read, in bytes.
-        torn: the content of the last line if it is incomplete; otherwise empty.
+        incomplete_line: the content of the last line if it is incomplete; otherwise empty.
         lacks_line_break: True if the last line is complete except for its line break.
         link: the link of the last line, from which the link of the next line is computed.
-        reached: False if the journal no longer contains the line that was the last one when the manifest was written.
-        broken: the index of the first line that has a wrong link or is not an event; None if there is no such line.
-        linked: True if any line has a link. The reference engine does not write links.
+        reaches_known_end: False if the journal no longer contains the line that was the last one when the manifest was written.
+        first_broken_line: the index of the first line that has a wrong link or is not an event; None if there is no such line.
+        has_links: True if any line has a link. The reference engine does not write links.
     """
 
     lines: list[JournalLine]
     end: int
-    torn: bytes
+    incomplete_line: bytes
     lacks_line_break: bool
     link: str
-    reached: bool
-    broken: int | None
-    linked: bool
+    reaches_known_end: bool
+    first_broken_line: int | None
+    has_links: bool
 
 
 class Journal:
@@ -121,7 +121,7 @@ class Journal:
         self._closed = False
         self._handle = NO_FILE
         try:  # as in CastLock
-            with HeldInterrupts(), disk(path, "open the journal"):
+            with HeldInterrupts(), disk_errors(path, "open the journal"):
                 self._handle = open_plain(path, _APPEND_FLAGS | os.O_CREAT)
                 status = os.fstat(self._handle)
                 self._process = os.getpid()
@@ -143,18 +143,18 @@ class Journal:
             The path of the separate file, or None if the last line is complete.
         """
         if contents.lacks_line_break:
-            with disk(self.path, "add the missing line break at the end of the journal"):
+            with disk_errors(self.path, "add the missing line break at the end of the journal"):
                 write_all(self._handle, b"\n")
                 self.end = self.end._replace(size=self.end.size + 1)
-        if not contents.torn:
+        if not contents.incomplete_line:
             return None
-        with disk(self.path, "move the incomplete last line of the journal to a separate file"):
+        with disk_errors(self.path, "move the incomplete last line of the journal to a separate file"):
             torn_file = next(
                 name
                 for number in itertools.count(1)
                 if not (name := self.path.with_name(f"{self.path.stem}.torn-{contents.end}-{number}.txt")).exists()
             )
-            replace_file(torn_file, contents.torn, sync=self.sync)
+            replace_file(torn_file, contents.incomplete_line, sync=self.sync)
             os.ftruncate(self._handle, contents.end)
             self.end = self.end._replace(size=contents.end)
         return torn_file
@@ -292,9 +292,9 @@ def read_journal(
     Args:
         path: the journal file.
         until: stop after the first event of this type; None to read all events.
-        known: an earlier end of the journal, which ``reached`` looks for, such as the end recorded in the manifest.
-        lenient: stop at an invalid line and report it in ``broken`` instead of raising an error. An incomplete last
-            line is never an error; it is reported in ``torn``.
+        known: an earlier end of the journal, which ``reaches_known_end`` looks for, such as the end recorded in the manifest.
+        lenient: stop at an invalid line and report it in ``first_broken_line`` instead of raising an error. An incomplete last
+            line is never an error; it is reported in ``incomplete_line``.
 
     Raises:
         MateriaError: the journal is missing or cannot be read (``no_journal``), or it is damaged (``damaged_journal``).

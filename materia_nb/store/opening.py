@@ -31,7 +31,7 @@ from materia_nb.loadout.graph import END
 from materia_nb.loadout.report import LoadoutError
 from materia_nb.loadout.resolve import build_graph, sketch_graph
 from materia_nb.store.file_snapshots import FORK_DIR, FileSnapshots
-from materia_nb.store.files import disk, to_bytes
+from materia_nb.store.files import disk_errors, to_bytes
 from materia_nb.store.journal import Contents, JournalLine, encode_lines, journal_lines, read_journal
 from materia_nb.store.reader import (
     Recording,
@@ -209,7 +209,7 @@ def _read_contents(files: RunDir, until: str | None = None) -> Contents:
 
     Raises MateriaError if the run directory or its journal is missing, or if the journal is damaged.
     """
-    with disk(files.path, "open the run directory"):
+    with disk_errors(files.path, "open the run directory"):
         exists = files.path.is_dir()
     if not exists:
         raise MateriaError(
@@ -311,7 +311,7 @@ def _recorded_usage(files: RunDir, contents: Contents) -> JSON:
     if report is not None:
         return report
     try:
-        return json.loads(files.text_of("usage.json"))
+        return json.loads(files.read_text("usage.json"))
     except (MateriaError, ValueError, RecursionError):
         return None
 
@@ -388,7 +388,7 @@ def fork_files(files: RunDir, rules: Rules, step: int, root: Path | None = None,
     lines = [_copy_line(line, path, files.path.name, step) for line in lines]
     try:
         copy = RunDir(path, sync=files.sync)
-        with disk(path, "copy the cast"):
+        with disk_errors(path, "copy the cast"):
             copy.write(CONFIG, read_plain(files.path / CONFIG, _MAX_CONFIG_BYTES))
             for name in _artifact_names(files):
                 copy.write(name, read_plain(files.path / name))
@@ -463,19 +463,19 @@ def _check_out_files(files: RunDir, rules: Rules, lines: list[JournalLine], step
     """
     if not lines[0].data.get("files"):
         return []
-    session = read_session(rules, lines, files.text_of).session
+    session = read_session(rules, lines, files.read_text).session
     commit = session.files
     if step is not None:
-        earlier = read_session(rules, lines[:-1], files.text_of).session if lines[-1].type == "cast_back" else session
+        earlier = read_session(rules, lines[:-1], files.read_text).session if lines[-1].type == "cast_back" else session
         commit = files_after(earlier, step)
     if commit is None:
-        raise not_kept(step or len(session.steps))
+        raise missing_snapshot_error(step or len(session.steps))
     FileSnapshots(files.path / FORK_DIR, files.path.parent, files.path.name, own=True).check_out(commit)
     event = ev.FilesKept(step=len(session.steps), commit=commit, by="fork", folder=FORK_DIR, ts=lines[-1].ts)
     return journal_lines([event], evolve(rules, session, event), files)
 
 
-def not_kept(step: int) -> MateriaError:
+def missing_snapshot_error(step: int) -> MateriaError:
     """Return the error for a step whose files have no snapshot."""
     return MateriaError(
         f"The files after step {step} were not saved.",
@@ -489,7 +489,7 @@ def _return_to_step(files: RunDir, rules: Rules, lines: list[JournalLine], step:
 
     The list is empty if ``step`` is the latest step and is still running.
     """
-    session = read_session(rules, lines, files.text_of).session
+    session = read_session(rules, lines, files.read_text).session
     last = session.steps.latest
     if last is not None and last.number == step and last.after.status not in ("ready", "complete"):
         return []
@@ -541,7 +541,8 @@ def verify(files: RunDir) -> Verification:
         MateriaError: the journal is missing or cannot be read (``no_journal``).
     """
     contents = read_journal(files.journal, known=recorded_journal_end(files.path), lenient=True)
-    problems, intact = damage_messages(contents), len(contents.lines) if contents.broken is None else contents.broken
+    problems, broken_line = damage_messages(contents), contents.first_broken_line
+    intact = len(contents.lines) if broken_line is None else broken_line
     for index, line in enumerate(contents.lines):
         if index < intact and (problem := _artifact_problem(files, line)) is not None:
             problems.append(f"Line {index + 1}: {problem}")
@@ -550,27 +551,27 @@ def verify(files: RunDir) -> Verification:
         _intact_steps(contents.lines, intact, is_whole=not problems),
         intact,
         tuple(problems),
-        bool(contents.torn),
-        contents.linked,
+        bool(contents.incomplete_line),
+        contents.has_links,
     )
 
 
 def damage_messages(contents: Contents) -> list[str]:
     """Return messages that describe the damage to a journal: its first changed line, or a missing end."""
-    if contents.broken is not None:
-        steps = _intact_steps(contents.lines, contents.broken)
+    if contents.first_broken_line is not None:
+        steps = _intact_steps(contents.lines, contents.first_broken_line)
         upto = f"up to step {steps}" if steps else "before the first step"
-        changed = f"The journal was changed: line {contents.broken + 1} is not the original line"
+        changed = f"The journal was changed: line {contents.first_broken_line + 1} is not the original line"
         return [f"{changed}, or an earlier line is missing. The journal is intact {upto}; the rest may be wrong."]
-    return [] if contents.reached else [END_IS_MISSING]
+    return [] if contents.reaches_known_end else [END_IS_MISSING]
 
 
 def require_intact(files: RunDir, contents: Contents) -> None:
     """Raise MateriaError (``damaged_journal``) if the hash links show that a line of the journal was changed."""
-    if contents.broken is not None:
+    if contents.first_broken_line is not None:
         raise MateriaError(
             damage_messages(contents)[0],
-            where=f"{files.journal}:{contents.broken + 1}",
+            where=f"{files.journal}:{contents.first_broken_line + 1}",
             hint="restore the file from a copy, or remove the damaged line and all later lines, then resume",
             kind="damaged_journal",
         )
@@ -594,7 +595,7 @@ def _artifact_problem(files: RunDir, line: JournalLine) -> str | None:
     if not isinstance(name, str) or not isinstance(digest, str):
         return None
     try:
-        is_unchanged = sha256(to_bytes(files.text_of(name))).hexdigest() == digest
+        is_unchanged = sha256(to_bytes(files.read_text(name))).hexdigest() == digest
     except MateriaError as error:
         return " ".join(str(error).split())
     return None if is_unchanged else f"the output in {name} was changed: its SHA-256 differs."

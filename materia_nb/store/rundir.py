@@ -24,15 +24,7 @@ from materia_nb.engine.entering import learned_from, turn_facts
 from materia_nb.engine.events import OUTPUT_INLINE_BYTES
 from materia_nb.engine.routing import short
 from materia_nb.engine.rules import Rules, SocketRules
-from materia_nb.engine.session import (
-    Session,
-    StepRecord,
-    all_steps,
-    branch_suffix,
-    context_name,
-    output_name,
-    parts_of,
-)
+from materia_nb.engine.session import Session, StepRecord, all_steps, branch_suffix, context_name, output_name, parts_of
 from materia_nb.engine.state import CastState, Usage, Visit
 from materia_nb.errors import MateriaError
 from materia_nb.file_io import (
@@ -51,9 +43,9 @@ from materia_nb.store.files import (
     CAST_ID,
     DiskError,
     before_first_record,
-    disk,
+    disk_errors,
+    hold_file_lock,
     json_bytes,
-    locked,
     to_bytes,
 )
 
@@ -82,7 +74,7 @@ class RunDir:
     def write(self, name: str, content: bytes | Iterable[bytes]) -> str:
         """Write the artifact ``name`` atomically, create its folder if necessary, and return ``name``."""
         folder = name.rpartition("/")[0]
-        with disk(f"{self._root}/{name}", f"write {name}"):
+        with disk_errors(f"{self._root}/{name}", f"write {name}"):
             if folder not in self._created_folders:
                 self._create_folder(folder)
             replace_file(f"{self._root}/{name}", content, sync=self.sync)
@@ -123,11 +115,11 @@ class RunDir:
                 with suppress(OSError):
                     os.unlink(f"{folder}/{name}")  # noqa: PTH108 - of a folder as text
 
-    def has(self, name: str) -> bool:
+    def has_artifact(self, name: str) -> bool:
         """Return True if the artifact ``name`` exists."""
         return os.path.isfile(f"{self._root}/{name}")  # noqa: PTH113 - asked for each output of a cast
 
-    def text_of(self, name: str) -> str:
+    def read_text(self, name: str) -> str:
         """Return the content of an artifact.
 
         Raises MateriaError if the artifact cannot be read, or if its path leads out of the run directory.
@@ -176,7 +168,7 @@ def new_run_dir(root: Path) -> Path:
 
     If a directory with this name exists, the next free millisecond is used.
     """
-    with disk(root, "create the directory of the cast"):
+    with disk_errors(root, "create the directory of the cast"):
         root.mkdir(parents=True, exist_ok=True)
         for millisecond in count(time.time_ns() // 1_000_000):
             seconds, milliseconds = divmod(millisecond, 1000)
@@ -354,7 +346,7 @@ def is_current(files: RunDir, session: Session, journal_end: JournalEnd) -> bool
     """Return True if the manifest was written when the journal ended at ``mark``, and no output file is missing."""
     steps = (step for part in parts_of(session) for step in part.steps)
     outputs = (turn.artifact for step in steps for turn in step.turns if turn.artifact)
-    return recorded_journal_end(files.path) == journal_end and all(files.has(name) for name in outputs)
+    return recorded_journal_end(files.path) == journal_end and all(files.has_artifact(name) for name in outputs)
 
 
 def artifact_content(text: str) -> bytes | None:
@@ -599,7 +591,7 @@ def write_envelope(run_dir: Path, rules: Rules, session: Session, visit: Visit, 
     flow, agent = _file_name_part(facts.meta["flow_key"]), _file_name_part(facts.meta["agent_key"])
     final, draft = map(Path, envelope_files(str(run_dir), flow, step, agent))
     RunDir(run_dir).check_inside(draft.parent.relative_to(run_dir).as_posix())
-    with disk(draft, "write the envelope"):
+    with disk_errors(draft, "write the envelope"):
         draft.parent.mkdir(parents=True, exist_ok=True)
         replace_file(draft, json_bytes(value, indented=True))
         if state.at != visit or state.status in ("ready", "complete"):
@@ -649,7 +641,7 @@ def read_context(root: Path) -> dict[str, JSON]:
         MateriaError: the document is not a JSON object (``bad_context``), or the document cannot be read.
     """
     path = root / _CONTEXT_FILE
-    with disk(path, "read the project context"):
+    with disk_errors(path, "read the project context"):
         try:
             text = read_plain(path)
         except FileNotFoundError:
@@ -679,9 +671,9 @@ def change_context(root: Path, change: Callable[[Mapping[str, JSON]], Mapping[st
         MateriaError: the document cannot be read (see :func:`read_context`) or cannot be written; it is not changed.
     """
     path = root / _CONTEXT_FILE
-    with locked(path.with_suffix(".lock"), "lock the project context"):
+    with hold_file_lock(path.with_suffix(".lock"), "lock the project context"):
         before = read_context(root)
         after = change(before)
         if after != before:
-            with disk(path, "write the project context"):
+            with disk_errors(path, "write the project context"):
                 replace_file(path, json_bytes(dict(after), indented=True))

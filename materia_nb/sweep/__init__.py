@@ -24,7 +24,7 @@ from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.config_files import expanded
 from materia_nb.platform import Progress, ProgressBar, run_jobs
 from materia_nb.store.catalogue import list_casts
-from materia_nb.store.files import disk
+from materia_nb.store.files import disk_errors
 from materia_nb.sweep import results
 from materia_nb.sweep.grid import AgentMemory, Axes, Fingerprint, GridCell, grid_cells
 from materia_nb.sweep.results import Check, Judge, Sweep, SweepRow, Verdict
@@ -137,7 +137,7 @@ class RowFile:
         self._path = folder / ROWS
         self.rows: dict[str, SweepRow] = {}
         self.verdicts: dict[tuple[str, str], Verdict] = {}
-        with disk(self._path, "read the rows of the sweep"), suppress(FileNotFoundError):
+        with disk_errors(self._path, "read the rows of the sweep"), suppress(FileNotFoundError):
             for line in read_plain(self._path, _MAX_ROWS_BYTES).splitlines():
                 self._read(line)
 
@@ -165,7 +165,7 @@ class RowFile:
         self._append({"cast": str(cast), "judge": judge, "verdict": fields})
 
     def _append(self, value: Mapping[str, JSON]) -> None:
-        with disk(self._path, "save a row"):
+        with disk_errors(self._path, "save a row"):
             append_line(self._path, json.dumps(value).encode())
 
 
@@ -206,7 +206,7 @@ def run_sweep(
     the casts, because an agent can change its own state.
     """
     cells = [cell.with_key(_AGENT_MEMORY.first_key(cell.key, cell.agent_objects)) for cell in read_cells()]
-    with disk(folder, "create the directory of the sweep"):
+    with disk_errors(folder, "create the directory of the sweep"):
         folder.mkdir(parents=True, exist_ok=True)
     file = RowFile(folder)
     open_cells = [cell for cell in cells if not _is_done(file.rows.get(cell.key), retry=retry)]

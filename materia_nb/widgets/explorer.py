@@ -448,7 +448,7 @@ def _output_text(entry: CastEntry, output: Mapping[str, Any]) -> str:
     """Return the verdict and context from the output of a step, or the whole output if it has no verdict."""
     text, value = output.get("text"), {}
     try:
-        text = text if isinstance(text, str) else RunDir(entry.path).text_of(str(output.get("artifact")))
+        text = text if isinstance(text, str) else RunDir(entry.path).read_text(str(output.get("artifact")))
         value = agent_object(text).value if output.get("parsed") else {}
     except (MateriaError, ValueError):  # no stored output or invalid JSON: show the recorded text
         text = str(text or "")

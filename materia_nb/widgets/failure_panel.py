@@ -140,7 +140,7 @@ def _process_record(now: Snapshot) -> dict[str, JSON] | None:
         return None
     name = f"{output_name(record.socket, record.visit, None, branch_suffix(record.branch))}.command.json"
     with contextlib.suppress(MateriaError, ValueError):
-        command = json.loads(RunDir(now.run_dir).text_of(name))
+        command = json.loads(RunDir(now.run_dir).read_text(name))
         return command if isinstance(command, dict) else None
     return None
 
@@ -167,7 +167,7 @@ def _process_blocks(now: Snapshot, command: dict[str, JSON]) -> list[Block]:
     for name, artifact in files:
         text = ""
         with contextlib.suppress(MateriaError):
-            text = RunDir(now.run_dir).text_of(str(artifact)).rstrip()
+            text = RunDir(now.run_dir).read_text(str(artifact)).rstrip()
         if not text and (name == "stdout" or command.get("startError")):
             continue
         content = Code(text[-_MAX_STDERR_CHARS:]) if text else Line("empty", "quiet")

@@ -55,7 +55,7 @@ def test_full_disk_causes_one_error_and_a_resumable_cast(tmp_path, monkeypatch, 
         assert str(caught.value).count("Could not") == 1
         assert caught.value.where.startswith(str(cast.run_dir))
         assert "resume" in caught.value.hint
-        assert not read_journal(cast.run_dir / "events.jsonl").torn
+        assert not read_journal(cast.run_dir / "events.jsonl").incomplete_line
         h.assert_same(open_cast(cast.run_dir), cast)
         quota.room = 10**9  # somebody made room: this very object goes on
         if cast.status != "complete":
@@ -149,7 +149,7 @@ def test_file_size_limit_causes_one_error(tmp_path):
     path, told = result.stdout.split("\n", 1)
     assert "File too large" in told
     assert told.count("Could not write the journal") == 1
-    assert not read_journal(Path(path) / "events.jsonl").torn
+    assert not read_journal(Path(path) / "events.jsonl").incomplete_line
     cast = resume_cast(Path(path), h.table(lambda visit: "x" * 50))
     assert 0 < len(cast.steps) < 9
     assert cast.run() == "complete"

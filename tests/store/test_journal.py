@@ -103,7 +103,7 @@ def test_partial_line_is_removed_before_the_next_write(journal, monkeypatch):
     monkeypatch.setattr(os, "ftruncate", lambda *a: (_ for _ in ()).throw(OSError(errno.EROFS, "Read-only")))
     with pytest.raises(DiskError):
         journal.append([line("two")])
-    assert read_journal(journal.path).torn
+    assert read_journal(journal.path).incomplete_line
     disk.room = 10_000
     with pytest.raises(DiskError, match="Read-only"):
         journal.append([line("three")])
@@ -170,7 +170,7 @@ def test_partial_last_line_is_moved_to_a_separate_file(waiting_cast, tmp_path):
             assert cast.run() == "complete"
             assert [visit[:2] for visit in cast.route] == [(f"Socket-{n}", 1) for n in range(1, 5)]
         cast.close()
-        assert not read_journal(folder / "events.jsonl").torn
+        assert not read_journal(folder / "events.jsonl").incomplete_line
         shutil.rmtree(folder)
 
 
@@ -236,9 +236,9 @@ def test_rebuilding_a_session_may_consume_the_list_of_lines(tmp_path):
     rules, files = cast.runner.rules, cast.runner.files
     lines = read_journal(files.journal).lines
     kept = list(lines)
-    whole = read_session(rules, lines, files.text_of).session
+    whole = read_session(rules, lines, files.read_text).session
     assert lines == kept
-    assert read_session(rules, lines, files.text_of, empty=True).session == whole == cast.runner.session
+    assert read_session(rules, lines, files.read_text, empty=True).session == whole == cast.runner.session
     assert lines == []
 
 

@@ -27,7 +27,7 @@ from materia_nb.store.catalogue import (
 )
 from materia_nb.store.design_autosave import change_board, drafts_in, read_board
 from materia_nb.store.file_snapshots import FileSnapshots
-from materia_nb.store.files import CastLock, FileFormat, disk, json_bytes, lock_owner, to_bytes
+from materia_nb.store.files import CastLock, FileFormat, disk_errors, json_bytes, lock_owner, to_bytes
 from materia_nb.store.journal import Journal, JournalLine, read_journal
 from materia_nb.store.opening import check_resumable, verify, with_definition
 from materia_nb.store.rundir import (
@@ -60,7 +60,7 @@ def results_of(*steps):
 
 
 def raises(error):
-    with disk("/casts/x", "do it"):
+    with disk_errors("/casts/x", "do it"):
         raise error
 
 
@@ -236,7 +236,7 @@ def test_lock_and_journal_match_the_snapshot(tmp_path):
         shown.append(
             (
                 f"mended {title}",
-                [str(aside and aside.name), *(one.type for one in found.lines), str(found.broken)],
+                [str(aside and aside.name), *(one.type for one in found.lines), str(found.first_broken_line)],
             )
         )
     shown_texts.matches("store-journal", shown)
@@ -514,7 +514,7 @@ def test_project_data_matches_the_snapshot(tmp_path):
     ]
     shown += results_of(
         *(
-            (f"read {one[:30]!r}", lambda one=one: files_.text_of(one))
+            (f"read {one[:30]!r}", lambda one=one: files_.read_text(one))
             for one in (
                 "sockets/o.md",
                 "sockets",
