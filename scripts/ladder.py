@@ -16,7 +16,7 @@ from local_model import ROOT, NoLocalModelError, Served, local_model
 from materia_nb import Workbench
 from materia_nb.agents import ModelAgent
 from materia_nb.cast import Cast
-from materia_nb.handoff.checks import FORM_WORDS
+from materia_nb.handoff.checks import COPIED_PLACEHOLDERS
 from materia_nb.jsonvalue import JSON
 
 LADDER: Final = ROOT / "build" / "ladder"
@@ -108,11 +108,13 @@ def rung(protocol: str, form: str, casts: Sequence[Cast]) -> Rung:
         protocol,
         form,
         len(casts),
-        sum(bool(each) and all(issue.code == FORM_WORDS for issue in each[0].issues) for each in readings),
+        sum(bool(each) and all(issue.code == COPIED_PLACEHOLDERS for issue in each[0].issues) for each in readings),
         sum(bool(each) and each[0].accepted for each in readings),
         sum(bool(each) and each[-1].accepted for each in readings),
         sum(len(each) - 1 for each in turns if each),
-        sum(any(issue.code == FORM_WORDS for issue in reading.issues) for each in readings for reading in each),
+        sum(
+            any(issue.code == COPIED_PLACEHOLDERS for issue in reading.issues) for each in readings for reading in each
+        ),
         kinds.count("context_too_long"),
         sum(kind not in ("context_too_long", "repair_exhausted") for kind in kinds),
         sum(cast.now.usage.input or 0 for cast in casts),

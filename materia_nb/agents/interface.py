@@ -618,7 +618,7 @@ def make_turn(  # noqa: PLR0913 - all that a turn is made of, by name
         materia_index=session.turns.get(f"materia {materia.id}", 0) if before is None else before[1],
         lane=state.lane.name if state.lane is not None else "",
         turn_of_visit=visit.turn,
-        approval=visit.approval if visit.approval and visit.approval.at(time.time()).standing == "PENDING" else None,
+        approval=visit.approval if visit.approval and visit.approval.at(time.time()).status == "PENDING" else None,
         allowed=session.allowed,
         calls=(*session.calls, *session.open_calls),
         tell=tell,

@@ -547,7 +547,7 @@ class ApprovalRequests:
     def current(self) -> Approval | None:
         """The approval of one exact command that the waiting agent has not used yet (R44), or None."""
         approval = self.cast.waiting_at.approval if self.cast.waiting_at else None
-        return approval if approval is not None and approval.at(time.time()).standing == "PENDING" else None
+        return approval if approval is not None and approval.at(time.time()).status == "PENDING" else None
 
     @property
     def allowed(self) -> frozenset[str]:

@@ -149,12 +149,12 @@ def summarize_issues(issues: Sequence[Issue], limit: int = 8) -> str:
 LONGEST_FORM: Final = 600
 LONGEST_SHORT_FORM: Final = 300
 """Maximum length of the short form that is used in later turns of a conversation, in characters (R50, R51)."""
-FORM_WORDS: Final = "form_words"
+COPIED_PLACEHOLDERS: Final = "form_words"
 _PLACEHOLDER = re.compile(r"<?(?:\.{3}|…)>?|<[^\W\d][\w,'-]*(?: [\w,'-]+)+>?")
 """Matches a placeholder of a form, which is an ellipsis or words in angle brackets. Weak models vary placeholders."""
 
 
-def form_words(value: JSON, placeholders: Collection[str], path: str = "$") -> Iterator[Issue]:
+def placeholder_issues(value: JSON, placeholders: Collection[str], path: str = "$") -> Iterator[Issue]:
     """Yield an issue for each string in an answer that is a placeholder copied from the form (R51).
 
     Args:
@@ -169,14 +169,14 @@ def form_words(value: JSON, placeholders: Collection[str], path: str = "$") -> I
                 path,
                 f"{text!r:.200} is a placeholder of the form, not an answer.",
                 "replace it with your own content, or omit the field if it is optional",
-                FORM_WORDS,
+                COPIED_PLACEHOLDERS,
             )
     elif isinstance(value, dict):
         for name, child in value.items():
-            yield from form_words(child, placeholders, f"{path}.{name}")
+            yield from placeholder_issues(child, placeholders, f"{path}.{name}")
     elif isinstance(value, list):
         for index, child in enumerate(value):
-            yield from form_words(child, placeholders, f"{path}.{index}")
+            yield from placeholder_issues(child, placeholders, f"{path}.{index}")
 
 
 TEXT: Final[JSON] = {"type": "string"}

@@ -32,11 +32,11 @@ from materia_nb.handoff.checks import (
     Checker,
     Fields,
     HandoffField,
-    form_words,
     is_missing,
     is_no_object,
     issue_of,
     missing_sources,
+    placeholder_issues,
 )
 from materia_nb.handoff.jsontext import as_text, labelled, too_deep, without_backticks, without_infinities
 from materia_nb.handoff.runtime_rules import apply_updates, can_be_approved, is_approval_id, rejected
@@ -425,7 +425,7 @@ def examine(contract: JSON, requirements: Requirements, facts: TurnFacts = UNKNO
     checked = check_contract(readable, facts)
     value = without_infinities(readable)
     if readable is not None:
-        copied_words = form_words(readable, contract_fields.FORM_WORDS_OF_CONTRACTS)
+        copied_words = placeholder_issues(readable, contract_fields.FORM_WORDS_OF_CONTRACTS)
         checked = checked._replace(issues=(*checked.issues, *missing_sources(value, requirements), *copied_words))
     reading = _decide(value, checked, requirements, facts)
     reported_id = checked.contract.agent_id

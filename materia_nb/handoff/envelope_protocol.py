@@ -20,7 +20,7 @@ from materia_nb.handoff.base import (
     SimpleAnswer,
     TurnFacts,
 )
-from materia_nb.handoff.checks import LONGEST_FORM, form_words, issue_of, missing_sources
+from materia_nb.handoff.checks import LONGEST_FORM, issue_of, missing_sources, placeholder_issues
 from materia_nb.handoff.jsontext import (
     NO_REASON,
     NotJson,
@@ -243,7 +243,7 @@ def read_object(
         return _refuse(None, (issue,), (), facts)
     value = without_infinities(value)
     checked = envelope_fields.check_envelope(value, facts.meta, profile=profile, channel=channel)
-    issues = (*checked.issues, *missing_sources(value, requirements), *form_words(value, _FORM_WORDS))
+    issues = (*checked.issues, *missing_sources(value, requirements), *placeholder_issues(value, _FORM_WORDS))
     if checked.foreign:
         reason = "The envelope belongs to another step, flow or agent."
         return Reading(value, "contract", issues, action="reject", warnings=checked.warnings, reason=reason)

@@ -152,13 +152,13 @@ class Approval:
         approval_id: the id of the request that was approved.
         exact_content: the approved command.
         expires_at: the time at which the approval expires, in seconds of the caller's clock.
-        standing: the status of the approval.
+        status: the status of the approval.
     """
 
     approval_id: str
     exact_content: str
     expires_at: float
-    standing: _ApprovalStatus = "PENDING"
+    status: _ApprovalStatus = "PENDING"
 
     @property
     def given_at(self) -> float:
@@ -176,18 +176,18 @@ class Approval:
         """
         approval = self.at(now)
         is_same = command_fingerprint(command) == command_fingerprint(approval.exact_content)
-        if approval.standing != "PENDING" or not is_same:
+        if approval.status != "PENDING" or not is_same:
             return False, approval
-        return True, replace(approval, standing="CONSUMED")
+        return True, replace(approval, status="CONSUMED")
 
     def at(self, now: float) -> Approval:
         """Return a copy of the approval with its status at the time ``now``, at which it may have expired."""
-        is_over = self.standing == "PENDING" and now >= self.expires_at
-        return replace(self, standing="EXPIRED") if is_over else self
+        is_over = self.status == "PENDING" and now >= self.expires_at
+        return replace(self, status="EXPIRED") if is_over else self
 
     def as_json(self) -> dict[str, JSON]:
         """Return the approval as JSON for prompts and for the journal."""
-        uses = 1 if self.standing == "PENDING" else 0
+        uses = 1 if self.status == "PENDING" else 0
         return {"approval_id": self.approval_id, "exact_content": self.exact_content, "uses": uses}
 
 

@@ -27,9 +27,9 @@ from materia_nb.handoff.checks import (
     SCHEDULE,
     TEXT,
     closed_object,
-    form_words,
     list_of,
     missing_sources,
+    placeholder_issues,
 )
 from materia_nb.handoff.jsontext import (
     FoundObject,
@@ -201,7 +201,7 @@ class SparseProtocol(HandoffProtocol):
         if requirements.streams:
             issues += tuple(schedule_issues(value))
         if not requirements.utility:
-            issues += tuple(form_words(value, _FORM_WORDS))
+            issues += tuple(placeholder_issues(value, _FORM_WORDS))
         if issues:
             return Reading(value, "contract", issues, _format_notes(output), events=events)
         satisfied, context = value.get("satisfied"), value.get("context")

@@ -9,7 +9,7 @@ import pytest
 
 from materia_nb.handoff import protocol
 from materia_nb.handoff.base import Requirements, TurnFacts
-from materia_nb.handoff.checks import FORM_WORDS, LONGEST_FORM, LONGEST_SHORT_FORM, form_words
+from materia_nb.handoff.checks import COPIED_PLACEHOLDERS, LONGEST_FORM, LONGEST_SHORT_FORM, placeholder_issues
 
 PROTOCOLS = ("sparse", "envelope", "agent-contract")
 CONSOLIDATE = {"agent_contract_handoff": {"consolidation_required": True}}
@@ -125,17 +125,17 @@ def test_issue_names_the_field_that_still_contains_a_placeholder(name):
         filled = filled if word == left else filled.replace(word, value)
     text = f"```agent_contract_handoff\n{filled}\n```" if name == "agent-contract" else filled
     reading = spoken.read(text, wanted, TurnFacts(agent_id="a1b2c3d4e"))
-    assert [issue.code for issue in reading.issues] == [FORM_WORDS]
+    assert [issue.code for issue in reading.issues] == [COPIED_PLACEHOLDERS]
 
 
 @pytest.mark.parametrize("text", ["...", "…", " <...> ", "<where this is done>", "<what to do"])
 def test_dots_and_placeholder_words_are_not_accepted_as_an_answer(text):
-    assert [issue.path for issue in form_words({"a": ["fine", text]}, ())] == ["$.a.1"]
+    assert [issue.path for issue in placeholder_issues({"a": ["fine", text]}, ())] == ["$.a.1"]
 
 
 @pytest.mark.parametrize("text", ["....", "wait...", "<5 ms on average", "<stdin>", "<img src='x'>", "<b>so</b> it is"])
 def test_output_that_resembles_a_form_is_accepted(text):
-    assert not list(form_words({"a": [text]}, ()))
+    assert not list(placeholder_issues({"a": [text]}, ()))
 
 
 def test_targets_of_a_detour_are_listed_up_to_the_limit():

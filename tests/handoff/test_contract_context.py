@@ -46,7 +46,7 @@ def test_section_7_approval_expires_after_an_hour():
     approval = sealed().approve(0.0)
     assert approval.use("git push", HOUR - 1)[0]
     allowed, over = approval.use("git push", HOUR)
-    assert (allowed, over.standing) == (False, "EXPIRED")
+    assert (allowed, over.status) == (False, "EXPIRED")
 
 
 def test_section_7_request_expires_after_a_day():
