@@ -39,7 +39,7 @@ def in_memory(items: int) -> tuple[int, float]:
 
 class _Worker:
     name = "bench"
-    at_once = True  # it answers from a dict, as a script or a recording does
+    is_immediate = True  # it answers from a dict, as a script or a recording does
 
     def __init__(self, items: int) -> None:
         self.plan = Reply(work.plan(items))

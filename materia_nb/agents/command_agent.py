@@ -239,7 +239,7 @@ class CommandAgent:
         timeout_s: the time limit of a turn, in seconds, or None for no limit.
         cwd: the working directory of the program; defaults to the project directory.
         name: the display name of the agent; defaults to the name of the program.
-        reads: a function that parses the program's output, such as a :class:`JsonOutput`. By default, all of stdout is
+        parse: a function that parses the program's output, such as a :class:`JsonOutput`. By default, all of stdout is
             the answer, and the token counts and the cost are unknown (R56).
 
     Raises:
@@ -253,7 +253,7 @@ class CommandAgent:
         cwd: Path | None = None,
         *,
         name: str | None = None,
-        reads: OutputParser | None = None,
+        parse: OutputParser | None = None,
     ) -> None:
         if isinstance(argv, str) or not argv or not all(isinstance(part, str) for part in argv):
             raise AgentError(
@@ -264,7 +264,7 @@ class CommandAgent:
         self.timeout_s = timeout_s
         self.cwd = cwd
         self.name = name or PurePath(self.argv[0]).name
-        self.reads = reads
+        self.parse = parse
 
     def command(self, turn: Turn) -> tuple[str, ...]:  # noqa: ARG002 - for subclasses whose command depends on the turn
         """Return the program and its arguments for a turn."""
@@ -304,7 +304,7 @@ class CommandAgent:
                 stdin=request.encode(errors="replace"),
                 cwd=self.cwd or turn.project,
                 timeout_s=self.timeout_s,
-                capture=Capture(_MAX_REPLY_BYTES, skip_lines=getattr(self.reads, "skip_lines", "").encode()),
+                capture=Capture(_MAX_REPLY_BYTES, skip_lines=getattr(self.parse, "skip_lines", "").encode()),
                 env=self.environment(turn),
                 stop=turn.stop,
             )
@@ -329,12 +329,12 @@ class CommandAgent:
             AgentError: the program failed, or its output contains no answer.
         """
         is_complete = result.started and not (result.timed_out or result.stopped or result.stdout_truncated)
-        answer = ProgramAnswer(stdout if self.reads is None else "")
-        if self.reads is not None and is_complete:
-            answer = self.reads(stdout)
+        answer = ProgramAnswer(stdout if self.parse is None else "")
+        if self.parse is not None and is_complete:
+            answer = self.parse(stdout)
             if not stdout:
                 stderr = redact(result.stderr.decode(errors="replace"), *secret_arguments(result.argv))
-                error_report = self.reads(_json_at_end(stderr))
+                error_report = self.parse(_json_at_end(stderr))
                 answer = error_report if error_report.error else answer
         failed = not is_complete or result.code != 0 or answer.error or answer.no_answer
         if failed and result.started:
@@ -346,7 +346,7 @@ class CommandAgent:
             raise AgentError(message, where=where, hint=hint, kind="agent_exit")
         self._check_exit(turn, result)  # the exit status explains more than the unreadable output
         if answer.no_answer:
-            hint = "run the program in a terminal, then change the argument `reads` of CommandAgent to match its output"
+            hint = "run the program in a terminal, then change the argument `parse` of CommandAgent to match its output"
             raise AgentError(f"{name}: {answer.no_answer}", where=where, hint=hint, kind="malformed")
         return answer
 
@@ -452,7 +452,7 @@ class Preset:
         about: a short description of the program, with the project or vendor that develops it.
         tested: the version of the program that the preset was tested with.
         argv: the program and the arguments with which it reads stdin, writes the answer to stdout and exits.
-        reads: the parser of stdout, or None if stdout is plain text.
+        parse: the parser of stdout, or None if stdout is plain text.
         env: the environment variables that are added for the program.
         scopes: the options for each scope of tools. The scopes ``none`` and ``readOnly`` are listed only if a test has
             shown that the program stays within them when it gets these options (R73).
@@ -471,7 +471,7 @@ class Preset:
     tested: str
     argv: Sequence[str]
     scopes: Mapping[_ScopeName, ScopeOptions]
-    reads: OutputParser | None = None
+    parse: OutputParser | None = None
     env: Mapping[str, str] = field(default_factory=dict)
     tools: Sequence[str] = ()
     levels: Sequence[str] = ()
@@ -504,9 +504,9 @@ def _required_scope(tools: str | tuple[str, ...]) -> _ScopeName:
 
 
 def _parse_preset(name: str, row: Mapping[str, Any]) -> Preset:
-    reads: OutputParser | None = JsonOutput(**row["reads"]) if "reads" in row else None
+    parse: OutputParser | None = JsonOutput(**row["parse"]) if "parse" in row else None
     scopes = {scope: ScopeOptions(**options) for scope, options in row["scopes"].items()}
-    return Preset(name, **{**row, "scopes": scopes, "reads": read_aider if name == "aider" else reads})
+    return Preset(name, **{**row, "scopes": scopes, "parse": read_aider if name == "aider" else parse})
 
 
 _PRESET_ROWS: Final = read_package_toml(__file__, "presets.toml")
@@ -538,7 +538,7 @@ class PresetAgent(CommandAgent):
         any_tools: bool = False,
     ) -> None:
         name = f"{COMMAND_PREFIX}{preset.name}{ANY_TOOLS_SUFFIX * any_tools}" + (f":{model}" if model else "")
-        super().__init__(preset.command(model) if model else preset.argv, timeout_s, name=name, reads=preset.reads)
+        super().__init__(preset.command(model) if model else preset.argv, timeout_s, name=name, parse=preset.parse)
         self.preset, self.model, self.any_tools = preset, model, any_tools
 
     def command(self, turn: Turn) -> tuple[str, ...]:

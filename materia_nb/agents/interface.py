@@ -301,8 +301,8 @@ class Agent(Protocol):
 
     An agent may also have these attributes:
 
-    - ``at_once``: True if the agent answers without waiting and has no side effects. The journal then records the entry
-      into the socket together with the answer.
+    - ``is_immediate``: True if the agent answers without waiting and has no side effects. The journal then records the
+      entry into the socket together with the answer.
     - ``thinking``: False if the text of the agent's replies never contains the thinking of a model (R68).
     - ``price_names(model)``: a method that returns the names under which a config may list the agent's price, the most
       specific name first.

@@ -273,7 +273,7 @@ class ToolCalls:
     def _is_allowed(self, call: ToolCall) -> bool:
         if not self._has_side_effects(call):
             return True
-        if call.decided is not None or self._tools[call.tool].free:
+        if call.decided is not None or self._tools[call.tool].preapproved:
             return True
         if call.tool in self._turn.allowed and not _is_deceptive(call):
             return True
@@ -301,7 +301,7 @@ class ToolCalls:
     def _has_side_effects(self, call: ToolCall) -> bool:
         """Return True if a call could change something. Calls with an unknown tool or invalid arguments cannot."""
         tool = self._tools.get(call.tool)
-        return tool is not None and tool.changes and INVALID_ARGUMENTS not in call.args
+        return tool is not None and tool.has_side_effects and INVALID_ARGUMENTS not in call.args
 
     def _result(self, call: ToolCall) -> tuple[str, bool]:
         if call.decided == "denied":

@@ -268,7 +268,7 @@ class RecordedAgent:
         name: the display name of the agent.
     """
 
-    at_once = True
+    is_immediate = True
 
     def __init__(
         self,
@@ -355,7 +355,7 @@ class ScriptedAgent:
         AgentError: a reply has an unsupported type or an invalid usage.
     """
 
-    at_once = True
+    is_immediate = True
 
     def __init__(self, replies: Mapping[str, Sequence[_ScriptEntry] | _ScriptEntry], *, name: str = "script") -> None:
         self.name = name

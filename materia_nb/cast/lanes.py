@@ -205,7 +205,7 @@ class Lanes:
             left.add(name)
             return name
         self._asked[name] = (visit.socket, job)
-        if job.at_once or not platform.THREADS:
+        if job.is_immediate or not platform.THREADS:
             self._results.put((name, job, job.run()))
         else:
             context = copy_context()  # which has the event loop of coroutines

@@ -111,13 +111,13 @@ class Job(NamedTuple):
         take: a function that applies the result of ``run`` and returns True if the cast or lane may continue; the
             caller must hold the lock of the cast.
         drop: a function that makes the job ignore further reports of the agent, because its result is not used.
-        at_once: True if ``run`` returns immediately because the answer is already known; False by default.
+        is_immediate: True if ``run`` returns immediately because the answer is already known; False by default.
     """
 
     run: Callable[[], object]
     take: Callable[[object], bool]
     drop: Callable[[], None] = lambda: None
-    at_once: bool = False
+    is_immediate: bool = False
 
 
 class Work(ABC):
@@ -241,10 +241,10 @@ class Work(ABC):
         ``breaks`` is called with "" after each turn that does not complete the visit, and returns True to stop there.
         """
         while (job := self.job()) is not None:
-            if not job.at_once:  # the job may call a model, so the journal must have its start even after a crash
+            if not job.is_immediate:  # the job may call a model, so the journal must have its start even after a crash
                 self.write_queued()
             may_continue = job.take(job.run())
-            if job.at_once:  # write the start of the visit and its output together
+            if job.is_immediate:  # write the start of the visit and its output together
                 self.write_queued()
             if not may_continue or self.session.state.status != "waiting" or breaks(""):
                 return
@@ -412,8 +412,8 @@ class Work(ABC):
                     self.report_text()
 
         take = partial(self._take_answer, visit, agent, name_of(pinned) if pinned else None)
-        at_once = getattr(agent, "at_once", False) if pinned is None else pinned.function is None
-        return Job(run, take, drop, at_once=at_once is True)
+        is_immediate = getattr(agent, "is_immediate", False) if pinned is None else pinned.function is None
+        return Job(run, take, drop, is_immediate=is_immediate is True)
 
     def _take_answer(self, visit: Visit, agent: Agent, pinned: str | None, answer: Any) -> bool:
         """Process the answer or the exception of an agent; return True if the cast or lane may continue."""
@@ -441,7 +441,7 @@ class Work(ABC):
                 self._fail(kind, message, hint)
         if reply is None:
             return False
-        is_reported = reply.usage is not None or pinned is not None or getattr(agent, "at_once", False)
+        is_reported = reply.usage is not None or pinned is not None or getattr(agent, "is_immediate", False)
         # Unreported usage is unknown, not zero (R56).
         self.handle_reply(reply._replace(usage=reply.usage if is_reported else UNREPORTED, pinned=pinned))
         return True

@@ -85,7 +85,7 @@ class DesignServer:
             step = do(operation.name, **model.read(args))
             return ToolResult(self._report(self.design.apply(self.design.changed_by(step))), ok=True)
 
-        return Tool(operation.name, operation.about, model.schema, changes=True, run=run)
+        return Tool(operation.name, operation.about, model.schema, has_side_effects=True, run=run)
 
     def _report(self, change: str) -> str:
         """Describe a change and the findings after it, with a warning if the draft could not be stored."""

@@ -58,7 +58,7 @@ def price(part: str, count: Annotated[int, Field(ge=1, description="how many")] 
 
 def test_function_tool_is_described_by_its_signature_and_docstring():
     tool = function_tool(price)
-    assert (tool.name, tool.description, tool.changes, tool.free) == (
+    assert (tool.name, tool.description, tool.has_side_effects, tool.preapproved) == (
         "price",
         "Return the price of parts, in euros.",
         True,

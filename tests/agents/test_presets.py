@@ -39,7 +39,7 @@ def turn(tmp_path):
 def ask_stand_in(text, turn):
     """Send a turn to a stand-in and return the arguments that it prints."""
     agent = agent_from(text)
-    agent.reads = None
+    agent.parse = None
     return json.loads(agent.answer(turn).text)
 
 

@@ -71,7 +71,7 @@ def turn(tmp_path):
 class TestPresetOutput:
     @pytest.mark.parametrize("name", USED)
     def test_answer_tokens_cost_and_session_are_read_from_the_output(self, name):
-        said = PRESETS[name].reads(printed(name))
+        said = PRESETS[name].parse(printed(name))
         assert (said.text, said.session, said.error) == ("The page is written.", SESSIONS.get(name, ""), "")
         assert said.usage.cost == (USED[name].cost and pytest.approx(USED[name].cost))
         assert said.usage == replace(USED[name], cost=said.usage.cost)
@@ -229,7 +229,7 @@ class TestProgramArguments:
         )
         assert caught.value.kind == "wrote_read_only"
         assert "back N --files" in caught.value.hint
-        assert [spent.usage for spent in heard] == [agent.reads(printed("claude")).usage]
+        assert [spent.usage for spent in heard] == [agent.parse(printed("claude")).usage]
 
     def test_file_written_by_a_failed_read_only_program_is_reported(self, tmp_path, stand_in, turn):
         stand_in("claude", printed("claude"))
@@ -299,7 +299,7 @@ class TestProgramArguments:
         assert not Path(path).exists()
 
     def test_object_that_matches_the_schema_becomes_the_answer(self):
-        said = PRESETS["claude"].reads('{"result": "Done.", "structured_output": {"satisfied": true}}')
+        said = PRESETS["claude"].parse('{"result": "Done.", "structured_output": {"satisfied": true}}')
         assert said.text == '{"satisfied":true}'
 
     @pytest.mark.parametrize("name, option", [("claude", "--resume"), ("opencode", "--session"), ("pi", "--fork")])
@@ -363,7 +363,7 @@ PATHS = {"usage": {"input": "$.n.in", "output": "$.n.out"}, "cost": "$.usd", "er
 
 class TestCustomProgramOutput:
     def agent(self, text, **paths):
-        return CommandAgent([sys.executable, "-S", "-c", f"print({text!r})"], reads=JsonOutput(**paths))
+        return CommandAgent([sys.executable, "-S", "-c", f"print({text!r})"], parse=JsonOutput(**paths))
 
     def test_output_fields_are_read_through_the_configured_paths(self, turn):
         reply = self.agent(PRINTED, answer="$.out.said", **PATHS).answer(turn)
@@ -386,7 +386,7 @@ class TestCustomProgramOutput:
         def agent(report):
             code = f"import sys; sys.stderr.write({report!r})"
             argv = [sys.executable, "-S", "-c", code, "--api-key", "hunter2secret"]
-            return CommandAgent(argv, reads=JsonOutput("$.result", error="$.error"))
+            return CommandAgent(argv, parse=JsonOutput("$.result", error="$.error"))
 
         with pytest.raises(AgentError) as caught:
             agent('{\n"result": "a line of a log"}').answer(turn)
@@ -397,7 +397,7 @@ class TestCustomProgramOutput:
 
     def test_nonzero_exit_status_takes_precedence_over_the_output(self, turn):
         agent = CommandAgent(
-            [sys.executable, "-S", "-c", "import sys; sys.exit('no key')"], reads=JsonOutput("$.result")
+            [sys.executable, "-S", "-c", "import sys; sys.exit('no key')"], parse=JsonOutput("$.result")
         )
         with pytest.raises(AgentError, match="no key") as caught:
             agent.answer(turn)

@@ -53,7 +53,7 @@ def test_tool_names_keep_their_order_and_unknown_names_are_listed():
 
 
 def test_tools_with_side_effects_need_approval():
-    assert [tool.name for tool in choose_tools("coding")[0] if tool.changes] == CHANGING
+    assert [tool.name for tool in choose_tools("coding")[0] if tool.has_side_effects] == CHANGING
 
 
 @pytest.mark.parametrize("tool", TOOLS.values(), ids=lambda tool: tool.name)

@@ -340,8 +340,8 @@ def test_listeners_are_notified_after_the_journal_write(cast):
     assert len(cast.runner.followers._functions["events"]) == 1
 
 
-@pytest.mark.parametrize("at_once", [True, False])
-def test_answer_is_on_disk_before_the_next_agent_is_asked(tmp_path, at_once):
+@pytest.mark.parametrize("is_immediate", [True, False])
+def test_answer_is_on_disk_before_the_next_agent_is_asked(tmp_path, is_immediate):
     kept = []
 
     class Prepared:
@@ -354,7 +354,7 @@ def test_answer_is_on_disk_before_the_next_agent_is_asked(tmp_path, at_once):
             return Reply(json.dumps(plan if turn.materia_id == "Plan" else {"satisfied": True}))
 
     agent = Prepared()
-    agent.at_once = at_once
+    agent.is_immediate = is_immediate
     assert h.start(tmp_path, h.loop_config(), agent).run() == "complete"
     assert kept == list(range(6))
 

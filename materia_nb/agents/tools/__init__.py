@@ -36,17 +36,17 @@ class Tool:
         name: the name under which the model calls the tool.
         description: the description that the model reads.
         parameters: the JSON Schema of the arguments, an object without additional properties.
-        changes: True if the tool can change something. It then needs approval, and each call is recorded before it
-            runs.
-        free: True if the tool needs no approval although it can change something.
+        has_side_effects: True if the tool can change something. It then needs approval, and each call is recorded before
+            it runs.
+        preapproved: True if the tool needs no approval although it can change something.
         run: the function that runs the tool, or None for the project tools, which :class:`Toolbox` runs.
     """
 
     name: str
     description: str
     parameters: Mapping[str, JSON]
-    changes: bool
-    free: bool = False
+    has_side_effects: bool
+    preapproved: bool = False
     run: Run | None = field(default=None, compare=False, repr=False)
 
 
@@ -136,7 +136,7 @@ TOOLS: Final = {name: _parse_tool(name, row) for name, row in _TOOL_ROWS.items()
 
 SCOPES: Final = {
     "none": (),
-    "readOnly": tuple(tool.name for tool in TOOLS.values() if not tool.changes),
+    "readOnly": tuple(tool.name for tool in TOOLS.values() if not tool.has_side_effects),
     "coding": tuple(TOOLS),
 }
 """The names of the tools that each scope allows."""

@@ -397,7 +397,7 @@ class Toolbox:
     """Runs tools in a project.
 
     The caller decides which tools a model may use and which calls need approval; see
-    :func:`~materia_nb.agents.tools.choose_tools` and ``Tool.changes``.
+    :func:`~materia_nb.agents.tools.choose_tools` and ``Tool.has_side_effects``.
 
     Args:
         project: the directory to which the file tools are restricted, and in which commands start.

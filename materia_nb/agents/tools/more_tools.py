@@ -98,7 +98,14 @@ def function_tool(function: Callable[..., Any], *, name: str | None = None, ask:
             return ToolResult(f"{tool_name} failed with {named_error(error)}", ok=False)
 
     description = inspect.getdoc(function) or f"Call {tool_name}."
-    return Tool(tool_name, description[:_MAX_DESCRIPTION_CHARS], model.schema, changes=True, free=not ask, run=run)
+    return Tool(
+        tool_name,
+        description[:_MAX_DESCRIPTION_CHARS],
+        model.schema,
+        has_side_effects=True,
+        preapproved=not ask,
+        run=run,
+    )
 
 
 class Arguments(NamedTuple):
@@ -229,8 +236,8 @@ class ToolFinder:
                 f"{server}.{offered_tool.name}",
                 readable(offered_tool.description or offered_tool.name)[:_MAX_DESCRIPTION_CHARS],
                 dict(offered_tool.input_schema),
-                changes=True,
-                free=offered_tool.name in allowed or "*" in allowed,
+                has_side_effects=True,
+                preapproved=offered_tool.name in allowed or "*" in allowed,
                 run=self._tool_runner(server, spec, offered_tool.name),
             )
 
