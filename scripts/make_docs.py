@@ -30,8 +30,8 @@ from materia_nb.agents import Turn
 from materia_nb.cast.gallery import Card, gallery
 from materia_nb.cast.repairs import ACTIONS, FAILURE_KINDS, OTHER
 from materia_nb.cast.views.loadout_views import ExploreView
-from materia_nb.cast.views.status import marks_of
-from materia_nb.display.graph_parts import Marks
+from materia_nb.cast.views.status import overlay_of
+from materia_nb.display.graph_parts import CastOverlay
 from materia_nb.display.svg import graph_svg
 from materia_nb.engine import events
 from materia_nb.loadout.design.document import OPERATIONS
@@ -41,7 +41,7 @@ from materia_nb.loadout.models import MODELS
 from materia_nb.loadout.report import PROBLEM_CODES
 from materia_nb.loadout.rules import HINT_CODES
 from materia_nb.magics import verbs as _verbs  # noqa: F401 - importing it registers the verbs
-from materia_nb.magics.registry import FAMILIES, VERBS, Argument, Verb, family, groups
+from materia_nb.magics.registry import FAMILIES, VERBS, Argument, Verb, groups, subverbs
 from materia_nb.widgets.cast_parts import standalone_names
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -315,7 +315,7 @@ def magics_page() -> str:
 def word_section(word: str, common: Sequence[str]) -> str:
     """Return the section of all verbs that begin with a word."""
     parts = [verb_section(VERBS[word], common)] if word in VERBS else [f"### {word}\n\n{FAMILIES[word]}\n"]
-    return "\n".join([*parts, *(verb_section(VERBS[f"{word} {second}"], common) for second in family(word))])
+    return "\n".join([*parts, *(verb_section(VERBS[f"{word} {second}"], common) for second in subverbs(word))])
 
 
 def verb_section(verb: Verb, common: Sequence[str]) -> str:
@@ -432,7 +432,7 @@ def gallery_pages() -> dict[Path, str]:
     parts += ["## Patterns\n", *map(pattern_section, cards.of("pattern"))]
     parts += ["## Classic mistakes\n", *map(mistake_section, cards.of("mistake"))]
     graphs = {IMAGES / f"gallery-{card.name}.svg": card.graph for card in cards.values()}
-    pictures = {path: graph_svg(graph, Marks()) + "\n" for path, graph in graphs.items() if graph is not None}
+    pictures = {path: graph_svg(graph, CastOverlay()) + "\n" for path, graph in graphs.items() if graph is not None}
     return {GALLERY: "\n".join(parts), **pictures}
 
 
@@ -486,7 +486,9 @@ def loadout_pictures() -> dict[Path, str]:
     """Return the pictures of the bundled loadouts before a cast, by path, without the picture in the README."""
     with bench() as wb:
         paths = {name: IMAGES / f"{name.lower()}.svg" for name in wb.loadouts}
-        return {path: graph_svg(wb.graph(name), Marks()) + "\n" for name, path in paths.items() if path != PICTURE}
+        return {
+            path: graph_svg(wb.graph(name), CastOverlay()) + "\n" for name, path in paths.items() if path != PICTURE
+        }
 
 
 def picture() -> str:
@@ -494,7 +496,7 @@ def picture() -> str:
     with bench() as wb:
         cast = wb.cast("a short guide", loadout="Plan-Build-Eval", agents={"*": _answer})
         cast.run()
-        return graph_svg(cast.graph, marks_of(cast.now)) + "\n"
+        return graph_svg(cast.graph, overlay_of(cast.now)) + "\n"
 
 
 def _answer(turn: Turn) -> object:

@@ -21,8 +21,8 @@ def _empty_mapping() -> Mapping[Any, Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class Marks:
-    """The state of a cast at one moment, drawn on top of its graph; for a loadout without a cast, use :data:`NO_MARKS`.
+class CastOverlay:
+    """The state of a cast at one moment, drawn on top of its graph; for a loadout without a cast, use :data:`NO_OVERLAY`.
 
     Args:
         current: id of the current socket.
@@ -79,8 +79,8 @@ class Marks:
     lanes_failed: Mapping[str, tuple[str, ...]] = field(default_factory=_empty_mapping)
 
 
-NO_MARKS: Final = Marks()
-"""Marks for a loadout without a cast."""
+NO_OVERLAY: Final = CastOverlay()
+"""CastOverlay for a loadout without a cast."""
 
 
 # -- lines -----------------------------------------------------------------------------------
@@ -112,7 +112,7 @@ class Link:
 
     @cached_property
     def route(self) -> Route | None:
-        """The route of this line in the format of :class:`Marks`; None for the line from the start sign."""
+        """The route of this line in the format of :class:`CastOverlay`; None for the line from the start sign."""
         if self.kind == "edge" and self.edge_index is not None:
             return (self.source, self.edge_index)
         if self.kind == "exit":
@@ -258,20 +258,20 @@ def pinned_label(text: str) -> str:
     return f"pinned: {part(text, 80)}"
 
 
-def answerer_label(socket_id: str, marks: Marks) -> str:
+def answerer_label(socket_id: str, marks: CastOverlay) -> str:
     """Return the name of a socket's agent, or its pinned answer (R40), or "" if a process answers."""
     if (pinned_answer := marks.pins.get(socket_id)) is not None:
         return pinned_label(pinned_answer)
     return part(marks.answers.get(socket_id, ""), 80)
 
 
-def answered_by(socket_id: str, marks: Marks) -> str:
+def answered_by(socket_id: str, marks: CastOverlay) -> str:
     """Return a phrase for the end of a sentence, such as ``answered by person``, or "" if a process answers."""
     answerer = answerer_label(socket_id, marks)
     return f"answered by {answerer}" if answerer and socket_id not in marks.pins else answerer
 
 
-def kind_and_answerer(socket: Socket, marks: Marks) -> str:
+def kind_and_answerer(socket: Socket, marks: CastOverlay) -> str:
     """Return the kind of a socket and its agent, such as ``agent · person``."""
     answerer = answerer_label(socket.id, marks)
     return f"{socket.materia.kind} · {answerer}" if answerer else socket.materia.kind
@@ -331,7 +331,7 @@ def _limit_label(limit: int, used: tuple[int, int] | None = None, *, item: bool 
     return f"{'this item: ' if item else 'used '}{used[0]} of {used[1]}"
 
 
-def link_label(link: Link, marks: Marks = NO_MARKS, *, short: bool = False) -> str:
+def link_label(link: Link, marks: CastOverlay = NO_OVERLAY, *, short: bool = False) -> str:
     """Return the label of a line: its order, condition and limit. A single unconditional edge has no label.
 
     With ``short``, the label is short enough for the chip on the line.
@@ -369,13 +369,13 @@ def edge_label(edge: Edge, used: tuple[int, int] | None = None, *, item: bool = 
     return f"{condition_spec(edge.when).sign} → {part(edge.to)}{limit}"
 
 
-def _warning_label(socket_id: str, marks: Marks) -> str:
+def _warning_label(socket_id: str, marks: CastOverlay) -> str:
     if failed := marks.lanes_failed.get(socket_id):
         return f"{counted(len(failed), 'lane')} failed"
     return ", ".join(marks.warnings.get(socket_id, ()))
 
 
-def state_label(socket_id: str, marks: Marks) -> str:
+def state_label(socket_id: str, marks: CastOverlay) -> str:
     """Describe the state of the cast at a socket, or return "" if there is nothing to report."""
     if socket_id == marks.failed:
         return "✖ failed"
@@ -399,7 +399,7 @@ def reachable_keys(entry: str, graph_links: Iterable[Link]) -> set[str]:
     return reachable_from([entry], targets_by_source)
 
 
-def graph_summary(graph: Graph, marks: Marks = NO_MARKS) -> str:
+def graph_summary(graph: Graph, marks: CastOverlay = NO_OVERLAY) -> str:
     """Summarize a loadout in one line: its name, its entry, and the numbers of sockets and loops."""
     sockets, loops = len(graph.sockets), len(graph.loops)
     text = f"loadout {part(graph.name, 120)} · entry {part(graph.entry)} · {counted(sockets, 'socket')}"
@@ -439,7 +439,7 @@ def socket_name(socket: Socket) -> str:
     return part(socket.materia.label, 80) or part(socket.id)
 
 
-def card_lines(socket: Socket, marks: Marks, max_width: float) -> tuple[str, ...]:
+def card_lines(socket: Socket, marks: CastOverlay, max_width: float) -> tuple[str, ...]:
     """Return up to two lines for a card: the last output of the socket or, before the first output, its purpose."""
     text = marks.outputs.get(socket.id, "")
     if not text:
@@ -452,7 +452,7 @@ def card_lines(socket: Socket, marks: Marks, max_width: float) -> tuple[str, ...
 _FUNCTION: Final = "the function "
 
 
-def answerer_badge(socket: Socket, marks: Marks) -> str:
+def answerer_badge(socket: Socket, marks: CastOverlay) -> str:
     """Return the badge text of a card: a very short name of the socket's agent, ``pinned``, or ""."""
     if socket.id in marks.pins:
         return "pinned"
@@ -469,7 +469,7 @@ def answerer_badge(socket: Socket, marks: Marks) -> str:
     return model.rsplit("/", 1)[-1].strip() if colon and provider.isidentifier() and model.strip() else answerer
 
 
-def icon_name(socket: Socket, marks: Marks) -> str:
+def icon_name(socket: Socket, marks: CastOverlay) -> str:
     """Return the name of a card's icon, which depends on the kind of the socket and of its agent."""
     if socket.is_generator:
         return "generator"
@@ -481,7 +481,7 @@ def icon_name(socket: Socket, marks: Marks) -> str:
     return "function" if answerer.startswith((_FUNCTION, "a function")) else "model"
 
 
-def chip_label(links: Sequence[Link], marks: Marks, *, stub: bool) -> str:
+def chip_label(links: Sequence[Link], marks: CastOverlay, *, stub: bool) -> str:
     """Return the text of a line's chip: condition, limit and, in a comparison, the side that alone has the line.
 
     Args:
@@ -505,7 +505,7 @@ def label_size(links: Sequence[Link], level: int, *, stub: bool) -> tuple[float,
 
     The size does not depend on the state of a cast.
     """
-    label = chip_label(links, NO_MARKS, stub=stub)
+    label = chip_label(links, NO_OVERLAY, stub=stub)
     if not label:
         return (0.0, 0.0)
     if (limit := links[0].limit) is not None:  # During a cast, the chip shows the traversals.

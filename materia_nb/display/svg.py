@@ -20,15 +20,15 @@ from materia_nb.display.geometry import Box, fit_text, text_width
 from materia_nb.display.graph_parts import (
     ICON,
     LINE_HEIGHT,
-    NO_MARKS,
+    NO_OVERLAY,
     PAD,
     PROGRESS_ROOM,
     SMALL_SIZE,
     START_SIGN,
     TIMES_SIGN,
     TITLE_SIZE,
+    CastOverlay,
     Link,
-    Marks,
     answered_by,
     answerer_badge,
     answerer_label,
@@ -96,7 +96,7 @@ def condition_role(condition: Condition) -> str:
     return "line" if condition_spec(condition).matches_any_output else condition
 
 
-def graph_block(graph: Graph, marks: Marks = NO_MARKS, text: str = "") -> Picture:
+def graph_block(graph: Graph, marks: CastOverlay = NO_OVERLAY, text: str = "") -> Picture:
     """Return the picture of a graph as a block, with colours for light and for dark pages."""
     return Picture(graph_svg(graph, marks), text, ON_DARK)
 
@@ -148,7 +148,7 @@ def rounded_rect(box: Box, fill: str, stroke: str, *, radius: float = 6, width: 
     )
 
 
-def status_tag(socket_id: str, marks: Marks) -> tuple[str, str]:
+def status_tag(socket_id: str, marks: CastOverlay) -> tuple[str, str]:
     """Return a short description of the cast's state at a socket, which may be empty, and its colour role."""
     status = state_label(socket_id, marks).removeprefix("▶ ")
     if status == "current":
@@ -162,7 +162,7 @@ def status_tag(socket_id: str, marks: Marks) -> tuple[str, str]:
     return status, colour_roles.get(status, "now")
 
 
-def socket_card(socket: Socket, box: Box, level: int, marks: Marks, colours: Colours) -> str:
+def socket_card(socket: Socket, box: Box, level: int, marks: CastOverlay, colours: Colours) -> str:
     """Return the card of a socket, with its icon, name, number of visits, state in the cast, and last output."""
     status, role = status_tag(socket.id, marks)
     failed, has_warning = role == "bad", status.startswith("⚠")
@@ -218,7 +218,7 @@ def socket_card(socket: Socket, box: Box, level: int, marks: Marks, colours: Col
     return "".join(parts)
 
 
-def socket_title(socket: Socket, marks: Marks) -> str:
+def socket_title(socket: Socket, marks: CastOverlay) -> str:
     """Return the tooltip of a card: the kinds of the socket, notes, its pinned answer, and its breakpoint."""
     notes = [", ".join(socket_kinds(socket)), *socket_notes(socket)]
     if socket.id in marks.pins:
@@ -229,7 +229,7 @@ def socket_title(socket: Socket, marks: Marks) -> str:
 
 
 def loop_frame(
-    graph: Graph, loop: Loop, box: Box, title: Box | None, marks: Marks, colours: Colours, *, level: int
+    graph: Graph, loop: Loop, box: Box, title: Box | None, marks: CastOverlay, colours: Colours, *, level: int
 ) -> str:
     """Return the frame of a loop with heading and progress or, if ``title`` is None, the card of a folded loop."""
     done, total = marks.progress.get(loop.id, (0, 0))
@@ -257,7 +257,7 @@ def _progress_bar(right: float, y: float, done: int, total: int, size: float, co
     )
 
 
-def _folded_loop(graph: Graph, loop: Loop, box: Box, marks: Marks, colours: Colours) -> str:
+def _folded_loop(graph: Graph, loop: Loop, box: Box, marks: CastOverlay, colours: Colours) -> str:
     """Return a folded loop, drawn as stacked cards."""
     active_member = next((member for member in loop.sockets if member in (marks.current, marks.failed)), None)
     rim = colours["loop-rim"] if active_member is None else colours["bad" if active_member == marks.failed else "now"]
@@ -278,7 +278,7 @@ def _folded_loop(graph: Graph, loop: Loop, box: Box, marks: Marks, colours: Colo
     return "".join(parts)
 
 
-def terminal_sign(key: str, box: Box, marks: Marks, colours: Colours) -> str:
+def terminal_sign(key: str, box: Box, marks: CastOverlay, colours: Colours) -> str:
     """Return the start sign (a dot) or the end sign (a dot in a ring), which is highlighted once the cast has ended."""
     x, y = box.cx, box.cy
     if key == START_SIGN:
@@ -311,7 +311,7 @@ def _page_layout(graph: Graph, direction: Direction | None) -> GraphLayout:
 
 def graph_svg(
     graph: Graph,
-    marks: Marks = NO_MARKS,
+    marks: CastOverlay = NO_OVERLAY,
     *,
     placed: GraphLayout | None = None,
     direction: Direction | None = None,
@@ -362,7 +362,7 @@ def graph_svg(
     return "".join(parts)
 
 
-def _description(graph: Graph, marks: Marks) -> str:
+def _description(graph: Graph, marks: CastOverlay) -> str:
     """Describe a graph for screen readers: its first sockets with their edges, and its loops."""
     sentences = []
     targets_by_source: dict[str, list[str]] = {}
@@ -390,7 +390,7 @@ def _description(graph: Graph, marks: Marks) -> str:
     return " ".join(sentences)
 
 
-def colour_role(link: Link, marks: Marks) -> str:
+def colour_role(link: Link, marks: CastOverlay) -> str:
     """Return the colour role of a line in the current state of a cast."""
     if (route := link.route) is not None:
         if route in marks.never:
@@ -402,7 +402,7 @@ def colour_role(link: Link, marks: Marks) -> str:
     return condition_role(link.condition)
 
 
-def _line_svg(line: DrawnLine, marks: Marks, colours: Colours) -> str:
+def _line_svg(line: DrawnLine, marks: CastOverlay, colours: Colours) -> str:
     link = line.link
     role = colour_role(link, marks)
     is_highlighted = role in ("now", "A", "B")
@@ -435,7 +435,7 @@ def _lane_bar(line: DrawnLine, colours: Colours) -> str:
     return f"<g>{bars}<title>{line.link.lanes}</title></g>"
 
 
-def _arrow_head(line: DrawnLine, marks: Marks, colours: Colours) -> str:
+def _arrow_head(line: DrawnLine, marks: CastOverlay, colours: Colours) -> str:
     """Return the arrow head of a line. It is hollow for a loop exit, and has a bar where lanes fork or join."""
     role = colour_role(line.link, marks)
     (x, y), (dx, dy) = line.tip, line.heading
@@ -448,7 +448,7 @@ def _arrow_head(line: DrawnLine, marks: Marks, colours: Colours) -> str:
     )
 
 
-def line_chip(line: DrawnLine, box: Box, level: int, marks: Marks, colours: Colours) -> str:
+def line_chip(line: DrawnLine, box: Box, level: int, marks: CastOverlay, colours: Colours) -> str:
     """Return the chip of a line, whose text is :func:`~materia_nb.display.graph_parts.chip_label`."""
     label = chip_label((line.link, *line.shared), marks, stub=line.stub)
     roles = [colour_role(link, marks) for link in (line.link, *line.shared)]
@@ -470,7 +470,7 @@ class GraphPicture(Displayable):
     """A graph with marks, which a notebook displays as an SVG, or as text where SVG is not supported."""
 
     graph: Graph
-    marks: Marks = field(default_factory=Marks)
+    marks: CastOverlay = field(default_factory=CastOverlay)
 
     @property
     def svg(self) -> str:

@@ -12,12 +12,12 @@ from materia_nb.display.escape import part
 from materia_nb.display.graph_parts import (
     END_SIGN,
     NEVER,
-    NO_MARKS,
+    NO_OVERLAY,
     START_SIGN,
     TIMES_SIGN,
+    CastOverlay,
     Link,
     LoopFrame,
-    Marks,
     edge_label,
     graph_summary,
     kind_and_answerer,
@@ -155,7 +155,7 @@ def _wrap_cell(cell: str, width: int) -> list[str]:
     return textwrap.wrap(cell, width if cell_width == len(cell) else max(1, width // 2), break_on_hyphens=False)
 
 
-def _edge_list(socket: Socket, marks: Marks) -> str:
+def _edge_list(socket: Socket, marks: CastOverlay) -> str:
     """Describe the edges of a socket in their evaluation order."""
     descriptions = []
     for number, edge in enumerate(socket.edges, 1):
@@ -174,7 +174,7 @@ def _edge_list(socket: Socket, marks: Marks) -> str:
     return "; ".join(descriptions) or "→ end"
 
 
-def graph_text(graph: Graph, marks: Marks = NO_MARKS) -> str:
+def graph_text(graph: Graph, marks: CastOverlay = NO_OVERLAY) -> str:
     """Describe ``graph`` as text: a table of sockets and their edges, loops and exits, and derived facts (R15)."""
     graph_links = links(graph)
     reachable = reachable_keys(graph.entry, graph_links)
@@ -206,7 +206,7 @@ def graph_text(graph: Graph, marks: Marks = NO_MARKS) -> str:
     return "\n\n".join(parts)
 
 
-def _loop_paragraphs(graph: Graph, marks: Marks) -> list[str]:
+def _loop_paragraphs(graph: Graph, marks: CastOverlay) -> list[str]:
     """Return a paragraph about each loop: its members, its list, its cursor and its exits."""
     paragraphs = []
     exit_links = [link for link in links(graph) if link.kind == "exit"]
@@ -252,7 +252,7 @@ def _mermaid_label(*lines: str) -> str:
 class _MermaidWriter:
     """Writer of the Mermaid source of one graph."""
 
-    def __init__(self, graph: Graph, marks: Marks) -> None:
+    def __init__(self, graph: Graph, marks: CastOverlay) -> None:
         self.graph = graph
         self.marks = marks
         self.ids = {key: f"n{number}" for number, key in enumerate(graph.sockets, 1)}
@@ -301,7 +301,7 @@ class _MermaidWriter:
         self.lines.append(f"  {self.ids[link.source]} {arrow}{label} {self.ids[link.target]}")
 
 
-def graph_mermaid(graph: Graph, marks: Marks = NO_MARKS) -> str:
+def graph_mermaid(graph: Graph, marks: CastOverlay = NO_OVERLAY) -> str:
     """Return ``graph`` and ``marks`` as the source of a Mermaid flowchart.
 
     The ids of the nodes are generated here, and every label is encoded, so that no foreign text is interpreted as

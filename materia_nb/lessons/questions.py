@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from materia_nb.cast.gallery import Card, Diagnosis, gallery
-from materia_nb.cast.views.status import marks_of
+from materia_nb.cast.views.status import overlay_of
 from materia_nb.cast.workbench import Workbench
 from materia_nb.display.blocks import Block, Displayable, Text, View, lines
-from materia_nb.display.graph_parts import Marks
+from materia_nb.display.graph_parts import CastOverlay
 from materia_nb.engine.entering import enter
 from materia_nb.engine.items import list_at
 from materia_nb.engine.routing import edges_used, short
@@ -139,7 +139,7 @@ class Question:
         self.number += 1
         self.text = f"{self.socket} runs next. Where does the cast go after it?"
         self.state_lines = _describe_state(cast)
-        self.before = dataclasses.replace(marks_of(cast.now), current=self.socket)
+        self.before = dataclasses.replace(overlay_of(cast.now), current=self.socket)
         self.is_revealed = False
         self._wrong: set[str] = set()
         self._judged: tuple[str, Decision, Decision | None] | None = None
@@ -148,9 +148,9 @@ class Question:
         return self.text
 
     @property
-    def after(self) -> Marks:
+    def after(self) -> CastOverlay:
         """The marks in the picture of the graph after the outcome is revealed, which show the route."""
-        return marks_of(self.twin.now)
+        return overlay_of(self.twin.now)
 
     @property
     def has_next(self) -> bool:

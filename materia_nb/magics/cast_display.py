@@ -20,7 +20,7 @@ import tqdm
 
 from materia_nb.cast import Cast
 from materia_nb.cast.formatting import describe_outcome
-from materia_nb.cast.views.status import marks_of, status_lines, steps_view
+from materia_nb.cast.views.status import overlay_of, status_lines, steps_view
 from materia_nb.display.blocks import (
     Code,
     Fold,
@@ -85,7 +85,7 @@ def _step_fold(now: Snapshot, step: StepRecord) -> Fold:
 def record_picture(cast: Cast) -> str:
     """Return the graph of a cast with its route, as SVG."""
     # data-record lets programs that compare notebooks skip this picture, which differs in each run.
-    return fit_to_width(graph_svg(cast.graph, marks_of(cast.now))).replace("<svg ", '<svg data-record="" ', 1)
+    return fit_to_width(graph_svg(cast.graph, overlay_of(cast.now))).replace("<svg ", '<svg data-record="" ', 1)
 
 
 class Record:

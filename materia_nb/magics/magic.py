@@ -128,7 +128,7 @@ def next_words(bench: Callable[[], Workbench], before: list[str]) -> list[str]:
     before = [word for word in before if word]
     if not before:
         return registry.first_words()
-    second_words = registry.family(before[0]) if len(before) == 1 else []
+    second_words = registry.subverbs(before[0]) if len(before) == 1 else []
     if (two_word_name := " ".join(before[:2])) in registry.VERBS and len(before) > 1:
         before = [two_word_name, *before[2:]]
     verb = registry.VERBS.get(before[0])

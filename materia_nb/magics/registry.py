@@ -349,7 +349,7 @@ def first_words(verbs: Mapping[str, Verb] = VERBS) -> list[str]:
     return [word for group in groups(verbs).values() for word in group]
 
 
-def family(word: str, verbs: Mapping[str, Verb] = VERBS) -> list[str]:
+def subverbs(word: str, verbs: Mapping[str, Verb] = VERBS) -> list[str]:
     """Return the words that can follow the first word of a verb, such as ``items`` after ``edit``."""
     return [name.partition(" ")[2] for name in verbs if name.startswith(f"{word} ")]
 
@@ -358,7 +358,7 @@ def find_verb(name: str, verbs: Mapping[str, Verb] = VERBS) -> Verb:
     """Return the verb with this name; raise MateriaError (``usage``) with a suggestion if no verb has this name."""
     if name in verbs:
         return verbs[name]
-    if second_words := family(name, verbs):
+    if second_words := subverbs(name, verbs):
         raise usage_error(f"The verb {name} needs a second word.", f"write {name} {one_of_words(second_words)}")
     hint = _SYNONYMS.get(name.lower()) or did_you_mean(name, first_words(verbs))
     raise usage_error(f"%materia has no verb {name!r}.", f"{hint} (%materia help lists all verbs)")
@@ -368,7 +368,7 @@ def help_text(name: str | None = None, verbs: Mapping[str, Verb] = VERBS) -> str
     """Return the help of one verb or of all verbs with the same first word, or else the list of all verbs."""
     if name is not None:
         verbs_to_explain = [verbs[name]] if name in verbs else []
-        verbs_to_explain += [verbs[f"{name} {second_word}"] for second_word in family(name, verbs)]
+        verbs_to_explain += [verbs[f"{name} {second_word}"] for second_word in subverbs(name, verbs)]
         return "\n\n".join(map(_verb_help, verbs_to_explain or [find_verb(name, verbs)]))
     width = max(map(len, first_words(verbs)))
     lines = ["Materia NB: load a loadout, cast it, and inspect every handoff."]
@@ -381,7 +381,7 @@ def help_text(name: str | None = None, verbs: Mapping[str, Verb] = VERBS) -> str
 def summary_of(word: str, verbs: Mapping[str, Verb] = VERBS) -> str:
     """Return the summary for a first word, followed by the possible second words."""
     summary = verbs[word].summary if word in verbs else FAMILIES[word]
-    second_words = family(word, verbs)
+    second_words = subverbs(word, verbs)
     return f"{summary} ({word} {', '.join(second_words)})" if second_words else summary
 
 
@@ -449,7 +449,7 @@ def parse(verb: Verb, line: str | Sequence[str], names: Mapping[str, Any]) -> di
         elif re.match(option_mark, word) and not is_after_dashes:
             index = _parse_option(verb, words, index, values, read)
         elif not positional:
-            second_words = family(verb.name)
+            second_words = subverbs(verb.name)
             problem = f"{verb.name} has no {word!r}: {did_you_mean(word, second_words)}."
             raise _invalid_call(verb, problem if second_words else f"The argument {word!r} is unexpected.")
         elif positional[0].kind == "words":

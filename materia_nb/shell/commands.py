@@ -27,7 +27,7 @@ from materia_nb.errors import MateriaError, counted, usage_error
 from materia_nb.file_io import read_plain, replace_file
 from materia_nb.loadout.config_files import EXTENSIONS
 from materia_nb.magics import verbs as _verbs  # noqa: F401 - importing it registers the verbs
-from materia_nb.magics.registry import SHELL, VERBS, Argument, Call, Verb, family, find_verb, help_text, parse
+from materia_nb.magics.registry import SHELL, VERBS, Argument, Call, Verb, find_verb, help_text, parse, subverbs
 from materia_nb.shell import terminal
 from materia_nb.shell.terminal import ExitCode
 
@@ -273,7 +273,7 @@ def _command_name(words: Sequence[str]) -> str:
 def parse_command(words: Sequence[str]) -> tuple[Verb, dict[str, Any]]:
     """Return the command on a command line and its arguments; raise MateriaError (``usage``) if the line is invalid."""
     name = _command_name(words)
-    if name not in COMMANDS and not family(name, COMMANDS) and (name in SHELL["notebook"] or family(name)):
+    if name not in COMMANDS and not subverbs(name, COMMANDS) and (name in SHELL["notebook"] or subverbs(name)):
         hint = "name loadouts with --file and agents with --agent; commands continue the latest cast, or the cast named with --cast"
         raise usage_error(f"{name} works only in a notebook.", hint)
     command = find_verb(name, COMMANDS)

@@ -17,7 +17,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from materia_nb.cast.snapshot import Live
-from materia_nb.cast.views.status import marks_of, status_lines, steps_view
+from materia_nb.cast.views.status import overlay_of, status_lines, steps_view
 from materia_nb.cast.views.tables import files_blocks, items_view
 from materia_nb.display.blocks import Block, JsonView, blocks_as_text
 from materia_nb.display.svg import graph_svg
@@ -168,7 +168,7 @@ class Part:
 
 def cast_fallback(cast: Snapshot) -> tuple[str, str | None]:
     """Return the status of a cast as text, and a picture of its graph."""
-    return "\n".join(status_lines(cast)), graph_svg(cast.graph, marks_of(cast))
+    return "\n".join(status_lines(cast)), graph_svg(cast.graph, overlay_of(cast))
 
 
 def _bar(frame: Frame) -> _Slice:

@@ -13,7 +13,7 @@ from pydantic import StrictBool, StrictInt
 from materia_nb.cast import Cast
 from materia_nb.cast.workbench import Workbench
 from materia_nb.display.escape import shorten
-from materia_nb.display.graph_parts import NO_MARKS
+from materia_nb.display.graph_parts import NO_OVERLAY
 from materia_nb.errors import MateriaError, counted
 from materia_nb.insight.estimate import QUICK_CASTS
 from materia_nb.insight.explore import Exploration
@@ -94,7 +94,7 @@ class Designer:
         self._is_updating_canvas = False
         if canvas is not None:
             canvas.mode = "design"
-            canvas.show_marks(NO_MARKS)
+            canvas.show_marks(NO_OVERLAY)
             self._close_callbacks += [canvas.on_select(self._on_select), canvas.on_gesture(self._on_gesture)]
             self.draw()
 

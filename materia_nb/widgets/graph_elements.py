@@ -17,7 +17,7 @@ from materia_nb.display.graph_parts import (
     END_SIGN,
     START_SIGN,
     TIMES_SIGN,
-    Marks,
+    CastOverlay,
     answered_by,
     least_zoom,
     link_label,
@@ -47,7 +47,7 @@ from materia_nb.widgets.selection import Selection, selection_of
 Looks: TypeAlias = dict[str, dict[str, str]]
 """Appearance of each element: its ``classes``, its tooltip in ``words`` and, for a node, its picture in ``svg``."""
 
-_Element: TypeAlias = tuple[str, frozenset[object], Callable[[Marks], dict[str, str]]]
+_Element: TypeAlias = tuple[str, frozenset[object], Callable[[CastOverlay], dict[str, str]]]
 
 _SIGN_NAMES: Final = {START_SIGN: "start", END_SIGN: "end"}
 _ANCHOR_DISTANCE: Final = 4.0
@@ -76,7 +76,7 @@ class GraphElements:
         self._lines: dict[str, DrawnLine] = {}
         self._chips: dict[str, str] = {}
         self.selections: dict[str, Selection] = {}
-        self._marks: Marks | None = None
+        self._marks: CastOverlay | None = None
         self._looks: Looks = {}
         for loop_id, box in self.placed.loops.items():
             title = self.placed.titles.get(loop_id)
@@ -196,7 +196,7 @@ class GraphElements:
 
     # -- what follows a cast ----------------------------------------------------------
 
-    def look(self, marks: Marks) -> Looks:
+    def look(self, marks: CastOverlay) -> Looks:
         """Return the appearance of every element for one state of a cast, by element id.
 
         Only elements whose marks have changed are drawn again, because a step changes few of possibly hundreds of
@@ -231,12 +231,12 @@ class GraphElements:
             if line.label is not None:
                 yield self._chips[element_id], keys, partial(self._chip_look, element_id, line, line.label)
 
-    def _sign_look(self, key: str, box: Box, marks: Marks) -> dict[str, str]:
+    def _sign_look(self, key: str, box: Box, marks: CastOverlay) -> dict[str, str]:
         reached = key == END_SIGN and marks.last_route is not None and marks.last_route[1] == END
         svg = terminal_sign(key, Box(OUTSET, OUTSET, box.w, box.h), marks, COLOUR_PLACEHOLDERS)
         return {"classes": "taken" if reached else "", "words": "", "svg": svg_image(svg, box)}
 
-    def _chip_look(self, element_id: str, line: DrawnLine, box: Box, marks: Marks) -> dict[str, str]:
+    def _chip_look(self, element_id: str, line: DrawnLine, box: Box, marks: CastOverlay) -> dict[str, str]:
         drawn = line_chip(line, Box(OUTSET, OUTSET, box.w, box.h), self.placed.level, marks, COLOUR_PLACEHOLDERS)
         return {"classes": "", "words": self._looks[element_id]["words"], "svg": svg_image(drawn, box)}
 
@@ -245,7 +245,7 @@ class GraphElements:
             return _SIGN_NAMES[key]
         return f"{part(self.graph.sockets[key].materia.label, 40)} ({part(key, 40)})"
 
-    def _loop_look(self, loop_id: str, box: Box, marks: Marks) -> dict[str, str]:
+    def _loop_look(self, loop_id: str, box: Box, marks: CastOverlay) -> dict[str, str]:
         loop = self.graph.loops[loop_id]
         title = self.placed.titles.get(loop_id)
         dx, dy = OUTSET - box.x, OUTSET - box.y
@@ -259,7 +259,7 @@ class GraphElements:
             "svg": svg_image(drawn, box),
         }
 
-    def _socket_look(self, socket: Socket, box: Box, about: str, marks: Marks) -> dict[str, str]:
+    def _socket_look(self, socket: Socket, box: Box, about: str, marks: CastOverlay) -> dict[str, str]:
         drawn = socket_card(socket, Box(OUTSET, OUTSET, box.w, box.h), self.placed.level, marks, COLOUR_PLACEHOLDERS)
         state, _ = status_tag(socket.id, marks)
         is_current = socket.id == marks.current
@@ -275,7 +275,7 @@ class GraphElements:
             "svg": svg_image(drawn, box),
         }
 
-    def _line_look(self, line: DrawnLine, title: str, marks: Marks) -> dict[str, str]:
+    def _line_look(self, line: DrawnLine, title: str, marks: CastOverlay) -> dict[str, str]:
         link = line.link
         role = colour_role(link, marks)
         labels = "\n".join([link_label(link_, marks) for link_ in (link, *line.shared)]) or (
@@ -295,10 +295,10 @@ class GraphElements:
 _MARKS_OF_CURRENT_SOCKET: Final = ("waiting", "working", "held")
 
 
-def _changed_keys(before: Marks, now: Marks) -> set[object] | None:
+def _changed_keys(before: CastOverlay, now: CastOverlay) -> set[object] | None:
     """Return the keys of the elements that differ between two sets of marks, or None if every element must be drawn again."""
     keys: set[object] = set()
-    for field in fields(Marks):
+    for field in fields(CastOverlay):
         old_value, value = getattr(before, field.name), getattr(now, field.name)
         if old_value == value:
             continue
@@ -346,7 +346,7 @@ def _socket_description(socket: Socket, *, entry: bool) -> str:
     return "\n".join(filter(None, lines))
 
 
-def _socket_state_lines(socket: Socket, marks: Marks, state: str) -> Iterable[str]:
+def _socket_state_lines(socket: Socket, marks: CastOverlay, state: str) -> Iterable[str]:
     """Return the lines of a card's tooltip that describe the current state of the cast."""
     visits = marks.visits.get(socket.id, 0)
     visited = f"visited {TIMES_SIGN}{short_number(visits)}" if visits else ""

@@ -17,9 +17,9 @@ import ipywidgets as ui
 from pydantic import AfterValidator, BeforeValidator, Field, StrictBool, ValidationInfo, WithJsonSchema
 from traitlets import observe
 
-from materia_nb.cast.views.status import marks_of, status_lines
+from materia_nb.cast.views.status import overlay_of, status_lines
 from materia_nb.display.escape import part, shorten
-from materia_nb.display.graph_parts import NO_MARKS, Marks, graph_summary
+from materia_nb.display.graph_parts import NO_OVERLAY, CastOverlay, graph_summary
 from materia_nb.display.layout import Direction, Level, best_layout, grid_positions
 from materia_nb.display.ranking import GridPosition
 from materia_nb.display.svg import THEMES, graph_svg
@@ -134,7 +134,7 @@ class GraphPanel(Panel):
         self.cast: Cast | None = None if isinstance(source, Graph) else source
         super().__init__(graph_summary(self.graph))
         self.selected: Selection | None = None
-        self._marks_override: Marks | None = None
+        self._marks_override: CastOverlay | None = None
         self._owner_moment: _Moment | None = None
         self._selection_callbacks: list[SelectionCallback] = []
         self._gesture_callbacks: list[Callable[[Gesture], object]] = []
@@ -279,7 +279,7 @@ class GraphPanel(Panel):
         self._marked = tuple(ids)
         self.refresh()
 
-    def show_marks(self, marks: Marks | None) -> None:
+    def show_marks(self, marks: CastOverlay | None) -> None:
         """Show these marks instead of the state of the cast; None shows the state of the cast again."""
         self._marks_override = marks
         self.refresh()
@@ -330,16 +330,16 @@ class GraphPanel(Panel):
         return self._scene.placed.grid_position(x, y)
 
     @property
-    def marks(self) -> Marks:
+    def marks(self) -> CastOverlay:
         """The marks that the graph shows now."""
         return self._marks_at(self._moment())
 
-    def _marks_at(self, moment: _Moment | None) -> Marks:
+    def _marks_at(self, moment: _Moment | None) -> CastOverlay:
         if self._marks_override is not None:
             return self._marks_override
         if moment is None:
-            return NO_MARKS
-        marks = marks_of(moment.snapshot)
+            return NO_OVERLAY
+        marks = overlay_of(moment.snapshot)
         return replace(marks, working=True) if moment.working else marks
 
     def _moment(self) -> _Moment | None:
@@ -541,7 +541,7 @@ class GraphPanel(Panel):
         if self.front.flags != flags:
             self.front.flags = flags
 
-    def _fold_finished(self, marks: Marks) -> None:
+    def _fold_finished(self, marks: CastOverlay) -> None:
         """Fold the finished loops of a large graph, except loops that the user has folded or unfolded."""
         if len(self.graph.sockets) < _MIN_SOCKETS_TO_FOLD:
             return

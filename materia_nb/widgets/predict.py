@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import ipywidgets as ui
 from traitlets import Int, List, Unicode
 
-from materia_nb.cast.views.status import marks_of
+from materia_nb.cast.views.status import overlay_of
 from materia_nb.display.escape import Html, html_join, html_lines, html_text
 from materia_nb.display.graph_parts import line_legend
 from materia_nb.display.svg import graph_svg
@@ -214,7 +214,7 @@ class PredictPanel(Panel):
 
     def _svg(self) -> str:
         if self.question is None:
-            return graph_svg(self.cast.graph, marks_of(self.cast.now))
+            return graph_svg(self.cast.graph, overlay_of(self.cast.now))
         marks = self.question.after if self.question.is_revealed else self.question.before
         return graph_svg(self.cast.graph, marks)
 

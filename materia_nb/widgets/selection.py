@@ -11,7 +11,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from materia_nb.cast.formatting import describe_outcome
-from materia_nb.cast.views.status import marks_of
+from materia_nb.cast.views.status import overlay_of
 from materia_nb.display.blocks import (
     Block,
     Code,
@@ -24,9 +24,9 @@ from materia_nb.display.blocks import (
 )
 from materia_nb.display.escape import part
 from materia_nb.display.graph_parts import (
-    NO_MARKS,
+    NO_OVERLAY,
+    CastOverlay,
     Link,
-    Marks,
     advance_label,
     answerer_label,
     link_label,
@@ -313,7 +313,7 @@ class Inspector:
         steps = self.cast.steps if self.cast is not None else ()
         return [(step, step.decision) for step in steps if step.socket == link.source and step.decision is not None]
 
-    def _uses_text(self, link: Link, marks: Marks) -> str:
+    def _uses_text(self, link: Link, marks: CastOverlay) -> str:
         """Return how often an edge with a limit was taken, such as ``2 of 3``; in a loop, for the current item."""
         used = marks.budgets.get((link.source, -1 if link.edge_index is None else link.edge_index))
         return "" if used is None else f"{'this item: ' if marks.in_item else ''}{used[0]} of {used[1]}"
@@ -368,8 +368,8 @@ class Inspector:
             *lines(exits or ["none: the cast ends"]),
         ]
 
-    def _marks(self) -> Marks:
-        return marks_of(self.cast) if self.cast is not None else NO_MARKS
+    def _marks(self) -> CastOverlay:
+        return overlay_of(self.cast) if self.cast is not None else NO_OVERLAY
 
 
 def last_handoffs(cast: Snapshot, socket: str) -> list[Block]:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import cast_helpers as h
 from materia_nb.agents.interface import CallEvent, ToolCall
 from materia_nb.cast import open_cast, resume_cast
-from materia_nb.cast.views.status import marks_of
+from materia_nb.cast.views.status import overlay_of
 from materia_nb.display.text import graph_text
 from materia_nb.errors import MateriaError
 from materia_nb.handoff.runtime_rules import envelope_files
@@ -55,7 +55,7 @@ def test_blocked_envelope_holds_the_cast_until_a_person_answers(tmp_path):
         "help",
         "because ESCALATE",
     )
-    assert "‖ held" in graph_text(cast.graph, marks_of(cast.now))
+    assert "‖ held" in graph_text(cast.graph, overlay_of(cast.now))
     assert "context" not in cast.state, "nothing is applied before a person has spoken"
     for go_on in (cast.step, cast.run):
         with pytest.raises(MateriaError, match="held \\(pause\\): because ESCALATE"):

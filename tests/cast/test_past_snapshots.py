@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from materia_nb.cast.views.status import marks_of, status_lines
+from materia_nb.cast.views.status import overlay_of, status_lines
 from materia_nb.errors import MateriaError
 
 
@@ -16,19 +16,19 @@ def test_snapshot_of_a_past_step_equals_the_cast_at_that_time(cast):
     seen = [
         (
             cast.now.engine,
-            marks_of(cast.now),
+            overlay_of(cast.now),
             status_lines(cast.now),
             cast.why().title if cast.steps else None,
         )
     ]
     while cast.status != "complete":
         cast.step()
-        seen.append((cast.now.engine, marks_of(cast.now), status_lines(cast.now), cast.why().title))
+        seen.append((cast.now.engine, overlay_of(cast.now), status_lines(cast.now), cast.why().title))
     for number in range(len(cast.steps)):
         state, marks, lines, why = seen[number]
         past = cast.at(number)
         assert past.engine == state
-        assert marks_of(past) == marks
+        assert overlay_of(past) == marks
         assert marks.outputs.keys() == {step.socket for step in cast.steps[:number]}
         assert status_lines(past) == lines
         assert not past.writable

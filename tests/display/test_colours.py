@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from display_checks import contrast
 from display_graphs import graph, hello, rework, socket
 from display_hostile import HOSTILE
-from materia_nb.display.graph_parts import Marks, answerer_badge
+from materia_nb.display.graph_parts import CastOverlay, answerer_badge
 from materia_nb.display.layout import layout_graph
 from materia_nb.display.svg import graph_svg
 from materia_nb.display.text import graph_text
@@ -60,13 +60,13 @@ def test_text_has_contrast_on_every_colour(number):
 
 @pytest.mark.parametrize("colour", ["#ffe680", "#102030"])
 def test_status_marks_do_not_change_the_colour_of_a_card(colour):
-    marks = Marks(current="Socket-1", waiting=True, visits={"Socket-1": 3}, breakpoints=frozenset({"Socket-1"}))
+    marks = CastOverlay(current="Socket-1", waiting=True, visits={"Socket-1": 3}, breakpoints=frozenset({"Socket-1"}))
     card = graph_svg(coloured(colour), marks).split('data-socket="Socket-1"')[1]
     assert f'stroke="{colour}"' in card
 
 
 def test_live_canvas_shows_the_colour_of_a_socket():
-    look = scene_of(coloured("#ffe680")).look(Marks())
+    look = scene_of(coloured("#ffe680")).look(CastOverlay())
     assert 'stroke="#ffe680"' in look["n:Socket-1"]["svg"]
 
 
@@ -74,7 +74,7 @@ def test_every_view_marks_the_consumers_of_a_loop():
     loadout_graph = rework()
     member = next(iter(loadout_graph.loops.values())).sockets[0]
     text = graph_text(loadout_graph)
-    scene, look = scene_of(loadout_graph), scene_of(loadout_graph).look(Marks())[f"n:{member}"]
+    scene, look = scene_of(loadout_graph), scene_of(loadout_graph).look(CastOverlay())[f"n:{member}"]
     assert any(re.search(rf"\b{member} .*loop consumer", line) for line in text.splitlines())
     assert "loop consumer" in look["words"]
     node = next(node for node in scene.nodes if node["id"] == f"n:{member}")
@@ -92,7 +92,7 @@ def test_socket_outside_loops_is_not_a_consumer():
 
 
 def test_card_grid_and_canvas_name_the_agent_of_a_socket():
-    graph, marks = coloured(None), Marks(answers={"Socket-1": "person"})
+    graph, marks = coloured(None), CastOverlay(answers={"Socket-1": "person"})
     assert ">you · Socket-1<" in graph_svg(graph, marks)
     assert "agent · person" in graph_text(graph, marks)
     look = scene_of(graph).look(marks)["n:Socket-1"]
@@ -113,22 +113,22 @@ def test_card_grid_and_canvas_name_the_agent_of_a_socket():
     ],
 )
 def test_badge_names_the_agent_of_a_socket(who, badge):
-    assert answerer_badge(socket("Socket-1", "Build"), Marks(answers={"Socket-1": who})) == badge
+    assert answerer_badge(socket("Socket-1", "Build"), CastOverlay(answers={"Socket-1": who})) == badge
 
 
 def test_badge_of_a_utility_names_its_program():
-    assert answerer_badge(socket("Socket-1", "Build", kind="utility"), Marks()) == "true"
+    assert answerer_badge(socket("Socket-1", "Build", kind="utility"), CastOverlay()) == "true"
 
 
 def test_long_agent_name_is_truncated_to_fit_the_card():
-    svg = graph_svg(coloured(None), Marks(answers={"Socket-1": "a-very-long-model-name-" * 4}))
+    svg = graph_svg(coloured(None), CastOverlay(answers={"Socket-1": "a-very-long-model-name-" * 4}))
     badge = re.search(r">(a-very[^<]*)<", svg.split('data-socket="Socket-1"')[1])[1]
     assert badge.endswith("…")
 
 
 @pytest.mark.parametrize("who", HOSTILE)
 def test_hostile_agent_name_is_shown_as_text(who):
-    svg = graph_svg(coloured(None), Marks(answers={"Socket-1": who}))
+    svg = graph_svg(coloured(None), CastOverlay(answers={"Socket-1": who}))
     assert "<script" not in svg
     assert "<img" not in svg
 
@@ -136,7 +136,7 @@ def test_hostile_agent_name_is_shown_as_text(who):
 def test_card_shows_a_pinned_answer_instead_of_the_agent():
     graph, marks = (
         coloured(None),
-        Marks(answers={"Socket-1": "person"}, pins={"Socket-1": "its output in step 3"}),
+        CastOverlay(answers={"Socket-1": "person"}, pins={"Socket-1": "its output in step 3"}),
     )
     svg = graph_svg(graph, marks)
     assert ">pinned · Socket-1<" in svg

@@ -50,7 +50,7 @@ from materia_nb.display.escape import (
     html_text,
     status_badge,
 )
-from materia_nb.display.graph_parts import Marks
+from materia_nb.display.graph_parts import CastOverlay
 from materia_nb.display.sections import TimeAxis
 from materia_nb.display.svg import DARK, GraphPicture, graph_block
 from materia_nb.handoff.base import Pointer
@@ -308,7 +308,7 @@ def test_mime_bundle_respects_include_and_exclude():
 
 
 def test_graph_picture_shows_the_marks_of_a_cast():
-    picture = GraphPicture(graphs.hello(), Marks(current="Socket-2"))
+    picture = GraphPicture(graphs.hello(), CastOverlay(current="Socket-2"))
     bundle = picture._repr_mimebundle_()
     assert "▶ current" in bundle["text/plain"]
     assert "▶ current" in bundle["image/svg+xml"]
@@ -341,7 +341,7 @@ class GraphLike(Displayable):
 
 
 def test_panel_json_contains_a_picture_for_dark_pages():
-    panel_json = graph_block(graphs.rework(), Marks(current="Socket-2")).as_json()
+    panel_json = graph_block(graphs.rework(), CastOverlay(current="Socket-2")).as_json()
     colours = {*re.findall(r'"(#[0-9a-f]{6})"', panel_json["dark"])}
     assert colours <= set(DARK.values())
     assert re.sub("#[0-9a-f]{6}", "", panel_json["dark"]) == re.sub("#[0-9a-f]{6}", "", panel_json["svg"])

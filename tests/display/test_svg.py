@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import display_graphs as graphs
 from display_checks import contrast
 from display_hostile import HOSTILE, hostile_graph, hostile_marks
-from materia_nb.display.graph_parts import TIMES_SIGN, Marks, links
+from materia_nb.display.graph_parts import TIMES_SIGN, CastOverlay, links
 from materia_nb.display.layout import layout_graph
 from materia_nb.display.svg import ICONS, THEMES, graph_svg
 from materia_nb.display.text import graph_text
@@ -26,7 +26,7 @@ ATTRIBUTES = {
     "stroke-linecap", "stroke-linejoin", "stroke-opacity", "text-anchor", "id", "data-edge", "data-socket",
     "data-loop", "transform", "cx", "cy", "r", "x1", "x2", "y1", "y2", "ry",
 }  # fmt: skip
-RUNNING = Marks(
+RUNNING = CastOverlay(
     current="Socket-5",
     waiting=True,
     failed="Socket-7",
@@ -61,7 +61,7 @@ def icons(root):
 @pytest.mark.parametrize("start", range(len(HOSTILE)))
 def test_hostile_text_in_every_field_is_shown_as_text(start):
     graph = hostile_graph(HOSTILE[start:] + HOSTILE[:start])
-    for marks in (Marks(), hostile_marks(graph)):
+    for marks in (CastOverlay(), hostile_marks(graph)):
         svg = graph_svg(graph, marks)
         root = parse(svg)
         assert len(svg) < 60_000
@@ -165,7 +165,7 @@ def test_status_marks_are_also_shown_as_text():
 def test_failed_card_shows_its_symbol_next_to_its_visits():
     def moved(failed):
         once, often = (
-            graph_svg(graphs.rework(), Marks(failed=failed, visits={"Socket-5": visits})) for visits in (1, 5)
+            graph_svg(graphs.rework(), CastOverlay(failed=failed, visits={"Socket-5": visits})) for visits in (1, 5)
         )
         assert "\u00d75" in texts(parse(often))
         return [
@@ -180,7 +180,7 @@ def test_failed_card_shows_its_symbol_next_to_its_visits():
 
 def test_card_of_a_rejection_has_a_cross_and_card_with_a_warning_has_no_ring():
     graph = graphs.rework()
-    marks = Marks(
+    marks = CastOverlay(
         visits={"Socket-4": 1, "Socket-5": 1},
         sent_back=frozenset({"Socket-5"}),
         warnings={"Socket-4": ("same-again",)},
@@ -205,7 +205,7 @@ def test_edges_of_the_latest_route_are_thicker():
         line = next(p for p in root.iter() if p.get("data-edge") == "edge:1:Socket-5")
         return float(line.get("stroke-width"))
 
-    assert width(RUNNING) > width(Marks())
+    assert width(RUNNING) > width(CastOverlay())
 
 
 def test_marks_do_not_change_the_layout():
@@ -251,14 +251,14 @@ def test_picture_description_names_every_edge():
 
 
 def test_marks_of_sockets_that_do_not_exist_are_ignored():
-    graph_svg(graphs.hello(), Marks(current="x", failed="y", last_route=("z", 3), progress={"l": (1, 2)}))
+    graph_svg(graphs.hello(), CastOverlay(current="x", failed="y", last_route=("z", 3), progress={"l": (1, 2)}))
 
 
 def test_edges_that_fork_or_join_lanes_are_dashed_and_end_at_a_bar():
     graph = build_graph(streams_config())
     lanes = {link.lanes: (link.source, link.target) for link in links(graph) if link.lanes}
     assert lanes == {"fork": ("Socket-1", "Socket-2"), "join": ("Socket-4", "Socket-5")}
-    svg = graph_svg(graph, Marks(lanes={"Socket-3": ("docs", "<b>")}))
+    svg = graph_svg(graph, CastOverlay(lanes={"Socket-3": ("docs", "<b>")}))
     assert svg.count("<title>fork</title>") == svg.count("<title>join</title>") == 1
     assert "docs, &lt;b&gt;" in svg
     assert "in lanes, 2 at once" in graph_text(graph)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import display_graphs as graphs
 from display_hostile import HOSTILE, hostile_graph, hostile_marks
-from materia_nb.display.graph_parts import Marks
+from materia_nb.display.graph_parts import CastOverlay
 from materia_nb.display.text import display_width, graph_mermaid, graph_text, mermaid_text, table
 
 
@@ -40,7 +40,7 @@ def test_display_width_counts_terminal_columns(text, columns):
 
 
 def test_text_graph_lists_sockets_with_their_edges_in_order_r3_r18():
-    text = graph_text(graphs.rework(), Marks(visits={"Socket-5": 2}, budgets={("Socket-5", 1): (1, 3)}))
+    text = graph_text(graphs.rework(), CastOverlay(visits={"Socket-5": 2}, budgets={("Socket-5", 1): (1, 3)}))
     assert re.search(
         r"Socket-5 +agent, loop consumer +Auto-Eval +json +2 +workItemIteration\n"
         r" +1\. ✓ satisfied → Socket-6; 2\. ✗ not_satisfied → Socket-4 \(used 1 of 3\)\n",
@@ -49,7 +49,7 @@ def test_text_graph_lists_sockets_with_their_edges_in_order_r3_r18():
 
 
 def test_text_graph_lists_loops_exits_and_derived_facts_r15():
-    text = graph_text(graphs.rework(), Marks(progress={"workItemIteration": (2, 5)}))
+    text = graph_text(graphs.rework(), CastOverlay(progress={"workItemIteration": (2, 5)}))
     assert "advance ▸ workItemIndex when satisfied (derived)" in text
     assert "loop workItemIteration: Socket-4, Socket-5, Socket-6\n" in text
     assert "consumes workItems of Socket-3 · 2/5 done · as workItem · cursor workItemIndex" in text
@@ -57,7 +57,7 @@ def test_text_graph_lists_loops_exits_and_derived_facts_r15():
 
 
 def test_text_graph_shows_the_position_of_the_cast():
-    text = graph_text(graphs.rework(), Marks(current="Socket-4", last_route=("Socket-3", 0)))
+    text = graph_text(graphs.rework(), CastOverlay(current="Socket-4", last_route=("Socket-3", 0)))
     assert re.search(r"Socket-4 .*▶ current", text)
     assert "always → Socket-4 ◂ taken last" in text
 
@@ -102,7 +102,7 @@ def test_mermaid_labels_are_encoded():
 
 
 def test_mermaid_shows_loops_exits_and_the_route():
-    source = graph_mermaid(graphs.rework(), Marks(last_route=("Socket-5", 1), current="Socket-4"))
+    source = graph_mermaid(graphs.rework(), CastOverlay(last_route=("Socket-5", 1), current="Socket-4"))
     assert 'subgraph g1["loop workItemIteration<br/>consumes workItems of Socket-3"]' in source
     assert 'n6 -.->|"exit ✓ satisfied"| n7' in source
     assert 'n5 ==>|"✗ not_satisfied · max 3 (taken last)"| n4' in source

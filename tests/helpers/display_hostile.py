@@ -7,7 +7,7 @@ from base64 import b64decode
 from dataclasses import replace
 
 from display_graphs import graph, socket
-from materia_nb.display.graph_parts import Marks
+from materia_nb.display.graph_parts import CastOverlay
 from materia_nb.loadout.graph import Advance, Derived, ExitRoute, Graph, Iterator, Loop
 
 HOSTILE = [
@@ -54,11 +54,11 @@ def hostile_graph(texts: list[str]) -> Graph:
     return replace(made, derived=(Derived(text(16), text(17)),))
 
 
-def hostile_marks(made: Graph) -> Marks:
+def hostile_marks(made: Graph) -> CastOverlay:
     """Return marks for every part of a hostile graph."""
     a, b = made.sockets
     (loop,) = made.loops.values()
-    return Marks(
+    return CastOverlay(
         current=a,
         waiting=True,
         failed=b,

@@ -61,7 +61,7 @@ CONTRACT: JSONObject = {
 }
 
 ABSENT = object()
-"""Marks a field that :func:`changed` removes."""
+"""CastOverlay a field that :func:`changed` removes."""
 
 
 def changed(value: JSONObject, changes: JSONObject) -> JSONObject:

@@ -39,9 +39,9 @@ answers = {"Plan": items, "Eval": {"satisfied": True}, "Maintain": {"satisfied":
 cast = wb.cast("a guide", loadout="Plan-Build-Eval", agents={"*": lambda turn: answers[turn.materia_id]})
 print(cast.run(), len(cast.route))
 print(wb.cast("hi", loadout="Hello-Utility").run())
-from materia_nb.display.graph_parts import Marks
+from materia_nb.display.graph_parts import CastOverlay
 from materia_nb.display.svg import graph_svg
-assert "<svg" in graph_svg(wb.graph("Teach-Exits"), Marks())
+assert "<svg" in graph_svg(wb.graph("Teach-Exits"), CastOverlay())
 """
 IMPORTS = """
 import sys

@@ -14,7 +14,7 @@ import pytest
 
 import display_graphs as graphs
 from materia_nb import Workbench
-from materia_nb.display.graph_parts import Marks, advance_label, card_lines, line_legend
+from materia_nb.display.graph_parts import CastOverlay, advance_label, card_lines, line_legend
 from materia_nb.display.layout import layout_graph
 from materia_nb.display.svg import THEMES, graph_svg
 from materia_nb.display.text import graph_mermaid, graph_text, mermaid_text
@@ -59,7 +59,7 @@ def test_advance_shows_its_condition(condition):
     short = advance_label(advance, short=True)
     assert short == f"advance ▸ i{f' {CONDITION_SPECS[condition].short}' if waits else ''}"
     one = replace(graphs.socket("A", "Ask", ("always", "end")), advance=advance)
-    assert short in " ".join(card_lines(one, Marks(), 1000.0))
+    assert short in " ".join(card_lines(one, CastOverlay(), 1000.0))
 
 
 def test_legend_explains_the_line_style_of_each_condition():

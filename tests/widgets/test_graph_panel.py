@@ -19,12 +19,12 @@ from ipywidgets.widgets import widget as widget_module
 from cast_helpers import loop_agents, loop_config, start
 from display_graphs import chain, graph, hello, loop, nested, rework, socket, tangle
 from display_hostile import HOSTILE, hostile_graph, hostile_marks
-from materia_nb.cast.views.status import marks_of
+from materia_nb.cast.views.status import overlay_of
 from materia_nb.cast.workbench import Workbench
 from materia_nb.display.blocks import blocks_as_json
 from materia_nb.display.escape import Html
 from materia_nb.display.geometry import bend_segments, rounded_polyline, text_width
-from materia_nb.display.graph_parts import SMALL_SIZE, Marks, link_label, links
+from materia_nb.display.graph_parts import SMALL_SIZE, CastOverlay, link_label, links
 from materia_nb.display.layout import Direction, layout_graph
 from materia_nb.display.svg import LIGHT, OUTSET
 from materia_nb.errors import MateriaError
@@ -150,7 +150,7 @@ def test_every_part_of_a_graph_is_drawn_as_one_element(name: str, direction: Dir
 
 def test_card_picture_has_size_and_border():
     scene = drawn(rework())
-    look = scene.look(Marks())
+    look = scene.look(CastOverlay())
     for id_, box in scene.placed.nodes.items():
         size = f'width="{box.w + 2 * OUTSET:.0f}" height="{box.h + 2 * OUTSET:.0f}"'
         assert size in look[f"n:{id_}"]["svg"]
@@ -167,7 +167,7 @@ def test_elements_refer_to_existing_elements(name: str, direction: Direction):
         assert edge["source"] != edge["target"]
     ids = [one["id"] for one in (*scene.nodes, *scene.edges)]
     assert len(ids) == len(set(ids))
-    assert scene.look(Marks()).keys() <= set(ids)
+    assert scene.look(CastOverlay()).keys() <= set(ids)
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -213,7 +213,7 @@ def test_edges_show_order_condition_and_limit():
     assert "✗ not_satisfied · max 3" in words(panel, "e:edge:1:Socket-5")
     assert "when-not_satisfied" in classes(panel, "e:edge:1:Socket-5")
     assert label(panel, "e:edge:0:Socket-1") == ""
-    panel.show_marks(Marks(budgets={("Socket-5", 1): (2, 3)}))
+    panel.show_marks(CastOverlay(budgets={("Socket-5", 1): (2, 3)}))
     assert label(panel, "e:edge:1:Socket-5") == "✗ 2/3"
 
 
@@ -227,14 +227,14 @@ def test_exits_keep_their_ids():
 
 def test_loop_shows_list_and_progress():
     panel = GraphPanel(rework())
-    panel.show_marks(Marks(progress={"workItemIteration": (2, 5)}))
+    panel.show_marks(CastOverlay(progress={"workItemIteration": (2, 5)}))
     assert "2 of 5" in svg(panel, "l:workItemIteration")
     assert words(panel, "l:workItemIteration").endswith("consumes workItems of Socket-3 · 2/5 done")
 
 
 def test_collapsed_loop_shows_the_position_of_the_cast():
     panel = GraphPanel(rework())
-    panel.show_marks(Marks(current="Socket-5"))
+    panel.show_marks(CastOverlay(current="Socket-5"))
     whole = {element["id"] for element in elements(panel)}
     send(panel, kind="fold", element="l:workItemIteration")
     folded = {one["id"] for one in elements(panel)}
@@ -264,7 +264,7 @@ def test_layout_fits_the_space_and_keeps_its_direction_during_a_cast():
     assert wide.front.scene["direction"] == "right"
     send(panel, kind="room", w=400, h=900)
     assert panel.front.scene["direction"] == "down"
-    panel.show_marks(Marks(visits={"Socket-4": 1}))
+    panel.show_marks(CastOverlay(visits={"Socket-4": 1}))
     send(panel, kind="room", w=1500, h=420)
     assert panel.front.scene["direction"] == "down", "a dock that opens does not turn it"
     send(panel, kind="room", w=400, h=900)
@@ -312,9 +312,9 @@ def test_finished_loops_of_a_large_graph_are_collapsed():
     sockets = [socket(f"S{n}", "step", ("always", f"S{n + 1}")) for n in range(35)] + [socket("S35", "last")]
     panel = GraphPanel(graph("large", sockets, [loop("L", ["S3", "S4"], "S2")]))
     assert "l:L" in {one["id"] for one in elements(panel)}
-    panel.show_marks(Marks(progress={"L": (1, 2)}, current="S4"))
+    panel.show_marks(CastOverlay(progress={"L": (1, 2)}, current="S4"))
     assert "folded" not in classes(panel, "l:L")
-    panel.show_marks(Marks(progress={"L": (2, 2)}, current="S9"))
+    panel.show_marks(CastOverlay(progress={"L": (2, 2)}, current="S9"))
     assert "folded" in classes(panel, "l:L")
     send(panel, kind="fold", element="l:L")
     assert "folded" not in classes(panel, "l:L")
@@ -512,7 +512,7 @@ def test_graph_can_show_the_marks_of_another_step(project: Path, timers: list[Ti
     cast = start(project, loop_config(), loop_agents(1))
     cast.run()
     panel = GraphPanel(cast)
-    panel.show_marks(Marks(current="Socket-1"))
+    panel.show_marks(CastOverlay(current="Socket-1"))
     assert "current" in classes(panel, "n:Socket-1")
     panel.show_marks(None)
     assert "current" not in classes(panel, "n:Socket-1")
@@ -694,7 +694,10 @@ def test_label_and_inspector_name_the_counted_item(project: Path, timers: list[T
 def test_edge_label_box_fits_its_longest_text():
     lines = drawn(rework()).placed.edges
     line = next(one for one in lines if one.link.limit is not None and one.label is not None)
-    words = (link_label(line.link, marks, short=True) for marks in (Marks(), Marks(budgets={("Socket-5", 1): (2, 3)})))
+    words = (
+        link_label(line.link, marks, short=True)
+        for marks in (CastOverlay(), CastOverlay(budgets={("Socket-5", 1): (2, 3)}))
+    )
     assert line.label.w >= max(text_width(word, SMALL_SIZE) for word in words)
 
 
@@ -764,7 +767,7 @@ def test_only_trusted_markup_is_unescaped():
 
 def test_pictures_use_colour_variables_of_the_page():
     made = graph("at", [socket("a@ink@b", "x@now@y", ("always", "end"))])
-    look = drawn(made).look(Marks())["n:a@ink@b"]["svg"]
+    look = drawn(made).look(CastOverlay())["n:a@ink@b"]["svg"]
     assert "x&#64;now&#64;y" in look
     assert set(re.findall("@([^@ ]+)@", look)) <= LIGHT.keys()
 
@@ -944,10 +947,10 @@ def test_redrawn_picture_equals_a_new_picture(tmp_path):
     cast.breakpoints.add("Socket-2", kind="after")
     drawn = layout_graph(cast.graph)
     kept = GraphElements(cast.graph, drawn)
-    moments = [marks_of(cast.now)]
+    moments = [overlay_of(cast.now)]
     while cast.status == "ready":
         cast.step()
-        moments.append(marks_of(cast.now))
+        moments.append(overlay_of(cast.now))
     moments += [replace(moment, working=True, waiting=True) for moment in moments[:3]]
     moments += [replace(one, never=frozenset({("Socket-2", 0)}), only={"Socket-3": "A"}) for one in moments[:2]]
     for marks in [*moments, *reversed(moments)]:

@@ -21,7 +21,7 @@ from materia_nb.display.blocks import (
     lines,
 )
 from materia_nb.display.escape import shorten
-from materia_nb.display.graph_parts import Marks
+from materia_nb.display.graph_parts import CastOverlay
 from materia_nb.display.svg import GraphPicture, graph_block
 from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.session import StepRecord, all_steps
@@ -63,7 +63,7 @@ class CompareView(Displayable, Comparison):
     @property
     def picture(self) -> GraphPicture:
         """The graph of the first cast, in which sockets and edges that only one of the casts used are marked."""
-        return GraphPicture(self.a.rules.graph, Marks(only=_sided(self.sockets), only_routes=_sided(self.routes)))
+        return GraphPicture(self.a.rules.graph, CastOverlay(only=_sided(self.sockets), only_routes=_sided(self.routes)))
 
     @property
     def pictures(self) -> tuple[GraphPicture, ...]:
@@ -227,7 +227,7 @@ class LoadoutCompareView(Displayable, LoadoutComparison):
         own = {route for route, side in self.routes.items() if side == name} | self.changed_routes
         changed = [change.of for change in self.differences if self.sockets.get(change.of) == "both"]
         sockets = dict.fromkeys(changed, "both") | {id_: name for id_, side in self.sockets.items() if side == name}
-        return GraphPicture(graph, Marks(only=sockets, only_routes=dict.fromkeys(own, name)))
+        return GraphPicture(graph, CastOverlay(only=sockets, only_routes=dict.fromkeys(own, name)))
 
     def _blocks(self) -> list[Block]:
         if not self:

@@ -16,7 +16,7 @@ from materia_nb.cast.cases import case_of, moves_case, relative_config_path, wri
 from materia_nb.cast.views.play_page import play_page
 from materia_nb.display.blocks import Badge, Block, Cell, Displayable, Fold, Line, Table, View, lines
 from materia_nb.display.escape import part, shorten
-from materia_nb.display.graph_parts import NO_MARKS, Marks
+from materia_nb.display.graph_parts import NO_OVERLAY, CastOverlay
 from materia_nb.display.svg import GraphPicture, graph_block
 from materia_nb.display.text import graph_text
 from materia_nb.engine.prompt import Prompt
@@ -165,7 +165,7 @@ class _View(Displayable):
     graph: Graph
 
     @property
-    def marks(self) -> Marks:
+    def marks(self) -> CastOverlay:
         """The marks to draw in the picture of the loadout."""
         raise NotImplementedError
 
@@ -289,13 +289,13 @@ class ExploreView(_View, Exploration):
         return OddsView(**vars(super().odds(satisfied, items, **assumed)))
 
     @property
-    def marks(self) -> Marks:
+    def marks(self) -> CastOverlay:
         """The edges and sockets that no route uses; none if the exploration was cut off, because other routes may use them."""
         if not self.complete_search:
-            return NO_MARKS
+            return NO_OVERLAY
         ids = {self._route_name(route): (route.source, route.edge_id) for route in self._routes()}
         never: list[Route] = [(edge[0], edge[1] - 1) if isinstance(edge, tuple) else ids[edge] for edge in self.never]
-        return Marks(never=frozenset(never), unreached=frozenset(self.unreached))
+        return CastOverlay(never=frozenset(never), unreached=frozenset(self.unreached))
 
     def _parts(self) -> Iterable[Block]:
         lengths = ", ".join(str(item) for item in self.items)
@@ -341,9 +341,9 @@ class OddsView(_View, Odds):
     """A view of the odds of a loadout: the probability of each end, and the average number of turns."""
 
     @property
-    def marks(self) -> Marks:
+    def marks(self) -> CastOverlay:
         """The average number of visits to each socket, rounded to whole numbers."""
-        return Marks(visits={socket: round(count) for socket, count in self.visits.items()})
+        return CastOverlay(visits={socket: round(count) for socket, count in self.visits.items()})
 
     def _parts(self) -> Iterable[Block]:
         yield Line(f"{part(self.graph.name)}, lists of {self.items}: exact odds")
@@ -390,9 +390,9 @@ class SimulationView(_View, Simulation):
     """A view of a simulation: the ends, the turns, and the graph with the number of times that each edge was taken."""
 
     @property
-    def marks(self) -> Marks:
+    def marks(self) -> CastOverlay:
         """The number of visits to each socket, and the number of times that each edge was taken, in all casts together."""
-        return Marks(visits=self.visits, traversals=self.traversals)
+        return CastOverlay(visits=self.visits, traversals=self.traversals)
 
     def _parts(self) -> Iterable[Block]:
         yield Line(f"{part(self.graph.name)}, lists of {self.items}: {self.n:,} simulated casts, seed {self.seed}")
@@ -430,9 +430,9 @@ class EstimateView(_View, Estimate):
         )
 
     @property
-    def marks(self) -> Marks:
+    def marks(self) -> CastOverlay:
         """The average number of turns of each socket, rounded to whole numbers."""
-        return Marks(visits={socket: round(takes.turns.mean) for socket, takes in self.sockets.items()})
+        return CastOverlay(visits={socket: round(takes.turns.mean) for socket, takes in self.sockets.items()})
 
     def _parts(self) -> Iterable[Block]:
         yield Line(f"{part(self.graph.name)}: {self.line}")
@@ -490,9 +490,9 @@ class PromptsView(_View, Prompts):
     """A view of the prompts of a scripted cast, with their sizes."""
 
     @property
-    def marks(self) -> Marks:
+    def marks(self) -> CastOverlay:
         """The number of prompts of each socket."""
-        return Marks(visits=Counter(prompt.socket for prompt in self.prompts))
+        return CastOverlay(visits=Counter(prompt.socket for prompt in self.prompts))
 
     def __getitem__(self, step: int) -> Prompt:
         """Return the prompt of a step.

@@ -15,7 +15,7 @@ from materia_nb.cast.repairs import changed_definition, offered_actions
 from materia_nb.cast.snapshot import Snapshot
 from materia_nb.display.blocks import Code, Table, View, lines
 from materia_nb.display.escape import shorten
-from materia_nb.display.graph_parts import END_SIGN, Marks, links
+from materia_nb.display.graph_parts import END_SIGN, CastOverlay, links
 from materia_nb.display.sections import call_blocks, call_words, judged_words, prompt_blocks
 from materia_nb.display.svg import graph_block
 from materia_nb.engine.cast_warnings import CastWarning
@@ -44,7 +44,7 @@ def status_text(cast: Snapshot) -> str:
 
 def cast_view(cast: Snapshot) -> View:
     """Return a view with the marked graph of a cast and the tool calls that wait for approval."""
-    picture = graph_block(cast.graph, marks_of(cast), status_text(cast))
+    picture = graph_block(cast.graph, overlay_of(cast), status_text(cast))
     return View("", [picture, *call_blocks(cast.approvals.asking)])
 
 
@@ -302,7 +302,7 @@ def _loops(cast: Snapshot) -> str:
     return ", ".join(phrases)
 
 
-def marks_of(cast: Snapshot) -> Marks:
+def overlay_of(cast: Snapshot) -> CastOverlay:
     """Return the marks to draw in the graph of a cast."""
     engine = cast.engine
     visit = cast.waiting_at
@@ -330,7 +330,7 @@ def marks_of(cast: Snapshot) -> Marks:
             standing_at[socket] = (*standing_at.get(socket, ()), name)
             current = None
     latest = _latest(cast)
-    return Marks(
+    return CastOverlay(
         current=current,
         waiting=visit is not None,
         held=engine.status == "held",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from materia_nb.cast.formatting import step_table, why_blocks
 from materia_nb.cast.snapshot import LaneSnapshot, Snapshot
-from materia_nb.cast.views.status import draft_of, marks_of, status_lines
+from materia_nb.cast.views.status import draft_of, overlay_of, status_lines
 from materia_nb.cast.views.tables import FilesView, format_reported
 from materia_nb.display.blocks import (
     Action,
@@ -237,8 +237,8 @@ def _page_blocks(cast: Snapshot) -> list[Block]:
     failure, steps = cast.failure, cast.all_steps[-_MOST_STEPS:]
     facts = [("request", cast.request), *(("status", line) for line in status_lines(cast))]
     blocks: list[Block] = [FactTable(facts), *([Code(failure.message)] if failure else [])]
-    blocks += [Heading("Graph"), graph_block(cast.graph, marks_of(cast))]
-    blocks.append(Fold("Graph as text", [Code(graph_text(cast.graph, marks_of(cast)), max_chars=200_000)]))
+    blocks += [Heading("Graph"), graph_block(cast.graph, overlay_of(cast))]
+    blocks.append(Fold("Graph as text", [Code(graph_text(cast.graph, overlay_of(cast)), max_chars=200_000)]))
     if cast.lanes:
         blocks.append(Heading("Lanes"))
         blocks += [block for block in lanes_blocks(cast) if not isinstance(block, Action)]

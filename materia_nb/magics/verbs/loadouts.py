@@ -21,7 +21,7 @@ from materia_nb.cast.views.loadout_views import (
     materia_view,
     report_view,
 )
-from materia_nb.cast.views.status import marks_of
+from materia_nb.cast.views.status import overlay_of
 from materia_nb.cast.views.tables import pins_view
 from materia_nb.cast.workbench import Workbench
 from materia_nb.display.blocks import Table, Text
@@ -98,7 +98,7 @@ def _grid(call: Call, loadout: Rest = None, *, to: Any = None) -> Any:
     """
     cast = call.bench.last_cast
     if loadout is None and cast is not None and cast.graph.name == call.bench.loadouts.chosen:
-        picture = GraphPicture(cast.graph, marks_of(cast.now))
+        picture = GraphPicture(cast.graph, overlay_of(cast.now))
     else:
         view = call.bench.loadouts.show(loadout)
         if to is None:

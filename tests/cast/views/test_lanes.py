@@ -11,7 +11,7 @@ import pytest
 import cast_helpers as h
 from materia_nb.cast.breakpoint import parse_breakpoint
 from materia_nb.cast.repairs import offered_actions
-from materia_nb.cast.views.status import marks_of, status_lines, steps_view
+from materia_nb.cast.views.status import overlay_of, status_lines, steps_view
 from materia_nb.cast.views.step_views import HandoffView, cast_page_html, lanes_blocks, step_view, time_axis
 from materia_nb.cast.views.tables import items_table, items_view
 from materia_nb.display.blocks import blocks_as_html, blocks_as_text
@@ -42,12 +42,12 @@ def test_lane_row_shows_its_socket_and_progress(waiting):
 
 
 def test_graph_cards_show_and_count_the_lanes_at_each_socket(waiting):
-    marks = marks_of(waiting.now)
+    marks = overlay_of(waiting.now)
     assert marks.lanes == {"Socket-4": ("ui", HOSTILE)}
     assert marks.visits["Socket-2"] == 2
     assert marks.current is None
     assert marks.progress["L"] == (0, 3)
-    assert marks_of(waiting.now.lanes["ui"].now).progress["L"] == (0, 2), "a lane has items of its own"
+    assert overlay_of(waiting.now.lanes["ui"].now).progress["L"] == (0, 2), "a lane has items of its own"
     assert marks.outputs.keys() == {
         "Socket-1",
         "Socket-2",
@@ -55,7 +55,7 @@ def test_graph_cards_show_and_count_the_lanes_at_each_socket(waiting):
     }  # what the lanes did too; nobody has checked
     assert marks.outputs["Socket-1"] == "3 items: Part 0, Part 1, Part 2"
     waiting.abort()
-    assert marks_of(waiting.now).lanes == marks.lanes, "there they go on"
+    assert overlay_of(waiting.now).lanes == marks.lanes, "there they go on"
 
 
 def test_graph_after_the_join_does_not_depend_on_lane_speed(tmp_path):
@@ -76,7 +76,7 @@ def test_graph_after_the_join_does_not_depend_on_lane_speed(tmp_path):
     ui, api = (lane.now.steps.at(3) for lane in cast.now.lanes.values())
     assert (ui.socket, api.socket) == ("Socket-3", "Socket-3")
     assert ui.started >= api.ended, "it was the last in time"
-    assert marks_of(cast.now).outputs["Socket-3"] == "built in api", "the last one of the schedule"
+    assert overlay_of(cast.now).outputs["Socket-3"] == "built in api", "the last one of the schedule"
 
 
 def test_time_axis_has_a_row_for_each_lane_with_an_escaped_name(waiting):
@@ -136,8 +136,8 @@ def test_why_names_the_lane_of_a_step(tmp_path):
     cast.run()
     step = cast.now.lanes["ui"].now.steps[-1]
     assert cast.why(step.number, lane="ui").title.endswith("in lane ui")
-    assert marks_of(cast.now).lanes == {}
-    assert marks_of(cast.now).visits == {
+    assert overlay_of(cast.now).lanes == {}
+    assert overlay_of(cast.now).visits == {
         "Socket-1": 1,
         "Socket-2": 2,
         "Socket-3": 3,
@@ -241,7 +241,7 @@ def test_lanes_offer_only_repairs_that_are_possible(tmp_path):
     cast.run()
     assert [action.name for action in offered_actions(cast.now)] == ["retry"]
     assert cast.now.failed_at == ("Socket-3", "api")
-    marks = marks_of(cast.now)
+    marks = overlay_of(cast.now)
     assert (marks.failed, marks.lanes_failed) == ("Socket-3", {"Socket-3": ("api",)})
     assert state_label("Socket-3", replace(marks, failed=None)) == "⚠ 1 lane failed", "while others go on"
     second_cast = h.start(

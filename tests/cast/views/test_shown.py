@@ -28,7 +28,7 @@ from materia_nb.cast.views.loadout_views import (
 )
 from materia_nb.cast.views.status import (
     cast_view,
-    marks_of,
+    overlay_of,
     status_lines,
     status_view,
     steps_view,
@@ -84,7 +84,7 @@ def of_cast(cast):
     yield "status", status_view(now)
     yield "in a run", status_lines(now, "until", cast.now.breakpoints_hit)
     yield "picture", cast_view(now)
-    yield "marks", {name: str(one) for name, one in fields_of(marks_of(now)) if one}
+    yield "marks", {name: str(one) for name, one in fields_of(overlay_of(now)) if one}
     yield "step", step_view(now, ["one", "two"])
     yield "steps", steps_view(now)
     yield "items", items_view(now, ["moved"])
