@@ -46,7 +46,7 @@ _log = logging.getLogger("materia_nb.widgets")
 class Panel(Displayable):
     """A view made of widgets, which the panel creates and closes.
 
-    A subclass builds its widgets, calls :meth:`put`, and changes widgets only in :meth:`draw`. A panel is displayed as
+    A subclass builds its widgets, calls :meth:`set_widgets`, and changes widgets only in :meth:`draw`. A panel is displayed as
     the value of a cell, or inside another panel that :meth:`own` it.
 
     Args:
@@ -76,7 +76,7 @@ class Panel(Displayable):
 
     # -- for subclasses -------------------------------------------------------
 
-    def put(self, *children: ui.Widget) -> None:
+    def set_widgets(self, *children: ui.Widget) -> None:
         """Set the widgets of the panel. Errors appear below ``children``."""
         self.view.children = (*children, self.notice)
 
@@ -157,7 +157,7 @@ class Panel(Displayable):
                 outer, self._callback_thread = self._callback_thread, threading.get_ident()
                 try:
                     if by_person:
-                        self.say("")
+                        self.notify("")
                     callback(*args, **kwargs)
                 except Exception as error:  # noqa: BLE001 - it would only reach the log otherwise
                     self.fail(error)
@@ -187,7 +187,7 @@ class Panel(Displayable):
                     self.call_after(_RECORD_DELAY_S, self._record)
                 if self._has_draw_error:
                     self._has_draw_error = False
-                    self.say("")
+                    self.notify("")
             except Exception as error:  # noqa: BLE001 - a failing panel must not break its cast
                 self._has_draw_error = True
                 self.fail(error)
@@ -223,7 +223,7 @@ class Panel(Displayable):
 
     # -- messages to the user ------------------------------------------------------------------
 
-    def say(self, text: str) -> None:
+    def notify(self, text: str) -> None:
         """Show one line of text in the panel; an empty string removes the line."""
         self._notice(Html(f'<div role="status">{html_text(text, _MAX_NOTICE_CHARS)}</div>') if text else Html())
 

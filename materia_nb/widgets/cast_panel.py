@@ -301,7 +301,7 @@ class CastPanel(CastSurface):
     @cast_messages.message
     def _dismiss(self) -> None:
         """Close the notice above the graph."""
-        self.say("")
+        self.notify("")
 
     @cast_messages.message
     def _show_cast(self, cast: WholeNumber) -> None:
@@ -445,7 +445,7 @@ class CastPanel(CastSurface):
 
     def _show_reapplied_edits(self, step: int) -> None:
         if count := sum(edit.step == step for edit in self.cast.now.edits):
-            self.say(f"{counted(count, 'edit')} {'was' if count == 1 else 'were'} applied again.")
+            self.notify(f"{counted(count, 'edit')} {'was' if count == 1 else 'were'} applied again.")
 
     # -- other casts ------------------------------------------------------------------------
 
@@ -502,19 +502,21 @@ class CastPanel(CastSurface):
     def _page(self) -> None:
         """Save the cast as a web page."""
         path = self.cast.export.page(self.cast.now.project / f"{self.cast.id}.html")
-        self.say(f"The page was saved as {path.name} in {path.parent}.")
+        self.notify(f"The page was saved as {path.name} in {path.parent}.")
 
     @cast_messages.message
     def _keep_test(self) -> None:
         """Save the cast in the project as a test of its loadout."""
-        path = self.cast.export.test(self.cast.now.project / f"{self.cast.id}{SUFFIX}")
-        self.say(f"The test was saved as {path.name} in {path.parent}. pytest runs the test without calling an agent.")
+        file = self.cast.export.test(self.cast.now.project / f"{self.cast.id}{SUFFIX}")
+        self.notify(
+            f"The test was saved as {file.name} in {file.parent}. pytest runs the test without calling an agent."
+        )
 
     @cast_messages.message
     def _label(self, text: Annotated[str, Field(max_length=200)]) -> None:
         """Set the name of the cast."""
         self.cast.labels.add(name=text)
-        self.say("The cast was renamed. You can open it by its new name.")
+        self.notify("The cast was renamed. You can open it by its new name.")
 
     @cast_messages.message
     def _pin(self, socket: ShortText) -> None:

@@ -265,11 +265,11 @@ class StepRows:
         line: the number of an abandoned branch, which is shown without its lanes, or None for the current branch.
 
     Attributes:
-        moved: the number of times that steps have moved to other rows, for example after a retry.
+        shift_count: the number of times that steps have moved to other rows, for example after a retry.
     """
 
     def __init__(self, line: int | None = None) -> None:
-        self.line, self.moved = line, 0
+        self.line, self.shift_count = line, 0
         self._lock = threading.Lock()  # a page asks for rows while a frame is drawn
         self._row_cache: dict[int, _CachedRow] = {}
         self._axis_positions: list[tuple[StepRecord, AxisPosition]] = []
@@ -283,7 +283,7 @@ class StepRows:
         if before is None or before[0] is not now.session:
             steps = all_steps(now.session, by_time=True)
             step_pairs = () if before is None else zip(before[1], steps, strict=False)
-            self.moved += any((a.number, a.lane) != (b.number, b.lane) for a, b in step_pairs)
+            self.shift_count += any((a.number, a.lane) != (b.number, b.lane) for a, b in step_pairs)
             self._merged = before = now.session, steps
         return before[1]
 
@@ -455,7 +455,7 @@ def timeline_state(now: Snapshot, rows: StepRows, past: Snapshot | None, *, busy
         "can": now.writable and not busy,
         "own": now.writable,
         "busy": busy,
-        "id": f"{now.id} {rows.line} {left} {rows.moved}",
+        "id": f"{now.id} {rows.line} {left} {rows.shift_count}",
         "axis": total - _steps_on_axis(now) if axes else total + 1,
     }
 

@@ -319,7 +319,7 @@ class CastSurface(Panel):
 
     # -- drawing ------------------------------------------------------------------------
 
-    def say(self, text: str) -> None:
+    def notify(self, text: str) -> None:
         """Show a line of text above the graph; an empty string removes the line."""
         self._show_notice({"words": text, "tone": "fine"} if text else {})
 

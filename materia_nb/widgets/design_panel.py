@@ -83,7 +83,7 @@ class DesignPanel(Panel):
         if self.front.design != content:
             self.front.design = content
 
-    def say(self, text: str) -> None:
+    def notify(self, text: str) -> None:
         """Show one line of text in the bar; an empty string is ignored, because each message sets its own line."""
         if text:
             self.session.note = "status", text

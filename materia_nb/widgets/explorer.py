@@ -108,7 +108,7 @@ class CastExplorer(Panel):
         self._open_panel: CastPanel | None = None
         self.front = CastsFront()
         self.front.on_msg(self.guarded(lambda _, content, __: self.on_message(content)))
-        self.put(self.front)
+        self.set_widgets(self.front)
         self.call_after_cells(self.read)
         self.on_close(self._close_cast)
         self.refresh()
@@ -222,7 +222,7 @@ class CastExplorer(Panel):
         self._open_panel = CastPanel(cast, self._casts.take, bench=self._casts.bench)
         path = cast.run_dir
         self._open_panel.on_close(cast.follow.changes(lambda _: self._reread_later(path)))
-        self.put(self.front, self._open_panel.view)
+        self.set_widgets(self.front, self._open_panel.view)
 
     def _reread_later(self, path: object) -> None:
         if not self._is_reread_scheduled:
@@ -274,7 +274,7 @@ class CastExplorer(Panel):
         self._casts.delete(cast, yes=True)
         self._entries = [entry for entry in self._entries if entry.id != cast]
         self._total = len(self._entries)
-        self.say(f"Deleted {cast}.")
+        self.notify(f"Deleted {cast}.")
 
     @casts_messages.message
     def _shut(self) -> None:
@@ -284,7 +284,7 @@ class CastExplorer(Panel):
     @casts_messages.message
     def _dismiss(self) -> None:
         """Close the notice above the list."""
-        self.say("")
+        self.notify("")
 
     @casts_messages.question
     def _rows(self, order: WholeNumber, first: WholeNumber, last: WholeNumber) -> dict[str, Any]:
@@ -299,11 +299,11 @@ class CastExplorer(Panel):
         if self._open_panel is not None:
             self._open_panel.close()
             self._open_panel = None
-            self.put(self.front)
+            self.set_widgets(self.front)
 
     # -- drawing ------------------------------------------------------------------------------
 
-    def say(self, text: str) -> None:
+    def notify(self, text: str) -> None:
         """Show a line of text above the list; an empty string removes the line."""
         self._show_notice({"words": text, "tone": "fine"} if text else {})
 

@@ -179,7 +179,7 @@ class GraphPanel(Panel):
         self.picture = ui.Box([self._cytoscape, self.front])
         self.picture.add_class("mnb-graph")
         self.notice.add_class("mnb-graph-notice")
-        self.put(self.picture)
+        self.set_widgets(self.picture)
         self.view.add_class("mnb-graph-cell")
         if height:
             self.picture.layout.height = f"{height}px"

@@ -107,7 +107,7 @@ class PredictPanel(Panel):
             style={"button_width": "auto"},
         )
         self.next = button("Next step", "predict the step after this one", self.guarded(self._show_next_question))
-        self.put(
+        self.set_widgets(
             self.picture,
             legend,
             self._question_html,

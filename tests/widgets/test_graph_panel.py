@@ -823,7 +823,7 @@ def test_old_panel_stays_open_if_the_new_panel_cannot_be_created():
 def test_owned_panel_is_closed_together_with_its_owner():
     outer = Panel("outer")
     inner = outer.own(GraphPanel(hello()))
-    outer.put(inner.view)
+    outer.set_widgets(inner.view)
     before = live()
     outer.close()
     assert inner.closed

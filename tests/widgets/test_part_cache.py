@@ -58,7 +58,7 @@ def made_now(panel):
     fresh = CastPanel(panel.cast)
     fresh.cast, fresh.casts, fresh.runs = panel.cast, panel.casts, runs_of(panel.cast)
     fresh.rows = StepRows(panel.rows.line)
-    fresh.rows.moved = panel.rows.moved
+    fresh.rows.shift_count = panel.rows.shift_count
     for name in ("past", "lane", "watched", "selected", "tab", "dock", "compares"):
         setattr(fresh, name, getattr(panel, name))
     fresh.refresh()
