@@ -59,7 +59,7 @@ STATIONS: Final = (
     Station("handoff/jsontext.py", "agent_object", "finds the JSON in the text."),
     Station("engine/completing.py", "complete", "applies an accepted answer."),
     Station("engine/completing.py", "apply_output", "merges the output into the state."),
-    Station("loadout/vocabulary.py", "Result.of", "classifies the result."),
+    Station("loadout/vocabulary.py", "Result.from_satisfied", "classifies the result."),
     Station("engine/completing.py", "_advance", "moves the cursor, because this answer ends an item."),
     Station(
         "loadout/vocabulary.py", "ConditionSpec.matches", "checks the result against one row of the condition table."
