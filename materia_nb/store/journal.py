@@ -25,14 +25,7 @@ from materia_nb.errors import MateriaError
 from materia_nb.file_io import open_plain, read_plain, replace_file, write_all
 from materia_nb.jsonvalue import JSON, nested_too_deeply
 from materia_nb.platform import HeldInterrupts, without_collecting
-from materia_nb.store.files import (
-    NO_FILE,
-    CastLock,
-    DiskError,
-    disk_error,
-    disk_errors,
-    json_bytes,
-)
+from materia_nb.store.files import NO_FILE, CastLock, DiskError, disk_error, disk_errors, json_bytes
 from materia_nb.store.rundir import JournalEnd, RunDir, artifact_content
 
 _MAX_JOURNAL_BYTES: Final = 2**30

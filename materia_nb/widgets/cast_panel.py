@@ -38,13 +38,7 @@ from materia_nb.widgets.cast_surface import (
 )
 from materia_nb.widgets.frontend import ItemRow, ItemRows, LongText, ShortText, WholeNumber, bad_message
 from materia_nb.widgets.inspector_tabs import TABS, require_element
-from materia_nb.widgets.state_tree import (
-    diff_blocks,
-    edited_items,
-    items_to_redo,
-    preview_edit,
-    title_and_context,
-)
+from materia_nb.widgets.state_tree import diff_blocks, edited_items, items_to_redo, preview_edit, title_and_context
 
 if TYPE_CHECKING:
     from materia_nb.cast.snapshot import Snapshot
@@ -507,9 +501,9 @@ class CastPanel(CastSurface):
     @cast_messages.message
     def _keep_test(self) -> None:
         """Save the cast in the project as a test of its loadout."""
-        file = self.cast.export.test(self.cast.now.project / f"{self.cast.id}{SUFFIX}")
+        path = self.cast.export.test(self.cast.now.project / f"{self.cast.id}{SUFFIX}")
         self.notify(
-            f"The test was saved as {file.name} in {file.parent}. pytest runs the test without calling an agent."
+            f"The test was saved as {path.name} in {path.parent}. pytest runs the test without calling an agent."
         )
 
     @cast_messages.message

@@ -12,16 +12,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from materia_nb.cast.formatting import describe_outcome
 from materia_nb.cast.views.status import overlay_of
-from materia_nb.display.blocks import (
-    Block,
-    Code,
-    FactTable,
-    Fold,
-    Heading,
-    Line,
-    Table,
-    lines,
-)
+from materia_nb.display.blocks import Block, Code, FactTable, Fold, Heading, Line, Table, lines
 from materia_nb.display.escape import part
 from materia_nb.display.graph_parts import (
     NO_OVERLAY,
