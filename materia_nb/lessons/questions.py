@@ -91,8 +91,8 @@ class Question:
     """A question about the target of a cast's next step, which later changes of the cast do not affect.
 
     The question uses a fork of the cast in a temporary folder. The first guess runs one step of the fork, and this step
-    is used to judge all guesses, so the number of guesses is unlimited. :meth:`go_on` asks about the next step of the
-    fork, so that a learner can predict a whole route.
+    is used to judge all guesses, so the number of guesses is unlimited. :meth:`next_step` asks about the next step of
+    the fork, so that a learner can predict a whole route.
 
     Args:
         cast: the cast, which is not changed.
@@ -105,12 +105,12 @@ class Question:
         text: the text of the question.
         state_lines: lines that describe the visit, the work item, the cursors and the remaining uses of limited edges.
         number: the number of the step that the question is about; the first step is 1.
-        places: the valid guesses, which are all sockets, ``end`` and ``stop``.
+        targets: the valid guesses, which are all sockets, ``end`` and ``stop``.
         before: the marks in the picture of the graph while the outcome is not revealed.
         is_revealed: True if the outcome is revealed because a guess was right or all tries were used.
         points: the points for each finished step: 1 if the first guess was right, 0.5 if the second guess was right,
             and otherwise 0.
-        twin: the fork of the cast.
+        fork: the fork of the cast.
 
     Raises:
         MateriaError: no socket runs next (``nothing_to_predict``), a step is running (``busy``), or the cast is
@@ -124,15 +124,15 @@ class Question:
                 hint="wait until the step ends, or press Pause in the panel",
                 kind="busy",
             )
-        self.places = possible_guesses(cast.now.rules)
+        self.targets = possible_guesses(cast.now.rules)
         self.points: list[float] = []
         self.number = 0
         self._tries, self._name = tries, name
         self._ask(cast)
-        folder = tempfile.mkdtemp(prefix="materia-twin-")
+        folder = tempfile.mkdtemp(prefix="materia-fork-")
         self._remove = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
-        self.twin = cast.fork(root=Path(folder))
-        self.twin.runner.agents = cast.agents.frozen()  # another cell may change the agents of the cast
+        self.fork = cast.fork(root=Path(folder))
+        self.fork.runner.agents = cast.agents.frozen()  # another cell may change the agents of the cast
 
     def _ask(self, cast: Cast) -> None:
         self.socket = _next_socket(cast)
@@ -150,14 +150,14 @@ class Question:
     @property
     def after(self) -> CastOverlay:
         """The marks in the picture of the graph after the outcome is revealed, which show the route."""
-        return overlay_of(self.twin.now)
+        return overlay_of(self.fork.now)
 
     @property
     def has_next(self) -> bool:
-        """True if the outcome is revealed and another socket runs next, so that :meth:`go_on` can be called."""
-        return self.is_revealed and next_target(self.twin.now.rules, self.twin.now.engine) in self.twin.graph.sockets
+        """True if the outcome is revealed and another socket runs next, so that :meth:`next_step` can be called."""
+        return self.is_revealed and next_target(self.fork.now.rules, self.fork.now.engine) in self.fork.graph.sockets
 
-    def go_on(self) -> None:
+    def next_step(self) -> None:
         """Replace the question by a question about the following step.
 
         Raises:
@@ -166,7 +166,7 @@ class Question:
         """
         if not self.is_revealed:
             raise MateriaError("The target of this step is not revealed yet.", hint="guess first", kind="not_yet")
-        self._ask(self.twin)
+        self._ask(self.fork)
 
     def guess(self, guess: object, *, sure: bool | None = None, number: int | None = None) -> PredictionView:
         """Judge a guess, record it if the question has a name, and return the verdict with its reasons.
@@ -187,11 +187,11 @@ class Question:
                 hint="read the current question, then guess again",
                 kind="outdated",
             )
-        expected = parse_guess(self.twin.now.rules, str(guess))
+        expected = parse_guess(self.fork.now.rules, str(guess))
         if self._judged is None:
             self._judged = self._run()
         title, decision, entry = self._judged
-        prediction = judge_guess(self.twin.now.rules, expected, title, decision, self.twin.now.engine, entry)
+        prediction = judge_guess(self.fork.now.rules, expected, title, decision, self.fork.now.engine, entry)
         if self.is_revealed:  # the learner knows the outcome, so the guess does not count
             return PredictionView(prediction)
         if self._name:
@@ -215,10 +215,10 @@ class Question:
             raise MateriaError("The predicted route is empty.", hint="name the target of each step", kind="no_guess")
         steps = [self.guess(route[0], sure=sure)]
         while steps[-1].right and len(steps) < len(route) and self.has_next:
-            self.go_on()
+            self.next_step()
             steps.append(self.guess(route[len(steps)], sure=sure))
         left = len(route) - len(steps) if steps[-1].right else 0
-        return RouteView(steps, left, next_target(self.twin.now.rules, self.twin.now.engine) if self.has_next else "")
+        return RouteView(steps, left, next_target(self.fork.now.rules, self.fork.now.engine) if self.has_next else "")
 
     def _count(self, prediction: Prediction) -> None:
         if not prediction.right:
@@ -228,21 +228,21 @@ class Question:
             self.points.append(points_for(len(self._wrong) + 1) if prediction.right else 0)
 
     def _run(self) -> tuple[str, Decision, Decision | None]:
-        twin, before = self.twin, _count_outputs(self.twin)
-        twin.step()
-        step = twin.steps[-1]
-        if step.decision is None or (twin.status == "waiting" and _count_outputs(twin) == before):
+        fork, before = self.fork, _count_outputs(self.fork)
+        fork.step()
+        step = fork.steps[-1]
+        if step.decision is None or (fork.status == "waiting" and _count_outputs(fork) == before):
             raise MateriaError(
                 f"{step.socket} waits for a person, so its target is not decided yet.",
                 hint="answer it with reply, or set an agent with agent; then predict the next step",
                 kind="not_decided",
             )
-        return twin.why().title, step.decision, step.entry
+        return fork.why().title, step.decision, step.entry
 
     def close(self) -> None:
         """Close the fork and delete its folder. The outcome of a step that has been judged remains available."""
-        self.twin.stop()
-        self.twin.close()
+        self.fork.stop()
+        self.fork.close()
         self._remove()
 
 

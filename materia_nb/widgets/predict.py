@@ -92,7 +92,7 @@ class PredictPanel(Panel):
         self.answer: PredictionView | None = None
         self.question, self._question_text = _next_question(cast, name)
         self._question_html, self._verdict_html = ui.HTML(), ui.HTML()
-        targets = self.question.places if self.question else ()
+        targets = self.question.targets if self.question else ()
         sockets = [target for target in targets if target in cast.graph.sockets]
         self.picture = PredictPicture(sockets, lambda target, number: self._guess(target, number)(None))
         legend = ui.HTML()
@@ -119,7 +119,7 @@ class PredictPanel(Panel):
         if self.question:
             self.on_close(self.question.close)
             self.on_close(self._close_earlier_buttons)
-            self.watch_runs(runs_of(self.question.twin))
+            self.watch_runs(runs_of(self.question.fork))
         self.refresh()
 
     def fallback(self) -> tuple[str, str | None]:
@@ -143,7 +143,7 @@ class PredictPanel(Panel):
                 describe_target(self.cast.graph.names, target),
                 self._guess(target, self.question.number),
             )
-            for target in self.question.places
+            for target in self.question.targets
         }
         self._button_row.children = tuple(self.buttons.values())
 
@@ -159,7 +159,7 @@ class PredictPanel(Panel):
 
         def guess(_: Any) -> None:
             assert self.question is not None  # noqa: S101 - as above
-            runs = runs_of(self.question.twin)
+            runs = runs_of(self.question.fork)
             if not runs.running:  # the second half of a double-click
                 runs.start(run)
 
@@ -167,7 +167,7 @@ class PredictPanel(Panel):
 
     def _show_next_question(self, _: Any) -> None:
         assert self.question is not None  # noqa: S101 - without one the button is not shown
-        self.question.go_on()
+        self.question.next_step()
         self.answer, self._question_text, self.sure.value = None, self.question.text, None
         self._make_buttons()
         self.refresh()

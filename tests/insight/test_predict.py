@@ -187,7 +187,7 @@ def test_correct_second_guess_earns_half_a_point(cast):
     question = Question(cast, tries=2)
     question.guess("end")
     assert "You were not sure" in repr(question.guess("Socket-2", sure=False))
-    question.go_on()
+    question.next_step()
     assert "You were not sure" not in repr(question.guess("Socket-3", sure=True))
     assert question.points == [0.5, 1]
 
@@ -195,12 +195,12 @@ def test_correct_second_guess_earns_half_a_point(cast):
 def test_route_is_predicted_one_step_at_a_time(cast):
     question = Question(cast)
     with pytest.raises(MateriaError, match="not revealed yet"):
-        question.go_on()
+        question.next_step()
     for socket, guess in (("Socket-1", "Socket-2"), ("Socket-2", "Socket-3"), ("Socket-3", "end")):
         assert question.socket == socket
         question.guess(guess)
         assert question.has_next
-        question.go_on()
+        question.next_step()
     assert question.points == [1, 1, 0]
     assert question.state_lines[0].startswith(f"{question.socket}, visit")
     assert cast.steps == []
@@ -247,7 +247,7 @@ def test_guess_asks_the_agent_once_and_leaves_no_files(bench):
     asked_for = []
     cast = bench.cast("x", agents={"Plan": lambda turn: asked_for.append(turn) or {"workItems": h.items("a")}})
     question = Question(cast)
-    folder = question.twin.run_dir
+    folder = question.fork.run_dir
     assert folder.parent != cast.run_dir.parent
     assert [question.guess(place).right for place in ("end", "Socket-2")] == [False, True]
     assert len(asked_for) == 1
@@ -272,7 +272,7 @@ def test_wrong_guess_about_a_repair_is_explained(bench):
     cast = bench.cast("x", agents={"Plan": lambda: next(answers)})
     question = Question(cast)
     assert question.guess("Socket-2").right
-    assert [turn.mode for turn in question.twin.steps[0].turns] == ["work", "repair"]
+    assert [turn.mode for turn in question.fork.steps[0].turns] == ["work", "repair"]
 
 
 def test_waiting_and_ended_casts_have_no_prediction_question(bench):
@@ -390,7 +390,7 @@ def make():
 
 def click(panel, place):
     panel.buttons[place].click()
-    assert runs_of(panel.question.twin).wait(30)
+    assert runs_of(panel.question.fork).wait(30)
     panel.refresh()
 
 
@@ -428,7 +428,7 @@ def test_click_on_a_socket_in_the_picture_counts_as_a_guess(cast, make):
         panel.picture._handle_custom_msg(message, [])
     assert panel.answer is None, "no such place in the picture"
     panel.picture._handle_custom_msg({"kind": "guess", "target": "Socket-2", "number": 1}, [])
-    assert runs_of(panel.question.twin).wait(30)
+    assert runs_of(panel.question.fork).wait(30)
     panel.refresh()
     assert panel.answer.right
     assert panel.picture.svg != before, "the way that was taken is drawn"
@@ -510,7 +510,7 @@ def test_double_click_on_an_answer_counts_once_and_keeps_the_focus(bench, make):
     assert not panel.buttons["end"].disabled
     assert not panel.notice.value
     go_on.set()
-    assert runs_of(panel.question.twin).wait(30)
+    assert runs_of(panel.question.fork).wait(30)
     assert panel.answer.guess == "end"
 
 
@@ -524,7 +524,7 @@ def test_late_click_on_the_question_of_an_earlier_step_is_refused(cast, make):
         lambda: panel.picture._handle_custom_msg({"kind": "guess", "target": "Socket-3", "number": 1}, []),
     ):
         send()
-        assert runs_of(panel.question.twin).wait(30)
+        assert runs_of(panel.question.fork).wait(30)
         assert "now about another step" in panel.notice.value
         assert panel.answer is None
         assert panel.question.points == [1]

@@ -183,7 +183,7 @@ def test_lesson_answered_correctly_records_no_wrong_guess(name, shell):
         if isinstance(result.result, PredictPanel):
             panel = result.result
             panel.buttons[predict(panel.cast, "stop").outcome].click()
-            assert runs_of(panel.question.twin).wait(30)
+            assert runs_of(panel.question.fork).wait(30)
             panel.close()
     recorded_guesses = read_guesses(guesses_file())
     assert {recorded_guess.lesson for recorded_guess in recorded_guesses} == {stem(name)}
@@ -235,7 +235,7 @@ def test_check_cell_passes_only_for_correct_answers(name, shell):
             panel = result.result
             for place in ("end", "end", *panel.buttons):
                 panel.buttons[place].click()
-                assert runs_of(panel.question.twin).wait(30)
+                assert runs_of(panel.question.fork).wait(30)
             assert panel.answer is not None
             clicked += 1
             panel.close()

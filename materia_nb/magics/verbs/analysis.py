@@ -423,7 +423,7 @@ def _predict(
 
         return show(current, name)
     certain = True if sure else False if unsure else None
-    with closing(lessons.Question(current, name=name)) as question, run_progress(question.twin):
+    with closing(lessons.Question(current, name=name)) as question, run_progress(question.fork):
         if len(socket) == 1:
             return question.guess(socket[0], sure=certain)
         return question.walk(socket, sure=certain)
