@@ -1,4 +1,4 @@
-"""Check explore and odds with many random loadouts: ``PYTHONPATH=tests/helpers python benchmarks/foretold.py``.
+"""Check explore and odds with many random loadouts: ``PYTHONPATH=tests/helpers python benchmarks/check_odds.py``.
 
 Three claims are checked. Events that explore reports as impossible never occur in simulations. Every witness leads to
 its event when it is cast. Exact odds and simulations agree within the statistical error. The tests check the same
@@ -43,7 +43,7 @@ def never_happens(simulations: int) -> None:
     counted = dict.fromkeys(("simulations", "loadouts", "with other protocols", "left out", "witnesses"), 0)
     begin = time.perf_counter()
     laps = simulations // EACH + 1
-    folder = Path(tempfile.mkdtemp(prefix="foretold-"))
+    folder = Path(tempfile.mkdtemp(prefix="check-odds-"))
 
     @settings(
         max_examples=laps,
@@ -126,7 +126,7 @@ def _witnesses(explored: Exploration, document: dict[str, Any], folder: Path) ->
 
 def agrees(simulations: int, names: Sequence[str]) -> None:
     """Simulate bundled loadouts and print the frequencies next to the exact odds."""
-    wb = Workbench(tempfile.mkdtemp(prefix="foretold-"))
+    wb = Workbench(tempfile.mkdtemp(prefix="check-odds-"))
     rows, worst = [], 0.0
     for name in names:
         begin = time.perf_counter()
