@@ -17,8 +17,8 @@ from materia_nb.engine import approvals, entering
 from materia_nb.engine.cast_warnings import CastWarning, Difference, find_warnings
 from materia_nb.engine.conversation import Message, ToolCall
 from materia_nb.engine.evolve import session_after
-from materia_nb.engine.item_edits import current_walk
-from materia_nb.engine.items import ItemStatus, item_status, item_statuses, walk_of
+from materia_nb.engine.item_edits import current_iteration
+from materia_nb.engine.items import ItemStatus, item_status, item_statuses, iteration_of
 from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.routing import used_up
 from materia_nb.engine.rules import Rules
@@ -279,18 +279,18 @@ class Snapshot:
         """
         if (WORK_ITEMS,) not in self.rules.lists:
             return ["open"] * len(self.work_items)
-        walk, _ = current_walk(self.rules, self.engine, (WORK_ITEMS,))
-        statuses = list(self._standings_in(walk.iterator))
+        iteration, _ = current_iteration(self.rules, self.engine, (WORK_ITEMS,))
+        statuses = list(self._standings_in(iteration.iterator))
         at_work = lanes_at_work(self.session)
         for lane in at_work.lanes.values() if at_work is not None else ():
             for index in lane.indexes:
-                statuses[index] = item_status(lane.session.state, (walk.iterator.cursor, index, ()))
+                statuses[index] = item_status(lane.session.state, (iteration.iterator.cursor, index, ()))
         return statuses
 
     def _standings_in(self, iterator: Iterator) -> Sequence[ItemStatus]:
         """Return the progress of each item in the list of an iterator, not counting visits in lanes."""
         if iterator not in self._standings:
-            self._standings[iterator] = item_statuses(self.engine, walk_of(iterator))
+            self._standings[iterator] = item_statuses(self.engine, iteration_of(iterator))
         return self._standings[iterator]
 
     @cached_property

@@ -13,7 +13,7 @@ from materia_nb.engine.items import is_walked_by, item_at, list_at, positions_of
 from materia_nb.engine.routing import Decision, SkippedSocket
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Session, StepRecord, current_item_id, id_after_edits
-from materia_nb.engine.state import BOUNDS, CastState, Draft, Item, ItemId, Position, Walk
+from materia_nb.engine.state import BOUNDS, CastState, Draft, Item, ItemId, Iteration, Position
 from materia_nb.errors import counted
 from materia_nb.handoff.checks import summarize_issues
 from materia_nb.jsonvalue import JSON, compact, get_path
@@ -252,34 +252,36 @@ def _unvisited_item_warnings(
     """
     state, edited = session.state, {path for edit in session.edits for path in edit.lists}
     skipped_sockets = (skip.socket for decision in decisions for skip in decision.passed if not skip.empty)
-    replaced = {walk.iterator.cursor for socket in skipped_sockets if (walk := rules.sockets[socket].walk)}
-    for path, walks in rules.lists.items():
-        entered = [walk for walk in walks if walk.iterator.cursor in state.cursors]
-        for walk in entered or (walks[:1] if ".".join(path) in edited else ()):
-            cursor = walk.iterator.cursor
+    replaced = {
+        iteration.iterator.cursor for socket in skipped_sockets if (iteration := rules.sockets[socket].iteration)
+    }
+    for path, iterations in rules.lists.items():
+        entered = [iteration for iteration in iterations if iteration.iterator.cursor in state.cursors]
+        for iteration in entered or (iterations[:1] if ".".join(path) in edited else ()):
+            cursor = iteration.iterator.cursor
             if cursor == counted_cursor:
                 continue
-            for outer_item, items, is_new in _lists_walked(rules, session, walk):
-                for item, why in _unvisited_items(session, walk, items, outer_item, is_new or cursor in replaced):
+            for outer_item, items, is_new in _iterated_lists(rules, session, iteration):
+                for item, why in _unvisited_items(session, iteration, items, outer_item, is_new or cursor in replaced):
                     within = "" if outer_item is None else f" of {outer_item.label} ({outer_item.key})"
                     message = f"{item.label} ({item.key}){within} was never worked on: {why}"
-                    yield CastWarning("never-worked-on", message, entry_of(rules, walk), None, item.key)
+                    yield CastWarning("never-worked-on", message, entry_of(rules, iteration), None, item.key)
 
 
 def _unvisited_items(
-    session: Session, walk: Walk, items: list[JSON], outer_item: Item | None, is_replaced: bool
+    session: Session, iteration: Iteration, items: list[JSON], outer_item: Item | None, is_replaced: bool
 ) -> Iterator[tuple[Item, str]]:
     """Yield the items of a list that no visit processed, each with the reason.
 
     An item before the cursor counts as processed, unless the item was skipped or the list was replaced. Every other
     item counts as processed only if a visit at the same index had an equal item or an item with the same title.
     """
-    state, cursor = session.state, walk.iterator.cursor
+    state, cursor = session.state, iteration.iterator.cursor
     outer = () if outer_item is None else positions_of(outer_item.id)
     reached = state.cursors.get(cursor, 0) if state.within.get(cursor, ()) == outer else 0
     visited: Mapping[int, set[str]] | None = None
     for index in range(len(items)) if state.lane is None or state.lane.cursor != cursor else state.lane.indexes:
-        item = item_at(walk, items, index, outer)
+        item = item_at(iteration, items, index, outer)
         skipped_unentered = state.passed.get((cursor, index, outer))
         if item is None or item.id in state.items or item.id in state.joined or skipped_unentered:
             continue
@@ -295,14 +297,16 @@ def _unvisited_items(
         yield item, why
 
 
-def _lists_walked(rules: Rules, session: Session, walk: Walk) -> Iterator[tuple[Item | None, list[JSON], bool]]:
-    """Yield each list that ``walk`` iterates over, its outer item or None (R34), and True if that item was replaced."""
-    state, cursor = session.state, walk.iterator.cursor
+def _iterated_lists(
+    rules: Rules, session: Session, iteration: Iteration
+) -> Iterator[tuple[Item | None, list[JSON], bool]]:
+    """Yield each list of ``iteration``, its outer item or None (R34), and True if that item was replaced."""
+    state, cursor = session.state, iteration.iterator.cursor
     items = [item for step in session.steps if (item := step.at.item) is not None]
     outers = {item.outer for item in items if item.cursor == cursor} | {state.within.get(cursor, ())}
     outer_cursors = {outer[-1][0] for outer in outers if outer}
     if not outer_cursors:
-        yield None, list_at(walk.iterator.items, state), False
+        yield None, list_at(iteration.iterator.items, state), False
     steps_within: dict[tuple[Position, ...], list[StepRecord]] = {}
     for step in session.steps if outer_cursors else ():
         of_step = () if step.at.item is None else positions_of(step.at.item.id)
@@ -310,11 +314,11 @@ def _lists_walked(rules: Rules, session: Session, walk: Walk) -> Iterator[tuple[
             if name in outer_cursors:
                 steps_within.setdefault(of_step[:depth], []).append(step)
     for outer, steps in steps_within.items():
-        yield from _inner_list(rules, session, walk, outer, steps)
+        yield from _inner_list(rules, session, iteration, outer, steps)
 
 
 def _inner_list(
-    rules: Rules, session: Session, walk: Walk, outer: tuple[Position, ...], steps: Sequence[StepRecord]
+    rules: Rules, session: Session, iteration: Iteration, outer: tuple[Position, ...], steps: Sequence[StepRecord]
 ) -> Iterator[tuple[Item, list[JSON], bool]]:
     """Yield an outer item, its inner list, and True if the outer item was replaced; yield nothing if it was removed.
 
@@ -331,22 +335,24 @@ def _inner_list(
             continue
         show_only(after, after.shown[: len(outer)])
         outer_shown = after.shown[-1]
-        items = list_at(walk.iterator.items, after, outer_shown.item)
+        items = list_at(iteration.iterator.items, after, outer_shown.item)
         if items:
             break
     if outer_shown is None:
         return
-    outer_walk, outer_item, is_new = outer_shown.walk, outer_shown.item, False
+    outer_iteration, outer_item, is_new = outer_shown.iteration, outer_shown.item, False
     if len(outer) == 1:
         later = (edit for edit in session.edits if edit.step >= steps[-1].number)
         moved = id_after_edits(rules, later, outer_item.id)
-        current_item = moved and item_at(outer_walk, list_at(outer_walk.iterator.items, session.state), moved[1])
+        current_item = moved and item_at(
+            outer_iteration, list_at(outer_iteration.iterator.items, session.state), moved[1]
+        )
         if not current_item:
             return
         is_new = _identities(current_item.value).isdisjoint(_identities(outer_item.value))
         if session.edits or is_new:
-            alias = next(alias for alias in outer_walk.paths if walk.list_path[: len(alias)] == alias)
-            held = get_path(current_item.value, walk.list_path[len(alias) :])
+            alias = next(alias for alias in outer_iteration.paths if iteration.list_path[: len(alias)] == alias)
+            held = get_path(current_item.value, iteration.list_path[len(alias) :])
             items = held if isinstance(held, list) else []
         outer_item = current_item
     yield outer_item, items, is_new

@@ -163,13 +163,13 @@ def enter(rules: Rules, state: CastState) -> Transition:
             passed.append(SkippedSocket(target, region.loop, 0, None, region.exit))
             continue
         socket_rules = rules.sockets[target]
-        if socket_rules.walk is None or socket_rules.items is None:
+        if socket_rules.iteration is None or socket_rules.items is None:
             show_only(draft)
             return _begin_visit(rules, socket_rules, state, draft, None, passed)
-        item = begin_item(socket_rules.walk, socket_rules.items, draft)
+        item = begin_item(socket_rules.iteration, socket_rules.items, draft)
         if item is not None:
             return _begin_visit(rules, socket_rules, state, draft, item, passed)
-        iterator = socket_rules.walk.iterator
+        iterator = socket_rules.iteration.iterator
         route = None if draft.detours else rules.empty_exit(socket_rules.socket)
         if draft.detours:  # the target has no item, so the detour is over
             draft.next, draft.detours = draft.detours[-1], draft.detours[:-1]

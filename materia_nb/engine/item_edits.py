@@ -18,7 +18,7 @@ from materia_nb.engine.items import (
     show_only,
 )
 from materia_nb.engine.rules import Rules
-from materia_nb.engine.state import CastState, Draft, FollowUp, Handoff, ItemId, Position, StateView, Walk
+from materia_nb.engine.state import CastState, Draft, FollowUp, Handoff, ItemId, Iteration, Position, StateView
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import JSON, MISSING, FrozenDict, FrozenList, equal_json, frozen, get_path, set_path
 
@@ -120,8 +120,8 @@ class _ListEditor:
                 return
             list_edit = ListEdit(tuple(origins_of(old, new)))
         _check_origins(list_edit, len(old), len(new))
-        walk, inside = current_walk(self.rules, self.before, path)
-        order, kept_count = self._order_items(walk, old, list_edit)
+        iteration, inside = current_iteration(self.rules, self.before, path)
+        order, kept_count = self._order_items(iteration, old, list_edit)
         items = FrozenList([new[index] for index in order])
         list_edit = list_edit._replace(origins=tuple(list_edit.origins[index] for index in order))
         self.lists[".".join(path)] = list_edit
@@ -129,37 +129,37 @@ class _ListEditor:
             self.data = set_path(self.data, path, items)
         self.draft.data = set_path(self.draft.data, path, items)
         self._update_outer_item(path, items)
-        given_up = self._abandoned_index(walk, list_edit)
+        given_up = self._abandoned_index(iteration, list_edit)
         for other in self.rules.lists[path]:
-            self._relocate(other, list_edit, kept_count if other == walk else None, given_up, items)
+            self._relocate(other, list_edit, kept_count if other == iteration else None, given_up, items)
         self._update_shown_items(path)
         self._report_changes(old, new, order, list_edit, given_up)
         if given_up is not None and inside:
-            self._continue_after_abandoning(walk)
+            self._continue_after_abandoning(iteration)
 
     # -- the order -------------------------------------------------------------------------
 
-    def _id(self, walk: Walk, index: int) -> ItemId:
-        cursor = walk.iterator.cursor
+    def _id(self, iteration: Iteration, index: int) -> ItemId:
+        cursor = iteration.iterator.cursor
         return (cursor, index, self.before.within.get(cursor, ()))
 
-    def _status_after_edit(self, walk: Walk, index: int | None, list_edit: ListEdit) -> str:
+    def _status_after_edit(self, iteration: Iteration, index: int | None, list_edit: ListEdit) -> str:
         if index is None or index in list_edit.again:
             return "open"
-        how = item_status(self.before, self._id(walk, index))
+        how = item_status(self.before, self._id(iteration, index))
         if how == WORKED_ON and list_edit.abandon:
             return "done"
         return how
 
-    def _order_items(self, walk: Walk, old: list[JSON], list_edit: ListEdit) -> tuple[list[int], int]:
+    def _order_items(self, iteration: Iteration, old: list[JSON], list_edit: ListEdit) -> tuple[list[int], int]:
         """Return the new order of the items, as indexes into the edited list, and the number of finished items."""
-        self._refuse_removal(walk, old, list_edit)
+        self._refuse_removal(iteration, old, list_edit)
         finished: list[tuple[int, int]] = []
         working: list[int] = []
         repeated: list[int] = []
         following: list[int] = []
         for index, origin in enumerate(list_edit.origins):
-            how = self._status_after_edit(walk, origin, list_edit)
+            how = self._status_after_edit(iteration, origin, list_edit)
             if origin is not None and how in _FINISHED:
                 finished.append((origin, index))
             elif how == WORKED_ON:
@@ -170,11 +170,13 @@ class _ListEditor:
                 following.append(index)
         return [*(index for _, index in sorted(finished)), *working, *repeated, *following], len(finished)
 
-    def _refuse_removal(self, walk: Walk, old: list[JSON], list_edit: ListEdit) -> None:
+    def _refuse_removal(self, iteration: Iteration, old: list[JSON], list_edit: ListEdit) -> None:
         """Raise MateriaError (``working``) if the edit would remove or restart the item in progress."""
         kept_origins = set(list_edit.origins)
-        repeated = [index for index in list_edit.again if item_status(self.before, self._id(walk, index)) == WORKED_ON]
-        for other in self.rules.lists[walk.list_path]:
+        repeated = [
+            index for index in list_edit.again if item_status(self.before, self._id(iteration, index)) == WORKED_ON
+        ]
+        for other in self.rules.lists[iteration.list_path]:
             for index, item in enumerate(old):
                 if index in kept_origins and index not in repeated:
                     continue
@@ -198,29 +200,29 @@ class _ListEditor:
         visit = self.before.at if _is_visit_unfinished(self.before) else None
         return visit is not None and visit.item is not None and lies_in(visit.item.id, item)
 
-    def _location_phrase(self, walk: Walk) -> str:
+    def _location_phrase(self, iteration: Iteration) -> str:
         visit = self.before.at
-        if visit is not None and visit.item is not None and visit.item.cursor == walk.iterator.cursor:
+        if visit is not None and visit.item is not None and visit.item.cursor == iteration.iterator.cursor:
             return f" at {visit.socket}"
-        return f" in {walk.iterator.loop}" if walk.iterator.loop else ""
+        return f" in {iteration.iterator.loop}" if iteration.iterator.loop else ""
 
-    def _abandoned_index(self, walk: Walk, list_edit: ListEdit) -> int | None:
+    def _abandoned_index(self, iteration: Iteration, list_edit: ListEdit) -> int | None:
         """Return the old index of the item that the edit abandons, or None if the edit abandons no item."""
         if not list_edit.abandon:
             return None
-        at = self.before.cursors.get(walk.iterator.cursor, 0)
-        return at if item_status(self.before, self._id(walk, at)) == WORKED_ON else None
+        at = self.before.cursors.get(iteration.iterator.cursor, 0)
+        return at if item_status(self.before, self._id(iteration, at)) == WORKED_ON else None
 
     # -- what goes with the items ------------------------------------------------------------
 
     def _relocate(
-        self, walk: Walk, list_edit: ListEdit, kept_count: int | None, given_up: int | None, items: list[JSON]
+        self, iteration: Iteration, list_edit: ListEdit, kept_count: int | None, given_up: int | None, items: list[JSON]
     ) -> None:
-        """Move the cursor of ``walk``, and update the records of its items to their new positions.
+        """Move the cursor of ``iteration``, and update the records of its items to their new positions.
 
         ``kept_count`` is the new position of the cursor, or None to compute this position.
         """
-        draft, cursor = self.draft, walk.iterator.cursor
+        draft, cursor = self.draft, iteration.iterator.cursor
         outer = draft.within.get(cursor, ())  # an edit of an outer list may have moved it
         if cursor in self.before.within and cursor not in draft.within:
             return  # its outer item was removed, so the cursor starts again
@@ -241,7 +243,7 @@ class _ListEditor:
             return None if walked is None else (*walked[-1], walked[:-1])
 
         if cursor in draft.cursors:
-            reached = self._first_unfinished(walk, list_edit, items) if kept_count is None else kept_count
+            reached = self._first_unfinished(iteration, list_edit, items) if kept_count is None else kept_count
             draft.cursors = FrozenDict({**draft.cursors, cursor: reached})
         draft.items = FrozenDict(_moved_keys(draft.items, moved_item))
         draft.follow_up = _moved_entries(draft.follow_up, moved_item)
@@ -265,21 +267,22 @@ class _ListEditor:
         )
         _relocate_stop(draft, moved_item)
 
-    def _first_unfinished(self, walk: Walk, list_edit: ListEdit, items: list[JSON]) -> int:
+    def _first_unfinished(self, iteration: Iteration, list_edit: ListEdit, items: list[JSON]) -> int:
         """Return the index of the first item that another loop over this list has not finished.
 
         Finished items after this index must be repeated, which the report to the person mentions.
         """
         statuses = [
-            self._status_after_edit(walk, origin, list_edit._replace(abandon=False)) for origin in list_edit.origins
+            self._status_after_edit(iteration, origin, list_edit._replace(abandon=False))
+            for origin in list_edit.origins
         ]
         reached = next((index for index, status in enumerate(statuses) if status in ("open", WORKED_ON)), len(statuses))
         repeated = [
             item for item, status in zip(items[reached:], statuses[reached:], strict=True) if status in _FINISHED
         ]
         if repeated:
-            loop = walk.iterator.loop
-            whose = f"loop {loop}" if loop is not None else f"the cursor {walk.iterator.cursor}"
+            loop = iteration.iterator.loop
+            whose = f"loop {loop}" if loop is not None else f"the cursor {iteration.iterator.cursor}"
             self.said.append(
                 f"{_quoted_titles(repeated)} {_is_or_are(repeated)} worked on again by {whose}, "
                 "because an open item now comes first."
@@ -289,28 +292,28 @@ class _ListEditor:
     def _is_in_removed_item(self, path: Path) -> bool:
         """Return True if the list belongs to an outer item that this edit removed."""
         hidden = self.before.shown[len(self.draft.shown) :]
-        return any(path[: len(alias)] == alias for shown_item in hidden for alias in shown_item.walk.paths)
+        return any(path[: len(alias)] == alias for shown_item in hidden for alias in shown_item.iteration.paths)
 
     def _update_outer_item(self, path: Path, items: list[JSON]) -> None:
         """Store an inner list in its outer item as well, because each visit copies the outer item into the state."""
-        for depth, (walk, item, _) in enumerate(self.draft.shown):
+        for depth, (iteration, item, _) in enumerate(self.draft.shown):
             alias = next(
-                (alias for alias in walk.paths if path[: len(alias)] == alias and len(path) > len(alias)), None
+                (alias for alias in iteration.paths if path[: len(alias)] == alias and len(path) > len(alias)), None
             )
-            if alias is None or walk.list_path == path:
+            if alias is None or iteration.list_path == path:
                 continue
             value = set_path(item.value, path[len(alias) :], items)
-            listed = _list_at(self.draft.data, walk.list_path)
+            listed = _list_at(self.draft.data, iteration.list_path)
             if item.position >= len(listed) or equal_json(listed[item.position], value):
                 return
             changed = FrozenList([value if index == item.position else entry for index, entry in enumerate(listed)])
-            self.data = set_path(self.data, walk.list_path, changed)
-            self.draft.data = set_path(self.draft.data, walk.list_path, changed)
+            self.data = set_path(self.data, iteration.list_path, changed)
+            self.draft.data = set_path(self.draft.data, iteration.list_path, changed)
             shown_item = self.draft.shown[depth]
-            self.lists.setdefault(".".join(walk.list_path), ListEdit(tuple(range(len(listed)))))
+            self.lists.setdefault(".".join(iteration.list_path), ListEdit(tuple(range(len(listed)))))
             around = self.draft.shown[:depth], self.draft.shown[depth + 1 :]
             self.draft.shown = (*around[0], shown_item._replace(item=item._replace(value=value)), *around[1])
-            for alias in walk.paths:
+            for alias in iteration.paths:
                 if get_path(self.draft.data, alias) is not MISSING:
                     self.draft.data = set_path(self.draft.data, alias, value)
             return
@@ -318,7 +321,7 @@ class _ListEditor:
     def _update_shown_items(self, path: Path) -> None:
         """Update the items of the list that are visible in the state, and hide removed items."""
         draft, before = self.draft, self.draft.shown
-        if not any(shown_item.walk.list_path == path for shown_item in before):
+        if not any(shown_item.iteration.list_path == path for shown_item in before):
             return
         edit = self.lists[".".join(path)]
         show_only(draft)
@@ -326,32 +329,34 @@ class _ListEditor:
         item = None
         for shown_item in before:
             index = shown_item.item.position
-            if shown_item.walk.list_path == path:
-                if index not in edit.origins or (edit.abandon and self._was_working(shown_item.walk, index)):
+            if shown_item.iteration.list_path == path:
+                if index not in edit.origins or (edit.abandon and self._was_working(shown_item.iteration, index)):
                     break
                 index = edit.origins.index(index)
-            new_item = item_at(shown_item.walk, list_at(shown_item.walk.iterator.items, draft, item), index, outer)
+            new_item = item_at(
+                shown_item.iteration, list_at(shown_item.iteration.iterator.items, draft, item), index, outer
+            )
             if new_item is None:
                 break
             item = new_item
-            show_item(draft, shown_item.walk, item)
+            show_item(draft, shown_item.iteration, item)
             outer = positions_of(item.id)
         visit = draft.at
         if visit is not None and visit.item is not None and item is not None and len(draft.shown) == len(before):
             draft.at = visit._replace(item=item)
 
-    def _was_working(self, walk: Walk, index: int) -> bool:
-        return item_status(self.before, self._id(walk, index)) == WORKED_ON
+    def _was_working(self, iteration: Iteration, index: int) -> bool:
+        return item_status(self.before, self._id(iteration, index)) == WORKED_ON
 
     # -- going on after an item was given up ---------------------------------------------------
 
-    def _continue_after_abandoning(self, walk: Walk) -> None:
+    def _continue_after_abandoning(self, iteration: Iteration) -> None:
         """Continue at the entry socket of the loop, because the current item of the loop was abandoned."""
-        draft, cursor = self.draft, walk.iterator.cursor
-        entry = entry_of(self.rules, walk)
+        draft, cursor = self.draft, iteration.iterator.cursor
+        entry = entry_of(self.rules, iteration)
         detours = tuple(
             entry
-            if (walk_back := self.rules.sockets[back].walk) is not None and walk_back.iterator.cursor == cursor
+            if (walk_back := self.rules.sockets[back].iteration) is not None and walk_back.iterator.cursor == cursor
             else back
             for back in draft.detours
         )
@@ -400,43 +405,43 @@ def _relocate_stop(draft: Draft, moved: Callable[[ItemId], ItemId | None]) -> No
         draft.failure = draft.failure._replace(allow=next(iter(allowed.items()), None))
 
 
-def current_walk(rules: Rules, state: StateView, path: Path) -> tuple[Walk, bool]:
+def current_iteration(rules: Rules, state: StateView, path: Path) -> tuple[Iteration, bool]:
     """Return the iteration over a list that edits and tables refer to, and True if this iteration is running.
 
     Several loops can iterate over the same list. The function returns the running iteration or, if none is running, the
     latest.
     """
-    walks = rules.lists[path]
+    iterations = rules.lists[path]
     socket = state.at.socket if _is_visit_unfinished(state) and state.at is not None else state.next
-    walk = rules.sockets[socket].walk if socket in rules.sockets else None
-    if walk is not None:
-        if walk in walks:
-            return walk, True
+    iteration = rules.sockets[socket].iteration if socket in rules.sockets else None
+    if iteration is not None:
+        if iteration in iterations:
+            return iteration, True
         for shown_item in reversed(state.shown):
-            if shown_item.walk in walks and any(
-                walk.list_path[: len(alias)] == alias for alias in shown_item.walk.paths
+            if shown_item.iteration in iterations and any(
+                iteration.list_path[: len(alias)] == alias for alias in shown_item.iteration.paths
             ):
-                return shown_item.walk, True
+                return shown_item.iteration, True
     for name in reversed(state.trail):
-        last = rules.sockets[name].walk
-        if last in walks and last is not None:
+        last = rules.sockets[name].iteration
+        if last in iterations and last is not None:
             return last, False
-    return walks[0], False
+    return iterations[0], False
 
 
 def _is_visit_unfinished(state: StateView) -> bool:
     return state.status in ("waiting", "held") or (state.status in ("failed", "aborted") and state.next is None)
 
 
-def entry_of(rules: Rules, walk: Walk) -> str:
-    """Return the socket at which ``walk`` starts each item.
+def entry_of(rules: Rules, iteration: Iteration) -> str:
+    """Return the socket at which ``iteration`` starts each item.
 
     This is the target of the first edge into the loop (R27) or, if no edge leads into the loop, its first socket.
     """
     graph = rules.graph
-    loop = graph.loops.get(walk.iterator.loop or "")
+    loop = graph.loops.get(iteration.iterator.loop or "")
     if loop is None:
-        return next(name for name, socket_rules in rules.sockets.items() if socket_rules.walk == walk)
+        return next(name for name, socket_rules in rules.sockets.items() if socket_rules.iteration == iteration)
     sources = [graph.sockets[loop.generator]] if loop.generator is not None else graph.sockets.values()
     entered = (
         edge.to

@@ -11,7 +11,7 @@ from collections.abc import Iterator as Iterating
 from functools import lru_cache
 from typing import Literal, TypeAlias
 
-from materia_nb.engine.state import Draft, Handoff, Item, ItemId, LaneScope, Position, ShownItem, StateView, Walk
+from materia_nb.engine.state import Draft, Handoff, Item, ItemId, Iteration, LaneScope, Position, ShownItem, StateView
 from materia_nb.errors import MateriaError
 from materia_nb.handoff.checks import reader
 from materia_nb.jsonvalue import (
@@ -204,11 +204,11 @@ def cursor_before_advance(state: StateView, cursor: str) -> int:
     return back.get(at, lane.indexes[-1])
 
 
-def item_statuses(state: StateView, walk: Walk) -> list[ItemStatus]:
-    """Return the status of each item in the current list of ``walk``."""
-    cursor = walk.iterator.cursor
+def item_statuses(state: StateView, iteration: Iteration) -> list[ItemStatus]:
+    """Return the status of each item in the current list of ``iteration``."""
+    cursor = iteration.iterator.cursor
     lane, outer = _lane_of(state, cursor), state.within.get(cursor, ())
-    count = len(list_at(walk.iterator.items, state))
+    count = len(list_at(iteration.iterator.items, state))
     return [_status_in(lane, state, (cursor, index, outer)) for index in range(count)]
 
 
@@ -224,15 +224,15 @@ def own_list(iterator: Iterator, draft: Draft, item: Item) -> list[JSON]:
     return list_at(iterator.items, without_item, without_item.shown[-1].item)
 
 
-def begin_item(walk: Walk, read: Source, draft: Draft) -> Item | None:
+def begin_item(iteration: Iteration, read: Source, draft: Draft) -> Item | None:
     """Make the item at the cursor the current item and return it; return None if there is no such item (R1, R12).
 
     The outer items that contain the list stay visible in the state (R34). All other items are hidden.
     """
-    iterator = walk.iterator
+    iterator = iteration.iterator
     shown_items = draft.shown
-    is_only = len(shown_items) == 1 and shown_items[0].walk is walk
-    outer_items = shown_items[: _outer_count(walk, shown_items)] if shown_items and not is_only else ()
+    is_only = len(shown_items) == 1 and shown_items[0].iteration is iteration
+    outer_items = shown_items[: _outer_count(iteration, shown_items)] if shown_items and not is_only else ()
     at = draft.at.item if draft.at else None
     cursor = draft.cursors.get(iterator.cursor)
     outer: tuple[Position, ...] = ()
@@ -252,12 +252,12 @@ def begin_item(walk: Walk, read: Source, draft: Draft) -> Item | None:
     if not isinstance(items, list):
         items = []
     last = draft.shown[-1] if len(draft.shown) == len(outer_items) + 1 else None
-    if last is not None and last.walk is walk and _still_shown(draft, last, items, cursor, outer):
+    if last is not None and last.iteration is iteration and _still_shown(draft, last, items, cursor, outer):
         return last.item  # the socket before worked on it too
-    item = item_at(walk, items, cursor, outer)
+    item = item_at(iteration, items, cursor, outer)
     show_only(draft, outer_items)
     if item is not None:
-        show_item(draft, walk, item)
+        show_item(draft, iteration, item)
     return item
 
 
@@ -267,16 +267,16 @@ def _still_shown(draft: Draft, last: ShownItem, items: list[JSON], index: int, o
     _, position, within = last.item.id
     if position != index or within != outer or index >= len(items) or items[index] is not value:
         return False
-    return all(get_path(draft.data, path) is value for path in last.walk.paths)
+    return all(get_path(draft.data, path) is value for path in last.iteration.paths)
 
 
-def item_at(walk: Walk, items: list[JSON], index: int, outer: tuple[Position, ...] = ()) -> Item | None:
+def item_at(iteration: Iteration, items: list[JSON], index: int, outer: tuple[Position, ...] = ()) -> Item | None:
     """Return the item at an index of a list, or None if the index is past the end of the list."""
     if index >= len(items):
         return None
     value = items[index]
-    key = f"WI-{index + 1}" if walk.numbered else str(index)
-    iterator = walk.iterator
+    key = f"WI-{index + 1}" if iteration.numbered else str(index)
+    iterator = iteration.iterator
     return Item(value, key, item_label(value, key), (iterator.cursor, index, outer), iterator.loop)
 
 
@@ -331,14 +331,14 @@ def _unlinked(entries: Iterable[Handoff], is_gone: Callable[[ItemId], bool]) -> 
             yield entry._replace(item=("", entry.step, ()))
 
 
-def _outer_count(walk: Walk, shown_items: tuple[ShownItem, ...]) -> int:
+def _outer_count(iteration: Iteration, shown_items: tuple[ShownItem, ...]) -> int:
     """Return how many visible items to keep: the innermost item that contains the list, and all its outer items."""
-    iterator = walk.iterator
+    iterator = iteration.iterator
     for count in range(len(shown_items), 0, -1):
         outer, item, _ = shown_items[count - 1]
         if item.id[0] == iterator.cursor or (item.loop is not None and item.loop == iterator.loop):
             continue
-        if any(walk.list_path[: len(alias)] == alias for alias in outer.paths):
+        if any(iteration.list_path[: len(alias)] == alias for alias in outer.paths):
             return count
     return 0
 
@@ -370,8 +370,8 @@ def show_only(draft: Draft, kept_items: tuple[ShownItem, ...] = ()) -> None:
         return
     data = _without_items(draft.data, hidden)
     if kept_items:  # an inner item has taken over ``item`` and its like
-        walk, item, _ = kept_items[-1]
-        for path in walk.paths:
+        iteration, item, _ = kept_items[-1]
+        for path in iteration.paths:
             if get_path(data, path) is MISSING:
                 data = set_path(data, path, item.value)
     draft.data, draft.shown = data, kept_items
@@ -380,10 +380,10 @@ def show_only(draft: Draft, kept_items: tuple[ShownItem, ...] = ()) -> None:
 def _without_items(data: Mapping[str, JSON], hidden: tuple[ShownItem, ...]) -> Mapping[str, JSON]:
     if not hidden:
         return data
-    top_level = {path[0] for walk, _, _ in hidden for path in walk.paths if len(path) == 1}
+    top_level = {path[0] for iteration, _, _ in hidden for path in iteration.paths if len(path) == 1}
     trimmed: Mapping[str, JSON] = FrozenDict({key: value for key, value in data.items() if key not in top_level})
-    for walk, _, created in reversed(hidden):
-        for path in walk.paths:
+    for iteration, _, created in reversed(hidden):
+        for path in iteration.paths:
             if len(path) > 1:
                 trimmed = remove_path(trimmed, path)
         for path in reversed(created):
@@ -392,22 +392,22 @@ def _without_items(data: Mapping[str, JSON], hidden: tuple[ShownItem, ...]) -> M
     return trimmed
 
 
-def show_item(draft: Draft, walk: Walk, item: Item) -> None:
+def show_item(draft: Draft, iteration: Iteration, item: Item) -> None:
     """Make ``item`` visible in the state under the names of its iterator, so that sockets can read it (R12)."""
     data = dict(draft.data)
     created: list[tuple[str, ...]] = []
-    for path in walk.paths:
+    for path in iteration.paths:
         if len(path) == 1:
             data[path[0]] = item.value
             continue
         parents = [path[:length] for length in range(1, len(path))]
         created += [parent for parent in parents if not isinstance(get_path(data, parent), dict)]
         data = dict(set_path(data, path, item.value))
-    draft.data, draft.shown = FrozenDict(data), (*draft.shown, ShownItem(walk, item, tuple(created)))
+    draft.data, draft.shown = FrozenDict(data), (*draft.shown, ShownItem(iteration, item, tuple(created)))
 
 
 @lru_cache(maxsize=1024)
-def walk_of(iterator: Iterator) -> Walk:
+def iteration_of(iterator: Iterator) -> Iteration:
     """Return where an iterator finds its list, and the names that it gives to the current item (R12, R13).
 
     The result is cached and shared by all sockets of a loop.
@@ -416,4 +416,4 @@ def walk_of(iterator: Iterator) -> Walk:
     names = ["item", "currentWorkItem", iterator.alias, *(["workItem"] if numbered else [])]
     paths = [tuple(split_path(name)) for name in names]
     shown_paths = tuple(dict.fromkeys(path for path in paths if path))
-    return Walk(iterator, state_path(iterator.items), shown_paths, numbered)
+    return Iteration(iterator, state_path(iterator.items), shown_paths, numbered)

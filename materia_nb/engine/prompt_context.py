@@ -117,9 +117,9 @@ class PromptContext(NamedTuple):
 
     def _outer_lines(self) -> Iterator[str]:
         for outer in self.state.shown[:-1]:
-            inner = self.state.shown[-1].walk.list_path
+            inner = self.state.shown[-1].iteration.list_path
             value = outer.item.value
-            for alias in outer.walk.paths:
+            for alias in outer.iteration.paths:
                 if inner[: len(alias)] == alias:
                     value = remove_path(value, inner[len(alias) :])
             written = _one_line(value if isinstance(value, str) else pretty(whole_floats_as_integers(value)))
@@ -162,10 +162,10 @@ class PromptContext(NamedTuple):
         if not shown_items:
             return []
         outer = shown_items[-2].item if len(shown_items) > 1 else None
-        items = get_path(self.state.data, shown_items[-1].walk.list_path)
+        items = get_path(self.state.data, shown_items[-1].iteration.list_path)
         if isinstance(items, list):
             return items
-        return list_at(shown_items[-1].walk.iterator.items, self.state, outer)
+        return list_at(shown_items[-1].iteration.iterator.items, self.state, outer)
 
     def _list_outside(self, room: PromptBudget) -> tuple[list[str], str, tuple[tuple[str, str], ...]]:
         items = self.state.data.get("workItems")
@@ -223,8 +223,8 @@ class PromptContext(NamedTuple):
         """Yield the paths of values that other parts of the prompt contain: the item, loop lists and handoffs."""
         yield ("context",)
         for shown_item in self.state.shown:
-            yield from shown_item.walk.paths
-            yield shown_item.walk.list_path
+            yield from shown_item.iteration.paths
+            yield shown_item.iteration.list_path
         if self.visit.item is None and self.socket.shown.items != "none":
             yield ("workItems",)
         yield from (path for path in self.socket.own.paths if path)

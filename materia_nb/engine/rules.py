@@ -9,8 +9,8 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from materia_nb.engine.conversation import cut_to
-from materia_nb.engine.items import Source, Template, compile_source, compile_template, state_path, walk_of
-from materia_nb.engine.state import Mode, Walk
+from materia_nb.engine.items import Source, Template, compile_source, compile_template, iteration_of, state_path
+from materia_nb.engine.state import Iteration, Mode
 from materia_nb.handoff import HandoffProtocol, Requirements, protocol
 from materia_nb.handoff.checks import requirements_of
 from materia_nb.jsonvalue import JSON, FrozenDict, frozen, split_path
@@ -115,7 +115,7 @@ def socket_context(socket: Socket, graph: Graph, form: PromptForm = "md") -> Soc
     names = ["item", "currentWorkItem", *([iterator.alias] if iterator else [])]
     if iterator and iterator.has_work_item_keys:
         names.append("workItem")
-    walks = [loop.iterator for loop in graph.loops.values() if loop.iterator is not None]
+    iterations = [loop.iterator for loop in graph.loops.values() if loop.iterator is not None]
     aliases = tuple(tuple(name.split(".")) for name in names) if iterator else (("item",),)
     return SocketContext(
         f"You are {named}, at {socket.id} in the loadout {graph.name}.",
@@ -124,7 +124,7 @@ def socket_context(socket: Socket, graph: Graph, form: PromptForm = "md") -> Soc
         socket.cast_context,
         _prompt_variables(materia.prompt, aliases),
         state_path(iterator.items) if iterator else (),
-        next((walk.cursor for walk in walks if state_path(walk.items) == ("workItems",)), None),
+        next((iteration.cursor for iteration in iterations if state_path(iteration.items) == ("workItems",)), None),
         socket.prompt_form or form,
         tuple(
             tuple(split_path(target))
@@ -145,7 +145,7 @@ class SocketRules:
         works: the modes in which an answer is stored as work, and the next turn requests the handoff.
         any_text: the modes in which any answer is accepted: ``works`` and drafts.
         prompt: the compiled template of the materia's prompt.
-        walk: the walk over the socket's items, or None if the socket has no iterator.
+        iteration: the iteration over the socket's items, or None if the socket has no iterator.
         items: a function that reads the list of items, or None if the socket has no iterator.
         wanted: the requirements for an output.
         assign: the assignments, each with its target, the segments of the target, and its source.
@@ -170,7 +170,7 @@ class SocketRules:
     works: frozenset[Mode]
     any_text: frozenset[Mode]
     prompt: Template
-    walk: Walk | None
+    iteration: Iteration | None
     items: Source | None
     wanted: Requirements
     protocol: HandoffProtocol
@@ -194,7 +194,7 @@ class Rules:
     """The immutable rules of a cast; a running cast keeps the rules with which it started.
 
     ``nests`` is True if an assignment can nest the state inside itself without limit. ``lists`` maps the path of each
-    list to the walks over it, one for each cursor; outer lists come before inner lists.
+    list to the iterations over it, one for each cursor; outer lists come before inner lists.
     """
 
     def __init__(self, graph: Graph, session: str = "") -> None:
@@ -209,10 +209,12 @@ class Rules:
         self.nests = any(
             not text.startswith("$") for socket_rules in self.sockets.values() for _, _, text in socket_rules.assign
         )
-        self.lists = _walks_by_list(
-            [socket_rules.walk for socket_rules in self.sockets.values() if socket_rules.walk is not None]
+        self.lists = _iterations_by_list(
+            [socket_rules.iteration for socket_rules in self.sockets.values() if socket_rules.iteration is not None]
         )
-        self.cursors = frozenset(walk.iterator.cursor for walks in self.lists.values() for walk in walks)
+        self.cursors = frozenset(
+            iteration.iterator.cursor for iterations in self.lists.values() for iteration in iterations
+        )
 
     def in_session(self, session: str) -> Rules:
         """Return a copy of the rules for the cast with the id ``session``."""
@@ -242,21 +244,21 @@ class Rules:
         return None
 
 
-def _walks_by_list(walks: Sequence[Walk]) -> dict[tuple[str, ...], tuple[Walk, ...]]:
-    walks_by_path: dict[tuple[str, ...], dict[str, Walk]] = {}
-    for walk in walks:
-        if walk.list_path:
-            walks_by_path.setdefault(walk.list_path, {}).setdefault(walk.iterator.cursor, walk)
+def _iterations_by_list(iterations: Sequence[Iteration]) -> dict[tuple[str, ...], tuple[Iteration, ...]]:
+    iterations_by_path: dict[tuple[str, ...], dict[str, Iteration]] = {}
+    for iteration in iterations:
+        if iteration.list_path:
+            iterations_by_path.setdefault(iteration.list_path, {}).setdefault(iteration.iterator.cursor, iteration)
 
     def depth(path: tuple[str, ...], visited: frozenset[tuple[str, ...]] = frozenset()) -> int:
         outer = [
-            walk.list_path
-            for walk in walks
-            if walk.list_path not in visited and any(path[: len(alias)] == alias for alias in walk.paths)
+            iteration.list_path
+            for iteration in iterations
+            if iteration.list_path not in visited and any(path[: len(alias)] == alias for alias in iteration.paths)
         ]
         return 1 + max((depth(path_, visited | {path}) for path_ in outer if path_ != path), default=-1)
 
-    return {path: tuple(walks_by_path[path].values()) for path in sorted(walks_by_path, key=depth)}
+    return {path: tuple(iterations_by_path[path].values()) for path in sorted(iterations_by_path, key=depth)}
 
 
 def _unique_names(graph: Graph) -> dict[str, str]:
@@ -290,7 +292,7 @@ def _socket_rules(graph: Graph, socket: Socket) -> SocketRules:
         works=works,
         any_text=works | {"draft"},
         prompt=compile_template(socket.materia.prompt),
-        walk=walk_of(socket.iterator) if socket.iterator else None,
+        iteration=iteration_of(socket.iterator) if socket.iterator else None,
         items=compile_source(socket.iterator.items) if socket.iterator else None,
         wanted=needed,
         protocol=spoken,

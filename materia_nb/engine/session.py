@@ -629,7 +629,7 @@ def id_after_edits(rules: Rules, edits: Iterable[Edit], item: ItemId) -> ItemId 
     walked = list(positions_of(item))
     for edit in edits:
         for path, change in edit.lists.items():
-            cursors = {walk.iterator.cursor for walk in rules.lists[tuple(path.split("."))]}
+            cursors = {iteration.iterator.cursor for iteration in rules.lists[tuple(path.split("."))]}
             for depth, (name, index) in enumerate(walked):
                 if name in cursors:
                     if index not in change.origins:

@@ -68,7 +68,7 @@ class Item(NamedTuple):
         return self.id[2]
 
 
-class Walk(NamedTuple):
+class Iteration(NamedTuple):
     """The iteration of a socket over a list in the state (R12).
 
     Attributes:
@@ -87,7 +87,7 @@ class Walk(NamedTuple):
 class ShownItem(NamedTuple):
     """An item that is visible in the state, and the paths of the objects that were created to hold it (R12)."""
 
-    walk: Walk
+    iteration: Iteration
     item: Item
     created: tuple[tuple[str, ...], ...] = ()
 

@@ -190,8 +190,8 @@ def _make_node(state: CastState) -> StateNode:
 def _item_position(state: CastState) -> str:
     if not state.shown or state.at is None or state.at.item is None:
         return ""
-    walk, item, _ = state.shown[-1]
-    is_last = item.position + 1 >= len(list_at(walk.iterator.items, state, item))
+    iteration, item, _ = state.shown[-1]
+    is_last = item.position + 1 >= len(list_at(iteration.iterator.items, state, item))
     if item.position == 0:
         return "only" if is_last else "first"
     return "last" if is_last else "middle"
@@ -226,7 +226,7 @@ class _StateKey:
             tuple(sorted((name, min(cursor, self._max_cursor)) for name, cursor in state.cursors.items())),
             self._counts.edge_uses(state, visit.socket),
             self._counts.item_records(state, visit.socket),
-            tuple((item.walk.iterator.cursor, item.item.id) for item in state.shown),
+            tuple((item.iteration.iterator.cursor, item.item.id) for item in state.shown),
             tuple(sorted(state.within.items())),
             state.detours,
             repr(state.last_json) if self._reads_output else None,
@@ -304,7 +304,7 @@ def _sockets_within_item(rules: Rules, links: Sequence[_Link], cursor: str) -> _
     members = {
         id_
         for id_, socket_rules in rules.sockets.items()
-        if socket_rules.walk and socket_rules.walk.iterator.cursor == cursor
+        if socket_rules.iteration and socket_rules.iteration.iterator.cursor == cursor
     }
     ahead = {id_: frozenset(reachable_from([id_], successors) & members) for id_ in successors}
     cycles = cycles_in(_targets_by_socket(rules, [link for link in item_links if not link.bounded]))
@@ -330,9 +330,9 @@ class _LiveCounts:
             id_: frozenset(link.counted for link in repeated if link.source in ahead[id_]) for id_ in rules.sockets
         }
         cursors = {
-            socket_rules.walk.iterator.cursor
+            socket_rules.iteration.iterator.cursor
             for socket_rules in rules.sockets.values()
-            if socket_rules.walk is not None
+            if socket_rules.iteration is not None
         }
         self._inside = {cursor: _sockets_within_item(rules, links, cursor) for cursor in cursors}
 

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple, TypeAlias
 from materia_nb.engine import entering, outputs, recovery
 from materia_nb.engine.entering import agent_id, assignment_for
 from materia_nb.engine.events import Transition
-from materia_nb.engine.items import state_path, walk_of
+from materia_nb.engine.items import iteration_of, state_path
 from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.routing import Decision, awaited_failures
 from materia_nb.engine.rules import Rules, SocketRules
@@ -316,7 +316,7 @@ def _lists_read(graph: Graph) -> tuple[frozenset[_StatePath], dict[_StatePath, t
     for socket in graph.sockets.values():
         if socket.iterator is not None and (path := state_path(socket.iterator.items)):
             paths.add(path)
-            aliases[path] = tuple(dict.fromkeys((*aliases.get(path, ()), *walk_of(socket.iterator).paths)))
+            aliases[path] = tuple(dict.fromkeys((*aliases.get(path, ()), *iteration_of(socket.iterator).paths)))
         if socket.advance is not None and (path := state_path(socket.advance.items)):
             paths.add(path)
     return frozenset(paths), aliases

@@ -202,7 +202,7 @@ def _origin(step: StepRecord, segments: Sequence[str], value: JSON) -> tuple[_Ru
     if segments[:1] == ["context"] and get_path(answer, ["context"]) is not MISSING:
         return "R10", "$.context"  # the answer's context is appended to the state's
     for item in (*step.after.shown, *step.before.shown):
-        if any(segments[: len(path)] == list(path) for path in item.walk.paths):
+        if any(segments[: len(path)] == list(path) for path in item.iteration.paths):
             return "R12", None
     return ("R12", None) if step.decision is None else ("R10", None)
 

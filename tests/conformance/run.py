@@ -472,7 +472,7 @@ def _play(cast: Cast, agent: _VectorAgent) -> None:
 def _compare(cast: Cast, agent: _VectorAgent, expect: Mapping[str, Any]) -> list[str]:
     state = cast.now.engine
     hidden = {"item", "workItem", "currentWorkItem"} | {
-        path[0] for one in state.shown for path in one.walk.paths if len(path) == 1
+        path[0] for one in state.shown for path in one.iteration.paths if len(path) == 1
     }
     hidden |= {here.socket.iterator.alias for here in cast.now.rules.sockets.values() if here.socket.iterator}
     found: dict[str, JSON] = {

@@ -18,7 +18,7 @@ from materia_nb.cast.views.status import status_lines
 from materia_nb.engine import decide, events, evolve
 from materia_nb.engine.cast_warnings import find_warnings
 from materia_nb.engine.events import from_json, to_json
-from materia_nb.engine.item_edits import ListEdit, current_walk, edit_lists, origins_of
+from materia_nb.engine.item_edits import ListEdit, current_iteration, edit_lists, origins_of
 from materia_nb.engine.items import item_status, item_statuses
 from materia_nb.engine.rules import Rules
 from materia_nb.errors import MateriaError
@@ -154,11 +154,15 @@ class Played:
             value = {"workItems": self.items(self.rng.randint(0, 5))}
         self.keep(decide.answer(self.rules, self.session, decide.Answer(json.dumps(value)), 0))
         fact = self.session.steps[-1].decision.advance if self.session.steps[-1].decision else None
-        if fact is not None and fact.moved and any(walk.iterator.cursor == fact.cursor for walk in self.walks()):
+        if (
+            fact is not None
+            and fact.moved
+            and any(iteration.iterator.cursor == fact.cursor for iteration in self.walks())
+        ):
             self.advanced[fact.cursor, self.listed[fact.before]["title"]] += 1
 
     def within(self, item):
-        return [item.id] if item.cursor in {walk.iterator.cursor for walk in self.walks()} else []
+        return [item.id] if item.cursor in {iteration.iterator.cursor for iteration in self.walks()} else []
 
     def title(self, item, id_):
         return self.listed[id_[1]]["title"]
@@ -173,7 +177,7 @@ class Played:
             places.insert(rng.randint(0, len(places)), None)
         new = [self.items(1)[0] if place is None else dict(old[place]) for place in places]
         stands = self.status_phrase()
-        governed, _ = current_walk(self.rules, self.state, (self.path,))
+        governed, _ = current_iteration(self.rules, self.state, (self.path,))
         can = [place for place in kept if stands[governed.iterator.cursor][place] in BEHIND]
         again = [place for place in can if rng.random() < 0.15]
         abandon = rng.random() < 0.3
@@ -241,7 +245,7 @@ class Played:
             assert opened == [title for title in given if title in opened]
 
     def status_phrase(self):
-        return {walk.iterator.cursor: item_statuses(self.state, walk) for walk in self.walks()}
+        return {iteration.iterator.cursor: item_statuses(self.state, iteration) for iteration in self.walks()}
 
     def check(self):
         """Assert that no untouched item is shown as done and no entered item is shown as not begun."""
@@ -274,8 +278,8 @@ class Played:
             for warning in find_warnings(self.rules, self.session)
             if warning.code == "never-worked-on"
         }
-        for walk in self.walks():
-            cursor = walk.iterator.cursor
+        for iteration in self.walks():
+            cursor = iteration.iterator.cursor
             for place, one in enumerate(self.listed):
                 begun, expected = self.begun[cursor, one["title"]], 1 + self.expected[cursor, one["title"]]
                 if begun == 0 and cursor in self.state.cursors:

@@ -70,7 +70,7 @@ def test_outer_list_is_checked_before_the_lists_inside_its_items(first):
     sockets.update(given)
     lists = Rules(build_graph(document)).lists
     assert list(lists) == [("rows",), ("row", "subs")]
-    assert [[walk.iterator.cursor for walk in walks] for walks in lists.values()] == [["o"], ["i"]]
+    assert [[iteration.iterator.cursor for iteration in iterations] for iterations in lists.values()] == [["o"], ["i"]]
 
 
 def test_r34_dotted_alias_is_kept_until_its_outer_item_ends():
