@@ -365,7 +365,7 @@ _DASHES: Final = re.compile(r"(?<!\S)[\u2010-\u2015\u2212](?=\w)|[\u2044\u2215\u
 
 
 def deceptive_signs(text: str) -> frozenset[str]:
-    """Return the characters of a text that are invisible, or that look like an ASCII character but are not ASCII."""
+    """Return the characters of a string that are invisible, or that look like an ASCII character but are not ASCII."""
     if text.isascii():
         return frozenset()
     signs = {*_HIDDEN.findall(text), *_DASHES.findall(text)}
@@ -386,7 +386,7 @@ def with_visible_signs(text: str) -> str:
 
 
 def signs_warning(text: str) -> str:
-    """Return a sentence that names the deceptive characters in a text, or "" if the text has no such characters."""
+    """Return a sentence that names the deceptive characters in a string, or "" if the string has no such characters."""
     names = [f"U+{ord(sign):04X} {unicodedata.name(sign, 'without a name')}" for sign in sorted(deceptive_signs(text))]
     return (
         f"Characters shown as [U+...] are invisible or look like other characters: {', '.join(names)}." if names else ""

@@ -87,7 +87,7 @@ for _kind, _names in (
 
 
 def copied_by_position(kind: Any) -> Any:
-    """Class decorator that replaces the ``_replace`` method of a named tuple by a faster implementation."""
+    """Class decorator that replaces the ``_replace`` method of a named tuple with a faster implementation."""
     positions = {name: position for position, name in enumerate(kind._fields)}
 
     def replace(self: tuple[Any, ...], /, **changes: Any) -> Any:

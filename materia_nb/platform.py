@@ -405,7 +405,7 @@ def run_jobs(
     workers: int = 1,
     is_enough: Callable[[], bool] = lambda: False,
 ) -> Iterator[tuple[int, _Result]]:
-    """Run jobs, and yield the number and the result of each; with several workers, the order is that of completion.
+    """Run jobs, and yield the number and the result of each. Several workers yield results in order of completion.
 
     Each worker is a thread that runs one job at a time. No further jobs are started after ``is_enough`` returns True.
     Closing the iterator waits for the running jobs. If a job raises an error, the iterator raises it.

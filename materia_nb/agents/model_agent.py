@@ -131,7 +131,7 @@ def check_model(model: object, base_url: str | None = None) -> None:
 
 
 def make_model(model: object, base_url: str | None = None, key_env: str | None = None) -> ModelHandle:
-    """Return the model with a name, ready for requests. A model object of pydantic-ai is used unchanged.
+    """Return the model with the given name, ready for requests. A model object of pydantic-ai is used unchanged.
 
     Raises:
         AgentError: kinds ``bad_model`` and ``not_installed`` as in :func:`check_model`; kind ``no_key``: the

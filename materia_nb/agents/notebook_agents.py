@@ -120,7 +120,7 @@ class FunctionAgent:
 
 
 class CoroutineAgent:
-    """Runs an agent whose ``answer`` method is a coroutine. All other attributes are those of the wrapped agent."""
+    """Runs an agent whose ``answer`` method is a coroutine. All other attributes are taken from the wrapped agent."""
 
     def __init__(self, agent: Agent) -> None:
         self._agent = agent

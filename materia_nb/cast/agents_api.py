@@ -90,7 +90,7 @@ class Agents(AgentTable):
         return super().set(name, self._answerer(agent))
 
     def recorded(self, reference: str | Path) -> RecordedAgent:
-        """Return an agent that repeats the answers of an earlier cast.
+        """Return an agent that replays the answers of an earlier cast.
 
         Args:
             reference: the path of a file written by ``cast.export.recording``, or a reference to a cast as in
@@ -258,7 +258,7 @@ class Agents(AgentTable):
         return _reject_utilities(graph, AgentTable(over=self, renamed=renamed))
 
     def pins_for(self, graph: Graph, pins: Mapping[str, object] | None = None) -> dict[str, PinnedAnswer]:
-        """Return the pinned answers of a new cast: those of the workbench, overridden by ``pins``."""
+        """Return the pinned answers of a new cast: the workbench's pins, overridden by ``pins``."""
         known = names_of(graph)
         chosen_pins = {
             key: pin.chosen for key, pin in self.pins.items() if key in known and pin.loadout in (None, graph.name)

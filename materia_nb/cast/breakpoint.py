@@ -447,7 +447,7 @@ def read_breakpoints(path: Path, loadout: str) -> tuple[list[Breakpoint], str]:
 
 
 def write_breakpoints(path: Path, loadout: str, breakpoints: Sequence[Breakpoint]) -> None:
-    """Write the breakpoints of a loadout to a file, and keep those of other loadouts; overwrite a damaged file.
+    """Write a loadout's breakpoints to a file and keep other loadouts' breakpoints; overwrite a damaged file.
 
     Raises:
         MateriaError: the file cannot be written (``disk``).

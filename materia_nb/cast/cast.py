@@ -83,7 +83,7 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
 
     @property
     def approvals(self) -> Approvals:
-        """Requests that wait for a person's approval, for example for ``cast.approvals.approve()``."""
+        """Requests awaiting a person's approval, for example for ``cast.approvals.approve()``."""
         return Approvals(self.runner)
 
     @property
@@ -238,7 +238,7 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
         return FilesView(self.now)
 
     def blame(self, path: str) -> BlameView:
-        """List the changes of a value in the state, latest first, each with its step, answer and rule.
+        """List the changes to a value in the state, latest first, each with its step, answer and rule.
 
         The result is displayed as a table; iterating over it yields each change with its ``step``, ``rule`` and
         ``source``.
@@ -277,7 +277,7 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
         return ReplayView(replay_answers(self.now.compared_cast, rules), self._cast_of_replay)
 
     def __repr__(self) -> str:
-        """Return the status without ids and times, so that stored outputs of notebooks can be compared."""
+        """Return the status without ids or times, so that stored outputs of notebooks can be compared."""
         from materia_nb.cast.views.status import status_text
 
         return status_text(self.now)
@@ -697,7 +697,7 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
         Args:
             socket: the id of the waiting or next socket, as a check; another socket is an error.
             n: the number of attempts for each combination of agent and prompt.
-            agents: the agents to ask, in the same formats as for ``Workbench.agent``; by default the agent of the
+            agents: the agents to ask, in any format that ``Workbench.agent`` accepts; by default the agent of the
                 socket.
             prompts: the prompts to use: a string that replaces the prompt of the materia and may use the same
                 variables, a mapping that replaces prompt layers by name, or None for the unchanged prompt, which is the

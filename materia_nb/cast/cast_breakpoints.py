@@ -256,7 +256,7 @@ class CastBreakpoints(EditableBreakpoints):
         self._tell_problem()
 
     def copy_from(self, other: CastBreakpoints) -> None:
-        """Copy the breakpoints of another cast if it has its own; otherwise use those of its workbench."""
+        """Copy the breakpoints of another cast if it has its own; otherwise use its workbench's breakpoints."""
         self.follow(other._followed)
         if other._own is not None:
             self.change(lambda _: other)

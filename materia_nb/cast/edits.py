@@ -121,7 +121,7 @@ class Edits:
             items: the position in the list from 1, the key (such as ``WI-2``) or the title of each item.
 
         Raises:
-            MateriaError: an item does not exist or its title is not unique (``no_item``); otherwise as for
+            MateriaError: an item does not exist or its title is not unique (``no_item``); otherwise the errors of
                 :meth:`items`.
         """
         listed = self._runner.snapshot().work_items
@@ -131,7 +131,7 @@ class Edits:
         """Abandon the current work item and continue with the next one; see :meth:`items`.
 
         Raises:
-            MateriaError: there is no current item (``no_item``); otherwise as for :meth:`items`.
+            MateriaError: there is no current item (``no_item``); otherwise the errors of :meth:`items`.
         """
         snapshot = self._runner.snapshot()
         if WORKED_ON not in snapshot.item_statuses:
@@ -161,7 +161,7 @@ class Edits:
 
         Raises:
             MateriaError: the path is empty (``bad_path``) or contains an index after the end of a list (``path``);
-                otherwise as for :meth:`items` and :meth:`state`.
+                otherwise the errors of :meth:`items` and :meth:`state`.
         """
         segments = path_segments(path)
         before: dict[str, JSON] = dict(self._runner.session.state.data)
@@ -182,7 +182,7 @@ class Edits:
     def state(self, data: Mapping[str, JSON]) -> tuple[str, ...]:
         """Replace the whole state.
 
-        The lists of loops are sorted as in :meth:`items`, and the same sentences are returned.
+        The lists of loops are sorted as :meth:`items` does, and the same sentences are returned.
 
         Raises:
             MateriaError: the data is not JSON, the current item would be removed (``working``), or a step is running
@@ -197,7 +197,7 @@ class Edits:
         """Replace one layer of the waiting prompt for this turn only, and return the edited prompt.
 
         If no prompt is waiting yet, the cast enters the next socket. A failed turn waits again, and the next step sends
-        the new text. Other turns and visits keep the prompt of the materia. A later change of the state restores the
+        the new text. Other turns and visits keep the prompt of the materia. A later change to the state restores the
         original prompt of this turn.
 
         Args:
@@ -400,7 +400,7 @@ class Labels(Displayable):
             return label
 
     def undo(self, *, by: str = "person") -> None:
-        """Undo the latest change of a label; raises MateriaError (``undo``) if no label was changed."""
+        """Undo the latest change to a label; raises MateriaError (``undo``) if no label was changed."""
         self._runner.edit(decide.unlabel, by, while_running=True)
 
 
@@ -486,7 +486,7 @@ class Approvals(ApprovalRequests):
             tools: the names of tools, such as ``bash``, ``edit``, ``write`` or ``server.tool``.
 
         Raises:
-            MateriaError: a name is not that of a tool that needs approval (``unknown_tool``).
+            MateriaError: a name does not belong to a tool that needs approval (``unknown_tool``).
         """
         with self._runner.lock():
             self._runner.begin()

@@ -156,7 +156,7 @@ def recording_of(cast: Snapshot) -> dict[str, JSON]:
 
 
 def read_recording(path: Path) -> RecordedAgent:
-    """Read a recording from a file, and return an agent that repeats its answers.
+    """Read a recording from a file, and return an agent that replays its answers.
 
     Raises:
         MateriaError: the file cannot be read (``no_recording``), or is not a recording (``bad_recording``).

@@ -43,7 +43,7 @@ from materia_nb.store.rundir import RunDir, record_latest
 
 
 class Waiting(NamedTuple):
-    """A cast that waits for a person.
+    """A cast that is waiting for a person.
 
     Attributes:
         entry: the entry of the cast in the list of casts.
@@ -55,7 +55,7 @@ class Waiting(NamedTuple):
 
 
 class Inbox(TableSequence[Waiting]):
-    """The casts that wait for a person, newest first, displayed as a numbered table."""
+    """The casts that are waiting for a person, newest first, displayed as a numbered table."""
 
     __slots__ = ()
 
@@ -141,7 +141,7 @@ class Casts(Displayable):
         """Open a cast in order to continue it, for example after a restart or a crash, and make it the current cast.
 
         Args:
-            reference: a reference to the cast, as for :meth:`open`; by default the latest cast.
+            reference: a reference to the cast, as accepted by :meth:`open`; by default the latest cast.
         """
         path = self._find(reference)
         if (cast := self.find_open_cast(path)) is not None:
@@ -219,7 +219,7 @@ class Casts(Displayable):
         """Change the label of a cast, or of one of its steps, without making it the current cast.
 
         Args:
-            reference: a reference to the cast, as for :meth:`open`.
+            reference: a reference to the cast, as accepted by :meth:`open`.
             step: the number of a step; by default the label of the cast itself is changed.
             changes: the fields to change, as for ``cast.labels.add``.
 
@@ -234,7 +234,7 @@ class Casts(Displayable):
         """Delete a cast of this project with its run directory. This cannot be undone.
 
         Args:
-            reference: a reference to the cast, as for :meth:`open`.
+            reference: a reference to the cast, as accepted by :meth:`open`.
             yes: True to confirm the deletion; otherwise the method raises an error that describes what would be
                 deleted.
 
@@ -270,7 +270,7 @@ class Casts(Displayable):
         anyone who can write the files can also write valid links.
 
         Args:
-            reference: a reference to the cast, as for :meth:`open`; by default the latest cast.
+            reference: a reference to the cast, as accepted by :meth:`open`; by default the latest cast.
         """
         return verify(RunDir(self._find(reference)))
 
@@ -420,7 +420,7 @@ class Casts(Displayable):
         return ReplaysView(replays, problems)
 
     def inbox(self, loadout: str | None = None) -> Inbox:
-        """List the casts that wait for a person, each with a description of what it waits for.
+        """List the casts that are waiting for a person, each with a description of what it waits for.
 
         ``wb.resume(wb.inbox()[0].entry.id).reply(...)`` answers the first cast.
 

@@ -1,6 +1,6 @@
 """The runner, which executes the pending work of a cast and writes the results to disk.
 
-Only this layer uses threads, locks, the clock and the disk. Every change of a cast is a list of events that a function
+Only this layer uses threads, locks, the clock and the disk. Every change to a cast is a list of events that a function
 in :mod:`materia_nb.engine.decide` returns. The runner writes the events to the journal before it uses the session that
 results from them, so the cast can always be rebuilt from the journal.
 """
@@ -50,7 +50,7 @@ _OVER = ("complete", "failed", "aborted")
 """Statuses in which a cast cannot continue without a user action; the runner then releases the journal and the lock."""
 
 _HOLDS: ContextVar[object] = ContextVar("_HOLDS", default=None)
-"""The change of a cast that the current code belongs to, also in the threads and event loops of that change."""
+"""The change to a cast that the current code belongs to, also in the threads and event loops of that change."""
 _FollowKind: TypeAlias = Literal["changes", "text", "events"]
 _E = TypeVar("_E", bound=ev.Event)
 

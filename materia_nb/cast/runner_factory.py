@@ -90,7 +90,7 @@ class Prepared(NamedTuple):
     pins: Mapping[str, PinnedAnswer]
 
     def frozen(self) -> Prepared:
-        """Return a copy with the current agents, which later changes of the agents do not affect."""
+        """Return a copy with the current agents, which later changes to the agents do not affect."""
         return self._replace(table=self.table.frozen())
 
 

@@ -107,7 +107,7 @@ class Snapshot:
         state: the JSON state that all sockets share.
         latest: the most recent step, or None before the first step.
         visits: the number of visits to each socket, by socket id.
-        waiting_at: the visit that waits for an output, or None.
+        waiting_at: the visit that is waiting for an output, or None.
         held: the reason why the cast is on hold and what a person has to decide, or None.
         failure: the reason why the cast failed or was aborted, or None.
         ending_decision: the decision that completed the cast by skipping loops without items, or None.
@@ -520,7 +520,7 @@ class ApprovalRequests:
 
     @property
     def asking(self) -> tuple[ToolCall, ...]:
-        """The tool calls that wait for approval."""
+        """The tool calls awaiting approval."""
         return approvals.asking(self._snapshot().session)
 
     @property
@@ -536,7 +536,7 @@ class ApprovalRequests:
 
     @property
     def request(self) -> ApprovalRequest | None:
-        """The command that waits for approval, with a digest that detects later changes to it, or None."""
+        """The command awaiting approval, with a digest that detects later changes to it, or None."""
         hold = self.cast.held
         if hold is None or hold.needs != "approval" or not isinstance(hold.reading.value, dict):
             return None

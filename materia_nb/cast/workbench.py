@@ -1,4 +1,4 @@
-"""The workbench of a notebook, with loadouts, agents and casts; and a reduced workbench without agents and casts."""
+"""The workbench of a notebook, with loadouts, agents and casts; and a reduced workbench without agents or casts."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 
 class DryBench(Displayable):
-    """The loadouts of a project, without agents and casts. Its methods never call a model or start a process.
+    """The loadouts of a project, without agents or casts. Its methods never call a model or start a process.
 
     Args:
         project: the project directory, which may contain the config file ``.pi/pi-materia.json``.
@@ -177,7 +177,7 @@ class DryBench(Displayable):
         return self._estimate(self._graph_of(loadout), model, **assumptions)
 
     def _estimate(self, graph: Graph, model: str | None = None, **assumptions: Any) -> EstimateView:
-        """Estimate a cast with the prices of ``model``, by default with those of the agents that would answer."""
+        """Estimate a cast with the prices of ``model``, by default with the prices of the agents that would answer."""
         table, pins = self._agents_for(graph)
         return estimated(with_prompt_forms(graph, table), table, pins, model, **assumptions)
 

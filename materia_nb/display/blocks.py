@@ -679,7 +679,7 @@ def blocks_as_json(value: Any) -> Any:
 
 
 def _first_lines(text: str, max_chars: int) -> str:
-    """Return the first lines of a text, up to ``max_chars`` characters, with a note if lines are omitted."""
+    """Return the first lines of a string, up to ``max_chars`` characters, with a note if lines are omitted."""
     if len(text) <= max_chars or not max_chars:
         return text if max_chars else ""
     cut = text.rfind("\n", 0, max_chars)
@@ -687,10 +687,10 @@ def _first_lines(text: str, max_chars: int) -> str:
 
 
 def _indent_under_title(title: str, text: str) -> str:
-    """Indent a text and put its title above it. A text that has no title is returned unchanged."""
+    """Indent a string and put its title above it. A string that has no title is returned unchanged."""
     return f"{plain(title)}\n{indent(text, '  ')}".rstrip() if title else text
 
 
 def clip_plain(text: str, max_chars: int) -> str:
-    """Remove control characters from a text, and cut a long text with a note of its full length."""
+    """Remove control characters from a string, and cut a long string with a note of its full length."""
     return plain(clip(text, max_chars))

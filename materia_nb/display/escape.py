@@ -1,7 +1,7 @@
 """Escaping of untrusted text, HTML builders, and word diffs.
 
 Text from models, loadouts and processes is hostile until it has been escaped here. There are three steps, in this
-order: :func:`shorten` limits the length of a text, :func:`plain` removes what is dangerous in plain text, and
+order: :func:`shorten` limits the length of a string, :func:`plain` removes what is dangerous in plain text, and
 :func:`esc` also escapes the text for HTML and XML (it calls :func:`plain` itself).
 
 The HTML builders (tables, JSON trees, panels, badges) escape their arguments and return :class:`Html`, which they do
@@ -68,7 +68,7 @@ def _diff_by_line(a: str, b: str) -> Iterator[tuple[str, str]]:
 def _matching_stretches(a: Sequence[str], b: Sequence[str]) -> Iterator[tuple[str, str, bool]]:
     """Yield pairs of pieces from both sequences, with True if the two pieces are equal.
 
-    White space between two changes does not split a piece.
+    Whitespace between two changes does not split a piece.
     """
     old_pieces: list[str] = []
     new_pieces: list[str] = []
@@ -170,9 +170,9 @@ def part(text: object, limit: int = 64) -> str:
 
 
 def clip(text: str, limit: int) -> str:
-    """Return at most ``limit`` characters of a text, with its line breaks.
+    """Return at most ``limit`` characters of a string, with its line breaks.
 
-    A shortened text ends with a note of its full length.
+    A shortened string ends with a note of its full length.
     """
     if len(text) <= limit:
         return text
@@ -188,7 +188,7 @@ _CELL_STYLE: Final = "padding:3px 6px;text-align:left;vertical-align:top"
 _ROW_START: Final = f'<tr style="border-bottom:1px solid {_BORDER_COLOUR}">'
 _HIGHLIGHTED_ROW_START: Final = f'<tr style="border-bottom:1px solid {_BORDER_COLOUR};background:#e0a10026">'
 _KEEP_SPACE_STYLE: Final = "white-space:pre-wrap;overflow-wrap:anywhere"
-"""Inline style that keeps white space and breaks long words. It is inline because notebooks remove style sheets."""
+"""Inline style that keeps whitespace and breaks long words. It is inline because notebooks remove style sheets."""
 _SIMPLE_TEXT: Final = re.compile(r"\S{0,20}(?: \S{1,20})*")
 """Pattern of text that needs no inline style: short words separated by single spaces."""
 # The table scrolls horizontally if space is narrow. In a flex layout, this needs a track that can shrink to 0.
@@ -216,7 +216,7 @@ class Html(str):
 def html_text(value: object, limit: int = _MAX_CELL_CHARS) -> Html:
     """Escape a value as text with line breaks, cut at ``limit`` characters.
 
-    :class:`Html` is returned unchanged, and None becomes an empty text.
+    :class:`Html` is returned unchanged, and None becomes an empty string.
     """
     if isinstance(value, Html):
         return value

@@ -151,7 +151,7 @@ def _size_note(text: str) -> str:
 
 
 def _omit_middle(text: str, limit: int) -> str:
-    """Return ``limit`` characters from both ends of a text, and between them the number of omitted characters."""
+    """Return ``limit`` characters from both ends of a string, and between them the number of omitted characters."""
     omitted_count = len(text) - limit
     if omitted_count <= 0:
         return text

@@ -31,7 +31,7 @@ FOLDER: Final = "folder:"
 def decide_calls(
     rules: Rules, session: Session, how: Decided, reason: str, meant: Sequence[ToolCall] | None, ts: int
 ) -> Events:
-    """Approve or deny the tool calls that wait for approval.
+    """Approve or deny the tool calls awaiting approval.
 
     Args:
         rules: the rules of the cast.
@@ -151,7 +151,7 @@ def decide_hold(rules: Rules, session: Session, satisfied: bool | None, target: 
 
 
 def asking(session: Session) -> tuple[ToolCall, ...]:
-    """Return the tool calls that wait for a person's decision."""
+    """Return the tool calls awaiting a person's decision."""
     return session.open_calls and tuple(call for call in session.open_calls if call.decided is None)
 
 

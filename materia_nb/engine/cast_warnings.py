@@ -117,8 +117,8 @@ def latest_repeats(rules: Rules, session: Session) -> bool:
 def repeats(rules: Rules, session: Session, steps: Iterable[StepRecord] | None = None) -> Sequence[StepRecord]:
     """Return the steps that repeat the output or reason of an earlier visit to the same socket and item (R64).
 
-    Differences in white space are ignored, and so are outputs that a person pinned or corrected. ``steps`` are the
-    steps to compare; all steps by default.
+    Differences in whitespace are ignored, and so are outputs that a person pinned or corrected. ``steps`` are the steps
+    to compare; all steps by default.
     """
     visits: dict[object, list[StepRecord]] = {}
     for step in session.steps if steps is None else steps:

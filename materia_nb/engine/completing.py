@@ -152,7 +152,7 @@ def _choose_next(
 
 
 def number_side_events(rules: Rules, draft: Draft, visit: Visit, reading: Reading) -> tuple[Event, ...]:
-    """Return numbered events for the side events of an output (R39); those of a refused output are marked (R53)."""
+    """Return numbered events for the side events of an output (R39); side events of a refused output are marked (R53)."""
     before = draft.side_event_count
     draft.side_event_count += len(reading.events)
     of_visit, refused = about(rules, visit), not reading.accepted or None

@@ -280,7 +280,7 @@ NOTICE_CHARS: Final = 120
 
 
 def middle(text: str, max_chars: int) -> str:
-    """Shorten a text to at most ``max_chars`` characters by replacing its middle with a note about the omission."""
+    """Shorten a string to at most ``max_chars`` characters by replacing its middle with a note about the omission."""
     if len(text) <= max_chars:
         return text
     notice = f"\n[… {len(text) - max_chars:,} or more characters omitted …]\n"
@@ -291,7 +291,7 @@ def middle(text: str, max_chars: int) -> str:
 
 
 def bounded(text: str, max_chars: int) -> tuple[str, str]:
-    """Return a text, shortened in its middle if it is too long, and a note about the omitted characters.
+    """Return a string, shortened in its middle if it is too long, and a note about the omitted characters.
 
     The note is empty if the text is complete. The text is empty if ``max_chars`` is too small for a shortened text.
     """
@@ -381,7 +381,7 @@ def _short_string(text: str, room: int) -> str:
 
 
 def tokens_of(characters: int) -> int:
-    """Return the estimated number of tokens in a text: one for every four characters, rounded up."""
+    """Return the estimated number of tokens in a string: one for every four characters, rounded up."""
     return -(-characters // 4)
 
 

@@ -571,7 +571,7 @@ def label(rules: Rules, session: Session, key: LabelKey, new_label: Label, ts: i
 
 
 def unlabel(rules: Rules, session: Session, by: str, ts: int) -> Events:
-    """Undo the last change of a label."""
+    """Undo the last change to a label."""
     if not session.labels_before:
         raise MateriaError(
             "No label has been set, so no change can be undone.", hint="add a label with the command label", kind="undo"
@@ -590,7 +590,7 @@ def _labelled(key: LabelKey, new_label: Label, ts: int) -> ev.Labelled:
 
 
 def waiting(session: Session) -> Visit:
-    """Return the visit that waits for an output; raise MateriaError (``not_waiting``) if no visit is waiting."""
+    """Return the visit that is waiting for an output; raise MateriaError (``not_waiting``) if no visit is waiting."""
     return waiting_visit(session.state)
 
 

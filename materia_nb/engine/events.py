@@ -606,7 +606,7 @@ class MateriaRedefined(Event, type="materia_redefined"):
 
 
 class PromptEdited(AboutEvent, type="prompt_edited"):
-    """A person changed a part of the prompt, for this turn only."""
+    """A person changed part of the prompt, for this turn only."""
 
     part: str = ""
     text: str = ""
@@ -620,7 +620,7 @@ class EditUndone(Event, type="edit_undone"):
 class Labelled(Event, type="labelled"):
     """A person changed the label of a step or, if `step` is 0, of the cast.
 
-    `undoes` is true if this event undoes the previous change of a label.
+    `undoes` is true if this event undoes the previous change to a label.
     """
 
     step: int = 0

@@ -281,7 +281,7 @@ def item_at(iteration: Iteration, items: list[JSON], index: int, outer: tuple[Po
 
 
 def positions_of(item: ItemId) -> tuple[Position, ...]:
-    """Return the positions that identify an item: those of its outer items, outermost first, and its own position."""
+    """Return the positions that identify an item: the positions of its outer items, outermost first, and its own."""
     return (*item[2], (item[0], item[1]))
 
 

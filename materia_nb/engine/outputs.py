@@ -182,7 +182,7 @@ def output(  # noqa: PLR0913 - what is known of an output, by name
 
     Args:
         rules: the rules of the cast.
-        state: the state of a cast that waits for an output.
+        state: the state of a cast that is waiting for an output.
         text: the output.
         usage: the usage of the turn, or None if it is already counted.
         prompt: the prompt that was answered, on which the prompt of a repair turn is based.

@@ -54,7 +54,7 @@ def abort(state: CastState, reason: str) -> Transition:
 def retry(rules: Rules, state: CastState) -> Transition:
     """Retry the socket at which the cast stopped, in the same visit, starting with its first prompt.
 
-    If the cast stopped after a socket was completed, it continues as in :func:`raise_limit`.
+    If the cast stopped after a socket was completed, it continues as after :func:`raise_limit`.
     """
     needs_stopped(state, "held")
     visit = state.at

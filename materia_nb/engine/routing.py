@@ -323,7 +323,7 @@ class Limit(NamedTuple):
 
 
 def limits_of(rules: Rules, state: CastState) -> tuple[Limit, ...]:
-    """Return all limits of the cast except those of single edges, which :func:`edges_used` returns."""
+    """Return all limits of the cast except the limits of single edges, which :func:`edges_used` returns."""
     at, item = state.at, state.at.item if state.at else None
     repairs = rules.graph.limits.repair_attempts if at is None else repairs_allowed(rules, state, at)
     cycles, maximum = None, rules.graph.limits.max_no_advance_cycles
@@ -447,7 +447,7 @@ def count_edge(rules: Rules, draft: Draft, visit: Visit, edge: Edge, used: int, 
 
 
 def count_exit(rules: Rules, draft: Draft, visit: Visit, route: ExitRoute) -> Failure | None:
-    """Count one use of an exit outside items; return a failure if the exit exceeds the limit of edges outside items.
+    """Count one use of an exit outside items; return a failure if the use exceeds the limit on edge traversals.
 
     Inside an item, the end of the list already limits the number of exits. Outside items, a cast could take an exit and
     return to it forever.

@@ -394,7 +394,7 @@ class Session(NamedTuple):
         change_request: the person's message about a draft, which is sent instead of the prompt.
         earlier_turns: the earlier turns of the current visit's conversation.
         calls: the tool calls of the waiting turn so far.
-        open_calls: the tool calls that wait for approval, or that are approved but have not run.
+        open_calls: the tool calls awaiting approval, or that are approved but have not run.
         noted_before: the number of notes in the latest step that earlier turns sent.
         spent: the usage of the waiting turn so far.
         allowed: the tools with side effects that run without approval.
@@ -405,7 +405,7 @@ class Session(NamedTuple):
         pins: the pins, by the name of the socket or materia (R40).
         ending: the decision that skipped empty loops before the cast ended, or None.
         labels: the labels of the cast and of its steps.
-        labels_before: the replaced labels, one for each change of a label, the latest last.
+        labels_before: the replaced labels, one for each change to a label, the latest last.
         snapshot_method: the method of saving snapshots of the project's files, or "" if no snapshots are saved.
         files: the latest snapshot of the project's files.
         folder: the folder in the run directory in which the cast works, or "" if it works in the project directory.
@@ -527,7 +527,7 @@ _LaneStatus: TypeAlias = Literal["waiting", "running", "accepted", "failed", "in
 class Lane(NamedTuple):
     """A lane, which processes one stream of the items of a parallel loop.
 
-    The lane's ``session`` starts when the items are distributed, and its step numbers continue those of the cast.
+    The lane's ``session`` starts when the items are distributed, and its step numbers continue the cast's numbering.
     ``indexes`` are the positions of the lane's items in the list. ``started`` and ``ended`` are the times of the lane's
     last run.
     """
@@ -665,7 +665,7 @@ class Pending(NamedTuple):
     Attributes:
         what: the kind of action: ``enter`` the next socket, run a ``utility``, ask an ``agent``, or wait for a
             ``person`` to decide about tool calls, a draft or a held output.
-        visit: the visit that waits for an output, or None for ``enter``.
+        visit: the visit that is waiting for an output, or None for ``enter``.
         lane: the name of the lane, or "" for the cast itself.
     """
 

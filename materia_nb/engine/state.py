@@ -198,7 +198,7 @@ class Failure(NamedTuple):
     """A failure that stopped a cast.
 
     Attributes:
-        kind: a stable name of the failure for programs.
+        kind: the name by which programs can identify the failure.
         message: a sentence that describes the failure.
         socket: the socket at which the cast stopped.
         hint: instructions for fixing the failure.
@@ -472,7 +472,7 @@ class PendingRoute(NamedTuple):
 
 
 class Hold(NamedTuple):
-    """An output that waits for a person's decision.
+    """An output awaiting a person's decision.
 
     Attributes:
         action: ``pause`` if the agent waits for a person's answer, or ``escalate`` if a person must decide for the
@@ -564,7 +564,7 @@ class CastState(NamedTuple):
 
     @property
     def waiting_at(self) -> Visit | None:
-        """The visit that waits for an output, or None if the cast is not waiting."""
+        """The visit that is waiting for an output, or None if the cast is not waiting."""
         return self.at if self.status == "waiting" else None
 
     @property
@@ -585,7 +585,7 @@ NEXT: Final[Mapping[Status, str]] = {
 
 
 def waiting_visit(state: CastState) -> Visit:
-    """Return the visit that waits for an output; raise MateriaError (``not_waiting``) if no visit is waiting."""
+    """Return the visit that is waiting for an output; raise MateriaError (``not_waiting``) if no visit is waiting."""
     visit = state.at
     if visit is None or state.status != "waiting":
         raise MateriaError(

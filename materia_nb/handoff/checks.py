@@ -158,7 +158,7 @@ def placeholder_issues(value: JSON, placeholders: Collection[str], path: str = "
     """Yield an issue for each string in an answer that is a placeholder copied from the form (R51).
 
     Args:
-        value: the answer, or a part of it.
+        value: the answer, or part of it.
         placeholders: the placeholders in the form.
         path: the path of ``value`` in the answer.
     """
@@ -217,7 +217,7 @@ def is_missing(value: JSON) -> bool:
 
 
 def is_blank(value: JSON) -> bool:
-    """Return True if the value is null, an empty string, or a string of white space."""
+    """Return True if the value is null, an empty string, or a string of whitespace."""
     return value is None or (isinstance(value, str) and not value.strip())
 
 

@@ -90,7 +90,7 @@ def section_of(owner: JSON, name: str) -> dict[str, JSON]:
 
 
 def _normalize_status(text: str) -> str:
-    """Convert a reported status to upper case, and strip surrounding white space and trailing punctuation."""
+    """Convert a reported status to upper case, and strip surrounding whitespace and trailing punctuation."""
     return text.strip().upper().rstrip(".,;").rstrip()
 
 

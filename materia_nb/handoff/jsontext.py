@@ -33,7 +33,7 @@ class NotJson(ValueError):
 
 
 class FoundObject(NamedTuple):
-    """A JSON object that was found in a text.
+    """A JSON object that was found in a string.
 
     Attributes:
         value: the object.
@@ -75,7 +75,7 @@ def too_deep(value: JSON) -> bool:
 
 
 def strict_json(text: str) -> tuple[JSON, tuple[str, ...]]:
-    """Parse a text that consists of one strict JSON value.
+    """Parse a string that consists of one strict JSON value.
 
     Returns:
         The value, and the keys that occur more than once in an object. The last value of a repeated key is used (R5).
@@ -90,8 +90,8 @@ def strict_json(text: str) -> tuple[JSON, tuple[str, ...]]:
 def wide_json(text: str) -> tuple[JSON, tuple[str, ...]]:
     """Parse JSON like :func:`strict_json`, but also accept numbers that are too large for a float.
 
-    For example, ``1e400`` becomes an infinite float, which :func:`without_infinities` replaces by null. An integer may
-    have at most :data:`_MAX_DIGITS` digits.
+    For example, ``1e400`` becomes an infinite float, which :func:`without_infinities` replaces with null. An integer
+    may have at most :data:`_MAX_DIGITS` digits.
     """
     return _parse(text, float, _parse_long_integer)
 

@@ -307,7 +307,7 @@ class Exploration:
     def ends(self) -> dict[str, tuple[str, ...]]:
         """The possible ends of a cast, each with the sockets at which casts end in this way.
 
-        An end is ``complete``, ``held`` (the cast waits for a person) or the kind of a failure.
+        An end is ``complete``, ``held`` (the cast waits for a person) or the kind of failure.
 
         Raises:
             MateriaError: kind ``not_explored``: the search stopped early.
@@ -328,7 +328,7 @@ class Exploration:
         """Return True if an event can happen, False if it is impossible, or None if unknown (see :attr:`certain`).
 
         Args:
-            event: ``complete``, ``failed``, the kind of a failure, ``held`` (an agent stops for a person), the id of a
+            event: ``complete``, ``failed``, the kind of failure, ``held`` (an agent stops for a person), the id of a
                 socket, an edge as a pair of socket id and edge number from 1, or the id of an exit route.
 
         Raises:
@@ -550,7 +550,7 @@ class Exploration:
         return lambda step: isinstance(step, StateNode) and is_node(step)
 
     def _edges_named(self, name: str | tuple[str, int]) -> set[EdgeRef] | None:
-        """Return the edge or the exit routes with a name, or None if there are no such edges or exit routes."""
+        """Return the edge or the exit routes with the given name, or None if there are no such edges or exit routes."""
         if isinstance(name, str) and (edge := re.fullmatch(r"edge (\d+) of (.+)", name)):
             name = edge[2], int(edge[1])
         if isinstance(name, tuple):

@@ -319,7 +319,7 @@ class Odds:
         nothing: the chance that ``satisfied`` is omitted, for each socket that can omit it. The chance is 1 for an
             agent that is not asked for ``satisfied``, unless ``satisfied`` names its socket or materia.
         failed: the chance that the agent or process fails, by socket.
-        ends: the chance of each end, which is ``complete`` or the kind of a failure.
+        ends: the chance of each end, which is ``complete`` or the kind of failure.
         turns: the mean number of agent turns.
         visits: the mean number of visits to each socket.
         sensitivity: the derivatives of ``complete`` and ``turns`` with respect to each socket's chance of
@@ -503,7 +503,7 @@ class Simulation:
         seed: the seed of the random numbers.
         nothing: the chance that ``satisfied`` is omitted, for each socket that can omit it; see :class:`.odds.Odds`.
         failed: the chance that the agent or process fails, by socket.
-        ends: the number of casts with each end, which is ``complete`` or the kind of a failure.
+        ends: the number of casts with each end, which is ``complete`` or the kind of failure.
         turns: the number of agent turns in each cast.
         retries: the number of times that work was sent back in each cast.
         visits: the number of visits to each socket, in all casts.

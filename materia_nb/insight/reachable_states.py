@@ -55,7 +55,7 @@ class StateNode(NamedTuple):
 
     Attributes:
         socket: the socket that waits, holds the cast, or failed.
-        end: ``complete``, ``held`` or the kind of a failure; None while the cast waits.
+        end: ``complete``, ``held`` or the kind of failure; None while the cast waits.
         position: the position of the item in its list: ``only``, ``first``, ``middle`` or ``last``; "" outside a loop.
     """
 

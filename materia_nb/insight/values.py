@@ -93,7 +93,7 @@ _Data: TypeAlias = Mapping[str, JSON]
 
 
 class BlameEntry(NamedTuple):
-    """One change of a value in the state, with its origin.
+    """One change to a value in the state, with its origin.
 
     Attributes:
         step: the number of the step that changed the value. For an edit, the step that was running or had just ended;
@@ -118,7 +118,7 @@ class BlameEntry(NamedTuple):
 
 
 def blame_value(session: Session, path: str) -> list[BlameEntry]:
-    """Return the changes of a value in the state, latest first; the list is empty if the value was never set.
+    """Return the changes to a value in the state, latest first; the list is empty if the value was never set.
 
     Args:
         session: the session of the cast.
@@ -145,7 +145,7 @@ def blame_value(session: Session, path: str) -> list[BlameEntry]:
 
 
 def _state_changes(session: Session) -> Iterator[tuple[StepRecord | Edit | Streams, _Data, _Data]]:
-    """Yield each change of the state in order, with its cause, the state before it and the state after it."""
+    """Yield each change to the state in order, with its cause, the state before it and the state after it."""
     yield from _edit_changes([edit for edit in session.edits if edit.step == 0])
     joined = {streams.step: streams for streams in session.streams if streams.status == "joined"}
     for step in session.steps:

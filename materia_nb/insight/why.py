@@ -462,7 +462,7 @@ def suggestions_of(rules: Rules, steps: Sequence[StepRecord], kept_entries: Sequ
 
 
 def suggestion_at(suggestions: Sequence[Suggestion], number: int) -> Suggestion:
-    """Return the suggestion with a number. Raise MateriaError (kind ``no_suggestion``) if the number is invalid."""
+    """Return the suggestion with the given number, or raise MateriaError (``no_suggestion``) if there is none."""
     if type(number) is not int or not 1 <= number <= len(suggestions):
         raise MateriaError(
             f"Suggestion {number!r} does not exist; the cast has {counted(len(suggestions), 'suggestion')}.",

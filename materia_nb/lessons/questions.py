@@ -88,7 +88,7 @@ class RouteView(View):
 
 
 class Question:
-    """A question about the target of a cast's next step, which later changes of the cast do not affect.
+    """A question about the target of a cast's next step, which later changes to the cast do not affect.
 
     The question uses a fork of the cast in a temporary folder. The first guess runs one step of the fork, and this step
     is used to judge all guesses, so the number of guesses is unlimited. :meth:`next_step` asks about the next step of

@@ -187,7 +187,7 @@ def load_layers(
         path: the config for the layer ``given``: a path, a document, or the text of a config, which must contain a line
             break or a brace. None omits the layer.
         project: the project directory, to which paths are relative; None selects the current directory.
-        env: the environment variables; None selects those of the process.
+        env: the environment variables; None selects the environment of the process.
         bundled: True to include the bundled config as the lowest layer.
         label: the name of the document or text in messages.
         notebook: the definitions in notebook cells; None omits the layer.

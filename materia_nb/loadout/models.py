@@ -84,7 +84,7 @@ class LimitsFields(Model):
 
 
 class McpServer(Model):
-    """A server of tools (Model Context Protocol); ``${NAME}`` in a text is replaced by an environment variable."""
+    """A server of tools (Model Context Protocol); ``${NAME}`` in a string is replaced by an environment variable."""
 
     noun = "a server"
     example = '{"command": "mcp-server-time", "args": []}'

@@ -328,7 +328,7 @@ _PARAMETER_ENTRY: Final = re.compile(r"^    (\w+): (.*(?:\n {8}.*)*)", re.MULTIL
 
 
 def _parse_docstring(method: Callable[..., Any]) -> tuple[str, dict[str, str]]:
-    """Return the summary and the help of each parameter from a docstring, without double backticks and rule numbers."""
+    """Return the summary and the help of each parameter from a docstring, without double backticks or rule numbers."""
     doc = _MARKUP.sub("", inspect.getdoc(method) or "")
     _, _, args_section = doc.partition("\nArgs:\n")
     entries = _PARAMETER_ENTRY.findall(args_section.partition("\n\n")[0])

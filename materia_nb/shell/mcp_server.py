@@ -165,7 +165,7 @@ class DesignServer:
         """Test properties that must hold for every cast. If a property fails, the result names a cast as a counterexample.
 
         `never` and `possible` are lists of sockets, edges such as "Socket-1#2" (the second edge), exits, and ends:
-        complete, failed, held or the kind of a failure. `ends` requires that an end can be reached from every socket.
+        complete, failed, held or the kind of failure. `ends` requires that an end can be reached from every socket.
         `most_turns` is the highest allowed number of turns.
         """
         exploration = self._exploration(items)

@@ -448,8 +448,8 @@ def _artifact_kind(socket_rules: SocketRules, mode: str) -> str:
 def usage_report(rules: Rules, session: Session) -> dict[str, JSON]:
     """Return the usage report of a cast: tokens and cost in total, by socket, by materia and by work item.
 
-    A value is None if it is unknown. The fields ``uncounted`` and ``unpriced`` contain the number of turns whose tokens
-    or whose price is unknown (R56).
+    An unknown value is None. The fields ``uncounted`` and ``unpriced`` contain the number of turns whose tokens or
+    whose price is unknown (R56).
     """
     groups: dict[str, dict[str, list[Usage]]] = {"bySocket": {}, "byMateria": {}, "byTask": {}}
     for step in (step for part in parts_of(session) for step in part.steps):

@@ -343,7 +343,8 @@ class Sweeps:
             workers: the number of casts that run at the same time, each in a separate thread.
             pins: the pins of every cast, as for ``wb.cast``. Pin utilities that change files, because all casts run in
                 the same project.
-            allow: the tools that agents may use without approval. A cast that waits for a person ends with ``person``.
+            allow: the tools that agents may use without approval. A cast that is waiting for a person ends with
+                ``person``.
             retry: True to run casts again that did not complete.
             most: the limit for all casts of the sweep together, including earlier casts, such as ``"200000 tokens"``,
                 ``"2.5 usd"``, ``"600 seconds"`` or ``"100 turns"``. When it is reached, no further casts are started,

@@ -440,9 +440,9 @@ def run_process(
 
     This function always returns, even if the command writes endlessly, does not read its input, closes its pipes,
     ignores SIGTERM or leaves children that keep the pipes open. After a timeout, a stop or an interrupt, SIGTERM is
-    sent to the whole group, followed by SIGKILL one second later. If the command ends by itself, SIGKILL is sent to its
-    remaining children. A process that has moved to another group is not stopped. The function may be called from any
-    thread.
+    sent to the whole group, followed by SIGKILL one second later. If the command ends on its own, SIGKILL is sent to
+    its remaining children. A process that has moved to another group is not stopped. The function may be called from
+    any thread.
 
     On a platform that does not support processes, a Python script is run inside the current process. It has no time
     limit and cannot be stopped.
@@ -522,7 +522,7 @@ def _make_result(
 def summarize(text: str, limit: int) -> str:
     """Convert the output of a process to one line of at most ``limit`` characters; a long line loses its middle.
 
-    Terminal escape sequences and control characters are removed, and white space is collapsed.
+    Terminal escape sequences and control characters are removed, and whitespace is collapsed.
     """
     clean_text = _ESCAPES.sub("", text)
     line = " ".join("".join(c if c.isprintable() else " " for c in clean_text).split())

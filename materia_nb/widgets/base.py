@@ -54,7 +54,7 @@ class Panel(Displayable):
     """
 
     interval: float = 0.05
-    """Minimum time between two redraws that follow changes of a cast, in seconds. A click is drawn immediately."""
+    """Minimum time between two redraws that follow changes to a cast, in seconds. A click is drawn immediately."""
 
     def __init__(self, title: str) -> None:
         self.title = title

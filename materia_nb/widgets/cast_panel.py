@@ -224,7 +224,7 @@ class CastPanel(CastSurface):
 
     @cast_messages.message
     def _watch(self, path: ShortText) -> None:
-        """Add or remove a breakpoint on changes of the value at a state path."""
+        """Add or remove a breakpoint on changes to the value at a state path."""
         if path in self.cast.breakpoints.paths:
             self.cast.breakpoints.clear(path=path)
         else:

@@ -104,7 +104,7 @@ class DesignPanel(Panel):
         return f"{question_line}{graph_text(graph)}\n{self.design.report}", graph_svg(graph)
 
     def _show_cast_below(self, cast: Cast) -> None:
-        """Show the cast below the design. Later changes of the design do not affect the cast."""
+        """Show the cast below the design. Later changes to the design do not affect the cast."""
         panel = self.own(CastPanel(cast))
         self.view.children = (self.surface, panel.view)
 

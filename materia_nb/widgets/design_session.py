@@ -72,7 +72,8 @@ class DesignSession(DesignState):
 class Designer:
     """A design in a panel: handles the messages of the page and the canvas, and keeps the canvas up to date.
 
-    All panels that edit the same loadout of a workbench share a session, so each panel shows the changes of the others.
+    All panels that edit the same loadout of a workbench share a session, so each panel shows the changes made in the
+    others.
 
     Args:
         bench: the workbench that saves and casts the design.

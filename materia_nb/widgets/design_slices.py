@@ -1,4 +1,4 @@
-"""The content of the bar, palette and dock in design mode, as JSON; ``design_state.py`` contains that of the inspector.
+"""The content of the bar, palette and dock in design mode, as JSON. The inspector's content is in ``design_state.py``.
 
 Every function is pure. Strings from the loadout are not escaped, because the page inserts them as text, never as
 markup.

@@ -394,7 +394,7 @@ def _has_status(entry: CastEntry, only: str) -> bool:
 def summarize_cast(entry: CastEntry) -> tuple[list[Block], list[Block]]:
     """Return a summary of a cast: blocks about its outcome or status, and blocks about its last steps.
 
-    Only the end of the journal is read, so the summary of a long cast takes no longer than that of a short cast.
+    Only the end of the journal is read, so the summary of a long cast takes no longer than the summary of a short cast.
 
     Raises:
         OSError: the journal cannot be read.

@@ -126,7 +126,7 @@ class GraphPanel(Panel):
     Args:
         source: the cast to follow, or a graph.
         height: the height of a graph that is shown alone, in pixels; 0 fills the container.
-        follows: True to redraw the graph after each change of the cast; otherwise the owner calls :meth:`show_moment`.
+        follows: True to redraw the graph after each change to the cast; otherwise the owner calls :meth:`show_moment`.
     """
 
     def __init__(self, source: Cast | Graph, *, height: int = _HEIGHT, follows: bool = True) -> None:
@@ -455,7 +455,7 @@ class GraphPanel(Panel):
 
     @_gesture
     def _undo(self) -> None:
-        """Undo the last change of the design."""
+        """Undo the last change to the design."""
 
     @_gesture
     def _redo(self) -> None:

@@ -150,7 +150,7 @@ def choose_tools(
     Args:
         scope: ``none``, ``readOnly``, ``coding``, or a tuple of tool names. The order of the names is preserved, and
             duplicates are removed.
-        more: a function that returns the other tools with a name, such as all tools of an MCP server.
+        more: a function that returns the other tools with the given name, such as all tools of an MCP server.
     """
     names = SCOPES.get(scope, (scope,)) if isinstance(scope, str) else tuple(dict.fromkeys(scope))
     tools_of = {name: [TOOLS[name]] if name in TOOLS else list(more(name)) for name in names}

@@ -205,7 +205,7 @@ class ToolFinder:
         self.notes: list[str] = []
 
     def __call__(self, name: str) -> Iterable[Tool]:
-        """Return the tool with a name, or all tools of a server for ``server.*``. An unknown name has no tools.
+        """Return the tool with the given name, or all tools of a server for ``server.*``. An unknown name has no tools.
 
         Raises:
             AgentError: kind ``tool_server``: the server cannot be started or reached; kind ``not_installed``: the

@@ -249,8 +249,8 @@ class ReplayView(Displayable, Replay, Generic[_Cast]):
     def go_on(self) -> _Cast:
         """Create a cast in the other loadout that continues after the recorded answers.
 
-        The new cast gets its own run directory next to that of the original cast. No agents are called for the replayed
-        turns.
+        The new cast gets its own run directory next to the original cast's directory. No agents are called for the
+        replayed turns.
 
         Raises:
             MateriaError: the loadout is a graph without a config (``no_config``), or the directory cannot be written.
@@ -315,7 +315,7 @@ class ReplaysView(TableOf[ReplayView[Any]]):
 
 
 class BlameView(TableOf["BlameEntry"]):
-    """A table of the changes of a value in the state, latest first; iterating over it yields the changes."""
+    """A table of the changes to a value in the state, latest first; iterating over it yields the changes."""
 
     def __init__(self, path: str, entries: Sequence[BlameEntry]) -> None:
         self.path = path
@@ -384,7 +384,7 @@ def _pair_row(pair: StepPair, names: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _step_words(step: StepRecord | None, names: Mapping[str, str]) -> str:
-    """Describe a step by its socket, the next socket and the output, as in the timeline."""
+    """Describe a step by its socket, the next socket and the output, as the timeline does."""
     if step is None:
         return ""
     name, target = _place(step, names), step_target(step) or "failed"

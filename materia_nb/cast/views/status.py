@@ -43,7 +43,7 @@ def status_text(cast: Snapshot) -> str:
 
 
 def cast_view(cast: Snapshot) -> View:
-    """Return a view with the marked graph of a cast and the tool calls that wait for approval."""
+    """Return a view with the marked graph of a cast and the tool calls awaiting approval."""
     picture = graph_block(cast.graph, overlay_of(cast), status_text(cast))
     return View("", [picture, *call_blocks(cast.approvals.asking)])
 
@@ -254,7 +254,7 @@ _REQUEST_LABELS: Final = {
     "rollback": "rollback",
     "verification": "confirmation",
 }
-"""Labels of the fields that are displayed with a command that waits for approval."""
+"""Labels of the fields that are displayed with a command awaiting approval."""
 
 
 def approval_lines(cast: Snapshot) -> list[str]:

@@ -109,7 +109,7 @@ def reported_tokens(step: StepRecord) -> str:
 
 
 def compare_with_last_visit(steps: Sequence[StepRecord], step: StepRecord, prompt: Prompt) -> str:
-    """Return a sentence that compares a prompt with that of the socket's previous visit; "" if there is nothing to compare."""
+    """Return a sentence that compares a prompt with the socket's previous prompt; "" if there is nothing to compare."""
     if not prompt.begins:
         return ""
     earlier = (record for record in reversed(steps) if record.number < step.number and record.socket == step.socket)
@@ -371,7 +371,7 @@ def _latest_in_lane(cast: Snapshot) -> int:
 def time_axis(cast: Snapshot, now: int | None = None, past: Snapshot | None = None) -> TimeAxis:
     """Return the steps of a cast and of its lanes on a common time axis.
 
-    The arguments are those of :func:`lanes_blocks`, except that ``past`` can also be a snapshot of a lane.
+    The arguments are the same as for :func:`lanes_blocks`, except that ``past`` can also be a snapshot of a lane.
     """
     generator = cast.steps.at(cast.session.streams[-1].step)
     forked = generator.ended or generator.started

@@ -59,7 +59,7 @@ _MAX_FIXES: Final = 1_000
 
 
 class DraftSaver(Protocol):
-    """A function that stores the unsaved changes of a design as a draft."""
+    """A function that stores the unsaved changes to a design as a draft."""
 
     def __call__(self, design: Design, /, *, complete: bool) -> str:
         """Store the latest change, or all changes if ``complete`` is True. Return an error message or "" on success."""
@@ -196,7 +196,7 @@ class Design:
         return replace(change, document={**change.document, "sockets": current}) if ids else change
 
     def restore_draft(self, steps: Sequence[DesignChange], undone: Sequence[DesignChange] = ()) -> None:
-        """Apply the changes of a stored draft.
+        """Apply the changes in a stored draft.
 
         Args:
             steps: the changes, which can be undone.
@@ -270,7 +270,7 @@ class Design:
 
     @property
     def full_config(self) -> Object:
-        """The config that a cast would use, including the unsaved changes of the loadout and of its materia."""
+        """The config that a cast would use, including the unsaved changes to the loadout and to its materia."""
         return self._whole(self.now)
 
     def _whole(self, change: DesignChange) -> Object:
@@ -353,14 +353,14 @@ class Design:
         return self._graph[1]
 
     def patch(self) -> list[dict[str, JSON]]:
-        """Return the unsaved changes of the loadout as a JSON Patch (RFC 6902).
+        """Return the unsaved changes to the loadout as a JSON Patch (RFC 6902).
 
         Changes in the order of keys are not included, because JSON objects are unordered.
         """
         return self._patch(self.saved_document, self.document)
 
     def materia_patch(self) -> list[dict[str, JSON]]:
-        """Return the unsaved changes of the materia as a JSON Patch for the field ``materia`` of the config."""
+        """Return the unsaved changes to the materia as a JSON Patch for the field ``materia`` of the config."""
         ids = self.changed_materia
         before, after = self._defined(self._base), self.definitions
         return self._patch(*({id_: at[id_] for id_ in ids if id_ in at} for at in (before, after)))

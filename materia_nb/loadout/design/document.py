@@ -56,7 +56,7 @@ class Operation:
 
     @property
     def parameters(self) -> dict[str, Parameter]:
-        """The parameters by name, without the document and the materia definitions."""
+        """The parameters by name, without the document or the materia definitions."""
         named = list(signature(self.function).parameters.items())
         return dict(named[2 if self.on_materia else 1 :])
 

@@ -435,7 +435,7 @@ def _list_casts(
 
 @verb("inbox", cell="may", example='%materia inbox\n%materia inbox 2 {"satisfied": true}')
 def _inbox(call: Call, number: int | None = None, answer: Rest = None, *, loadout: str | None = None) -> Any:
-    """List the casts of this project that wait for a person. With a number, open that cast; with an answer, also reply to it.
+    """List the casts that are waiting for a person. With a number, open that cast; with an answer, also reply to it.
 
     Args:
         number: the number of the cast in the list

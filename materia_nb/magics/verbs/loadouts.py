@@ -226,7 +226,7 @@ def _agent(
         max_tokens: the maximum length of an answer, in tokens
         no_tools: ask the model without tools, because it does not support them
         key_env: the environment variable that contains the key, if it is not the provider's usual variable
-        prompt_form: the format of the prompts: md, or plain for prompts without headings and fences
+        prompt_form: the format of the prompts: md, or plain for prompts without headings or fences
         requests_per_minute: the maximum rate of requests to the provider
         cache: a directory for the answers of the model; equal requests get the stored answers
     """

@@ -50,7 +50,7 @@ export interface ToCast {
   break_where: { breakpoint: unknown; text: string };
   /** Remove all breakpoints. */
   clear_breaks: {};
-  /** Add or remove a breakpoint on changes of the value at a state path. */
+  /** Add or remove a breakpoint on changes to the value at a state path. */
   watch: { path: string };
   /** Show the value at a state path and its changes in the Watch tab, or hide them. */
   follow: { path: string; on?: boolean };
@@ -208,7 +208,7 @@ export interface ToCanvas {
   delete: { ids?: Array<string>; of?: string };
   /** Add a socket with the given materia at a point in the picture, in pixels. */
   add: { materia: string; x: number; y: number };
-  /** Undo the last change of the design. */
+  /** Undo the last change to the design. */
   undo: {};
   /** Redo the last change that was undone. */
   redo: {};
