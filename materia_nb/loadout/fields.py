@@ -268,6 +268,7 @@ SourcePath: TypeAlias = Annotated[str, ValueKind(_is_source, _STRING, "source", 
 AssignedSource: TypeAlias = Annotated[str, ValueKind(is_text, _STRING, "source", _PATH_ADVICE)]
 """The source of an assignment on a socket. Invalid JSONPath is accepted, since a utility ignores the field (R4)."""
 Parse: TypeAlias = Annotated[str, _choice_of("json", "text")]
+LockState: TypeAlias = Annotated[str, _choice_of("locked", "unlocked")]
 When: TypeAlias = Annotated[str, _choice_of(*CONDITIONS)]
 WhenOutput: TypeAlias = Annotated[str, _choice_of(*OUTPUT_CONDITIONS)]
 """The condition of an advance or an exit, which excludes conditions on failures."""

@@ -422,7 +422,7 @@ class Loadout(Model):
     label: object = config_field("Display name.", order=2)
     id: object = config_field("Reserved for the reference editor.")
     source: object = config_field("Reserved for the reference editor.")
-    lock_state: object = config_field("Reserved for the reference editor.", shape="locked or unlocked")
+    lock_state: fields.LockState | None = config_field("`locked` to confirm each save of the designer.", order=7)
     catalog_origin: object = config_field("Reserved for the reference editor.", shape="object")
 
 

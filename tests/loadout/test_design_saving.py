@@ -187,6 +187,9 @@ def test_locked_loadout_is_only_changed_on_request(wb, project):
     assert path.read_text() == before, "a copy does not change the locked loadout"
     wb.loadouts.save(draft, anyway=True)
     assert json.loads(path.read_text())["loadouts"][name]["sockets"]["Socket-4"]["edges"]
+    draft.set_loadout("lockState", "unlocked")
+    wb.loadouts.save(draft)
+    assert json.loads(path.read_text())["loadouts"][name]["lockState"] == "unlocked"
 
 
 def test_edited_bundled_loadout_is_saved_as_a_copy_in_the_project(wb, project):

@@ -46,8 +46,8 @@ def test_field_type_determines_the_kind_of_form_input(model, name, input_):
 def test_form_shows_important_fields_first_and_other_fields_only_if_set():
     assert [field.name for field in form_fields(EdgeFields, {})] == ["when", "to", "maxTraversals"]
     assert [field.name for field in form_fields(AgentMateria, {})][:3] == ["prompt", "model", "tools"]
-    assert "lockState" not in [field.name for field in form_fields(Loadout, {})]
-    assert "lockState" in [field.name for field in form_fields(Loadout, {"lockState": "locked"})]
+    assert "catalogOrigin" not in [field.name for field in form_fields(Loadout, {})]
+    assert "catalogOrigin" in [field.name for field in form_fields(Loadout, {"catalogOrigin": {}})]
     assert "sockets" not in [field.name for field in form_fields(Loadout, {"sockets": {}})], "parts of their own"
 
 

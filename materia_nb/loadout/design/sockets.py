@@ -188,12 +188,12 @@ def set_entry(document: Object, id_: str) -> DesignChange:
 
 @operation
 def set_loadout(document: Object, field: str, value: JSON) -> DesignChange:
-    """Set the description, label, handoff, finalize or castContext of the loadout, or remove this field with None.
+    """Set the description, label, handoff, finalize, castContext or lockState of the loadout, or remove this field with None.
 
     Raises:
         MateriaError: the field cannot be set, or the value is not JSON.
     """
-    fields = ("description", "label", "handoff", "finalize", "castContext")
+    fields = ("description", "label", "handoff", "finalize", "castContext", "lockState")
     if field not in fields:
         raise design_error(f"set_loadout cannot set {field!r}", field, did_you_mean(field, fields))
     return DesignChange(*with_value(document, "the loadout", field, value, field))

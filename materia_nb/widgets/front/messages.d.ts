@@ -332,7 +332,7 @@ export interface ToDesign {
   set: { of: [string, string]; field: string; value?: unknown };
   /** Set the socket where a cast starts */
   set_entry: { id: string };
-  /** Set the description, label, handoff, finalize or castContext of the loadout, or remove this field with None */
+  /** Set the description, label, handoff, finalize, castContext or lockState of the loadout, or remove this field with None */
   set_loadout: { field: string; value: unknown };
   /** Set the field ``label`` of a loop, or remove ``label`` or ``exit`` with None */
   set_loop: { id: string; field: string; value: unknown };
