@@ -293,13 +293,13 @@ class Attempts(Displayable, Sequence[Attempt]):
             with runner.lock():
                 runner.begin()  # which keeps the files as they are now
         self._runner, self._session_before = runner, runner.session
-        self._asked = _session_to_ask(runner, socket)
-        layers = [_layers(self._asked, prompt) for prompt in prompts or [None]]
+        self._asked_session = _session_to_ask(runner, socket)
+        layers = [_layers(self._asked_session, prompt) for prompt in prompts or [None]]
         if isinstance(agents, str) or not isinstance(agents, Sequence | None):
             agents = [agents]
         tables = [(runner.agents, None)] if agents is None else [_table(agent) for agent in agents]
         self._jobs = [
-            (Trial(runner, self._asked, table), name, wording if texts else 0, texts)
+            (Trial(runner, self._asked_session, table), name, wording if texts else 0, texts)
             for table, name in tables
             for wording, texts in enumerate(layers, start=1)
             for _ in range(n)
@@ -315,7 +315,7 @@ class Attempts(Displayable, Sequence[Attempt]):
 
         def run(index: int) -> tuple[Attempt, Trial]:
             trial, name, wording, texts = self._jobs[index]
-            return trial.attempt(self._asked, index + 1, name, wording, texts), trial
+            return trial.attempt(self._asked_session, index + 1, name, wording, texts), trial
 
         try:
             for number, result in run_jobs(run, range(len(self._jobs)), at_once):
@@ -338,7 +338,7 @@ class Attempts(Displayable, Sequence[Attempt]):
     @property
     def socket(self) -> str:
         """The id of the socket whose turn is attempted."""
-        return decide.waiting(self._asked).socket
+        return decide.waiting(self._asked_session).socket
 
     @property
     def usage(self) -> Usage:
@@ -431,7 +431,7 @@ class Attempts(Displayable, Sequence[Attempt]):
 
     def _still_waits(self, session: Session) -> bool:
         """Return True if the cast still waits at the same visit, with the same conversation and prompt."""
-        current, before = entered(self._runner.rules, session), self._asked
+        current, before = entered(self._runner.rules, session), self._asked_session
         if current is None or current.open_calls or len(current.abandoned) != len(before.abandoned):
             return False
         visit, other = (decide.waiting(session_)._replace(approval=None) for session_ in (current, before))

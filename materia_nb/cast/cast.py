@@ -25,7 +25,7 @@ from materia_nb.cast.exports import Exports
 from materia_nb.cast.formatting import StepList, steps_of
 from materia_nb.cast.runner import Followers, Runner
 from materia_nb.cast.snapshot import Snapshot, graph_of
-from materia_nb.cast.work import Work, clean, given, now, over
+from materia_nb.cast.work import Work, clean, copied_answer, now, stopped_error
 from materia_nb.engine import approvals, decide
 from materia_nb.engine.events import Events
 from materia_nb.engine.rules import Rules
@@ -309,7 +309,7 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
             if self.status == "ready":
                 self.runner.enter()
             elif self.status != "waiting":
-                raise over(self.runner.session)
+                raise stopped_error(self.runner.session)
             if self.status != "ready":
                 self.runner.write_derived()
             return self.steps[-1] if self.runner.session.state.waiting_at else None
@@ -369,7 +369,7 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
         if isinstance(until, str) and until != END:
             until = self.graph.find_socket(until)
         if self.status not in ("ready", "waiting"):
-            raise over(self.runner.session)
+            raise stopped_error(self.runner.session)
         with self.runner.lock():
             self.runner.begin()
             self.runner.stop.clear()
@@ -493,7 +493,7 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
         if socket_rules is not None and socket_rules.socket.is_utility and not stopped:
             message = f"{socket_rules.socket.id} is a utility, so a process answers it."
             raise MateriaError(message, hint="run it with step", kind="not_an_agent")
-        reply = validate_reply(given(answer), "The reply", None if socket_rules is None else socket_rules.write)
+        reply = validate_reply(copied_answer(answer), "The reply", None if socket_rules is None else socket_rules.write)
         if stopped:
             self.runner.by_hand(work, reply, clean(reply.text))
         else:

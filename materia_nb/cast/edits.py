@@ -16,7 +16,7 @@ from materia_nb.cast.breakpoint import parse_amount, path_segments
 from materia_nb.cast.repairs import CHANGEABLE, redefinition
 from materia_nb.cast.runner import Runner
 from materia_nb.cast.snapshot import ApprovalRequests, Snapshot, snapshot_of
-from materia_nb.cast.work import Work, clean, given, redacted
+from materia_nb.cast.work import Work, clean, copied_answer, redacted
 from materia_nb.display.blocks import Block, Displayable, Table
 from materia_nb.engine import approvals, decide
 from materia_nb.engine import events as ev
@@ -146,7 +146,7 @@ class Edits:
         before = self._runner.session.edits
         self._runner.edit(command, *arguments)
         after = self._runner.session.edits
-        return after[-1].said if len(after) > len(before) else ()
+        return after[-1].messages if len(after) > len(before) else ()
 
     def set(self, path: str, value: JSON) -> tuple[str, ...]:
         """Set a single value in the state, or remove it; changes of work items follow the rules of :meth:`items`.
@@ -273,7 +273,7 @@ class Edits:
         """
         steps = self._runner.session.steps
         write = self._runner.rules.sockets[steps[-1].socket].write if steps else None
-        text = clean(validate_reply(given(output), "The corrected output", write).text)
+        text = clean(validate_reply(copied_answer(output), "The corrected output", write).text)
         self._runner.edit(partial(decide.edit_output, discard_edits=discard_edits), text)
         self._runner.write_now()
         return self._runner.session.steps[-1]
@@ -322,13 +322,13 @@ class Edits:
         """
         with self._runner.lock():
             self._runner.begin()
-            chosen = suggestion_at(self._runner.snapshot().suggestions, number)
-            if not chosen.is_kept:
+            suggestion = suggestion_at(self._runner.snapshot().suggestions, number)
+            if not suggestion.is_kept:
                 # The document comes first: a suggestion saved twice is harmless, a journal entry without it is not.
-                change_context(self._runner.files.path.parent, lambda stored: with_memory_entry(stored, chosen.entry))
-                kept = ev.SuggestionKept(step=chosen.step, suggestion=chosen.entry)
-                self._runner.run_command(decide.record, kept)
-            return chosen._replace(is_kept=True)
+                change_context(self._runner.files.path.parent, lambda old: with_memory_entry(old, suggestion.entry))
+                event = ev.SuggestionKept(step=suggestion.step, suggestion=suggestion.entry)
+                self._runner.run_command(decide.record, event)
+            return suggestion._replace(is_kept=True)
 
 
 class Labels(Displayable):
@@ -529,7 +529,7 @@ class Approvals(ApprovalRequests):
         self._needs_lane()
         if self.asking or always or calls is not None:
             return self._ask(approvals.decide_calls, "always" if always else "once", "", calls)
-        return self._ask(approvals.approve, self._asked())
+        return self._ask(approvals.approve, self._require_request())
 
     def deny(self, reason: str = "", *, calls: Sequence[ToolCall] | None = None, lane: str | None = None) -> StepRecord:
         """Deny the requested tool calls or the requested command, and let the agent continue.
@@ -544,13 +544,13 @@ class Approvals(ApprovalRequests):
         self._needs_lane()
         if self.asking or calls is not None:
             return self._ask(approvals.decide_calls, "denied", clean(reason), calls)
-        return self._ask(approvals.deny, self._asked(), clean(reason))
+        return self._ask(approvals.deny, self._require_request(), clean(reason))
 
     def _needs_lane(self) -> None:
         if self._work is self._runner and self._runner.lanes_waiting_for_person:
             self._runner.work_of_lane(None)  # raises an error if several lanes ask
 
-    def _asked(self) -> ApprovalRequest:
+    def _require_request(self) -> ApprovalRequest:
         if (request := self.request) is not None:
             return request
         message = f"Nothing waits for approval; the cast {self.cast.engine.status_phrase}."

@@ -121,17 +121,17 @@ class Card(Displayable):
         return f"{self.name}: {self.title}\n{self.purpose}"
 
     def _blocks(self) -> list[Block]:
-        drawn: Block = Line("This loadout cannot be cast. Find out why.")
+        graph_view: Block = Line("This loadout cannot be cast. Find out why.")
         if self.graph is not None:
-            drawn = graph_block(self.graph, text=graph_text(self.graph))
+            graph_view = graph_block(self.graph, text=graph_text(self.graph))
         look = lines(f"· {line}" for line in self.look)
         opened = Line(f"%materia gallery {self.name}")
-        return [Line(self.purpose), drawn, opened, Heading("What to look at"), *look]
+        return [Line(self.purpose), graph_view, opened, Heading("What to look at"), *look]
 
     def small(self) -> Html:
         """Return the card as HTML, with its title, its purpose, a small picture and the command that opens it."""
-        purpose, drawn, opened, *_ = self._blocks()
-        picture = Html(fit_to_width(drawn.as_html(), _WIDTH, _HEIGHT))
+        purpose, graph_view, opened, *_ = self._blocks()
+        picture = Html(fit_to_width(graph_view.as_html(), _WIDTH, _HEIGHT))
         return html_panel(self.title, html_join([purpose.as_html(), picture, opened.as_html()]))
 
 

@@ -101,7 +101,7 @@ class Lanes:
         self._may_continue = True  # the lane of the last handled result may continue
         self._main = main
         self._works: dict[str, LaneWork] = {}
-        self._asked: dict[str, tuple[str, Job]] = {}  # the running socket and job of each lane
+        self._running: dict[str, tuple[str, Job]] = {}  # the running socket and job of each lane
         self._results: queue.SimpleQueue[tuple[str, Job, object]] = queue.SimpleQueue()
 
     def work(self, name: str) -> LaneWork:
@@ -111,9 +111,9 @@ class Lanes:
         return self._works[name]
 
     @property
-    def asked(self) -> list[str]:
+    def busy_sockets(self) -> list[str]:
         """The sockets whose agent or process is running, one for each busy lane."""
-        return [socket for socket, _ in tuple(self._asked.values())]
+        return [socket for socket, _ in tuple(self._running.values())]
 
     @property
     def answer_chunks(self) -> dict[str, tuple[str, ...]]:
@@ -124,15 +124,15 @@ class Lanes:
         """Return the numbers of turns of a socket and of its materia in all lanes, including running turns."""
         session, sockets = self._main.session, self._main.rules.sockets
         materia = sockets[socket].socket.materia.id
-        asked_sockets = self.asked
+        busy_sockets = self.busy_sockets
         lanes = [lane.session.turns for lane in session.streams[-1].lanes.values()]
 
         def count(key: str, running: int) -> int:
             before = session.turns.get(key, 0)
             return before + sum(turns.get(key, 0) - before for turns in lanes) + running
 
-        of_materia = sum(sockets[other].socket.materia.id == materia for other in asked_sockets)
-        return count(socket, asked_sockets.count(socket)), count(f"materia {materia}", of_materia)
+        of_materia = sum(sockets[other].socket.materia.id == materia for other in busy_sockets)
+        return count(socket, busy_sockets.count(socket)), count(f"materia {materia}", of_materia)
 
     def steps(self, breaks: Callable[[str], bool], *, once: bool) -> Iterator[StepRecord]:
         """Run the lanes, and yield each step that is complete or waits for a person.
@@ -142,26 +142,26 @@ class Lanes:
         running jobs continue, but no new jobs start. Closing the generator stops the jobs like an interrupt.
         """
         stop = self._main.stop
-        left: set[str] = set()  # lanes that a person must answer
+        idle: set[str] = set()  # lanes that a person must answer
         lanes_done: set[str] = set()  # lanes that have run their one socket
         halted = stepped = False
         try:
             while True:
-                if not halted and not stop.is_set() and (started := self._start_next(left, lanes_done)) is not None:
-                    if started in left:
+                if not halted and not stop.is_set() and (started := self._start_next(idle, lanes_done)) is not None:
+                    if started in idle:
                         yield self._latest(started)
                     continue
-                if not self._asked:
+                if not self._running:
                     break
                 if (name := self._take_next()) is None:
                     continue
                 waits, stepped = self.work(name).session.state.waiting_at is not None, True
                 if waits and not self._may_continue:
-                    left.add(name)
+                    idle.add(name)
                 elif once:
                     lanes_done.add(name)
                 halted = breaks(name) or halted
-                if not waits or name in left or name in lanes_done or halted:
+                if not waits or name in idle or name in lanes_done or halted:
                     yield self._latest(name)
         except BaseException:
             self._give_up()
@@ -177,19 +177,19 @@ class Lanes:
     def _due(self) -> tuple[Pending, ...]:
         return pending(self._main.rules, self._main.session)
 
-    def _start_next(self, left: set[str], lanes_done: set[str]) -> str | None:
+    def _start_next(self, idle: set[str], lanes_done: set[str]) -> str | None:
         """Start a job in the next eligible lane if fewer lanes than the maximum are running (P4).
 
         Return the name of the lane, or None if no lane can be started.
         """
         at_work = lanes_running(self._main.session)
-        if at_work is None or len(self._asked) >= at_work.limit:
+        if at_work is None or len(self._running) >= at_work.limit:
             return None
         due = (action for action in self._due() if action.lane and action.what != "person")
-        names = [action.lane for action in due if action.lane not in left]
+        names = [action.lane for action in due if action.lane not in idle]
         running = [lane for lane in names if at_work.lanes[lane].status == "running"]
         eligible = names if len(running) < at_work.limit else running
-        name = next((lane for lane in eligible if lane not in self._asked and lane not in lanes_done), None)
+        name = next((lane for lane in eligible if lane not in self._running and lane not in lanes_done), None)
         if name is None:
             return None
         work = self.work(name)
@@ -202,9 +202,9 @@ class Lanes:
             return name  # the lane is over
         job = work.job()
         if job is None:
-            left.add(name)
+            idle.add(name)
             return name
-        self._asked[name] = (visit.socket, job)
+        self._running[name] = (visit.socket, job)
         if job.is_immediate or not platform.THREADS:
             self._results.put((name, job, job.run()))
         else:
@@ -223,9 +223,9 @@ class Lanes:
                 name, job, result = self._results.get(timeout=_POLL_S)
         except queue.Empty:
             return None
-        if self._asked.get(name, ("", None))[1] is not job:
+        if self._running.get(name, ("", None))[1] is not job:
             return None
-        del self._asked[name]
+        del self._running[name]
         at_work = lanes_running(self._main.session)
         if at_work is None or at_work.lanes[name].is_over:
             job.drop()
@@ -236,10 +236,10 @@ class Lanes:
     def _give_up(self) -> None:
         """Stop all running jobs after an interrupt; discard the results of jobs that cannot be stopped."""
         self._main.stop.set()
-        for _, job in self._asked.values():
+        for _, job in self._running.values():
             job.drop()
         until = time.monotonic() + _END_S
-        for _ in range(len(self._asked)):
+        for _ in range(len(self._running)):
             with suppress(queue.Empty):
                 self._results.get(timeout=max(0.0, until - time.monotonic()))
-        self._asked.clear()
+        self._running.clear()

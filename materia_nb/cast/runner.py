@@ -24,7 +24,7 @@ from materia_nb.agents.tools.more_tools import close_servers
 from materia_nb.cast.breakpoint import BreakpointSet
 from materia_nb.cast.lanes import Lanes
 from materia_nb.cast.snapshot import RESUME, Definitions, Live, Snapshot, require_castable
-from materia_nb.cast.work import Work, now, over
+from materia_nb.cast.work import Work, now, stopped_error
 from materia_nb.engine import decide, streams
 from materia_nb.engine import events as ev
 from materia_nb.engine.cast_warnings import Difference
@@ -360,8 +360,8 @@ class Runner(Work):
         if since is None or not self._lock.locked():
             return None
         visit = self.session.state.waiting_at
-        asked_sockets = [visit.socket] if visit is not None else [] if self._lanes is None else self._lanes.asked
-        agents = (socket for socket in asked_sockets if not self.rules.sockets[socket].socket.is_utility)
+        busy_sockets = [visit.socket] if visit is not None else [] if self._lanes is None else self._lanes.busy_sockets
+        agents = (socket for socket in busy_sockets if not self.rules.sockets[socket].socket.is_utility)
         who = " and ".join(f"{self._agent_name(socket)} of {socket}" for socket in agents)
         return f"waits for {who + ' to return' if who else 'the step to end'} ({time.monotonic() - since:.0f} s)"
 
@@ -517,7 +517,7 @@ class Runner(Work):
             if self.rules.graph.regions and self.lanes_are_next:
                 return [None, *self.advance_lanes(breaks, once=once)][-1]
             if self.session.state.status not in ("ready", "waiting"):
-                raise over(self.session)
+                raise stopped_error(self.session)
             try:
                 if self.session.state.status == "ready":
                     self.worked = 0

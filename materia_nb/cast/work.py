@@ -66,7 +66,7 @@ def clean(text: str) -> str:
     return to_bytes(text).decode()
 
 
-def given(answer: str | Mapping[str, JSON]) -> str | dict[str, JSON]:
+def copied_answer(answer: str | Mapping[str, JSON]) -> str | dict[str, JSON]:
     """Return a person's answer: a string unchanged, a JSON object as a copy that the caller cannot modify."""
     return dict(answer) if isinstance(answer, Mapping) else answer
 
@@ -86,7 +86,7 @@ def without_keys(call: ToolCall) -> ToolCall:
     )
 
 
-def over(session: Session) -> MateriaError:
+def stopped_error(session: Session) -> MateriaError:
     """Return the error to raise if a caller tries to continue a cast that is on hold or has ended."""
     state = session.state
     failure, hold = state.failure, state.hold if state.status == "held" else None
@@ -211,8 +211,8 @@ class Work(ABC):
             if by == "start" and not lane:
                 raise
             event = event.replace(problem=" ".join(str(error).split()))
-            of = f" of the lane {lane}" if lane else ""
-            self.messages.append(f"The files after step {step}{of} were not saved: {event.problem}")
+            lane_text = f" of the lane {lane}" if lane else ""
+            self.messages.append(f"The files after step {step}{lane_text} were not saved: {event.problem}")
         if (event.commit, event.left_out) != (before, self._left_out):
             self._left_out = event.left_out
             self.main.apply(decide.record, event)

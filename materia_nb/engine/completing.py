@@ -268,9 +268,9 @@ def _completed_item(fact: AdvanceRecord, draft: Draft, item: Item | None) -> Ite
 def check_budget(rules: Rules, draft: Draft, visit: Visit) -> tuple[tuple[Event, ...], Failure | None]:
     """Return the budget events, and a failure if the budget is used up (R20); each warning is reported once (R56)."""
     events = _uncounted_usage_events(rules, draft, visit)
-    if (over := used_up(draft)) is not None:
+    if (problem := used_up(draft)) is not None:
         hint = "raise the budget of this cast (edit budget N), then use retry --limit"
-        return (*events, ev.BudgetLimit(**_budget_rows(draft))), Failure("budget", over, visit.socket, hint)
+        return (*events, ev.BudgetLimit(**_budget_rows(draft))), Failure("budget", problem, visit.socket, hint)
     if not draft.warned and nearly_used_up(draft):
         draft.warned = True
         events = (*events, ev.BudgetWarning(**_budget_rows(draft)))

@@ -419,11 +419,11 @@ def edit_state(
         inverse = edit.patch_between(edited.data, before.data)
     except RecursionError as error:
         raise nested_too_deeply() from error
-    if not patch and not edited.said and edited.state == before:
+    if not patch and not edited.messages and edited.state == before:
         return ()
     lists = {path: list_edit.as_json() for path, list_edit in edited.lists.items()}
     step = before.steps
-    return (ev.StateEdited(patch=patch, inverse=inverse, step=step, lists=lists, said=edited.said, ts=ts),)
+    return (ev.StateEdited(patch=patch, inverse=inverse, step=step, lists=lists, said=edited.messages, ts=ts),)
 
 
 def edit_prompt(rules: Rules, session: Session, part: str, text: str, ts: int) -> Events:

@@ -318,7 +318,7 @@ def _edit_undone(_: Rules, session: Session, event: ev.EditUndone) -> Session:
     if session_before is not None:  # the visit ended with the edit: its record and its conversation are as they were
         session = session._replace(**{name: getattr(session_before, name) for name in _VISIT_FIELDS})
     session = session._replace(state=last.before, edits=session.edits[:-1])
-    return session if last.asked is None else _with_waiting_prompt(session, last.asked)
+    return session if last.prompt is None else _with_waiting_prompt(session, last.prompt)
 
 
 def _labelled(_: Rules, session: Session, event: ev.Labelled) -> Session:

@@ -64,13 +64,13 @@ class EditResult(NamedTuple):
         state: the state after the edit.
         data: the new data of the state, without the values that the current item adds.
         lists: the edit of each changed list, by the dotted path of the list.
-        said: sentences that tell the person which items were moved, repeated or abandoned.
+        messages: sentences that tell the person which items were moved, repeated or abandoned.
     """
 
     state: CastState
     data: Mapping[str, JSON]
     lists: Mapping[str, ListEdit]
-    said: tuple[str, ...] = ()
+    messages: tuple[str, ...] = ()
 
 
 def edit_lists(
@@ -94,7 +94,7 @@ def edit_lists(
     editor = _ListEditor(rules, state, Draft(state), frozen(data))
     for path in rules.lists:
         editor.edit(path, list_edits.get(".".join(path)))
-    return EditResult(editor.draft.done(), editor.data, editor.lists, tuple(editor.said))
+    return EditResult(editor.draft.done(), editor.data, editor.lists, tuple(editor.messages))
 
 
 class _ListEditor:
@@ -107,7 +107,7 @@ class _ListEditor:
         self.rules, self.before, self.draft = rules, before, draft
         self.data = draft.data = data
         self.lists: dict[str, ListEdit] = {}
-        self.said: list[str] = []
+        self.messages: list[str] = []
 
     def edit(self, path: Path, list_edit: ListEdit | None) -> None:
         """Apply the edit to the list at ``path`` if the list changes."""
@@ -283,7 +283,7 @@ class _ListEditor:
         if repeated:
             loop = iteration.iterator.loop
             whose = f"loop {loop}" if loop is not None else f"the cursor {iteration.iterator.cursor}"
-            self.said.append(
+            self.messages.append(
                 f"{_quoted_titles(repeated)} {_is_or_are(repeated)} worked on again by {whose}, "
                 "because an open item now comes first."
             )
@@ -373,12 +373,12 @@ class _ListEditor:
         if given_up is not None:
             is_kept = given_up in list_edit.origins and given_up not in list_edit.again
             more = "; it stays in the list as skipped" if is_kept else ""
-            self.said.append(f"{_title(old[given_up])!r} is abandoned{more}.")
+            self.messages.append(f"{_title(old[given_up])!r} is abandoned{more}.")
         if list_edit.again:
             repeated = [
                 new[index] for index, origin in zip(order, list_edit.origins, strict=True) if origin in list_edit.again
             ]
-            self.said.append(
+            self.messages.append(
                 f"{_quoted_titles(repeated)} {_is_or_are(repeated)} worked on again, before the other open items."
             )
         moved, latest = [], -1
@@ -390,7 +390,7 @@ class _ListEditor:
                 moved.append(f"{_title(new[given_index])!r} is at position {index + 1}, not {given_index + 1}")
         if moved:
             more = f", and {len(moved) - _MAX_LISTED} more" if len(moved) > _MAX_LISTED else ""
-            self.said.append(
+            self.messages.append(
                 f"Moved: {', '.join(moved[:_MAX_LISTED])}{more}. Finished items come first, then the item in progress."
             )
 

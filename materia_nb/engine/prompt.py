@@ -104,22 +104,22 @@ def work_prompt(
     elif form:
         closing.append(PromptPart("return", form))
 
-    def written(room: PromptBudget, note: str = "") -> Prompt:
+    def build(room: PromptBudget, note: str = "") -> Prompt:
         before, after = context.parts(room)
         task_part = PromptPart("task", task, note, quotes=task != instruction)
         return Prompt((*before, task_part, *after, *closing), instruction, reasons, context.socket.form)
 
     room = PromptBudget()
-    prompt = written(room)
-    over = len(prompt.text) - max_chars
+    prompt = build(room)
+    excess = len(prompt.text) - max_chars
     for field, name in _SHRINK_ORDER:
-        if over <= 0:
+        if excess <= 0:
             return prompt
         size = next(len(part.text) for part in prompt.parts if part.name == name) - NOTICE_CHARS
-        room = room._replace(**{field: max(size - over, 0) if field != "titles" else AROUND_AT_LEAST})
-        prompt = written(room)
-        over = len(prompt.text) - max_chars
-    return prompt if over <= 0 else written(room, f"the prompt is {over:,} characters over limits.promptCharacters")
+        room = room._replace(**{field: max(size - excess, 0) if field != "titles" else AROUND_AT_LEAST})
+        prompt = build(room)
+        excess = len(prompt.text) - max_chars
+    return prompt if excess <= 0 else build(room, f"the prompt is {excess:,} characters over limits.promptCharacters")
 
 
 def reworded(prompt: Prompt, name: str, text: str) -> Prompt:

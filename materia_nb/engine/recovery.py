@@ -181,9 +181,9 @@ def _with_waiting_visit(state: CastState, visit: Visit) -> CastState:
 
 def refuse_used_up(state: CastState) -> None:
     """Raise MateriaError (``budget``) if the budget is used up."""
-    if (over := used_up(state)) is not None:
+    if (problem := used_up(state)) is not None:
         hint = "raise the budget with edit budget N, then retry"
-        raise MateriaError(f"The budget is still used up: {over}", hint=hint, kind="budget")
+        raise MateriaError(f"The budget is still used up: {problem}", hint=hint, kind="budget")
 
 
 def set_budget(state: CastState, **maxima: Any) -> CastState:

@@ -271,9 +271,9 @@ class Edit(NamedTuple):
         inverse: the JSON Patch that undoes the edit.
         before: the state before the edit.
         after: the state after the edit.
-        asked: the prompt before the edit, which is restored when the edit is undone.
+        prompt: the prompt before the edit, which is restored when the edit is undone.
         lists: the edits of lists, by the path of the list.
-        said: the messages to the person about the effects of the edit.
+        messages: the messages to the person about the effects of the edit.
         visit: the session before the edit, if the edit ended a visit (R46).
     """
 
@@ -283,9 +283,9 @@ class Edit(NamedTuple):
     inverse: tuple[Mapping[str, JSON], ...]
     before: CastState
     after: CastState
-    asked: Prompt | None = None
+    prompt: Prompt | None = None
     lists: Mapping[str, ListEdit] = NOTHING
-    said: tuple[str, ...] = ()
+    messages: tuple[str, ...] = ()
     visit: Session | None = None
 
 

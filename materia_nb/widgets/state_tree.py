@@ -322,7 +322,7 @@ def preview_edit(
     except MateriaError as error:
         return [str(error)], None
     positions = {id(item): index for index, item in enumerate(items)}
-    return list(edit_result.said), [positions[id(item)] for item in edit_result.data[WORK_ITEMS]]
+    return list(edit_result.messages), [positions[id(item)] for item in edit_result.data[WORK_ITEMS]]
 
 
 def _current_index(cast: Snapshot, item_statuses: Sequence[ItemStatus]) -> int | None:

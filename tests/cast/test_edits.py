@@ -47,7 +47,7 @@ def test_r46_done_items_stay_first_and_inserted_items_are_next(cast):
     pairs = cast.edit.items([item("x"), *PLAN])
     assert titles(cast) == ["a", "x", "b", "c"], "a is done; x was put before the others"
     assert pairs == ("Moved: 'x' is at position 2, not 1. Finished items come first, then the item in progress.",)
-    assert cast.now.edits[-1].said == pairs
+    assert cast.now.edits[-1].messages == pairs
     assert cast.now.engine.cursors["workItemIndex"] == 1
     cast.edit.items([item("b"), item("c")])
     assert cast.now.engine.cursors["workItemIndex"] == 0, "what was done is taken out"

@@ -226,7 +226,7 @@ class Played:
                 if self.begun[cursor, title] and how[place] != "open" and after[cursor][now[title]] == "open":
                     self.expected[cursor, title] += 1
                     self.advanced[cursor, title] = 0
-                    said = " ".join(self.session.edits[-1].said)
+                    said = " ".join(self.session.edits[-1].messages)
                     assert place in again or "more" in said or repr(title) in said, (
                         said,
                         cursor,
@@ -485,8 +485,8 @@ def laid(cast, order, again=()):
 def test_r46_done_items_stay_first_and_moves_are_reported(two_done, order, again, titles, said):
     found = laid(two_done, order, again)
     assert "".join(item["title"] for item in found.data["workItems"]) == titles
-    assert said in "".join(found.said)
-    assert bool(found.said) == bool(said)
+    assert said in "".join(found.messages)
+    assert bool(found.messages) == bool(said)
 
 
 @pytest.mark.parametrize("order, again", [((0, 0), ()), ((8,), ()), ((-1,), ()), ((0, 1), (2,))])

@@ -338,12 +338,12 @@ def lane_position(lane: LaneSnapshot) -> str:
 
 def _join_words(cast: Snapshot) -> str:
     status = cast.session.streams[-1].status
-    over = sum(lane.status == "accepted" for lane in cast.lanes.values())
+    joined_count = sum(lane.status == "accepted" for lane in cast.lanes.values())
     failure = cast.failure
     if status != "joined" and failure is not None and failure.kind != "stream_failed":
-        return f"stopped with {over} at the join"
+        return f"stopped with {joined_count} at the join"
     phrases = {"joined": "all have joined", "failed": "the cast failed at the join"}
-    return phrases.get(status, f"{over} at the join")
+    return phrases.get(status, f"{joined_count} at the join")
 
 
 def _item_words(lane: LaneSnapshot) -> str:

@@ -16,7 +16,7 @@ from materia_nb.cast.project_casts import Casts
 from materia_nb.cast.views.status import approval_lines, status_view
 from materia_nb.cast.views.step_views import prompt_view, step_view
 from materia_nb.cast.views.tables import allowed_view, breakpoints_view, budget_view, items_view, quests_view
-from materia_nb.cast.work import over
+from materia_nb.cast.work import stopped_error
 from materia_nb.cast.workbench import Workbench
 from materia_nb.display.blocks import JsonView, Table, Text
 from materia_nb.display.escape import shorten
@@ -87,7 +87,7 @@ def _run(call: Call, *, until: str | None = None, steps: int | None = None, rais
     with run_progress(cast):
         pause = cast.run(until, steps=steps)
     if raise_ and pause in ("failed", "aborted"):
-        failure = over(cast.now.session)
+        failure = stopped_error(cast.now.session)
         raise MateriaError(failure.what, where=failure.where, hint=failure.hint, kind="cast_failed")
     if raise_ and pause == "person":
         message = "The cast waits for a person."
