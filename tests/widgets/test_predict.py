@@ -20,7 +20,7 @@ def test_question_shows_the_state_of_the_cast(cast):
         assert " · ".join(panel.question.state_lines) in shown(panel)
         assert panel.sure in list(widgets_in(panel.view))
         assert panel.next.layout.display == "none"
-        assert list(panel.buttons) == list(panel.question.places)
+        assert list(panel.buttons) == list(panel.question.targets)
         assert "long dashes" in shown(panel)
         text, picture = panel.fallback()
         assert text.splitlines()[-1] == " | ".join(panel.buttons)
@@ -36,7 +36,7 @@ def test_question_shows_the_state_of_the_cast(cast):
 
 def test_closed_panel_removes_its_fork(cast):
     panel = PredictPanel(cast)
-    folder = Path(panel.question.twin.run_dir)
+    folder = Path(panel.question.fork.run_dir)
     assert folder.is_dir()
     panel.close()
     assert not folder.exists()
