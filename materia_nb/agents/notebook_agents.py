@@ -54,7 +54,7 @@ class FunctionAgent:
     Args:
         function: the function to call.
         name: the display name of the agent; defaults to the name of the function.
-        thinking: False if the function never returns the thinking of a model, so that its text is used unchanged (R68).
+        thinking: False if the function never returns the thinking of a model, so its text is used unchanged (R68).
 
     Raises:
         AgentError: a parameter without a default value is not named after a field of a turn.

@@ -45,7 +45,7 @@ class Prompt:
 
     @property
     def begins(self) -> bool:
-        """True if the prompt describes the complete task, so that the agent does not need earlier turns."""
+        """True if the prompt describes the complete task, so the agent does not need earlier turns."""
         return any(part.name == "task" for part in self.parts)
 
     @property

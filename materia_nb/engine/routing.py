@@ -92,7 +92,7 @@ def choose_edge(rules: SocketRules, result: Result, exhausted: bool) -> Choice |
     Args:
         rules: the rules of the visited socket.
         result: the result of the visit.
-        exhausted: True if ``advance`` reached the end of the list, so that an exit must be chosen.
+        exhausted: True if ``advance`` reached the end of the list, so an exit must be chosen.
     """
     if exhausted:
         return _choose_exit(rules.exits, result)

@@ -309,7 +309,7 @@ class HandoffProtocol(ABC):
 
     Attributes:
         name: the name of the protocol, as used in the ``handoff`` field of a socket.
-        needs_facts: False if ``read`` and ``form`` ignore ``facts``, so that facts need not be collected.
+        needs_facts: False if ``read`` and ``form`` ignore ``facts``, so facts need not be collected.
         needs_changed_files: True if the protocol uses ``facts.changed_files``. Otherwise, changed files are not
             detected.
         can_detour: True if an output may name a socket to run next as a detour.

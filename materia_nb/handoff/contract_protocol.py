@@ -60,7 +60,7 @@ class CheckedContract(NamedTuple):
         issues: the reasons why the contract is refused; empty if it is accepted.
         warnings: the warnings about the contract.
         tier: ``ok`` for an accepted contract, ``repair`` if the agent should correct the contract, or ``reissue`` if
-            the status is missing or unknown, so that the whole turn must be repeated.
+            the status is missing or unknown, so the whole turn must be repeated.
         repair: the repair that the contract needs.
     """
 

@@ -309,8 +309,7 @@ def estimate_cast(
         items: the length of every list of work items, or the work items themselves.
         satisfied: the chance of ``satisfied: true``, as for :func:`.odds.chances_by_socket`.
         answer: the length of an answer in tokens, for all sockets, or by socket or materia. Later prompts contain
-            answers of this length. By default, answers are as short as possible, so that all token counts are lower
-            bounds.
+            answers of this length. By default, answers are as short as possible, so all token counts are lower bounds.
         price: a function that returns the price of a turn; see :data:`TurnPrice`.
         pins: the pins that answer instead of an agent, by socket or materia. A pinned function is not called; a sample
             answer is used instead.

@@ -379,7 +379,7 @@ class Exploration:
 
     @property
     def unrouted(self) -> tuple[str, ...]:
-        """The visited sockets that have no edge for failures, so that any failure in them ends the cast.
+        """The visited sockets that have no edge for failures, so any failure in them ends the cast.
 
         These failures are not explored, because they can happen at every visit.
         """

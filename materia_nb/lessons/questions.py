@@ -154,7 +154,7 @@ class Question:
 
     @property
     def has_next(self) -> bool:
-        """True if the outcome is revealed and another socket runs next, so that :meth:`next_step` can be called."""
+        """True if the outcome is revealed and another socket runs next, so :meth:`next_step` can be called."""
         return self.is_revealed and next_target(self.fork.now.rules, self.fork.now.engine) in self.fork.graph.sockets
 
     def next_step(self) -> None:

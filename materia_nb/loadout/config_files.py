@@ -203,7 +203,7 @@ _TRAILING_COMMA: Final = re.compile(r'"(?:[^"\\]|\\.)*"?|,(?=\s*[}\]])', re.DOTA
 
 
 def _uncommented(text: str) -> str:
-    """Replace comments and trailing commas in JSON by spaces, so that line and column numbers do not change."""
+    """Replace comments and trailing commas in JSON with spaces, so that line and column numbers do not change."""
     text = _COMMENT.sub(lambda match: _blank_out(match[0], "/"), text)
     return _TRAILING_COMMA.sub(lambda match: _blank_out(match[0], ","), text)
 

@@ -66,7 +66,7 @@ class Fix:
     Attributes:
         label: the text on the button that applies the fix.
         steps: the operations, in order.
-        suggestion: True if there are other ways to fix the problem, so that a person has to confirm this fix.
+        suggestion: True if there are other ways to fix the problem, so a person has to confirm this fix.
         summary: a description of the change; empty until the designer has tested the fix.
     """
 
@@ -129,7 +129,7 @@ class Report:
 
     @property
     def ok(self) -> bool:
-        """True if the config has no problems, so that it can be cast."""
+        """True if the config has no problems, so it can be cast."""
         return not self.problems
 
     @property

@@ -250,7 +250,7 @@ class _Autosaver:
         return ""
 
     def _is_only_in_kernel(self, design: Design) -> bool:
-        """Return True if the latest step was saved only in the notebook, so that the draft must be kept.
+        """Return True if the latest step was saved only in the notebook, so the draft must be kept.
 
         Otherwise, the step would be lost when the kernel ends.
         """

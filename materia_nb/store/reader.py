@@ -261,7 +261,7 @@ def _reference_usage(turn: Mapping[str, JSON]) -> Usage:
 
 
 class _WrongConfig(MateriaError):
-    """Raised if the config does not match the journal, so that the cast cannot be displayed."""
+    """Raised if the config does not match the journal, so the cast cannot be displayed."""
 
 
 class _JournalReader:

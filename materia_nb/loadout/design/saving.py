@@ -356,7 +356,7 @@ def add_loadout(path: Path, name: str, loadout: Object, materia: Object) -> None
 
 
 def materia_without_file(config: LayeredConfig, design: Design) -> list[str]:
-    """Return the ids of the materia that a design uses but no file defines, so that other notebooks lack them."""
+    """Return the ids of the materia that a design uses but no file defines, so other notebooks lack them."""
     used = {as_object(socket).get("materia") for socket in as_object(design.document.get("sockets")).values()}
     known = as_object(config.document.get("materia"))
     return [name for name in known if name in used and config.origin("materia", name).path is None]

@@ -169,7 +169,7 @@ def _exit_never_taken(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
 
 @rule(EDGE_RULES, "loop", "one-item")
 def _ends_early(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
-    """A member that advances but has no matching edge, so that the cast ends before the last item."""
+    """A member that advances but has no matching edge, so the cast ends before the last item."""
     first = next(iter(loop.members), None)
     for id_, when in advances_of(facts, loop).items():
         edges = [edge.when for edge in facts.sockets[id_].edges]
@@ -234,7 +234,7 @@ def _add_empty_exit(facts: LoadoutFacts, loop: LoopFacts) -> Fix | None:
 
 @rule(EDGE_RULES, "loadout", "lone-guard")
 def _one_sided_guard(facts: LoadoutFacts) -> Iterator[Hint]:
-    """A socket whose edges match only one value of `satisfied`, so that the other value ends the cast (R3)."""
+    """A socket whose edges match only one value of `satisfied`, so the other value ends the cast (R3)."""
     advance_results: dict[str, set[Condition]] = {}
     for loop in facts.loops:
         for id_, result in advances_of(facts, loop).items():

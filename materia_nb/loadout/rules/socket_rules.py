@@ -75,7 +75,7 @@ def _unreachable(facts: LoadoutFacts) -> Iterator[Hint]:
 
 @rule(SOCKET_RULES, "loadout", "never-advances")
 def _foreach_never_advances(facts: LoadoutFacts) -> Iterator[Hint]:
-    """A list whose cursor never advances, so that only the first item is processed."""
+    """A list whose cursor never advances, so only the first item is processed."""
     moved = {socket.advance_cursor for socket in facts.sockets.values()}
     for id_, socket in facts.sockets.items():
         if socket.foreach is not None and socket.iterator and socket.iterator.cursor not in moved:
@@ -200,7 +200,7 @@ _TASK_PROTOCOLS: Final = " or ".join(f'"{name}"' for name, own in OWN_PROTOCOLS.
 
 @rule(SOCKET_RULES, "loadout", "unknown-protocol")
 def _unknown_protocol(facts: LoadoutFacts) -> Iterator[Hint]:
-    """A handoff protocol that no installed package provides, so that the loadout cannot be cast."""
+    """A handoff protocol that no installed package provides, so the loadout cannot be cast."""
     owners = [("handoff", facts.raw), *((f"{id_}.handoff", socket.raw) for id_, socket in facts.sockets.items())]
     for source, owner in owners:
         name = owner.get("handoff")
