@@ -87,7 +87,7 @@ class Breakpoint(NamedTuple):
         amount: the amount of ``unit`` that can be used between two stops, by ``socket`` alone if it is set.
         unit: the unit of ``amount``. Usage that agents did not report is not counted (R56).
         lane: the name of the only lane in which to stop; None to stop in every lane and outside lanes.
-        where: a condition that must hold, such as ``state.score < 3``, see :func:`compile_condition`; None for no condition.
+        where: a condition that must hold, such as ``state.score < 3``, see ``compile_condition``; None for no condition.
     """
 
     kind: BreakKind

@@ -738,7 +738,7 @@ class Pins(Mapping[str, Pin]):
         return chosen.pin
 
     def put(self, name: str, chosen: PinnedAnswer) -> None:
-        """Add the pin that :func:`resolve_pin` returned for a socket or materia."""
+        """Add the pin that ``resolve_pin`` returned for a socket or materia."""
         runner = self._runner
         require_name(runner.rules.graph, name)
         with runner.lock():

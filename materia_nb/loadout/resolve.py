@@ -122,7 +122,7 @@ def build_graph(document: JSON, loadout_name: str | None = None, folders: Mappin
 
     Args:
         document: the config, which is not modified.
-        loadout_name: the name of the loadout; None selects the active loadout (see :func:`active_loadout`).
+        loadout_name: the name of the loadout; None selects the active loadout (see ``active_loadout``).
         folders: the directory of the config file that defines each materia, by materia id (R24).
 
     Raises:

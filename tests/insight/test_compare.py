@@ -157,7 +157,7 @@ def test_two_visits_of_a_socket_can_be_compared(bench, cast_of):
 
 def test_graph_marks_edges_taken_by_only_one_cast(bench, cast_of):
     d = bench.compare(cast_of(), cast_of(1))
-    assert "only B" in d.picture.text
+    assert "only in B" in d.picture.text
     assert "max 3 · B<" in d.picture.svg
     assert (d.routes["Socket-3", 0], d.routes["Socket-3", 1]) == ("both", "B")
 
@@ -213,7 +213,7 @@ def test_loadouts_are_compared_by_sockets_edges_and_materia(bench):
         ("materia Build", "prompt"),
     ]
     assert d.differences[0].b == "not_satisfied to Socket-2, at most 3 times"
-    assert "only B" in d.pictures[1].text
+    assert "only in B" in d.pictures[1].text
 
 
 def test_comparison_of_a_loadout_with_itself_has_no_difference(bench):
