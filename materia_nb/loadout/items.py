@@ -133,10 +133,24 @@ def implied_advances(facts: LoadoutFacts) -> dict[str, Object]:
     return {id_: advance for id_, advance in implied.items() if facts.sockets[id_].advance == advance}
 
 
+def incomplete_advances(facts: LoadoutFacts) -> dict[str, Object]:
+    """Return the explicit advances without a cursor or list, by socket, completed from the iterator (R14).
+
+    The reference engine fails at such an advance.
+    """
+    return {
+        id_: {"cursor": socket.advance_cursor, "items": socket.iterator.items, **socket.advance}
+        for id_, socket in facts.sockets.items()
+        if socket.advance is not None and socket.iterator is not None and socket.iterator.items
+        if not {"cursor", "items"} <= socket.advance.keys()
+    }
+
+
 def with_advances(facts: LoadoutFacts) -> Object:
-    """Return a loadout in which derived advances are explicit, so that the reference engine can cast it (R74)."""
+    """Return a loadout whose advances are explicit and complete, so that the reference engine can cast it (R74)."""
     sockets = as_object(facts.raw.get("sockets"))
-    changed = {id_: {**sockets[id_], "advance": advance} for id_, advance in unwritten_advances(facts).items()}
+    written = unwritten_advances(facts) | incomplete_advances(facts)
+    changed = {id_: {**sockets[id_], "advance": advance} for id_, advance in written.items()}
     return {**facts.raw, "sockets": {**sockets, **changed}} if changed else facts.raw
 
 

@@ -252,6 +252,20 @@ def test_a_saved_loop_has_the_advance_that_its_exits_imply_r74(wb, project):
     assert (project / PROJECT_FILE).read_text() == text
 
 
+@pytest.mark.parametrize("name", ["Plan-Build-Eval", "Full-Auto", "Teach-Exits"])
+def test_a_copied_loadout_names_the_cursor_and_list_of_each_advance_r74(wb, project, name):
+    before = wb.graph(name)
+    wb.loadouts.copy(name, "Mine")
+    sockets = read_config(project / PROJECT_FILE)["loadouts"]["Mine"]["sockets"]
+    advances = [socket["advance"] for socket in sockets.values() if "advance" in socket]
+    assert advances
+    assert all({"cursor", "items"} <= advance.keys() for advance in advances)
+    after = wb.graph("Mine")
+    assert {id_: socket.advance for id_, socket in after.sockets.items()} == {
+        id_: socket.advance for id_, socket in before.sockets.items()
+    }
+
+
 def test_advance_of_a_saved_loop_follows_its_exits_when_it_is_edited_again(wb):
     draft = design_with_a_loop(wb)
     wb.loadouts.save(draft)

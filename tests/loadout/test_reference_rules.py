@@ -41,21 +41,46 @@ def test_features_refused_by_the_reference_engine_are_reported_as_problems(docum
     assert findings(document) == {("problem", source)}
 
 
+FULL_ADVANCE = {"cursor": "workItemIndex", "items": "state.workItems", "when": "always"}
+EMPTY_LIST = ("hint", "loops.L.exits")
+
+
 def test_a_derived_advance_is_reported_until_it_is_written_r15():
     document = looped({"exits": [route("Socket-3", "always", "Socket-4")]})
-    [hint] = reference_report(document, "T", [document]).hints
+    [hint] = [hint for hint in reference_report(document, "T", [document]).hints if "advance" in hint.source]
     assert hint.source == "Socket-3.advance"
     assert "(R15)" in hint.message
     advance = json.loads(hint.hint.partition('"advance": ')[2].partition(", or")[0])
     document["loadouts"]["T"]["sockets"]["Socket-3"]["advance"] = advance
+    assert findings(document) == {EMPTY_LIST}
+
+
+@pytest.mark.parametrize("advance", [{}, {"when": "satisfied"}, {"items": "state.workItems"}])
+def test_an_advance_without_cursor_or_list_is_reported_until_it_is_completed_r14(advance):
+    document = looped({"exits": [route("Socket-3", "always", "Socket-4")]}, Socket_3={"advance": advance})
+    [hint] = [hint for hint in reference_report(document, "T", [document]).hints if "advance" in hint.source]
+    assert "does not name its cursor and list (R14)" in hint.message
+    completed = json.loads(hint.hint.partition('"advance": ')[2].partition(", or")[0])
+    assert completed == {"cursor": "workItemIndex", "items": "state.workItems", **advance}
+    document["loadouts"]["T"]["sockets"]["Socket-3"]["advance"] = completed
+    assert findings(document) == {EMPTY_LIST}
+
+
+def test_an_empty_list_is_reported_if_the_loop_is_entered_at_a_socket_without_an_exit_r16():
+    document = looped({"exits": [route("Socket-3", "always", "Socket-4")]}, Socket_3={"advance": FULL_ADVANCE})
+    [hint] = reference_report(document, "T", [document]).hints
+    assert hint.source == "loops.L.exits"
+    assert "ends the cast if the list is empty when 'Socket-2' is entered (R16)" in hint.message
+    assert "the exit to Socket-4" in hint.message
+    document["loadouts"]["T"]["sockets"]["Socket-1"]["edges"] = [edge("Socket-3")]
     assert findings(document) == set()
 
 
 def test_a_generator_that_is_visited_again_is_reported_r17():
-    document = looped({"exits": [route("Socket-3", "always", "Socket-4")]}, Socket_3={"advance": {}})
-    assert findings(document) == set()
+    document = looped({"exits": [route("Socket-3", "always", "Socket-4")]}, Socket_3={"advance": FULL_ADVANCE})
+    assert findings(document) == {EMPTY_LIST}
     document["loadouts"]["T"]["sockets"]["Socket-4"]["edges"] = [edge("Socket-1", "not_satisfied", maxTraversals=1)]
-    assert findings(document) == {("hint", "loops.L.consumes")}
+    assert findings(document) == {EMPTY_LIST, ("hint", "loops.L.consumes")}
 
 
 def test_a_cycle_without_a_limit_is_reported_r18():

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Final
 
 from materia_nb.jsonvalue import JSON, Object, as_object
-from materia_nb.loadout.items import unwritten_advances
+from materia_nb.loadout.items import incomplete_advances, unwritten_advances
 from materia_nb.loadout.report import Findings, Hint, HintRule, Report, brief, rule
 from materia_nb.loadout.rules.edge_rules import targets_of
 from materia_nb.loadout.topology import (
@@ -93,6 +93,30 @@ def _missing_advance(facts: LoadoutFacts) -> Iterator[Hint]:
         )
         advice = f'write "advance": {brief(written, 200)}, or save the loadout in the designer'
         yield Hint(f"{id_}.advance", message, advice)
+
+
+@rule(REFERENCE_RULES, "loadout", DIFFERENT)
+def _incomplete_advance(facts: LoadoutFacts) -> Iterator[Hint]:
+    """An advance that does not name its cursor or list, at which casts of pi-materia fail."""
+    for id_, written in incomplete_advances(facts).items():
+        message = (
+            f"pi-materia fails at {id_!r} when an item ends, because `advance` does not name its cursor and list (R14)"
+        )
+        advice = f'write "advance": {brief(written, 200)}, or save the loadout in the designer'
+        yield Hint(f"{id_}.advance", message, advice)
+
+
+@rule(REFERENCE_RULES, "loop", DIFFERENT)
+def _empty_list(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
+    """A loop that is entered at a socket without an exit, which pi-materia does not leave through its exit if it is empty."""
+    exits = {exit_.source: exit_.target for exit_ in loop.exits if exit_.condition == "always"}
+    entered = {to for id_, socket in facts.sockets.items() if id_ not in loop.members for to in socket.targets}
+    for id_ in [id_ for id_ in loop.members if id_ in entered and id_ not in exits] if exits else ():
+        message = (
+            f"pi-materia ends the cast if the list is empty when {id_!r} is entered (R16): this engine follows the exit "
+            f"to {next(iter(exits.values()))}"
+        )
+        yield Hint(f"loops.{loop.id}.exits", message, f"let the generator never return an empty list for {id_}")
 
 
 @rule(REFERENCE_RULES, "loadout", DIFFERENT)
