@@ -26,7 +26,15 @@ def test_copied_loadout_has_its_own_name_and_becomes_the_selected_loadout(wb, fi
     assert (shown.name, shown.origin) == ("Mine", "project")
     assert wb.loadouts.chosen == "Mine"
     document = read_config(file)
-    assert document == {"activeLoadout": "Mine", "loadouts": {"Mine": read_config(BUNDLED)["loadouts"]["Full-Auto"]}}
+    copied = read_config(BUNDLED)["loadouts"]["Full-Auto"]
+    advance = copied["sockets"]["Socket-6"]["advance"]
+    assert document["loadouts"]["Mine"]["sockets"]["Socket-6"]["advance"] == {
+        "cursor": "workItemIndex",
+        "items": "state.workItems",
+        **advance,
+    }
+    document["loadouts"]["Mine"]["sockets"]["Socket-6"]["advance"] = advance
+    assert document == {"activeLoadout": "Mine", "loadouts": {"Mine": copied}}
     assert not wb.check("Mine").problems
     assert BUNDLED.read_bytes() == before
 
