@@ -19,6 +19,7 @@ from materia_nb.errors import MateriaError, outgoing_line
 DEFAULT_MIN_S: Final = 60
 _TIMEOUT_S: Final = 10.0
 _MAX_LINES: Final = 2
+_SCHEMES: Final = ("http://", "https://")
 _LOG: Final = logging.getLogger("materia_nb.notifications")
 
 Receiver: TypeAlias = str | Sequence[str] | Callable[[dict[str, str]], object]
@@ -38,9 +39,16 @@ class Notifier:
         Raises:
             MateriaError: the receiver is empty or not a URL, a command or a function (``bad_receiver``).
         """
-        parts = shlex.split(receiver) if isinstance(receiver, str) else receiver
-        is_command = isinstance(parts, (list, tuple)) and bool(parts) and all(isinstance(part, str) for part in parts)
-        if not (receiver is None or callable(receiver) or is_command):
+        if isinstance(receiver, str) and not receiver.startswith(_SCHEMES):
+            try:
+                receiver = shlex.split(receiver)
+            except ValueError as error:
+                message = f"The command {receiver!r} cannot be read: {error}."
+                raise MateriaError(message, hint="close each quotation mark", kind="bad_receiver") from None
+        is_command = (
+            isinstance(receiver, (list, tuple)) and receiver and all(isinstance(part, str) for part in receiver)
+        )
+        if not (receiver is None or callable(receiver) or isinstance(receiver, str) or is_command):
             hint = "pass an http or https URL, a command such as 'notify-send Materia', or a function"
             raise MateriaError(f"{receiver!r} cannot receive notifications.", hint=hint, kind="bad_receiver")
         self._receiver, self._min_s = receiver, min_s
@@ -65,9 +73,8 @@ def _send(receiver: Receiver, notification: dict[str, str], project: Path) -> No
     body = json.dumps(notification).encode()
     if callable(receiver):
         receiver(notification)
-    elif isinstance(receiver, str) and receiver.startswith(("http://", "https://")):
+    elif isinstance(receiver, str):
         request = urllib.request.Request(receiver, body, {"Content-Type": "application/json"})  # noqa: S310
-        urllib.request.urlopen(request, timeout=_TIMEOUT_S).close()  # noqa: S310 - the scheme is checked above
+        urllib.request.urlopen(request, timeout=_TIMEOUT_S).close()  # noqa: S310 - ``configure`` checks the scheme
     else:
-        command = shlex.split(receiver) if isinstance(receiver, str) else list(receiver)
-        subprocess.run([*command, notification["message"]], input=body, cwd=project, timeout=_TIMEOUT_S, check=True)
+        subprocess.run([*receiver, notification["message"]], input=body, cwd=project, timeout=_TIMEOUT_S, check=True)

@@ -122,6 +122,12 @@ def test_invalid_receiver_is_refused(wb, receiver):
         wb.casts.notify(receiver)
 
 
+def test_command_with_an_open_quotation_mark_is_refused(wb):
+    with pytest.raises(MateriaError, match="cannot be read: No closing quotation") as caught:
+        wb.casts.notify('notify-send "Materia')
+    assert caught.value.kind == "bad_receiver"
+
+
 def test_notify_verb_sets_and_removes_a_command(project):
     shell = new_shell(Workbench(project))
     line(shell, "use Ask")
