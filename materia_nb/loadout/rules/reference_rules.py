@@ -85,25 +85,14 @@ def _refused_materia(id_: str, raw: Object) -> Iterator[Hint]:
 
 
 @rule(REFERENCE_RULES, "loadout", DIFFERENT)
-def _missing_advance(facts: LoadoutFacts) -> Iterator[Hint]:
-    """A loop whose advance is derived from its exits."""
-    for id_, written in unwritten_advances(facts).items():
-        message = (
-            f"pi-materia does not advance at {id_!r} (R15): with two items, it repeats the first until the cast fails"
-        )
-        advice = f'write "advance": {brief(written, 200)}, or save the loadout in the designer'
-        yield Hint(f"{id_}.advance", message, advice)
-
-
-@rule(REFERENCE_RULES, "loadout", DIFFERENT)
-def _incomplete_advance(facts: LoadoutFacts) -> Iterator[Hint]:
-    """An advance that does not name its cursor or list, at which casts of pi-materia fail."""
-    for id_, written in incomplete_advances(facts).items():
-        message = (
-            f"pi-materia fails at {id_!r} when an item ends, because `advance` does not name its cursor and list (R14)"
-        )
-        advice = f'write "advance": {brief(written, 200)}, or save the loadout in the designer'
-        yield Hint(f"{id_}.advance", message, advice)
+def _unwritten_advance(facts: LoadoutFacts) -> Iterator[Hint]:
+    """A loop whose advance is derived from its exits, or does not name its cursor and list."""
+    derived = "pi-materia does not advance at {!r} (R15): with two items, it repeats the first until the cast fails"
+    incomplete = "pi-materia fails at {!r} when an item ends, because `advance` does not name its cursor and list (R14)"
+    for message, advances in ((derived, unwritten_advances(facts)), (incomplete, incomplete_advances(facts))):
+        for id_, written in advances.items():
+            advice = f'write "advance": {brief(written, 200)}, or save the loadout in the designer'
+            yield Hint(f"{id_}.advance", message.format(id_), advice)
 
 
 @rule(REFERENCE_RULES, "loop", DIFFERENT)
