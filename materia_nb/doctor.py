@@ -27,7 +27,7 @@ from materia_nb.display.text import WIDTH, table
 from materia_nb.errors import MateriaError, counted
 from materia_nb.loadout.graph import Graph, Socket
 from materia_nb.loadout.layers import profile_directory
-from materia_nb.platform import PROCESSES, THREADS, Stop
+from materia_nb.platform import CAN_START_PROCESSES, CAN_START_THREADS, Stop
 from materia_nb.utilities import utility_step
 from materia_nb.utilities.process import Capture, ProcessResult, run_process, summarize
 
@@ -116,7 +116,7 @@ def programs(project: Path) -> list[Finding]:
         KeyboardInterrupt: the checkup was interrupted; all programs that it started have been ended.
     """
     results: list[ProcessResult | None] = [None] * len(_PROGRAMS)
-    if THREADS and PROCESSES:
+    if CAN_START_THREADS and CAN_START_PROCESSES:
         stop = Stop()
         with ThreadPoolExecutor(len(_PROGRAMS)) as pool:
             try:

@@ -228,7 +228,7 @@ def remove_path(value: JSON, segments: Sequence[str]) -> JSON:
 
 
 def equal_json(a: JSON, b: JSON) -> bool:
-    """Return True if two values are equal as JSON: like ``==``, except that true does not equal 1 or false 0."""
+    """Return True if two values are equal as JSON: like ``==``, except that true and 1 differ, and false and 0."""
     if a is b:
         return True
     if isinstance(a, bool) or isinstance(b, bool):

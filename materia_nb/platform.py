@@ -173,10 +173,10 @@ class WakingInterrupts(HeldInterrupts):
 
 _IS_BROWSER: Final = sys.platform in {"emscripten", "wasi"}
 
-THREADS: bool = not _IS_BROWSER
+CAN_START_THREADS: bool = not _IS_BROWSER
 """True if the platform can start threads."""
 
-PROCESSES: bool = not _IS_BROWSER and sys.platform != "ios" and hasattr(os, "killpg")
+CAN_START_PROCESSES: bool = not _IS_BROWSER and sys.platform != "ios" and hasattr(os, "killpg")
 """True if the platform can start programs and can end them together with all their child processes."""
 
 try:
@@ -213,7 +213,7 @@ def call_later(seconds: float, act: Callable[[], object]) -> Handle:
     """
     timer = threading.Timer(seconds, act)
     timer.daemon = True
-    if THREADS:
+    if CAN_START_THREADS:
         with HeldInterrupts():  # a thread that is interrupted while it starts never runs
             timer.start()
     elif (loop := _event_loop()) is not None:
@@ -227,7 +227,7 @@ def start_thread(act: Callable[[], object], name: str) -> BackgroundWork:
     On platforms without threads, ``act`` runs when the event loop is idle or when ``join`` is called, whichever comes
     first. If no event loop is running, ``act`` runs before this function returns.
     """
-    if THREADS:
+    if CAN_START_THREADS:
         thread = threading.Thread(target=copy_context().run, args=(act,), name=name, daemon=True)
         with HeldInterrupts():
             thread.start()
@@ -412,7 +412,7 @@ def run_jobs(
     """
     # The caller counts a result before it requests the next result, so jobs must not wait inside the pool.
     next_jobs = takewhile(lambda _: not is_enough(), enumerate(jobs))
-    if workers == 1 or not THREADS:
+    if workers == 1 or not CAN_START_THREADS:
         yield from ((number, work(job)) for number, job in next_jobs)
         return
     running: dict[Future[_Result], int] = {}
@@ -438,7 +438,7 @@ class ProgressBar:
     def __init__(self, progress: Progress, total: int, unit: str) -> None:
         self._progress, self.total, self.done = progress, total, 0
         self._bar: Any = None
-        if progress is True and THREADS:  # tqdm watches its bars from a thread
+        if progress is True and CAN_START_THREADS:  # tqdm watches its bars from a thread
             from tqdm.auto import tqdm
 
             self._bar = tqdm(total=total, unit=f" {unit}", leave=False, dynamic_ncols=True)

@@ -34,7 +34,7 @@ def run_abandonable(work: Callable[[], T], stop: threading.Event | None) -> T:
         AgentError: kind ``interrupted``: the work was abandoned, and its result will be discarded.
     """
     is_main = threading.current_thread() is threading.main_thread()
-    if is_main or not isinstance(stop, Stop) or not platform.THREADS:
+    if is_main or not isinstance(stop, Stop) or not platform.CAN_START_THREADS:
         return work()
     future: Future[T] = Future()
     platform.start_thread(partial(_complete, future, work), "materia-function")
@@ -117,7 +117,7 @@ class BackgroundLoop:
             KeyboardInterrupt: the user interrupted the call, and the awaitable was cancelled.
         """
         inbox = inbox or LoopInbox(ignore_event)
-        if not platform.THREADS:
+        if not platform.CAN_START_THREADS:
             return _run_inline(awaitable, stop, inbox)
         loop = self._running_loop()
         if threading.current_thread() is self._thread:
@@ -270,7 +270,7 @@ class _ThreadStarter:
 
     def start(self, action: Callable[[], object], name: str) -> None:
         """Start a thread that calls ``action`` in the context of the caller."""
-        if not platform.THREADS:
+        if not platform.CAN_START_THREADS:
             platform.start_thread(action, name)
             return
         if self._thread is None or not self._thread.is_alive():  # not yet, or left in the parent of a fork

@@ -264,7 +264,7 @@ class RecordedAgent:
     as well, so that a budget is exhausted at the same turn as in the recording.
 
     Args:
-        replies: the recorded turns of each visit, in order, by pair of ``recording_key`` and visit number.
+        replies: the recorded turns of each visit, in order, by the tuple ``(recording key, visit number)``.
         name: the display name of the agent.
     """
 
@@ -281,7 +281,7 @@ class RecordedAgent:
 
     @property
     def outputs(self) -> dict[tuple[str, int], str]:
-        """The text of the last reply of each visit, by pair of ``recording_key`` and visit number."""
+        """The text of the last reply of each visit, by the tuple ``(recording key, visit number)``."""
         return {key: turns[-1].reply.text for key, turns in self._replies.items() if turns}
 
     def answer(self, turn: Turn) -> Reply:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, get_args
 
 from materia_nb.display.escape import part
-from materia_nb.engine.cast_warnings import emptied_fields, latest_repeats, repeats
+from materia_nb.engine.cast_warnings import latest_repeats, repeats, shortened_fields
 from materia_nb.engine.routing import Decision
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Session, StepRecord, TurnRecord, every_step
@@ -218,7 +218,7 @@ class Breakpoint(NamedTuple):
             case "edge":
                 times = self._is_taken(step.decision)
             case "empty_answer":
-                times = bool(emptied_fields(rules, step))
+                times = bool(shortened_fields(rules, step))
             case "not_satisfied":
                 times = step.decision is not None and step.decision.satisfied is False
             case "changed":

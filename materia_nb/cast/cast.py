@@ -377,7 +377,7 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
             self.runner.running = True
         steps_taken, broken_off, started = 0, False, time.monotonic()
 
-        def breaks(lane: str) -> bool:
+        def stops_after(lane: str) -> bool:
             nonlocal broken_off
             broken_off = self.breakpoints.reached(lane) or broken_off
             return broken_off
@@ -385,13 +385,13 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
         try:
             while not (pause := self._pause(until, steps, steps_taken, broken_off=broken_off)):
                 if self.runner.rules.graph.regions and self.runner.lanes_are_next:
-                    yield from self._through_lanes(breaks, once=steps is not None)
+                    yield from self._through_lanes(stops_after, once=steps is not None)
                 else:
                     with self.runner.lock():
                         self.runner.begin()
                         followed = self.runner.followers.wants_each_step()
                         self.runner.batches_writes = unattended and not followed and not self.runner.stops
-                        step = self.runner.advance(breaks)
+                        step = self.runner.advance(stops_after)
                     if step is not None:
                         yield step
                 steps_taken += 1
@@ -406,9 +406,9 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
             self.runner.on_run_stopped(self.now, pause, time.monotonic() - started)
         return pause
 
-    def _through_lanes(self, breaks: Callable[[str], bool], *, once: bool) -> Iterator[StepRecord]:
+    def _through_lanes(self, stops_after: Callable[[str], bool], *, once: bool) -> Iterator[StepRecord]:
         """Yield each step of the lanes; the lock of the cast is released between two steps."""
-        lane_steps = self.runner.advance_lanes(breaks, once=once)
+        lane_steps = self.runner.advance_lanes(stops_after, once=once)
         try:
             while True:
                 with self.runner.lock():

@@ -217,7 +217,9 @@ class Edits:
             assert self._runner.session.prompt is not None  # noqa: S101 - its prompt was edited
             return self._runner.session.prompt
 
-    def redefine(self, materia: str, definition: Mapping[str, JSON] | None = None, owner: Path | None = None) -> None:
+    def redefine(
+        self, materia: str, definition: Mapping[str, JSON] | None = None, config_folder: Path | None = None
+    ) -> None:
         """Use the changed command, script, timeout, model or tools of a materia in this cast, from the next retry on.
 
         Fields that earlier steps depended on must not differ.
@@ -225,7 +227,7 @@ class Edits:
         Args:
             materia: the id of the materia.
             definition: the new definition in config format; by default the current definition in the workbench.
-            owner: the directory of the config file, in which the scripts of the materia are looked up (R24).
+            config_folder: the directory of the config file, in which the scripts of the materia are looked up (R24).
 
         Raises:
             MateriaError: the cast has no such materia (``unknown_materia``), other fields or no fields have changed
@@ -233,15 +235,15 @@ class Edits:
                 cases.
         """
         if definition is None:
-            known, owners = self._runner.definitions() if self._runner.definitions else ({}, {})
+            known, config_folders = self._runner.definitions() if self._runner.definitions else ({}, {})
             needs_one_of(materia, known, f"The materia {materia!r} does not exist.", "unknown_materia")
-            definition, owner = known[materia], owners.get(materia)
+            definition, config_folder = known[materia], config_folders.get(materia)
         self._runner.refuse_while_running()
         with self._runner.lock():
             self._runner.begin()
             files = self._runner.files
             before = json.loads(files.read_text(CONFIG))
-            after, rules = _redefined(before, self._runner.rules, materia, definition, owner)
+            after, rules = _redefined(before, self._runner.rules, materia, definition, config_folder)
             current, previous = (document["materia"][materia] for document in (after, before))
             with HeldInterrupts():  # an interrupt between these lines would leave rules that do not match the journal
                 event = ev.MateriaRedefined(
@@ -425,7 +427,7 @@ def _index_of(items: Sequence[JSON], reference: int | str) -> int:
 
 
 def _redefined(
-    document: JSON, rules: Rules, materia: str, definition: Mapping[str, JSON], owner: Path | None
+    document: JSON, rules: Rules, materia: str, definition: Mapping[str, JSON], config_folder: Path | None
 ) -> tuple[JSON, Rules]:
     """Replace the definition of a materia in the config of a cast, and return the config and its rules.
 
@@ -434,7 +436,7 @@ def _redefined(
     """
     known = document["materia"]
     needs_one_of(materia, known, f"The cast has no materia {materia!r}.", "unknown_materia")
-    differences = redefinition(as_object(known[materia]), definition, materia, owner)
+    differences = redefinition(as_object(known[materia]), definition, materia, config_folder)
     if differences is None:
         raise MateriaError(
             f"The cast already has this definition of {materia}.",
@@ -447,9 +449,9 @@ def _redefined(
             hint=f"start a new cast; a running cast accepts changes only in these fields: {', '.join(sorted(CHANGEABLE))}",
             kind="redefine",
         )
-    document = with_definition(document, materia, with_absolute_paths(definition, owner))
-    owners = {m.id: m.folder for s in rules.graph.sockets.values() if (m := s.materia).folder}
-    return document, Rules(build_graph(document, rules.graph.name, owners), rules.session)
+    document = with_definition(document, materia, with_absolute_paths(definition, config_folder))
+    config_folders = {m.id: m.folder for s in rules.graph.sockets.values() if (m := s.materia).folder}
+    return document, Rules(build_graph(document, rules.graph.name, config_folders), rules.session)
 
 
 class Approvals(ApprovalRequests):

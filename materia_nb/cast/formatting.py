@@ -110,7 +110,7 @@ class TableOf(Table, Generic[_T]):
 
 
 class EventsView(TableOf[MateriaEvent]):
-    """The events that agents reported in their outputs (R39); iterating over the table yields the events."""
+    """A table of the events that agents reported in their outputs (R39). Iterating over it yields the events."""
 
     def __init__(self, events: Sequence[MateriaEvent]) -> None:
         lanes = any(event.lane for event in events)

@@ -134,10 +134,10 @@ class Lanes:
         of_materia = sum(sockets[other].socket.materia.id == materia for other in busy_sockets)
         return count(socket, busy_sockets.count(socket)), count(f"materia {materia}", of_materia)
 
-    def steps(self, breaks: Callable[[str], bool], *, once: bool) -> Iterator[StepRecord]:
+    def steps(self, stops_after: Callable[[str], bool], *, once: bool) -> Iterator[StepRecord]:
         """Run the lanes, and yield each step that is complete or waits for a person.
 
-        The lanes stop when all have ended, when ``breaks`` returns True for a lane after one of its steps, or when all
+        The lanes stop when all have ended, when ``stops_after`` returns True for a lane after one of its steps, or when all
         of them wait for a person. If ``once`` is set, each lane runs only one socket. While the caller handles a step,
         running jobs continue, but no new jobs start. Closing the generator stops the jobs like an interrupt.
         """
@@ -160,7 +160,7 @@ class Lanes:
                     idle.add(name)
                 elif once:
                     lanes_done.add(name)
-                halted = breaks(name) or halted
+                halted = stops_after(name) or halted
                 if not waits or name in idle or name in lanes_done or halted:
                     yield self._latest(name)
         except BaseException:
@@ -205,7 +205,7 @@ class Lanes:
             idle.add(name)
             return name
         self._running[name] = (visit.socket, job)
-        if job.is_immediate or not platform.THREADS:
+        if job.is_immediate or not platform.CAN_START_THREADS:
             self._results.put((name, job, job.run()))
         else:
             context = copy_context()  # which has the event loop of coroutines

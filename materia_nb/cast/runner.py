@@ -505,17 +505,17 @@ class Runner(Work):
 
     # -- steps ----------------------------------------------------------------------------
 
-    def advance(self, breaks: Callable[[str], bool] = lambda _: False, *, once: bool = False) -> StepRecord | None:
+    def advance(self, stops_after: Callable[[str], bool] = lambda _: False, *, once: bool = False) -> StepRecord | None:
         """Run one socket, or the running lanes, and return the latest step; return None if the cast ended instead.
 
         Args:
-            breaks: a function that returns True to stop. It is called after each output that needs a repair and after
+            stops_after: a function that returns True to stop. It is called after each output that needs a repair and after
                 each socket of a lane, with the name of the lane, or "" for the cast itself.
             once: True to run only one socket in each lane; by default, lanes run until they must stop.
         """
         with computing():
             if self.rules.graph.regions and self.lanes_are_next:
-                return [None, *self.advance_lanes(breaks, once=once)][-1]
+                return [None, *self.advance_lanes(stops_after, once=once)][-1]
             if self.session.state.status not in ("ready", "waiting"):
                 raise stopped_error(self.session)
             try:
@@ -523,7 +523,7 @@ class Runner(Work):
                     self.worked = 0
                     self.keep(decide.enter(self.rules, self.session, now()), later=True)
                 waits = self.session.state.status == "waiting"
-                self.ask(breaks)
+                self.ask(stops_after)
             except BaseException:
                 self.batches_writes = False
                 raise
@@ -539,11 +539,11 @@ class Runner(Work):
         """True if lanes are running or will start with the next step."""
         return self.lanes_at_work or streams.region_ahead(self.rules, self.session) is not None
 
-    def advance_lanes(self, breaks: Callable[[str], bool], *, once: bool) -> Generator[StepRecord, None, None]:
+    def advance_lanes(self, stops_after: Callable[[str], bool], *, once: bool) -> Generator[StepRecord, None, None]:
         """Run the lanes and yield each of their steps; for the arguments see :meth:`advance`."""
         if not self.lanes_at_work:
             self.run_command(decide.enter)  # distributes the items
-        yield from self.lanes.steps(breaks, once=once)
+        yield from self.lanes.steps(stops_after, once=once)
         self.save_files("lanes")
         if self.lanes_at_work and not pending(self.rules, self.session)[0].lane:
             self.run_command(decide.enter)  # joins the lanes, which are all over

@@ -235,10 +235,10 @@ class Work(ABC):
         self.worked = 0
         self.run_command(decide.enter)
 
-    def ask(self, breaks: Callable[[str], bool] = lambda _: False) -> None:
+    def ask(self, stops_after: Callable[[str], bool] = lambda _: False) -> None:
         """Call the agent or run the process until the visit is complete or a person must answer.
 
-        ``breaks`` is called with "" after each turn that does not complete the visit, and returns True to stop there.
+        ``stops_after`` is called with "" after each turn that does not complete the visit, and returns True to stop there.
         """
         while (job := self.job()) is not None:
             if not job.is_immediate:  # the job may call a model, so the journal must have its start even after a crash
@@ -246,7 +246,7 @@ class Work(ABC):
             may_continue = job.take(job.run())
             if job.is_immediate:  # write the start of the visit and its output together
                 self.write_queued()
-            if not may_continue or self.session.state.status != "waiting" or breaks(""):
+            if not may_continue or self.session.state.status != "waiting" or stops_after(""):
                 return
 
     def report_text(self) -> None:

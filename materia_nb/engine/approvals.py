@@ -21,7 +21,7 @@ from materia_nb.handoff.runtime_rules import Approval, ApprovalRequest, answer_n
 
 _READING: Final = ("read", "grep", "find", "ls")
 """Names of the built-in tools that only read the project and therefore never need approval."""
-ASKING: Final = ("bash", "edit", "write")
+TOOLS_NEEDING_APPROVAL: Final = ("bash", "edit", "write")
 """Names of the built-in tools that need approval for each call, unless the cast allows the tool."""
 
 FOLDER: Final = "folder:"
@@ -156,14 +156,14 @@ def asking(session: Session) -> tuple[ToolCall, ...]:
 
 
 def asking_tools(rules: Rules) -> tuple[str, ...]:
-    """Return the tools that can need approval: ``ASKING``, and the tools of the loadout that can do more than read."""
+    """Return the tools that can need approval: ``TOOLS_NEEDING_APPROVAL``, and the tools of the loadout that can do more than read."""
     scopes = [socket_rules.socket.materia.tools for socket_rules in rules.sockets.values()]
     named = (name for names in scopes if not isinstance(names, str) for name in names)
-    return tuple(dict.fromkeys([*ASKING, *(name for name in named if name not in _READING)]))
+    return tuple(dict.fromkeys([*TOOLS_NEEDING_APPROVAL, *(name for name in named if name not in _READING)]))
 
 
 def known_tools(rules: Rules, tools: Sequence[str]) -> frozenset[str]:
-    """Validate tool names and return them as a set; ``all`` means all tools in ``ASKING``.
+    """Validate tool names and return them as a set; ``all`` means all tools in ``TOOLS_NEEDING_APPROVAL``.
 
     The name ``folder:/a/path`` is the permission to work in a folder outside the project (P8).
 
@@ -171,7 +171,7 @@ def known_tools(rules: Rules, tools: Sequence[str]) -> frozenset[str]:
         MateriaError: a name is not a tool that can need approval (``unknown_tool``).
     """
     known = asking_tools(rules)
-    names = frozenset(ASKING) if set(tools) == {"all"} else frozenset(tools)
+    names = frozenset(TOOLS_NEEDING_APPROVAL) if set(tools) == {"all"} else frozenset(tools)
     for name in sorted(names):
         if name in known or name.startswith(FOLDER) or f"{name.partition('.')[0]}.*" in known:
             continue

@@ -37,8 +37,8 @@ _CODES: Final[tuple[_WarningCode, ...]] = get_args(_WarningCode)
 
 _LabelledTexts: TypeAlias = frozenset[tuple[str, str]]
 
-EMPTIED_FACTOR: int = 10
-"""A field counts as emptied if it was more than this many times larger in a refused answer."""
+SHORTENED_FACTOR: int = 10
+"""A field counts as shortened if it was more than this many times larger in a refused answer."""
 
 
 class CastWarning(NamedTuple):
@@ -148,7 +148,7 @@ def _labelled_texts(step: StepRecord) -> _LabelledTexts:
     return frozenset((kind, line) for kind, text in labelled_texts if (line := " ".join(text.split())))
 
 
-def emptied_fields(rules: Rules, step: StepRecord) -> Sequence[str]:
+def shortened_fields(rules: Rules, step: StepRecord) -> Sequence[str]:
     """Return the fields of an accepted answer that were much longer in an earlier, refused answer (R64)."""
     last = step.turns[-1] if len(step.turns) > 1 else None
     value = last.reading.value if last is not None and last.reading is not None else None
@@ -165,7 +165,7 @@ def emptied_fields(rules: Rules, step: StepRecord) -> Sequence[str]:
     return [
         name
         for name in needed
-        if name in value and any(_size(value[name]) * EMPTIED_FACTOR < _size(value_.get(name)) for value_ in refused)
+        if name in value and any(_size(value[name]) * SHORTENED_FACTOR < _size(value_.get(name)) for value_ in refused)
     ]
 
 
@@ -180,7 +180,7 @@ def _answer_warnings(rules: Rules, session: Session) -> Iterator[CastWarning]:
             of_item = f" for item {step.item_key}" if step.item_key is not None else ""
             message = f"{step.socket} repeated an earlier output or reason{of_item} in visit {step.visit}"
             yield CastWarning("same-again", message, step.socket, step.number, step.item_key)
-        if fields := emptied_fields(rules, step):
+        if fields := shortened_fields(rules, step):
             message = (
                 f"the accepted answer of {step.socket} has less than a tenth of the content of its refused answer in "
                 f"{', '.join(fields)}"

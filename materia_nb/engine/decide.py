@@ -251,7 +251,7 @@ def _continue_lanes(rules: Rules, session: Session, command: Callable[..., Event
     """Return the event that continues the failed and interrupted lanes of a cast."""
     state = session.state
     if state.status not in ("failed", "aborted"):
-        raise MateriaError("The lanes are running.", hint="continue them with run", kind="not_stopped")
+        raise MateriaError("The lanes are running.", hint="continue the lanes with `run`", kind="not_stopped")
     recovery.refuse_used_up(state)
     about = routing.about(rules, state.at) if state.at is not None else {}
     kind = state.failure.kind if state.failure else ""

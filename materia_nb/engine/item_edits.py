@@ -511,7 +511,7 @@ def _check_origins(list_edit: ListEdit, old: int, new: int) -> None:
     fits = in_range and len(list_edit.origins) == new and len(set(known)) == len(known)
     if not fits or not set(list_edit.again) <= set(known):
         raise MateriaError(
-            "The origins of the items do not fit the list.",
+            "The origins of the items do not match the list.",
             hint="give the old index of each item, or None for a new item; use each index once, and include repeated items",
             kind="items",
         )

@@ -1,4 +1,4 @@
-"""Read lists, items and values of the state: iterators, assignment sources and prompt templates.
+"""Read lists, items and values from the state, for iterators, assignment sources and prompt templates.
 
 This module implements rules R11 to R13, R31 and R34.
 """

@@ -1,4 +1,4 @@
-"""Prompts, which consist of named parts: the first prompt of a visit and the prompts of later turns (R19, R50, R52)."""
+"""The first prompt of a visit and the prompts of its later turns. Prompts consist of named parts (R19, R50, R52)."""
 
 from __future__ import annotations
 

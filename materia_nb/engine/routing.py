@@ -454,7 +454,7 @@ def count_exit(rules: Rules, draft: Draft, visit: Visit, route: ExitRoute) -> Fa
     """
     if visit.item is not None:
         return None
-    subject = f"Outside items, the exit route {route.id} of {visit.socket} to {route.target}"
+    subject = f"The exit route {route.id} of {visit.socket} to {route.target}, taken outside an item,"
     return _count_outside(rules, draft, route.edge_id, visit, subject, route.target)
 
 

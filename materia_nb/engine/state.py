@@ -332,7 +332,7 @@ class Usage(NamedTuple):
         return {name: count for name, count in fields.items() if count is not None}
 
     @property
-    def token_details_words(self) -> str:
+    def token_details_text(self) -> str:
         """Cached and reasoning tokens as a phrase, such as ``800 cached, 120 reasoning``; empty if not reported."""
         return ", ".join(f"{count:,} {name}" for name, count in self.token_details().items())
 

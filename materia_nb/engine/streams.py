@@ -180,7 +180,7 @@ def events_of_join(at_work: Streams, ts: int) -> Events:
         MateriaError: a lane is still waiting or running (``lanes``).
     """
     if any(unfinished(at_work)):
-        raise MateriaError("The lanes are running.", hint="continue them with run", kind="lanes")
+        raise MateriaError("The lanes are running.", hint="continue the lanes with `run`", kind="lanes")
     region, lanes = at_work.region, at_work.lanes.values()
     problems = [f"{lane.name}: {lane.error or lane.status}" for lane in lanes if lane.status != "accepted"]
     if not problems:

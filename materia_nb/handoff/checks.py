@@ -236,8 +236,8 @@ class HandoffField(NamedTuple):
             replaced by the index of the object in its list.
         fix: the fix to report if the value is missing.
         lacks: a function that returns True if the value counts as missing; None to use the default of the kind.
-        choices: the allowed words, with which the value is compared after ``fold`` was applied.
-        code: the issue code to report for any other word, which is appended to the code.
+        choices: the allowed words. They are compared with the value after ``fold`` has been applied.
+        code: the prefix of the issue code to report for any other word; the word is appended to it.
         fold: a function that normalizes a word.
         typed: True if a word must be a string. A word that is valid only after ``fold`` causes a warning.
         fields: the fields of the object, or of each object in the list.

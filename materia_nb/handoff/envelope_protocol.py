@@ -165,7 +165,7 @@ def envelope_form(requirements: Requirements, facts: TurnFacts = UNKNOWN, *, sho
     lines = [
         f"Output only this JSON object:\n{compact(_SHAPE)}",
         "VERIFIED: all met. UNVERIFIED: has concerns. BLOCKED: needs a person.",
-        f"A concern{' (a work item)' * requirements.work_items}: severity HIGH, MEDIUM or LOW, description, recommendation.",
+        f"A concern{' (a work item)' * requirements.work_items}: severity (HIGH, MEDIUM, LOW), description, recommendation.",
         "Evidence: a file, command or number.",
     ]
     available_chars = LONGEST_FORM - len("\n".join(lines)) - 1

@@ -286,7 +286,7 @@ def _join_first(texts: Iterable[str]) -> str:
 
 def _explain_decision(name: str, decision: Decision | None) -> str:
     if decision is None:
-        return f"{name} waits for an answer."
+        return f"{name} is waiting for an answer."
     if decision.failure is not None:
         return f"{name} stopped: {short(decision.failure.message, _MAX_VALUE_CHARS)}"
     check = decision.chosen
@@ -315,7 +315,7 @@ def _both_values(a: JSON, b: JSON) -> str:
 
 # -- casts --------------------------------------------------------------------------------------
 
-_DifferenceTest: TypeAlias = Callable[[StepRecord, StepRecord], bool]
+_IsDifferent: TypeAlias = Callable[[StepRecord, StepRecord], bool]
 
 
 class StepPair(NamedTuple):
@@ -359,7 +359,7 @@ class Comparison:
         """The first difference between the steps or ends of the casts, explained, or None if the casts are equal."""
         return self.first_where(lambda left, right: bool(differing_aspects(left, right, self._names)))
 
-    def first_where(self, is_different: _DifferenceTest) -> FirstDifference | None:
+    def first_where(self, is_different: _IsDifferent) -> FirstDifference | None:
         """Explain the first pair of steps for which ``is_different`` returns True. Lanes are searched one after another.
 
         If no pair of steps differs, return the difference between the ends of the casts, or None if the ends are equal.
@@ -376,7 +376,7 @@ class Comparison:
         return compare_ends(self.a, self.b)
 
     def _first_in_lanes(
-        self, left: Streams | None, right: Streams | None, step: StepRecord, is_different: _DifferenceTest
+        self, left: Streams | None, right: Streams | None, step: StepRecord, is_different: _IsDifferent
     ) -> FirstDifference | None:
         """Return the first difference in the lanes that started after a step, or None if the lanes are equal."""
         if left is None or right is None:

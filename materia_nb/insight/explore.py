@@ -48,7 +48,7 @@ _Path: TypeAlias = list[tuple[int, Move]]
 """Consecutive moves, each with the number of the state in which it starts."""
 EventName: TypeAlias = str | tuple[str, int]
 """The name of an event in a cast, such as a visit to a socket; :meth:`Exploration.can` lists all forms."""
-_EventTest: TypeAlias = Callable[[EdgeRef | StateNode], bool]
+_EventPredicate: TypeAlias = Callable[[EdgeRef | StateNode], bool]
 """A predicate that is true for the edges, exits or states that are the event."""
 
 
@@ -100,9 +100,9 @@ class Witness:
 
 def _find_path(
     space: StateSpace,
-    event: _EventTest,
-    without: _EventTest | None = None,
-    since: _EventTest | None = None,
+    event: _EventPredicate,
+    without: _EventPredicate | None = None,
+    since: _EventPredicate | None = None,
     start: int = 0,
 ) -> _Path | None:
     """Return the shortest path from a state to an event, or None if the event cannot be reached.
@@ -146,7 +146,7 @@ def _find_path(
     return None
 
 
-def _end_test(end: str | None = None, socket: str | None = None) -> _EventTest:
+def _end_test(end: str | None = None, socket: str | None = None) -> _EventPredicate:
     """Return a predicate for an end at a socket or, if ``end`` is None, for any end."""
     return lambda step: (
         isinstance(step, StateNode)
@@ -334,7 +334,7 @@ class Exploration:
         Raises:
             MateriaError: kind ``unknown_socket``: the loadout has no socket, edge or exit route with this name.
         """
-        if _find_path(self._space, self._event_test(event)) is not None:
+        if _find_path(self._space, self._event_predicate(event)) is not None:
             return True
         return False if self._covers(event) else None
 
@@ -441,8 +441,10 @@ class Exploration:
             MateriaError: kind ``no_witness``: no explored cast contains the event. With ``without``, this is raised
                 only if the exploration does not prove that such a cast is impossible.
         """
-        without_test, since_test = (None if name is None else self._event_test(name) for name in (without, since))
-        path = _find_path(self._space, self._event_test(event), without_test, since_test)
+        without_predicate, since_predicate = (
+            None if name is None else self._event_predicate(name) for name in (without, since)
+        )
+        path = _find_path(self._space, self._event_predicate(event), without_predicate, since_predicate)
         description = _describe_event(event)
         description += f" without {_describe_event(without)}" if without is not None else ""
         description += f" since {_describe_event(since)}" if since is not None else ""
@@ -541,7 +543,7 @@ class Exploration:
         is_unexplored = event in _UNEXPLORED_FAILURES or (event == FAILED and bool(self.unrouted))
         return self.certain and not is_unexplored
 
-    def _event_test(self, event: EventName) -> _EventTest:
+    def _event_predicate(self, event: EventName) -> _EventPredicate:
         """Return a predicate for an event in one of the forms that :meth:`can` lists."""
         edges = self._edges_named(event)
         if edges is not None:

@@ -454,9 +454,9 @@ def _sensitivity(
 
 
 def _total(graph: Graph, visits: Mapping[str, float], values: PerSocket | None) -> tuple[float | None, tuple[str, ...]]:
-    """Return the mean total of a value per cast, and the visited agents for which ``values`` contains no value.
+    """Return the mean total of a quantity per cast, such as its cost, and the visited agents that ``values`` lacks.
 
-    The total is None if no value applies. A process has no usage unless ``values`` contains a value for the process.
+    The total is None if ``values`` contains none of the visited sockets. A missing process counts as zero.
     """
     if values is None:
         return None, ()
@@ -507,7 +507,7 @@ class Simulation:
         turns: the number of agent turns in each cast.
         retries: the number of times that work was sent back in each cast.
         visits: the number of visits to each socket, in all casts.
-        edge_uses: the number of uses of each edge, by pair of socket id and edge number from 1, and of each exit, by
+        edge_uses: the number of uses of each edge, by the tuple ``(socket id, edge number from 1)``, and of each exit, by
             its ``edge_id``, in all casts.
     """
 

@@ -375,7 +375,7 @@ def _exit_id(route: Object) -> str:
 def _renamed_materia(composition: _Builder, name: str, cursors: Mapping[str, str]) -> str:
     """Return the id of the materia to place instead of ``name``.
 
-    If the prompt contains a renamed cursor, this is a copy of the materia with an updated prompt.
+    If its prompt contains a renamed cursor, the id is that of a copy of the materia with an updated prompt.
     """
     raw = as_object(composition.materia.get(name))
     prompt: JSON = raw.get("prompt")

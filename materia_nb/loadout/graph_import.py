@@ -113,7 +113,8 @@ def _remove_tool_nodes(flow: Flow) -> None:
             (agent_id,) = callers
             title = flow.steps[agent_id].title
             flow.note(
-                id_, f"removed, since {title} calls its tools within its turn; list the tools in `tools` of its materia"
+                id_,
+                f"removed, since {title} calls its tools within its turn; list the tools in the `tools` field of its materia",
             )
             del flow.steps[id_]
             flow.edges = [edge for edge in flow.edges if id_ not in (edge.source, edge.target)]
@@ -356,7 +357,7 @@ class _LoadoutBuilder:
         return [_edge("always", self._target_id(targets[0]))] if targets else []
 
     def _yes_no_edges(self, id_: str, edges: list[FlowEdge]) -> list[JSON]:
-        """Return the edges of a choice between two edges, the edge for ``satisfied`` first."""
+        """Return the two edges that a verdict chooses between, starting with the edge for ``satisfied``."""
         first, second = edges
         guesses = [self._means_yes(edge) for edge in edges]
         if guesses[0] is False or (guesses[0] is None and guesses[1]):

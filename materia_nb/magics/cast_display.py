@@ -37,7 +37,7 @@ from materia_nb.display.escape import ELLIPSIS, part, shorten
 from materia_nb.display.svg import graph_svg
 from materia_nb.display.text import WIDTH, table
 from materia_nb.errors import plain
-from materia_nb.platform import THREADS, Handle, call_later
+from materia_nb.platform import CAN_START_THREADS, Handle, call_later
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
@@ -356,7 +356,7 @@ def _is_watched() -> bool:
     if kernel is None:
         return sys.stderr.isatty()
     # A bar can only be drawn by another thread while the cell runs.
-    return THREADS and bool(kernel.get_parent("shell").get("content", {}).get("allow_stdin", True))
+    return CAN_START_THREADS and bool(kernel.get_parent("shell").get("content", {}).get("allow_stdin", True))
 
 
 def _progress_text(cast: Cast) -> tuple[int, int, str]:

@@ -145,7 +145,7 @@ VERBS: Final[dict[str, Verb]] = {}
 _HELP_TEXTS: Final = read_package_toml(__file__, "words.toml")
 FAMILIES: Final[Mapping[str, str]] = _HELP_TEXTS["families"]
 """Summaries of the first words that need a second word, such as ``edit``, by first word."""
-_SYNONYMS: Final[Mapping[str, str]] = {
+_WRONG_VERB_HINTS: Final[Mapping[str, str]] = {
     synonym: hint for synonyms, hint in _HELP_TEXTS["instead"].items() for synonym in synonyms.split()
 }
 """Hints that name the correct verb, by a wrong word that users often type."""
@@ -360,7 +360,7 @@ def find_verb(name: str, verbs: Mapping[str, Verb] = VERBS) -> Verb:
         return verbs[name]
     if second_words := subverbs(name, verbs):
         raise usage_error(f"The verb {name} needs a second word.", f"write {name} {one_of_words(second_words)}")
-    hint = _SYNONYMS.get(name.lower()) or did_you_mean(name, first_words(verbs))
+    hint = _WRONG_VERB_HINTS.get(name.lower()) or did_you_mean(name, first_words(verbs))
     raise usage_error(f"%materia has no verb {name!r}.", f"{hint} (%materia help lists all verbs)")
 
 

@@ -20,9 +20,9 @@ StopReason: TypeAlias = Literal["empty", "person", "failed", "stopped", "count"]
 POSITIONS: Final = ("top", "up", "down", "bottom")
 STOP_MESSAGES: Final[Mapping[str, str]] = {
     "empty": "No quest is left to run.",
-    "person": "The cast waits for a person. It is now the current cast; open it with show. Then run the board again to continue it.",
-    "failed": "A cast failed. It is now the current cast. Run the board again to continue with the next quest.",
-    "stopped": "The run was stopped. Run the board again to continue.",
+    "person": "The cast waits for a person. It is now the current cast; open it with show. Then run the quest board again to continue it.",
+    "failed": "A cast failed. It is now the current cast. Run the quest board again to continue with the next quest.",
+    "stopped": "The run was stopped. Run the quest board again to continue.",
     "count": "",
 }
 """Maps each reason why a run of the board ended to a message."""
@@ -223,7 +223,7 @@ class QuestBoard:
                 return quest.with_fields(status="failed", note=f"its cast cannot be read: {entry.problem}")
             status, note = entry.status, quest.note
             if quest.status == "running" and status not in _STATUS_AT_END:
-                note = "The kernel stopped during the cast. Run the board to continue this quest."
+                note = "The kernel stopped during the cast. Run the quest board to continue this quest."
         quest_status = _STATUS_AT_END.get(status, "waiting")
         return quest.with_fields(status=quest_status, note=None if quest_status == "done" else note)
 
@@ -245,7 +245,7 @@ def _next_quest(quests: Sequence[Quest]) -> Quest | None:
 def _waiting_note(cast: Cast) -> str | None:
     if cast.now.held is not None:
         return f"held: {cast.now.held.reason}"
-    return f"{cast.now.waiting_at.socket} waits for an answer" if cast.now.waiting_at else None
+    return f"{cast.now.waiting_at.socket} is waiting for an answer" if cast.now.waiting_at else None
 
 
 def _find(board: Board, quest: str | int) -> Quest:

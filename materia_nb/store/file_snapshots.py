@@ -445,7 +445,7 @@ _CONFIG: Final = b"""[core]
 
 def _git_program() -> str:
     """Return the path of Git; raise MateriaError (``no_git``) if Git is not installed."""
-    program = shutil.which("git") if platform.PROCESSES else None
+    program = shutil.which("git") if platform.CAN_START_PROCESSES else None
     if program is None:
         raise MateriaError(
             "File snapshots need Git, which is not installed.",

@@ -459,7 +459,7 @@ def run_process(
     Raises:
         KeyboardInterrupt: the main thread was interrupted. The process group has already ended.
     """
-    if not platform.PROCESSES:
+    if not platform.CAN_START_PROCESSES:
         return _run_in_place(argv, stdin, cwd, capture)
     start_time = time.perf_counter()
     with WakingInterrupts() as interrupts:

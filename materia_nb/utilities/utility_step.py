@@ -181,39 +181,39 @@ def resolve_command(materia: Materia, *, utilities: Sequence[Path] = ()) -> list
     raise _command_error(materia, "has neither a command nor a script", 'add "command": ["program", "argument"]')
 
 
-def moved_definition(definition: Mapping[str, JSON], owner: Path | None, folder: Path) -> dict[str, JSON]:
+def moved_definition(definition: Mapping[str, JSON], config_folder: Path | None, folder: Path) -> dict[str, JSON]:
     """Return the definition of a utility for a config file in another directory.
 
-    Relative paths in the command are changed so that they still refer to the files in ``owner`` (R24).
+    Relative paths in the command are changed so that they still refer to the files in ``config_folder`` (R24).
 
     Args:
         definition: the definition of the utility.
-        owner: the directory of the config file that contains the definition; None if there is no config file.
+        config_folder: the directory of the config file that contains the definition; None if there is no config file.
         folder: the directory of the other config file.
     """
     command = _command_of(definition)
-    if owner == folder or not command:
+    if config_folder == folder or not command:
         return dict(definition)
-    pairs = zip(command, _with_absolute_paths(command, owner), strict=True)
+    pairs = zip(command, _with_absolute_paths(command, config_folder), strict=True)
     argv = [os.path.relpath(new, folder.absolute()) if new != old else old for old, new in pairs]
     return {**definition, "command": argv}
 
 
-def with_absolute_paths(definition: Mapping[str, JSON], owner: Path | None) -> dict[str, JSON]:
+def with_absolute_paths(definition: Mapping[str, JSON], config_folder: Path | None) -> dict[str, JSON]:
     """Return the definition of a utility in which paths relative to its config file are made absolute (R24)."""
     command = _command_of(definition)
-    return {**definition, "command": _with_absolute_paths(command, owner)} if command else dict(definition)
+    return {**definition, "command": _with_absolute_paths(command, config_folder)} if command else dict(definition)
 
 
-def missing_program(definition: Mapping[str, JSON], owner: Path | None, project: Path) -> str | None:
+def missing_program(definition: Mapping[str, JSON], config_folder: Path | None, project: Path) -> str | None:
     """Return the program or script of a utility that does not exist on this machine, or None if both exist.
 
     Args:
         definition: the definition of the utility.
-        owner: the directory of the utility's config file, which is searched first (R24).
+        config_folder: the directory of the utility's config file, which is searched first (R24).
         project: the working directory of the utility.
     """
-    argv = _command_of(with_absolute_paths(definition, owner))
+    argv = _command_of(with_absolute_paths(definition, config_folder))
     if not argv:
         return None
     program = argv[0]
@@ -234,12 +234,12 @@ def _command_of(definition: Mapping[str, JSON]) -> list[str]:
     return command if all(isinstance(argument, str) for argument in command) else []
 
 
-def _with_absolute_paths(command: Sequence[str], owner: Path | None) -> list[str]:
+def _with_absolute_paths(command: Sequence[str], config_folder: Path | None) -> list[str]:
     argv = list(command)
-    if owner is None:
+    if config_folder is None:
         return argv
     for index in (0, _script_index(argv)):
-        if index is not None and (path := _existing_file(owner, argv[index])):
+        if index is not None and (path := _existing_file(config_folder, argv[index])):
             argv[index] = str(path)
     return argv
 
@@ -256,10 +256,10 @@ def _script_index(argv: Sequence[str]) -> int | None:
     return None
 
 
-def _existing_file(owner: Path, name: str) -> Path | None:
+def _existing_file(config_folder: Path, name: str) -> Path | None:
     if not name or PurePath(name).is_absolute():
         return None
-    path = owner.absolute() / name
+    path = config_folder.absolute() / name
     try:
         return path if path.is_file() else None
     except (OSError, ValueError):  # the argument may be code, which is rarely a valid file name

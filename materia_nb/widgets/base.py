@@ -99,11 +99,11 @@ class Panel(Displayable):
         cast.runner.refresh()
         self.call_after(max(_POLL_INTERVAL_S, time.monotonic() - start), lambda: self._poll_journal(cast))
 
-    def watch_runs(self, runs: Runs) -> None:
+    def watch_runs(self, runs: RunControl) -> None:
         """Redraw the panel when a run starts or ends, and show the error of a failed run."""
         self.on_close(runs.watch(self._on_run_change))
 
-    def _on_run_change(self, runs: Runs) -> None:
+    def _on_run_change(self, runs: RunControl) -> None:
         if runs.error is not None:
             self.fail(runs.error)
         self.refresh()  # the user who pressed a button sees the result at once
@@ -384,13 +384,13 @@ def row(*children: ui.Widget) -> ui.HBox:
     return ui.HBox(children, layout=ui.Layout(flex_flow="row wrap", align_items="center"))
 
 
-_runs: Final[weakref.WeakKeyDictionary[Cast, Runs]] = weakref.WeakKeyDictionary()
+_runs: Final[weakref.WeakKeyDictionary[Cast, RunControl]] = weakref.WeakKeyDictionary()
 _runs_lock: Final = threading.Lock()
 _SHORT_WAIT_S: Final = 0.05
 
 
 class Activity(NamedTuple):
-    """The state of :class:`Runs` when a frame is drawn; see that class for the attributes not described here.
+    """The state of :class:`RunControl` when a frame is drawn; see that class for the attributes not described here.
 
     Attributes:
         busy: True while a step is running, whether a panel or a cell started it.
@@ -404,7 +404,7 @@ class Activity(NamedTuple):
     stop_requested_at: int | None = None
 
 
-class Runs:
+class RunControl:
     """The background runs of one cast; all panels of the cast share this object.
 
     At most one run is active at a time.
@@ -423,7 +423,7 @@ class Runs:
     def __init__(self, owner: Cast) -> None:
         self._owner = weakref.ref(owner)
         self._lock = threading.Lock()
-        self._watchers: list[Callable[[Runs], None]] = []
+        self._watchers: list[Callable[[RunControl], None]] = []
         self._threads: list[BackgroundWork] = []
         self.running = False
         self.outcome: object = None
@@ -505,7 +505,7 @@ class Runs:
             thread.join(timeout)
         return not any(thread.is_alive() for thread in self._threads)
 
-    def watch(self, watcher: Callable[[Runs], None]) -> Callable[[], None]:
+    def watch(self, watcher: Callable[[RunControl], None]) -> Callable[[], None]:
         """Call ``watcher`` when a run starts or ends, and return a function that unregisters it."""
         self._watchers.append(watcher)
         return lambda: self._watchers.remove(watcher) if watcher in self._watchers else None
@@ -539,10 +539,10 @@ class Runs:
             watcher(self)
 
 
-def runs_of(owner: Cast) -> Runs:
-    """Return the :class:`Runs` object of a cast, which all panels of the cast share."""
+def runs_of(owner: Cast) -> RunControl:
+    """Return the :class:`RunControl` object of a cast, which all panels of the cast share."""
     with _runs_lock:
-        return _runs.setdefault(owner, Runs(owner))
+        return _runs.setdefault(owner, RunControl(owner))
 
 
 def _pause_on_interrupt() -> None:

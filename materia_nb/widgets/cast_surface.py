@@ -16,7 +16,7 @@ from materia_nb.display.blocks import Block, clip_plain
 from materia_nb.display.escape import shorten
 from materia_nb.engine.session import parts_of
 from materia_nb.errors import MateriaError, plain
-from materia_nb.widgets.base import Panel, Runs, error_message, runs_of
+from materia_nb.widgets.base import Panel, RunControl, error_message, runs_of
 from materia_nb.widgets.cast_parts import (
     PARTS,
     Frame,
@@ -75,7 +75,7 @@ class CastSurface(Panel):
         self.cast, self.casts = cast, [cast]
         self.past: Snapshot | None = None
         self.lane = ""
-        self.runs: Runs = runs_of(cast)
+        self.runs: RunControl = runs_of(cast)
         self.rows = StepRows()
         self.item_texts = ItemTexts()
         self.watched = WatchList()
@@ -311,7 +311,7 @@ class CastSurface(Panel):
         self._forked(cast)
         self.show_cast(len(self.casts) - 1)
 
-    def _on_run_change(self, runs: Runs) -> None:
+    def _on_run_change(self, runs: RunControl) -> None:
         if runs is self.runs:
             super()._on_run_change(runs)
         else:

@@ -439,13 +439,13 @@ def when(session: DesignState, of: DesignPart, when: ShortText) -> str | None:
 
 
 @act
-def order(session: DesignState, of: DesignPart, by: Literal[-1, 1]) -> str:
+def reorder(session: DesignState, of: DesignPart, offset: Literal[-1, 1]) -> str:
     """Move an edge or exit up or down by one position."""
     owner, index = owner_of(of)
     if index is None:
         raise design_error("only edges and exits have an order", "design", "select an edge or an exit")
-    summary = (session.design.move_edge if of[0] == "edge" else session.design.move_exit)(owner, index, index + by)
-    session.selected = edge_selection(of[0], owner, index + by)
+    summary = (session.design.move_edge if of[0] == "edge" else session.design.move_exit)(owner, index, index + offset)
+    session.selected = edge_selection(of[0], owner, index + offset)
     return summary
 
 

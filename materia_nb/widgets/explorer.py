@@ -277,7 +277,7 @@ class CastExplorer(Panel):
         self.notify(f"Deleted {cast}.")
 
     @casts_messages.message
-    def _shut(self) -> None:
+    def _close_selected(self) -> None:
         """Close the cast or comparison below the list."""
         self._close_cast()
 

@@ -434,7 +434,7 @@ class GraphPanel(Panel):
         """Change the condition of an edge or exit."""
 
     @_gesture
-    def _order(self, of: CanvasElement, by: Literal[-1, 1]) -> None:
+    def _reorder(self, of: CanvasElement, offset: Literal[-1, 1]) -> None:
         """Move an edge or exit up or down by one position."""
 
     @_gesture

@@ -146,13 +146,13 @@ def parts(document: Object, graph: Graph) -> list[tuple[str, Selection]]:
         entry = " · entry" if id_ == graph.entry else ""
         named.append((f"{part(id_)} · {description}{entry}", ("socket", id_)))
         for index, edge in enumerate(edges_of(document, "edge", id_)):
-            title = f"{_LIST_INDENT}{index + 1} {_ends_text(edge, 'edge')} (from {part(id_)})"
+            title = f"{_LIST_INDENT}{index + 1} {_endpoints_text(edge, 'edge')} (from {part(id_)})"
             named.append((title, edge_selection("edge", id_, index)))
     for id_, raw in as_object(document.get("loops")).items():
         named.append((f"loop {part(id_)}", ("loop", id_)))
         for index, route in enumerate(edges_of(document, "exit", id_)):
             source = part(as_object(route).get("from", "?"))
-            title = f"{_LIST_INDENT}exit {_ends_text(route, 'exit')} (from {source}, loop {part(id_)})"
+            title = f"{_LIST_INDENT}exit {_endpoints_text(route, 'exit')} (from {source}, loop {part(id_)})"
             named.append((title, edge_selection("exit", id_, index)))
         if is_object(as_object(raw).get("exit")):
             named.append((f"{_LIST_INDENT}legacy exit field (loop {part(id_)})", edge_selection("exit", id_, LEGACY)))
@@ -189,7 +189,7 @@ def _route_key(route: JSON) -> tuple[JSON, JSON, JSON]:
     return raw.get("from"), raw.get("condition"), raw.get("targetSocketId")
 
 
-def _ends_text(raw: JSON, kind: Kind) -> str:
+def _endpoints_text(raw: JSON, kind: Kind) -> str:
     if not is_object(raw):
         return part(brief(raw))
     return " → ".join(part(raw[name] if is_text(raw.get(name)) else "?") for name in END_FIELDS[kind])

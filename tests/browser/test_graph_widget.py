@@ -475,7 +475,7 @@ def test_mouse_and_keyboard_gestures_are_reported(lab: Lab):
     assert [one for one in heard("undo") if one["kind"] != "marquee"] == [
         {"kind": "connect", "from": "Socket-3", "to": "Socket-2"},
         {"kind": "when", "of": ["edge", "edge:0:Socket-3"], "when": [*CONDITION_SPECS][1]},
-        {"kind": "order", "of": ["edge", "edge:0:Socket-3"], "by": 1},
+        {"kind": "reorder", "of": ["edge", "edge:0:Socket-3"], "offset": 1},
         {"kind": "delete", "of": ["edge", "edge:0:Socket-3"]},
         {"kind": "undo"},
     ]

@@ -246,7 +246,7 @@ def test_opened_cast_is_read_only(cast):
 
 
 @pytest.mark.parametrize("code, status", [("print('out')", "complete"), ("raise SystemExit(3)", "failed")])
-def test_process_details_are_stored_with_its_output(tmp_path, code, status):
+def test_details_of_a_process_are_stored_with_its_output(tmp_path, code, status):
     cast = h.start(tmp_path, h.one_config(h.python(code)), {})
     assert cast.run() == status
     record = json.loads((cast.run_dir / "sockets" / "Socket-1" / "1.command.json").read_text())

@@ -90,7 +90,7 @@ def test_resume_revokes_allowed_tools_and_decisions_about_calls(asking):
 
 
 def test_error_names_unknown_tools():
-    assert approvals.known_tools(Folded(CHAIN).rules, ["all"]) == set(approvals.ASKING)
+    assert approvals.known_tools(Folded(CHAIN).rules, ["all"]) == set(approvals.TOOLS_NEEDING_APPROVAL)
     with pytest.raises(MateriaError, match="did you mean 'bash'"):
         approvals.known_tools(Folded(CHAIN).rules, ["bsh"])
 

@@ -387,7 +387,7 @@ def test_a_second_repair_shows_no_refused_answer():
 # -- bounds -----------------------------------------------------------------------------------------------
 
 
-def test_long_string_of_the_state_is_truncated_in_the_middle():
+def test_long_string_in_the_state_is_truncated_in_the_middle():
     play = Play(chain(), say(state={"long": "A" * 3_000 + "Z" * 3_000, "short": "y"}))
     told = state_of(play)["long"]
     assert len(told) <= STRING_CHARS

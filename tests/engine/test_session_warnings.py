@@ -6,7 +6,7 @@ import pytest
 
 from builders import Folded, agent, asks, at, config, edge, items, retry_loop, say
 from materia_nb.engine import decide
-from materia_nb.engine.cast_warnings import EMPTIED_FACTOR, emptied_fields, find_warnings, latest_repeats, repeats
+from materia_nb.engine.cast_warnings import SHORTENED_FACTOR, find_warnings, latest_repeats, repeats, shortened_fields
 
 
 def said(cast):
@@ -60,9 +60,9 @@ def test_step_without_an_item_is_compared_with_other_steps_without_an_item():
 def test_answer_shorter_than_a_tenth_of_the_refused_answer_counts_as_empty():
     sockets = {"A": asks(edge("B", "satisfied"), materia="Q", assign={"plan": "$.plan"}), "B": at("P")}
     document = config(sockets, materia={"Q": agent()})
-    for length, fields in ((EMPTIED_FACTOR, []), (EMPTIED_FACTOR * 2, ["plan"])):
+    for length, fields in ((SHORTENED_FACTOR, []), (SHORTENED_FACTOR * 2, ["plan"])):
         cast = Folded(document).answers(say(plan="x" * length), say(satisfied=True, plan="y"))
-        assert list(emptied_fields(cast.rules, cast.session.steps[-1])) == fields
+        assert list(shortened_fields(cast.rules, cast.session.steps[-1])) == fields
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_length_of_an_answer_ignores_outer_white_space(refused, accepted, fields
     sockets = {"A": asks(edge("B", "satisfied"), materia="Q", assign={"plan": "$.plan"}), "B": at("P")}
     cast = Folded(config(sockets, materia={"Q": agent()}))
     cast.answers(say(plan=refused), say(satisfied=True, plan=accepted))
-    assert list(emptied_fields(cast.rules, cast.session.steps[-1])) == fields
+    assert list(shortened_fields(cast.rules, cast.session.steps[-1])) == fields
 
 
 @pytest.mark.parametrize("most", [0, 1])

@@ -51,11 +51,11 @@ def test_unreported_usage_is_shown_as_unknown_rather_than_zero():
 
 
 def test_usage_details_are_shown_where_reported():
-    assert USED.token_details_words == "800 cached, 120 reasoning"
+    assert USED.token_details_text == "800 cached, 120 reasoning"
     assert USED.as_json() == {"input": 1200, "output": 34, "cost": 0.5, "cached": 800, "reasoning": 120}
     assert Usage(1, 2, 0.0).as_json() == {"input": 1, "output": 2, "cost": 0.0}
     assert Usage(1, 2, 0.0, cached=0).as_json()["cached"] == 0
-    assert Usage(1, 2).token_details_words == ""
+    assert Usage(1, 2).token_details_text == ""
 
 
 def test_usage_since_an_earlier_step_is_the_difference_of_the_totals():

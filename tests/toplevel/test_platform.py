@@ -55,7 +55,7 @@ LIKE_A_BROWSER = """
 import subprocess, threading
 sys.modules["fcntl"] = None
 from materia_nb import platform
-platform.THREADS = platform.PROCESSES = False
+platform.CAN_START_THREADS = platform.CAN_START_PROCESSES = False
 def refuse(*given, **named):
     raise RuntimeError("can't start it here")
 threading.Thread.start = subprocess.Popen.__init__ = refuse
@@ -65,8 +65,8 @@ threading.Thread.start = subprocess.Popen.__init__ = refuse
 @pytest.fixture
 def bare(monkeypatch):
     """Simulate a platform without threads and processes."""
-    monkeypatch.setattr(platform, "THREADS", False)
-    monkeypatch.setattr(platform, "PROCESSES", False)
+    monkeypatch.setattr(platform, "CAN_START_THREADS", False)
+    monkeypatch.setattr(platform, "CAN_START_PROCESSES", False)
 
 
 def run(code, cwd, *, stdin=b"", name="script.py", options=()):

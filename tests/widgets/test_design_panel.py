@@ -100,7 +100,7 @@ def test_conditions_and_order_of_edges_can_be_changed_on_the_canvas(panel):
 
     edges = [dict(edge) for edge in panel.design.document["sockets"]["Socket-3"]["edges"]]
     assert len(edges) == 2
-    send({"kind": "order", "of": "e:edge:1:Socket-3", "by": -1})
+    send({"kind": "reorder", "of": "e:edge:1:Socket-3", "offset": -1})
     assert panel.design.document["sockets"]["Socket-3"]["edges"] == edges[::-1]
     assert panel.session.selected == ("edge", "edge:0:Socket-3")
     send({"kind": "when", "of": "e:edge:0:Socket-3", "when": "always"})

@@ -272,14 +272,14 @@ def test_edge_that_leaves_a_loop_becomes_an_exit_or_stays_an_edge(session):
 
 
 def test_reordering_edges_keeps_the_selection(session):
-    do(session, "order", of=["edge", "edge:0:Socket-3"], by=1)
+    do(session, "reorder", of=["edge", "edge:0:Socket-3"], offset=1)
     assert session.selected == ("edge", "edge:1:Socket-3")
     assert [one["to"] for one in session.design.document["sockets"]["Socket-3"]["edges"]] == [
         "Socket-2",
         "Socket-4",
     ]
-    assert "no edge at position" in refused(session, "order", of=["edge", "edge:1:Socket-3"], by=1)
-    assert "only edges and exits" in refused(session, "order", of=["socket", "Socket-3"], by=1)
+    assert "no edge at position" in refused(session, "reorder", of=["edge", "edge:1:Socket-3"], offset=1)
+    assert "only edges and exits" in refused(session, "reorder", of=["socket", "Socket-3"], offset=1)
     assert "only edges and exits" in refused(session, "turn", of=["socket", "Socket-3"])
 
 

@@ -290,7 +290,7 @@ def _get_server(name: str, spec: Mapping[str, JSON], project: Path, cast: str, s
             hint=hint,
             kind="not_installed",
         )
-    if not platform.PROCESSES or not platform.THREADS:
+    if not platform.CAN_START_PROCESSES or not platform.CAN_START_THREADS:
         raise _server_error(name, "this kernel cannot start processes")
     with HeldInterrupts():  # a package whose import was cut short stays broken in this kernel
         import mcp  # noqa: F401

@@ -320,14 +320,14 @@ class BlameView(TableOf["BlameEntry"]):
     def __init__(self, path: str, entries: Sequence[BlameEntry]) -> None:
         self.path = path
         rows = [
-            (str(entry.step), _who(entry), entry.item_key or "", _by(entry), *_values(entry.before, entry.after))
+            (str(entry.step), _author(entry), entry.item_key or "", _by(entry), *_values(entry.before, entry.after))
             for entry in entries
         ]
         columns = ("step", "who", "item", "by", "from", "to")
         super().__init__(entries, columns, rows, f"{plain(path)} was never set")
 
 
-def _who(entry: BlameEntry) -> str:
+def _author(entry: BlameEntry) -> str:
     if entry.socket is not None:
         return f"{entry.socket}, corrected by a person" if entry.corrected else entry.socket
     return {"edit": "a person", "P6": "the lanes"}.get(entry.rule, "the start")

@@ -141,8 +141,8 @@ def handoff_blocks(cast: Snapshot, step: StepRecord) -> list[Block]:
     for number, turn in enumerate(step.turns, start=1):
         inside = _turn_blocks(cast, step, turn)
         if number < len(step.turns):
-            wrong = turn.reading is not None and bool(turn.reading.issues)
-            blocks.append(Fold(f"turn {number}: {turn.mode}", inside, opened=wrong))
+            has_issues = turn.reading is not None and bool(turn.reading.issues)
+            blocks.append(Fold(f"turn {number}: {turn.mode}", inside, opened=has_issues))
         else:
             blocks += [Heading(turn.mode), *inside]
     answered = {id(call) for turn in step.turns for call in turn.calls}
@@ -218,7 +218,7 @@ def _answered_by(turn: TurnRecord) -> list[str]:
         facts.append(f"attempt {part(tried.get('number'))} of {part(tried.get('of'))}, by {part(tried.get('agent'))}")
     used = reduce(Usage.plus, (usage for usage in (*turn.spent, turn.usage) if usage is not None), Usage())
     if used.tokens:
-        other_tokens = f" ({used.token_details_words})" if used.token_details_words else ""
+        other_tokens = f" ({used.token_details_text})" if used.token_details_text else ""
         facts.append(f"{format_reported(used.input)} tokens in, {format_reported(used.output)} out{other_tokens}")
     elif used.tokens is None and (facts or "program" in turn.meta):
         facts.append("tokens unknown")
@@ -317,13 +317,13 @@ def lanes_blocks(cast: Snapshot, now: int | None = None, past: Snapshot | None =
         if lane.waits_for_person or lane.status == "failed"
     ]
     errors = ((name, lane.error) for name, lane in lanes.items() if lane.error)
-    wrong = [Line(f"{part(name, 60)}: {part(error, 300)}", "bad") for name, error in errors]
+    errors_shown = [Line(f"{part(name, 60)}: {part(error, 300)}", "bad") for name, error in errors]
     return [
         Line(f"{counted(len(lanes), 'lane')}, at most {streams.limit} in parallel; {_join_words(cast)}"),
         time_axis(cast, now, past),
         Table(("lane", "status", "at", "item", "done", "took"), rows),
         *actions,
-        *wrong,
+        *errors_shown,
     ]
 
 

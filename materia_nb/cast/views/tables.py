@@ -110,7 +110,7 @@ def search_results_table(matches: Sequence[OutputMatch]) -> Table:
 
 
 class SearchResultsView(TableOf[tuple[str, "OutputMatch"]]):
-    """The search results in the outputs of several casts; iterating over the table yields pairs of a cast id and a match."""
+    """A table of search results in the outputs of several casts. Iterating over it yields pairs of a cast id and a match."""
 
     def __init__(
         self,

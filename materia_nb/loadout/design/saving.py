@@ -249,12 +249,12 @@ def open_design(config: LayeredConfig, name: str, project: Path) -> Design:
     if layer.path is None:
         home = NOTEBOOK
     elif layer.name in _EDITED_LAYERS:
-        home = _home_at(layer.path)
+        home = _config_home(layer.path)
         written = as_object(as_object(_read(layer.path, home.text_read or "{}")).get("loadouts")).get(name)
         if exact(written) != exact(as_object(layer.document.get("loadouts")).get(name)):
             raise _changed_on_disk(layer.path)
     else:
-        home = _home_at(project / PROJECT_FILE, f"saved as a copy, since {layer.name} loadouts are read-only")
+        home = _config_home(project / PROJECT_FILE, f"saved as a copy, since {layer.name} loadouts are read-only")
         below = document
     at: LayerName = layer.name if layer.path is None or layer.name in _EDITED_LAYERS else "project"
     return Design(name, document, config.document, replace(home, below=below, materia=_materia_below(config, at)))
@@ -278,12 +278,14 @@ def new_design(config: LayeredConfig, name: str, project: Path) -> Design:
             hint="choose another name, or edit the existing loadout",
             kind=DESIGN_KIND,
         )
-    home = replace(_home_at(project / PROJECT_FILE), materia=_materia_below(config, "project"))
+    home = replace(_config_home(project / PROJECT_FILE), materia=_materia_below(config, "project"))
     return Design(name, {}, config.document, home)
 
 
-def _home_at(path: Path, why: str = "") -> Home:
-    """Return the home for a config file, which may not exist yet.
+def _config_home(path: Path, why: str = "") -> Home:
+    """Return where a design is saved: in the config file at ``path``, which need not exist yet.
+
+    ``why`` is a note that explains the choice of the file to the user.
 
     Raises:
         MateriaError: the file name has an unknown extension, or the file exists but cannot be read.
@@ -324,7 +326,7 @@ def save_design(
     copied = path != design.home.path
     if not (anyway or copied):
         refuse_locked(design)
-    home = _home_at(path) if copied else design.home
+    home = _config_home(path) if copied else design.home
     current_text = config_text(path) if path.exists() else None
     if current_text != home.text_read:
         raise _changed_on_disk(path)

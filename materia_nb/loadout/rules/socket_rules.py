@@ -314,8 +314,8 @@ def _prompt_grows(_facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
         if name and path and read[:1] != ("item",) and path[: len(read)] == read:
             yield Hint(
                 socket.id,
-                f"the prompt of {socket.raw.get('materia')!r} contains the whole list {'.'.join(path)} for each item, by "
-                f"{{{{{name}}}}}, so the total prompt length grows with the square of the list length",
+                f"the prompt of {socket.raw.get('materia')!r} repeats the whole list {'.'.join(path)} for each item "
+                f"through {{{{{name}}}}}, so the total prompt length grows with the square of the list length",
                 "replace the variable with {{item}}, or remove it, since agents see the titles of the items anyway",
             )
             return

@@ -347,7 +347,7 @@ def _prompt(call: Call, step: int | None = None, *, lane: str | None = None) -> 
     if record.prompt is None:
         raise MateriaError(
             f"{record.socket} is a utility and has no prompt.",
-            hint="show its input and output with handoff",
+            hint="use `handoff` to show its input and output",
             kind="no_prompt",
         )
     return prompt_view(record, record.prompt, view.steps)

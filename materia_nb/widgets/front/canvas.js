@@ -356,9 +356,9 @@ export class Canvas {
     if (id && condition && this.#isEditableEdge(id)) this.send("when", { of: id, when: condition.ink });
   }
 
-  /** Move an edge up or down in the evaluation order. @param {1|-1} by @param {string|null|undefined} [id] */
-  order(by, id = this.flags.selected) {
-    if (id && this.#isEditableEdge(id)) this.send("order", { of: id, by });
+  /** Move an edge up or down in the evaluation order. @param {1|-1} offset @param {string|null|undefined} [id] */
+  reorder(offset, id = this.flags.selected) {
+    if (id && this.#isEditableEdge(id)) this.send("reorder", { of: id, offset });
   }
 
   foldSelected() {
@@ -415,7 +415,7 @@ export class Canvas {
     const entries = choices(pick[0], situation).map(([label, act]) => ({ words: label, act: acts[act], acts: act === "runTo" }));
     return !this.#isEditableEdge(id) ? entries : [
       ...this.fixed.conditions.map(({ choice }, index) => ({ words: `Taken: ${choice} (${index + 1})`, act: () => this.setCondition(index, id) })),
-      { words: "Check it earlier ([)", act: () => this.order(-1, id) }, { words: "Check it later (])", act: () => this.order(1, id) },
+      { words: "Check it earlier ([)", act: () => this.reorder(-1, id) }, { words: "Check it later (])", act: () => this.reorder(1, id) },
       ...entries,
     ];
   }

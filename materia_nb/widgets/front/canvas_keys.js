@@ -45,7 +45,7 @@ export function canvasKeys(canvas) {
     e: cycle, m: menu, ContextMenu: menu, " ": () => canvas.foldSelected(), b: () => canvas.toggleBreakpoint(),
   };
   /** @type {Record<string, () => unknown>} */
-  const designing = { "[": () => canvas.order(-1), "]": () => canvas.order(1), Delete: drop, Backspace: drop, c: () => canvas.startConnect(), n: () => canvas.socket && canvas.design.askForSocket(canvas.socket) };
+  const designing = { "[": () => canvas.reorder(-1), "]": () => canvas.reorder(1), Delete: drop, Backspace: drop, c: () => canvas.startConnect(), n: () => canvas.socket && canvas.design.askForSocket(canvas.socket) };
 
   return (event) => {
     if (event.isComposing || event.altKey || (event.target instanceof Element && event.target.closest("input, textarea, select, [role=menu], [role=listbox]"))) return;

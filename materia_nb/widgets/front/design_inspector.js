@@ -163,8 +163,8 @@ export function designInspectorPart(host, send) {
         sentence.hidden = !sentence.textContent;
         fieldForm.update(data.fields);
         redraw(order, () => [
-          data.first === false && button("↑ earlier", "move it up so that it is checked earlier", () => act("order", { of: data.of, by: -1 })),
-          data.last === false && button("↓ later", "move it down so that it is checked later", () => act("order", { of: data.of, by: 1 })),
+          data.first === false && button("↑ earlier", "move it up so that it is checked earlier", () => act("reorder", { of: data.of, offset: -1 })),
+          data.last === false && button("↓ later", "move it down so that it is checked later", () => act("reorder", { of: data.of, offset: 1 })),
           data.turn && button(data.turn, "turn an edge into an exit, or an exit into an edge", () => act("turn", { of: data.of })),
         ], title);
       };
@@ -273,6 +273,6 @@ function edgeItem(edge, index, act) {
   const label = `${edge.when} → ${edge.to}${edge.most ? `, at most ${edge.most}` : ""}`;
   return h("li", { class: "mnb-d-way" },
     button(edge.from ? `${edge.from}: ${label}` : edge.loop ? `exit of ${edge.loop}: ${label}` : label, "select it", () => act("pick", { part: edge.what, keep: true }), { class: `mnb-d-link${edge.tone ? ` mnb-t-${edge.tone}` : ""}` }),
-    edge.place !== null && button("↑", "check it earlier", () => act("order", { of: edge.what, by: -1 }), { class: "mnb-x", "aria-label": `${label}: earlier`, "aria-disabled": index === 0 && "true" }),
+    edge.place !== null && button("↑", "check it earlier", () => act("reorder", { of: edge.what, offset: -1 }), { class: "mnb-x", "aria-label": `${label}: earlier`, "aria-disabled": index === 0 && "true" }),
     button("×", "remove it", () => act("delete", { of: edge.what }), { class: "mnb-x", "aria-label": `${label}: remove` }));
 }

@@ -166,7 +166,7 @@ export function castsView({ model, el }) {
     drawGlance();
     setAttr(el, "data-whole", now.below ? null : "yes");
     below.hidden = !now.below && compared.hidden;
-    if (isNew(below, [now.below, compared.hidden])) refill(below, button("Close", "close the view below the list", () => send("shut"), { class: "mnb-b mnb-small" }));
+    if (isNew(below, [now.below, compared.hidden])) refill(below, button("Close", "close the view below the list", () => send("close_selected"), { class: "mnb-b mnb-small" }));
     const { words: text = "", tone = "" } = now.notice ?? {};
     notice.hidden = !text;
     notice.dataset.tone = tone;

@@ -169,7 +169,7 @@ export interface ToCasts {
   /** Delete a cast; the page has already asked for confirmation. */
   delete: { cast: string };
   /** Close the cast or comparison below the list. */
-  shut: {};
+  close_selected: {};
   /** Close the notice above the list. */
   dismiss: {};
   /** Return the rows from ``first`` to ``last`` if ``order`` is still the number of the current sort order. */
@@ -199,7 +199,7 @@ export interface ToCanvas {
   /** Change the condition of an edge or exit. */
   when: { of: string; when: "always" | "satisfied" | "not_satisfied" | "failed" };
   /** Move an edge or exit up or down by one position. */
-  order: { of: string; by: -1 | 1 };
+  reorder: { of: string; offset: -1 | 1 };
   /** Move the centre of a socket to a point in the picture, in pixels. */
   move: { id: string; x: number; y: number };
   /** Mark the sockets inside the rectangle that the user has drawn. */
@@ -300,8 +300,6 @@ export interface ToDesign {
   move_exit: { loop: string; index: unknown; to: unknown };
   /** Offer a draft that a coding agent has handed over since the design was opened. */
   news: {};
-  /** Move an edge or exit up or down by one position. */
-  order: { of: unknown; by: -1 | 1 };
   /** Insert the copied sockets. */
   paste: {};
   /** Select a part. With ``add``, a socket joins the marked sockets; with ``keep``, the marks do not change. */
@@ -326,6 +324,8 @@ export interface ToDesign {
   rename_loop: { old: string; new: string };
   /** Rename a socket and update all references to it */
   rename_socket: { old: string; new: string };
+  /** Move an edge or exit up or down by one position. */
+  reorder: { of: unknown; offset: -1 | 1 };
   /** Save the design to its file or to ``to``; ask for confirmation before overwriting changes made elsewhere. */
   save: { to?: string | null; anyway?: boolean };
   /** Set a field of a part. A refused value stays in its input field, together with the reason. */
