@@ -296,6 +296,8 @@ class _JournalReader:
 
     def apply_line(self, line: JournalLine) -> None:
         try:
+            if line.type == "inference_interruption":
+                self._add_message(f"{line.data.get('socket')}: the agent was interrupted: {line.data.get('error')}")
             kind = _EVENT_TYPE_NAMES.get(line.type, line.type)
             event = from_json(kind, line.data, line.ts, lenient=not self.strict)
             if event is not None and not isinstance(event, ev.CastStart):  # the start event was read by __init__

@@ -59,7 +59,7 @@ def answer_state(now: Snapshot, *, busy: bool) -> dict[str, Any]:
         "is": "answer",
         "key": _question_key(now, visit),
         "busy": busy,
-        "top": result_blocks(now),
+        "top": [*result_blocks(now), *_work_elsewhere(now, visit)],
         "failed": failure,
         "next": [] if busy else next_actions(now),
         "live": _agent_progress(now, visit),
@@ -114,6 +114,16 @@ def _question_key(now: Snapshot, visit: Visit | None) -> str:
     """Return a key that identifies the current question. The page keeps unsent text until the key changes."""
     at = (visit.step, visit.turn, visit.mode) if visit is not None else (len(now.steps), now.status)
     return f"{now.id} {len(now.abandoned)} {' '.join(map(str, at))}"
+
+
+def _work_elsewhere(now: Snapshot, visit: Visit | None) -> list[Block]:
+    """Return who works on the current visit of a read-only cast, and how to continue the cast here."""
+    if now.writable or visit is None:
+        return []
+    name, item = now.names[visit.socket], f" on {part(visit.item.label, 40)}" if visit.item else ""
+    writer = (now.live.writer or "").partition(" on ")[0]
+    text = f"{name} is working{item} in {writer}." if writer else f"{name} has not answered{item}."
+    return [Line(text), Line(f"You can {now.live.continue_hint}.", "quiet")]
 
 
 def _agent_progress(now: Snapshot, visit: Visit | None) -> dict[str, Any]:

@@ -84,7 +84,8 @@ def _read_only_pill(now: Snapshot) -> Pill:
     if writer is None or now.status not in ("ready", "waiting", "held"):
         return Pill("gone", f"{now.status} · read-only", detail=hint)
     where = f" at {now.names[now.next_socket]}" if now.next_socket else ""
-    return Pill("gone", f"{now.status}{where} · run by {writer.partition(' on ')[0]}", detail=f"{writer} · {hint}")
+    label = f"{now.status}{where} · run by {writer.partition(' on ')[0]}"
+    return Pill("gone", label, now.latest.started if now.latest is not None else None, detail=f"{writer} · {hint}")
 
 
 def _purpose_suffix(hold: Hold) -> str:

@@ -370,7 +370,8 @@ def _lane_chips(cast: Snapshot) -> list[str]:
 def _agent_name(cast: Snapshot, socket: str, pinned: str | None) -> str:
     if pinned is not None:
         return pinned_label(cast.pins[pinned].words)
-    answerer = cast.answered_by(socket) or ("a process" if cast.graph.sockets[socket].is_utility else "you")
+    unassigned = "you" if cast.writable else "agent"
+    answerer = cast.answered_by(socket) or ("a process" if cast.graph.sockets[socket].is_utility else unassigned)
     return part(answerer, 80)
 
 

@@ -12,10 +12,13 @@ import pytest
 import cast_helpers as h
 from materia_nb import Workbench
 from materia_nb.cast import open_cast
+from materia_nb.display.blocks import blocks_as_text
 from materia_nb.errors import MateriaError
+from materia_nb.widgets.answering import answer_state
 from materia_nb.widgets.base import Activity
 from materia_nb.widgets.cast_panel import CastPanel
 from materia_nb.widgets.cast_slices import pill
+from materia_nb.widgets.inspector_tabs import inspector_state
 from other_kernel import OtherKernel
 
 IDLE = Activity()
@@ -104,6 +107,28 @@ def test_cast_of_the_reference_engine_is_followed_to_its_end(recorded):
     assert cast.status == "complete"
     h.assert_same(cast, open_cast(path))
     assert cast.route == open_cast(RECORDED / "loop-retry").route
+
+
+def test_panel_names_the_agent_at_work_and_the_interruption_that_pi_materia_recorded(recorded):
+    path, _, _ = recorded
+    cast = open_cast(path)
+    journal = path / "events.jsonl"
+    started = [line for line in journal.read_text().splitlines() if '"socket_start"' in line]
+    lines = journal.read_text().splitlines()
+    lines = lines[: lines.index(started[1]) + 1]
+    data = {"socket": json.loads(started[1])["data"]["socket"], "error": "500: the provider is\ndown"}
+    interruption = {"ts": 1, "type": "inference_interruption", "data": data}
+    journal.write_text("\n".join([*lines, json.dumps(interruption)]) + "\n")
+    assert pill(cast.now, IDLE).since == cast.now.latest.started
+    answer = blocks_as_text(answer_state(cast.now, busy=False)["top"])
+    name = cast.now.names[data["socket"]]
+    assert f"{name} is working on Task 1 in pi-materia." in answer
+    assert "You can continue in a copy of the cast: cast.fork()." in answer
+    notes = blocks_as_text(answer_state(cast.now, busy=False)["blocks"])
+    assert f"{data['socket']}: the agent was interrupted: 500: the provider is down." in notes
+    inspector = inspector_state(cast.now, None, None, "answer", busy=False)
+    assert "agent" in inspector["title"]["chips"]
+    assert "you" not in inspector["title"]["chips"]
 
 
 def test_partial_journal_line_is_ignored_until_it_is_complete(recorded):
