@@ -11,18 +11,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import (
-    Any,
-    Final,
-    Generic,
-    Literal,
-    NamedTuple,
-    NoReturn,
-    Protocol,
-    TypeAlias,
-    TypeVar,
-    runtime_checkable,
-)
+from typing import Any, Final, Generic, Literal, NamedTuple, NoReturn, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from materia_nb.agents.tools import MoreTools, Tool
 from materia_nb.engine.conversation import Message, PromptPart, ToolCall

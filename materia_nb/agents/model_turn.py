@@ -42,13 +42,7 @@ from materia_nb.agents.interface import (
     join_thinking,
     split_thinking,
 )
-from materia_nb.agents.model_requests import (
-    ModelHandle,
-    ModelOptions,
-    Requests,
-    answer_error,
-    one_short_line,
-)
+from materia_nb.agents.model_requests import ModelHandle, ModelOptions, Requests, answer_error, one_short_line
 from materia_nb.agents.tools import Tool, choose_tools
 from materia_nb.agents.tools.file_tools import Toolbox
 from materia_nb.agents.tools.more_tools import ToolFinder

@@ -20,12 +20,7 @@ from materia_nb.loadout import Graph, LayeredConfig, Report, load_layers, read_c
 from materia_nb.loadout.config_files import expanded, path_exists, resolved
 from materia_nb.loadout.graph_import import import_graph
 from materia_nb.loadout.items import with_advances
-from materia_nb.loadout.layers import (
-    PROJECT_FILE,
-    placed_definitions,
-    profile_directory,
-    replacing,
-)
+from materia_nb.loadout.layers import PROJECT_FILE, placed_definitions, profile_directory, replacing
 from materia_nb.loadout.report import MISSING_COMMAND, Problem
 from materia_nb.loadout.topology import loadout_facts, materia_kind
 from materia_nb.platform import recording_folder

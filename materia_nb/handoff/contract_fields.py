@@ -29,15 +29,7 @@ from materia_nb.handoff.base import (
     WorkItem,
 )
 from materia_nb.handoff.checks import LONGEST_FORM, issue_of
-from materia_nb.handoff.jsontext import (
-    NO_REASON,
-    NotJson,
-    as_text,
-    join_within_limit,
-    labelled,
-    one_line,
-    wide_json,
-)
+from materia_nb.handoff.jsontext import NO_REASON, NotJson, as_text, join_within_limit, labelled, one_line, wide_json
 from materia_nb.handoff.runtime_rules import can_be_approved, update_entries
 from materia_nb.jsonvalue import JSON, as_list, as_object, compact
 

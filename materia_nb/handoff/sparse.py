@@ -31,13 +31,7 @@ from materia_nb.handoff.checks import (
     missing_sources,
     placeholder_issues,
 )
-from materia_nb.handoff.jsontext import (
-    FoundObject,
-    NotJson,
-    agent_object,
-    join_within_limit,
-    utility_object,
-)
+from materia_nb.handoff.jsontext import FoundObject, NotJson, agent_object, join_within_limit, utility_object
 from materia_nb.handoff.runtime_rules import (
     SCHEDULE_ADVICE,
     SCHEDULE_FORM,

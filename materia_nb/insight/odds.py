@@ -37,14 +37,7 @@ from materia_nb.insight.scripted_answers import (
 from materia_nb.jsonvalue import FrozenDict
 from materia_nb.loadout.graph import Graph
 from materia_nb.loadout.topology import strong_components
-from materia_nb.loadout.vocabulary import (
-    ACCEPTED,
-    DEFAULT_HANDOFF,
-    REWORK_CONDITIONS,
-    VERDICTS,
-    WITHOUT_OUTPUT,
-    Result,
-)
+from materia_nb.loadout.vocabulary import ACCEPTED, DEFAULT_HANDOFF, REWORK_CONDITIONS, VERDICTS, WITHOUT_OUTPUT, Result
 from materia_nb.platform import Progress, ProgressBar
 
 _MIN_PIVOT: Final = 1e-12

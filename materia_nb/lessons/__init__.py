@@ -7,14 +7,7 @@
 
 from materia_nb.lessons.checks import Numbers, check, numbers, progress, shortest_verdicts
 from materia_nb.lessons.misreadings import from_route
-from materia_nb.lessons.questions import (
-    Patient,
-    PredictionView,
-    Question,
-    RouteView,
-    clinic,
-    predict,
-)
+from materia_nb.lessons.questions import Patient, PredictionView, Question, RouteView, clinic, predict
 
 __all__ = [
     "Numbers",

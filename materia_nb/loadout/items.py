@@ -12,25 +12,8 @@ from typing import TypeGuard
 
 from materia_nb.errors import counted
 from materia_nb.jsonvalue import JSON, Object, as_object, is_text, split_path, text_or, whole_number, without
-from materia_nb.loadout.graph import (
-    DEFAULT_LANES,
-    END,
-    Advance,
-    Derived,
-    ExitRoute,
-    Iterator,
-    Loop,
-    Region,
-)
-from materia_nb.loadout.report import (
-    INVALID_LOOP,
-    INVALID_MATERIA,
-    INVALID_SOCKET,
-    Findings,
-    brief,
-    do,
-    suggested_fix,
-)
+from materia_nb.loadout.graph import DEFAULT_LANES, END, Advance, Derived, ExitRoute, Iterator, Loop, Region
+from materia_nb.loadout.report import INVALID_LOOP, INVALID_MATERIA, INVALID_SOCKET, Findings, brief, do, suggested_fix
 from materia_nb.loadout.topology import ExitFacts, LoadoutFacts, LoopFacts, SocketFacts, parse_loadout
 from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, GUARDS, WORK_ITEMS, Condition, is_condition
 

@@ -23,13 +23,7 @@ from typing import Final, Literal, TypeAlias
 
 from materia_nb.errors import MateriaError, counted, did_you_mean
 from materia_nb.jsonvalue import JSON, Object, as_object, frozen, is_object
-from materia_nb.loadout.config_files import (
-    EXTENSIONS,
-    config_error,
-    expanded,
-    read_config,
-    read_text,
-)
+from materia_nb.loadout.config_files import EXTENSIONS, config_error, expanded, read_config, read_text
 from materia_nb.loadout.graph import Graph
 from materia_nb.loadout.report import Report, brief
 from materia_nb.loadout.resolve import active_loadout, build_graph, check_config

@@ -7,17 +7,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeVar
 
-from materia_nb.jsonvalue import (
-    JSON,
-    FrozenDict,
-    Object,
-    as_object,
-    frozen,
-    is_object,
-    is_text,
-    text_or,
-    whole_number,
-)
+from materia_nb.jsonvalue import JSON, FrozenDict, Object, as_object, frozen, is_object, is_text, text_or, whole_number
 from materia_nb.loadout.graph import Budget, Edge, Graph, Limits, Loop, Materia, Price, Socket, parse_cast_context
 from materia_nb.loadout.items import (
     Derivation,
@@ -28,14 +18,7 @@ from materia_nb.loadout.items import (
     socket_advance,
     socket_iterator,
 )
-from materia_nb.loadout.report import (
-    INVALID_CONFIG,
-    Findings,
-    LoadoutError,
-    Problem,
-    Report,
-    brief,
-)
+from materia_nb.loadout.report import INVALID_CONFIG, Findings, LoadoutError, Problem, Report, brief
 from materia_nb.loadout.topology import (
     BUILT_IN,
     GIT_TASK_OF,

@@ -17,14 +17,7 @@ from typing import Any, Final
 from materia_nb.engine import entering, outputs, recovery
 from materia_nb.engine import events as ev
 from materia_nb.engine.cast_warnings import Difference, our_reason, our_route
-from materia_nb.engine.events import (
-    RECOVERY,
-    Event,
-    RecoveryStart,
-    SocketStart,
-    Transition,
-    from_json,
-)
+from materia_nb.engine.events import RECOVERY, Event, RecoveryStart, SocketStart, Transition, from_json
 from materia_nb.engine.evolve import begin_session, evolve, output_of
 from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.routing import about

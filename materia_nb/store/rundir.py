@@ -27,14 +27,7 @@ from materia_nb.engine.rules import Rules, SocketRules
 from materia_nb.engine.session import Session, StepRecord, all_steps, branch_suffix, context_name, output_name, parts_of
 from materia_nb.engine.state import CastState, Usage, Visit
 from materia_nb.errors import MateriaError
-from materia_nb.file_io import (
-    TEMPORARY_NAME,
-    append_line,
-    open_for_reading,
-    read_plain,
-    replace_file,
-    sync_folder,
-)
+from materia_nb.file_io import TEMPORARY_NAME, append_line, open_for_reading, read_plain, replace_file, sync_folder
 from materia_nb.handoff.base import HandoffProtocol, Reading
 from materia_nb.handoff.runtime_rules import envelope_files
 from materia_nb.jsonvalue import JSON

@@ -21,14 +21,7 @@ from materia_nb.cast.views.status import overlay_of, status_lines, steps_view
 from materia_nb.cast.views.tables import files_blocks, items_view
 from materia_nb.display.blocks import Block, JsonView, blocks_as_text
 from materia_nb.display.svg import graph_svg
-from materia_nb.widgets.cast_slices import (
-    StepRows,
-    bar_state,
-    compare_blocks,
-    events_blocks,
-    lanes_tab,
-    timeline_state,
-)
+from materia_nb.widgets.cast_slices import StepRows, bar_state, compare_blocks, events_blocks, lanes_tab, timeline_state
 from materia_nb.widgets.inspector_tabs import inspector_state
 from materia_nb.widgets.state_tree import ItemTexts, WatchList, items_state
 

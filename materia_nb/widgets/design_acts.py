@@ -38,12 +38,7 @@ from materia_nb.loadout.models import (
 )
 from materia_nb.loadout.report import FixStep, do
 from materia_nb.loadout.vocabulary import CONDITIONS, REWORK_CONDITIONS, is_condition, unmatched_verdicts
-from materia_nb.widgets.design_state import (
-    DesignQuestion,
-    DesignState,
-    RefusedField,
-    design_messages,
-)
+from materia_nb.widgets.design_state import DesignQuestion, DesignState, RefusedField, design_messages
 from materia_nb.widgets.frontend import ShortText
 from materia_nb.widgets.selection import Selection, edge_selection, edges_of, members_of, owner_of
 

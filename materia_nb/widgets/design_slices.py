@@ -15,27 +15,13 @@ from materia_nb.display.blocks import without_surrogates
 from materia_nb.display.escape import part, shorten
 from materia_nb.errors import counted
 from materia_nb.insight.explore import Exploration
-from materia_nb.jsonvalue import (
-    JSON,
-    Object,
-    as_object,
-    compact,
-    is_text,
-    pointer_keys,
-)
+from materia_nb.jsonvalue import JSON, Object, as_object, compact, is_text, pointer_keys
 from materia_nb.loadout.design import Design
 from materia_nb.loadout.report import Problem
 from materia_nb.loadout.topology import materia_group, materia_kind
 from materia_nb.loadout.vocabulary import tint_of
 from materia_nb.widgets.design_state import DesignSlice, DesignState, inspector_slice, materia_purpose
-from materia_nb.widgets.selection import (
-    Kind,
-    Selection,
-    drawn_parts,
-    edge_selection,
-    owner_of,
-    raw_part,
-)
+from materia_nb.widgets.selection import Kind, Selection, drawn_parts, edge_selection, owner_of, raw_part
 
 _MAX_STEP_CHARS: Final = 200
 _UNGROUPED: Final = "agents"

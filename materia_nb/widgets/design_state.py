@@ -16,15 +16,7 @@ from materia_nb.engine.rules import Rules
 from materia_nb.errors import MateriaError, counted
 from materia_nb.insight.estimate import Prompts, VisitPrompt
 from materia_nb.insight.explore import Exploration
-from materia_nb.jsonvalue import (
-    JSON,
-    Object,
-    as_list,
-    as_object,
-    is_object,
-    is_text,
-    pretty,
-)
+from materia_nb.jsonvalue import JSON, Object, as_list, as_object, is_object, is_text, pretty
 from materia_nb.loadout.design import Design
 from materia_nb.loadout.design import sockets as operations
 from materia_nb.loadout.design.document import DesignChange, design_error

@@ -9,18 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from materia_nb.cast.formatting import describe_failure, format_cost
 from materia_nb.cast.repairs import Redefinition, changed_definition, offered_actions
 from materia_nb.cast.views.status import describe_steps, describe_tries
-from materia_nb.display.blocks import (
-    Block,
-    Code,
-    FactTable,
-    Fold,
-    Heading,
-    Line,
-    LineDiff,
-    Table,
-    clip_plain,
-    lines,
-)
+from materia_nb.display.blocks import Block, Code, FactTable, Fold, Heading, Line, LineDiff, Table, clip_plain, lines
 from materia_nb.display.escape import part
 from materia_nb.display.sections import issue_rows
 from materia_nb.engine import decide, evolve, outputs

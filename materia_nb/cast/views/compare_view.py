@@ -9,17 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar
 
 from materia_nb.cast.formatting import TableOf, origin_notes, summarize_verdict
 from materia_nb.cast.views.tables import changes_table
-from materia_nb.display.blocks import (
-    Block,
-    Displayable,
-    Fold,
-    Heading,
-    JsonTree,
-    Line,
-    Table,
-    WordDiff,
-    lines,
-)
+from materia_nb.display.blocks import Block, Displayable, Fold, Heading, JsonTree, Line, Table, WordDiff, lines
 from materia_nb.display.escape import shorten
 from materia_nb.display.graph_parts import CastOverlay
 from materia_nb.display.svg import GraphPicture, graph_block

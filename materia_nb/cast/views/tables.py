@@ -9,18 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from materia_nb.cast.breakpoint import BreakpointSet
 from materia_nb.cast.formatting import TableOf, data_frame, describe_outcome
-from materia_nb.display.blocks import (
-    Action,
-    Block,
-    Displayable,
-    Fold,
-    Heading,
-    Line,
-    LineDiff,
-    Table,
-    View,
-    lines,
-)
+from materia_nb.display.blocks import Action, Block, Displayable, Fold, Heading, Line, LineDiff, Table, View, lines
 from materia_nb.display.escape import shorten
 from materia_nb.engine.routing import short
 from materia_nb.engine.session import StepFiles, StepRecord, files_after

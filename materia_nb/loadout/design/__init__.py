@@ -11,14 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from materia_nb.errors import MateriaError, counted
 from materia_nb.jsonvalue import JSON, Object, as_object, equal_json, without
 from materia_nb.loadout.design import edges, sockets  # noqa: F401 - importing them fills the table of operations
-from materia_nb.loadout.design.document import (
-    DESIGN_KIND,
-    OPERATIONS,
-    DesignChange,
-    as_json,
-    design_error,
-    exact,
-)
+from materia_nb.loadout.design.document import DESIGN_KIND, OPERATIONS, DesignChange, as_json, design_error, exact
 from materia_nb.loadout.graph import Graph
 from materia_nb.loadout.items import implied_advances
 from materia_nb.loadout.report import Fix, FixStep, Problem, Report

@@ -12,14 +12,7 @@ from typing import Final
 
 from materia_nb.errors import MateriaError, counted, one_of_words
 from materia_nb.jsonvalue import JSON, Object, as_object, is_object
-from materia_nb.loadout.config_files import (
-    EXTENSIONS,
-    config_text,
-    dumps,
-    expanded,
-    read_text,
-    write_text,
-)
+from materia_nb.loadout.config_files import EXTENSIONS, config_text, dumps, expanded, read_text, write_text
 from materia_nb.loadout.design import NOTEBOOK, Design, Home
 from materia_nb.loadout.design.document import DESIGN_KIND, design_error, exact
 from materia_nb.loadout.items import with_advances

@@ -14,14 +14,7 @@ from materia_nb.jsonvalue import is_text
 from materia_nb.loadout.graph import END
 from materia_nb.loadout.items import advances_of
 from materia_nb.loadout.report import Fix, FixStep, Hint, HintRule, do, rule, safe_fix, suggested_fix
-from materia_nb.loadout.topology import (
-    LoadoutFacts,
-    LoopFacts,
-    SocketFacts,
-    cycles_in,
-    reachable_from,
-    reversed_edges,
-)
+from materia_nb.loadout.topology import LoadoutFacts, LoopFacts, SocketFacts, cycles_in, reachable_from, reversed_edges
 from materia_nb.loadout.vocabulary import (
     GUARDS,
     REWORK_CONDITIONS,

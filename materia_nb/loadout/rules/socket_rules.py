@@ -9,17 +9,7 @@ from typing import Final, NamedTuple, TypeAlias
 from materia_nb.errors import did_you_mean
 from materia_nb.jsonvalue import Object, as_object, is_object, is_text, split_path
 from materia_nb.loadout.check_graph import renumber
-from materia_nb.loadout.report import (
-    NO_EFFECT,
-    Hint,
-    HintRule,
-    brief,
-    do,
-    removal_fix,
-    rule,
-    safe_fix,
-    suggested_fix,
-)
+from materia_nb.loadout.report import NO_EFFECT, Hint, HintRule, brief, do, removal_fix, rule, safe_fix, suggested_fix
 from materia_nb.loadout.rules.edge_rules import reachable_sockets, read_as_json, set_advance_condition, targets_of
 from materia_nb.loadout.topology import (
     CANONICAL_ID,

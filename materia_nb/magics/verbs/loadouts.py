@@ -14,13 +14,7 @@ from materia_nb.agents.interface import AGENT_CELL_PREFIX
 from materia_nb.agents.model_agent import ModelAgent, suggest_model
 from materia_nb.agents.notebook_agents import is_model
 from materia_nb.cast.library import Loadouts
-from materia_nb.cast.views.loadout_views import (
-    agents_view,
-    fields_view,
-    loadouts_view,
-    materia_view,
-    report_view,
-)
+from materia_nb.cast.views.loadout_views import agents_view, fields_view, loadouts_view, materia_view, report_view
 from materia_nb.cast.views.status import overlay_of
 from materia_nb.cast.views.tables import pins_view
 from materia_nb.cast.workbench import Workbench
@@ -28,16 +22,7 @@ from materia_nb.display.blocks import Table, Text
 from materia_nb.display.svg import GraphPicture
 from materia_nb.errors import MateriaError, usage_error
 from materia_nb.loadout.config_files import EXTENSIONS
-from materia_nb.magics.registry import (
-    VERBS,
-    Argument,
-    Call,
-    Rest,
-    from_method,
-    parse,
-    value_of,
-    verb,
-)
+from materia_nb.magics.registry import VERBS, Argument, Call, Rest, from_method, parse, value_of, verb
 
 from_method(
     "load",
