@@ -31,7 +31,7 @@ STEP_FIELDS: Final = (
 )
 """Columns of the data frame that ``cast.steps.frame()`` returns."""
 CAST_FIELDS: Final = (
-    *("cast", "loadout", "request", "status", "warnings", "steps", "cost", "started", "last_event"),
+    *("cast", "loadout", "request", "status", "failure", "warnings", "steps", "cost", "started", "last_event"),
     *("ours", "locked_by", "problem", "path"),
 )
 """Columns of the data frame that ``wb.casts().frame()`` returns."""
@@ -433,6 +433,7 @@ view_registry[Why] = lambda why: View(why.title, why_blocks(why))
 
 def casts_view(entries: Sequence[CastEntry]) -> Table:
     """Return a table with one row per saved cast, in the given order."""
+    failed = any(entry.failure for entry in entries)
     columns: tuple[str, ...] = ("cast", "loadout", "status", "steps", "request")
     labelled = any(entry.name or entry.tags or entry.verdict or entry.note for entry in entries)
     if labelled:
@@ -442,8 +443,8 @@ def casts_view(entries: Sequence[CastEntry]) -> Table:
         steps = "" if entry.steps is None else str(entry.steps)
         cells = (entry.loadout or "", entry.outcome, steps, short(entry.request or "", 60))
         label = (", ".join(entry.tags), entry.verdict, short(entry.note, 60)) if labelled else ()
-        rows.append((entry.id, *[entry.name] * labelled, *cells, *label))
-    return Table(columns, rows, "no casts yet")
+        rows.append((entry.id, *[entry.name] * labelled, *cells, *label, *[short(entry.failure, 100)] * failed))
+    return Table((*columns, *["why"] * failed), rows, "no casts yet")
 
 
 def relative_time(then: int | None, now: float) -> str:

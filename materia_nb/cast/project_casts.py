@@ -18,7 +18,7 @@ from materia_nb.cast.notifications import DEFAULT_MIN_S, Notifier, Receiver
 from materia_nb.cast.snapshot import Snapshot, graph_of, snapshot_of
 from materia_nb.cast.views.compare_view import Compared, ReplaysView, compare_view
 from materia_nb.cast.views.status import status_lines
-from materia_nb.cast.views.tables import SearchResultsView
+from materia_nb.cast.views.tables import FailureCausesView, SearchResultsView, failure_cause
 from materia_nb.display.blocks import Block, Displayable, Table
 from materia_nb.engine.conversation import cut_to
 from materia_nb.engine.routing import short
@@ -365,6 +365,32 @@ class Casts(Displayable):
                 continue
             matches += [(cast, match) for match in cast.all_steps.ask(expression)]
         return SearchResultsView(matches, problems)
+
+    def why(self, *by: str, casts: Sequence[Cast | CastEntry | str | Path] | None = None) -> FailureCausesView:
+        """Group failed casts by their causes, most frequent first.
+
+        Args:
+            by: the fields of a cause by which the casts are grouped: ``kind``, ``loadout``, ``socket``, ``edge``,
+                ``item`` and ``reason``; by default the first four. The other fields show their most frequent values.
+            casts: the casts, as objects or references; by default all failed casts of this project. Casts that have not
+                failed are skipped.
+
+        Returns:
+            The causes, displayed as a table. A cast that cannot be read is reported in a row of its own.
+
+        Raises:
+            MateriaError: a cause has no field of this name (``usage``).
+        """
+        causes, problems = [], []
+        for reference in self(status="failed") if casts is None else casts:
+            try:
+                cast = snapshot_of(reference) or self.load(reference).now
+            except MateriaError as error:
+                problems.append((str(_id_of(reference)), error.what))
+                continue
+            if (cause := failure_cause(cast)) is not None:
+                causes.append((cast.id, cause))
+        return FailureCausesView(causes, by, problems)
 
     def compare(self, a: object, b: object) -> Compared:
         """Compare two casts, steps or loadouts. The result is true if their routes or outputs differ.

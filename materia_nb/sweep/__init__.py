@@ -15,6 +15,7 @@ from typing import Any, Final, get_args
 from materia_nb.cast import Cast, Prepared, open_cast, resume_cast, start_cast
 from materia_nb.cast.breakpoint import parse_amount
 from materia_nb.cast.views.status import draft_of
+from materia_nb.cast.views.tables import failure_cause
 from materia_nb.cast.workbench import Workbench
 from materia_nb.engine.state import Unit, Usage
 from materia_nb.errors import MateriaError, counted, usage_error
@@ -103,6 +104,7 @@ def row_of(cast: Cast, axes: Axes) -> SweepRow:
     milliseconds, _ = work_time(steps)
     ends = {"waiting": "person", "ready": "stopped"}.get(cast.status, cast.status)
     why = cast.now.held.reason if cast.now.held else _waiting_reason(cast)
+    cause = failure_cause(cast.now)
     if state.failure:
         ends, why = state.failure.kind, state.failure.message
     return SweepRow(
@@ -115,6 +117,7 @@ def row_of(cast: Cast, axes: Axes) -> SweepRow:
         state.usage.cost,
         None if milliseconds is None else milliseconds / 1000,
         cast.run_dir,
+        *(cause[2:] if cause else ()),
     )
 
 

@@ -14,7 +14,7 @@ from materia_nb.agents.interface import Agent, AgentError, Turn, name_of, valida
 from materia_nb.agents.notebook_agents import agent_from
 from materia_nb.cast import Cast, open_cast
 from materia_nb.cast.formatting import data_frame
-from materia_nb.cast.views.tables import format_reported
+from materia_nb.cast.views.tables import FailureCause, FailureCausesView, format_reported
 from materia_nb.display.blocks import Bar, Block, Cell, Displayable, Heading, Line, Table, lines
 from materia_nb.display.escape import shorten
 from materia_nb.engine.state import UNREPORTED, Usage, known_sum
@@ -28,7 +28,7 @@ from materia_nb.sweep.grid import Axes, Fingerprint, digest, fingerprint_of
 
 _AXES: Final = ("loadout", "request", "agents", "repeat")
 _NUMBERS: Final = ("complete", "steps", "turns", "tokens", "cost", "seconds")
-FIELDS: Final = (*_AXES, "ends", "why", *_NUMBERS[1:], "cast")
+FIELDS: Final = (*_AXES, "ends", "why", "socket", "edge", "item", "reason", *_NUMBERS[1:], "cast")
 """The first columns of ``sweep.frame()``. Two columns follow for each check: its value and its reason."""
 _MATRIX_AXES: Final = ("loadout", "agents", "request")
 """Default axes of a matrix, in order of preference; axes with only one value are skipped."""
@@ -48,6 +48,10 @@ class SweepRow:
         ends: ``complete``, the kind of failure, ``person`` or ``held`` if the cast waits for a person, ``not cast`` if
             it could not start, or ``left out`` if the limit of the sweep was reached.
         why: the message of the failure, or the reason why the cast waits.
+        socket: the name of the socket at which the cast failed, or "".
+        edge: the condition and the target of the edge or exit whose limit stopped the cast, or "".
+        item: the title of the work item at that socket, or "".
+        reason: the reason for the last verdict if a limit stopped the cast, or else ``why``.
         steps: the number of steps.
         turns: the number of agent turns.
         tokens: the number of tokens used, or None if usage was not reported (R56).
@@ -69,6 +73,10 @@ class SweepRow:
     cost: float | None = 0.0
     seconds: float | None = 0.0
     cast: Path | None = None
+    socket: str = ""
+    edge: str = ""
+    item: str = ""
+    reason: str = ""
     checks: Mapping[str, Verdict] = field(default_factory=dict)
 
     @property
@@ -164,6 +172,25 @@ class Sweep(Displayable, Sequence[SweepRow]):
             records.append(record)
         return data_frame(records, [*FIELDS, *(column for name in self.checks for column in (name, f"{name}: why"))])
 
+    def why(self, *by: str) -> FailureCausesView:
+        """Group the casts that did not complete by their causes, most frequent first.
+
+        Args:
+            by: the fields of a cause by which the casts are grouped, as for ``wb.casts.why``.
+
+        Raises:
+            MateriaError: kind ``usage``: a cause has no field of this name.
+        """
+        causes = (
+            (
+                f"row {number}",
+                FailureCause(row.ends, row.loadout, row.socket, row.edge, row.item, row.reason or row.why),
+            )
+            for number, row in enumerate(self, start=1)
+            if not row.complete
+        )
+        return FailureCausesView(causes, by)
+
     def matrix(self, value: str = "passed", rows: str | None = None, columns: str | None = None) -> Matrix:
         """Return a table over two axes with the mean of a value in each cell.
 
@@ -217,13 +244,11 @@ class Sweep(Displayable, Sequence[SweepRow]):
         ]
         return Table(headers + ["cost"] * costs, rows)
 
-    def _reasons(self) -> list[tuple[str, str, str]]:
-        """Return the reasons why rows did not pass, and the numbers of the rows to which each reason applies."""
+    def _failed_checks(self) -> list[tuple[str, str, str]]:
+        """Return the reasons why checks failed, and the numbers of the rows to which each reason applies."""
         numbers: dict[tuple[str, str], list[str]] = {}
         for number, row in enumerate(self, start=1):
-            reasons = [("", row.why)] if row.why and not row.complete else []
-            reasons += [(name, check.why) for name, check in row.checks.items() if check.why and not check.holds]
-            for reason in reasons:
+            for reason in [(name, check.why) for name, check in row.checks.items() if check.why and not check.holds]:
                 numbers.setdefault(reason, []).append(str(number))
         return [(", ".join(rows), name, shorten(why, 300)) for (name, why), rows in list(numbers.items())[:_MAX_ROWS]]
 
@@ -233,8 +258,9 @@ class Sweep(Displayable, Sequence[SweepRow]):
         blocks = [*lines([summary, *self.notes]), Heading("passed"), self.matrix(), Heading("casts"), self._table()]
         if len(self) > _MAX_ROWS:
             blocks.append(Line(f"… {len(self) - _MAX_ROWS} more rows; .frame() returns all rows"))
-        reasons = self._reasons()
-        return [*blocks, Heading("why"), Table(("rows", "check", "why"), reasons)] if reasons else blocks
+        causes, reasons = self.why(), self._failed_checks()
+        blocks += [Heading("not complete"), causes] if causes.values else []
+        return [*blocks, Heading("failed checks"), Table(("rows", "check", "why"), reasons)] if reasons else blocks
 
 
 class Matrix(Table):

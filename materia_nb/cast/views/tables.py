@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial, reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from materia_nb.cast.breakpoint import BreakpointSet
 from materia_nb.cast.formatting import TableOf, data_frame, describe_outcome
-from materia_nb.display.blocks import Action, Block, Displayable, Fold, Heading, Line, LineDiff, Table, View, lines
+from materia_nb.display.blocks import (
+    Action,
+    Block,
+    Cell,
+    Displayable,
+    Fold,
+    Heading,
+    Line,
+    LineDiff,
+    Table,
+    View,
+    lines,
+)
 from materia_nb.display.escape import shorten
 from materia_nb.engine.routing import short
 from materia_nb.engine.session import StepFiles, StepRecord, files_after
 from materia_nb.engine.state import BOUNDS, Pin
-from materia_nb.errors import MateriaError, counted
+from materia_nb.errors import MateriaError, counted, needs_one_of
 from materia_nb.insight.estimate import UsageRow, format_seconds, format_work_time
 from materia_nb.jsonvalue import compact, pretty
 from materia_nb.loadout.graph import Graph
@@ -116,6 +129,92 @@ class SearchResultsView(TableOf[tuple[str, "OutputMatch"]]):
 
 def _name_of(cast: CastEntry | Snapshot) -> str:
     return cast.name if isinstance(cast, CastEntry) else cast.label_of().name
+
+
+class FailureCause(NamedTuple):
+    """The cause of a failed cast.
+
+    Attributes:
+        kind: the kind of the failure.
+        loadout: the name of the loadout.
+        socket: the name of the socket at which the cast failed, or "" if no socket failed.
+        edge: the condition and the target of the edge or exit whose limit stopped the cast, or "".
+        item: the title of the work item at that socket, or "" outside a loop.
+        reason: the reason for the last verdict if a limit stopped the cast, or else the message of the failure.
+    """
+
+    kind: str
+    loadout: str = ""
+    socket: str = ""
+    edge: str = ""
+    item: str = ""
+    reason: str = ""
+
+
+def failure_cause(cast: Snapshot) -> FailureCause | None:
+    """Return the cause of a failed cast, or None if the cast has not failed. The cause may be in a lane."""
+    socket, lane = cast.failed_at
+    if lane:
+        return failure_cause(cast.lane(lane))
+    if (failure := cast.failure) is None:
+        return None
+    name, edge, item, reason = cast.names.get(socket, socket), "", "", failure.message
+    step = next((step for step in reversed(cast.steps) if step.socket == socket), None)
+    if step is not None:
+        item = step.item_label or step.item_key or ""
+    if step is not None and step.decision is not None and failure.blocked:
+        taken = (check for check in step.decision.checks if check.matched)
+        edge = next((f"{check.when} → {cast.names.get(check.to, check.to)}" for check in taken), "")
+        reason = step.decision.reading.context or reason
+    return FailureCause(failure.kind, cast.graph.name, name, edge, item, short(reason, _MAX_REASON))
+
+
+_MAX_REASON: Final = 200
+
+
+class FailureCausesView(TableOf[tuple[FailureCause, tuple[str, ...]]]):
+    """A table of the causes of failed casts, most frequent first.
+
+    Iterating over the table yields pairs of a cause and the names of its casts. In a cause, the fields by which casts
+    are not grouped are empty.
+    """
+
+    def __init__(
+        self, causes: Iterable[tuple[str, FailureCause]], by: Sequence[str], problems: Sequence[tuple[str, str]] = ()
+    ) -> None:
+        """Group named casts by the given fields of their causes. ``problems`` has the casts that cannot be read."""
+        by, fields = by or ("kind", "loadout", "socket", "edge"), FailureCause._fields
+        for field in by:
+            needs_one_of(field, fields, f"Failures cannot be grouped by {field!r}.", "usage")
+        self.problems = tuple(problems)
+        groups: dict[FailureCause, list[tuple[str, FailureCause]]] = {}
+        for name, cause in causes:
+            group = FailureCause(*(value if field in by else "" for field, value in zip(fields, cause, strict=True)))
+            groups.setdefault(group, []).append((name, cause))
+        ordered = sorted(groups.items(), key=lambda pair: -len(pair[1]))
+        rows: list[tuple[Cell, ...]] = [
+            (
+                len(named),
+                *(_most_common(values) for values in zip(*(cause for _, cause in named), strict=True)),
+                named[0][0],
+            )
+            for _, named in ordered
+        ]
+        rows += [(1, "cannot be read", "", "", "", "", why, name) for name, why in problems]
+        pairs = [(group, tuple(name for name, _ in named)) for group, named in ordered]
+        super().__init__(pairs, ("casts", *fields, "for example"), rows, "no failed casts")
+
+
+def _most_common(values: Iterable[str]) -> str:
+    """Return the most frequent values, each with its count if there are several values."""
+    counts = Counter(values).most_common()
+    if len(counts) == 1:
+        return counts[0][0]
+    texts = [f"{shorten(value, 60) or 'none'} ({count})" for value, count in counts[:_MAX_VALUES]]
+    return ", ".join(texts) + (f" and {len(counts) - _MAX_VALUES} more" if len(counts) > _MAX_VALUES else "")
+
+
+_MAX_VALUES: Final = 3
 
 
 class UsageView(TableOf[UsageRow]):

@@ -433,6 +433,20 @@ def _list_casts(
     return casts_view(call.bench.casts(tag=tags, name=name, verdict=verdict, loadout=loadout, status=status))
 
 
+@verb("list failures", example="%materia list failures socket,item --tag rain")
+def _list_failures(call: Call, by: str = "", *, tag: str = "", loadout: str | None = None) -> Any:
+    """Group the failed casts of this project by their causes, most frequent first.
+
+    Args:
+        by: the fields to group by, separated by commas: kind, loadout, socket, edge, item and reason; defaults to the
+            first four
+        tag: include only casts with this tag, or with all of several comma-separated tags
+        loadout: include only casts of this loadout
+    """
+    failed = call.bench.casts(tag=list(filter(None, str(tag).split(","))), loadout=loadout, status="failed")
+    return call.bench.casts.why(*filter(None, str(by).split(",")), casts=failed)
+
+
 @verb("inbox", cell="may", example='%materia inbox\n%materia inbox 2 {"satisfied": true}')
 def _inbox(call: Call, number: int | None = None, answer: Rest = None, *, loadout: str | None = None) -> Any:
     """List the casts that are waiting for a person. With a number, open that cast; with an answer, also reply to it.
