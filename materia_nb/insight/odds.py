@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cache
 from heapq import heapify, heappop, heappush
 from math import ceil
 from numbers import Real
@@ -21,7 +22,15 @@ from materia_nb.engine.session import StepRecord
 from materia_nb.engine.state import CastState
 from materia_nb.errors import MateriaError, needs_one_of, usage_error
 from materia_nb.handoff.base import SAMPLE
-from materia_nb.insight.reachable_states import COMPLETE, HELD, StateSpace
+from materia_nb.insight.reachable_states import (
+    COMPLETE,
+    HELD,
+    Distribution,
+    Move,
+    StateSpace,
+    compute_distribution,
+    quantile,
+)
 from materia_nb.insight.scripted_answers import (
     EdgeRef,
     PossibleAnswers,
@@ -342,6 +351,45 @@ class Odds:
     uncounted: tuple[str, ...] = ()
     unpriced: tuple[str, ...] = ()
     seconds: Mapping[int, float] | None = None
+    _distribution: Callable[[str], Distribution] | None = field(default=None, repr=False, compare=False)
+
+    def distribution(self, quantity: str = "turns") -> Distribution:
+        """Return the chance of each total of a quantity in a cast, by the end of the cast.
+
+        The totals of turns are exact. Totals of other quantities are rounded to about 0.1 % of their range if there are
+        more than 1,000 different totals.
+
+        Args:
+            quantity: ``turns``, or ``tokens``, ``cost`` or ``seconds`` if their amounts were specified. Seconds are
+                those of a single lane.
+
+        Raises:
+            MateriaError: the quantity does not exist, or its amounts were not specified (``usage``).
+        """
+        needs_one_of(quantity, Percentile._fields, f"A cast has no quantity {quantity!r}.", "usage")
+        if self._distribution is None or getattr(self, quantity) is None:
+            raise usage_error(f"The amounts of {quantity} are not set.", f"set {quantity}= in odds")
+        return self._distribution(quantity)
+
+    def at(self, share: float) -> Percentile:
+        """Return the totals that a cast does not exceed with a chance of ``share``; 0.9 is the 90th percentile.
+
+        Raises:
+            MateriaError: the share is not between 0 and 1 (``usage``).
+        """
+        if not 0 < share < 1:
+            raise usage_error(f"{share!r:.60} is not a share of casts.", "set a number between 0 and 1, such as 0.9")
+        known = [name for name in Percentile._fields if getattr(self, name) is not None]
+        return Percentile(**{name: quantile(self.distribution(name), share) for name in known})
+
+
+class Percentile(NamedTuple):
+    """The totals that a share of casts does not exceed; None if the amounts of the quantity were not specified."""
+
+    turns: float
+    tokens: float | None = None
+    cost: float | None = None
+    seconds: float | None = None
 
 
 def compute_odds(
@@ -351,7 +399,8 @@ def compute_odds(
     tokens, cost, seconds = assumed.pop("tokens", None), assumed.pop("cost", None), assumed.pop("seconds", None)
     chances = chances_by_socket(graph, satisfied, assumed, tokens, cost, seconds)
     size = len(space.nodes)
-    onward, turns = _transitions(space, chances)
+    weighted_moves = _weigh_moves(space, chances)
+    onward, turns = _transitions(weighted_moves)
     backward: list[dict[int, float]] = [{} for _ in range(size)]
     for number, weights in enumerate(onward):
         for to, weight in weights.items():
@@ -366,6 +415,14 @@ def compute_odds(
             visits[node.socket] += frequency
     success = solve(onward, [float(node.end == COMPLETE) for node in space.nodes])
     turns_left = solve(onward, turns)
+
+    @cache
+    def distribution(quantity: str) -> Distribution:
+        values = {"tokens": tokens, "cost": cost, "seconds": seconds}.get(quantity)
+        by_socket = {id_: value_for_socket(graph, id_, values or 0.0) or 0.0 for id_ in graph.sockets}
+        amounts = None if quantity == "turns" else [by_socket.get(node.socket or "", 0.0) for node in space.nodes]
+        return compute_distribution(space, weighted_moves, amounts)
+
     total_tokens, uncounted = _total(graph, visits, tokens)
     total_cost, unpriced = _total(graph, visits, cost)
     return Odds(
@@ -383,25 +440,34 @@ def compute_odds(
         uncounted,
         unpriced,
         _seconds_by_lanes(graph, visits, items, seconds),
+        distribution,
     )
 
 
-def _transitions(space: StateSpace, chances: Mapping[str, Chance]) -> tuple[list[dict[int, float]], list[float]]:
-    """Return, for each state, the chances of the next states and the mean number of turns of its visit.
+def _weigh_moves(space: StateSpace, chances: Mapping[str, Chance]) -> list[list[tuple[Move, float]]]:
+    """Return the possible moves from each state, with their chances.
 
     Moves with the same result differ only in the lengths of their lists, and they are equally likely.
     """
     weight_by_result = {socket: chance.by_result for socket, chance in chances.items()}
-    onward: list[dict[int, float]] = [defaultdict(float) for _ in space.nodes]
-    turns = [0.0] * len(space.nodes)
-    for number, (node, moves) in enumerate(zip(space.nodes, space.moves, strict=True)):
+    weighted_moves = []
+    for node, moves in zip(space.nodes, space.moves, strict=True):
         weights = weight_by_result.get(node.socket or "", _CERTAIN)
-        move_counts = Counter(move.answer.result for move in moves)
-        for move in moves:
-            if (weight := weights.get(move.answer.result, 0.0) / move_counts[move.answer.result]) > 0:
-                onward[number][move.to] += weight
-                turns[number] += weight * move.turns
-    return onward, turns
+        counts = Counter(move.answer.result for move in moves)
+        weighted = [(move, weights.get(move.answer.result, 0.0) / counts[move.answer.result]) for move in moves]
+        weighted_moves.append([pair for pair in weighted if pair[1] > 0])
+    return weighted_moves
+
+
+def _transitions(
+    weighted_moves: Sequence[Sequence[tuple[Move, float]]],
+) -> tuple[list[dict[int, float]], list[float]]:
+    """Return, for each state, the chances of the next states and the mean number of turns of its visit."""
+    onward: list[dict[int, float]] = [defaultdict(float) for _ in weighted_moves]
+    for weights, moves in zip(onward, weighted_moves, strict=True):
+        for move, weight in moves:
+            weights[move.to] += weight
+    return onward, [sum(weight * move.turns for move, weight in moves) for moves in weighted_moves]
 
 
 class Outlook(NamedTuple):
@@ -417,7 +483,7 @@ def outlooks(graph: Graph, space: StateSpace, satisfied: Chances) -> list[Outloo
     Raises:
         MateriaError: a chance is missing or invalid, or the mean does not exist (``endless``).
     """
-    onward, turns = _transitions(space, chances_by_socket(graph, satisfied, {}))
+    onward, turns = _transitions(_weigh_moves(space, chances_by_socket(graph, satisfied, {})))
     success = solve(onward, [float(node.end == COMPLETE) for node in space.nodes])
     return [Outlook(*pair) for pair in zip(success, solve(onward, turns), strict=True)]
 

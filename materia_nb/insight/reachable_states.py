@@ -6,12 +6,13 @@ its item, the cursors, and the use counts of limits that can still be reached. P
 
 from __future__ import annotations
 
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import accumulate
 from random import Random
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from materia_nb.engine import entering
 from materia_nb.engine.items import list_at, state_path
@@ -32,7 +33,7 @@ from materia_nb.insight.scripted_answers import (
     without_prompts,
 )
 from materia_nb.loadout.graph import Graph
-from materia_nb.loadout.topology import cycles_in, reachable_from
+from materia_nb.loadout.topology import cycles_in, reachable_from, strong_components
 from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, Result, condition_spec
 from materia_nb.platform import Progress, ProgressBar
 
@@ -195,6 +196,82 @@ def _item_position(state: CastState) -> str:
     if item.position == 0:
         return "only" if is_last else "first"
     return "last" if is_last else "middle"
+
+
+# -- totals along the paths of casts ---------------------------------------------------------
+
+Distribution: TypeAlias = Mapping[str, Mapping[float, float]]
+"""The chance of each total of a quantity in a cast, by the end of the cast."""
+
+
+def quantile(distribution: Distribution, share: float) -> float:
+    """Return the smallest total that a cast does not exceed with a chance of ``share``."""
+    pairs = sorted(pair for chances in distribution.values() for pair in chances.items())
+    reached = accumulate(chance for _, chance in pairs)
+    return next(
+        (total for (total, _), sum_ in zip(pairs, reached, strict=True) if sum_ >= share - _NEGLIGIBLE), pairs[-1][0]
+    )
+
+
+_NEGLIGIBLE: Final = 1e-9
+"""Chance below which paths through a cycle are no longer followed."""
+_MAX_TOTALS: Final = 1_000
+"""Number of different totals in one state above which neighbouring totals are combined."""
+
+
+def compute_distribution(
+    space: StateSpace, weighted_moves: Sequence[Sequence[tuple[Move, float]]], amounts: Sequence[float] | None
+) -> Distribution:
+    """Return the chance of each total by end, by following all paths from the first state.
+
+    Args:
+        space: the reachable states.
+        weighted_moves: the moves from each state, with their chances.
+        amounts: the amount of a visit in each state; None selects the agent turns of each move.
+    """
+    totals: list[dict[float, float]] = [defaultdict(float) for _ in space.nodes]
+    totals[0][0] = 1.0
+    targets = {number: [move.to for move, _ in moves] for number, moves in enumerate(weighted_moves)}
+    for component in reversed(strong_components(targets)):
+        front = {number: totals[number] for number in component}
+        members = front.keys() if len(component) > 1 or component[0] in targets[component[0]] else ()
+        while front:
+            following: dict[int, dict[float, float]] = {}
+            for number, reached in front.items():
+                combined = _combine_totals(reached)
+                for move, weight in weighted_moves[number]:
+                    is_inside = move.to in members
+                    target = following.setdefault(move.to, defaultdict(float)) if is_inside else totals[move.to]
+                    amount = move.turns if amounts is None else amounts[number]
+                    for total, chance in combined.items():
+                        target[total + amount] += chance * weight
+            front = {
+                number: reached for number, reached in following.items() if sum(reached.values()) > _NEGLIGIBLE / 1e3
+            }
+    ends: dict[str, dict[float, float]] = {}
+    for node, reached in zip(space.nodes, totals, strict=True):
+        if node.end is not None and reached:
+            chances = ends.setdefault(node.end, defaultdict(float))
+            for total, chance in reached.items():
+                chances[total] += chance
+    return {end: _combine_totals(chances) for end, chances in ends.items()}
+
+
+def _combine_totals(chances: Mapping[float, float]) -> Mapping[float, float]:
+    """Combine neighbouring totals if there are too many. The mean does not change."""
+    if len(chances) <= _MAX_TOTALS:
+        return chances
+    lowest = min(chances)
+    width = (max(chances) - lowest) / _MAX_TOTALS
+    cells: dict[int, list[float]] = defaultdict(lambda: [0.0, 0.0])
+    for total, chance in chances.items():
+        cell = cells[int((total - lowest) / width)]
+        cell[0] += chance
+        cell[1] += chance * total
+    combined: dict[float, float] = defaultdict(float)
+    for chance, weighted in cells.values():
+        combined[weighted / chance] += chance
+    return combined
 
 
 # -- the key of a state ----------------------------------------------------------------------

@@ -256,7 +256,9 @@ def _to_json(value: Any) -> JSON:
         case Sequence() | set() | frozenset():
             converted = [_to_json(entry) for entry in value]
         case _ if is_dataclass(value):
-            converted = {field.name: _to_json(getattr(value, field.name)) for field in fields(value)}
+            converted = {
+                field.name: _to_json(getattr(value, field.name)) for field in fields(value) if field.name[0] != "_"
+            }
         case Displayable() if type(value)._blocks is not Displayable._blocks:  # noqa: SLF001 - a panel has only text, no blocks
             converted = value.as_json()
         case _:

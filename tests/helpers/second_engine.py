@@ -193,16 +193,25 @@ class SecondEngine:
     def odds(self, chances: Mapping[str, Mapping[str, float]], items: int) -> dict[str, float]:
         """Return the probability of each end; ``chances`` has the probabilities of the results of each socket."""
         ends: Counter[str] = Counter()
-        waiting = {self.begin()[0]: 1.0}
+        for (end, _), weight in self.totals(chances, items, {}).items():
+            ends[end] += weight
+        return dict(ends)
+
+    def totals(
+        self, chances: Mapping[str, Mapping[str, float]], items: int, amounts: Mapping[str, int]
+    ) -> dict[tuple[str, int], float]:
+        """Return the probability of each pair of an end and the sum of the amounts of the visited sockets."""
+        ends: Counter[tuple[str, int]] = Counter()
+        waiting = {(self.begin()[0], 0): 1.0}
         while waiting:
-            following: defaultdict[State, float] = defaultdict(float)
-            for state, weight in waiting.items():
+            following: defaultdict[tuple[State, int], float] = defaultdict(float)
+            for (state, total), weight in waiting.items():
                 if state.end:
-                    ends[state.end] += weight
+                    ends[state.end, total] += weight
                     continue
                 for result, target, _ in self.moves(state, [items]):
                     if chance := chances[state.socket].get(result):
-                        following[target] += weight * chance
+                        following[target, total + amounts.get(state.socket, 0)] += weight * chance
             waiting = following
         return dict(ends)
 

@@ -22,7 +22,7 @@ from materia_nb.insight.explore import Exploration
 from materia_nb.insight.odds import satisfied_shares, simulate_casts, solve
 from materia_nb.insight.reachable_states import explore_states
 from materia_nb.loadout import build_graph
-from realistic_loadouts import critics_in_a_loop, critics_in_a_row
+from realistic_loadouts import cleaning, critics_in_a_loop, critics_in_a_row, paper, release
 
 LAPS = int(os.environ.get("MATERIA_NB_EXPLORED", "8"))
 CASTS = int(os.environ.get("MATERIA_NB_SIMULATED", "200"))
@@ -141,6 +141,72 @@ def test_required_verdict_cannot_be_missing():
         Exploration(graph_of(retry_loop(most=1)), (1,)).odds({"Eval": (0.5, 0.2)}, 1)
 
 
+# -- distributions -------------------------------------------------------------------------------
+
+
+def test_distribution_of_one_retry_is_exact():
+    o = once(0.25)
+    assert o.distribution() == {
+        "complete": pytest.approx({2: 0.25, 4: 0.75 * 0.25}),
+        "edge_traversals_exhausted": pytest.approx({4: 0.75**2}),
+    }
+    assert [o.at(share).turns for share in (0.1, 0.25, 0.26, 0.99)] == [2, 2, 4, 4]
+    assert (o.at(0.9).tokens, o.at(0.9).cost, o.at(0.9).seconds) == (None, None, None)
+
+
+def test_distribution_of_an_unlimited_cycle_is_geometric():
+    """Each round ends the cast with the probability 0.5."""
+    document = config({"Do": at("P", edge("Check")), "Check": asks(edge("Do", "not_satisfied", None))})
+    document["loadouts"]["T"]["limits"] = {"maxEdgeTraversals": 100}
+    turns = Exploration(graph_of(document)).odds(0.5, 0).distribution()["complete"]
+    assert [turns[2 * rounds] for rounds in (1, 2, 3, 20)] == pytest.approx([0.5, 0.25, 0.125, 0.5**20])
+
+
+@pytest.mark.parametrize("document", [release(), paper(), cleaning()])
+def test_distributions_have_the_mean_of_the_odds_and_small_rounding_errors(document, monkeypatch):
+    amounts = {"Socket-1": 612.5, "Socket-2": 1234, "Socket-3": 777.5, "Socket-4": 431, "*": 2000}
+    e = Exploration(graph_of(document), 5)
+
+    def compute():
+        return e.odds(0.8, 5, tokens=amounts, cost={"Socket-2": 0.0123, "*": 0.0041}, seconds=7.5)
+
+    o = compute()
+    for quantity, mean in (("turns", o.turns), ("tokens", o.tokens), ("cost", o.cost), ("seconds", o.seconds[1])):
+        distribution = o.distribution(quantity)
+        assert {end: sum(row.values()) for end, row in distribution.items()} == pytest.approx(o.ends)
+        assert sum(total * chance for row in distribution.values() for total, chance in row.items()) == pytest.approx(
+            mean
+        )
+    monkeypatch.setattr(reachable_states, "_MAX_TOTALS", 10**9)
+    exact = compute()
+    for share in (0.1, 0.5, 0.9, 0.99):
+        assert o.at(share).tokens == pytest.approx(exact.at(share).tokens, rel=0.005)
+
+
+def test_simulated_percentiles_agree_with_exact_percentiles():
+    graph = graph_of(paper())
+    turns = sorted(simulate_casts(graph, 2_000, 0.8, 3, seed=4).turns)
+    o = Exploration(graph, 3).odds(0.8, 3)
+    for share in (0.1, 0.5, 0.9):
+        low, high = (
+            turns[round(2_000 * (share + sign * ERRORS * sqrt(share * (1 - share) / 2_000)))] for sign in (-1, 1)
+        )
+        assert low <= o.at(share).turns <= high
+
+
+@pytest.mark.parametrize("share", [0, 1, -0.5, 90])
+def test_invalid_share_of_casts_is_refused(share):
+    with pytest.raises(MateriaError, match="is not a share of casts"):
+        once().at(share)
+
+
+def test_unknown_or_unset_quantity_is_refused():
+    with pytest.raises(MateriaError, match="no quantity 'dollars'"):
+        once().distribution("dollars")
+    with pytest.raises(MateriaError, match="The amounts of cost are not set"):
+        once().distribution("cost")
+
+
 # -- solving -------------------------------------------------------------------------------------
 
 
@@ -213,7 +279,7 @@ def test_a_simulation_counts_every_visit_turn_and_retry():
 def turn_deviation(graph, items, satisfied, **assumed):
     """Return the exact standard deviation of the number of turns, because samples may miss rare long casts."""
     space, chances = explore_states(graph, (items,)), odds.chances_by_socket(graph, satisfied, assumed)
-    onward, turns = odds._transitions(space, chances)
+    onward, turns = odds._transitions(odds._weigh_moves(space, chances))
     means, squares = solve(onward, turns), [0.0] * len(turns)
     for number, (node, moves) in enumerate(zip(space.nodes, space.moves, strict=True)):
         weights = chances[node.socket].by_result if node.socket in chances else odds._CERTAIN

@@ -100,6 +100,34 @@ def test_explore_and_odds_agree_with_the_enumeration_of_all_casts(part):
 
 
 @in_parts
+def test_distributions_agree_with_the_enumeration_of_all_casts(part):
+    complete = 0
+    for seed in seeds(part):
+        second, count = SecondEngine(document_of(seed)), seed % 3
+        explored = Exploration(build_graph(document_of(seed)), count, MAX_STATES)
+        if not explored.complete_search:
+            continue
+        complete += 1
+        amounts = {name: 7 * number + 3 for number, name in enumerate(sorted(second.sockets))}
+        odds = explored.odds(0.6, count, failed=0.1, tokens=amounts)
+        weights = {name: chances(second, name) for name in second.sockets}
+        for quantity, amount_of in (("turns", dict.fromkeys(amounts, 1)), ("tokens", amounts)):
+            computed = {
+                (end, total): chance
+                for end, row in odds.distribution(quantity).items()
+                for total, chance in row.items()
+            }
+            enumerated = second.totals(weights, count, amount_of)
+            assert computed == pytest.approx(enumerated, abs=1e-9), seed
+            totals = sorted((total, chance) for (_, total), chance in enumerated.items())
+            for share in (0.1, 0.5, 0.9):
+                value = getattr(odds.at(share), quantity)
+                assert sum(chance for total, chance in totals if total <= value) >= share - 1e-6, seed
+                assert sum(chance for total, chance in totals if total < value) <= share + 1e-6, seed
+    assert complete > 0.9 * len(seeds(part))
+
+
+@in_parts
 def test_example_run_without_an_event_exists_if_such_a_cast_exists(part):
     outcomes = Counter()
     for seed in seeds(part):

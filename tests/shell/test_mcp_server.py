@@ -114,7 +114,7 @@ def test_loadout_with_problems_cannot_be_explored(server):
     assert (result.ok, "unknown-materia" in result.text) == (False, True)
     does(server, "undo")
     assert "complete      1 visit" in does(server, "explore", items=[1])
-    assert "1.00 agent turns" in does(server, "odds", satisfied=0.5, items=1)
+    assert "turns         1.00" in does(server, "odds", satisfied=0.5, items=1)
 
 
 # -- a person ------------------------------------------------------------------------------

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
+from math import ceil
 from pathlib import Path
 from statistics import mean
 from typing import Any, Final, Literal, Unpack
@@ -14,7 +15,7 @@ from materia_nb.agents.interface import price_names
 from materia_nb.agents.notebook_agents import AgentTable
 from materia_nb.cast.cases import case_of, moves_case, relative_config_path, write_case, write_export
 from materia_nb.cast.views.play_page import play_page
-from materia_nb.display.blocks import Badge, Block, Cell, Displayable, Fold, Line, Table, View, lines
+from materia_nb.display.blocks import Badge, Bar, Block, Cell, Displayable, Fold, Line, Table, View, lines
 from materia_nb.display.escape import part, shorten
 from materia_nb.display.graph_parts import NO_OVERLAY, CastOverlay
 from materia_nb.display.svg import GraphPicture, graph_block
@@ -26,7 +27,7 @@ from materia_nb.errors import MateriaError, counted
 from materia_nb.insight.estimate import Estimate, Prompts, Spread, UsageEstimate, estimate_cast
 from materia_nb.insight.explore import Exploration, replay_witness
 from materia_nb.insight.odds import Assumptions, Chances, Odds, Simulation
-from materia_nb.insight.reachable_states import COMPLETE, HELD, MAX_STATES
+from materia_nb.insight.reachable_states import COMPLETE, HELD, MAX_STATES, Distribution, quantile
 from materia_nb.insight.scripted_answers import EdgeRef, sockets_without_samples
 from materia_nb.jsonvalue import JSON, as_object, compact, pretty
 from materia_nb.loadout.graph import Graph, Route
@@ -353,26 +354,30 @@ class OddsView(_View, Odds):
         ends = [(end, rare.get(phrase, phrase) if share else phrase) for end, share, phrase in chances]
         yield Table(("end", "chance"), ends)
         yield from _silent(self.nothing)
-        yield Line(f"{self.turns:.2f} agent turns on average")
-        if self.tokens is not None:
-            yield Line(f"{self.tokens:,.0f} tokens on average{_without(self.uncounted)}")
-        if self.cost is not None:
-            yield Line(f"a cost of {self.cost:,.4f} on average{_without(self.unpriced)}")
-        if self.seconds is not None:
+        percentiles = [self.at(share) for share in _PERCENTILES.values()]
+        totals = [
+            (name, f"{mean_:.2f}" if name == "turns" else format_.format(mean_), *map(format_.format, shares))
+            for (name, format_), mean_, *shares in zip(
+                _TOTAL_FORMATS.items(),
+                (self.turns, self.tokens, self.cost, (self.seconds or {}).get(1)),
+                *percentiles,
+                strict=True,
+            )
+            if mean_ is not None
+        ]
+        yield Table(("a cast takes", "on average", *_PERCENTILES), totals)
+        for name, missing in (("tokens", self.uncounted), ("cost", self.unpriced)):
+            if missing:
+                yield Line(f"{name}: not counting {', '.join(missing)}, for which no value was given")
+        if self.seconds is not None and len(self.seconds) > 1:
             times = [(str(lanes), f"{duration:,.1f} s") for lanes, duration in self.seconds.items()]
             yield Table(("lanes at once", "takes on average"), times)
+        yield _histogram("turns", {end: self.distribution()[end] for end in self.ends if end in self.distribution()})
         rows = []
         for socket, visits in self.visits.items():
-            moved = self.sensitivity.get(socket)
-            rows.append(
-                (
-                    socket,
-                    f"{visits:.2f}",
-                    self._says(socket),
-                    "" if moved is None else f"{moved.complete / 100:+.2%}",
-                    "" if moved is None else f"{moved.turns / 100:+.3f}",
-                )
-            )
+            effect = self.sensitivity.get(socket)
+            effects = ("", "") if effect is None else (f"{effect.complete / 100:+.2%}", f"{effect.turns / 100:+.3f}")
+            rows.append((socket, f"{visits:.2f}", self._says(socket), *effects))
         yield from _first_rows(("socket", "visits", "satisfied", "complete, for +0.01", "turns, for +0.01"), rows)
 
     def _says(self, socket: str) -> str:
@@ -382,8 +387,30 @@ class OddsView(_View, Odds):
         return "not asked" if socket in self.nothing else "decides nothing"
 
 
-def _without(sockets: Sequence[str]) -> str:
-    return f", not counting {', '.join(sockets)}, for which no value was given" if sockets else ""
+_PERCENTILES: Final = {"10th percentile": 0.1, "median": 0.5, "90th percentile": 0.9, "99th percentile": 0.99}
+_TOTAL_FORMATS: Final = {"turns": "{:,.0f}", "tokens": "{:,.0f}", "cost": "${:,.4f}", "seconds": "{:,.1f} s"}
+_MAX_BINS: Final = 12
+_SMALLEST_SHARE: Final = 0.0005
+
+
+def _histogram(name: str, distribution: Distribution) -> Table:
+    """Return a histogram of whole numbers, with a column of bars for each end. The last bin has all larger numbers."""
+    numbers = sorted(number for chances in distribution.values() for number in chances)
+    lowest = int(numbers[0])
+    width: int = ceil((quantile(distribution, 0.999) - lowest + 1) / _MAX_BINS)
+    bins: dict[int, dict[str, float]] = defaultdict(lambda: defaultdict(float))
+    for end, chances in distribution.items():
+        for number, chance in chances.items():
+            bins[min(int((number - lowest) // width), _MAX_BINS - 1)][end] += chance
+    largest = max(chance for row in bins.values() for chance in row.values())
+    rows = []
+    for place, row in sorted(bins.items()):
+        first, is_last = lowest + place * width, place == _MAX_BINS - 1 and numbers[-1] >= lowest + width * _MAX_BINS
+        label = f"{first} or more" if is_last else f"{first} to {first + width - 1}" if width > 1 else str(first)
+        texts = {end: f"{chance:.1%}" if chance >= _SMALLEST_SHARE else "< 0.1%" for end, chance in row.items()}
+        cells = (Bar(texts[end], row[end] / largest) if row[end] else "" for end in distribution)
+        rows.append((label, *cells))
+    return Table((name, *distribution), rows)
 
 
 class SimulationView(_View, Simulation):

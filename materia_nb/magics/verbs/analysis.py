@@ -62,12 +62,34 @@ _FAILURES: Final[Mapping[str, Any]] = {
 """An option for the probability of each failure of a visit."""
 
 
-@verb("explore odds", example="%materia explore odds Plan-Build-Eval --satisfied 0.7", **_FAILURES)
-def _odds(call: Call, loadout: str | None = None, *, satisfied: Any = 0.5, items: int = 3, **failures: Any) -> Any:
-    """Show the exact probability of each end of a cast, and the average number of turns."""
+@verb(
+    "explore odds",
+    example="%materia explore odds Plan-Build-Eval --satisfied 0.7 --tokens Build=2000,*=500",
+    **_FAILURES,
+)
+def _odds(
+    call: Call,
+    loadout: str | None = None,
+    *,
+    satisfied: Any = 0.5,
+    items: int = 3,
+    tokens: Any = None,
+    cost: Any = None,
+    seconds: Any = None,
+    **failures: Any,
+) -> Any:
+    """Show the exact probability of each end of a cast, and the distribution of its agent turns, tokens, cost and time.
+
+    Args:
+        tokens: the tokens of a visit: 2000 for all sockets, or Build=2000,*=500
+        cost: the cost of a visit in US dollars, as for --tokens
+        seconds: the duration of a visit in seconds, as for --tokens
+    """
     with count_progress("states") as report:
         exploration = call.bench.explore(loadout, (items,), progress=report)
-    return exploration.odds(_parse_odds(satisfied), items, **_parse_failures(failures))
+    amounts = {"tokens": tokens, "cost": cost, "seconds": seconds}
+    assumed = failures | {name: value for name, value in amounts.items() if value is not None}
+    return exploration.odds(_parse_odds(satisfied), items, **_parse_failures(assumed))
 
 
 @verb("estimate", example="%materia estimate Plan-Build-Eval --items 10 --satisfied 0.8 --answer 300", **_FAILURES)
