@@ -93,7 +93,7 @@ class BackgroundLoop:
 
     Args:
         running: the event loop of the calling thread, which is used instead of a new loop in a separate thread; None to
-            create a new loop.
+            start a new loop.
     """
 
     def __init__(self, running: asyncio.AbstractEventLoop | None = None) -> None:

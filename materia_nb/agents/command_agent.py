@@ -48,7 +48,7 @@ class ProgramAnswer(NamedTuple):
         session: the id of the conversation that the program can continue, or "".
         error: the error message that the program reported, or "".
         no_answer: the reason why the output contains no answer although the program reported no error, or "".
-        cut: the limit at which the answer was cut off, or "" (R52).
+        cut: the limit at which the answer was cut off, or "" if the answer is complete (R52).
     """
 
     text: str
@@ -417,8 +417,7 @@ def request_text(turn: Turn) -> str:
 COMMAND_PREFIX: Final = "command:"
 """Prefix that marks the name of an agent as the name of a preset, as in ``command:claude``."""
 ANY_TOOLS_SUFFIX: Final = "+tools"
-"""Suffix of a preset whose program may use its own tools whatever the materia's tools are (``command:opencode+tools``).
-"""
+"""Suffix of a preset whose program may also use tools that the materia does not list (``command:opencode+tools``)."""
 
 _SCHEMA_FILE: Final = "{schema_file}"
 _MODEL_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@+\[\]-]{0,199}")
@@ -562,7 +561,7 @@ class PresetAgent(CommandAgent):
     def answer(self, turn: Turn) -> Reply:
         """Run the program and return its answer.
 
-        If the program may only read files, check afterwards that it has not changed any, except in lanes.
+        If the program may only read files, check afterwards that it has not changed a file. In a lane, this is not checked.
 
         Raises:
             AgentError: kind ``wrote_read_only``: files in the project changed although the program may only read (R73).
@@ -614,7 +613,7 @@ class PresetAgent(CommandAgent):
         return preset.scopes.get("readOnly", ScopeOptions())
 
     def price_names(self, model: str | None) -> tuple[str, ...]:
-        """Return the names under which a config may list the agent's price: with the model, and without it."""
+        """Return the names under which a config may list the agent's price: first with the model, then without it."""
         name, model = f"{COMMAND_PREFIX}{self.preset.name}", self.model or model
         return (f"{name}:{model}", name) if model else (name,)
 

@@ -233,8 +233,8 @@ class ModelAgent:
             then selects the chat completions protocol.
         key_env: the environment variable that contains the API key; defaults to the usual variable of the provider.
         settings: additional model settings for pydantic-ai, such as ``temperature`` and ``max_tokens``.
-        tools: False if the model does not support tools. It is then asked without the tools of the materia, and a note
-            reports this.
+        tools: False if the model does not support tools. The model is then asked without the tools of the materia, and
+            a note reports the omission.
         timeout_s: the time limit for one answer of the model, including all retries, in seconds.
         attempts: the maximum number of attempts for each request.
         first_pause_s: the delay before the first retry, in seconds. The delay is approximately doubled before each

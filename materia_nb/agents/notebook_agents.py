@@ -158,7 +158,7 @@ def _turn_fields(function: Callable[..., Any], name: str) -> tuple[str, ...] | N
 
 
 def _is_misspelled_field(parameter: str) -> bool:
-    """Return True for names such as ``reqest`` and ``items``; a replaced letter, as in ``stage``, is not a typo."""
+    """Return True for names such as ``reqest`` and ``items``; a name with a replaced letter, such as ``stage``, is allowed."""
     typos = [field for field in TURN_FIELDS if has_typo(parameter, field)]
     return len(parameter) > 3 and any(
         sorted(field) == sorted(parameter) or len(field) != len(parameter) for field in typos
@@ -200,7 +200,7 @@ class PersonAgent:
 
 @dataclass(frozen=True, slots=True)
 class PinnedAgent:
-    """Answers each turn of a visit with the pinned answer, or with the pinned ``function``."""
+    """Answers each turn of a visit with the pinned answer, or with the result of the pinned ``function``."""
 
     pin: Pin
     function: Agent | None = None
@@ -264,7 +264,7 @@ class RecordedAgent:
     as well, so that a budget is exhausted at the same turn as in the recording.
 
     Args:
-        replies: the recorded turns of each visit, in order, by the tuple ``(recording key, visit number)``.
+        replies: the recorded turns of each visit, in order, keyed by the tuple ``(recording key, visit number)``.
         name: the display name of the agent.
     """
 
@@ -281,7 +281,7 @@ class RecordedAgent:
 
     @property
     def outputs(self) -> dict[tuple[str, int], str]:
-        """The text of the last reply of each visit, by the tuple ``(recording key, visit number)``."""
+        """The text of the last reply of each visit, keyed by the tuple ``(recording key, visit number)``."""
         return {key: turns[-1].reply.text for key, turns in self._replies.items() if turns}
 
     def answer(self, turn: Turn) -> Reply:

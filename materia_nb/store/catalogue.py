@@ -53,7 +53,7 @@ _STATUS_AFTER: Final[Mapping[str, CastStatus]] = {
     "hold_decided": "ready",
     "socket_complete": "ready",
 }
-"""Maps event types of the reference engine to the resulting status of the cast. This engine records the status."""
+"""Maps event types of the reference engine to the resulting status of the cast. This engine records the status itself."""
 
 _READY_AFTER: Final = frozenset({"edge_traversals_exhausted", "no_advance_cycles_exhausted", "budget"})
 
@@ -74,7 +74,7 @@ class CastEntry:
         last_event: the time of the last event, in milliseconds since the epoch; None if the time is unknown.
         ours: True if this engine wrote the cast. Any other cast is a recording, which cannot be resumed.
         locked_by: a description of the process that is writing the cast; None if no process is writing it.
-        problem: the reason why the cast is broken; None if it is not.
+        problem: the reason why the cast is broken; None if the cast is not broken.
         warnings: the distinct warning codes of a complete cast (R45).
         name: the name that a person assigned to the cast; empty if there is no name.
         tags: the tags of the cast.

@@ -229,8 +229,8 @@ class _Autosaver:
     def on_change(self, design: Design, *, complete: bool) -> str:
         """Save the current state of a design in its draft, and return an error message or an empty string.
 
-        ``complete`` is True if the whole draft must be rewritten, because several changes in the history were replaced
-        at once.
+        ``complete`` is True if the whole draft must be rewritten, because several changes in the history have been
+        replaced at once.
         """
         try:
             if self._is_only_in_kernel(design):
@@ -250,9 +250,9 @@ class _Autosaver:
         return ""
 
     def _is_only_in_kernel(self, design: Design) -> bool:
-        """Return True if the latest step was saved only in the notebook, so the draft must be kept.
+        """Return True if the draft must be kept, because the latest step was saved in the notebook but not in a file.
 
-        Otherwise, the step would be lost when the kernel ends.
+        Without the draft, the step would be lost when the kernel ends.
         """
         return (
             design.home.path is None

@@ -56,7 +56,7 @@ class FileSnapshot(NamedTuple):
     Attributes:
         commit: the id of the Git commit that contains the files.
         left_out: the paths of files that were omitted because they are too large or cannot be read.
-        changed: the paths of files that differ from the previous snapshot.
+        changed: the paths of files that differ from the previous snapshot; for the first snapshot, all paths.
     """
 
     commit: str
@@ -273,7 +273,7 @@ class FileSnapshots:
             else:
                 yield prefix + path
 
-    # -- restoring one -------------------------------------------------------------------
+    # -- restoring a snapshot ------------------------------------------------------------
 
     def check_out(self, commit: str) -> None:
         """Create the folder and write the files of a snapshot to it. The folder must not exist yet.
@@ -294,15 +294,15 @@ class FileSnapshots:
     def restore(self, now: str, then: str) -> None:
         """Replace the current files with the files of an earlier snapshot.
 
-        Files that are in neither snapshot are not changed.
+        A file that is in neither the current nor the earlier snapshot is not changed.
 
         Args:
             now: the commit id of a snapshot that was just taken.
             then: the commit id of the snapshot to restore.
 
         Raises:
-            MateriaError: a file without a saved copy would be overwritten (``in_the_way``), in which case no file was
-                changed, or a write failed. The commit ``now`` still contains the current files.
+            MateriaError: a file without a saved copy would be overwritten (``in_the_way``), so no file was changed; or
+                a write failed. In both cases, the commit ``now`` still contains the current files.
         """
         commits = (_commit_id(now), _commit_id(then))
         fields = self._git("diff-tree", "-r", "-z", "--name-status", "--no-renames", *commits).split(b"\0")[:-1]

@@ -68,8 +68,10 @@ class Contents(NamedTuple):
         incomplete_line: the content of the last line if it is incomplete; otherwise empty.
         lacks_line_break: True if the last line is complete except for its line break.
         link: the link of the last line, from which the link of the next line is computed.
-        reaches_known_end: False if the journal no longer contains the line that was the last one when the manifest was written.
-        first_broken_line: the index of the first line that has a wrong link or is not an event; None if there is no such line.
+        reaches_known_end: False if the journal no longer contains the line that was the last line when the manifest was
+            written.
+        first_broken_line: the index of the first line that has a wrong link or is not an event; None if all lines are
+            intact.
         has_links: True if any line has a link. The reference engine does not write links.
     """
 
@@ -285,9 +287,10 @@ def read_journal(
     Args:
         path: the journal file.
         until: stop after the first event of this type; None to read all events.
-        known: an earlier end of the journal, which ``reaches_known_end`` looks for, such as the end recorded in the manifest.
-        lenient: stop at an invalid line and report it in ``first_broken_line`` instead of raising an error. An incomplete last
-            line is never an error; it is reported in ``incomplete_line``.
+        known: an earlier end of the journal, such as the end that the manifest records. If the journal does not contain
+            this end, ``reaches_known_end`` is False.
+        lenient: stop at an invalid line and report the line in ``first_broken_line`` instead of raising an error. An
+            incomplete last line is never an error; it is reported in ``incomplete_line``.
 
     Raises:
         MateriaError: the journal is missing or cannot be read (``no_journal``), or it is damaged (``damaged_journal``).
@@ -406,7 +409,7 @@ def encode_lines(lines: Sequence[JournalLine], link: str = "") -> tuple[bytes, s
 
 
 def journal_lines(events: Sequence[Event], session: Session, files: RunDir) -> list[JournalLine]:
-    """Convert events to journal lines. A long output is written to an artifact, and its line has the digest (R43).
+    """Convert events to journal lines. A long output is written to an artifact; its line contains the digest (R43).
 
     Args:
         events: the events of one write.

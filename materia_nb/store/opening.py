@@ -48,13 +48,14 @@ def as_recorded(rules: Rules, lines: Sequence[JournalLine], read: Callable[[str]
     """Return a recording of a cast that this engine cannot run, with all recorded steps and the end of the cast.
 
     Each step has its item, its outputs, its tool calls and its token usage. Outputs are not parsed, and assignments are
-    not executed, so the recording reports no differences and the cast's values keep their initial state. Each step is
+    not executed. Therefore the recording reports no differences, and the values in the state are the initial values. Each step is
     routed to the socket that the journal started next.
 
     Args:
         rules: the rules of a substitute loadout that contains every visited socket.
         lines: the events of the journal.
-        read: a function that returns the content of an artifact by name, and raises MateriaError if it cannot.
+        read: a function that returns the content of the artifact with a given name; it raises MateriaError if the
+            artifact cannot be read.
     """
     result = Recording(session_at(begin_session(rules, start_event(lines)).state._replace(next=None)))
     for line, target in zip(lines, _recorded_targets(lines), strict=True):
@@ -94,7 +95,7 @@ def _recorded_targets(lines: Sequence[JournalLine]) -> list[str | None]:
 
 
 def _visited_sockets(lines: Sequence[JournalLine]) -> dict[str, str | None]:
-    """Return the sockets that were started, mapped to the id of their materia, or to None if it was not recorded."""
+    """Return the sockets that were started, mapped to the id of their materia, or to None if the id was not recorded."""
     visited: dict[str, str | None] = {}
     for data in (line.data for line in lines if line.type == "socket_start"):
         socket, materia = data.get("socket"), data.get("materia")
@@ -192,7 +193,7 @@ class RunContents:
         ours: True if this engine wrote the cast.
         project: the working directory of the cast.
         problems: the reasons why this engine cannot run the loadout; empty if it can.
-        redefined: True if materia were redefined during the cast. The config file may not contain these changes.
+        redefined: True if a materia was redefined during the cast. The config file may not contain the new definition.
     """
 
     rules: Rules
@@ -535,7 +536,7 @@ class Verification:
 
 
 def verify(files: RunDir) -> Verification:
-    """Check whether the journal and the long outputs of a cast were changed; this never writes to the run directory.
+    """Check whether the journal or a long output of a cast was changed. The run directory is not written.
 
     Raises:
         MateriaError: the journal is missing or cannot be read (``no_journal``).

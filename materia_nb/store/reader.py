@@ -96,7 +96,7 @@ def enter_recorded_visit(rules: Rules, state: CastState, socket: str, recorded: 
 
 
 def _forced_final(rules: Rules, state: CastState, prompt: Prompt | None) -> Transition:
-    """Return the transition with which a socket that has written a draft, or done work, is asked for its final handoff.
+    """Return the transition that asks a socket for its final handoff, after a draft or other work.
 
     The transition is returned even if no draft or work is recorded.
     """
@@ -157,8 +157,8 @@ class Recording:
 
     Attributes:
         session: the session after the last event.
-        differences: the points at which this engine would have taken another route than the recorded one.
-        messages: messages about events and artifacts that could not be read.
+        differences: the points at which this engine would have taken a different route than the recorded route.
+        messages: messages about failed turns, and about events and artifacts that could not be read.
     """
 
     session: Session
@@ -180,7 +180,8 @@ def read_session(
     Args:
         rules: the rules of the recorded loadout.
         lines: the events of the journal.
-        read: a function that returns the content of an artifact by name, and raises MateriaError if it cannot.
+        read: a function that returns the content of the artifact with a given name; it raises MateriaError if the
+            artifact cannot be read.
         strict: raise an error for an unreadable event or artifact instead of adding a message to the recording.
         empty: remove each event from ``lines`` before it is applied, to save memory.
 

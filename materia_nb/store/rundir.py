@@ -251,7 +251,7 @@ class ArtifactWriter:
     def write_all(self, session: Session, journal_end: JournalEnd) -> None:
         """Write all files of ``session``, including the usage report and the manifest.
 
-        ``mark`` is the end of the journal, which the manifest records.
+        ``journal_end`` is the end of the journal, which the manifest records.
         """
         timer, self._timer = self._timer, None
         if timer is not None:
@@ -336,7 +336,7 @@ def recorded_journal_end(path: Path) -> JournalEnd | None:
 
 
 def is_current(files: RunDir, session: Session, journal_end: JournalEnd) -> bool:
-    """Return True if the manifest was written when the journal ended at ``mark``, and no output file is missing."""
+    """Return True if the manifest was written when the journal ended at ``journal_end``, and no output is missing."""
     steps = (step for part in parts_of(session) for step in part.steps)
     outputs = (turn.artifact for step in steps for turn in step.turns if turn.artifact)
     return recorded_journal_end(files.path) == journal_end and all(files.has_artifact(name) for name in outputs)
@@ -387,7 +387,7 @@ def _write_step(files: RunDir, rules: Rules, step: StepRecord, folder: str) -> N
 def manifest(cast_id: str, rules: Rules, session: Session, journal_end: JournalEnd) -> Iterator[bytes]:
     """Yield the content of the manifest, in blocks.
 
-    The manifest contains the state of the cast when its journal ended at ``mark``, and lists one artifact per line.
+    The manifest contains the state of the cast when its journal ended at ``journal_end``. It lists one artifact per line.
     """
     state = session.state
     head: dict[str, JSON] = {
@@ -468,7 +468,7 @@ def _usage_fields(usage: Usage) -> Mapping[str, JSON]:
 
 
 def _missing_counts(usage: Usage) -> dict[str, JSON]:
-    """Return the number of turns with unknown tokens, and of turns with an unknown price; a zero is omitted (R56)."""
+    """Return the number of turns with unknown tokens and the number of turns with an unknown price (R56); omit zeros."""
     missing = {"uncounted": usage.uncounted, "unpriced": usage.unpriced}
     return {name: count for name, count in missing.items() if count}
 

@@ -206,7 +206,7 @@ def with_absolute_paths(definition: Mapping[str, JSON], config_folder: Path | No
 
 
 def missing_program(definition: Mapping[str, JSON], config_folder: Path | None, project: Path) -> str | None:
-    """Return the program or script of a utility that does not exist on this machine, or None if both exist.
+    """Return the name of a utility's program or script if it does not exist on this machine, or None if both exist.
 
     Args:
         definition: the definition of the utility.

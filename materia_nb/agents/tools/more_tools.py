@@ -111,7 +111,8 @@ def function_tool(function: Callable[..., Any], *, name: str | None = None, ask:
 class Arguments(NamedTuple):
     """The arguments of a function tool.
 
-    ``schema`` describes them to the model. ``read`` validates and converts them for the function, or raises Refused.
+    ``schema`` describes the arguments to the model. ``read`` validates the arguments of a call and converts them for the
+    function; it raises Refused if they are invalid.
     """
 
     schema: Mapping[str, JSON]
@@ -205,7 +206,7 @@ class ToolFinder:
         self.notes: list[str] = []
 
     def __call__(self, name: str) -> Iterable[Tool]:
-        """Return the tool with the given name, or all tools of a server for ``server.*``. An unknown name has no tools.
+        """Return the tool with the given name, or all tools of a server for ``server.*``; empty for an unknown name.
 
         Raises:
             AgentError: kind ``tool_server``: the server cannot be started or reached; kind ``not_installed``: the

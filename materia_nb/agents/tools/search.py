@@ -44,7 +44,7 @@ RUN_FILES: Final = frozenset({"events.jsonl", "config.resolved.json"})
 """Names of files in a run directory. A directory that contains all of them is skipped."""
 
 FOLDER_REPLACED, BAD_PATTERN = 3, 4
-"""Exit codes: the directory was replaced; the pattern is not a regular expression."""
+"""The exit code if the directory was replaced, and the exit code if the pattern is not a regular expression."""
 
 BLOCK: Final = 65_536
 _MAX_RESULTS: Final = 500
