@@ -202,5 +202,5 @@ def test_later_turn_continues_a_copy_of_the_session(name, turn, stub):
     assert "the first answer" in stub.requests[-1].text
 
 
-def test_thinking_level_is_accepted(name, turn):
+def test_program_accepts_a_thinking_level(name, turn):
     assert agent(name).answer(turn("Say hello.", thinking="xhigh")).text == TEXT

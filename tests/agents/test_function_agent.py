@@ -162,7 +162,7 @@ class TestFunctionFailures:
         with pytest.raises(AgentError, match="Function len failed"):
             ask(len)
 
-    def test_materia_errors_pass_through(self):
+    def test_materia_errors_of_a_function_are_raised_unchanged(self):
         def refuse():
             raise AgentError("no key", kind="no_key")
 
@@ -171,7 +171,7 @@ class TestFunctionFailures:
         assert caught.value.kind == "no_key"
 
     @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
-    def test_interrupt_and_exit_pass_through(self, error):
+    def test_interrupt_and_exit_of_a_function_are_raised_unchanged(self, error):
         def leave():
             raise error
 
@@ -188,7 +188,7 @@ class TestCoroutineAgents:
     def test_coroutine_agent_works_without_an_event_loop(self):
         assert ask(slow_echo) == "again"
 
-    def test_coroutine_agent_works_inside_a_running_loop(self):
+    def test_coroutine_agent_works_inside_a_running_event_loop(self):
         """Jupyter runs every cell inside a running event loop."""
 
         async def cell():
@@ -251,7 +251,7 @@ class TestCoroutineAgents:
         with pytest.raises(AgentError, match="TimeoutError"):
             ask(late)
 
-    def test_stop_cancels_and_waits_for_cleanup(self):
+    def test_stop_cancels_the_coroutine_and_waits_for_its_cleanup(self):
         stop, cleaned = threading.Event(), threading.Event()
 
         async def long():
@@ -267,7 +267,7 @@ class TestCoroutineAgents:
         assert caught.value.kind == "interrupted"
         assert cleaned.is_set()
 
-    def test_interrupt_cancels_and_waits_for_cleanup(self):
+    def test_interrupt_cancels_the_coroutine_and_waits_for_its_cleanup(self):
         cleaned = threading.Event()
 
         async def long():

@@ -281,7 +281,7 @@ def test_stop_cancels_a_server_call(tmp_path):
         os.kill(int(begun.read_text()), 0)
 
 
-def test_server_can_be_reached_over_http(tmp_path, monkeypatch):
+def test_mcp_server_can_be_reached_over_http(tmp_path, monkeypatch):
     monkeypatch.setenv("SERVICE_WORD", "opensesame9")
     with over_http() as (url, words):
         box, _ = found(tmp_path, {"url": url, "headers": {"X-Word": "${SERVICE_WORD}"}}, "own.environment")
@@ -359,6 +359,6 @@ def test_allow_accepts_only_tools_of_the_materia(tmp_path):
         ("npx", "mcpServers.own"),
     ],
 )
-def test_server_config_is_checked(server, at):
+def test_mcp_server_config_is_validated(server, at):
     document = h.config({"Socket-1": h.at("Build")}, {"Build": h.agent("Build")}, mcpServers={"own": server})
     assert [problem.source for problem in check_config(document).problems] == [at]

@@ -748,7 +748,7 @@ def test_interrupt_during_a_stream_cancels_the_request():
         assert slow.gone.wait(LONG_S)
 
 
-def test_model_agent_works_inside_a_running_loop():
+def test_model_agent_works_inside_a_running_event_loop():
     import asyncio
 
     async def cell():

@@ -78,7 +78,7 @@ def test_equal_request_of_another_agent_gets_the_stored_answer(tmp_path):
     assert len(server.asked) == 2
 
 
-def test_other_settings_or_another_server_are_not_answered_from_the_cache(tmp_path):
+def test_request_with_other_settings_or_another_server_is_not_answered_from_the_cache(tmp_path):
     with serving(says("a"), says("b")) as server:
         assert agent(server, cache=tmp_path).answer(turn()).text == "a"
         assert agent(server, cache=tmp_path, settings={"temperature": 1.0}).answer(turn()).text == "b"

@@ -63,11 +63,11 @@ def find_paths(box, tool, pattern, **more):
         ("[", ["(nothing matches)"]),
     ],
 )
-def test_find_lists_matching_paths(box, pattern, paths):
+def test_find_tool_lists_matching_paths(box, pattern, paths):
     assert find_paths(box, "find", pattern) == paths
 
 
-def test_find_in_a_folder_returns_paths_relative_to_the_project(box):
+def test_find_tool_returns_paths_relative_to_the_project(box):
     assert find_paths(box, "find", "*.py", path="src") == ["src/c.py", "src/deep/d.py"]
     assert find_paths(box, "find", "deep/*", path="src") == ["src/deep/d.py"]
 
@@ -102,7 +102,7 @@ def test_globs_with_many_stars_match_quickly():
 # -- grep -------------------------------------------------------------------------------
 
 
-def test_grep_lists_matching_lines(box):
+def test_grep_tool_lists_matching_lines(box):
     assert find_paths(box, "grep", r"^class \w+:$") == [
         "b.py:1: class B:",
         ".hidden/z.py:1: class Z:",

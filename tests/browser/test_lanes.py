@@ -85,7 +85,7 @@ def test_calls_are_approved_and_denied_in_each_lane(lab: Lab):
     panel.wait_for_status("done")
 
 
-def test_failed_lane_can_be_answered_and_its_steps_shown(lab: Lab):
+def test_failed_lane_can_be_answered_and_its_steps_are_shown(lab: Lab):
     lab.open(lab.notebook(AGENTS, FAILED))
     lab.run_all()
     panel = Surface(lab, 1)

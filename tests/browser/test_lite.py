@@ -112,7 +112,7 @@ def lite(offline: tuple[Browser, str]) -> Iterator[Lite]:
 
 
 @pytest.mark.timeout(400)
-def test_lesson_1_runs_and_a_guess_is_answered(lite: Lite, capsys: pytest.CaptureFixture[str]):
+def test_lesson_1_runs_and_a_guess_is_judged(lite: Lite, capsys: pytest.CaptureFixture[str]):
     began = time.monotonic()
     lite.open("01-edges.ipynb")
     started = time.monotonic()
@@ -133,7 +133,7 @@ def test_lesson_1_runs_and_a_guess_is_answered(lite: Lite, capsys: pytest.Captur
 
 
 @pytest.mark.timeout(400)
-def test_loop_can_be_stepped_by_magic_and_button_explored_and_simulated(lite: Lite):
+def test_loop_can_be_explored_simulated_and_stepped_by_magic_and_button(lite: Lite):
     lite.open("03-loops.ipynb")
     lite.run_all()
     lite.cell(4).get_by_text("item WI-1 (Roses)").first.wait_for()

@@ -43,7 +43,7 @@ def test_awaited_cast_takes_the_same_route_as_a_blocking_cast(tmp_path):
     assert [step.output for step in awaited.steps] == [step.output for step in blocking.steps]
 
 
-def test_coroutines_run_on_the_awaiting_loop_concurrently(tmp_path):
+def test_coroutines_run_concurrently_on_the_awaiting_event_loop(tmp_path):
     count, loops, together = 8, set(), asyncio.Barrier(8)
 
     async def answer():

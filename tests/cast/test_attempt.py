@@ -131,7 +131,7 @@ def test_attempt_that_would_fail_the_cast_shows_failure_as_its_target(tmp_path):
     wb.close()
 
 
-def test_attempts_never_run_changing_tools_without_approval(at_eval):
+def test_attempts_never_run_tools_with_side_effects_without_approval(at_eval):
     call = ToolCall(id="1", tool="write", args={"path": "x"})
     given = []
 

@@ -161,7 +161,7 @@ def test_copy_verb_copies_and_completes_names(shell, file):
     assert ".pi/pi-materia.json" in repr(shell.run_line_magic("materia", "help copy"))
 
 
-def test_verbs_show_the_layer_of_each_field_r33(shell, project):
+def test_r33_verbs_show_the_layer_of_each_field(shell, project):
     (project / ".pi").mkdir(exist_ok=True)
     (project / ".pi/pi-materia.json").write_text(
         '{"materia": {"Build": {"model": "x"}}, "loadouts": {"Ask": {"label": "A"}}}'

@@ -47,7 +47,7 @@ def run_cast(wb, agent):
     return cast
 
 
-def test_casts_that_fail_at_one_edge_are_one_cause(wb):
+def test_casts_that_fail_at_the_same_edge_are_grouped_under_one_cause(wb):
     refused = [run_cast(wb, worker(title)).id for title in ("Outline", "Text", "Text")]
     crashed = run_cast(wb, offline).id
     assert run_cast(wb, worker()).status == "complete"
@@ -87,7 +87,7 @@ def test_cause_in_a_lane_has_the_socket_of_the_lane(project):
     bench.close()
 
 
-def test_given_casts_are_grouped_and_others_are_skipped(wb):
+def test_only_the_specified_casts_are_grouped_by_cause(wb):
     failed, complete = run_cast(wb, worker("Text")), run_cast(wb, worker())
     run_cast(wb, worker("Outline"))
     ((cause, casts),) = wb.casts.why("item", casts=[failed, complete, "no such cast"])
@@ -101,7 +101,7 @@ def test_unknown_field_of_a_cause_is_refused(wb):
         wb.casts.why("sockt")
 
 
-def test_list_of_casts_has_the_reasons_of_failures(wb):
+def test_cast_list_shows_the_reason_of_each_failure(wb):
     run_cast(wb, worker())
     assert "why" not in wb.casts().table.headers
     run_cast(wb, offline)

@@ -39,7 +39,7 @@ def test_gallery_contains_eleven_patterns_and_ten_mistakes():
 
 
 @each(gallery().of("pattern"))
-def test_pattern_has_no_hint_and_completes_as_documented(card, project):
+def test_pattern_has_no_hints_and_its_cast_completes_as_documented(card, project):
     assert (card.report.problems, card.report.hints) == ((), ())
     cast = cast_of(card, card.document, project)
     assert (cast.status, cast.now.warnings) == ("complete", ())

@@ -571,7 +571,7 @@ def test_target_chosen_before_a_budget_stop_is_taken_after_a_retry(tmp_path):
     same_when_opened(cast)
 
 
-def test_item_of_a_held_socket_stays_ahead_of_open_items_r46(tmp_path):
+def test_r46_item_of_a_held_socket_stays_before_open_items(tmp_path):
     document = h.loop_config()
     check = document["loadouts"]["T"]["sockets"]["Socket-3"]
     check["handoff"] = "envelope"

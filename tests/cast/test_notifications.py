@@ -52,7 +52,7 @@ def test_notification_describes_why_a_run_stopped(wb, agent, reason, message):
     }
 
 
-def test_short_runs_and_runs_that_somebody_stopped_send_no_notification(wb):
+def test_short_runs_and_manually_stopped_runs_send_no_notification(wb):
     received = []
     wb.casts.notify(received.append)
     wb.cast("x").run()
@@ -107,7 +107,7 @@ def test_webhook_receives_the_notification_as_json(wb):
     assert [body["reason"] for body in bodies] == ["complete"]
 
 
-def test_receiver_that_fails_is_logged_and_does_not_stop_the_cast(wb, caplog, monkeypatch):
+def test_failure_of_a_receiver_is_logged_and_does_not_stop_the_cast(wb, caplog, monkeypatch):
     monkeypatch.setenv("SERVICE_API_KEY", "sk-abcdefghijklmnop1234")
     wb.casts.notify(["no-such-program-sk-abcdefghijklmnop1234"], after=0)
     with caplog.at_level(logging.WARNING, logger="materia_nb"):

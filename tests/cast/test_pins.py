@@ -41,7 +41,7 @@ def test_pinned_utility_starts_no_process_and_uses_the_pinned_text_as_stdout(ben
     assert cast.steps[0].output == json.dumps(PIN)
 
 
-def test_pinned_non_json_text_fails_like_stdout(bench):
+def test_pinned_text_that_is_not_json_fails_like_stdout(bench):
     cast = bench.cast("go", pins={"Count": "no json"})
     assert cast.run() == "failed"
     assert cast.failure.kind == "invalid_output"
@@ -360,7 +360,7 @@ def test_agent_for_a_utility_is_refused_with_a_hint_to_pin(bench, name):
 
 
 @pytest.mark.parametrize("name", ["Count", "Socket-1"])
-def test_agent_for_a_utility_is_also_refused_for_one_cast(bench, name):
+def test_agent_for_a_utility_is_refused_if_it_is_set_for_one_cast(bench, name):
     with pytest.raises(MateriaError) as caught:
         bench.cast("go", agents={name: lambda: PIN})
     assert caught.value.kind == "not_an_agent"

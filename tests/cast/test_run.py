@@ -75,7 +75,7 @@ def test_run_stops_when_a_condition_is_true(cast):
     assert len(cast.steps) == 3
 
 
-def test_unknown_socket_suggests_the_nearest(cast):
+def test_error_for_an_unknown_socket_suggests_the_nearest_name(cast):
     for ask in (lambda: cast.run(until="Socket-33"), lambda: cast.breakpoints.add("Sockt-3")):
         with pytest.raises(MateriaError) as caught:
             ask()
@@ -115,7 +115,7 @@ def test_breakpoint_at_the_entry_does_not_stop_the_first_run(tmp_path):
     assert cast.run() == "complete"
 
 
-def test_breakpoint_behind_an_empty_loop_is_reached(tmp_path):
+def test_breakpoint_after_an_empty_loop_is_reached(tmp_path):
     document = h.loop_config()
     document["loadouts"]["T"]["loops"]["L"]["exits"][0]["condition"] = "always"
     cast = h.start(tmp_path, document, h.loop_agents(0))

@@ -121,7 +121,7 @@ def test_configured_number_of_lanes_runs_in_parallel(tmp_path):
     run(tmp_path, streams_config(2), Setup=lambda: str(both.wait()))
 
 
-def test_coroutines_of_lanes_run_on_the_loop_of_the_caller(tmp_path):
+def test_coroutines_of_lanes_run_on_the_event_loop_of_the_caller(tmp_path):
     loops, both = set(), {"ui": asyncio.Event(), "api": asyncio.Event()}
 
     async def setup(lane):

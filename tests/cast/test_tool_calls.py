@@ -125,7 +125,7 @@ def test_denied_call_is_reported_with_the_reason_and_never_run(tmp_path):
     reopened(cast)
 
 
-def test_tool_allowed_always_needs_no_approval_for_the_rest_of_the_cast(tmp_path):
+def test_always_allowed_tool_needs_no_approval_for_the_rest_of_the_cast(tmp_path):
     agent = Toolsmith()
     cast = start(tmp_path, agent, sockets=2)
     cast.run()

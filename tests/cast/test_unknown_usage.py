@@ -131,7 +131,7 @@ def test_budget_text_is_parsed(tmp_path, words, most):
     assert (budget.max_tokens, budget.max_cost_usd, budget.max_seconds, budget.max_turns) == most
 
 
-def test_turn_budget_counts_drafts_and_repairs_but_no_process(tmp_path):
+def test_turn_budget_counts_drafts_and_repairs_but_not_processes(tmp_path):
     answers = iter(["not json", say(satisfied=True), say(satisfied=False)])
     sockets = {
         "Socket-1": at("U", edge("Socket-2")),
@@ -170,7 +170,7 @@ def seconds_pass(monkeypatch):
     return takes
 
 
-def test_time_budget_counts_work_but_not_people(tmp_path, monkeypatch):
+def test_time_budget_excludes_the_time_that_people_need(tmp_path, monkeypatch):
     takes = seconds_pass(monkeypatch)
     document = h.chain_config(4) | {"budget": {"maxSeconds": 2}}
     cast = h.start(tmp_path, document, {"*": lambda: takes("x"), "Socket-1": "person"})

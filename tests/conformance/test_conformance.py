@@ -69,7 +69,7 @@ def test_every_field_that_a_protocol_vector_expects_is_compared(kind, field, oth
     assert [difference.split(":")[0] for difference in wrong] == [field]
 
 
-def test_codes_are_compared_as_multisets():
+def test_issue_codes_are_compared_as_multisets():
     vector = of("agent-contract.jsonl", "ac-068-open-gaps-twice")
     vector["expect"]["errors"] = ["OPEN_GAPS"]
     assert run_vector(vector)
@@ -90,7 +90,7 @@ def test_expected_refusal_matches_only_a_refused_config():
     assert run_vector({**CAST, "expect": {"outcome": "refused"}})
 
 
-def test_command_prints_a_total_per_kind(tmp_path, capsys):
+def test_conformance_command_prints_a_total_for_each_kind(tmp_path, capsys):
     path = write(tmp_path, CAST, "", HANDOFF, of("handoff.jsonl", "handoff-textmode"), VALIDATE)
     assert main([path]) == 0
     assert capsys.readouterr().out.splitlines() == [

@@ -64,7 +64,7 @@ def exiting(conditions, answer, *, text=False, advance=None):
 
 @pytest.mark.parametrize("conditions", [[A, S, N], [N, S, A], [S, A], [A, N], [S], [N], [A], []])
 @pytest.mark.parametrize("answer, guarded", [(YES, S), (NO, N), ("{}", None)])
-def test_r16_matching_guarded_exit_precedes_always_and_the_end(conditions, answer, guarded):
+def test_r16_matching_guarded_exit_takes_precedence_over_an_always_exit_and_the_end(conditions, answer, guarded):
     play = exiting(conditions, answer)
     route = guarded if guarded in conditions else A if A in conditions else None
     assert play.at == (TARGET[route] if route else "complete")
@@ -236,7 +236,7 @@ def test_r15_advance_is_derived_from_exits(conditions, when):
     )
 
 
-def test_r15_written_advance_is_not_replaced_by_a_derived_advance():
+def test_r15_configured_advance_is_not_replaced_by_a_derived_advance():
     play = derived([exit_route("Check", S, "Good")], YES, advance={"when": "not_satisfied"})
     assert (play.decision.advance.derived, play.decision.advance.moved, play.at) == (False, False, "Build")
 

@@ -490,7 +490,7 @@ def test_r46_done_items_stay_first_and_moves_are_reported(two_done, order, again
 
 
 @pytest.mark.parametrize("order, again", [((0, 0), ()), ((8,), ()), ((-1,), ()), ((0, 1), (2,))])
-def test_r46_positions_that_do_not_fit_the_list_are_refused(two_done, order, again):
+def test_r46_positions_that_do_not_match_the_list_are_refused(two_done, order, again):
     with pytest.raises(MateriaError, match="do not match the list") as caught:
         laid(two_done, order, again)
     assert caught.value.kind == "items"

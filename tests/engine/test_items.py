@@ -107,7 +107,7 @@ def test_r12_next_socket_sees_its_item_although_an_output_overwrote_the_alias():
 
 
 @pytest.mark.parametrize("rows", [None, "text", {"0": "a"}, 3, []])
-def test_r12_non_list_counts_as_empty(rows):
+def test_r12_value_that_is_not_a_list_counts_as_an_empty_list(rows):
     play = walking({"items": "rows"}, rows=say(state={"rows": rows}))
     assert (play.at, play.sockets, dict(play.state.cursors)) == ("complete", ["Rows"], {"WalkIndex": 0})
 
@@ -336,7 +336,7 @@ def test_target_without_an_item_is_outside_all_items():
     assert [lies_in(item, one) for item in (None, one, inner, ("rows", 1, ()))] == [False, True, True, False]
 
 
-def test_decision_records_if_the_item_of_the_step_is_done():
+def test_decision_records_whether_the_item_of_the_step_is_done():
     play = Play(retry_loop(), items("one", "two"))
     given = ("built", NO, "built", YES, "built")
     assert [play.answer(one).decision.done for one in given] == [False, False, False, True, False]

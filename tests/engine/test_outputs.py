@@ -136,7 +136,7 @@ def test_states_can_be_read_in_any_order(long):
         assert told(steps[number]) == had[number]
 
 
-def test_other_branch_can_continue_from_a_state_that_was_not_stored(long):
+def test_another_branch_can_continue_from_a_state_that_was_not_stored(long):
     cast, had = long
     cast.back(MAX_STEPS + 5)
     used = cast.now.usage  # what was used stays used (R20)

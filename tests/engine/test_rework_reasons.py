@@ -68,7 +68,7 @@ def test_r22_only_not_satisfied_edges_capture_a_reason(answer, edges):
     assert (play.at, play.prompt.reasons, play.state.follow_up) == ("Make", (), ())
 
 
-def test_r22_white_space_is_collapsed():
+def test_r22_white_space_in_a_reason_is_collapsed():
     assert inside().go(no(" a\n\n b\t c ")).prompt.reasons == ("a b c",)
 
 

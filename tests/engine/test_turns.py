@@ -141,7 +141,7 @@ def test_r20_budget_warns_once_then_stops_at_the_maximum():
     assert (play.at, event_types(step)) == ("budget", ["socket_complete", "budget_limit", "cast_end"])
 
 
-def test_r20_warning_percentage_can_be_configured_and_may_be_passed_over():
+def test_r20_warning_percentage_can_be_configured_and_a_large_step_may_skip_it():
     assert budgeted(("x", 10), warn=10)[1] == [True]
     play, warned = budgeted(("x", 100))
     assert (play.at, warned) == ("budget", [False])

@@ -201,7 +201,7 @@ def test_section_10_hostile_update_without_write_access_changes_nothing(clause):
     runtime_rules.apply_updates(document, [{"contract": "stack", "payload": clause}], ["stack"])
 
 
-def test_section_10_of_the_context_is_replaced_unless_it_is_an_object():
+def test_section_10_context_entry_that_is_not_an_object_is_replaced():
     assert runtime_rules.apply_updates({"s": 3}, [{"contract": "s", "payload": {"a": 1}}], ["s"]).document == {
         "s": {"a": 1}
     }

@@ -98,7 +98,7 @@ def test_non_numeric_failure_or_usage_is_refused(assumed):
         Exploration(graph_of(retry_loop())).odds(0.5, 3, **{assumed: {"Eval": "x"}})
 
 
-def test_satisfied_shares_are_counted_from_the_steps_of_a_cast(cast):
+def test_satisfied_shares_are_computed_from_the_steps_of_a_cast(cast):
     """The first of four evaluations is not satisfied."""
     cast.run()
     assert satisfied_shares(cast.steps) == {"Socket-3": 3 / 4, "Socket-4": 1}

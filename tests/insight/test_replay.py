@@ -97,7 +97,7 @@ def replayed_with(tmp_path, document, changed_document, agents):
     return cast, cast.replay(build_graph(changed_document))
 
 
-def test_replay_that_continues_after_the_recorded_end_is_a_difference(tmp_path):
+def test_replay_that_continues_after_the_recorded_end_counts_as_a_difference(tmp_path):
     """The exit of an empty loop led to the end; in the changed loadout, it leads to a socket that needs an answer."""
     before, after = (
         config(
@@ -154,7 +154,7 @@ def test_replay_of_a_failed_agent_takes_the_same_route(tmp_path):
 
 @settings(max_examples=REPLAYED, deadline=None)
 @given(document=loadouts(), rng=st.randoms(use_true_random=False), data=st.data())
-def test_replay_that_needs_an_answer_after_the_recorded_end_is_a_difference(document, rng, data):
+def test_replay_that_needs_an_answer_after_the_recorded_end_counts_as_a_difference(document, rng, data):
     """The result of a replay is truthy exactly if its route or its end differs."""
     original = played(rules_of(document), rng)
     changed = json.loads(json.dumps(document))
@@ -250,7 +250,7 @@ def test_replay_in_the_same_loadout_is_always_equal(tmp_path_factory, refused, c
     assert repeated.route == cast.route
 
 
-def test_replay_verb_replays_the_current_cast_or_all(shell, bench):
+def test_replay_verb_replays_the_current_cast_or_all_casts(shell, bench):
     shell.user_ns["wb"] = bench
     line(shell, "cast x")
     run(shell, "%materia run")

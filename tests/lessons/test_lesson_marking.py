@@ -81,7 +81,7 @@ def test_answers_of_a_submission_are_its_last_literal_assignments():
     assert answers.keys() == {"a", "b", "c", "g"}
 
 
-def test_the_command_marks_a_folder_of_submissions(tmp_path, capsys):
+def test_mark_command_marks_a_folder_of_submissions(tmp_path, capsys):
     right = right_answers("03-loops", "ada")
     for folder in ("ada/03-loops", "ben"):
         (tmp_path / folder).mkdir(parents=True)

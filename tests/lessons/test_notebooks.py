@@ -344,7 +344,7 @@ def test_all_questions_are_judged_and_a_wrong_answer_gets_a_hint():
     ]
 
 
-def test_shortest_verdicts_are_found_by_casting(bench):
+def test_shortest_verdicts_for_a_state_are_found_by_running_casts(bench):
     def play(*verdicts):
         left = list(verdicts)
         answers = {"Draft": lambda: "x", "Critique": lambda: {"satisfied": left.pop(0)}}

@@ -369,7 +369,7 @@ def test_every_field_of_a_legacy_exit_is_checked(legacy, problems):
         ({"cursor": "i", "items": "state.rows", "when": "satisfied"}, ["cursor", "items"]),
     ],
 )
-def test_written_advance_must_match_the_legacy_exit_r27(advance, fields):
+def test_configured_advance_must_match_the_legacy_exit_r27(advance, fields):
     document = looped({"exit": {"from": "Socket-3", "when": "satisfied", "to": "end"}}, Socket_3={"advance": advance})
     assert problems_of(document) == {("invalid-loop", f"Socket-3.advance.{field}") for field in fields}
 

@@ -105,7 +105,7 @@ def test_consumes_defines_the_name_of_the_item_r12():
         (["satisfied", "always"], "always"),
     ],
 )
-def test_exits_derive_the_advance_of_their_loop_r15(conditions, when):
+def test_advance_of_a_loop_is_derived_from_its_exits_r15(conditions, when):
     graph = build_graph(looped({"exits": [route("Socket-3", condition, "Socket-4") for condition in conditions]}))
     assert graph.sockets["Socket-3"].advance == Advance("workItemIndex", "state.workItems", when, derived=True)
     assert graph.sockets["Socket-2"].advance is None
@@ -119,7 +119,7 @@ def test_each_source_of_exits_gets_an_advance_r15():
     assert sockets["Socket-3"].advance.when == "satisfied"
 
 
-def test_exits_derive_no_advance_if_a_member_advances_the_cursor_r15():
+def test_no_advance_is_derived_if_another_member_advances_the_cursor_r15():
     exits = {"exits": [route("Socket-3", "always", "Socket-4")]}
     assert sockets_of(looped(exits, Socket_2={"advance": {}}))["Socket-3"].advance is None
     other = looped(exits, Socket_2={"advance": {"cursor": "other", "items": "state.rows"}})
@@ -131,7 +131,7 @@ def test_exits_do_not_set_parse_r15():
     assert sockets_of(document)["Socket-2"].parse == "text"
 
 
-def test_exits_of_a_loop_without_consumes_derive_no_advance():
+def test_no_advance_is_derived_for_a_loop_without_consumes():
     loop = {"iterator": {"items": "state.rows", "cursor": "i"}, "exits": [route("Socket-3", "always", "end")]}
     document = looped(loop)
     del document["loadouts"]["T"]["loops"]["L"]["consumes"]
@@ -140,7 +140,7 @@ def test_exits_of_a_loop_without_consumes_derive_no_advance():
 
 @pytest.mark.parametrize("when", CONDITIONS)
 @pytest.mark.parametrize("materia", ["P", "U"])
-def test_the_legacy_exit_derives_advance_route_and_parse_r15(when, materia):
+def test_advance_route_and_parse_are_derived_from_the_legacy_exit_r15(when, materia):
     document = looped({"exit": {**LEGACY, "when": when}}, Socket_3={"materia": materia, "edges": [edge("Socket-2")]})
     del document["loadouts"]["T"]["sockets"]["Socket-3"]["parse"]
     del document["materia"]["U"]["parse"]
@@ -268,7 +268,7 @@ def test_first_loadout_is_built_if_no_loadout_is_active():
 
 
 @given(valid_configs())
-def test_a_valid_config_builds_and_is_not_changed(document):
+def test_building_a_loadout_does_not_change_its_config(document):
     before = copy.deepcopy(document)
     report = check_config(document)
     assert report.ok, str(report)

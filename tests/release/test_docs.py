@@ -128,7 +128,7 @@ def test_error_for_stale_docs_names_the_file_and_command(copy_of_docs, capsys):
     assert page.read_text() == "old"
 
 
-def test_writing_fixes_stale_documentation(copy_of_docs):
+def test_make_docs_updates_stale_documentation(copy_of_docs):
     page = copy_of_docs / make_docs.FORMAT
     page.write_text(page.read_text().replace("| `entry` |", "| `entrance` |"))
     (copy_of_docs / make_docs.PICTURE).unlink()

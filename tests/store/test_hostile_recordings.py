@@ -87,7 +87,7 @@ REPAIR = {**RECOVERY, "recoveryKind": "json_output_repair", "validationKind": "j
         ({"code": 0, "signal": None, "timedOut": False}, "invalid_output"),
     ],
 )
-def test_r23_failed_utilities_have_their_kind(tmp_path, command, kind):
+def test_r23_failed_utility_has_its_failure_kind(tmp_path, command, kind):
     recording = utility(tmp_path).event("utility_command", socket="Socket-1", command=["x"], **command)
     if kind == "invalid_output":
         recording.file("Socket-1", "no json")

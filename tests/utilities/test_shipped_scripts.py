@@ -113,7 +113,7 @@ def test_project_inside_a_repository_gets_its_own_ignore_file(tmp_path):
     assert (repo / ".gitignore").read_bytes() == b"*.o\n*.log\n"
 
 
-def test_read_only_file_is_not_changed_and_reported(tmp_path):
+def test_read_only_file_is_reported_and_not_changed(tmp_path):
     repo = repository(tmp_path / "r")
     file = repo / ".gitignore"
     file.write_bytes(b"a\n")

@@ -81,7 +81,7 @@ def test_absolute_paths_and_configs_without_a_file_are_unchanged(config):
 
 
 @pytest.mark.parametrize("name", ["mime-bootstrap", "mime-maintain"])
-def test_git_scripts_of_the_reference_engine_are_tasks_of_git_tasks(name):
+def test_git_scripts_of_the_reference_engine_run_as_tasks_of_the_git_script(name):
     command = resolve_command(utility(script={"kind": "shippedUtility", "name": f"{name}.mjs", "runtime": "node"}))
     assert command[1].endswith("shipped/git-tasks.py")
 

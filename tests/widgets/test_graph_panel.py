@@ -404,7 +404,7 @@ def timers(monkeypatch: pytest.MonkeyPatch) -> list[Timer]:
     return Timer.made
 
 
-def test_css_classes_follow_the_steps(project: Path, timers: list[Timer]):
+def test_css_classes_show_the_current_socket_and_the_taken_edges(project: Path, timers: list[Timer]):
     cast = start(project, loop_config(), loop_agents(2, [1]))
     panel = GraphPanel(cast)
     assert "current" in classes(panel, "n:Socket-1")
@@ -522,7 +522,7 @@ def test_graph_can_show_the_marks_of_another_step(project: Path, timers: list[Ti
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_click_selects_and_the_list_names_all_elements(name: str):
+def test_click_selects_an_element_and_the_list_names_all_elements(name: str):
     panel = GraphPanel(ALL[name]())
     told: list[tuple[str, str]] = []
     panel.on_select(lambda kind, key: told.append((kind, key)))
@@ -535,7 +535,7 @@ def test_click_selects_and_the_list_names_all_elements(name: str):
     assert {element for _, element, _ in panel.front.scene["list"]} == set(clickable)
 
 
-def test_names_in_the_list_are_unique():
+def test_names_in_the_list_of_elements_are_unique():
     """The list identifies its entries by name."""
     names = [
         words

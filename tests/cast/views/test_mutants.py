@@ -117,7 +117,7 @@ def test_generated_cases_detect_most_edge_mutations(tmp_path, name):
     assert opened_noticed == opened
 
 
-def test_failed_test_names_the_changed_edge(tmp_path):
+def test_failed_case_names_the_changed_edge(tmp_path):
     view = ExploreView(build_graph(TWO_EXITS), range(3), document=TWO_EXITS)
     (ways,) = [read_case(path) for path in view.save_tests(tmp_path) if path.name.startswith("ways.")]
     mutant = json.loads(json.dumps(TWO_EXITS))
