@@ -430,3 +430,38 @@ def test_stored_pictures_do_not_depend_on_inline_svg(name):
             html = "".join(output.get("data", {}).get("text/html", ""))
             assert "<svg" not in html
             assert html.count("<img ") == html.count(' alt="')
+
+
+# -- loadouts that the learner changes --------------------------------------------------------
+
+MADE = {
+    "01-edges.ipynb": (
+        ("edges: [{when: not_satisfied, to: Socket-4}]", "edges: [{when: always, to: Socket-4}]"),
+        ("edges: [{when: not_satisfied, to: Socket-4}]", "edges: [{when: satisfied, to: Socket-4}]"),
+    ),
+    "03-loops.ipynb": (
+        ("condition: satisfied", "condition: always"),
+        ("condition: satisfied", "condition: not_satisfied"),
+    ),
+    "04-rework.ipynb": (
+        ("- {when: not_satisfied, to: Socket-1, maxTraversals: 2}", "- {when: always, to: Socket-3}\n  Socket-3: {materia: Draft}"),
+        ("- {when: not_satisfied, to: Socket-1, maxTraversals: 2}", "- {when: always, to: end}"),
+    ),
+}  # fmt: skip
+"""The text that a learner replaces in a lesson, with a replacement that solves the task and one that does not."""
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_changed_loadout_is_judged_by_all_its_casts(name, shell, capsys):
+    for cell in code_cells(name):
+        if "mine.check(\n" in cell.source:
+            break
+        assert run(shell, cell.source) is None
+    *_, made, judge = code_cells(name)
+    (old, solution), (_, wrong_change) = MADE[name]
+    assert made.source.count(old) == 1
+    for change, is_solved in ((old, False), (wrong_change, False), (solution, True)):
+        assert run(shell, made.source.replace(old, change)) is None
+        capsys.readouterr()
+        assert run(shell, judge.source) is None
+        assert ("Solved: " in capsys.readouterr().out) == is_solved, change
