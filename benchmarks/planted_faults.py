@@ -72,7 +72,7 @@ def finds(copy: Path) -> bool:
     command = [sys.executable, "-m", "pytest", *options, "-o", "addopts=", TESTS]
     done = subprocess.run(command, cwd=copy, env=environment, capture_output=True, text=True, check=False)
     if done.returncode not in (0, 1):
-        sys.exit(f"pytest ended with {done.returncode}:\n{done.stdout[-1000:]}{done.stderr[-1000:]}")
+        sys.exit(f"pytest exited with code {done.returncode}:\n{done.stdout[-1000:]}{done.stderr[-1000:]}")
     return done.returncode == 1
 
 

@@ -146,7 +146,7 @@ def _program(area: str, name: str, result: ProcessResult | None, advice: str, te
             warning = f"the preset was tested with {tested}; check the first answers and their usage"
             return Finding(area, name, "hint", f"{line}, newer than the tested version", warning)
         return Finding(area, name, "ok", line)
-    problem = result.start_error or f"its version command ended with {result.ending}"
+    problem = result.start_error or f"its version command failed ({result.ending})"
     if result.timed_out:
         problem = f"it did not print its version within {VERSION_TIMEOUT_S:g} s"
     details = summarize(f"installed, but {problem}", 2 * _MAX_VERSION_CHARS)

@@ -196,9 +196,9 @@ def failure(copy: Path, tests: str, more: Mapping[str, str], seconds: float | No
     if done.returncode == 0:
         return ""
     if done.returncode in NO_TESTS:
-        sys.exit(f"pytest ended with {done.returncode}: {done.stdout[-500:]}{done.stderr[-500:]}")
+        sys.exit(f"pytest exited with code {done.returncode}: {done.stdout[-500:]}{done.stderr[-500:]}")
     lines = (line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR")))
-    return next(lines, f"pytest ended with {done.returncode}")
+    return next(lines, f"pytest exited with code {done.returncode}")
 
 
 def main() -> int:

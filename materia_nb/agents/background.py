@@ -185,7 +185,7 @@ def _run_inline(awaitable: Awaitable[T], stop: threading.Event | None, inbox: Lo
     finally:
         coroutine.close()
     raise AgentError(
-        "The agent waits for a timer, the network or another task, but this kernel has no threads",
+        "The agent cannot wait for a timer, the network or another task, because this kernel has no threads",
         hint="use an agent that is not async, or a kernel outside the browser",
     )
 

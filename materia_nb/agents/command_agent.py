@@ -341,12 +341,14 @@ class CommandAgent:
             turn.tell(UsageEvent(answer.usage or Usage(None, None)))
         name, where = f"Command {_program_name(result.argv)}", turn.socket_id
         if answer.error:
-            hint = "run retry, which starts a new session" if self.session_to_resume(turn) else None
+            hint = "run `retry`, which starts a new session" if self.session_to_resume(turn) else None
             message = f"{name} failed: {summarize(plain_error_message(redact(answer.error)), STDERR_CHARS)}"
             raise AgentError(message, where=where, hint=hint, kind="agent_exit")
         self._check_exit(turn, result)  # the exit status explains more than the unreadable output
         if answer.no_answer:
-            hint = "run the program in a terminal, then change the argument `parse` of CommandAgent to match its output"
+            hint = (
+                "run the program in a terminal, then change the argument `parse` of `CommandAgent` to match its output"
+            )
             raise AgentError(f"{name}: {answer.no_answer}", where=where, hint=hint, kind="malformed")
         return answer
 
@@ -376,8 +378,8 @@ class CommandAgent:
 
 
 _FAILURE_HINTS: Final = {
-    "agent_not_started": "install the program; %materia doctor lists the known programs that are installed",
-    "agent_timeout": "increase timeout_s of the agent",
+    "agent_not_started": "install the program; `%materia doctor` lists the known programs that are installed",
+    "agent_timeout": "increase `timeout_s` of the agent",
 }
 """Hints for program failures, by kind of failure."""
 
@@ -591,7 +593,7 @@ class PresetAgent(CommandAgent):
             f"{self.argv[0]} changed files, although the materia {turn.materia_id} allows only reading: "
             f"{summarize(', '.join(changed), _MAX_FILE_NAMES_CHARS)}",
             where=turn.socket_id,
-            hint="restore the files with back N --files if the cast saves files, or with version control; then run retry",
+            hint="use `back N --files` or version control to restore the files, then run `retry`",
             kind="wrote_read_only",
         )
 
@@ -607,7 +609,7 @@ class PresetAgent(CommandAgent):
             raise AgentError(
                 f"{self.argv[0]} cannot be limited to the tools of {turn.materia_id} (tools: {scope}); it could use its own tools",
                 where=turn.socket_id,
-                hint=f"use command:claude or command:pi, or allow its own tools with {COMMAND_PREFIX}{preset.name}{ANY_TOOLS_SUFFIX}",
+                hint=f"use `command:claude` or `command:pi`, or use `{COMMAND_PREFIX}{preset.name}{ANY_TOOLS_SUFFIX}` to allow its own tools",
                 kind="tools_not_held",
             )
         return preset.scopes.get("readOnly", ScopeOptions())
@@ -663,7 +665,7 @@ def preset_agent(text: str) -> PresetAgent:
     if preset is None:
         raise AgentError(
             f"The command preset {name!r} does not exist; the presets are {', '.join(PRESETS)}",
-            hint=f"{did_you_mean(name, PRESETS)}; for another program, write command my-agent --print, or ['my-agent', '--print'] in Python",
+            hint=f"{did_you_mean(name, PRESETS)}; for another program, write `command my-agent --print`, or `['my-agent', '--print']` in Python",
             kind="unknown_preset",
         )
     return PresetAgent(preset, model or None, any_tools=any_tools)

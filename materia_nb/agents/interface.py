@@ -395,7 +395,7 @@ def validate_reply(
     if free and reply.cut and not reply.text.strip():
         raise AgentError(
             f"{agent_name} reached a limit before its answer began: {reply.cut}",
-            hint="increase max_tokens of the agent (--max-tokens N, or max_tokens in its settings), then run retry --turn",
+            hint="increase `max_tokens` in the settings of the agent (`--max-tokens N`), then run `retry --turn`",
             kind="answer_cut",
         )
     text = reply.text if write is None or reply.value is None else write(reply.value)
@@ -429,7 +429,7 @@ def validate_usage(usage: Any, agent_name: object) -> StepUsage:
 
 def agent_failure(agent: Agent, socket: str, error: Exception) -> tuple[str, str, str]:
     """Return the kind, message and hint that are stored for a failed call of an agent."""
-    hint = "fix the cause, then run retry --turn, or retry to repeat the whole visit"
+    hint = "fix the cause, then run `retry --turn`, or run `retry` to repeat the whole visit"
     if isinstance(error, MateriaError):
         kind = outgoing_line(error.kind) if isinstance(error, AgentError) else "agent_error"
         where = f" ({error.where})" if error.where and error.where != socket else ""

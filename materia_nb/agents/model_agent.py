@@ -72,7 +72,7 @@ def _check_keys(variables: Iterable[str]) -> None:
         if key != key.strip() or not (key.isascii() and key.isprintable()):
             raise AgentError(
                 f"The key in {name} begins or ends with a space, or contains a line break or a character that is not ASCII",
-                hint=f"set {name} to the key without other characters, then run retry --turn",
+                hint=f"set {name} to the key without other characters, then run `retry --turn`",
                 kind="bad_key",
             )
 

@@ -48,9 +48,7 @@ _REFUSAL_PATTERN: Final = re.compile(r"content[_ ]?(policy|filter)|safety|modera
 _KEY_WORDS: Final = re.compile(r"\b(api[ _-]?)?(key|token|credential)s?\b", re.IGNORECASE)
 _LIMIT_PATTERN: Final = re.compile(r"rate.?limit|quota|exhausted", re.IGNORECASE)
 _TOOL_PATTERN: Final = re.compile(r"\btools?\b", re.IGNORECASE)
-_NO_TOOLS_HINT: Final = (
-    "if the model does not support tools, set the agent again with --no-tools (tools=False), then run retry --turn"
-)
+_NO_TOOLS_HINT: Final = "if the model does not support tools, set the agent again with `--no-tools` (`tools=False`), then run `retry --turn`"
 _TRANSIENT: Final = (
     ai.ModelRateLimitError,
     ai.ModelUnavailableError,
@@ -370,7 +368,7 @@ class Requests:
                 if size > MAX_ANSWER_CHARS:
                     raise AgentError(
                         f"{self.handle.name} returned an answer of more than {MAX_ANSWER_CHARS:,} characters",
-                        hint="run retry --turn, or decrease max_tokens in the settings of the agent",
+                        hint="run `retry --turn`, or decrease `max_tokens` in the settings of the agent",
                         kind="agent_reply_too_long",
                     )
                 if text := _delta_text(event):

@@ -420,7 +420,7 @@ class ModelTurn:
                 raise AgentError(
                     f"{self._handle.name} called tools in more than {self._options.max_rounds} answers of one turn",
                     where=turn.socket_id,
-                    hint="split the task into several sockets, continue with retry --turn, or increase max_rounds of the agent",
+                    hint="split the task into several sockets, continue with `retry --turn`, or increase `max_rounds` of the agent",
                     kind="too_many_calls",
                 )
             response, calls = self._read_calls(response, split.text)

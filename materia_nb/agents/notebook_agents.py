@@ -111,7 +111,7 @@ class FunctionAgent:
             raise AgentError(
                 f"Function {self.name} failed for {turn.socket_id} with {named_error(error)}",
                 where=_source_location(self.function, error),
-                hint="fix the function, then run retry --turn or retry; why --traceback shows the traceback",
+                hint="fix the function, then run `retry --turn` or `retry`; `why --traceback` shows the traceback",
             ) from error
         return reply_from(value, f"Function {self.name}")
 
@@ -229,7 +229,7 @@ class PinnedAgent:
             raise AgentError(
                 f"{turn.socket_id} is pinned to {self.pin.words}, which has no answer for visit {turn.visit}",
                 where=turn.socket_id,
-                hint=f"pin --off {turn.socket_id}, or pin another answer; then run retry",
+                hint=f"use `pin --off {turn.socket_id}`, or pin another answer; then run `retry`",
                 kind="pin_exhausted",
             )
         return Reply(text)
@@ -671,7 +671,7 @@ def unknown(name: str, known: Iterable[str]) -> MateriaError:
     """Return the error for an attempt to set the agent of a name that does not exist."""
     return MateriaError(
         f"No materia or socket is called {name!r}.",
-        hint=did_you_mean(name, known) + " (* means all others)",
+        hint=did_you_mean(name, known) + " (`*` means all other names)",
         kind="unknown_materia",
     )
 

@@ -20,9 +20,9 @@ StopReason: TypeAlias = Literal["empty", "person", "failed", "stopped", "count"]
 POSITIONS: Final = ("top", "up", "down", "bottom")
 STOP_MESSAGES: Final[Mapping[str, str]] = {
     "empty": "No quest is left to run.",
-    "person": "The cast waits for a person. It is now the current cast; open it with show. Then run the quest board again to continue it.",
-    "failed": "A cast failed. It is now the current cast. Run the quest board again to continue with the next quest.",
-    "stopped": "The run was stopped. Run the quest board again to continue.",
+    "person": "The cast is waiting for a person. It is now the current cast; use `show` to open it. Then use `quest run` to continue it.",
+    "failed": "A cast failed. It is now the current cast. Use `quest run` to continue with the next quest.",
+    "stopped": "The run was stopped. Use `quest run` to continue.",
     "count": "",
 }
 """Maps each reason why a run of the board ended to a message."""
@@ -223,7 +223,7 @@ class QuestBoard:
                 return quest.with_fields(status="failed", note=f"its cast cannot be read: {entry.problem}")
             status, note = entry.status, quest.note
             if quest.status == "running" and status not in _STATUS_AT_END:
-                note = "The kernel stopped during the cast. Run the quest board to continue this quest."
+                note = "The kernel stopped during the cast. Use `quest run` to continue this quest."
         quest_status = _STATUS_AT_END.get(status, "waiting")
         return quest.with_fields(status=quest_status, note=None if quest_status == "done" else note)
 

@@ -274,7 +274,7 @@ def delete_cast(root: Path, path: Path) -> None:
         raise MateriaError(
             error.what,
             where=str(path),
-            hint="close it first (cast.close()), or end the process that writes it",
+            hint="use `cast.close()` first, or end the process that is writing the cast",
             kind="locked",
         ) from None
     renamed_dir = run_dir.with_name(f".deleted-{run_dir.name}")
@@ -296,7 +296,7 @@ def _suggest_cast(entries: Sequence[CastEntry], reference: str) -> str:
         return f"did you mean {match!r}?"
     latest = entries[:_MAX_SUGGESTIONS]
     lines = [f"  {entry.id}  {short(entry.request or '', 50)}".rstrip() for entry in latest]
-    return "\n".join(["choose one of the latest casts (list casts shows all):", *lines])
+    return "\n".join(["choose one of the latest casts (`list casts` shows all casts):", *lines])
 
 
 def _nth_latest(root: Path, rank: int) -> Path:
@@ -373,7 +373,7 @@ def _readable_entry(path: Path) -> CastEntry:
             if is_whole or tail.count(b"\n") > 1:
                 break
     if start is None or start.type != "cast_start":
-        return CastEntry(path.name, path, problem="The journal does not begin with cast_start.")
+        return CastEntry(path.name, path, problem="The journal does not begin with `cast_start`.")
     manifest_fields = _read_manifest_fields(path, size)
     lines = tail.splitlines()[0 if is_whole else 1 :]
     if manifest_fields is not None:  # only the end of the cast and later labels are needed

@@ -59,7 +59,7 @@ def disk_error(path: Path | str, action: str, error: OSError) -> DiskError:
         return DiskError(
             f"Could not {action}: too many files are open.",
             where=str(path),
-            hint="close casts (cast.close() or wb.close()) or other files, or raise the limit (ulimit -n); "
+            hint="close casts (`cast.close()` or `wb.close()`) or other files, or raise the limit (`ulimit -n`); "
             "everything recorded so far is kept",
             kind="too_many_files",
         )
@@ -339,7 +339,7 @@ def _acquire(handle: int, path: Path, run_dir: Path) -> None:
     raise MateriaError(
         f"This cast is being written by {_describe_owner(handle)}.",
         where=str(run_dir),
-        hint="continue the cast in that process, shut down its kernel, or open the cast read-only with open",
+        hint="continue the cast in that process, shut down its kernel, or use `open` to open the cast read-only",
         kind="locked",
     )
 

@@ -175,7 +175,7 @@ _MAX_CONFIG_BYTES: Final = 50_000_000
 
 CONFIG: Final = "config.resolved.json"
 
-CONTINUE_HINT: Final = "continue in a copy of the cast: cast.fork()"
+CONTINUE_HINT: Final = "use `cast.fork()` to continue in a copy of the cast"
 """Hint for an open cast that cannot be continued in place, because another program or engine writes its journal."""
 
 ENGINE = "materia_nb"
@@ -216,7 +216,7 @@ def _read_contents(files: RunDir, until: str | None = None) -> Contents:
         raise MateriaError(
             "The run directory does not exist.",
             where=str(files.path),
-            hint="list the casts of this project (list casts), or enter the path of a run directory",
+            hint="use `list casts` to list the casts of this project, or enter the path of a run directory",
             kind="no_cast",
         )
     return read_journal(files.journal, until, known=recorded_journal_end(files.path))
@@ -237,7 +237,7 @@ def check_resumable(files: RunDir) -> None:
     start = cast_start(_read_contents(files, "cast_start"))
     if start is None:
         raise MateriaError(
-            "This cast has no recorded start: its journal does not contain cast_start.",
+            "This cast has no recorded start: its journal does not contain `cast_start`.",
             where=str(files.journal),
             hint="start the cast again",
             kind="not_begun",
@@ -480,7 +480,7 @@ def missing_snapshot_error(step: int) -> MateriaError:
     """Return the error for a step whose files have no snapshot."""
     return MateriaError(
         f"The files after step {step} were not saved.",
-        hint="see the reason with show files: the step worked in another directory, or saving failed",
+        hint="use `show files` to see the reason: the step worked in another directory, or its files could not be saved",
         kind="not_kept",
     )
 

@@ -390,10 +390,10 @@ class _JournalReader:
     def _apply_output(self, event: ev.Output) -> None:
         visit, socket = self.session.state.waiting_at, event.about.get("socket")
         if visit is None:
-            self._add_message(f"the recorded output of {socket} is skipped, because no socket waited for an output")
+            self._add_message(f"the output of {socket} is skipped, because no socket was waiting for an output")
             return
         if socket not in (None, visit.socket):
-            self._add_message(f"the recorded output of {socket} is skipped, because the cast waited for {visit.socket}")
+            self._add_message(f"the output of {socket} is skipped, because the cast was waiting for {visit.socket}")
             return
         if isinstance(event, ev.SocketComplete):
             self._finalize(event)  # the recording engine accepted this output as final
@@ -501,7 +501,7 @@ class _JournalReader:
                 return
             self._diverge(f"failed ({message})", entering.enter(self.rules, state) if state.status == "ready" else None)
         socket = state.at.socket if state.at else None
-        hint = event.hint if event.hint is not None else "run retry to repeat the visit"
+        hint = event.hint if event.hint is not None else "run `retry` to repeat the visit"
         failure = Failure(event.kind if event.kind is not None else self._failure_kind(), message, socket, hint)
         if state.status == "waiting":
             self._apply_forced(event, recovery.fail(self.rules, state, failure))

@@ -413,7 +413,7 @@ class ProcessResult:
             return f"{who}_timeout", f"took longer than {limit} and was stopped ({self.ending})"
         if self.stopped:
             return "interrupted", f"was interrupted ({self.ending})"
-        return None if self.code == 0 else (f"{who}_exit", f"ended with {self.ending}")
+        return None if self.code == 0 else (f"{who}_exit", f"{'ended' if self.signal else 'exited'} with {self.ending}")
 
     @property
     def command(self) -> str:

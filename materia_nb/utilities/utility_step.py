@@ -344,7 +344,7 @@ def run_utility(
         process = ProcessResult.not_started(materia.command, error.what + (f" ({error.hint})" if error.hint else ""))
     else:
         process = _redact(run_process(argv, stdin=stdin, cwd=cwd, timeout_s=timeout_ms / 1000, stop=stop))
-    kind, ending = process.failure("utility", f"{timeout_ms} ms") or (None, f"ended with {process.ending}")
+    kind, ending = process.failure("utility", f"{timeout_ms} ms") or (None, f"exited with {process.ending}")
     subject = "The command" if kind is None else f"The command of {document.get('socketId') or 'the utility'}"
     summary = "; ".join([f"{subject} {ending}: {process.command or '(none)'}", *_output_notes(process, artifacts)])
     return UtilityResult(process, process.stdout.decode(errors="replace"), kind, summary)

@@ -135,7 +135,7 @@ def _process_record(now: Snapshot) -> dict[str, JSON] | None:
 
 
 def _exit_text(command: dict[str, JSON] | None) -> str:
-    """Describe how a process ended, such as ``ended with code 1``; return "" if the process succeeded."""
+    """Describe how a process ended, such as ``exited with code 1``; return "" if the process succeeded."""
     if command is None:
         return ""
     if command.get("startError"):
@@ -144,7 +144,7 @@ def _exit_text(command: dict[str, JSON] | None) -> str:
         return f"took longer than {command.get('timeoutMs')} ms and was stopped"
     if command.get("signal"):
         return f"ended with signal {command['signal']}"
-    return f"ended with code {command['code']}" if command.get("code") else ""
+    return f"exited with code {command['code']}" if command.get("code") else ""
 
 
 def _process_blocks(now: Snapshot, command: dict[str, JSON]) -> list[Block]:

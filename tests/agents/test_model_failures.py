@@ -33,11 +33,11 @@ FAILURES = {
         "wait",
     ),
     "quota": (refuses(429, "Pay first", error="insufficient_quota"), "no quota or credit", "account"),
-    "server": (refuses(500, "Oops"), "reported a server error", "retry --turn later"),
+    "server": (refuses(500, "Oops"), "reported a server error", "`retry --turn` later"),
     "overloaded": (refuses(503, "Too busy"), "reported a server error", "another model"),
-    "bad_key": (refuses(401, "Incorrect API key"), "refused the key", "environment"),
+    "bad_key": (refuses(401, "Incorrect API key"), "rejected the key", "environment"),
     "forbidden": (refuses(403, "region not allowed"), "does not allow you to use", "region"),
-    "forbidden_key": (refuses(403, "Your API key has no access"), "refused the key", "environment"),
+    "forbidden_key": (refuses(403, "Your API key has no access"), "rejected the key", "environment"),
     "bad_model": (refuses(404, "No such model", error="model_not_found"), "was not found", "name"),
     "context": (
         refuses(400, "This model's maximum context length is 8 tokens", error="context_length_exceeded"),
@@ -78,16 +78,16 @@ FAILURES = {
     "error_without_a_code": (
         whole({"error": {"message": "It fell over"}}),
         "reported a server error (2 attempts): It fell over",
-        "retry --turn later",
+        "`retry --turn` later",
     ),
     "error_text": (
         whole({"error": "The model is not loaded"}),
         "The model is not loaded",
-        "retry --turn later",
+        "`retry --turn` later",
     ),
-    "key_refused_in_a_200_reply": (
+    "key_rejected_in_a_200_reply": (
         whole({"error": {"message": "User not found.", "code": 401}}),
-        "refused the key",
+        "rejected the key",
         "environment",
     ),
     "other_protocol": (
@@ -102,7 +102,7 @@ FAILURES = {
             exchange.send(b'data: {"error": {"message": "It fell over", "type": "server_error"}}\n\n'),
         ),
         "It fell over",
-        "retry --turn later",
+        "`retry --turn` later",
     ),
 }
 KINDS = {
@@ -125,7 +125,7 @@ KINDS = {
     "error_named_in_a_200_reply": "rate_limited",
     "error_without_a_code": "transport",
     "error_text": "transport",
-    "key_refused_in_a_200_reply": "bad_key",
+    "key_rejected_in_a_200_reply": "bad_key",
     "other_protocol": "bad_request",
 }
 RETRIED_FAILURES = {

@@ -89,7 +89,7 @@ def pressed(name):
 
 
 FAILURES = {
-    "utility_exit": (f"failed('A', {UTILITY['utility_exit']})", "Count ended with code 3", pressed("Apply it and retry")),
+    "utility_exit": (f"failed('A', {UTILITY['utility_exit']})", "Count exited with code 3", pressed("Apply it and retry")),
     "utility_timeout": (f"failed('B', {UTILITY['utility_timeout']})", "Count took longer than 100 ms", by_hand(JSON)),
     "utility_not_started": (f"failed('C', {UTILITY['utility_not_started']})", "Count could not be started", skipped),
     "invalid_output": (f"failed('D', {UTILITY['invalid_output']})", "Count gave an unusable output", pinned),
@@ -121,7 +121,7 @@ def test_files_named_by_a_failure_open_in_jupyterlab(lab: Lab):
     lab.open(lab.notebook(BENCH, f"failed('A', python({code!r})).show()"))
     lab.run_all()
     panel = Surface(lab, 1)
-    panel.wait_for_text("Count ended with code 3")
+    panel.wait_for_text("Count exited with code 3")
     links = panel.at.locator(".mnb-failure a")
     shown = [text for text in links.all_inner_texts() if text]
     assert shown == [f'"{project.as_posix()}/notes/a b.txt"', "table.csv"], (

@@ -27,7 +27,7 @@ def test_cast_continues_after_a_failed_process_and_the_journal_has_the_reason(tm
     assert sockets(cast) == ["Socket-1", "Socket-2", "Socket-3"]
     (failed,) = [line["data"] for line in h.lines_of(cast) if line["type"] == "socket_failed"]
     assert (failed["socket"], failed["kind"]) == ("Socket-1", "utility_exit")
-    assert "ended with code 3" in failed["error"]
+    assert "exited with code 3" in failed["error"]
     assert failed["worked"] >= 0
     cast.close()
     resumed = resume_cast(cast.run_dir)

@@ -123,7 +123,7 @@ def test_panel_names_the_agent_at_work_and_the_interruption_that_pi_materia_reco
     answer = blocks_as_text(answer_state(cast.now, busy=False)["top"])
     name = cast.now.names[data["socket"]]
     assert f"{name} is working on Task 1 in pi-materia." in answer
-    assert "You can continue in a copy of the cast: cast.fork()." in answer
+    assert "You can use `cast.fork()` to continue in a copy of the cast." in answer
     notes = blocks_as_text(answer_state(cast.now, busy=False)["blocks"])
     assert f"{data['socket']}: the agent was interrupted: 500: the provider is down." in notes
     inspector = inspector_state(cast.now, None, None, "answer", busy=False)

@@ -227,7 +227,7 @@ def test_too_many_open_files_raises_a_specific_error(limited_handles, tmp_path):
     with pytest.raises(MateriaError, match="too many files are open") as caught:
         held.extend(h.start(tmp_path, h.one_config(), lambda: "done") for _ in range(40))
     assert caught.value.kind == "too_many_files"
-    assert "close casts (cast.close()" in caught.value.hint
+    assert "close casts (`cast.close()`" in caught.value.hint
     for cast in held:
         cast.close()
     h.start(tmp_path, h.one_config(), lambda: "done").close()

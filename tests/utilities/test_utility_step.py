@@ -165,7 +165,7 @@ def test_exit_code_failure_names_command_stderr_and_output_files(tmp_path):
     result = run(python(code), tmp_path)
     assert result.stdout == "partial\n"
     assert result.failure == "utility_exit"
-    for part in ("of S ended with code 3", sys.executable, "stderr: boom two lines", *ARTIFACTS):
+    for part in ("of S exited with code 3", sys.executable, "stderr: boom two lines", *ARTIFACTS):
         assert part in result.summary
 
 

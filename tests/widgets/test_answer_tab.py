@@ -135,7 +135,7 @@ def test_calls_waiting_for_approval_are_shown_before_the_answer(tmp_path):
 @pytest.mark.parametrize(
     "code, headline, kept",
     [
-        ("import sys; print('out'); print('err', file=sys.stderr); sys.exit(3)", "ended with code 3", True),
+        ("import sys; print('out'); print('err', file=sys.stderr); sys.exit(3)", "exited with code 3", True),
         ("import os, signal; os.kill(os.getpid(), signal.SIGTERM)", "ended with signal SIGTERM", False),
     ],
 )

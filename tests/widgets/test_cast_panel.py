@@ -564,7 +564,7 @@ def test_failed_process_is_shown_with_output_and_command(tmp_path, make):
     say(panel, "step")
     done(panel)
     failed = content(panel, "answer")["failed"]
-    assert failed["blocks"][0]["text"].endswith("ended with code 1")
+    assert failed["blocks"][0]["text"].endswith("exited with code 1")
     assert failed["blocks"][-1]["text"] == "no disk"
     assert [one["title"] for one in failed["more"]] == ["stdout", "command, and where its output is saved"]
 

@@ -391,7 +391,7 @@ class _Server:
             if error.code == CONNECTION_CLOSED:
                 self._close_requested.set()
                 return ToolResult(f"The server {self._name} has ended; the next call restarts it.", ok=False)
-            return ToolResult(f"{self._name} refused the call: {error.message}", ok=False)
+            return ToolResult(f"{self._name} rejected the call: {error.message}", ok=False)
         except Exception as error:  # noqa: BLE001 - transports and checks of results raise all sorts
             return ToolResult(f"The call of {self._name} failed: {_error_cause(error)}", ok=False)
         return ToolResult(_content_text(result), ok=not result.is_error)
@@ -460,6 +460,6 @@ def _server_error(server: str, reason: str, stderr: str = "") -> AgentError:
     return AgentError(
         f"The MCP server {server} cannot be used: {reason}{output}",
         where=f"mcpServers.{server}",
-        hint="correct its command or url in the config, then run retry --turn",
+        hint="correct its `command` or `url` in the config, then run `retry --turn`",
         kind="tool_server",
     )
