@@ -153,7 +153,7 @@ def usage_error(message: str, hint: str | None = None) -> MateriaError:
 
 
 def needs_one_of(name: str, known: Collection[str], message: str, kind: str) -> None:
-    """Raise MateriaError with a suggested name if ``name`` is not one of the known names."""
+    """Raise MateriaError with a suggestion if ``name`` is not one of the known names."""
     if name not in known:
         raise MateriaError(message, hint=did_you_mean(name, known), kind=kind)
 
@@ -162,7 +162,7 @@ _SECRET_NAME: Final = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL", re.IGN
 _PROVIDER_KEY_NAME: Final = re.compile(r".*_API_KEY|AWS_SECRET_ACCESS_KEY|AWS_BEARER_TOKEN_BEDROCK|HF_TOKEN")
 _MIN_KEY_CHARS: Final = 6  # a shorter value is not a key, and would be removed from ordinary words
 _MIN_MIXED_KEY_CHARS, _MIN_LETTER_KEY_CHARS = 12, 16
-"""Minimum lengths of a value that looks like a key: with digits or symbols, and with letters only."""
+"""Minimum length of a key with digits or symbols, and of a key with letters only."""
 _ONE_WORD: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 _LONGEST_WORD: Final = 24
 _HEX_ESCAPE: Final = re.compile(r"(\\u)([0-9a-f]{4})")
@@ -458,7 +458,7 @@ def _redact_record(record: logging.LogRecord) -> None:
     """Replace the content of a log record by one redacted line with its message and exception, without a traceback."""
     try:
         text = record.getMessage()
-    except (TypeError, ValueError, KeyError):  # the arguments do not fit the message
+    except (TypeError, ValueError, KeyError):  # the arguments do not match the message
         text = str(record.msg)
     if isinstance(record.exc_info, tuple) and record.exc_info[1] is not None:
         text = f"{text}: {named_error(record.exc_info[1])}"

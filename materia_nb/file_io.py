@@ -1,7 +1,7 @@
 """File access: read regular files up to a size limit, and write files atomically.
 
 No other module of the package opens files, which ``scripts/lint_files.py`` checks. As a result, pipes and devices are
-refused without waiting, readers never see an incomplete file, and an interrupt never leaves a file handle open.
+rejected without waiting, readers never see an incomplete file, and an interrupt never leaves a file handle open.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def open_plain(path: Path | str, flags: int, *, follow: bool = False) -> int:
     Args:
         path: the path of the file.
         flags: the flags for ``os.open``.
-        follow: True to follow a symbolic link to a file; False to refuse links.
+        follow: True to follow a symbolic link to a file; False to reject links.
 
     Raises:
         OSError: the file cannot be opened, or the path is a pipe, device, directory or link.
@@ -66,7 +66,7 @@ def open_file(path: Path, flags: int) -> FileIO:
 
 
 def read_plain(path: Path | str, max_bytes: int = MAX_FILE_BYTES, *, follow: bool = False) -> bytes:
-    """Return the content of a regular file; raise OSError if it is too large or not a regular file."""
+    """Return the content of a regular file; raise OSError if the file is too large or not a regular file."""
     with open_for_reading(path, follow=follow) as handle:
         size = os.fstat(handle).st_size
         parts: list[bytes] = []
@@ -147,7 +147,7 @@ def replace_file(
 def _write_then_link(path: Path | str, content: bytes, sync: bool, folder: int | None) -> bool:
     """Write an unnamed file and link it at ``path``; return False if ``path`` exists or linking is not supported.
 
-    This changes the folder only once, and a killed process does not leave a temporary file behind.
+    This method changes the folder only once, and a killed process does not leave a temporary file behind.
     """
     if not _UNNAMED:
         return False

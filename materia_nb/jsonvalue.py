@@ -36,7 +36,7 @@ _EXPONENT_FROM: Final = 1e21
 """Smallest number that is written with an exponent and therefore without a decimal point."""
 
 MISSING: Final = _Missing()
-"""The result of reading a value that does not exist, as opposed to null (None)."""
+"""The result of reading a value that does not exist. It differs from null (None)."""
 
 
 def refuse_change(*_: object, **__: object) -> NoReturn:
@@ -228,7 +228,7 @@ def remove_path(value: JSON, segments: Sequence[str]) -> JSON:
 
 
 def equal_json(a: JSON, b: JSON) -> bool:
-    """Return True if two values are equal as JSON: like ``==``, except that true and 1 differ, and false and 0."""
+    """Return True if two values are equal as JSON, in which, unlike in Python, true is not 1 and false is not 0."""
     if a is b:
         return True
     if isinstance(a, bool) or isinstance(b, bool):

@@ -82,7 +82,7 @@ def without_collecting() -> Iterator[None]:
 
 
 class HeldInterrupts:
-    """Context manager that delays SIGINT until the end of its block, which must be short or check ``count``.
+    """Context manager that delays SIGINT until the end of the block, which must be short or check ``count``.
 
     A signal handler can raise its exception between any two instructions, for example between opening a file and
     storing its handle. Inside the block, the handler therefore only counts interrupts. At the end, the previous handler
@@ -127,7 +127,7 @@ class HeldInterrupts:
 
 
 class WakingInterrupts(HeldInterrupts):
-    """Held interrupts that also wake up a thread that waits for ``wake_fd``.
+    """Context manager that delays SIGINT like its base class, and also wakes up a thread that waits for ``wake_fd``.
 
     Attributes:
         wake_fd: a file descriptor that becomes readable after an interrupt, or None if the block has no effect.
@@ -393,7 +393,7 @@ def unlock_file(handle: int) -> None:
 
 
 Progress: TypeAlias = bool | Callable[[int, int], object]
-"""True for a progress bar, or a function that is called with the number of finished units and the total."""
+"""True for a progress bar, False for no report, or a function that receives the finished and total numbers of units."""
 
 _Job = TypeVar("_Job")
 _Result = TypeVar("_Result")
@@ -405,7 +405,7 @@ def run_jobs(
     workers: int = 1,
     is_enough: Callable[[], bool] = lambda: False,
 ) -> Iterator[tuple[int, _Result]]:
-    """Run jobs, and yield the number and the result of each. Several workers yield results in order of completion.
+    """Run jobs, and yield the number and the result of each job. Several workers yield results in order of completion.
 
     Each worker is a thread that runs one job at a time. No further jobs are started after ``is_enough`` returns True.
     Closing the iterator waits for the running jobs. If a job raises an error, the iterator raises it.

@@ -59,7 +59,7 @@ _MAX_PNG_BYTES: Final = 1_000_000
 
 
 def _with_palette(png: bytes) -> bytes:
-    """Reduce a PNG to 256 colours, which makes it much smaller. It is returned unchanged if Pillow is missing."""
+    """Reduce a PNG to 256 colours, which makes it much smaller. If Pillow is missing, return the PNG unchanged."""
     try:
         from PIL import Image
     except ImportError:
@@ -431,7 +431,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Jump:
-    """Text in a table cell that links to the :class:`Fold` with this anchor on the same page."""
+    """Text in a table cell that links to the :class:`Fold` with the same ``anchor`` on the page."""
 
     text: str
     anchor: str

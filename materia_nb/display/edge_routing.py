@@ -259,11 +259,10 @@ class _Segment:
         net: the net of the line.
         index: the index of the segment in the path.
         at: the coordinate that all points of the segment share.
-        low: the smaller coordinate of its ends on the other axis.
-        high: the larger coordinate of its ends on the other axis.
-        leaning: the direction in which the adjacent segments turn away, and how far; 0 if they turn in opposite
-            directions.
-        fixed: True if the segment ends at a card and therefore cannot move.
+        low: the smaller coordinate of the ends of the segment on the other axis.
+        high: the larger coordinate of the ends of the segment on the other axis.
+        turn_offset: the sum of the distances by which the adjacent segments turn away, with a sign for each direction.
+        is_fixed: True if the segment ends at a card and therefore cannot move.
         lane: the number of the parallel lane to which the segment is moved.
     """
 
@@ -392,12 +391,12 @@ class _Side:
     arriving: list[RoutedLine] = field(default_factory=list)
 
     def occupied_width(self, side: int) -> float:
-        """Return how much of the side is occupied, in pixels."""
+        """Return the occupied width of the side, in pixels."""
         return sum(_width_on_side(line, side) for line in self.leaving) + (_SLOT_WIDTH if self.arriving else 0.0)
 
 
 def _width_on_side(line: RoutedLine, side: int) -> float:
-    """Return how much of a side of a card an outgoing line occupies, in pixels."""
+    """Return the width that an outgoing line occupies on a side of a card, in pixels."""
     if not line.chip[1]:
         return _SLOT_WIDTH
     return line.chip[0] + 8 if side in (UP, DOWN) else line.chip[1] + 4
@@ -454,7 +453,7 @@ def _entry_coordinate(box: Box, side: int, arriving: Sequence[RoutedLine]) -> fl
 
 
 def _point_on_side(box: Box, side: int, along: float) -> Point:
-    """Return the point with the coordinate ``along`` on one side of a box."""
+    """Return the point on one side of a box with the coordinate ``along`` on the axis of this side."""
     return {RIGHT: (box.right, along), LEFT: (box.x, along), DOWN: (along, box.bottom), UP: (along, box.y)}[side]
 
 

@@ -61,7 +61,7 @@ class Box:
 
 Point: TypeAlias = tuple[float, float]
 
-# Widths in thousandths of the font size. They are those of a wide sans serif, so that real text is rarely wider.
+# Widths in thousandths of the font size, measured in a wide sans serif, so that real text is rarely wider.
 _CHAR_WIDTHS: Final = {
     **dict.fromkeys("iljI.,:;|!'`", 330),
     **dict.fromkeys("ftr()[]{}/\\ -", 400),

@@ -26,7 +26,7 @@ class CastOverlay:
 
     Args:
         current: id of the current socket.
-        waiting: True if the current socket waits for an answer.
+        waiting: True if the current socket is waiting for an answer.
         working: True if an agent or a person is currently working on the answer.
         held: True if the agent of the current socket has put the cast on hold until the user decides.
         failed: id of the socket at which the cast failed.
@@ -80,7 +80,7 @@ class CastOverlay:
 
 
 NO_OVERLAY: Final = CastOverlay()
-"""CastOverlay for a loadout without a cast."""
+"""The overlay for a loadout without a cast."""
 
 
 # -- lines -----------------------------------------------------------------------------------

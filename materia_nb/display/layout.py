@@ -1,7 +1,7 @@
 """Deterministic layout of a graph, which does not depend on the state of a cast.
 
-Cards have the positions in the loadout's ``layout``; if there are none, :mod:`~materia_nb.display.ranking` places the
-cards. The frame of a loop encloses its members, and :mod:`~materia_nb.display.edge_routing` routes the lines. The
+Cards have the positions in the loadout's ``layout``. If the loadout has no positions,
+:mod:`~materia_nb.display.ranking` places the cards. The frame of a loop encloses its members, and :mod:`~materia_nb.display.edge_routing` routes the lines. The
 canvas, the designer, exported pages and the documentation all use this layout.
 """
 
@@ -386,7 +386,7 @@ class _LayoutBuilder:
         self.boxes[END_SIGN] = self._sign_beside(last, (forward, RIGHT, DOWN, LEFT, UP))
 
     def _sign_beside(self, box: Box, sides: tuple[int, ...]) -> Box:
-        """Return a free box for a sign, next to a card and outside all loops or else at the edge of the picture."""
+        """Return a free box for a sign next to a card and outside all loops, or else at the edge of the picture."""
         for distance in (34.0, 50.0, 70.0, 100.0):
             for side in sides:
                 dx, dy = DIRECTION_VECTORS[side]

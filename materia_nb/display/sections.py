@@ -65,7 +65,7 @@ def part_title(prompt_part: PromptPart) -> str:
 
 
 _MAIN_ARGUMENTS: Final = ("command", "path", "pattern", "glob")
-"""Names of the arguments that describe a tool call best, the best first."""
+"""Names of the arguments that describe a tool call best, in order of preference."""
 MAX_APPROVAL_CHARS: Final = 2**20
 """Maximum length of text that a person approves, in characters. The middle of a longer text is omitted."""
 _MAX_ONE_LINE_CHARS: Final = 2_000

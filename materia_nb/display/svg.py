@@ -2,7 +2,7 @@
 
 Static pictures and the live canvas use the same parts. An SVG contains no scripts, style sheets, external fonts or
 references to an ``id``, so that a page can contain several pictures. Each picture has its own background, so that it is
-readable on any page. Colour is never the only sign of a piece of information.
+readable on any page. No information is conveyed by colour alone.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ def rounded_rect(box: Box, fill: str, stroke: str, *, radius: float = 6, width: 
 
 
 def status_tag(socket_id: str, marks: CastOverlay) -> tuple[str, str]:
-    """Return a short description of the cast's state at a socket, which may be empty, and its colour role."""
+    """Return a short description of the cast's state at a socket (which may be empty) and the colour role of this state."""
     status = state_label(socket_id, marks).removeprefix("▶ ")
     if status == "current":
         status = "next"

@@ -72,8 +72,8 @@ def table(
 ) -> str:
     """Format ``rows`` as a table with ``headers``. Columns of numbers are right-aligned, and empty columns are omitted.
 
-    If possible, lines have at most ``width`` columns, which untrusted notebooks and GitHub show without breaking words.
-    Long cells are wrapped.
+    Long cells are wrapped, so that lines have at most ``width`` columns if possible. Untrusted notebooks and GitHub
+    break the words of longer lines.
 
     Args:
         rows: the cells of each row, of any type. None is an empty cell, and short rows are padded.
@@ -116,7 +116,7 @@ def table(
 
 
 def _column_widths(columns: dict[int, list[str]], max_width: int) -> dict[int, int]:
-    """Return the width of each column. The widest are narrowed until all fit, if possible without splitting words."""
+    """Return the width of each column. The widest columns are narrowed until the table fits, if possible without splitting words."""
     widths = {n: max(map(display_width, cells)) for n, cells in columns.items()}
     min_widths = {
         n: max(
@@ -260,7 +260,7 @@ class _MermaidWriter:
         self.lines = ["flowchart TD"]
 
     def write_socket(self, key: str, indent: str) -> None:
-        """Write a socket: rounded for an agent, a hexagon for a utility, and with double sides for a generator."""
+        """Write a socket as a rounded box (agent), a hexagon (utility), or a box with double sides (generator)."""
         socket = self.graph.sockets[key]
         visits = self.marks.visits.get(key, 0)
         label = _mermaid_label(
@@ -291,7 +291,7 @@ class _MermaidWriter:
             self.lines.append(f"{indent}end")
 
     def write_link(self, link: Link) -> None:
-        """Write a line: dotted for exits and implied ends, and thick if it was taken last."""
+        """Write a line, which is dotted for exits and implied ends, and thick for the latest route."""
         arrow = "-.->" if link.kind in ("exit", "implied") else "-->"
         label = link_label(link, self.marks)
         if link.route is not None and link.route == self.marks.last_route:

@@ -118,7 +118,7 @@ Several: TypeAlias = Any
 
 @dataclass(frozen=True, slots=True)
 class Verb:
-    """A verb of ``%materia``. ``cell`` states whether it accepts or requires the body of a ``%%materia`` cell."""
+    """A verb of ``%materia``. ``cell`` states whether the verb accepts or requires the body of a ``%%materia`` cell."""
 
     name: str
     summary: str
@@ -148,9 +148,9 @@ FAMILIES: Final[Mapping[str, str]] = _HELP_TEXTS["families"]
 _WRONG_VERB_HINTS: Final[Mapping[str, str]] = {
     synonym: hint for synonyms, hint in _HELP_TEXTS["instead"].items() for synonym in synonyms.split()
 }
-"""Hints that name the correct verb, by a wrong word that users often type."""
+"""Maps each wrong word that users often type to a hint that names the correct verb."""
 SHELL: Final[Mapping[str, Sequence[str]]] = _HELP_TEXTS["shell"]
-"""The verbs by the access that they need in a terminal, such as ``reads``. ``notebook`` verbs need a notebook."""
+"""Maps each kind of access in a terminal, such as ``reads``, to its verbs. ``notebook`` verbs need a notebook."""
 
 
 def verb(
@@ -202,12 +202,12 @@ def _argument_values(arguments: Mapping[str, Argument], call: Call) -> dict[str,
 
 
 def value_of(_: Call, value: Any) -> Any:
-    """Return ``value`` unchanged. A verb with this function displays the return value of its method."""
+    """Return ``value`` unchanged, so that a verb displays the return value of its method."""
     return value
 
 
 def status_after(call: Call, _: object) -> Any:
-    """Return the status view of the current cast. A verb with this function displays the effect of its method."""
+    """Return the status view of the current cast, which displays the effect of a verb's method."""
     return status_view(call.cast.now)
 
 
@@ -261,7 +261,7 @@ def from_method(
         method: a method of one of the classes in ``_OWNERS``.
         show: a function that returns the value to display, for the value that the method returned.
         only: the parameters that a line can set, separated by spaces; defaults to all parameters.
-        cell: ``never``, ``may`` or ``must``: whether the verb refuses, accepts or requires the body of a cell.
+        cell: ``never`` if the verb rejects the body of a cell, ``may`` if it accepts the body, ``must`` if it requires it.
         runs: True if the verb may take a long time and needs a progress bar.
         example: the example in the help text.
         overrides: fields of the :class:`Argument` to override, by parameter name.
@@ -365,7 +365,7 @@ def find_verb(name: str, verbs: Mapping[str, Verb] = VERBS) -> Verb:
 
 
 def help_text(name: str | None = None, verbs: Mapping[str, Verb] = VERBS) -> str:
-    """Return the help of one verb or of all verbs with the same first word, or else the list of all verbs."""
+    """Return the help of one verb or of all verbs with the first word ``name``; without ``name``, list all verbs."""
     if name is not None:
         verbs_to_explain = [verbs[name]] if name in verbs else []
         verbs_to_explain += [verbs[f"{name} {second_word}"] for second_word in subverbs(name, verbs)]

@@ -46,13 +46,13 @@ class ExitCode(IntEnum):
 
     SUCCESS = 0
     PROBLEMS = 1
-    """A problem or difference was found, a record is damaged, a limit is exceeded, or another error occurred."""
+    """A problem or difference was found, a record is damaged, a limit was exceeded, or another error occurred."""
     MISUSE = 2
     """The command line is invalid, or names something that does not exist."""
     FAILED = 3
     """The cast failed or was aborted, or a quest failed."""
     WAITING = 4
-    """The cast or a quest waits for a person."""
+    """The cast or a quest is waiting for a person."""
     INTERRUPTED = 130
     """The command was interrupted. The cast can be continued."""
 
@@ -78,10 +78,10 @@ def can_ask(*, as_json: bool) -> bool:
 
 
 def ask_person(cast: Cast) -> bool:
-    """Ask the person at the terminal to answer for a cast; return False if the cast does not wait or nobody answers.
+    """Ask the person at the terminal to answer for a cast; return False if the cast is not waiting or nobody answers.
 
-    An answer may have several lines, and ends with a line that contains only a dot. After Ctrl-D, the cast still waits.
-    If the answer is refused, the function returns True, so that the caller asks again.
+    An answer may have several lines, and ends with a line that contains only a dot. After Ctrl-D, the cast is still waiting.
+    If the answer is rejected, the function returns True, so that the caller asks again.
     """
     if cast.status == "complete" or not (cast.now.approvals.asking or cast.now.waiting_at or cast.now.held):
         return False
@@ -96,7 +96,7 @@ def ask_person(cast: Cast) -> bool:
             cast.reply(_read_lines("Write your answer"))
     except EOFError:
         return False
-    except MateriaError as error:  # The answer was refused, so the caller asks again.
+    except MateriaError as error:  # The answer was rejected, so the caller asks again.
         print_error(error)
     return True
 
