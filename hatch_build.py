@@ -1,7 +1,7 @@
-"""What the package's metadata says that is made when it is built: the README as a package index shows it.
+"""Generate the README of the package metadata when the package is built.
 
-An index shows the README away from the repository, so links and pictures that are relative there are made
-absolute here. ``[tool.hatch.metadata.hooks.custom]`` in pyproject.toml says where the files will be.
+A package index shows the README without the repository, so this hook makes relative links and pictures absolute.
+``[tool.hatch.metadata.hooks.custom]`` in pyproject.toml has the addresses of the files.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ RELATIVE = re.compile(r"(!?)(\[[^\]]*\])\((?![a-z]+:|#)([^)]+)\)")
 
 
 class ReadmeHook(MetadataHookInterface):
-    """Gives the project's metadata its README."""
+    """Adds the README to the project metadata."""
 
     def update(self, metadata: dict[str, Any]) -> None:
-        """Put the README with absolute links into the metadata."""
+        """Add the README with absolute links to the metadata."""
         text = (Path(self.root) / "README.md").read_text(encoding="utf-8")
         made = absolute(text, self.config["pages"], self.config["pictures"])
         metadata["readme"] = {"content-type": "text/markdown", "text": made}
 
 
 def absolute(text: str, pages: str, pictures: str) -> str:
-    """Make the relative links and pictures of a Markdown text absolute."""
+    """Return a Markdown text with absolute instead of relative links and pictures."""
     return RELATIVE.sub(lambda m: f"{m[1]}{m[2]}({pictures if m[1] else pages}{m[3]})", text)

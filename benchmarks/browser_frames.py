@@ -27,7 +27,7 @@ QUIET_MS: Final = 700
 """Time without changes after which a picture counts as complete, in milliseconds. It is not part of the result."""
 
 CLICKED: Final = (40, 200)
-"""Number of sockets in the graphs whose Step button is clicked."""
+"""Number of sockets in each cast whose Step button is clicked."""
 CLICKS: Final = 15
 
 CASTS: Final = 5_000
@@ -196,7 +196,7 @@ BROWSER_NOW: Final = "() => performance.timeOrigin + performance.now()"
 
 
 def main() -> int:
-    """Measure and print; return 1 if there is no browser."""
+    """Run the measurements and print the results; return 1 if no browser is available."""
     path = find_chromium() if driver_starts() else None
     if path is None:
         print("Found no Chromium, so nothing was measured.", file=sys.stderr)
@@ -307,7 +307,7 @@ def printed(lab: Lab, cell: int) -> list[float]:
 
 
 def clocks(lab: Lab) -> tuple[float, float]:
-    """Return how far the browser's clock is ahead of the kernel's, in milliseconds, and the error."""
+    """Return the lead of the browser's clock over the kernel's, in milliseconds, and the error of this value."""
     offsets: list[tuple[float, float]] = []
     for _ in range(50):
         begin = time.time()

@@ -72,7 +72,7 @@ def never_happens(simulations: int) -> None:
         max_turns = explored.most_turns(items)
         if impossible & happened or not set(simulation.ends) <= set(explored.ends):
             raise AssertionError(
-                f"something impossible happened: {impossible & happened}, {simulation.ends}\n{document}"
+                f"an impossible event happened: {impossible & happened}, {simulation.ends}\n{document}"
             )
         if max_turns is not None and max(simulation.turns) > max_turns:
             raise AssertionError(

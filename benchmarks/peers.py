@@ -13,7 +13,7 @@ from ours import folder
 
 
 def bare_loop(items: int) -> tuple[int, float]:
-    """Do the work in plain Python: parse the replies, read the verdict, count."""
+    """Do the work in plain Python: parse the replies, read the verdict, and count."""
     begin = time.perf_counter()
     visits, outputs = 1, 0
     for item in json.loads(work.plan(items))["workItems"]:
@@ -70,7 +70,7 @@ def bare_line(visits: int, size: int) -> float:
 
 
 class _Desk:
-    """The model of the state machine in transitions: it answers, reads verdicts and moves the cursor."""
+    """The model of a state machine of the library transitions: it answers, reads verdicts and moves the cursor."""
 
     def __init__(self, items: int) -> None:
         self.items: list[Any] = []

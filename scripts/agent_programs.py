@@ -1,4 +1,4 @@
-"""Install the programs behind the command presets in build/agent-programs, and test the presets with them.
+"""Install the programs of the command presets into build/agent-programs, and test the presets.
 
 A local stub answers instead of the models, so no request reaches a provider. Programs that cannot be installed are
 listed and skipped. The command-line arguments are passed to pytest.
@@ -59,7 +59,7 @@ def _version(program: str, path: str) -> str:
 
 
 def _run(command: list[str], path: str) -> subprocess.CompletedProcess[str]:
-    """Run a command and return its result; a command that cannot be started has failed."""
+    """Run a command and return its result; a command that cannot be started counts as failed."""
     try:
         return subprocess.run(command, env={**os.environ, "PATH": path}, capture_output=True, text=True, check=False)
     except OSError as error:

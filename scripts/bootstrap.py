@@ -1,8 +1,7 @@
 """Create or update the virtual environment of this checkout: ``bootstrap.py EXTRA...``.
 
 It runs before anything is installed, so it uses only the standard library. A stamp in the environment holds the hash of
-pyproject.toml and the installed extras. If both are current, the script ends within milliseconds, so every make target
-runs it first.
+pyproject.toml and the installed extras. If the stamp is current, the script ends within milliseconds, so every make target runs it first.
 """
 
 from __future__ import annotations

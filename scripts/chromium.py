@@ -22,7 +22,7 @@ MACOS = (
 
 
 def find_chromium() -> str | None:
-    """Return the path of a Chromium: $MATERIA_CHROMIUM, an installed Chromium, or the one from Playwright."""
+    """Return the path of a Chromium: $MATERIA_CHROMIUM, an installed Chromium, or the Chromium of Playwright."""
     if chosen := os.environ.get("MATERIA_CHROMIUM"):
         return chosen
     for name in (*NAMES, *MACOS):
@@ -49,7 +49,7 @@ def driver_starts() -> bool:
 
 
 def install() -> None:
-    """Install Chromium with the system's package manager if run as root, otherwise through Playwright."""
+    """Install Chromium with the system's package manager if the user is root, otherwise through Playwright."""
     if os.geteuid() == 0 and shutil.which("apt-get"):
         environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
         apt = ["apt-get", "-qq", "-o", "Acquire::Retries=3", "-o", "DPkg::Lock::Timeout=300"]

@@ -20,7 +20,7 @@ from materia_nb.cast import Cast
 DEMO: Final = ROOT / "build" / "demo-model"
 
 LOADOUT: Final = "Plan-Build-Eval"
-"""The loadout of the quickstart: plan items; build and evaluate each; narrate."""
+"""The loadout of the quickstart, which plans items, builds and evaluates each item, and narrates the result."""
 MOST_TOKENS: Final = {"Plan": 160, "Build": 40, "Eval": 60, "Maintain": 60, "Narrate": 40}
 """Maximum length of an answer of each materia, in tokens, because such a small model may not stop."""
 
@@ -58,7 +58,7 @@ def show(cast: Cast) -> None:
 
 
 def main() -> int:
-    """Start the model, run the cast, print the result, stop the model; return the exit code."""
+    """Start the model, run the cast, print the result and stop the model; return the exit code."""
     shutil.rmtree(DEMO, ignore_errors=True)
     DEMO.mkdir(parents=True)
     os.environ["MATERIA_PROFILE_DIR"] = str(DEMO / "profile")  # independent of the user's loadouts

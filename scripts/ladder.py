@@ -64,7 +64,7 @@ class Rung(NamedTuple):
         repairs: number of repair turns.
         copied: answers that still contained placeholders of the form.
         overflows: casts that exceeded the context size.
-        other: casts that failed for another reason: an empty answer, a lost server.
+        other: casts that failed for another reason, such as an empty answer or a lost server.
         tokens_in: input tokens of all turns that the server counted.
         tokens_out: output tokens of all turns.
     """
@@ -147,7 +147,7 @@ def climb(served: Served, project: Path, requests: Sequence[str] = REQUESTS) -> 
 
 
 def main() -> int:
-    """Start the model, run the casts, print the table, stop the model; return the exit code."""
+    """Start the model, run the casts, print the table and stop the model; return the exit code."""
     requests = REQUESTS[: int(sys.argv[1])] if sys.argv[1:] else REQUESTS
     shutil.rmtree(LADDER, ignore_errors=True)
     LADDER.mkdir(parents=True)

@@ -29,7 +29,7 @@ AMBIGUOUS_METHODS = {"open", "read_text"}
 """Names of path methods that other classes also have."""
 
 NOT_FILES = {"guess.open", "sealed(found['seal']).open"}
-"""Calls that are named like a path method but do not open a file, such as seals of predictions."""
+"""Calls that are named like a path method but do not open a file, such as opening a sealed prediction."""
 
 
 def file_calls(tree: ast.AST) -> Iterator[tuple[int, str]]:

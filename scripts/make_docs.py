@@ -1,8 +1,8 @@
 """Write the generated parts of the documentation: ``python scripts/make_docs.py``.
 
-Generated are pages and parts of pages below docs/, pictures, tests of the gallery, the cheat sheet, the types of the page's
-messages, the schema in config/, and the copy of config/default.json in the package. ``--check`` writes nothing and fails when one
-of them is out of date.
+The script generates pages and parts of pages below docs/, pictures, tests of the gallery, the cheat sheet, the types
+of the page's messages, the schema in config/, and the copy of config/default.json in the package. ``--check`` writes
+nothing and fails if a generated file is out of date.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ Look up a command of `%materia`. Each block shows the form of a command, then an
 - Arguments in brackets can be left out. These have the same meaning in several commands:
 """
 COMMON_ARGUMENT_USES = 3
-"""Minimum number of commands that share an argument description, for describing it once at the top of the page."""
+"""An argument description that at least this many commands share is printed once, at the top of the page."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -197,7 +197,7 @@ def with_operations(page: str) -> str:
 
 
 def with_failures(page: str) -> str:
-    """Insert the actions after a failure, and the kinds of failure that offer each, between their markers."""
+    """Insert the actions after a failure, and the kinds of failure that offer each action, between their markers."""
     descriptions = {
         "materia": "MATERIA",
         "socket": "SOCKET",
@@ -437,7 +437,7 @@ def gallery_pages() -> dict[Path, str]:
 
 
 def gallery_tests() -> dict[Path, str]:
-    """Return the test cases of each gallery card: one for each way the cast can end, and one of all routes."""
+    """Return the test cases of each gallery card: one for each possible end of the cast, and one for all routes."""
     cards = {}
     with tempfile.TemporaryDirectory() as folder:
         for card in gallery().values():
@@ -451,7 +451,7 @@ def gallery_tests() -> dict[Path, str]:
 
 
 def pattern_section(card: Card) -> str:
-    """Return the section of a pattern: picture, purpose, points to look at."""
+    """Return the section of a pattern: picture, purpose, and points to look at."""
     look = "".join(f"- {line}\n" for line in card.look)
     return f"### {card.name}\n\n{card.purpose}\n\n![{card.title}](images/gallery-{card.name}.svg)\n\n{look}"
 
@@ -483,7 +483,7 @@ def bench() -> Iterator[Workbench]:
 
 
 def loadout_pictures() -> dict[Path, str]:
-    """Return the pictures of the bundled loadouts before a cast, by path, without the picture in the README."""
+    """Return the pictures of the bundled loadouts before a cast, by path, except the picture in the README."""
     with bench() as wb:
         paths = {name: IMAGES / f"{name.lower()}.svg" for name in wb.loadouts}
         return {

@@ -45,7 +45,7 @@ def is_stale(bundle: Path = BUNDLE) -> bool:
 
 
 def build(into: Path) -> None:
-    """Write ``front.js`` with all views, ``loader.js`` with the code in each widget, and the player ``play.js``.
+    """Write ``front.js`` with all views, ``loader.js`` with the code that each widget contains, and the player ``play.js``.
 
     The views and ``play.js`` contain their style sheets.
     """

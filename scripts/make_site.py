@@ -1,7 +1,6 @@
 """Build the site of the documentation into build/site: ``python scripts/make_site.py``.
 
-The site includes the notebooks that run in the browser if ``make lite`` has built them. Every warning is an error, such
-as a broken link or an unknown name in a docstring.
+The site includes the notebooks that run in the browser if ``make lite`` has built them. Every warning, such as a broken link or an unknown name in a docstring, is an error.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 ``python scripts/mutate.py store --count 30`` makes thirty small mutations in a copy of ``materia_nb/store``. A mutation
 inverts a comparison, an ``and``, a ``not`` or a condition, changes a number, or removes a statement. For each mutation,
 the tests in ``tests/store`` run until the first failure. The tests that call the mutated function run first, the
-fastest first. The other tests in their files follow, and all tests that start a process. Mutations without a failure
+fastest first. The other tests in the files of these tests follow, and then all tests that start a process. Mutations without a failure
 are printed: either a test is missing, or the line has no effect. The same seed gives the same mutations.
 """
 
@@ -87,7 +87,7 @@ def mutations_of(path: Path, source: str) -> Iterator[Mutation]:
 
 
 def _live(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield the nodes that are executed: no annotations, no TYPE_CHECKING blocks, and no f-strings (wrong positions)."""
+    """Yield the executed nodes, without annotations, TYPE_CHECKING blocks and f-strings (their positions are wrong)."""
     for name, value in ast.iter_fields(node):
         if name in {"annotation", "returns", "decorator_list"}:
             continue
@@ -110,7 +110,7 @@ _STARTED: Final = ("subprocess.Popen", "os.fork", "os.posix_spawn", "os.exec")
 
 
 class Calls(NamedTuple):
-    """The functions that a test calls (``file:first line``), its seconds, and True if it starts a process."""
+    """The functions that a test calls (``file:first line``), its seconds, and whether it starts a process."""
 
     functions: list[str]
     seconds: float

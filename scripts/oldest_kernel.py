@@ -22,7 +22,7 @@ HOME: Final = ROOT / "build" / "oldest-kernel"
 
 
 def python(home: Path = HOME) -> Path | None:
-    """Return the path of the environment's Python; None if it is missing or was made for another pyproject.toml."""
+    """Return the environment's Python, or None if it is missing or was installed for another pyproject.toml."""
     path, stamp = home / "bin" / "python", home / "made-for"
     try:
         is_current = os.access(path, os.X_OK) and stamp.read_text() == environment_key()
@@ -32,7 +32,7 @@ def python(home: Path = HOME) -> Path | None:
 
 
 def oldest_version(project: Mapping[str, Any] | None = None) -> str:
-    """Return the oldest allowed version of ipykernel as written in pyproject.toml: ``6.29``."""
+    """Return the oldest version of ipykernel that pyproject.toml allows, such as ``6.29``."""
     if project is None:
         project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     lab = project["optional-dependencies"]["lab"]

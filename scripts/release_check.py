@@ -42,10 +42,10 @@ PLACES: Final = (
 )
 """Lines that repeat a value of ``[tool.home]``, as file, line and name of the value."""
 UNTRUE: Final = (
-    ("README.md", "isn't on a package index yet", "replace it by `pip install materia-nb`"),
+    ("README.md", "isn't on a package index yet", "replace it with `pip install materia-nb`"),
     ("docs/command-line-and-ci.md", "is not on a package index yet", "remove the sentence"),
     ("docs/command-line-and-ci.md", "a placeholder until the first release", "remove the sentence"),
-    ("CHANGELOG.md", "Nothing is released yet", "replace Unreleased by the version and the date"),
+    ("CHANGELOG.md", "Nothing is released yet", "replace Unreleased with the version and the date"),
 )
 """Statements that will no longer be true after the first release."""
 FOREIGN: Final = {
@@ -104,7 +104,7 @@ def licences(root: Path) -> Iterator[tuple[str, str, str]]:
 
 
 def bundled(root: Path) -> list[str]:
-    """Return the npm packages that are part of the bundle; empty without npm."""
+    """Return the npm packages that are part of the bundle; without npm, the result is empty."""
     if make_front.get_tools():
         return []
     with tempfile.TemporaryDirectory() as folder:

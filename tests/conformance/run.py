@@ -345,7 +345,7 @@ def run_vector(vector: Mapping[str, Any]) -> list[str]:
 
 
 def _run_validate(vector: Mapping[str, Any]) -> list[str]:
-    """Check a config: its validity, and that the expected problems are reported."""
+    """Check whether a config has the expected validity and the expected problems."""
     report = check_config(vector["config"])
     expect = vector["expect"]
     found = {(problem.code, problem.source) for problem in report.problems}
@@ -359,7 +359,7 @@ def _run_validate(vector: Mapping[str, Any]) -> list[str]:
 
 
 def _run_handoff(vector: Mapping[str, Any]) -> list[str]:
-    """Parse one output at a socket, which is either accepted or refused for the expected reasons."""
+    """Parse one output of a socket, and check that it is accepted or refused for the expected reasons."""
     socket = {**vector["socket"], "materia": "M"}
     others = {edge["to"] for edge in socket.get("edges", []) if edge.get("to") != "end"}
     document = {
@@ -529,7 +529,7 @@ class UnusableInput(Exception):
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the vector files. Return 0 if all passed, 1 if some failed, 2 if the input is unusable."""
+    """Run the vector files. Return 0 if all vectors passed, 1 if some failed, or 2 if the input is unusable."""
     if not arguments or arguments[0] in ("-h", "--help"):
         (sys.stdout if arguments else sys.stderr).write(_USAGE)
         return 0 if arguments else 2

@@ -237,7 +237,7 @@ class Folded:
         return self
 
     def answers(self, *given: Any) -> Folded:
-        """Enter the sockets in turn and give each its answer."""
+        """Enter the sockets one after another, and apply the next answer to each socket."""
         for answer in given:
             if self.state.status == "ready":
                 self.do(decide.enter)

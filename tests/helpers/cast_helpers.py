@@ -98,7 +98,7 @@ def start(
 
 
 class Until:
-    """An agent that gives the specified texts, for all turns or for some kinds of turn, and then needs a person."""
+    """An agent that returns the specified texts, for all turns or for some kinds of turn, and then needs a person."""
 
     name = "until"
 

@@ -85,7 +85,7 @@ IMAGE = re.compile(r'(?:src="|url\()data:image/svg\+xml;base64,([A-Za-z0-9+/=]*)
 
 
 def drawn_in(html):
-    """Return the SVG of each image in an output, the dark theme first."""
+    """Return the SVG of each image in an output, starting with the dark theme."""
     return [b64decode(data).decode() for data in IMAGE.findall(html)]
 
 

@@ -39,7 +39,7 @@ class Exchange:
         self.handler.wfile.write(data)
 
     def begin(self, *, framed: bool = True) -> None:
-        """Begin a streamed response; without framing, it ends when the connection is closed."""
+        """Begin a streamed response; without framing, the response ends when the connection is closed."""
         self.handler.send_response(200)
         self.handler.send_header("content-type", "text/event-stream")
         self.handler.send_header(*(("transfer-encoding", "chunked") if framed else ("connection", "close")))

@@ -1,6 +1,6 @@
 """A program that runs a cast of three sockets and reads commands from its standard input.
 
-``step`` runs one socket, of which the third fails. ``retry`` repairs the agent, retries the step and runs to the end.
+``step`` runs one socket; the third socket fails. ``retry`` repairs the agent, retries the step and runs to the end.
 After each command, the program prints the status of the cast.
 """
 

@@ -61,7 +61,7 @@ CONTRACT: JSONObject = {
 }
 
 ABSENT = object()
-"""CastOverlay a field that :func:`changed` removes."""
+"""Marks a field that :func:`changed` removes."""
 
 
 def changed(value: JSONObject, changes: JSONObject) -> JSONObject:

@@ -39,7 +39,7 @@ def check_every_route_is_possible(document: dict[str, Any], seed: int) -> None:
 
 
 def _take_turn(play: Play, rng: Random) -> None:
-    """Apply a random result to the waiting visit, but no failure that has no matching edge."""
+    """Apply a random result to the waiting visit; a failure is applied only if an edge matches it."""
     here, number = play.rules.sockets[play.visit.socket], rng.random()
     kind = rng.choice(FAILURE_KINDS)
     if play.visit.mode == "draft" and play.visit.drafts:

@@ -38,7 +38,7 @@ class State(NamedTuple):
         cursor: the index of the current item.
         counts: the traversals of each edge for the current item (R18).
         outside: the traversals of each edge outside items.
-        path: the sockets visited for the current item, each with True if an edge with its own limit was taken since.
+        path: the sockets visited for the current item, each with True if an edge with its own limit has been taken since then.
         cycles: the number of cycles of the current item without an advance.
     """
 
@@ -93,7 +93,7 @@ class SecondEngine:
         return not conditions.isdisjoint({"satisfied", "not_satisfied"})
 
     def visit_key(self, state: State) -> tuple[str, int | None]:
-        """Return the socket and the index of its item."""
+        """Return the socket and the index of the current item."""
         return state.socket, state.cursor if state.socket in self.members else None
 
     def begin(self) -> tuple[State, Routes]:
@@ -170,9 +170,7 @@ class SecondEngine:
         return self._on_path(state, socket) if socket in self.members else state._replace(socket=socket), routes
 
     def _on_path(self, state: State, socket: str) -> State:
-        """Add a visit to the path of the item; if the socket is already on it, this closes a cycle and shortens the
-        path (R18).
-        """
+        """Add a visit to the path of the item; a socket that is already on the path closes a cycle and shortens the path (R18)."""
         names = [name for name, _ in state.path]
         if socket not in names:
             return state._replace(socket=socket, path=(*state.path, (socket, False)))

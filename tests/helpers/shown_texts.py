@@ -79,7 +79,7 @@ def _stable(text: str) -> str:
 
 
 def _steady(value: Any) -> Any:
-    """Replace a picture by its text, because other tests check the drawing."""
+    """Replace a picture with its text, because other tests check the drawing."""
     if isinstance(value, dict):
         return {key: _steady(one) for key, one in value.items() if key not in ("svg", "dark")}
     if isinstance(value, list | tuple):

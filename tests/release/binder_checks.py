@@ -59,7 +59,7 @@ class Environment:
         )
 
     def can_download(self) -> bool:
-        """Return True if packages can be downloaded; this tries a small package that postBuild needs."""
+        """Return True if packages can be downloaded; the method tries a small package that postBuild needs."""
         place = self.repository / "build" / "asked"
         pip = ["python", "-m", "pip", "download", "-q", "--no-deps", "--no-cache-dir", "--retries", "0"]
         return self.attempt(*pip, "-d", str(place), "hatchling").returncode == 0

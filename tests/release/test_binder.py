@@ -15,7 +15,7 @@ BINDER = ROOT / "binder"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 KNOWN_PYTHONS = [f"3.{minor}" for minor in range(5, 15)]  # those that repo2docker of April 2026 has
 BINDER_PACKAGES = {"notebook"}
-"""Pinned packages that the project does not require; Binder installs versions that must fit the pinned JupyterLab."""
+"""Pinned packages that the project does not require; Binder installs versions that must be compatible with the pinned JupyterLab."""
 
 
 def pins() -> dict[str, Requirement]:

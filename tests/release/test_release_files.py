@@ -53,7 +53,7 @@ def recipe() -> Any:
 
 
 def by_name(lines: list[str]) -> dict[str, SpecifierSet]:
-    """Return requirements by name in the spelling of the package index; conda writes "name >=1,<2"."""
+    """Return requirements by name in the notation of the package index; conda writes "name >=1,<2"."""
     asked = [line.partition(" ") for line in lines]
     return {canonicalize_name(name): SpecifierSet(versions) for name, _, versions in asked}
 

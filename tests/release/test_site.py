@@ -188,7 +188,7 @@ SEARCHES = {
     ],
     "docs/command-line-and-ci": ["terminal"],
 }
-"""Searches that new users might type, by the page that answers them."""
+"""Maps each page to the searches of new users that the page answers."""
 
 
 @pytest.mark.skipif(which("node") is None, reason="the search of the site is JavaScript")
