@@ -63,7 +63,7 @@ class LoopInbox(Generic[T]):
         self._on_event = on_event
         self._events: queue.SimpleQueue[tuple[T] | None] = queue.SimpleQueue()
 
-    def tell(self, event: T) -> None:
+    def add(self, event: T) -> None:
         """Add an event to the queue. This method may be called from any thread."""
         self._events.put((event,))
 

@@ -338,7 +338,7 @@ class CommandAgent:
                 answer = error_report if error_report.error else answer
         failed = not is_complete or result.code != 0 or answer.error or answer.no_answer
         if failed and result.started:
-            turn.tell(UsageEvent(answer.usage or Usage(None, None)))
+            turn.report(UsageEvent(answer.usage or Usage(None, None)))
         name, where = f"Command {_program_name(result.argv)}", turn.socket_id
         if answer.error:
             hint = "run `retry`, which starts a new session" if self.session_to_resume(turn) else None
@@ -580,7 +580,7 @@ class PresetAgent(CommandAgent):
                 raise write_error from error
             raise
         if (write_error := self._read_only_error(turn, old_stamps, casts)) is not None:
-            turn.tell(UsageEvent(reply.usage or Usage(None, None)))
+            turn.report(UsageEvent(reply.usage or Usage(None, None)))
             raise write_error
         return reply
 

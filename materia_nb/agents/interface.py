@@ -176,8 +176,8 @@ class Turn:
         tools: the tools of the materia: the scope ``none``, ``readOnly`` or ``coding``, or a tuple of tool names.
         model: the model that the materia requests, or None.
         thinking: the thinking level that the materia requests, or None.
-        wants: the required fields of the answer, each with a description. None if no field is required, as in a draft,
-            or if only the prompt describes the protocol.
+        required_fields: the required fields of the answer, each with a description. None if no field is required, as in
+            a draft, or if only the prompt describes the protocol.
         schema: the JSON Schema of the answer, for agents that can enforce a schema. None if the answer is not a single
             JSON object, as in a draft.
         request: the request of the cast.
@@ -191,8 +191,8 @@ class Turn:
         allowed: the names of tools that can change something but need no approval in this cast.
         calls: the tool calls that this turn has already made, if it continues after an interruption or an approval.
             Calls without a result have been decided but not run.
-        tell: a function that receives the events that the agent reports while it answers. Call it in the thread in
-            which ``answer`` runs.
+        report: a function that receives the events that the agent reports while it answers. Call the function in the
+            thread in which ``answer`` runs.
         lane: the name of the lane, or "" outside lanes.
         more_tools: the other tools that ``tools`` may name: functions, and the MCP servers of the config.
     """
@@ -215,7 +215,7 @@ class Turn:
     tools: str | tuple[str, ...] = "none"
     model: str | None = None
     thinking: str | None = None
-    wants: Mapping[str, JSON] | None = None
+    required_fields: Mapping[str, JSON] | None = None
     schema: _LazyField[Mapping[str, JSON] | None] = _LazyField(default=None)
     request: str = ""
     cast_id: str = ""
@@ -227,7 +227,7 @@ class Turn:
     approval: Approval | None = None
     allowed: frozenset[str] = frozenset()
     calls: tuple[ToolCall, ...] = ()
-    tell: Callable[[AgentEvent], None] = field(default=ignore_event, compare=False, repr=False)
+    report: Callable[[AgentEvent], None] = field(default=ignore_event, compare=False, repr=False)
     lane: str = ""
     more_tools: MoreTools = field(default_factory=MoreTools, compare=False, repr=False)
 
@@ -235,10 +235,10 @@ class Turn:
         """Raise an AttributeError that lists the fields of a turn."""
         raise AttributeError(f"a turn has no {name}; {list_turn_fields(name)}")
 
-    def reporting_to(self, tell: Callable[[AgentEvent], None]) -> Turn:
-        """Return a copy of the turn that reports its events to ``tell``. The lazy fields are not computed."""
+    def reporting_to(self, report: Callable[[AgentEvent], None]) -> Turn:
+        """Return a copy of the turn that reports its events to ``report``. The lazy fields are not computed."""
         turn = object.__new__(Turn)
-        turn.__dict__.update(self.__dict__, tell=tell)
+        turn.__dict__.update(self.__dict__, report=report)
         return turn
 
 
@@ -551,7 +551,7 @@ def make_turn(  # noqa: PLR0913 - all that a turn is made of, by name
     folder: Path,
     run_dir: Path,
     stop: Stop,
-    tell: Callable[[AgentEvent], None],
+    report: Callable[[AgentEvent], None],
     document: JSON = None,
     before: tuple[int, int] | None = None,
     functions: Mapping[str, Tool] = NOTHING,
@@ -565,7 +565,7 @@ def make_turn(  # noqa: PLR0913 - all that a turn is made of, by name
         folder: the project directory.
         run_dir: the run directory of the cast.
         stop: the event that is set to stop the agent.
-        tell: a function that receives the events that the agent reports while it answers.
+        report: a function that receives the events that the agent reports while it answers.
         document: the input of the process that a pin replaces, or None for an agent.
         before: the numbers of earlier turns of the socket and of its materia; counted in the session by default.
         functions: the functions that models can call as tools, by name.
@@ -597,7 +597,7 @@ def make_turn(  # noqa: PLR0913 - all that a turn is made of, by name
         tools=materia.tools,
         model=materia.model,
         thinking=materia.thinking,
-        wants=None if accepts_any_text else dict(socket_rules.wants) or None,
+        required_fields=None if accepts_any_text else dict(socket_rules.required_fields) or None,
         schema=None if accepts_any_text or socket_rules.schema is None else lambda: thawed(socket_rules.schema),
         request=state.request,
         cast_id=run_dir.name,
@@ -610,7 +610,7 @@ def make_turn(  # noqa: PLR0913 - all that a turn is made of, by name
         approval=visit.approval if visit.approval and visit.approval.at(time.time()).status == "PENDING" else None,
         allowed=session.allowed,
         calls=(*session.calls, *session.open_calls),
-        tell=tell,
+        report=report,
         more_tools=MoreTools(functions, rules.graph.mcp_servers, str(run_dir)),
     )
     return turn

@@ -236,7 +236,7 @@ class Requests:
     Attributes:
         options: the settings of the agent, such as the time limit and the number of attempts.
         handle: the model.
-        tell: a function that receives events, in the thread that calls :meth:`ask`.
+        report: a function that receives events, in the thread that calls :meth:`ask`.
         stop: an event that is set when the cast must stop.
         spent: the usage of each answer, including incomplete answers, that has not been reported yet.
         retries: the number of retries so far.
@@ -244,7 +244,7 @@ class Requests:
 
     options: ModelOptions
     handle: ModelHandle
-    tell: Callable[[AgentEvent], None]
+    report: Callable[[AgentEvent], None]
     stop: threading.Event
     spent: list[Usage] = field(default_factory=list, init=False)
     retries: int = field(default=0, init=False)
@@ -264,15 +264,15 @@ class Requests:
             (cached,) = ModelMessagesTypeAdapter.validate_json(read_plain(path))
             if isinstance(cached, ModelResponse):
                 self.spent.append(Usage())
-                self.tell(NoteEvent("The answer is from the cache."))
-                self.tell(TextEvent(cached.text or "", fresh=True))
+                self.report(NoteEvent("The answer is from the cache."))
+                self.report(TextEvent(cached.text or "", fresh=True))
                 return cached
         response = self._ask(messages, settings, parameters)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             replace_file(path, ModelMessagesTypeAdapter.dump_json([response]))
         except OSError as error:
-            self.tell(NoteEvent(f"The answer was not stored in the cache: {error.strerror or error}."))
+            self.report(NoteEvent(f"The answer was not stored in the cache: {error.strerror or error}."))
         return response
 
     def _cache_name(
@@ -323,14 +323,14 @@ class Requests:
                 reason = short_reason(error, self.handle.name)
             attempt += 1
             self.retries += 1
-            self.tell(NoteEvent(f"{reason}; trying again in {delay_s:.2g} s ({attempt} of {self.options.attempts})"))
+            self.report(NoteEvent(f"{reason}; trying again in {delay_s:.2g} s ({attempt} of {self.options.attempts})"))
             if self.stop.wait(delay_s):
                 raise AgentError("The agent was interrupted", kind="interrupted")
 
     def _try_once(
         self, messages: Sequence[ModelMessage], settings: ModelSettings, parameters: ModelRequestParameters
     ) -> ModelResponse:
-        inbox: LoopInbox[AgentEvent] = LoopInbox(self.tell)
+        inbox: LoopInbox[AgentEvent] = LoopInbox(self.report)
         streams: list[StreamedResponse] = []
         try:
             response = LOOP.run(self._stream(messages, settings, parameters, inbox, streams), self.stop, inbox)
@@ -372,7 +372,7 @@ class Requests:
                         kind="agent_reply_too_long",
                     )
                 if text := _delta_text(event):
-                    inbox.tell(TextEvent(text, fresh=fresh))
+                    inbox.add(TextEvent(text, fresh=fresh))
                     fresh = False
         return stream.get()
 

@@ -313,7 +313,7 @@ class ToolCalls:
         """Report a call with its result, and return the call. ``started`` is None if the call did not run."""
         seconds = 0.0 if started is None else round(time.perf_counter() - started, 6)
         call = replace(call, result=text, ok=ok, seconds=seconds)
-        self._turn.tell(CallEvent(call))
+        self._turn.report(CallEvent(call))
         return call
 
 
@@ -347,7 +347,7 @@ class ModelTurn:
         self._turn = turn
         self._started_at = time.monotonic()
         self._stop = turn.stop
-        self._requests = Requests(options, model, turn.tell, self._stop)
+        self._requests = Requests(options, model, turn.report, self._stop)
         self._finder = ToolFinder(turn.more_tools, turn.project, turn.more_tools.run_dir, self._stop)
         self._omits_tools = not options.tools and turn.tools not in ("none", ())
         tools, self._unknown_tools = choose_tools(() if self._omits_tools else turn.tools, self._finder)
@@ -470,27 +470,27 @@ class ModelTurn:
         if not response.tool_calls and not split.text.strip() and not self._reached_limit(response, split):
             raise answer_error("malformed", name, "it is empty")
         if response.finish_reason == "length":
-            self._turn.tell(NoteEvent(f"The answer of {name} was cut off at its maximum number of tokens"))
+            self._turn.report(NoteEvent(f"The answer of {name} was cut off at its maximum number of tokens"))
 
     def _report_problems(self) -> None:
         turn = self._turn
         if turn.calls:
             return  # reported when the turn began
-        if self._unknown_tools:
+        if unknown := self._unknown_tools:
             known = [*choose_tools("coding")[0], *turn.more_tools.functions.values(), *self._tools.values()]
-            guess = did_you_mean(self._unknown_tools[0], [tool.name for tool in known])
-            turn.tell(NoteEvent(f"{turn.materia_label} names unknown tools: {', '.join(self._unknown_tools)}; {guess}"))
+            guess = did_you_mean(unknown[0], [tool.name for tool in known])
+            turn.report(NoteEvent(f"{turn.materia_label} names unknown tools: {', '.join(unknown)}; {guess}"))
         for note in self._finder.notes:
-            turn.tell(NoteEvent(note))
+            turn.report(NoteEvent(note))
         if self._omits_tools:
-            turn.tell(NoteEvent(f"{self._handle.name} is asked without the tools of {turn.materia_label}"))
+            turn.report(NoteEvent(f"{self._handle.name} is asked without the tools of {turn.materia_label}"))
         if turn.thinking is not None and turn.thinking not in _THINKING_VALUES:
             guess = did_you_mean(turn.thinking, _THINKING_VALUES)
-            turn.tell(NoteEvent(f"The thinking level {turn.thinking!r} does not exist; {guess}"))
+            turn.report(NoteEvent(f"The thinking level {turn.thinking!r} does not exist; {guess}"))
 
     def _report_usage(self) -> None:
         while self._requests.spent:
-            self._turn.tell(UsageEvent(self._requests.spent.pop(0)))
+            self._turn.report(UsageEvent(self._requests.spent.pop(0)))
 
     def _meta(self, response: ModelResponse) -> dict[str, JSON]:
         return {

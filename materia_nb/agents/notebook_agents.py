@@ -83,16 +83,16 @@ class FunctionAgent:
             KeyboardInterrupt: the user interrupted the function.
         """
         if self._is_coroutine:  # the coroutine is cancelled when the cast must stop
-            inbox = LoopInbox(turn.tell)
-            return self._answer(turn.reporting_to(inbox.tell), inbox)
+            inbox = LoopInbox(turn.report)
+            return self._answer(turn.reporting_to(inbox.add), inbox)
         abandoned = False
 
-        def tell(event: AgentEvent) -> None:
+        def report(event: AgentEvent) -> None:
             if not abandoned:
-                turn.tell(event)
+                turn.report(event)
 
         try:
-            return run_abandonable(partial(self._answer, turn.reporting_to(tell)), turn.stop)
+            return run_abandonable(partial(self._answer, turn.reporting_to(report)), turn.stop)
         finally:
             abandoned = True  # an abandoned function may report more events later
 
@@ -132,8 +132,8 @@ class CoroutineAgent:
 
     def answer(self, turn: Turn) -> Any:
         """Wait for the answer and return it, and deliver the agent's events in the calling thread while waiting."""
-        inbox = LoopInbox(turn.tell)
-        answer: Any = self._agent.answer(turn.reporting_to(inbox.tell))
+        inbox = LoopInbox(turn.report)
+        answer: Any = self._agent.answer(turn.reporting_to(inbox.add))
         return CALLER_LOOP.get().run(answer, turn.stop, inbox)
 
 
@@ -297,9 +297,9 @@ class RecordedAgent:
             reported = {call.id for call in turn.calls}
             for call in recorded.calls:
                 if call.id not in reported:
-                    turn.tell(CallEvent(call))
+                    turn.report(CallEvent(call))
             for usage in recorded.spent:
-                turn.tell(UsageEvent(usage))
+                turn.report(UsageEvent(usage))
             return recorded.reply
         visits = sorted(visit for socket, visit in self._replies if socket == socket_id)
         if not turns:

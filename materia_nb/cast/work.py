@@ -398,7 +398,7 @@ class Work(ABC):
                     run_dir=run_dir,
                     document=document,
                     stop=self.stop,
-                    tell=lambda event: None if dropped else self._handle_report(visit, agent, event),
+                    report=lambda event: None if dropped else self._handle_report(visit, agent, event),
                     before=before,
                     functions=NOTHING if isinstance(socket.materia.tools, str) else self.agents.tools,
                 )

@@ -156,7 +156,7 @@ def shortened_fields(rules: Rules, step: StepRecord) -> Sequence[str]:
         return ()
     if last.reading is None or not last.reading.accepted:
         return ()
-    needed = rules.sockets[step.socket].wants or [name for name, value_ in value.items() if isinstance(value_, dict)]
+    needed = rules.sockets[step.socket].required_fields or [name for name in value if isinstance(value[name], dict)]
     refused = [
         turn.reading.value
         for turn in step.turns[step.turns_before_retry : -1]

@@ -331,7 +331,7 @@ def check_reply(rules: Rules, session: Session, text: str) -> None:
     """Raise RefusedAnswer with all issues if a person's answer breaks the rules, before anything is recorded (R42)."""
     if issues := outputs.check_answer(rules, session.state, text):
         socket = waiting(session).socket
-        fields = ", ".join(rules.sockets[socket].wants)
+        fields = ", ".join(rules.sockets[socket].required_fields)
         wanted_fields = f" The answer must contain {fields}." if fields and issues[0].path == "$" else ""
         raise RefusedAnswer(f"{socket} still waits, because the answer was refused.{wanted_fields}", issues)
 

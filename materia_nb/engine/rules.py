@@ -156,7 +156,7 @@ class SocketRules:
         bounded: True if an edge has ``maxTraversals``.
         consumer_cursors: the cursors of the loops that consume the items of this socket.
         about: the fields that identify the socket in an event.
-        wants: the required fields of an answer with their descriptions; empty if no fields are required.
+        required_fields: the required fields of an answer with their descriptions; empty if no fields are required.
         schema: the JSON Schema of an answer, or None if an answer is not a single JSON object.
         maker: the protocol if it can create sample answers, or None.
         write: a function that writes an answer given as an object, or None for plain JSON.
@@ -181,7 +181,7 @@ class SocketRules:
     bounded: bool
     consumer_cursors: tuple[str, ...]
     about: dict[str, JSON]
-    wants: Mapping[str, str]
+    required_fields: Mapping[str, str]
     schema: dict[str, JSON] | None
     maker: HandoffProtocol | None
     write: Callable[[Mapping[str, JSON]], str] | None
@@ -309,7 +309,7 @@ def _socket_rules(graph: Graph, socket: Socket) -> SocketRules:
         ),
         bounded=any(edge.max_traversals is not None for edge in socket.edges),
         consumer_cursors=tuple(iterator.cursor for iterator in consuming),
-        wants=frozen(spoken.fields(needed)),
+        required_fields=frozen(spoken.fields(needed)),
         schema=None if socket.is_utility else frozen(spoken.schema(needed)),
         maker=maker,
         write=maker.write if maker is not None and needed.parse == "json" else None,

@@ -355,7 +355,7 @@ class Judge:
                 visit=1,
                 kind="work" if kind == "work" else "repair",
                 prompt=f"{prompt}\n\nYour answer was refused: {issues}" if issues else prompt,
-                wants=_SPARSE.fields(_REQUIREMENTS),
+                required_fields=_SPARSE.fields(_REQUIREMENTS),
                 schema=_SPARSE.schema(_REQUIREMENTS),
                 request=cast.now.request,
                 cast_id=cast.id,

@@ -194,12 +194,12 @@ def _form_state(now: Snapshot, visit: Visit) -> dict[str, Any]:
     verdicts = {} if any_text else {word: _socket_after_verdict(now, word == "yes") for word in ("yes", "no")}
     form: dict[str, Any] = {
         "words": _request_text(
-            now.names[visit.socket], who, any_text=any_text, draft=draft, fields=[*socket_rules.wants]
+            now.names[visit.socket], who, any_text=any_text, draft=draft, fields=[*socket_rules.required_fields]
         ),
         "person": who in (None, "person"),
         "text": any_text,
         "draft": bool(draft and visit.drafts),
-        "wanted": [[field, plain(description)] for field, description in socket_rules.wants.items()],
+        "wanted": [[field, plain(description)] for field, description in socket_rules.required_fields.items()],
         "verdict": verdicts if verdicts and all(verdicts.values()) else None,
         "items": socket_rules.wanted.work_items and not any_text,
         "previous": _text_to_review(now, drafted=bool(draft and visit.drafts)),

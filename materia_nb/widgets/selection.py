@@ -270,8 +270,8 @@ class Inspector:
 
     def _answer_format(self, socket: Socket) -> Block:
         socket_rules = self.rules.sockets[socket.id]
-        if socket_rules.wants:
-            return Table(("field", "requirement"), list(socket_rules.wants.items()))
+        if socket_rules.required_fields:
+            return Table(("field", "requirement"), list(socket_rules.required_fields.items()))
         if socket.parse == "text":
             return Line("Any text is accepted.")
         if "fields" in socket_rules.protocol.overridden:

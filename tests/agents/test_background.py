@@ -24,7 +24,7 @@ def test_notifications_are_delivered_in_order_before_the_result(loop):
 
     async def report_events():
         for number in range(50):
-            inbox.tell(number)
+            inbox.add(number)
             await asyncio.sleep(0)
         return "done"
 
@@ -37,7 +37,7 @@ def test_notifications_sent_before_a_failure_are_delivered(loop):
     inbox = LoopInbox(events.append)
 
     async def report_events():
-        inbox.tell("last words")
+        inbox.add("last words")
         raise ValueError("no more")
 
     with pytest.raises(ValueError, match="no more"):
@@ -55,7 +55,7 @@ def test_exception_in_a_listener_ends_the_call(loop):
 
     async def report_events():
         try:
-            inbox.tell("something")
+            inbox.add("something")
             await asyncio.Event().wait()
         finally:
             ended.set()
@@ -71,7 +71,7 @@ def test_stop_request_takes_effect_during_many_notifications(loop):
 
     async def report_events():
         while True:
-            inbox.tell("and")
+            inbox.add("and")
             await asyncio.sleep(0)
 
     with pytest.raises(AgentError) as caught:

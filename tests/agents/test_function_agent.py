@@ -318,12 +318,12 @@ class TestAbandonedFunctionCalls:
         def held(turn):
             begun.set()
             go_on.wait(30)
-            turn.tell("late")
+            turn.report("late")
             over.set()
             return "late"
 
         stop = Stop()
-        thread, came = self.ask_in_a_thread(held, dataclasses.replace(TURN, stop=stop, tell=events.append))
+        thread, came = self.ask_in_a_thread(held, dataclasses.replace(TURN, stop=stop, report=events.append))
         assert begun.wait(30)
         stop.set()
         assert not came, "a stop alone waits for it"
@@ -342,7 +342,7 @@ class Asynchronous:
 
     async def answer(self, turn):
         await asyncio.sleep(0)
-        turn.tell("told")
+        turn.report("told")
         return Reply(f"{turn.prompt} from {asyncio.get_running_loop() is not None}")
 
 
@@ -350,7 +350,7 @@ def test_answer_method_may_be_a_coroutine():
     events = []
     agent = agent_from(Asynchronous())
     turn = dataclasses.replace(
-        TURN, tell=lambda told: events.append((told, threading.current_thread() is threading.main_thread()))
+        TURN, report=lambda told: events.append((told, threading.current_thread() is threading.main_thread()))
     )
     assert (agent.name, agent.answer(turn).text) == ("my own", "again from True")
     assert events == [("told", True)]

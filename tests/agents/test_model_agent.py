@@ -80,12 +80,12 @@ def test_reply_has_text_token_counts_and_origin():
 def test_streamed_text_is_reported_on_the_calling_thread():
     events, threads = EventRecorder(), set()
 
-    def tell(thing):
+    def report(thing):
         events.append(thing)
         threads.add(threading.get_ident())
 
     with serving(says("a", "b", "c")) as server:
-        agent(server).answer(turn(tell=tell))
+        agent(server).answer(turn(report=report))
     assert events == [TextEvent("a", fresh=True), TextEvent("b"), TextEvent("c")]
     assert threads == {threading.get_ident()}
 
@@ -95,11 +95,11 @@ def test_text_is_reported_before_the_answer_is_complete():
     told = threading.Event()
     with serving(slow) as server:
 
-        def tell(_):
+        def report(_):
             told.set()
             slow.go_on.set()  # the server ends the answer only after this
 
-        assert agent(server).answer(turn(tell=tell)).text == "first"
+        assert agent(server).answer(turn(report=report)).text == "first"
     assert told.is_set()
 
 
@@ -381,13 +381,13 @@ def test_retried_turn_may_use_the_full_number_of_tool_rounds(tmp_path):
 def test_usage_of_an_answer_is_reported_before_its_tools_run(tmp_path):
     told = []
 
-    def tell(one):
+    def report(one):
         told.append(one)
         if isinstance(one, CallEvent):
             raise SystemExit  # as if the process were ended
 
     with serving(calls(("ls", {}))) as server, pytest.raises(SystemExit):
-        agent(server).answer(turn(tell=tell, tools="readOnly", project=tmp_path))
+        agent(server).answer(turn(report=report, tools="readOnly", project=tmp_path))
     assert [type(one) for one in told] == [UsageEvent, CallEvent]
     assert told[0].usage == Usage(10, 5, None)
 
@@ -669,12 +669,12 @@ def test_stop_cancels_the_request_and_reports_usage():
     slow, stop = Slow(), threading.Event()
     events = EventRecorder()
 
-    def tell(thing):
+    def report(thing):
         events.append(thing)
         stop.set()
 
     with serving(slow) as server:
-        error = failed(agent(server), turn(tell=tell, stop=stop))
+        error = failed(agent(server), turn(report=report, stop=stop))
         assert slow.gone.wait(LONG_S), "the connection is closed"
     assert error.kind == "interrupted"
     assert events.said == ["so far"]
@@ -683,12 +683,12 @@ def test_stop_cancels_the_request_and_reports_usage():
 def test_stop_interrupts_the_wait_before_a_retry():
     stop, events = threading.Event(), EventRecorder()
 
-    def tell(thing):
+    def report(thing):
         events.append(thing)
         stop.set()
 
     with serving(refuses(503, "down", retry_after="300")) as server:
-        error = failed(agent(server), turn(tell=tell, stop=stop))
+        error = failed(agent(server), turn(report=report, stop=stop))
     assert error.kind == "interrupted"
     assert events.notes == ["503 from openai:tiny; trying again in 3e+02 s (2 of 4)"]
 
@@ -723,10 +723,10 @@ import sys
 sys.path.insert(0, "tests/helpers")
 from model_helpers import turn
 from materia_nb.agents import ModelAgent
-def tell(thing):
+def report(thing):
     print("told", type(thing).__name__, flush=True)
 try:
-    ModelAgent("openai:tiny", base_url=sys.argv[1]).answer(turn(tell=tell))
+    ModelAgent("openai:tiny", base_url=sys.argv[1]).answer(turn(report=report))
 except KeyboardInterrupt:
     print("interrupted", flush=True)
 """

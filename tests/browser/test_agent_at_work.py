@@ -28,13 +28,13 @@ class Coder:
     def answer(self, turn):
         decided = [call for call in turn.calls if call.decided]
         if decided:
-            turn.tell(CallEvent(replace(decided[0], result="made")))
+            turn.report(CallEvent(replace(decided[0], result="made")))
             return Reply("It is " + ("built." if decided[0].decided == "once" else "not built."), Usage(900, 80))
-        turn.tell(NoteEvent("429 from the model; trying again in 1 s (1 of 4)"))
-        turn.tell(CallEvent(ToolCall(id="1", tool="read", args={{"path": "Makefile"}}, result="widget: ...")))
+        turn.report(NoteEvent("429 from the model; trying again in 1 s (1 of 4)"))
+        turn.report(CallEvent(ToolCall(id="1", tool="read", args={{"path": "Makefile"}}, result="widget: ...")))
         reason = "I have read the Makefile, and I will build the widget {HOSTILE} now."
         for word in reason.split(" "):
-            turn.tell(TextEvent(word + " "))
+            turn.report(TextEvent(word + " "))
         while not Path("go on").exists():
             time.sleep(0.01)
         return NeedsApproval((ToolCall(id="2", tool="bash", args={{"command": COMMAND}}, round=2, said=reason),))

@@ -35,7 +35,7 @@ class Smith:
         for call in turn.calls:
             if call.id not in done:
                 ran.append(call.args["command"])
-                turn.tell(CallEvent(ToolCall(id=call.id, tool="bash", args=call.args, round=call.round, result="done", decided=call.decided)))
+                turn.report(CallEvent(ToolCall(id=call.id, tool="bash", args=call.args, round=call.round, result="done", decided=call.decided)))
                 done.add(call.id)
         for number, command in enumerate(["cat a.txt", "rm -r a", "rm -r b", "rm -r c", "rm -r d", "rm -r e"]):
             if f"c{number}" not in done:

@@ -237,8 +237,8 @@ def test_failing_listeners_are_removed(tmp_path):
 
 def test_agents_cannot_change_their_turn(tmp_path):
     def meddle(turn):
-        if turn.wants:
-            turn.wants.clear()
+        if turn.required_fields:
+            turn.required_fields.clear()
         with pytest.raises(AttributeError):
             turn.prompt = "other"
         return {"workItems": h.items("a")}
@@ -247,7 +247,9 @@ def test_agents_cannot_change_their_turn(tmp_path):
     cast = h.start(tmp_path, document, {"Plan": meddle})
     cast.step()
     second_cast = h.start(
-        tmp_path, document, {"Plan": lambda wants: {"workItems": h.items("a"), "context": str(wants)}}
+        tmp_path,
+        document,
+        {"Plan": lambda required_fields: {"workItems": h.items("a"), "context": str(required_fields)}},
     )
     second_cast.step()
     assert "workItems" in second_cast.state["context"]

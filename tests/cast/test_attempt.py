@@ -140,8 +140,8 @@ def test_attempts_never_run_tools_with_side_effects_without_approval(at_eval):
 
         def answer(self, turn):
             given.append(turn.allowed)
-            turn.tell(CallEvent(ToolCall(id="0", tool="read", args={"path": "y"}, result="z")))
-            turn.tell(UsageEvent(Usage(5, 0)))
+            turn.report(CallEvent(ToolCall(id="0", tool="read", args={"path": "y"}, result="z")))
+            turn.report(UsageEvent(Usage(5, 0)))
             return NeedsApproval((call,))
 
     at_eval.approvals.allow("write")
@@ -157,7 +157,7 @@ def test_work_and_handoff_turns_form_one_attempt_with_its_tool_calls(tmp_path):
 
     def worker(turn):
         if turn.kind == "work":
-            turn.tell(CallEvent(ToolCall(id="0", tool="read", args={"path": "y"}, result="z")))
+            turn.report(CallEvent(ToolCall(id="0", tool="read", args={"path": "y"}, result="z")))
             return "done"
         return {"satisfied": True}
 

@@ -41,9 +41,9 @@ def test_draft_that_contains_a_valid_handoff_remains_a_draft(tmp_path):
         "Socket-1",
     )
     assert dict(cast.state) == {}
-    assert turns[0].wants is None, "nothing may hold a draft to a schema"
+    assert turns[0].required_fields is None, "nothing may hold a draft to a schema"
     cast.accept()
-    assert "satisfied" in turns[1].wants
+    assert "satisfied" in turns[1].required_fields
     assert cast.run() == "complete"
 
 

@@ -21,7 +21,7 @@ def worker(bad_title=None, reason="Too short."):
     def answer(turn):
         if turn.materia_id == "Plan":
             return {"workItems": [{"title": title, "context": "x"} for title in TITLES]}
-        if not turn.wants:
+        if not turn.required_fields:
             return "done"
         is_refused = turn.item is not None and turn.item["title"] == bad_title
         return {"satisfied": False, "context": reason} if is_refused else {"satisfied": True}

@@ -172,9 +172,9 @@ def test_work_and_handoff_turns_are_stored_and_counted(tmp_path):
     assert cast.run() == "complete"
     first, second = agent.turns
     assert (first.kind, second.kind) == ("work", "finalize")
-    assert first.wants is None, "nothing that enforces a schema may enforce it on the work"
+    assert first.required_fields is None, "nothing that enforces a schema may enforce it on the work"
     assert first.schema is None
-    assert "context" in second.wants
+    assert "context" in second.required_fields
     assert second.schema is not None
     assert cast.state["found"] == "done"
     assert [one.text for one in second.conversation] == [first.prompt, "the work"]

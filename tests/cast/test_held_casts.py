@@ -346,7 +346,7 @@ def test_r44_used_approval_does_not_return(tmp_path):
     call = ToolCall(id="1", tool="bash", args={"command": "rm -rf build"}, result="done")
 
     def used(turn):
-        turn.tell(CallEvent(call))
+        turn.report(CallEvent(call))
         raise KeyboardInterrupt
 
     resumed.agents.set("Check", used)

@@ -111,7 +111,7 @@ def test_prompt_parts_and_handoffs_are_computed_only_when_used():
     )
     heard = turn.reporting_to(print)
     assert made == []
-    assert [heard.prompt, heard.prompt, heard.tell] == ["the prompt", "the prompt", print]
+    assert [heard.prompt, heard.prompt, heard.report] == ["the prompt", "the prompt", print]
     assert [turn.parts, turn.handoffs] == [(), ()]
     assert made == ["prompt", "parts", "handoffs"]
 

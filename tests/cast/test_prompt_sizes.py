@@ -13,7 +13,7 @@ def told(tmp_path, name, count, context=450):
 
     def answer(turn):
         prompts.append((turn.socket_id, turn.prompt))
-        wants = turn.wants or {}
+        wants = turn.required_fields or {}
         if not wants:
             return f"{turn.socket_id} wrote something for {turn.item_key}: " + "x" * 80
         value = {"context": f"HANDOFF {turn.socket_id} {turn.item_key}. " + "It was looked at and is there. " * 5}

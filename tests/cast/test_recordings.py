@@ -31,7 +31,7 @@ class Model:
             good = json.dumps({"workItems": h.items("a", "b")})
             return Reply(good if turn.kind == "repair" else "no plan", usage, {"model": "m-1"})
         if turn.materia_id == "Build" and not turn.calls:
-            turn.tell(CallEvent(READ))
+            turn.report(CallEvent(READ))
         return Reply(h.NO if turn.materia_id == "Check" and turn.visit == 1 else h.YES, usage)
 
 
@@ -89,7 +89,7 @@ def test_recorded_approvals_are_not_requested_again(wb, tmp_path):
                 return NeedsApproval((call,))
             if turn.calls and turn.calls[0].result is None:
                 done = ToolCall(id="1.1", tool="bash", args=call.args, result="made", decided="once")
-                turn.tell(CallEvent(done))
+                turn.report(CallEvent(done))
             return super().answer(turn)
 
     first = wb.cast("do it", agents={"*": Asks()})
@@ -111,7 +111,7 @@ class Lines:
     def answer(self, turn):
         line = self.lines.pop(0)
         if line is None:
-            turn.tell(UsageEvent(Usage(2, 1, 0.5)))
+            turn.report(UsageEvent(Usage(2, 1, 0.5)))
             raise AgentError("gone", kind="transport")
         return Reply(line, Usage(10, 0, 0.0))
 

@@ -37,21 +37,21 @@ class Toolsmith:
     def answer(self, turn):
         self.turns.append(turn)
         if not turn.calls:
-            turn.tell(NoteEvent("429 from the server; trying again in 1 s (1 of 3)"))
-            turn.tell(CallEvent(READ))
+            turn.report(NoteEvent("429 from the server; trying again in 1 s (1 of 3)"))
+            turn.report(CallEvent(READ))
         if self.fail:
             self.fail = False
-            turn.tell(UsageEvent(Usage(10, 1)))
+            turn.report(UsageEvent(Usage(10, 1)))
             raise AgentError("The server is gone", kind="transport", hint="resend")
         calls = {call.id: call for call in turn.calls}
         if (make := calls.get("2.1")) is None:
             if "bash" not in turn.allowed:
-                turn.tell(UsageEvent(Usage(5, 2, 0.5)))
+                turn.report(UsageEvent(Usage(5, 2, 0.5)))
                 return NeedsApproval((MAKE,))
             make = MAKE
         if make.result is None:
             make = ToolCall(id=make.id, tool="bash", args=make.args, round=2, result="made", decided=make.decided)
-            turn.tell(CallEvent(make))
+            turn.report(CallEvent(make))
         return Reply(make.result, Usage(3, 1))
 
 
@@ -242,9 +242,9 @@ def test_streamed_text_is_sent_to_listeners_and_not_stored(tmp_path):
 
         def answer(self, turn):
             for text in ("on", "ce", " more"):
-                turn.tell(TextEvent(text))
-            turn.tell(TextEvent("again", fresh=True))
-            self.tell = turn.tell
+                turn.report(TextEvent(text))
+            turn.report(TextEvent("again", fresh=True))
+            self.report = turn.report
             return Reply("again")
 
     agent = Talker()
@@ -253,8 +253,8 @@ def test_streamed_text_is_sent_to_listeners_and_not_stored(tmp_path):
     cast.step()
     assert heard == ["on", "once", "once more", "again", ""]
     assert cast.now.partial_answer == ""
-    agent.tell(CallEvent(READ))
-    assert not cast.steps[0].calls, "a turn that is over can tell nothing any more"
+    agent.report(CallEvent(READ))
+    assert not cast.steps[0].calls, "a turn that is over can report nothing any more"
     stop()
     assert "once more" not in (cast.run_dir / "events.jsonl").read_text()
 
@@ -263,7 +263,7 @@ def test_turn_interrupted_between_calls_does_not_repeat_finished_calls(tmp_path)
     class Slow(Toolsmith):
         def answer(self, turn):
             if not turn.calls:
-                turn.tell(CallEvent(READ))
+                turn.report(CallEvent(READ))
                 raise KeyboardInterrupt
             return super().answer(turn)
 
@@ -281,7 +281,7 @@ def test_tool_calls_are_in_the_conversation_of_the_next_turn(tmp_path):
     class Sloppy(Toolsmith):
         def answer(self, turn):
             if turn.kind == "work":
-                turn.tell(CallEvent(READ))
+                turn.report(CallEvent(READ))
                 return Reply("no JSON")
             self.turns.append(turn)
             return Reply('{"satisfied": true}')
@@ -307,7 +307,7 @@ def test_call_that_was_started_is_not_run_again_after_a_crash(tmp_path):
             (call,) = [one for one in turn.calls if one.id == "2.1"] or [None]
             if call is not None and call.decided and call.result is None:
                 begun = ToolCall(id="2.1", tool="bash", args=call.args, round=2, result="cut", ok=False, decided="once")
-                turn.tell(CallEvent(begun))
+                turn.report(CallEvent(begun))
                 ran.append(call)
                 raise KeyboardInterrupt
             return super().answer(turn)
@@ -328,9 +328,9 @@ def test_result_of_a_call_replaces_the_entry_for_its_start(tmp_path):
         name = "twice"
 
         def answer(self, turn):
-            turn.tell(CallEvent(ToolCall(id="1", tool="write", result="begun", ok=False)))
-            turn.tell(CallEvent(READ))
-            turn.tell(CallEvent(ToolCall(id="1", tool="write", result="written")))
+            turn.report(CallEvent(ToolCall(id="1", tool="write", result="begun", ok=False)))
+            turn.report(CallEvent(READ))
+            turn.report(CallEvent(ToolCall(id="1", tool="write", result="written")))
             return Reply("done")
 
     cast = start(tmp_path, Twice())
@@ -402,7 +402,7 @@ def test_listener_that_removes_itself_and_fails_does_not_fail_the_step(tmp_path)
         name = "talker"
 
         def answer(self, turn):
-            turn.tell(TextEvent("x"))
+            turn.report(TextEvent("x"))
             return Reply("said")
 
     cast = start(tmp_path, Talker())

@@ -74,9 +74,9 @@ class Anybody:
         if self.how == "person":
             return None
         if self.how in {"tool", "fail"} and not turn.calls:
-            turn.tell(NoteEvent("trying again"))
-            turn.tell(CallEvent(ToolCall(id="1", tool="read", args={"path": "a"}, result="text")))
-            turn.tell(UsageEvent(Usage(3, 1)))
+            turn.report(NoteEvent("trying again"))
+            turn.report(CallEvent(ToolCall(id="1", tool="read", args={"path": "a"}, result="text")))
+            turn.report(UsageEvent(Usage(3, 1)))
         if self.how == "fail":
             raise RuntimeError("gone")
         if self.how == "interrupt":

@@ -374,7 +374,7 @@ def test_only_fields_of_the_sparse_form_are_listed_as_required(name, tmp_path):
     """Envelopes and contracts have no top-level ``satisfied``, so no prompt may request one."""
     told = []
     sockets = {"Socket-1": h.at("A", ("satisfied", "end"), parse="json", handoff=name)}
-    cast = h.start(tmp_path, h.config(sockets, {"A": h.agent()}), lambda turn: told.append(turn.wants) or "x")
+    cast = h.start(tmp_path, h.config(sockets, {"A": h.agent()}), lambda turn: told.append(turn.required_fields) or "x")
     cast.step()
     wanted = name == "sparse"
     assert ("satisfied" in (told[0] or {})) is wanted

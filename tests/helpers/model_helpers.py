@@ -46,7 +46,7 @@ def turn(heard: EventRecorder | None = None, **fields: Any) -> Turn:
         **fields,
     }
     if heard is not None:
-        given["tell"] = heard.append
+        given["report"] = heard.append
     return Turn(**given)
 
 

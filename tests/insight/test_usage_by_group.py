@@ -38,7 +38,7 @@ def test_usage_by_socket_adds_up_to_the_usage_of_the_cast(paid):
 
 def test_usage_of_failed_attempts_is_counted_once(tmp_path):
     def tries(turn):
-        turn.tell(UsageEvent(Usage(5, 5)))
+        turn.report(UsageEvent(Usage(5, 5)))
         return Reply("at last", Usage(1, 2))
 
     cast = h.start(tmp_path, h.chain_config(1), tries)

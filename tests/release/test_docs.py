@@ -554,12 +554,12 @@ def asking_casts(wb: Workbench) -> list[Any]:
         failed = False
 
         def answer(self, turn: Any) -> Any:
-            turn.tell(NoteEvent("I try"))
+            turn.report(NoteEvent("I try"))
             if not self.failed:
                 self.failed = True
-                turn.tell(UsageEvent(Usage(1, 1)))
+                turn.report(UsageEvent(Usage(1, 1)))
                 raise AgentError("gone", kind="transport")
-            turn.tell(CallEvent(ToolCall(id="1", tool="read", result="text")))
+            turn.report(CallEvent(ToolCall(id="1", tool="read", result="text")))
             return "done" if turn.calls else NeedsApproval((ToolCall(id="2", tool="bash"),))
 
     cast = wb.cast("u", loadout="Ask", agents={"*": Uses()})

@@ -27,19 +27,19 @@ DO_AND_CHECK = config(
 
 
 def good(turn):
-    return {"satisfied": True} if turn.wants else f"did {turn.request}"
+    return {"satisfied": True} if turn.required_fields else f"did {turn.request}"
 
 
 def thrifty(turn):
-    return Reply('{"satisfied": true}' if turn.wants else "did it", Usage(10, 5, 0.15))
+    return Reply('{"satisfied": true}' if turn.required_fields else "did it", Usage(10, 5, 0.15))
 
 
 def slow_to_please(turn):
-    return {"satisfied": turn.visit > 1} if turn.wants else "did it"
+    return {"satisfied": turn.visit > 1} if turn.required_fields else "did it"
 
 
 def never(turn):
-    return {"satisfied": False} if turn.wants else "did it"
+    return {"satisfied": False} if turn.required_fields else "did it"
 
 
 def dies_once(turn):
@@ -47,7 +47,7 @@ def dies_once(turn):
     marker = Path(turn.request)
     if not marker.is_absolute():
         return good(turn)
-    if turn.wants and not marker.exists():
+    if turn.required_fields and not marker.exists():
         marker.touch()
         os.kill(os.getpid(), signal.SIGKILL)
     with marker.with_suffix(".asked").open("a") as file:
@@ -57,7 +57,7 @@ def dies_once(turn):
 
 def dies_always(turn):
     """Kill the process that runs the cast, unless the file named by the request exists."""
-    if turn.wants and not Path(turn.request).exists():
+    if turn.required_fields and not Path(turn.request).exists():
         os.kill(os.getpid(), signal.SIGKILL)
     return good(turn)
 
@@ -128,7 +128,7 @@ def test_finished_casts_are_reused_and_only_new_casts_run(wb):
 def test_another_loadout_or_function_runs_another_cast(wb):
     def build(word):
         namespace = {}
-        exec(f"def one(turn):\n    return {{'satisfied': True}} if turn.wants else {word!r}", namespace)  # noqa: S102
+        exec(f"def one(turn):\n    return {{'satisfied': True}} if turn.required_fields else {word!r}", namespace)  # noqa: S102
         return namespace["one"]
 
     assert wb.sweep(requests="rain", agents=build("x")).fresh == 1
@@ -212,7 +212,7 @@ def test_interrupted_cast_of_a_sweep_continues(wb):
     stops = [True]
 
     def answer(turn):
-        if turn.wants and stops:
+        if turn.required_fields and stops:
             stops.clear()
             raise KeyboardInterrupt
         return good(turn)

@@ -97,9 +97,9 @@ class Named:
 
 
 def tells(turn):
-    turn.tell(NoteEvent(bad("note")))
+    turn.report(NoteEvent(bad("note")))
     said = bad("call")
-    turn.tell(CallEvent(ToolCall(id="1", tool="bash", args={"command": said}, said=said, result=said)))
+    turn.report(CallEvent(ToolCall(id="1", tool="bash", args={"command": said}, said=said, result=said)))
     return Reply(bad("output"), meta={"model": bad("meta"), "x": bad("meta")}, thinking=bad("thinking"), cut=bad("cut"))
 
 
@@ -306,7 +306,7 @@ key = os.environ["CANARY_LOG_API_KEY"]
 def leaks(turn):
     redact_library_logs()
     logging.getLogger("mcp.client.stdio").error("Failed to parse %s", key, exc_info=ValueError(key))
-    turn.tell(NoteEvent(json.dumps(key)))
+    turn.report(NoteEvent(json.dumps(key)))
     if turn.materia_index:
         raise ConnectionError(key)
     return json.dumps({"context": key})

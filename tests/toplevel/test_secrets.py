@@ -189,8 +189,8 @@ def test_no_output_of_a_function_contains_a_key(tmp_path):
         raise ConnectionError(f"401 for https://host/?key={KEY}")
 
     def tells(turn):
-        turn.tell(NoteEvent(f"with {KEY}"))
-        turn.tell(CallEvent(ToolCall(id="1", tool="bash", args={"command": f"curl {KEY}"}, said=KEY, result=KEY)))
+        turn.report(NoteEvent(f"with {KEY}"))
+        turn.report(CallEvent(ToolCall(id="1", tool="bash", args={"command": f"curl {KEY}"}, said=KEY, result=KEY)))
         return Reply(f"used {KEY}", meta={"key": KEY})
 
     for agent, status in ((fails, "failed"), (tells, "complete")):

@@ -493,8 +493,8 @@ def test_text_calls_and_notes_are_shown_while_the_agent_works(tmp_path, make):
         name = "talks"
 
         def answer(self, turn):
-            turn.tell(NoteEvent("asked again after 429"))
-            turn.tell(TextEvent("thinking about it"))
+            turn.report(NoteEvent("asked again after 429"))
+            turn.report(TextEvent("thinking about it"))
             told.set()
             go_on.wait(30)
             return Reply("done")

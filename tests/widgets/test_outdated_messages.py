@@ -184,7 +184,7 @@ class Smith:
             if call.result is None:
                 self.ran.append((call.args["command"], call.decided))
                 done.append(ToolCall(id=call.id, tool="bash", args=call.args, round=call.round, result="done"))
-                turn.tell(CallEvent(done[-1]))
+                turn.report(CallEvent(done[-1]))
         number = self.visits - 1 + len(done)
         if number < len(self.commands) and len(done) < len(self.commands) - self.visits + 1:
             args = {"command": self.commands[number]}

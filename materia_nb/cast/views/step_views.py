@@ -151,7 +151,7 @@ def handoff_blocks(cast: Snapshot, step: StepRecord) -> list[Block]:
     blocks += lines([f"note: {note}" for note in step.notes], "quiet")
     blocks += section_blocks(visit_status_sections(cast, step))
     blocks += lines([f"reported as created, but missing on disk: {path}" for path in step.missing], "warn")
-    decision, required = step.decision, cast.rules.sockets[step.socket].wants
+    decision, required = step.decision, cast.rules.sockets[step.socket].required_fields
     if decision is not None:
         # Some warnings appear only when the output is applied, such as one about an update that was not allowed.
         read = {warning.code for warning in step.reading.warnings} if step.reading else set()
