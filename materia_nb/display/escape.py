@@ -74,7 +74,7 @@ def _matching_stretches(a: Sequence[str], b: Sequence[str]) -> Iterator[tuple[st
     new_pieces: list[str] = []
     for operation, i, j, k, m in SequenceMatcher(None, a, b, autojunk=False).get_opcodes():
         common = "".join(a[i:j])
-        if (operation == "equal" and not (old_pieces or new_pieces)) or (operation == "equal" and common.strip()):
+        if operation == "equal" and (common.strip() or not (old_pieces or new_pieces)):
             if old_pieces or new_pieces:
                 yield "".join(old_pieces), "".join(new_pieces), False
                 old_pieces, new_pieces = [], []
@@ -375,10 +375,7 @@ def _node_html(node: Any, opened: int) -> str:
     )
 
 
-_DIFF_TAGS: Final = {
-    "-": ("del", "background:#d5404d26"),
-    "+": ("ins", "background:#2e9e6233"),
-}
+_DIFF_TAGS: Final = {"-": ("del", "background:#d5404d26"), "+": ("ins", "background:#2e9e6233")}
 
 
 def html_parts(parts: Iterable[tuple[str, str]]) -> Html:

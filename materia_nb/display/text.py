@@ -62,6 +62,10 @@ def _cell_text(value: object, limit: int) -> str:
     return part(value, limit)
 
 
+def _is_number_or_empty(value: object) -> bool:
+    return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
+
+
 def table(
     rows: Sequence[Sequence[object]],
     headers: Sequence[str],
@@ -86,14 +90,7 @@ def table(
     cells = [[_cell_text(value, limit) for value in (*row, *[None] * (count - len(row)))][:count] for row in rows]
     columns_shown = [n for n in range(count) if not cells or any(row[n] for row in cells)]
     numeric_columns = {
-        n
-        for n in columns_shown
-        if rows
-        and all(
-            row[n] is None or (isinstance(row[n], int | float) and not isinstance(row[n], bool))
-            for row in rows
-            if n < len(row)
-        )
+        n for n in columns_shown if rows and all(_is_number_or_empty(row[n]) for row in rows if n < len(row))
     }
     header_texts = [plain(header) for header in headers]
     columns = {n: [header_texts[n], *(row[n] for row in cells)] for n in columns_shown}
@@ -118,16 +115,10 @@ def table(
 def _column_widths(columns: dict[int, list[str]], max_width: int) -> dict[int, int]:
     """Return the width of each column. The widest columns are narrowed until the table fits, if possible without splitting words."""
     widths = {n: max(map(display_width, cells)) for n, cells in columns.items()}
-    min_widths = {
-        n: max(
-            min(
-                max((display_width(word) for cell in cells for word in cell.split()), default=0),
-                _LONGEST_WORD,
-            ),
-            min(widths[n], _MIN_WRAPPED_WIDTH),
-        )
-        for n, cells in columns.items()
-    }
+    min_widths = {n: min(width, _MIN_WRAPPED_WIDTH) for n, width in widths.items()}
+    for n, cells in columns.items():
+        longest_word = max((display_width(word) for cell in cells for word in cell.split()), default=0)
+        min_widths[n] = max(min_widths[n], min(longest_word, _LONGEST_WORD))
     while (excess := sum(widths.values()) + 2 * (len(widths) - 1) - max_width) > 0:
         shrinkable = [n for n in widths if widths[n] > min_widths[n]]
         if not shrinkable:
