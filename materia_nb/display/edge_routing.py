@@ -56,8 +56,8 @@ class RoutedLine:
         target: the key of the box at which the line ends; None if the line ends at a label that names its target.
         chip: the width and height of the chip; (0, 0) if the line has no chip.
         loops: ids of the loops through which the line may run without extra cost.
-        out: the direction in which the line leaves its source.
-        into: the direction in which the line enters its target.
+        departure: the direction in which the line leaves its source.
+        arrival: the direction in which the line enters its target.
         net: the key of the lines that arrive at the same point and may share segments.
         port: the point at which the line leaves its source.
         label: the box of the chip; None if the line has no chip.
@@ -69,8 +69,8 @@ class RoutedLine:
     target: str | None
     chip: tuple[float, float]
     loops: frozenset[str]
-    out: int = RIGHT
-    into: int = RIGHT
+    departure: int = RIGHT
+    arrival: int = RIGHT
     net: str = ""
     port: Point = (0.0, 0.0)
     label: Box | None = None
@@ -84,30 +84,31 @@ class RoutedLine:
     @property
     def chip_start(self) -> Point:
         """The point at which the line from the card reaches the chip."""
-        return _move_point(self.port, self.out, _CHIP_GAP if self.label is not None else 0.0)
+        return _move_point(self.port, self.departure, _CHIP_GAP if self.label is not None else 0.0)
 
     @property
     def start(self) -> Point:
         """The point after the chip, at which the routed path begins."""
         if self.label is None:
             return self.port
-        return _move_point(self.chip_start, self.out, self.label.h if self.out in (UP, DOWN) else self.label.w)
+        size = self.label.h if self.departure in (UP, DOWN) else self.label.w
+        return _move_point(self.chip_start, self.departure, size)
 
 
-def route_lines(lines: Sequence[RoutedLine], solid: Sequence[Box], frames: Mapping[str, Box]) -> dict[str, list[Point]]:
+def route_lines(lines: Sequence[RoutedLine], boxes: Sequence[Box], frames: Mapping[str, Box]) -> dict[str, list[Point]]:
     """Return the path of every line from its ``start`` to its ``tip``. Short lines are routed first.
 
     Args:
         lines: the lines, already attached to their cards.
-        solid: the boxes that lines must avoid.
+        boxes: the boxes that lines must avoid.
         frames: the box of each loop, by loop id. Other lines may cross a loop, but at extra cost.
     """
-    grid = _Grid(lines, solid, frames)
+    grid = _Grid(lines, boxes, frames)
     by_length = sorted(lines, key=lambda line: sum(abs(a - b) for a, b in zip(line.start, line.tip, strict=True)))
     paths = {line.key: grid.route(line) for line in by_length}
     nets = {line.key: line.net for line in lines}
     for axis in (0, 1):
-        _separate_overlaps(paths, nets, solid, axis)
+        _separate_overlaps(paths, nets, boxes, axis)
     return paths
 
 
@@ -123,16 +124,16 @@ class _Grid:
     upper end.
     """
 
-    def __init__(self, lines: Sequence[RoutedLine], solid: Sequence[Box], frames: Mapping[str, Box]) -> None:
+    def __init__(self, lines: Sequence[RoutedLine], boxes: Sequence[Box], frames: Mapping[str, Box]) -> None:
         ends = [end for line in lines for end in self._bend_range(line)]
-        boxes = [*solid, *frames.values()]
-        self.xs = _grid_coordinates([x for x, _ in ends], [(box.x, box.right) for box in boxes])
-        self.ys = _grid_coordinates([y for _, y in ends], [(box.y, box.bottom) for box in boxes])
-        self.used: tuple[dict[int, set[str]], dict[int, set[str]]] = ({}, {})
+        areas = [*boxes, *frames.values()]
+        self.xs = _grid_coordinates([x for x, _ in ends], [(box.x, box.right) for box in areas])
+        self.ys = _grid_coordinates([y for _, y in ends], [(box.y, box.bottom) for box in areas])
+        self.nets: tuple[dict[int, set[str]], dict[int, set[str]]] = ({}, {})
         widths, heights = ([b - a for a, b in pairwise(coordinates)] for coordinates in (self.xs, self.ys))
         rows = len(self.ys)
         self.costs = [width for width in widths for _ in range(rows)], [*heights, 0.0] * len(self.xs)
-        for box in solid:
+        for box in boxes:
             for axis, segment in self._segments_in(box, CLEARANCE):
                 self.costs[axis][segment] = (heights[segment % rows] if axis else widths[segment // rows]) * _BOX_FACTOR
         self.frames: tuple[dict[int, list[str]], dict[int, list[str]]] = ({}, {})
@@ -143,7 +144,8 @@ class _Grid:
     @staticmethod
     def _bend_range(line: RoutedLine) -> tuple[Point, Point]:
         """Return the first and the last point at which a line may bend."""
-        return _move_point(line.start, line.out, ARROW_MARGIN / 2), _move_point(line.tip, line.into, -ARROW_MARGIN)
+        first = _move_point(line.start, line.departure, ARROW_MARGIN / 2)
+        return first, _move_point(line.tip, line.arrival, -ARROW_MARGIN)
 
     def _segments_in(self, box: Box, margin: float) -> Iterator[tuple[int, int]]:
         """Yield the axis and the number of each segment that runs through a box or within ``margin`` of it."""
@@ -161,14 +163,14 @@ class _Grid:
         """Return the cheapest path of a line as its end points and bends."""
         rows, (first, last) = len(self.ys), self._bend_range(line)
         column, row = bisect_left(self.xs, last[0]), bisect_left(self.ys, last[1])
-        start = (bisect_left(self.xs, first[0]) * rows + bisect_left(self.ys, first[1])) * 4 + line.out
-        states, predecessors = [(column * rows + row) * 4 + line.into], self._search(line, start, column, row)
+        start = (bisect_left(self.xs, first[0]) * rows + bisect_left(self.ys, first[1])) * 4 + line.departure
+        states, predecessors = [(column * rows + row) * 4 + line.arrival], self._search(line, start, column, row)
         while states[-1] in predecessors:
             states.append(predecessors[states[-1]])
         grid_points = [state >> 2 for state in reversed(states)]
         for a, b in pairwise(grid_points):
             if a != b:
-                self.used[int(abs(a - b) == 1)].setdefault(min(a, b), set()).add(line.net)
+                self.nets[int(abs(a - b) == 1)].setdefault(min(a, b), set()).add(line.net)
         points = [(self.xs[grid_point // rows], self.ys[grid_point % rows]) for grid_point in grid_points]
         return simplify_path([line.start, *points, line.tip])
 
@@ -177,14 +179,14 @@ class _Grid:
         cost = self.costs[axis][segment]
         if (loops := self.frames[axis].get(segment)) and not line.loops.issuperset(loops):
             cost *= _OTHER_LOOP_FACTOR
-        if nets := self.used[axis].get(segment):
+        if nets := self.nets[axis].get(segment):
             cost *= _SAME_NET_FACTOR if len(nets) == 1 and line.net in nets else _OTHER_NET_FACTOR
         return cost
 
     def _search(self, line: RoutedLine, start: int, column: int, row: int) -> dict[int, int]:
         """Run an A* search and return the predecessor of each visited state, which is a grid point with a direction."""
         xs, ys, rows = self.xs, self.ys, len(self.ys)
-        goal = (column * rows + row) * 4 + line.into
+        goal = (column * rows + row) * 4 + line.arrival
         queue = [(0.0, 0.0, start)]
         costs, predecessors = {start: 0.0}, dict[int, int]()
         while queue:
@@ -258,7 +260,7 @@ class _Segment:
         key: the key of the line.
         net: the net of the line.
         index: the index of the segment in the path.
-        at: the coordinate that all points of the segment share.
+        position: the coordinate that all points of the segment share.
         low: the smaller coordinate of the ends of the segment on the other axis.
         high: the larger coordinate of the ends of the segment on the other axis.
         turn_offset: the sum of the distances by which the adjacent segments turn away, with a sign for each direction.
@@ -269,7 +271,7 @@ class _Segment:
     key: str
     net: str
     index: int
-    at: float
+    position: float
     low: float
     high: float
     turn_offset: float
@@ -289,16 +291,16 @@ def _segments_along(paths: Mapping[str, list[Point]], nets: Mapping[str, str], a
             turn_offset = 0.0 if is_fixed else points[index - 1][axis] + points[index + 2][axis] - 2 * a[axis]
             low, high = sorted((a[1 - axis], b[1 - axis]))
             segments.append(_Segment(key, nets[key], index, a[axis], low, high, turn_offset, is_fixed))
-    return sorted(segments, key=lambda segment: (segment.at, segment.low))
+    return sorted(segments, key=lambda segment: (segment.position, segment.low))
 
 
-def _separate_overlaps(paths: dict[str, list[Point]], nets: Mapping[str, str], solid: Sequence[Box], axis: int) -> None:
+def _separate_overlaps(paths: dict[str, list[Point]], nets: Mapping[str, str], boxes: Sequence[Box], axis: int) -> None:
     """Move overlapping segments apart, as far as the boxes next to them allow."""
     for group in _overlapping_groups(_segments_along(paths, nets, axis)):
         movable = [segment for segment in group if not segment.is_fixed]
         if not movable or len({segment.net for segment in group}) == 1:
             continue
-        ranges = [_movable_range(segment, solid, axis) for segment in movable]
+        ranges = [_movable_range(segment, boxes, axis) for segment in movable]
         low, high = max(low for low, _ in ranges), min(high for _, high in ranges)
         pinned = any(segment.is_fixed for segment in group)
         for side in (-1, 1) if pinned else (0,):
@@ -306,7 +308,7 @@ def _separate_overlaps(paths: dict[str, list[Point]], nets: Mapping[str, str], s
             lanes = _assign_lanes(side_segments, outward=side)
             if not lanes:
                 continue
-            middle = sum(segment.at for segment in group) / len(group)
+            middle = sum(segment.position for segment in group) / len(group)
             if side:
                 step = min(_LANE_WIDTH, max(0.0, (high - middle if side > 0 else middle - low) / (lanes + 0.5)))
                 first = middle + side * step
@@ -326,14 +328,16 @@ def _overlapping_groups(segments: Sequence[_Segment]) -> Iterator[list[_Segment]
             group
             for group in groups
             if any(
-                segment.at - other.at < CLEARANCE and segment.low < other.high - 1 and other.low < segment.high - 1
+                segment.position - other.position < CLEARANCE
+                and segment.low < other.high - 1
+                and other.low < segment.high - 1
                 for other in group
             )
         ]
         merged = [segment, *(other for group in touching for other in group)]
         groups = [group for group in groups if group not in touching]
         groups.append(merged)
-        finished = [group for group in groups if segment.at - max(other.at for other in group) > CLEARANCE]
+        finished = [group for group in groups if segment.position - max(other.position for other in group) > CLEARANCE]
         yield from finished
         groups = [group for group in groups if group not in finished]
     yield from groups
@@ -363,36 +367,36 @@ def _assign_lanes(segments: Sequence[_Segment], *, outward: int) -> int:
     return max(lane_of.values(), default=-1) + 1
 
 
-def _movable_range(segment: _Segment, solid: Sequence[Box], axis: int) -> tuple[float, float]:
+def _movable_range(segment: _Segment, boxes: Sequence[Box], axis: int) -> tuple[float, float]:
     """Return the range of coordinates to which a segment can move without touching a box."""
-    low, high = segment.at - 60, segment.at + 60
-    for box in solid:
+    low, high = segment.position - 60, segment.position + 60
+    for box in boxes:
         sides, ends = (box.x, box.right), (box.y, box.bottom)
         (near_side, far_side), (start, end) = (ends, sides) if axis else (sides, ends)
         if start - CLEARANCE < segment.high and segment.low < end + CLEARANCE:
-            if far_side <= segment.at:
+            if far_side <= segment.position:
                 low = max(low, far_side + CLEARANCE)
-            elif near_side >= segment.at:
+            elif near_side >= segment.position:
                 high = min(high, near_side - CLEARANCE)
-    return min(low, segment.at), max(high, segment.at)
+    return min(low, segment.position), max(high, segment.position)
 
 
-def _move_segment(points: list[Point], index: int, axis: int, at: float) -> None:
+def _move_segment(points: list[Point], index: int, axis: int, position: float) -> None:
     for end in (index, index + 1):
         x, y = points[end]
-        points[end] = (at, y) if axis == 0 else (x, at)
+        points[end] = (position, y) if axis == 0 else (x, position)
 
 
 @dataclass(slots=True)
 class _Side:
     """The lines at one side of a box. All arriving lines end at the same point."""
 
-    leaving: list[RoutedLine] = field(default_factory=list)
-    arriving: list[RoutedLine] = field(default_factory=list)
+    outgoing: list[RoutedLine] = field(default_factory=list)
+    incoming: list[RoutedLine] = field(default_factory=list)
 
     def occupied_width(self, side: int) -> float:
         """Return the occupied width of the side, in pixels."""
-        return sum(_width_on_side(line, side) for line in self.leaving) + (_SLOT_WIDTH if self.arriving else 0.0)
+        return sum(_width_on_side(line, side) for line in self.outgoing) + (_SLOT_WIDTH if self.incoming else 0.0)
 
 
 def _width_on_side(line: RoutedLine, side: int) -> float:
@@ -403,7 +407,7 @@ def _width_on_side(line: RoutedLine, side: int) -> float:
 
 
 def attach_lines(
-    lines: Sequence[RoutedLine], boxes: Mapping[str, Box], flow: int, solid: Callable[[Box, str], bool]
+    lines: Sequence[RoutedLine], boxes: Mapping[str, Box], flow: int, covers: Callable[[Box, str], bool]
 ) -> None:
     """Choose the sides of the cards, the end points and the chip position for every line.
 
@@ -411,44 +415,43 @@ def attach_lines(
         lines: the lines, which are updated in place.
         boxes: the boxes that the lines connect, by key.
         flow: the direction of the flow, ``RIGHT`` or ``DOWN``.
-        solid: a function that returns True if a chip in this box, next to the card with this key, would cover
+        covers: a function that returns True if a chip in this box, next to the card with this key, would cover
             something.
     """
     sides = {(key, side): _Side() for key in boxes for side in range(4)}
     chip_strips: dict[tuple[str, int], Box] = {}
     for line in lines:
-        line.out, line.into = _choose_directions(boxes[line.source], boxes.get(line.target or ""), line, flow)
-        line.net = f"{line.target} {line.into}"
+        line.departure, line.arrival = _choose_directions(boxes[line.source], boxes.get(line.target or ""), line, flow)
+        line.net = f"{line.target} {line.arrival}"
         if line.target is not None:
-            sides[line.target, (line.into + 2) % 4].arriving.append(line)
+            sides[line.target, (line.arrival + 2) % 4].incoming.append(line)
     for line in lines:
-        source, preferred = boxes[line.source], line.out
+        source, preferred = boxes[line.source], line.departure
         by_preference = ((preferred + turn) % 4 for turn in (0, 1, 3, 2))
-        free_sides = (side for side in by_preference if _has_room(sides, chip_strips, line, side, source, solid))
+        free_sides = (side for side in by_preference if _has_room(sides, chip_strips, line, side, source, covers))
         if (exit_side := next(free_sides, None)) is not None:
-            line.out = exit_side
+            line.departure = exit_side
         else:  # All sides are full. The chip is dropped, but the tooltip still shows its text.
             line.chip = (0.0, 0.0)
         if line.chip[1]:
-            strip, previous = _chip_strip(source, line.out, line.chip), chip_strips.get((line.source, line.out))
-            largest = strip if previous is None else max(previous, strip, key=lambda box: box.w * box.h)
-            chip_strips[line.source, line.out] = largest
-        sides[line.source, line.out].leaving.append(line)
-    leaving_sides = {position: side_lines for position, side_lines in sides.items() if side_lines.leaving}
+            strip, key = _chip_strip(source, line.departure, line.chip), (line.source, line.departure)
+            chip_strips[key] = max(chip_strips.get(key, strip), strip, key=lambda box: box.w * box.h)
+        sides[line.source, line.departure].outgoing.append(line)
+    leaving_sides = {position: side_lines for position, side_lines in sides.items() if side_lines.outgoing}
     for (key, side), side_lines in leaving_sides.items():
         _distribute_on_side(key, side, side_lines, boxes)
     for (key, side), side_lines in sides.items():
-        if side_lines.arriving and (key, side) not in leaving_sides:
-            at = _entry_coordinate(boxes[key], side, side_lines.arriving)
-            for line in side_lines.arriving:
+        if side_lines.incoming and (key, side) not in leaving_sides:
+            at = _entry_coordinate(boxes[key], side, side_lines.incoming)
+            for line in side_lines.incoming:
                 line.tip = _point_on_side(boxes[key], side, at)
 
 
-def _entry_coordinate(box: Box, side: int, arriving: Sequence[RoutedLine]) -> float:
+def _entry_coordinate(box: Box, side: int, incoming: Sequence[RoutedLine]) -> float:
     """Return the coordinate at which lines enter a side: where a line can enter straight, or else the middle."""
     axis = side in (LEFT, RIGHT)
     low, high, middle = (box.y + 8, box.bottom - 8, box.cy) if axis else (box.x + 12, box.right - 12, box.cx)
-    straight = (line.port[axis] for line in arriving if line.out == line.into)
+    straight = (line.port[axis] for line in incoming if line.departure == line.arrival)
     return min((at for at in straight if low <= at <= high), key=lambda at: abs(at - middle), default=middle)
 
 
@@ -479,7 +482,7 @@ def _has_room(
     line: RoutedLine,
     side: int,
     box: Box,
-    solid: Callable[[Box, str], bool],
+    covers: Callable[[Box, str], bool],
 ) -> bool:
     """Return True if there is space for another line and its chip on a side of a box."""
     length = (box.w if side in (UP, DOWN) else box.h) - 4
@@ -487,7 +490,7 @@ def _has_room(
         return False
     strip = _chip_strip(box, side, line.chip)
     other_strips = (other for (key, _), other in chip_strips.items() if key != line.source)
-    return not line.chip[1] or not (solid(strip, line.source) or strip.overlaps(other_strips, ARROW_MARGIN))
+    return not line.chip[1] or not (covers(strip, line.source) or strip.overlaps(other_strips, ARROW_MARGIN))
 
 
 def _distribute_on_side(key: str, side: int, side_lines: _Side, boxes: Mapping[str, Box]) -> None:
@@ -500,13 +503,13 @@ def _distribute_on_side(key: str, side: int, side_lines: _Side, boxes: Mapping[s
         target_box = boxes.get(box_key or "", box)
         return target_box.cy if axis else target_box.cx
 
-    entries: list[tuple[float, RoutedLine | None]] = [(centre_of(line.target), line) for line in side_lines.leaving]
-    if side_lines.arriving:
-        entries.append((sum(centre_of(line.source) for line in side_lines.arriving) / len(side_lines.arriving), None))
+    entries: list[tuple[float, RoutedLine | None]] = [(centre_of(line.target), line) for line in side_lines.outgoing]
+    if side_lines.incoming:
+        entries.append((sum(centre_of(line.source) for line in side_lines.incoming) / len(side_lines.incoming), None))
     # Two lines between the same cards have the same order at both ends, so that they do not cross.
     entries.sort(key=lambda entry: (entry[0], (entry[1] is None) == (side in (RIGHT, DOWN))))
     # Lines without chips move closer together; if that is not enough, chips are dropped.
-    side_length, chips = (box.h if axis else box.w) - 4, [line for line in side_lines.leaving if line.chip[1]]
+    side_length, chips = (box.h if axis else box.w) - 4, [line for line in side_lines.outgoing if line.chip[1]]
     while chips and sum(_width_on_side(line, side) for line in chips) > side_length - 3 * (len(entries) - len(chips)):
         chips.pop().chip = (0.0, 0.0)
     chip_width = sum(_width_on_side(line, side) for line in chips)
@@ -517,7 +520,7 @@ def _distribute_on_side(key: str, side: int, side_lines: _Side, boxes: Mapping[s
         port = _point_on_side(box, side, offset + width / 2)
         offset += width
         if line is None:
-            for arriving_line in side_lines.arriving:
+            for arriving_line in side_lines.incoming:
                 arriving_line.tip = port
             continue
         line.port = port
@@ -532,8 +535,8 @@ def _choose_directions(source: Box, target: Box | None, line: RoutedLine, flow: 
     if source is target:
         return RIGHT, DOWN
     if flow == DOWN:  # Swap x and y, so that the flow runs to the right.
-        out, into = _directions_rightward(source.transposed(), target.transposed(), line.chip[::-1], line)
-        return out ^ 1, into ^ 1
+        departure, arrival = _directions_rightward(source.transposed(), target.transposed(), line.chip[::-1], line)
+        return departure ^ 1, arrival ^ 1
     return _directions_rightward(source, target, line.chip, line)
 
 

@@ -413,8 +413,8 @@ SMALL_SIZE: Final = 11.0
 _MIN_FONT_SIZE: Final = 9.0
 """Minimum readable font size on the screen, in pixels."""
 LINE_HEIGHT: Final = 16.0
-ICON: Final = 16.0
-PAD: Final = 10.0
+ICON_SIZE: Final = 16.0
+PADDING: Final = 10.0
 """Padding at the left and right sides of a card, in pixels."""
 _CARD_SIZES: Final = {1: (144.0, 32.0), 2: (192.0, 44.0), 3: (192.0, 84.0)}
 
@@ -449,7 +449,7 @@ def card_lines(socket: Socket, marks: CastOverlay, max_width: float) -> tuple[st
     return wrap_text(part(text, 200), SMALL_SIZE, max_width, 2)
 
 
-_FUNCTION: Final = "the function "
+_FUNCTION_PREFIX: Final = "the function "
 
 
 def answerer_badge(socket: Socket, marks: CastOverlay) -> str:
@@ -463,8 +463,8 @@ def answerer_badge(socket: Socket, marks: CastOverlay) -> str:
         return "you"
     if answerer == "a function":
         return "f()"
-    if answerer.startswith(_FUNCTION):
-        return f"{answerer.removeprefix(_FUNCTION)}()"
+    if answerer.startswith(_FUNCTION_PREFIX):
+        return f"{answerer.removeprefix(_FUNCTION_PREFIX)}()"
     provider, colon, model = answerer.partition(":")
     return model.rsplit("/", 1)[-1].strip() if colon and provider.isidentifier() and model.strip() else answerer
 
@@ -478,7 +478,7 @@ def icon_name(socket: Socket, marks: CastOverlay) -> str:
     answerer = marks.answers.get(socket.id, "")
     if answerer.partition(" ")[0] == "person":
         return "person"
-    return "function" if answerer.startswith((_FUNCTION, "a function")) else "model"
+    return "function" if answerer.startswith((_FUNCTION_PREFIX, "a function")) else "model"
 
 
 def chip_label(links: Sequence[Link], marks: CastOverlay, *, stub: bool) -> str:
@@ -529,4 +529,4 @@ PROGRESS_ROOM: Final = 92.0
 
 def title_size(graph: Graph, loop: Loop, max_width: float, level: int) -> tuple[float, float]:
     """Return the size of a loop's heading without its progress. The width is at most ``max_width``."""
-    return (min(text_width(loop_title(graph, loop), small_size(level)) + ICON + 8, max_width), ICON)
+    return (min(text_width(loop_title(graph, loop), small_size(level)) + ICON_SIZE + 8, max_width), ICON_SIZE)

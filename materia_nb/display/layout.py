@@ -41,7 +41,7 @@ from materia_nb.display.graph_parts import (
     reachable_keys,
     title_size,
 )
-from materia_nb.display.ranking import LOOP_KEY, MAX_ABREAST, GridPosition, arrange, place_near_neighbours
+from materia_nb.display.ranking import LOOP_KEY, MAX_ABREAST, GridPosition, arrange_cards, place_near_neighbours
 from materia_nb.jsonvalue import is_number
 from materia_nb.loadout.graph import Graph, Loop
 
@@ -225,10 +225,10 @@ def best_layout(
         return builder.build()
     if start_positions:
         return best_layout(graph, room, directions=directions, folded=folded, positions={}, levels=levels)
-    return _layout_below_the_fold(graph, room, directions, folded, levels)
+    return _scrolling_layout(graph, room, directions, folded, levels)
 
 
-def _layout_below_the_fold(
+def _scrolling_layout(
     graph: Graph,
     room: tuple[float, float],
     directions: Sequence[Direction],
@@ -326,7 +326,7 @@ class _LayoutBuilder:
             above, beside = (_HEADING + _FRAME_PADDING) / self.pitch[1], _LOOP_MARGIN / self.pitch[0]
             below = _FRAME_PADDING / self.pitch[1]
             frame = (above, below, beside, beside) if self.direction == "down" else (beside, beside, above, below)
-            return arrange(self.graph, self.links, self.folded, frame, max_length, max_abreast)
+            return arrange_cards(self.graph, self.links, self.folded, frame, max_length, max_abreast)
         loops = [[*map(self._card_key, loop.sockets)] for loop in self.graph.loops.values()]
         return place_near_neighbours(positions, self.links, drawn, loops)
 

@@ -22,7 +22,7 @@ LOOP_KEY: Final = "\x00loop:"
 """Prefix of the key of a folded loop."""
 MAX_ABREAST: Final = 4
 """Maximum number of cards on one rank. More cards would not be readable in the width of a notebook."""
-_Frame: TypeAlias = tuple[float, float, float, float]
+_FrameSpace: TypeAlias = tuple[float, float, float, float]
 """Space for the frame of a loop, in cards: before its members, after its members, and at their left and right sides."""
 
 
@@ -35,11 +35,11 @@ class _Block:
     positions: dict[str, GridPosition] = field(default_factory=dict)
 
 
-def arrange(
+def arrange_cards(
     graph: Graph,
     links: Sequence[Link],
     folded: Iterable[str],
-    frame_space: _Frame,
+    frame_space: _FrameSpace,
     max_length: float,
     max_abreast: int,
 ) -> dict[str, GridPosition]:
@@ -70,7 +70,7 @@ def arrange(
         for child in frame.children:
             key = f"{LOOP_KEY}{child.loop}"
             is_folded = child.loop in folded
-            blocks[key] = single_card(key) if is_folded else _with_frame_room(place_members(child), frame_space)
+            blocks[key] = single_card(key) if is_folded else _with_frame_space(place_members(child), frame_space)
         keys = [*frame.sockets, *blocks]
         frame_arcs = arcs.get(id(frame), [])
         entry_frames = frames_around.get(graph.entry, ())
@@ -144,9 +144,9 @@ def _stack_ranks(
     return _Block(along, max_across - min_across, {key: (f, c - min_across) for key, (f, c) in positions.items()})
 
 
-def _with_frame_room(block: _Block, frame: _Frame) -> _Block:
+def _with_frame_space(block: _Block, frame_space: _FrameSpace) -> _Block:
     """Add space for the frame and the heading of a loop around a block."""
-    before, after, left, right = frame
+    before, after, left, right = frame_space
     return _Block(
         block.length + before + after,
         block.breadth + left + right,
@@ -189,17 +189,17 @@ def _depth_first_order(items: Sequence[str], arcs: Sequence[_Arc], roots: Sequen
     return visited, back_arcs
 
 
-def assign_ranks(order: Sequence[str], arcs: Sequence[_Arc], back: set[int], *, max_per_rank: int) -> dict[str, int]:
+def assign_ranks(order: Sequence[str], arcs: Sequence[_Arc], back_arcs: set[int], max_per_rank: int) -> dict[str, int]:
     """Assign each item a rank after the ranks of its predecessors, with at most ``max_per_rank`` items on each rank.
 
-    Arcs whose index is in ``back`` are treated as reversed.
+    Arcs whose index is in ``back_arcs`` are treated as reversed.
     """
     successors: dict[str, list[str]] = {item: [] for item in order}
     unranked_predecessors = dict.fromkeys(order, 0)
     for index, (tail, head) in enumerate(arcs):
         if tail == head:
             continue
-        predecessor, successor = (head, tail) if index in back else (tail, head)
+        predecessor, successor = (head, tail) if index in back_arcs else (tail, head)
         successors[predecessor].append(successor)
         unranked_predecessors[successor] += 1
     rank = dict.fromkeys(order, 0)

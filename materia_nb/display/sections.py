@@ -88,21 +88,21 @@ def call_blocks(calls: Iterable[ToolCall], *, judged: bool = False) -> list[Bloc
             if not is_pending:
                 inner_blocks.append(Code(text, title=title))
                 continue
-            inner_blocks += judged_blocks(text, title)
+            inner_blocks += approval_blocks(text, title)
         if call.result is not None:
             inner_blocks.append(Code(call.result, title="result"))
         blocks.append(Fold(f"{_call_title(call)} ({_call_outcome(call)})", inner_blocks, opened=is_pending))
     return blocks
 
 
-def judged_blocks(text: str, title: str = "") -> list[Block]:
+def approval_blocks(text: str, title: str = "") -> list[Block]:
     """Return text that a person approves as blocks, with a warning if it contains deceptive or invisible characters."""
     warning = signs_warning(text)
     code = Code(_omit_middle(with_visible_signs(text), MAX_APPROVAL_CHARS), 2 * MAX_APPROVAL_CHARS, title)
     return [*([Line(warning, "warn")] if warning else []), code]
 
 
-def call_words(call: ToolCall) -> str:
+def call_line(call: ToolCall) -> str:
     """Return a tool call on one line: the tool and its main argument.
 
     A call that has not run yet shows every argument, because a person may have to approve it. A visible sign replaces
@@ -111,7 +111,7 @@ def call_words(call: ToolCall) -> str:
     if call.result is not None:
         return _call_title(call)
     main_name = next((name for name in _MAIN_ARGUMENTS if isinstance(call.args.get(name), str)), None)
-    other_arguments = [judged_words(name, as_text(value)) for name, value in call.args.items() if name != main_name]
+    other_arguments = [approval_line(name, as_text(value)) for name, value in call.args.items() if name != main_name]
     main_value = _on_one_line(call.args[main_name]) if main_name else ""
     text = ", ".join([f"{part(call.tool, 40)} {main_value}".rstrip(), *other_arguments])
     warning = signs_warning("\n".join(map(as_text, call.args.values())))
@@ -135,7 +135,7 @@ def _call_title(call: ToolCall) -> str:
     return f"{part(call.tool, 40)} {part(main_value, 80)}".rstrip()
 
 
-def judged_words(name: str, text: str) -> str:
+def approval_line(name: str, text: str) -> str:
     """Return text that a person approves on one line. A text of more than 2,000 characters is cut in the middle."""
     return f"{part(name, 40)}{_size_note(text)}: {_on_one_line(text)}"
 

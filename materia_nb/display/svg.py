@@ -18,10 +18,10 @@ from materia_nb.display.blocks import CELL_WIDTH, Block, Displayable, Picture
 from materia_nb.display.escape import esc, part, shorten
 from materia_nb.display.geometry import Box, fit_text, text_width
 from materia_nb.display.graph_parts import (
-    ICON,
+    ICON_SIZE,
     LINE_HEIGHT,
     NO_OVERLAY,
-    PAD,
+    PADDING,
     PROGRESS_ROOM,
     SMALL_SIZE,
     START_SIGN,
@@ -98,10 +98,10 @@ def condition_role(condition: Condition) -> str:
 
 def graph_block(graph: Graph, marks: CastOverlay = NO_OVERLAY, text: str = "") -> Picture:
     """Return the picture of a graph as a block, with colours for light and for dark pages."""
-    return Picture(graph_svg(graph, marks), text, ON_DARK)
+    return Picture(graph_svg(graph, marks), text, DARK_REPLACEMENTS)
 
 
-ON_DARK: Final = tuple(dict(_COLOURS.values()).items())
+DARK_REPLACEMENTS: Final = tuple(dict(_COLOURS.values()).items())
 """Pairs of colours: the colour on a light page, and the colour that replaces it on a dark page."""
 
 
@@ -132,7 +132,7 @@ ICONS: Final[Mapping[str, str]] = json.loads((files("materia_nb.display") / "ico
 """The content of an SVG of 24 x 24 pixels for each icon, by name (see icons-license.txt)."""
 
 
-def svg_icon(name: str, x: float, y: float, colour: str, size: float = ICON) -> str:
+def svg_icon(name: str, x: float, y: float, colour: str, size: float = ICON_SIZE) -> str:
     """Return an icon whose upper left corner is at (``x``, ``y``)."""
     return (
         f'<g transform="translate({x:.1f} {y:.1f}) scale({size / 24:.4f})" fill="none" stroke="{colour}" '
@@ -170,12 +170,12 @@ def socket_card(socket: Socket, box: Box, level: int, marks: CastOverlay, colour
     rim = colours[role] if is_highlighted else colours["rim"]
     dash = ' stroke-dasharray="6 4"' if failed else ""
     parts = [rounded_rect(box, colours["plate"], rim, width=2.2 if is_highlighted else 1.0, extra=dash)]
-    left, right = box.x + PAD, box.right - PAD
+    left, right = box.x + PADDING, box.right - PADDING
     name = icon_name(socket, marks)
     tint = tint_of(socket.materia.raw.get("color"))
     icon_colour = tint.fill if tint is not None else colours["loop" if name == "generator" else "soft"]
     middle = box.y + (box.h / 2 if level == 1 else 14)
-    parts.append(svg_icon(name, left, middle - ICON / 2, icon_colour))
+    parts.append(svg_icon(name, left, middle - ICON_SIZE / 2, icon_colour))
     align = ' text-anchor="end"'
     visits = marks.visits.get(socket.id, 0)
     count = f"{TIMES_SIGN}{short_number(visits)}" if visits > 1 else ""
@@ -191,19 +191,19 @@ def socket_card(socket: Socket, box: Box, level: int, marks: CastOverlay, colour
         rejected = socket.id in marks.sent_back
         sign, colour = ("cross", colours["not_satisfied"]) if rejected else ("check", colours["satisfied"])
     if sign:
-        used_width += ICON
-        parts.append(svg_icon(sign, right - used_width, middle - ICON / 2, colour))
-    title = fit_text(socket_name(socket), TITLE_SIZE, box.w - 2 * PAD - ICON - 6 - used_width, bold=True)
-    parts.append(svg_text(left + ICON + 6, middle + 4.5, title, TITLE_SIZE, colours["ink"], ' font-weight="600"'))
+        used_width += ICON_SIZE
+        parts.append(svg_icon(sign, right - used_width, middle - ICON_SIZE / 2, colour))
+    title = fit_text(socket_name(socket), TITLE_SIZE, box.w - 2 * PADDING - ICON_SIZE - 6 - used_width, bold=True)
+    parts.append(svg_text(left + ICON_SIZE + 6, middle + 4.5, title, TITLE_SIZE, colours["ink"], ' font-weight="600"'))
     if level > 1:
         ink = {"now": colours["now-ink"], "line": colours["soft"]}.get(role, colours[role])
-        state = fit_text(status, SMALL_SIZE, box.w - 2 * PAD)
+        state = fit_text(status, SMALL_SIZE, box.w - 2 * PADDING)
         style = f'{align} font-weight="600"'
         parts.append(svg_text(right, box.y + 35.5, state, SMALL_SIZE, ink, style) if state else "")
-        room = box.w - 2 * PAD - (text_width(state, SMALL_SIZE, bold=True) + 8 if state else 0)
+        room = box.w - 2 * PADDING - (text_width(state, SMALL_SIZE, bold=True) + 8 if state else 0)
         details = " · ".join(filter(None, (answerer_badge(socket, marks), part(socket.id))))
         parts.append(svg_text(left, box.y + 35.5, fit_text(details, SMALL_SIZE, room), SMALL_SIZE, colours["soft"]))
-    if level > 2 and (lines := card_lines(socket, marks, box.w - 2 * PAD)):
+    if level > 2 and (lines := card_lines(socket, marks, box.w - 2 * PADDING)):
         parts.append(
             f'<path d="M{left:.1f} {box.y + 44:.1f}H{right:.1f}" stroke="{colours["rim"]}" stroke-width="0.6"/>'
         )
@@ -238,8 +238,8 @@ def loop_frame(
     parts = [rounded_rect(box, colours["loop-pale"], colours["loop-rim"], radius=10)]
     parts.append(svg_icon("loop", title.x, title.y, colours["loop"], 14))
     size = small_size(level)
-    title_text = fit_text(loop_title(graph, loop), size, title.w - ICON)
-    parts.append(svg_text(title.x + ICON + 2, title.y + 11.5, title_text, size, colours["loop"]))
+    title_text = fit_text(loop_title(graph, loop), size, title.w - ICON_SIZE)
+    parts.append(svg_text(title.x + ICON_SIZE + 2, title.y + 11.5, title_text, size, colours["loop"]))
     if total:
         parts.append(_progress_bar(box.right - 8, box.y + 4, done, total, size, colours))
     return "".join(parts)
@@ -264,17 +264,17 @@ def _folded_loop(graph: Graph, loop: Loop, box: Box, marks: CastOverlay, colours
     parts = [rounded_rect(box.translated(4, 4), colours["loop-pale"], colours["loop-rim"])]
     parts.append(rounded_rect(box, colours["loop-pale"], rim, width=1.0 if active_member is None else 2.2))
     middle = box.y + (box.h / 2 if box.h < 40 else 14)
-    parts.append(svg_icon("loop", box.x + PAD, middle - ICON / 2, colours["loop"]))
-    room = box.w - 2 * PAD - ICON - 6
+    parts.append(svg_icon("loop", box.x + PADDING, middle - ICON_SIZE / 2, colours["loop"]))
+    room = box.w - 2 * PADDING - ICON_SIZE - 6
     title = fit_text(loop_title(graph, loop), TITLE_SIZE, room, bold=True)
     parts.append(
-        svg_text(box.x + PAD + ICON + 6, middle + 4.5, title, TITLE_SIZE, colours["ink"], ' font-weight="600"')
+        svg_text(box.x + PADDING + ICON_SIZE + 6, middle + 4.5, title, TITLE_SIZE, colours["ink"], ' font-weight="600"')
     )
     done, total = marks.progress.get(loop.id, (0, 0))
     if box.h >= 40:
         size_label = fit_text(f"{len(loop.sockets)} sockets", SMALL_SIZE, room - PROGRESS_ROOM)
-        parts.append(svg_text(box.x + PAD, box.y + 35.5, size_label, SMALL_SIZE, colours["soft"]))
-        parts.append(_progress_bar(box.right - PAD, box.y + 24, done, total, SMALL_SIZE, colours) if total else "")
+        parts.append(svg_text(box.x + PADDING, box.y + 35.5, size_label, SMALL_SIZE, colours["soft"]))
+        parts.append(_progress_bar(box.right - PADDING, box.y + 24, done, total, SMALL_SIZE, colours) if total else "")
     return "".join(parts)
 
 

@@ -15,7 +15,7 @@ from materia_nb.cast.breakpoint import ordinal
 from materia_nb.cast.formatting import summarize_output
 from materia_nb.display.blocks import Block, Code, FactTable, Fold, Heading, Line, blocks_as_text, lines
 from materia_nb.display.escape import part
-from materia_nb.display.sections import MAX_APPROVAL_CHARS, call_blocks, issue_rows, judged_blocks
+from materia_nb.display.sections import MAX_APPROVAL_CHARS, approval_blocks, call_blocks, issue_rows
 from materia_nb.engine import outputs
 from materia_nb.engine.entering import turn_facts
 from materia_nb.errors import MateriaError, plain
@@ -170,7 +170,7 @@ def _hold_state(now: Snapshot) -> dict[str, Any]:
         ]
         rows += [("fingerprint", approval.fingerprint)] if approval is not None else []
         if content:
-            parts += [Heading(f"exact content ({len(content):,} characters)"), *judged_blocks(content)]
+            parts += [Heading(f"exact content ({len(content):,} characters)"), *approval_blocks(content)]
         parts.append(FactTable(rows))
     parts += lines([f"Note: {warning.message}" for warning in hold.reading.warnings], "warn")
     return {

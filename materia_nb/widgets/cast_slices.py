@@ -14,7 +14,7 @@ from materia_nb.cast.views.status import describe_steps
 from materia_nb.cast.views.step_views import lane_position, lanes_blocks, time_axis
 from materia_nb.display.blocks import Block, Line, Table
 from materia_nb.display.escape import part, shorten
-from materia_nb.display.sections import call_words
+from materia_nb.display.sections import call_line
 from materia_nb.engine.routing import nearly_used_up
 from materia_nb.engine.session import all_steps, lanes_at_work
 from materia_nb.engine.state import BOUNDS, NOTHING
@@ -238,7 +238,7 @@ def _position_and_question(session: Session) -> list[Any]:
 def _approval_request(now: Snapshot) -> dict[str, Any] | None:
     calls, hold = now.approvals.asking, now.held
     if calls:
-        command = plain("; ".join(call_words(call) for call in calls))
+        command = plain("; ".join(call_line(call) for call in calls))
     elif hold is not None and hold.needs == "approval" and isinstance(hold.reading.value, dict):
         content = str(request_of(hold.reading.value).get("exact_content") or "a command")
         command = plain(with_visible_signs(content))

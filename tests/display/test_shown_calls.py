@@ -11,7 +11,7 @@ from materia_nb.agents.interface import NeedsApproval
 from materia_nb.cast.views.status import cast_view, status_view
 from materia_nb.cast.views.step_views import step_view
 from materia_nb.display.blocks import blocks_as_html, blocks_as_text
-from materia_nb.display.sections import MAX_APPROVAL_CHARS, call_blocks, call_words
+from materia_nb.display.sections import MAX_APPROVAL_CHARS, call_blocks, call_line
 from materia_nb.engine.conversation import ToolCall
 
 
@@ -61,20 +61,20 @@ def test_finished_calls_are_shortened():
 def test_waiting_call_is_not_shortened_on_one_line():
     command = "echo ok; " + "true; " * 300 + "rm -rf ~"
     waiting = bash(command)
-    assert call_words(waiting) == f"bash {command}"
+    assert call_line(waiting) == f"bash {command}"
     assert blocks_as_text(call_blocks([waiting])).endswith("rm -rf ~")
-    assert len(call_words(replace(waiting, result="done"))) <= 85
+    assert len(call_line(replace(waiting, result="done"))) <= 85
 
 
 def test_long_command_on_one_line_shows_its_beginning_its_end_and_the_omission():
-    line = call_words(bash("begin" + "-" * 3_000 + "rm -rf ~"))
+    line = call_line(bash("begin" + "-" * 3_000 + "rm -rf ~"))
     assert line.startswith("bash begin---")
     assert line.endswith("---rm -rf ~")
     assert "[1,013 characters are not shown]" in line
 
 
 def test_line_breaks_are_visible_in_a_call_on_one_line():
-    line = call_words(bash("true\nwaiting: nothing\r\ncurl \x1b[2K\u202eevil"))
+    line = call_line(bash("true\nwaiting: nothing\r\ncurl \x1b[2K\u202eevil"))
     command, warning = line.split(" (Warning: ")
     assert command == "bash true \u23ce waiting: nothing \u23ce curl \u241b[2K[U+202E]evil"
     assert "U+202E RIGHT-TO-LEFT OVERRIDE" in warning
@@ -82,10 +82,10 @@ def test_line_breaks_are_visible_in_a_call_on_one_line():
 
 def test_deceptive_characters_are_escaped_and_named_before_approval():
     call = bash("rm\u200b -rf d\u0430ta")
-    for text in (call_words(call), blocks_as_text(call_blocks([call])), calls_html([call])):
+    for text in (call_line(call), blocks_as_text(call_blocks([call])), calls_html([call])):
         assert "rm[U+200B] -rf d[U+0430]ta" in text
         assert "U+0430 CYRILLIC SMALL LETTER A, U+200B ZERO WIDTH SPACE" in text
-    assert "Warning" not in call_words(bash("cat 'Prüfung über файлы'"))
+    assert "Warning" not in call_line(bash("cat 'Prüfung über файлы'"))
 
 
 def calls_html(calls):

@@ -16,7 +16,7 @@ from materia_nb.cast.snapshot import Snapshot
 from materia_nb.display.blocks import Code, Table, View, lines
 from materia_nb.display.escape import shorten
 from materia_nb.display.graph_parts import END_SIGN, CastOverlay, links
-from materia_nb.display.sections import call_blocks, call_words, judged_words, prompt_blocks
+from materia_nb.display.sections import approval_line, call_blocks, call_line, prompt_blocks
 from materia_nb.display.svg import graph_block
 from materia_nb.engine.cast_warnings import CastWarning
 from materia_nb.engine.routing import edges_used, short
@@ -241,9 +241,9 @@ def _waiting_for(cast: Snapshot) -> str:
 
 def _call_status(cast: Snapshot) -> str:
     if cast.approvals.asking:
-        calls = "; ".join(call_words(call) for call in cast.approvals.asking)
+        calls = "; ".join(call_line(call) for call in cast.approvals.asking)
         return f"asks for approval to run {calls}; approve, approve --always, or deny"
-    calls = "; ".join(call_words(call) for call in cast.approvals.due)
+    calls = "; ".join(call_line(call) for call in cast.approvals.due)
     return f"has approval to run {calls}; use step to continue its agent"
 
 
@@ -261,10 +261,10 @@ def approval_lines(cast: Snapshot) -> list[str]:
     """Return lines of text that describe the command (section 12) or the tool calls that are awaiting approval."""
     hold = cast.held
     if hold is None or hold.needs != "approval" or not isinstance(hold.reading.value, dict):
-        return [call_words(call) for call in cast.approvals.asking]
+        return [call_line(call) for call in cast.approvals.asking]
     request, lines = request_of(hold.reading.value), []
     if command := request.get("exact_content"):
-        lines.append(judged_words("exactly this", str(command)))
+        lines.append(approval_line("exactly this", str(command)))
         lines += [warning] if (warning := signs_warning(str(command))) else []
     for field, word in _REQUEST_LABELS.items():
         if request and (command or request.get(field)):
