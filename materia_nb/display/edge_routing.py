@@ -434,8 +434,8 @@ def attach_lines(
         else:  # All sides are full. The chip is dropped, but the tooltip still shows its text.
             line.chip = (0.0, 0.0)
         if line.chip[1]:
-            strip, key = _chip_strip(source, line.departure, line.chip), (line.source, line.departure)
-            chip_strips[key] = max(chip_strips.get(key, strip), strip, key=lambda box: box.w * box.h)
+            strip, chip_side = _chip_strip(source, line.departure, line.chip), (line.source, line.departure)
+            chip_strips[chip_side] = max(chip_strips.get(chip_side, strip), strip, key=lambda box: box.w * box.h)
         sides[line.source, line.departure].outgoing.append(line)
     leaving_sides = {position: side_lines for position, side_lines in sides.items() if side_lines.outgoing}
     for (key, side), side_lines in leaving_sides.items():
