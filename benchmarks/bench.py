@@ -56,7 +56,7 @@ def visits() -> None:
             "transitions": per_visit(peers.transitions_machine, items),
         }
         # Side by side, so that a busy disk slows both.
-        pairs = [(ours.durable(items), peers.bare_writes(items)) for _ in range(_rounds(items))]
+        pairs = [(ours.run_durable(items), peers.bare_writes(items)) for _ in range(_rounds(items))]
         runs = [mine for mine, _ in pairs]
         lines = [peers.bare_line(run.visits, run.journal // run.visits) / run.visits for run in runs]
         disk[items] = {
@@ -99,7 +99,7 @@ def whole() -> None:
     for items in SIZES[:3]:
         ratios = []
         for _ in range(min(_rounds(items), 7)):
-            (visits_, seconds, run_dir), (count, bare) = ours.whole(items), peers.bare_writes(items)
+            (visits_, seconds, run_dir), (count, bare) = ours.run_complete(items), peers.bare_writes(items)
             ratios.append((seconds / visits_, bare / count, peers.same_files(run_dir) / visits_))
         mine, theirs, same = (statistics.median(each[which] for each in ratios) for which in (0, 1, 2))
         of_bare = statistics.median(a / b for a, b, _ in ratios)
@@ -122,7 +122,7 @@ def whole() -> None:
 
 
 def _resumed(runs: list[ours.Run]) -> list[str]:
-    pairs = [(run.seconds, ours.resumed(run)) for run in runs[:5]]
+    pairs = [(run.seconds, ours.time_resume(run)) for run in runs[:5]]
     cast, back = (statistics.median(pair[which] for pair in pairs) for which in (0, 1))
     return [f"{cast:.3f}", f"{back:.3f}", f"{statistics.median(b / a for a, b in pairs):.2f}"]
 
@@ -132,9 +132,7 @@ def memory() -> None:
     print("\nMemory in megabytes (peak of a process that runs one cast and writes its derived files)\n")
     rows = []
     for items in SIZES[1:]:
-        code = (
-            f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); import ours; print(*ours.peak({items}))"
-        )
+        code = f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); import ours; print(*ours.peak_memory({items}))"
         before, peak = map(float, subprocess.check_output([sys.executable, "-c", code]).split())
         rows.append([f"{items:,}", f"{before:.0f}", f"{peak:.0f}"])
     show(["items", "before", "at most"], rows)
@@ -144,7 +142,7 @@ def memory() -> None:
 def panel() -> None:
     """Print the additional cost of a step while the panel of the cast is displayed."""
     print("\nA step of a cast of 20 items while its panel is displayed (no browser): cost of the panel\n")
-    cast = ours.started(20)
+    cast = ours.new_cast(20)
     cast.step()
     plain = _step(cast)
     view = cast.show()

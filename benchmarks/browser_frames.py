@@ -26,7 +26,7 @@ DRAWINGS: Final = 8
 QUIET_MS: Final = 700
 """Time without changes after which a picture counts as complete, in milliseconds. It is not part of the result."""
 
-CLICKED: Final = (40, 200)
+SOCKET_COUNTS: Final = (40, 200)
 """Number of sockets in each cast whose Step button is clicked."""
 CLICKS: Final = 15
 
@@ -126,7 +126,7 @@ panel = wb.casts.show()
 panel
 """
 # From each act to the second frame after the rows that came of it were there.
-SOUGHT: Final = f"""async () => {{
+TIME_SEARCHES: Final = f"""async () => {{
     const list = document.querySelector('.mnb-casts');
     const frame = () => new Promise((resolve) => requestAnimationFrame(resolve));
     const grid = list.querySelector('[role=grid]');
@@ -190,7 +190,7 @@ WATCH: Final = """() => {
     };
     find();
 }"""
-DRAWN: Final = f"""() => window.__seen.sockets === {SOCKETS}
+IS_DRAWN: Final = f"""() => window.__seen.sockets === {SOCKETS}
     && performance.timeOrigin + performance.now() - window.__seen.changed > {QUIET_MS}"""
 BROWSER_NOW: Final = "() => performance.timeOrigin + performance.now()"
 
@@ -217,21 +217,21 @@ def measure(lab: Lab) -> None:
     """Run all measurements and print the tables."""
     lab.open(lab.notebook(SETUP, "", STEPS))
     lab.run_cell(0)
-    before = clocks(lab)
+    before = clock_difference(lab)
     times_by_frame: dict[str, list[float]] = {}
     for panel in ("GraphPanel", "CastPanel"):
         lab.set_source(1, DRAW.format(panel=panel))
         for turn in range(DRAWINGS + 1):
-            start_times, displayed, frame_times = drawn(lab)
+            start_times, displayed, frame_times = time_drawing(lab)
             if turn:  # the first loads the page's libraries
                 times_by_frame.setdefault(f"{panel}: display call to last change", []).append(frame_times - displayed)
                 times_by_frame.setdefault(f"{panel}: created, displayed, last change", []).append(
                     frame_times - start_times
                 )
-    times_by_frame["CastPanel: step call to highlight, cell blocked"] = highlighted(lab)
-    clicks = {f"click on Step to frame, {number} sockets": clicked(lab, number) for number in CLICKED}
-    clicks |= sought(lab)
-    clock_offset, error = min(before, clocks(lab), key=lambda pair: pair[1])
+    times_by_frame["CastPanel: step call to highlight, cell blocked"] = time_highlights(lab)
+    clicks = {f"click on Step to frame, {number} sockets": time_clicks(lab, number) for number in SOCKET_COUNTS}
+    clicks |= time_searches(lab)
+    clock_offset, error = min(before, clock_difference(lab), key=lambda pair: pair[1])
     print(f"From the kernel to the screen: {SOCKETS} sockets, milliseconds\n")
     rows = []
     for label, times in times_by_frame.items():
@@ -256,27 +256,27 @@ def measure(lab: Lab) -> None:
     )
 
 
-def drawn(lab: Lab) -> tuple[float, float, float]:
+def time_drawing(lab: Lab) -> tuple[float, float, float]:
     """Run the cell that draws a graph; return the times of its start, its display call, and the last change."""
     lab.page.evaluate(WATCH)
     lab.run_cell(1)
-    lab.page.wait_for_function(DRAWN)
-    start_times, displayed = printed(lab, 1)
+    lab.page.wait_for_function(IS_DRAWN)
+    start_times, displayed = read_printed_times(lab, 1)
     return start_times, displayed, lab.page.evaluate("() => window.__seen.changed")
 
 
-def highlighted(lab: Lab) -> list[float]:
+def time_highlights(lab: Lab) -> list[float]:
     """Step through the cast in a cell; return the milliseconds from each call to the highlight of the next socket."""
     lab.run_cell(2)
     lab.page.wait_for_function(f"() => 'n:Socket-{SOCKETS}' in window.__seen.current")
     current = lab.page.evaluate("() => window.__seen.current")
-    called = printed(lab, 2)
+    called = read_printed_times(lab, 2)
     # A page that is too slow for the steps shows some of them together.
     frame_times = [(current.get(f"n:Socket-{number}"), call_time) for number, call_time in enumerate(called, 2)]
     return [then - call_time for then, call_time in frame_times if then is not None]
 
 
-def clicked(lab: Lab, sockets: int) -> list[float]:
+def time_clicks(lab: Lab, sockets: int) -> list[float]:
     """Click Step in the panel of a cast; return the milliseconds until a frame shows the new position."""
     lab.set_source(1, SHOW.format(sockets=sockets))
     lab.run_cell(1)
@@ -288,17 +288,17 @@ def clicked(lab: Lab, sockets: int) -> list[float]:
     return times[1:]  # the first loads what is loaded once
 
 
-def sought(lab: Lab) -> dict[str, list[float]]:
+def time_searches(lab: Lab) -> dict[str, list[float]]:
     """Filter, sort and search the list of all casts; return the milliseconds from each action to its frame."""
     lab.set_source(1, MANY)
     lab.run_cell(1)
     lab.page.wait_for_function(f"() => document.querySelector('.mnb-casts')?.innerText.includes('All {CASTS:,}')")
     lab.page.wait_for_timeout(3 * QUIET_MS)
-    samples: dict[str, list[float]] = lab.page.evaluate(SOUGHT)
+    samples: dict[str, list[float]] = lab.page.evaluate(TIME_SEARCHES)
     return {f"{kind} {CASTS:,} casts": times for kind, times in samples.items()}
 
 
-def printed(lab: Lab, cell: int) -> list[float]:
+def read_printed_times(lab: Lab, cell: int) -> list[float]:
     """Return the times that a cell printed, in milliseconds since the epoch."""
     text = "".join(output.text for output in lab.outputs(cell) if output.kind == "stream")
     if not text:
@@ -306,7 +306,7 @@ def printed(lab: Lab, cell: int) -> list[float]:
     return [seconds * 1e3 for seconds in json.loads(text)]
 
 
-def clocks(lab: Lab) -> tuple[float, float]:
+def clock_difference(lab: Lab) -> tuple[float, float]:
     """Return the lead of the browser's clock over the kernel's, in milliseconds, and the error of this value."""
     offsets: list[tuple[float, float]] = []
     for _ in range(50):

@@ -27,13 +27,13 @@ from materia_nb.insight.odds import simulate_casts
 from materia_nb.loadout import LoadoutError, build_graph
 from materia_nb.loadout.vocabulary import OWN_PROTOCOLS
 
-EACH = 20
+SIMULATIONS_PER_LOADOUT = 20
 """Number of simulations for each random loadout."""
-SMALL = 2_000
+MAX_STATES = 2_000
 """Maximum number of states of a random loadout; larger loadouts are skipped because explore cannot visit all states."""
 
 
-def never_happens(simulations: int) -> None:
+def check_impossible_events(simulations: int) -> None:
     """Simulate random loadouts; raise an error if an event occurs that explore reports as impossible."""
     from hypothesis import HealthCheck, Phase, given, seed, settings
     from hypothesis import strategies as st
@@ -42,7 +42,7 @@ def never_happens(simulations: int) -> None:
 
     counted = dict.fromkeys(("simulations", "loadouts", "with other protocols", "left out", "witnesses"), 0)
     begin = time.perf_counter()
-    laps = simulations // EACH + 1
+    laps = simulations // SIMULATIONS_PER_LOADOUT + 1
     folder = Path(tempfile.mkdtemp(prefix="check-odds-"))
 
     @settings(
@@ -54,19 +54,19 @@ def never_happens(simulations: int) -> None:
     )
     @given(loadouts(), st.integers(0, 2), st.integers(0, 2**32))
     def one(document: dict[str, Any], items: int, number: int) -> None:
-        mixed = _speaks(document["loadouts"]["T"], Random(number))
+        mixed = _set_random_protocols(document["loadouts"]["T"], Random(number))
         try:
             graph = build_graph(document)
         except LoadoutError:
             return
-        explored = Exploration(graph, range(3), SMALL)
+        explored = Exploration(graph, range(3), MAX_STATES)
         if not explored.complete_search:
             counted["left out"] += 1
             return
         counted["loadouts"] += 1
         counted["with other protocols"] += mixed
-        simulation = simulate_casts(graph, EACH, Random(number).uniform(0.2, 0.9), items, number)
-        counted["simulations"] += EACH
+        simulation = simulate_casts(graph, SIMULATIONS_PER_LOADOUT, Random(number).uniform(0.2, 0.9), items, number)
+        counted["simulations"] += SIMULATIONS_PER_LOADOUT
         impossible = {*explored.never, *explored.unreached}
         happened = {*simulation.edge_uses, *(socket for socket, often in simulation.visits.items() if often)}
         max_turns = explored.most_turns(items)
@@ -78,7 +78,7 @@ def never_happens(simulations: int) -> None:
             raise AssertionError(
                 f"{max(simulation.turns)} turns, although explore reported a maximum of {max_turns}\n{document}"
             )
-        counted["witnesses"] += _witnesses(explored, document, folder / str(counted["loadouts"]))
+        counted["witnesses"] += _cast_witnesses(explored, document, folder / str(counted["loadouts"]))
 
     for number in count(1):  # some drawn loadouts have problems, so one round may not be enough
         seed(number)(one)()
@@ -88,7 +88,7 @@ def never_happens(simulations: int) -> None:
     show(["no impossible event happened in", ""], [*rows, ["seconds", f"{time.perf_counter() - begin:.0f}"]])
 
 
-def _speaks(loadout: dict[str, Any], random: Random) -> bool:
+def _set_random_protocols(loadout: dict[str, Any], random: Random) -> bool:
     """Set random protocols in a loadout and some of its sockets; return True if any of them is not sparse."""
     loadout["handoff"] = random.choice(list(OWN_PROTOCOLS))
     for socket in loadout["sockets"].values() if random.random() < 0.5 else ():
@@ -101,7 +101,7 @@ def _speaks(loadout: dict[str, Any], random: Random) -> bool:
     return spoken != {"sparse"}
 
 
-def _witnesses(explored: Exploration, document: dict[str, Any], folder: Path) -> int:
+def _cast_witnesses(explored: Exploration, document: dict[str, Any], folder: Path) -> int:
     """Cast every witness of a loadout on disk; raise an error if its event does not happen."""
     folder.mkdir(parents=True)
     wb = Workbench(folder, bundled=False)
@@ -124,7 +124,7 @@ def _witnesses(explored: Exploration, document: dict[str, Any], folder: Path) ->
     return len(events)
 
 
-def agrees(simulations: int, names: Sequence[str]) -> None:
+def check_agreement(simulations: int, names: Sequence[str]) -> None:
     """Simulate bundled loadouts and print the frequencies next to the exact odds."""
     wb = Workbench(tempfile.mkdtemp(prefix="check-odds-"))
     rows, worst = [], 0.0
@@ -165,9 +165,9 @@ def main() -> None:
     parser.add_argument("loadouts", nargs="*", default=["Plan-Build-Eval", "Teach-Rework", "Blackbelt"])
     arguments = parser.parse_args()
     if arguments.random:
-        never_happens(arguments.random)
+        check_impossible_events(arguments.random)
     if arguments.each:
-        agrees(arguments.each, arguments.loadouts)
+        check_agreement(arguments.each, arguments.loadouts)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from materia_nb.cast import Cast, Plan, resume_cast, start_cast
 from materia_nb.engine import entering, outputs
 from materia_nb.engine.rules import Rules
 from materia_nb.loadout import build_graph
-from materia_nb.store.rundir import Mark
+from materia_nb.store.rundir import JournalEnd
 
 
 def in_memory(items: int) -> tuple[int, float]:
@@ -53,10 +53,10 @@ class _Worker:
         return self.replies.get(turn.socket_id, self.plan)
 
 
-class _Nothing:
+class _NullWriter:
     """An artifact writer that writes nothing."""
 
-    def soon(self, _: object) -> None:
+    def schedule_write(self, _: object) -> None:
         """Do nothing."""
 
     def has_written(self, _: object) -> bool:
@@ -94,26 +94,26 @@ class Run(NamedTuple):
     beside: int
 
 
-def started(items: int) -> Cast:
+def new_cast(items: int) -> Cast:
     """Return a new cast on disk that has not taken a step."""
     cast_folder = folder()
     plan = Plan(build_graph(work.document()), work.document(), "bench", cast_folder, cast_folder)
     return start_cast(plan, "go", AgentTable(_Worker(items)))
 
 
-def durable(items: int) -> Run:
+def run_durable(items: int) -> Run:
     """Run a cast on disk."""
-    cast = started(items)
-    # What follows from the journal is timed apart, so the cast is kept from writing it by itself.
+    cast = new_cast(items)
+    # The derived files are written and timed separately, so the cast must not write them itself.
     runner = cast.runner
-    writer, runner._artifacts = runner._artifacts, _Nothing()  # type: ignore[assignment]  # noqa: SLF001
+    writer, runner._artifacts = runner._artifacts, _NullWriter()  # type: ignore[assignment]  # noqa: SLF001
     begin = time.perf_counter()
     cast.run()
     ran = time.perf_counter() - begin
-    # With another mark the next resume would take these files for those of another journal.
-    mark = runner.journal.mark if runner.journal else Mark()
+    # With another end, the next resume would treat these files as the files of another journal.
+    journal_end = runner.journal.end if runner.journal else JournalEnd()
     begin = time.perf_counter()
-    writer.now(runner.session, mark)
+    writer.write_all(runner.session, journal_end)
     derived = time.perf_counter() - begin
     if cast.status != "complete":
         raise RuntimeError(f"the benchmark's cast is {cast.status}: {cast.failure}")
@@ -125,7 +125,7 @@ def durable(items: int) -> Run:
     return Run(cast.run_dir, len(cast.steps), ran, derived, journal, on_disk - outputs)
 
 
-def whole(items: int) -> tuple[int, float, Path]:
+def run_complete(items: int) -> tuple[int, float, Path]:
     """Run a cast with function agents, as in a notebook, until its last file is closed.
 
     Returns:
@@ -145,7 +145,7 @@ def whole(items: int) -> tuple[int, float, Path]:
     return len(cast.steps), seconds, cast.run_dir
 
 
-def resumed(run: Run) -> float:
+def time_resume(run: Run) -> float:
     """Resume a finished cast; return the seconds."""
     begin = time.perf_counter()
     cast = resume_cast(run.path)
@@ -156,14 +156,14 @@ def resumed(run: Run) -> float:
     return seconds
 
 
-def peak(items: int) -> tuple[float, float]:
+def peak_memory(items: int) -> tuple[float, float]:
     """Run a cast in its own process; return the memory before the cast and at its peak, in megabytes."""
-    before = _peak()
-    started(items).run()
-    return before, _peak()
+    before = _read_peak_memory()
+    new_cast(items).run()
+    return before, _read_peak_memory()
 
 
-def _peak() -> float:
+def _read_peak_memory() -> float:
     """Return the peak memory in megabytes from /proc, because ``resource`` includes the parent process."""
     status = Path("/proc/self/status").read_text(encoding="ascii")
     return next(int(line.split()[1]) / 1024 for line in status.splitlines() if line.startswith("VmHWM"))

@@ -64,7 +64,7 @@ FAULTS: Final = (
 )  # fmt: skip
 
 
-def finds(copy: Path) -> bool:
+def tests_fail(copy: Path) -> bool:
     """Return True if the tests fail in the copy of the package."""
     paths = [copy, copy / "tests", copy / "tests/helpers", copy / "tests/quick", copy / "scripts"]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, paths)), "CI": "1"}
@@ -84,7 +84,7 @@ def main() -> int:
         for name in ("materia_nb", "tests", "scripts"):
             shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__", "data"))
         shutil.copy(ROOT / "pyproject.toml", copy)
-        if finds(copy):
+        if tests_fail(copy):
             print("The tests fail without a fault.")
             return 1
         for fault in FAULTS:
@@ -94,7 +94,7 @@ def main() -> int:
                 count = source.count(fault.text)
                 sys.exit(f"{fault.module} contains this text {count} times: {fault.text!r}. Correct FAULTS.")
             path.write_text(source.replace(fault.text, fault.replacement), encoding="utf-8")
-            is_found = finds(copy)
+            is_found = tests_fail(copy)
             path.write_text(source, encoding="utf-8")
             found += is_found
             print(f"{'found ' if is_found else 'MISSED'} {fault.rule}", flush=True)

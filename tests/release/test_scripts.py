@@ -1,6 +1,8 @@
 """Test the scripts that the make targets run."""
 
+import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -152,3 +154,15 @@ def test_walkthrough_records_package_calls_with_their_depth():
     assert calls[0][1:] == ("errors.py", "did_you_mean")
     assert all(call.depth > calls[0].depth for call in calls[1:])
     assert sys.getprofile() is before
+
+
+def test_benchmarks_measure_a_cast_of_this_package(tmp_path):
+    folder = Path(__file__).parents[2] / "benchmarks"
+    code = f"""
+import sys; sys.path.insert(0, {str(folder)!r})
+import bench, ours
+run = ours.run_durable(2)
+print(run.visits, ours.run_complete(2)[0], run.derived > 0, ours.time_resume(run) > 0, ours.peak_memory(1)[1] > 0)
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.stdout == "7 7 True True True\n", done.stderr
