@@ -6,7 +6,7 @@ import json
 import sys
 from pathlib import Path
 
-from run_notebooks import ROOT, copy_apart, execute
+from run_notebooks import ROOT, copy_notebooks, execute
 
 NOTEBOOK = "00-quickstart.ipynb"
 DEMO = ROOT / "build" / "demo"
@@ -15,7 +15,7 @@ DEMO = ROOT / "build" / "demo"
 def main() -> int:
     """Run the notebook in a copy of notebooks/ and print the route, the state and the locations of the files."""
     # The demo shows the same on every machine, whatever loadouts its user has.
-    copy_apart(ROOT / "notebooks", DEMO)
+    copy_notebooks(ROOT / "notebooks", DEMO)
 
     from nbclient.exceptions import CellExecutionError
 
@@ -54,14 +54,14 @@ def show_cast(notebook_page: Path) -> None:
     cast_page = DEMO / "cast.html"
     cast.export.page(cast_page)
     files = sorted(path for path in cast.run_dir.rglob("*") if path.is_file())
-    print(f"Artifacts: {shown(cast.run_dir)} ({len(files)} files)")
+    print(f"Artifacts: {relative_path(cast.run_dir)} ({len(files)} files)")
     for path in files:
         print(f"  {path.relative_to(cast.run_dir)}")
-    print(f"HTML page of the cast:     {shown(cast_page)}")
-    print(f"HTML page of the notebook: {shown(notebook_page)}")
+    print(f"HTML page of the cast:     {relative_path(cast_page)}")
+    print(f"HTML page of the notebook: {relative_path(notebook_page)}")
 
 
-def shown(path: Path) -> str:
+def relative_path(path: Path) -> str:
     """Return a path relative to the checkout if it is inside the checkout; otherwise return it unchanged."""
     return str(path.relative_to(ROOT)) if path.is_relative_to(ROOT) else str(path)
 

@@ -21,7 +21,7 @@ DEMO: Final = ROOT / "build" / "demo-model"
 
 LOADOUT: Final = "Plan-Build-Eval"
 """The loadout of the quickstart, which plans items, builds and evaluates each item, and narrates the result."""
-MOST_TOKENS: Final = {"Plan": 160, "Build": 40, "Eval": 60, "Maintain": 60, "Narrate": 40}
+MAX_TOKENS: Final = {"Plan": 160, "Build": 40, "Eval": 60, "Maintain": 60, "Narrate": 40}
 """Maximum length of an answer of each materia, in tokens, because such a small model may not stop."""
 
 
@@ -29,7 +29,7 @@ def cast_with(served: Served, project: Path) -> Cast:
     """Cast the loadout with the local model in every socket, and return the cast when it has stopped."""
     bench = Workbench(project=project)
     bench.use(LOADOUT)
-    for materia, max_tokens in MOST_TOKENS.items():
+    for materia, max_tokens in MAX_TOKENS.items():
         # Without a penalty such a small model repeats the same item until its tokens are used up.
         settings = {"max_tokens": max_tokens, "temperature": 0.0, "frequency_penalty": 1.0}
         agent = ModelAgent(f"openai:{served.model}", base_url=served.url, settings=settings, tools=False)

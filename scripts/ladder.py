@@ -24,7 +24,7 @@ PROTOCOLS: Final = ("sparse", "envelope", "agent-contract")
 FORMS: Final = ("md", "plain")
 CONTEXT: Final = 4096
 """Context size of the model in tokens, prompt and answer together."""
-MOST_TOKENS: Final = 400
+MAX_TOKENS: Final = 400
 """Maximum length of an answer, in tokens, because such a small model may not stop."""
 SEED: Final = 1
 REQUESTS: Final = (
@@ -51,7 +51,7 @@ REQUESTS: Final = (
 )
 
 
-class Rung(NamedTuple):
+class ProtocolResult(NamedTuple):
     """The results of one protocol with one prompt form.
 
     Attributes:
@@ -99,12 +99,12 @@ def loadout_of(protocol: str, form: str) -> Mapping[str, JSON]:
     }
 
 
-def rung(protocol: str, form: str, casts: Sequence[Cast]) -> Rung:
+def count_results(protocol: str, form: str, casts: Sequence[Cast]) -> ProtocolResult:
     """Return the counted results of the casts with one protocol and prompt form."""
     turns = [[turn for step in cast.steps for turn in step.turns] for cast in casts]
     readings = [[turn.reading for turn in each if turn.reading is not None] for each in turns]
     kinds = [cast.failure.kind for cast in casts if cast.failure is not None]
-    return Rung(
+    return ProtocolResult(
         protocol,
         form,
         len(casts),
@@ -122,18 +122,18 @@ def rung(protocol: str, form: str, casts: Sequence[Cast]) -> Rung:
     )
 
 
-def table(rungs: Sequence[Rung]) -> Iterator[str]:
+def table(results: Sequence[ProtocolResult]) -> Iterator[str]:
     """Yield the lines of a Markdown table with a row for each protocol and prompt form."""
     yield "| protocol | `promptForm` | requests | in the form at first | accepted at first | at last | repairs | form copied | overflows | other failures | tokens in | tokens out |"
-    yield "|---" * len(Rung._fields) + "|"
-    for rung in rungs:
-        yield "| " + " | ".join(f"{value:,}" if isinstance(value, int) else value for value in rung) + " |"
+    yield "|---" * len(ProtocolResult._fields) + "|"
+    for result in results:
+        yield "| " + " | ".join(f"{value:,}" if isinstance(value, int) else value for value in result) + " |"
 
 
-def climb(served: Served, project: Path, requests: Sequence[str] = REQUESTS) -> Iterator[Rung]:
+def cast_requests(served: Served, project: Path, requests: Sequence[str] = REQUESTS) -> Iterator[ProtocolResult]:
     """Cast every request with each protocol and each prompt form."""
     # At temperature 0 such a small model copies the form and repeats a refused answer.
-    settings = {"max_tokens": MOST_TOKENS, "temperature": 0.7, "frequency_penalty": 1.0, "seed": SEED}
+    settings = {"max_tokens": MAX_TOKENS, "temperature": 0.7, "frequency_penalty": 1.0, "seed": SEED}
     for protocol in PROTOCOLS:
         for form in FORMS:
             bench = Workbench(project=project / f"{protocol}-{form}")
@@ -143,7 +143,7 @@ def climb(served: Served, project: Path, requests: Sequence[str] = REQUESTS) -> 
             casts = [bench.cast(request, loadout="Ladder") for request in requests]
             for cast in casts:
                 cast.run()
-            yield rung(protocol, form, casts)
+            yield count_results(protocol, form, casts)
 
 
 def main() -> int:
@@ -154,11 +154,11 @@ def main() -> int:
     os.environ["MATERIA_PROFILE_DIR"] = str(LADDER / "profile")
     try:
         with local_model(context=CONTEXT) as served:
-            rungs = []
-            for rung in climb(served, LADDER, requests):
-                rungs.append(rung)
-                print(*rung, file=sys.stderr, flush=True)
-            print(*table(rungs), sep="\n")
+            results = []
+            for result in cast_requests(served, LADDER, requests):
+                results.append(result)
+                print(*result, file=sys.stderr, flush=True)
+            print(*table(results), sep="\n")
     except NoLocalModelError as error:
         print(error, file=sys.stderr)
         return 1

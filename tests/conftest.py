@@ -125,7 +125,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> LoadScope
 
 
 @pytest.fixture(scope="session", autouse=True)
-def drawn_once() -> Iterator[None]:
+def cache_pictures() -> Iterator[None]:
     """Cache the PNG of each picture for all tests of a worker, because rendering is slow."""
     with pytest.MonkeyPatch.context() as patch:
         drawn, draw = functools.cache(blocks.png_of), blocks.png_of
@@ -135,7 +135,7 @@ def drawn_once() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def token_details(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def isolate_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Isolate the IPython settings, and replace the slow ``python3`` shim on PATH by the interpreter itself."""
     folder = tmp_path_factory.mktemp("bin")
     (folder / "python3").symlink_to(Path(sys.executable).resolve())
@@ -153,7 +153,7 @@ def own_folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 @pytest.fixture(autouse=True)
-def isolated(own_folders: Iterator[Path], monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def isolate_test(own_folders: Iterator[Path], monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Isolate profile, config and notebook settings, and close the shells of the test."""
     own = next(own_folders)
     (own / "profile").mkdir(parents=True)

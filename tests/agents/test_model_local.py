@@ -14,7 +14,7 @@ from materia_nb.cast import open_cast
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(local_model.missing() is not None, reason=str(local_model.missing())),
+    pytest.mark.skipif(local_model.unavailable_reason() is not None, reason=str(local_model.unavailable_reason())),
 ]
 
 

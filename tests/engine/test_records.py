@@ -7,7 +7,7 @@ import json
 from builders import Folded, retry_loop
 from materia_nb.engine import decide
 from materia_nb.engine.conversation import bounded, middle, state_json
-from records import check_record, written
+from records import check_record, format_value
 
 CONTEXTS = (
     "full",
@@ -44,7 +44,7 @@ def told(context, form, most, count):
             cast.do(decide.enter)
         prompt = cast.session.prompt
         for part in prompt.parts:
-            yield f"{part.name}: {len(part.text)} {part.note} | {part.text[:150]} … {part.text[-60:]} {written(part.tells)}"
+            yield f"{part.name}: {len(part.text)} {part.note} | {part.text[:150]} … {part.text[-60:]} {format_value(part.tells)}"
         cast.do(decide.answer, decide.Answer(answer if isinstance(answer, str) else json.dumps(answer)))
 
 

@@ -38,20 +38,20 @@ def moment(name: str) -> None:
         reach(name)
 
 
-def run_until(act: Callable[..., Any], *args: Any, at: int | None = None, of: str = "") -> list[str]:
+def run_until(act: Callable[..., Any], *args: Any, at: int | None = None, prefix: str = "") -> list[str]:
     """Run ``act`` in a forked child and return the names of the moments that it reached.
 
-    The child kills itself at the moment with the index ``at``, counted among the moments whose names begin with ``of``.
+    The child kills itself at the moment with the index ``at``, counted among the moments whose names begin with ``prefix``.
     """
-    heard, told = os.pipe()
-    child = multiprocessing.get_context("fork").Process(target=_run, args=(told, at, of, act, args))
+    read_end, write_end = os.pipe()
+    child = multiprocessing.get_context("fork").Process(target=_run, args=(write_end, at, prefix, act, args))
     child.start()
-    os.close(told)
-    with os.fdopen(heard) as lines:
+    os.close(write_end)
+    with os.fdopen(read_end) as lines:
         names = lines.read().splitlines()
     child.join(60)
     assert child.exitcode in (0, -signal.SIGKILL)
-    assert (child.exitcode != 0) == (at is not None and at < sum(name.startswith(of) for name in names))
+    assert (child.exitcode != 0) == (at is not None and at < sum(name.startswith(prefix) for name in names))
     return names
 
 
@@ -67,13 +67,13 @@ def lines_written(names: list[str]) -> int:
     return sum(int(name.split()[1]) for name in names if name.startswith("wrote "))
 
 
-def _run(told: int, at: int | None, of: str, act: Callable[..., Any], args: tuple[Any, ...]) -> None:
+def _run(write_end: int, at: int | None, prefix: str, act: Callable[..., Any], args: tuple[Any, ...]) -> None:
     numbers, main = itertools.count(), threading.main_thread()
 
     def reach(name: str) -> None:
         if threading.current_thread() is main:
-            os.write(told, f"{name}\n".encode())
-            if name.startswith(of) and next(numbers) == at:
+            os.write(write_end, f"{name}\n".encode())
+            if name.startswith(prefix) and next(numbers) == at:
                 os.kill(os.getpid(), signal.SIGKILL)
 
     gc.freeze()  # else locks that the parent had dropped are released here, at any moment

@@ -31,25 +31,27 @@ def check_record(name: str, lines: Iterable[str]) -> None:
         raise AssertionError("\n".join([f"{path.name} says something else:", *changed[:_SHOWN]]))
 
 
-def written(value: Any) -> str:
+def format_value(value: Any) -> str:
     """Return a value on one line; a named tuple is written without the fields that have their default values."""
     if is_dataclass(value):
         told = [
-            f"{field.name}={written(getattr(value, field.name))}"
+            f"{field.name}={format_value(getattr(value, field.name))}"
             for field in fields(value)
             if field.compare and field.name != "raw" and not _is_default(field, getattr(value, field.name))
         ]
         return f"{type(value).__name__}({', '.join(told)})"
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{key}: {written(one)}" for key, one in value.items()) + "}"
+        return "{" + ", ".join(f"{key}: {format_value(one)}" for key, one in value.items()) + "}"
     if isinstance(value, set | frozenset):
-        return written(sorted(value))
+        return format_value(sorted(value))
     if isinstance(value, list | tuple) and not hasattr(value, "_fields"):
-        return "[" + ", ".join(map(written, value)) + "]"
+        return "[" + ", ".join(map(format_value, value)) + "]"
     if hasattr(value, "_asdict"):
         usual = value._field_defaults
         told = [
-            f"{key}={written(one)}" for key, one in value._asdict().items() if key not in usual or usual[key] != one
+            f"{key}={format_value(one)}"
+            for key, one in value._asdict().items()
+            if key not in usual or usual[key] != one
         ]
         return f"{type(value).__name__}({', '.join(told)})"
     return value if isinstance(value, str) else repr(value)

@@ -108,7 +108,7 @@ def test_citation_names_the_current_version_and_the_authors():
 @pytest.fixture
 def copy(tmp_path):
     """Return a copy of the files that contain the project owner and addresses."""
-    for path in {path for path, *_ in release_check.PLACES} | {path for path, *_ in release_check.UNTRUE}:
+    for path in {path for path, *_ in release_check.PLACES} | {path for path, *_ in release_check.OUTDATED_STATEMENTS}:
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_bytes((ROOT / path).read_bytes())
     return tmp_path
@@ -139,13 +139,13 @@ def test_addresses_come_from_the_table_in_every_file(copy):
 
 def test_bundled_third_party_files_have_a_licence(tmp_path, monkeypatch):
     assert [licence for licence in release_check.licences(ROOT) if "MISSING" in licence] == []
-    assert {one[2] for one in release_check.FOREIGN.values()} <= set(PROJECT["license-files"])
+    assert {one[2] for one in release_check.THIRD_PARTY_FILES.values()} <= set(PROJECT["license-files"])
     monkeypatch.setattr(release_check, "bundled", lambda _: ["node_modules/somebodys"])
     (tmp_path / "materia_nb").mkdir()
     (tmp_path / "materia_nb" / "letters.woff2").touch()
     (tmp_path / "package-lock.json").write_text('{"packages": {"node_modules/somebodys": {"license": "BSD-3-Clause"}}}')
     told = list(release_check.licences(tmp_path))
-    assert ("materia_nb/letters.woff2", "MISSING", "add it to FOREIGN") in told
+    assert ("materia_nb/letters.woff2", "MISSING", "add it to THIRD_PARTY_FILES") in told
     assert told[-1][1] == "BSD-3-Clause"
 
 

@@ -154,7 +154,7 @@ def test_killed_casts_have_the_same_result_as_uninterrupted_casts(undisturbed, t
 def test_repeatedly_killed_cast_completes(undisturbed, tmp_path, at):
     whole, ran, _ = undisturbed
     kills = 0
-    while sum(name.startswith("wrote") for name in run_until(run_cast, str(tmp_path), at=at, of="wrote")) > at:
+    while sum(name.startswith("wrote") for name in run_until(run_cast, str(tmp_path), at=at, prefix="wrote")) > at:
         kills += 1
     (run,) = (tmp_path / "casts").glob("2*Z")
     cast = open_cast(run)

@@ -20,8 +20,8 @@ def test_model_ladder_counts_accepted_answers_repairs_copied_forms_and_overflows
     """
     answers = [says(PLAN), says(COPIED), says(PLAN), refuses(400, LONG, error="context_length_exceeded")]
     with serving(*answers) as server:
-        found = next(ladder.climb(Served(server.url, "tiny"), tmp_path, REQUESTS))
-    assert found == ladder.Rung("sparse", "md", 3, 2, 1, 2, 1, 1, 1, 0, 30, 15)
+        found = next(ladder.cast_requests(Served(server.url, "tiny"), tmp_path, REQUESTS))
+    assert found == ladder.ProtocolResult("sparse", "md", 3, 2, 1, 2, 1, 1, 1, 0, 30, 15)
     header, rule, row = ladder.table([found])
     assert header.count("|") == rule.count("|") == row.count("|") == len(found) + 1
     assert row.startswith("| sparse | md | 3 | 2 | 1 | 2 |")
@@ -29,11 +29,11 @@ def test_model_ladder_counts_accepted_answers_repairs_copied_forms_and_overflows
 
 def test_model_ladder_measures_both_prompt_forms(tmp_path):
     with serving(*[says("x")] * 200) as server:
-        rungs = list(ladder.climb(Served(server.url, "tiny"), tmp_path, ("bread",)))
+        results = list(ladder.cast_requests(Served(server.url, "tiny"), tmp_path, ("bread",)))
         texts = [body["messages"][0]["content"] for body in server.asked]
-    assert [(rung.protocol, rung.form) for rung in rungs] == [
+    assert [(result.protocol, result.form) for result in results] == [
         (protocol, form) for protocol in ladder.PROTOCOLS for form in ladder.FORMS
     ]
-    assert all((one.fitting, one.last) == (0, 0) and one.repairs for one in rungs)
+    assert all((one.fitting, one.last) == (0, 0) and one.repairs for one in results)
     assert any(text.startswith("## Request") for text in texts)
     assert any(text.startswith("Request:") for text in texts)
