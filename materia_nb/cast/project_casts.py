@@ -24,6 +24,7 @@ from materia_nb.engine.conversation import cut_to
 from materia_nb.engine.routing import short
 from materia_nb.engine.state import CastState, Label
 from materia_nb.errors import MateriaError
+from materia_nb.insight.odds import Chances
 from materia_nb.insight.values import OutputMatch, compile_query
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout import Graph
@@ -392,21 +393,30 @@ class Casts(Displayable):
                 causes.append((cast.id, cause))
         return FailureCausesView(causes, by, problems)
 
-    def compare(self, a: object, b: object) -> Compared:
+    def compare(
+        self, a: object, b: object, *, behaviour: bool = False, satisfied: Chances = 0.5, items: int = 3
+    ) -> Compared:
         """Compare two casts, steps or loadouts. The result is true if their routes or outputs differ.
 
         For casts, ``first`` describes the first step that differs, its next socket in each cast, and the reason. For
         loadouts, ``differences`` lists the differences. The current cast does not change.
 
+        With ``behaviour=True``, all possible casts of two loadouts are compared. ``changes`` lists each result after
+        which they continue differently, and is empty exactly if all casts take the same route.
+
         Args:
             a: a cast or a reference to it (as for :meth:`open`), a step of a cast, the name of a loadout, or the result
                 of ``wb.loadouts.show`` or ``wb.graph``.
             b: the second value, which must be of the same kind.
+            behaviour: True to compare the possible casts of two loadouts instead of their fields.
+            satisfied: the chances for the odds of both loadouts, as for ``wb.odds``.
+            items: the length of every list in the odds. Casts over lists of up to this length are compared.
 
         Raises:
-            MateriaError: a cast or loadout does not exist, or the values are not of the same kind (``compare``).
+            MateriaError: a cast or loadout does not exist, the values are not of the same kind (``compare``), or a
+                loadout has too many states (``not_explored``).
         """
-        return compare_view(self._compared(a), self._compared(b))
+        return compare_view(self._compared(a), self._compared(b), (satisfied, items) if behaviour else None)
 
     def _compared(self, value: object) -> object:
         if isinstance(value, str) and value in self._loadouts.config.loadout_names:

@@ -335,16 +335,11 @@ def estimate_cast(
     }
     agents = {id_: turns for id_, turns in by_socket.items() if any(turns)}
     unpriced = {turn.socket for turns in turns_by_cast for turn in turns if turn.cost is None}
-    return Estimate(
-        graph,
-        length,
-        casts,
-        _estimate_usage(turns_by_cast),
-        {id_: _estimate_usage(turns) for id_, turns in agents.items()},
-        tuple(id_ for id_ in agents if id_ in unpriced),
-        sum(end.status == "waiting" for end in ends),
-        tuple(id_ for id_ in agents if id_ not in answer_tokens),
-    )
+    total, sockets = _estimate_usage(turns_by_cast), {id_: _estimate_usage(turns) for id_, turns in agents.items()}
+    without_price = tuple(id_ for id_ in agents if id_ in unpriced)
+    shortest = tuple(id_ for id_ in agents if id_ not in answer_tokens)
+    unfinished = sum(end.status == "waiting" for end in ends)
+    return Estimate(graph, length, casts, total, sockets, without_price, unfinished, shortest)
 
 
 @dataclass

@@ -6,7 +6,7 @@ import re
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias, Unpack, overload
+from typing import Any, Final, NamedTuple, TypeAlias, Unpack, overload
 
 from materia_nb.engine import decide, entering
 from materia_nb.engine.decide import Answer
@@ -414,19 +414,9 @@ class Exploration:
     @overload
     def witness(self, event: EventName) -> Witness: ...
     @overload
+    def witness(self, event: EventName, *, without: EventName, since: EventName | None = None) -> Witness | None: ...
     def witness(
-        self,
-        event: EventName,
-        *,
-        without: str | tuple[str, int],
-        since: str | tuple[str, int] | None = None,
-    ) -> Witness | None: ...
-    def witness(
-        self,
-        event: EventName,
-        *,
-        without: str | tuple[str, int] | None = None,
-        since: str | tuple[str, int] | None = None,
+        self, event: EventName, *, without: EventName | None = None, since: EventName | None = None
     ) -> Witness | None:
         """Return a scripted cast that takes the shortest route to an event.
 
@@ -515,20 +505,15 @@ class Exploration:
     def _space_of_length(self, items: int | None) -> StateSpace:
         """Return the reachable states if every list has this length; None selects the explored lengths."""
         if items is None or self.items == (items,):
-            self._require_complete_search()
-            return self._space
+            return _require_complete(self.graph, self._space)
         check_list_lengths(items)
-        space = self._spaces_by_length.get(items)
-        if space is None:
+        if (space := self._spaces_by_length.get(items)) is None:
             space = explore_states(self.graph, (items,), self._max_states, progress=self._progress)
-        if not space.complete:
-            raise _not_explored(self.graph, space)
-        self._spaces_by_length[items] = space
-        return space
+            self._spaces_by_length[items] = space
+        return _require_complete(self.graph, space)
 
     def _require_complete_search(self) -> None:
-        if not self.complete_search:
-            raise _not_explored(self.graph, self._space)
+        _require_complete(self.graph, self._space)
 
     def _routes(self) -> Iterator[ExitRoute]:
         return (route for loop in self.graph.loops.values() for route in loop.routes)
@@ -585,9 +570,70 @@ class Exploration:
         )
 
 
-def _not_explored(graph: Graph, space: StateSpace) -> MateriaError:
+class BehaviourChange(NamedTuple):
+    """A result after which the casts of two loadouts continue differently.
+
+    Attributes:
+        after: the visit and its result, or ``start``.
+        a: the next visit or the end in casts of loadout A.
+        b: the next visit or the end in casts of loadout B.
+        route: the ids of the sockets that the shortest such cast visits, up to this visit.
+    """
+
+    after: str
+    a: str
+    b: str
+    route: tuple[str, ...]
+
+
+def behaviour_changes(a: Exploration, b: Exploration) -> list[BehaviourChange]:
+    """Return the differences between the casts of two loadouts that get the same results, shortest cast first.
+
+    The list is empty exactly if every cast takes the same route in both loadouts. After a difference, a cast is not
+    followed further.
+
+    Raises:
+        MateriaError: kind ``not_explored``: a search stopped early.
+    """
+    spaces = a._space_of_length(None), b._space_of_length(None)  # noqa: SLF001 - private in this module only
+    changes: dict[tuple[str, ...], BehaviourChange] = {}
+    known, queue = set[tuple[int, int]](), deque[tuple[tuple[int, int], tuple[str, ...]]]()
+
+    def arrive(after: str, left: int | None, right: int | None, route: tuple[str, ...]) -> None:
+        nodes = [None if n is None else space.nodes[n] for n, space in zip((left, right), spaces, strict=True)]
+        if left is None or right is None or nodes[0] != nodes[1]:
+            texts = ["the cast stops" if node is None else _describe_state(node) for node in nodes]
+            changes.setdefault((after, *texts), BehaviourChange(after, texts[0], texts[1], route))
+        elif (left, right) not in known:
+            known.add((left, right))
+            queue.append(((left, right), route))
+
+    arrive("start", 0, 0, ())
+    while queue:
+        (left, right), route = queue.popleft()
+        node, sides = spaces[0].nodes[left], (spaces[0].moves[left], spaces[1].moves[right])
+        for answer in dict.fromkeys(move.answer._replace(text="") for moves in sides for move in moves):
+            targets = [_target_after(moves, answer) for moves in sides]
+            if answer.result.is_silent or None not in targets:
+                after = f"{_describe_state(node)}{_describe_answer(answer)}"
+                arrive(after, targets[0], targets[1], (*route, node.socket or ""))
+    return list(changes.values())
+
+
+def _target_after(moves: Sequence[Move], answer: ScriptedResult) -> int | None:
+    """Return the next state after an answer, or None. If no verdict matters, all accepted answers have one move."""
+    targets = {(move.answer.result, move.answer.items, move.answer.asks): move.to for move in moves}
+    results = [answer.result] if answer.asks or answer.result.is_silent else [answer.result, Result.NOTHING]
+    keys = ((result, items, answer.asks) for result in results for items in (answer.items, None))
+    return next((targets[key] for key in keys if key in targets), None)
+
+
+def _require_complete(graph: Graph, space: StateSpace) -> StateSpace:
+    """Return the reachable states; raise MateriaError if the search stopped early."""
+    if space.complete:
+        return space
     has_lists = any(socket.iterator is not None for socket in graph.sockets.values())
-    return MateriaError(
+    raise MateriaError(
         f"The result is unknown, because the search stopped {space.stopped}.",
         hint="read the results so far in `ends_seen`, `not_taken` and `not_visited`; explore again with "
         f"{'fewer items or ' * has_lists}a larger `states=`; or use simulate, which runs random casts",

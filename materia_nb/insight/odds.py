@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from heapq import heapify, heappop, heappush
 from math import ceil
@@ -92,7 +92,11 @@ def _eliminate(rows: dict[int, dict[int, float]], constants: dict[int, float]) -
             continue
         pivot = 1 - rows[i].pop(i, 0.0)
         if pivot < _MIN_PIVOT:
-            raise _endless_error()
+            raise MateriaError(
+                "With these chances, a cast can repeat a cycle forever, so its number of turns has no mean.",
+                hint="find the cycle with explore, then set a chance between 0 and 1, or limit the cycle with maxTraversals",
+                kind="endless",
+            )
         weights = {j: weight / pivot for j, weight in rows.pop(i).items()}
         constants[i] /= pivot
         for j in weights:
@@ -105,14 +109,6 @@ def _eliminate(rows: dict[int, dict[int, float]], constants: dict[int, float]) -
                 columns[j].add(user)
         order.append((i, weights))
     return order
-
-
-def _endless_error() -> MateriaError:
-    return MateriaError(
-        "With these chances, a cast can repeat a cycle forever, so its number of turns has no mean.",
-        hint="find the cycle with explore, then set a chance between 0 and 1, or limit the cycle with maxTraversals",
-        kind="endless",
-    )
 
 
 # -- chances ---------------------------------------------------------------------------------
@@ -425,23 +421,21 @@ def compute_odds(
 
     total_tokens, uncounted = _total(graph, visits, tokens)
     total_cost, unpriced = _total(graph, visits, cost)
-    return Odds(
-        graph,
-        items,
-        {socket: chance.yes for socket, chance in chances.items() if chance.nothing < 1},
-        {socket: chance.nothing for socket, chance in chances.items() if chance.nothing},
-        {socket: chance.failed for socket, chance in chances.items() if chance.failed},
-        dict(sorted(ends.items(), key=lambda pair: (-pair[1], pair[0]))),
-        turns_left[0],
-        visits,
-        _sensitivity(space, chances, frequencies, success, turns_left),
-        total_tokens,
-        total_cost,
-        uncounted,
-        unpriced,
-        _seconds_by_lanes(graph, visits, items, seconds),
-        distribution,
+    ends = dict(sorted(ends.items(), key=lambda pair: (-pair[1], pair[0])))
+    effects = _sensitivity(space, chances, frequencies, success, turns_left)
+    odds = Odds(
+        graph, items, *_stated_chances(chances), ends, turns_left[0], visits, effects, _distribution=distribution
     )
+    by_lanes = _seconds_by_lanes(graph, visits, items, seconds)
+    odds = replace(odds, tokens=total_tokens, cost=total_cost, seconds=by_lanes)
+    return replace(odds, uncounted=uncounted, unpriced=unpriced)
+
+
+def _stated_chances(chances: Mapping[str, Chance]) -> tuple[dict[str, float], dict[str, float], dict[str, float]]:
+    """Return the chances of satisfied outputs, of outputs without a verdict, and of failures, by socket."""
+    satisfied = {socket: chance.yes for socket, chance in chances.items() if chance.nothing < 1}
+    nothing = {socket: chance.nothing for socket, chance in chances.items() if chance.nothing}
+    return satisfied, nothing, {socket: chance.failed for socket, chance in chances.items() if chance.failed}
 
 
 def _weigh_moves(space: StateSpace, chances: Mapping[str, Chance]) -> list[list[tuple[Move, float]]]:
@@ -496,20 +490,15 @@ def _sensitivity(
     turns_left: list[float],
 ) -> dict[str, Sensitivity]:
     """Return the effect of each socket's verdict, summed over its states and weighted by the visits to each state."""
-    derivatives = {socket: Sensitivity(0.0, 0.0) for socket, chance in chances.items() if chance.nothing < 1}
-    for number, node in enumerate(space.nodes):
-        if node.end is not None or node.socket is None or node.socket not in derivatives:
-            continue
-        for move in space.moves[number]:
-            if move.answer.result in VERDICTS:
-                factor = frequencies[number] * (1 if move.answer.result is Result.YES else -1)
-                factor *= 1 - chances[node.socket].failed
-                previous = derivatives[node.socket]
-                derivatives[node.socket] = Sensitivity(
-                    previous.complete + factor * success[move.to],
-                    previous.turns + factor * (move.turns + turns_left[move.to]),
-                )
-    return derivatives
+    effects = {socket: [0.0, 0.0] for socket, chance in chances.items() if chance.nothing < 1}
+    for node, moves, frequency in zip(space.nodes, space.moves, frequencies, strict=True):
+        if node.end is None and node.socket in effects:
+            effect, weight = effects[node.socket], frequency * (1 - chances[node.socket].failed)
+            for move in (move for move in moves if move.answer.result in VERDICTS):
+                factor = weight if move.answer.result is Result.YES else -weight
+                effect[0] += factor * success[move.to]
+                effect[1] += factor * (move.turns + turns_left[move.to])
+    return {socket: Sensitivity(*effect) for socket, effect in effects.items()}
 
 
 def _total(graph: Graph, visits: Mapping[str, float], values: PerSocket | None) -> tuple[float | None, tuple[str, ...]]:
@@ -646,19 +635,10 @@ def simulate_casts(
             bar.add()
     finally:
         bar.close()
-    return Simulation(
-        graph,
-        n,
-        items,
-        seed,
-        {socket: chance.nothing for socket, chance in chances.items() if chance.nothing},
-        {socket: chance.failed for socket, chance in chances.items() if chance.failed},
-        dict(ends.most_common()),
-        tuple(turns),
-        tuple(retries),
-        dict(visits),
-        dict(edge_uses),
-    )
+    ends_of_casts = dict(ends.most_common())
+    _, nothing, failed = _stated_chances(chances)
+    results = (tuple(turns), tuple(retries))
+    return Simulation(graph, n, items, seed, nothing, failed, ends_of_casts, *results, dict(visits), dict(edge_uses))
 
 
 def random_choice(

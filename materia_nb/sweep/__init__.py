@@ -107,18 +107,10 @@ def row_of(cast: Cast, axes: Axes) -> SweepRow:
     cause = failure_cause(cast.now)
     if state.failure:
         ends, why = state.failure.kind, state.failure.message
-    return SweepRow(
-        *axes,
-        ends,
-        why,
-        len(steps),
-        sum(len(step.turns) for step in steps if not sockets[step.socket].socket.is_utility),
-        state.usage.tokens,
-        state.usage.cost,
-        None if milliseconds is None else milliseconds / 1000,
-        cast.run_dir,
-        *(cause[2:] if cause else ()),
-    )
+    turns = sum(len(step.turns) for step in steps if not sockets[step.socket].socket.is_utility)
+    seconds = None if milliseconds is None else milliseconds / 1000
+    usage, details = state.usage, cause[2:] if cause else ()
+    return SweepRow(*axes, ends, why, len(steps), turns, usage.tokens, usage.cost, seconds, cast.run_dir, *details)
 
 
 def _waiting_reason(cast: Cast) -> str:
@@ -371,22 +363,9 @@ class Sweeps:
         def prepare(loadout: str, choice: Mapping[str, Any] | None) -> Prepared:
             return bench.agents.prepared(bench.graph(loadout), choice, pins).frozen()
 
-        return run_sweep(
-            partial(
-                grid_cells,
-                names,
-                requests,
-                agents,
-                repeat,
-                tuple(allow),
-                is_known=bench.agents.knows,
-                prepare=prepare,
-                folder=folder,
-            ),
-            named_checks,
-            folder,
-            workers,
-            retry=retry,
-            progress=progress,
-            limit=None if most is None else _parse_limit(most),
-        )
+        def read_cells() -> list[GridCell]:
+            arguments = (names, requests, agents, repeat, tuple(allow))
+            return grid_cells(*arguments, is_known=bench.agents.knows, prepare=prepare, folder=folder)
+
+        limit = None if most is None else _parse_limit(most)
+        return run_sweep(read_cells, named_checks, folder, workers, retry=retry, progress=progress, limit=limit)

@@ -227,21 +227,12 @@ class Sweep(Displayable, Sequence[SweepRow]):
     def _table(self) -> Table:
         costs = any(row.cost for row in self)
         headers = ["row", "loadout", "request", "agents", "#", "ends", *self.checks, "turns", "tokens"]
-        rows = [
-            (
-                str(number),
-                row.loadout,
-                row.request,
-                shorten(row.agents, 40),
-                str(row.repeat),
-                row.ends,
-                *(row.checks[name].mark if name in row.checks else "" for name in self.checks),
-                str(row.turns),
-                format_reported(row.tokens),
-                *([format_reported(row.cost, "{:.4f}")] * costs),
-            )
-            for number, row in enumerate(self._rows[:_MAX_ROWS], start=1)
-        ]
+        rows = []
+        for number, row in enumerate(self._rows[:_MAX_ROWS], start=1):
+            checks = [row.checks[name].mark if name in row.checks else "" for name in self.checks]
+            used = [str(row.turns), format_reported(row.tokens), *([format_reported(row.cost, "{:.4f}")] * costs)]
+            axes = (row.loadout, row.request, shorten(row.agents, 40), str(row.repeat))
+            rows.append((str(number), *axes, row.ends, *checks, *used))
         return Table(headers + ["cost"] * costs, rows)
 
     def _failed_checks(self) -> list[tuple[str, str, str]]:

@@ -11,9 +11,11 @@ from hypothesis import strategies as st
 
 from cast_helpers import items, loop_agents, loop_config, start
 from magics_helpers import line, run, text
+from materia_nb import Workbench
 from materia_nb.display.blocks import blocks_as_json
 from materia_nb.errors import MateriaError
 from materia_nb.insight.compare import Comparison, previous_visit
+from materia_nb.insight.explore import Exploration, behaviour_changes
 from materia_nb.loadout import build_graph
 from stream_helpers import stream_agents, streams_config
 
@@ -248,6 +250,79 @@ def test_compare_verb_compares_casts_steps_and_loadouts(shell, bench):
         run(shell, "%materia compare --visit 1")
     with pytest.raises(MateriaError, match="not the number of a step"):
         run(shell, "%materia compare --steps one two")
+
+
+# -- the behaviour of loadouts -------------------------------------------------------------------
+
+
+def edited(bench, **edges):
+    """Define a copy of Plan-Build-Eval with other edges, and return its name."""
+    definition = json.loads(json.dumps(bench.loadouts.config.document["loadouts"]["Plan-Build-Eval"]))
+    for socket, rows in edges.items():
+        definition["sockets"][socket.replace("_", "-")]["edges"] = rows
+    bench.loadouts.define("Edited", definition)
+    return "Edited"
+
+
+def test_behaviour_of_equal_loadouts_does_not_differ(bench):
+    """Swapped exclusive edges and an edge that never matches change fields, but not the behaviour."""
+    satisfied, refused = {"when": "satisfied", "to": "Socket-4"}, {"when": "not_satisfied", "to": "Socket-2"}
+    rows = [refused | {"maxTraversals": 3}, satisfied, {"when": "satisfied", "to": "Socket-1"}]
+    name = edited(bench, Socket_3=rows)
+    assert bench.compare("Plan-Build-Eval", name)
+    d = bench.compare("Plan-Build-Eval", name, behaviour=True)
+    assert not d
+    assert d.changes == []
+    assert repr(d) == "Every cast takes the same route in A and B."
+
+
+def test_changed_behaviour_has_the_shortest_cast_and_the_odds(bench):
+    name = edited(bench, Socket_3=[{"when": "always", "to": "Socket-4"}])
+    d = bench.compare("Plan-Build-Eval", name, behaviour=True, satisfied=0.5, items=1)
+    assert d
+    (change,) = d.changes
+    assert (change.after, change.a, change.b) == (
+        "Socket-3 (only), satisfied false",
+        "Socket-2 (only)",
+        "Socket-4 (only)",
+    )
+    assert change.route == ("Socket-1", "Socket-2", "Socket-3")
+    assert [odds.ends["complete"] for odds in d.odds] == [
+        bench.odds(loadout, 0.5, 1).ends["complete"] for loadout in ("Plan-Build-Eval", name)
+    ]
+    assert "Socket-1 → Socket-2 → Socket-3" in d.as_text(200)
+    assert "A continues at" in d.as_html()
+
+
+def test_removed_edge_for_a_failure_stops_the_cast(tmp_path):
+    def graph(*edges):
+        sockets = {"Do": {"materia": "Do", "edges": [*edges, {"when": "always", "to": "end"}]}}
+        loadouts = {"T": {"entry": "Do", "sockets": sockets}}
+        return build_graph({"loadouts": loadouts, "materia": {"Do": {"tools": "none", "prompt": "Do it"}}}, "T")
+
+    retried = graph({"when": "failed", "to": "Do", "maxTraversals": 1})
+    d = Workbench(tmp_path).compare(retried, graph(), behaviour=True)
+    assert [(change.after, change.a, change.b) for change in d.changes] == [("Do, a failure", "Do", "the cast stops")]
+
+
+def test_changed_behaviour_is_shown_by_a_verb(shell, bench):
+    shell.user_ns["wb"] = bench
+    edited(bench, Socket_3=[{"when": "always", "to": "Socket-4"}])
+    output = text(run(shell, "%materia explore changes Plan-Build-Eval Edited --satisfied Eval=0.9,*=0.7 --items 2"))
+    assert "A continues at" in output
+    with pytest.raises(MateriaError, match="does not exist"):
+        run(shell, "%materia explore changes Plan-Build-Eval Nobody")
+
+
+def test_only_complete_explorations_of_loadouts_have_a_behaviour_to_compare(bench, cast_of, monkeypatch):
+    cast = cast_of()
+    with pytest.raises(MateriaError, match="Only loadouts have a behaviour"):
+        bench.compare(cast, cast, behaviour=True)
+    with pytest.raises(MateriaError, match="not a valid list length"):
+        bench.compare("Plan-Build-Eval", "Full-Auto", behaviour=True, items=-1)
+    with pytest.raises(MateriaError, match="the search stopped after 3 states") as caught:
+        behaviour_changes(Exploration(cast.graph, 3, 3), Exploration(cast.graph, 3))
+    assert caught.value.kind == "not_explored"
 
 
 # -- lanes -------------------------------------------------------------------------------------

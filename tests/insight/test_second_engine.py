@@ -15,7 +15,7 @@ from materia_nb.engine import recovery
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.state import Failure
 from materia_nb.insight.compare import ComparedCast
-from materia_nb.insight.explore import Exploration
+from materia_nb.insight.explore import Exploration, behaviour_changes
 from materia_nb.insight.replay import replay_answers
 from materia_nb.loadout import LoadoutError, build_graph
 from second_engine import FAILED, NO, NOTHING, YES, Edge, SecondEngine, State, random_document
@@ -196,6 +196,74 @@ def test_replay_in_a_changed_loadout_agrees_with_the_second_engine(part):
         assert replay.ends == end, seed
         ends[end] += 1
     assert {"needs", "complete"} <= set(ends)
+
+
+@in_parts
+def test_changes_of_behaviour_agree_with_all_casts_of_both_loadouts(part):
+    outcomes = Counter()
+    for seed in seeds(part):
+        document, count = document_of(seed), seed % 3
+        other = edited(document, Random(seed))
+        explored = [Exploration(build_graph(each), count, MAX_STATES) for each in (document, other)]
+        if not all(each.complete_search for each in explored):
+            continue
+        changes = behaviour_changes(*explored)
+        length = length_of_shortest_difference(SecondEngine(document), SecondEngine(other), count)
+        assert (len(changes[0].route) if changes else None) == length, seed
+        outcomes[length is None] += 1
+    assert min(outcomes[True], outcomes[False]) >= 20
+
+
+def edited(document: dict[str, Any], random: Random) -> dict[str, Any]:
+    """Return a copy of the loadout with one edit, which need not change the behaviour."""
+    if random.random() < 0.4:
+        return changed(document, random)
+    while True:
+        other = copy.deepcopy(document)
+        sockets = other["loadouts"]["T"]["sockets"]
+        edges = random.choice([socket["edges"] for socket in sockets.values() if socket.get("edges")])
+        kind = random.choice(["limit", "swap", "last", "remove"])
+        if kind == "limit":
+            random.choice(edges)["maxTraversals"] = random.randint(1, 4)
+        elif kind == "swap":
+            edges.reverse()
+        elif kind == "last":
+            edges.append({"when": random.choice(["satisfied", "always"]), "to": random.choice([*sockets, "end"])})
+        else:
+            edges.pop()
+        if other != document and can_be_cast(other):
+            return other
+
+
+def length_of_shortest_difference(a: SecondEngine, b: SecondEngine, count: int) -> int | None:
+    """Return the number of visits after which casts with the same results first differ, or None if they never do."""
+    waiting = [(a.begin()[0], b.begin()[0])]
+    known, length = set(waiting), 0
+    while waiting:
+        following = []
+        for left, right in waiting:
+            if place(a, left) != place(b, right):
+                return length
+            if left.end:
+                continue
+            results = a.results(left.socket), b.results(right.socket)
+            if (FAILED in results[0]) != (FAILED in results[1]):
+                following.append((left, State("", "stopped")))
+            for result in results[0]:
+                if result in results[1]:
+                    pair = a.complete(left, result, count)[0], b.complete(right, result, count)[0]
+                    if pair not in known:
+                        known.add(pair)
+                        following.append(pair)
+        waiting, length = following, length + 1
+    return None
+
+
+def place(second: SecondEngine, state: State) -> tuple[Any, ...]:
+    """Return the end of a cast with the socket that failed, or else the socket and item of the visit."""
+    if state.end:
+        return state.end, "" if state.end == "complete" else state.socket
+    return second.visit_key(state)
 
 
 REFUSED = "refused"

@@ -284,7 +284,8 @@ print(codes)
 
 def test_checking_verbs_start_no_process_and_no_agent(project):
     (project / "both.json").write_text(json.dumps(WITH_PROCESS))
-    lines = [f"{name} both.json{' play.html' if name == 'play' else ''}" for name in SHELL["tests"]]
+    arguments = {"play": "both.json play.html", "explore changes": "Both Both --file both.json"}
+    lines = [f"{name} {arguments.get(name, 'both.json')}" for name in SHELL["tests"]]
     assert len(lines) >= 6
     expected = run_watched(project, lines)
     assert expected.stdout.splitlines()[-1] == str([0] * len(lines)), expected.stderr
@@ -332,7 +333,7 @@ SAID = {
     "delete": "delete -1 --yes", "link": "link Asks Ask -- go", "quest add": "quest add rain", "quest move": "quest move 1 top",
     "quest remove": "quest remove 1", "quest requeue": "quest requeue 1", "sweep": "sweep rain", "check": "check Asks",
     "estimate": "estimate Asks", "explore": "explore Asks", "explore odds": "explore odds Asks",
-    "explore prompts": "explore prompts Asks", "explore simulate": "explore simulate Asks --n 10",
+    "explore changes": "explore changes Asks Ask", "explore prompts": "explore prompts Asks", "explore simulate": "explore simulate Asks --n 10",
     "play": "play Asks play.html",
 }  # fmt: skip
 """Command lines for the verbs that need arguments."""

@@ -23,11 +23,15 @@ from materia_nb.insight.compare import (
     StepComparison,
     StepPair,
     prompt_part_texts,
+    sides_of,
     step_answer,
     step_target,
 )
 from materia_nb.insight.estimate import format_work_time, step_time, step_usage
+from materia_nb.insight.explore import Exploration, behaviour_changes
+from materia_nb.insight.odds import Chances
 from materia_nb.insight.replay import Replay
+from materia_nb.insight.scripted_answers import check_list_lengths
 from materia_nb.insight.values import format_difference
 from materia_nb.jsonvalue import JSON, FrozenDict
 from materia_nb.loadout.graph import Graph
@@ -226,6 +230,46 @@ class LoadoutCompareView(Displayable, LoadoutComparison):
         return [Table(("of", "field", "A", "B"), rows), *_named_pictures(self.pictures)]
 
 
+class BehaviourView(Displayable):
+    """The differences between the casts of two loadouts. It is true in a boolean context if there are any.
+
+    Args:
+        a: loadout A.
+        b: loadout B.
+        satisfied: the probabilities for the odds, as for :meth:`.Exploration.odds`.
+        items: the length of every list in the odds, and the maximum length of the lists that are compared.
+
+    Attributes:
+        a: the exploration of loadout A.
+        b: the exploration of loadout B.
+        changes: the results after which casts continue differently; see :func:`.behaviour_changes`.
+        odds: the odds of loadout A and of loadout B.
+    """
+
+    def __init__(self, a: Graph, b: Graph, satisfied: Chances, items: int) -> None:
+        check_list_lengths(items)
+        self.a, self.b = (Exploration(graph, range(items + 1)) for graph in (a, b))
+        self.changes = behaviour_changes(self.a, self.b)
+        self.odds = self.a.odds(satisfied, items), self.b.odds(satisfied, items)
+
+    def __bool__(self) -> bool:
+        return bool(self.changes)
+
+    def _blocks(self) -> list[Block]:
+        if not self:
+            return [Line("Every cast takes the same route in A and B.")]
+        a, b = self.odds
+        rows = [(end, *(f"{odds.ends.get(end, 0):.2%}" for odds in self.odds)) for end in sides_of(a.ends, b.ends)]
+        rows.append(("turns, on average", f"{a.turns:.2f}", f"{b.turns:.2f}"))
+        rows.append(("turns, 90th percentile", *(f"{odds.at(0.9).turns:.0f}" for odds in self.odds)))
+        most = (each.most_turns() for each in (self.a, self.b))
+        rows.append(("turns, at most", *("unlimited" if turns is None else str(turns) for turns in most)))
+        changes = [(*change[:3], " → ".join(change.route)) for change in self.changes[:_MAX_CHANGES]]
+        table = Table(("after", "A continues at", "B continues at", "shortest cast up to there"), changes)
+        more = len(self.changes) - len(changes)
+        return [Table(_SIDE_COLUMNS, rows), table, *lines([f"… {more} more"] if more else [])]
+
+
 _Cast = TypeVar("_Cast")
 
 
@@ -332,16 +376,25 @@ def _by(entry: BlameEntry) -> str:
     return f"{_RULES[entry.rule]}{f', {entry.source}' if entry.source else ''} ({entry.rule})"
 
 
-Compared: TypeAlias = CompareView | StepCompareView | LoadoutCompareView
+Compared: TypeAlias = CompareView | StepCompareView | LoadoutCompareView | BehaviourView
 """A comparison of two casts, steps or loadouts."""
 
 
-def compare_view(a: Any, b: Any) -> Compared:
+def compare_view(a: Any, b: Any, behaviour: tuple[Chances, int] | None = None) -> Compared:
     """Compare two casts, two steps or two graphs.
 
+    Args:
+        a: the first value.
+        b: the second value.
+        behaviour: None, or the arguments ``satisfied`` and ``items`` to compare the casts of two graphs.
+
     Raises:
-        MateriaError: the values are not of the same kind (``compare``).
+        MateriaError: the values are not of the same kind, or their behaviour cannot be compared (``compare``).
     """
+    if behaviour is not None:
+        if isinstance(a, Graph) and isinstance(b, Graph):
+            return BehaviourView(a, b, *behaviour)
+        raise MateriaError("Only loadouts have a behaviour.", hint="compare two loadouts", kind="compare")
     if isinstance(a, ComparedCast) and isinstance(b, ComparedCast):
         return CompareView(a, b)
     if isinstance(a, StepRecord) and isinstance(b, StepRecord):

@@ -529,12 +529,8 @@ class PromptsView(_View, Prompts):
         """
         prompts = {prompt.step: prompt.prompt for prompt in self.prompts}
         if step not in prompts:
-            steps = ", ".join(map(str, prompts))
-            raise MateriaError(
-                f"No agent is asked in step {step}.",
-                hint=f"choose one of the steps with a prompt: {steps}",
-                kind="unknown_step",
-            )
+            hint = f"choose one of the steps with a prompt: {', '.join(map(str, prompts))}"
+            raise MateriaError(f"No agent is asked in step {step}.", hint=hint, kind="unknown_step")
         return prompts[step]
 
     def _parts(self) -> Iterable[Block]:

@@ -9,6 +9,7 @@ from typing import Any, Final, cast
 from materia_nb import lessons
 from materia_nb.cast import Cast
 from materia_nb.cast.edits import budget_limit
+from materia_nb.cast.views.compare_view import BehaviourView
 from materia_nb.cast.views.loadout_views import EstimateView
 from materia_nb.cast.views.status import status_view, steps_view
 from materia_nb.cast.views.step_views import HandoffView, prompt_view
@@ -90,6 +91,17 @@ def _odds(
     amounts = {"tokens": tokens, "cost": cost, "seconds": seconds}
     assumed = failures | {name: value for name, value in amounts.items() if value is not None}
     return exploration.odds(_parse_odds(satisfied), items, **_parse_failures(assumed))
+
+
+@verb("explore changes", example="%materia explore changes Plan-Build-Eval Full-Auto --satisfied 0.7")
+def _changes(call: Call, a: str, b: str, *, satisfied: Any = 0.5, items: int = 3) -> Any:
+    """Compare all possible casts of two loadouts: the results after which they continue differently, and their odds.
+
+    Args:
+        a: the first loadout, such as the loadout before an edit
+        b: the second loadout
+    """
+    return BehaviourView(call.bench.graph(a), call.bench.graph(b), _parse_odds(satisfied), items)
 
 
 @verb("estimate", example="%materia estimate Plan-Build-Eval --items 10 --satisfied 0.8 --answer 300", **_FAILURES)
