@@ -145,11 +145,11 @@ def with_events(page: str) -> str:
     lines = ["| type | data | when |", "|---|---|---|"]
     for event in events.EVENTS.values():
         # The text above the table describes the lane, and both words that stand for several fields.
-        words = ["visit"] if "about" in event.forms else []
+        words = ["visit"] if "about" in event.annotations else []
         described = {"lane", "visit"} if words else {"lane"}
         if issubclass(event, events.Output):
             words.append("output")
-            described |= events.Output.forms.keys()
+            described |= events.Output.annotations.keys()
         names = [f"`{field.key}`" for field in events.FIELDS[event].values() if field.name not in described]
         when = (event.__doc__ or "").splitlines()[0].removesuffix(".").replace("``", "`")
         lines.append(f"| `{event.type}` | {', '.join(words + names) or 'nothing'} | {cell(when)} |")

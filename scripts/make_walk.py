@@ -37,7 +37,7 @@ STATIONS: Final = (
     Station("engine/decide.py", "enter", "is the first command; it returns the events of entering the next socket."),
     Station("engine/entering.py", "enter", "finds the item, counts the visit and builds the prompt."),
     Station("engine/evolve.py", "fold", "creates the session after the events; no other function creates sessions."),
-    Station("engine/session.py", "pending_here", "returns the next action: here, a request to an agent."),
+    Station("engine/session.py", "pending_action", "returns the next action: here, a request to an agent."),
     Station(
         "agents/notebook_agents.py",
         "AgentTable.for_turn",
@@ -60,7 +60,7 @@ STATIONS: Final = (
     Station("engine/completing.py", "complete", "applies an accepted answer."),
     Station("engine/completing.py", "apply_output", "merges the output into the state."),
     Station("loadout/vocabulary.py", "Result.from_satisfied", "classifies the result."),
-    Station("engine/completing.py", "_advance", "moves the cursor, because this answer ends an item."),
+    Station("engine/completing.py", "_advance_cursor", "moves the cursor, because this answer ends an item."),
     Station(
         "loadout/vocabulary.py", "ConditionSpec.matches", "checks the result against one row of the condition table."
     ),

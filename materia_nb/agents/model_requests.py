@@ -38,7 +38,7 @@ from pydantic_ai.usage import RequestUsage
 
 from materia_nb.agents.background import BackgroundLoop, LoopInbox
 from materia_nb.agents.interface import AgentError, AgentEvent, NoteEvent, TextEvent, Usage
-from materia_nb.engine.conversation import cut_to
+from materia_nb.engine.conversation import truncate
 from materia_nb.errors import named_error, redact
 from materia_nb.file_io import read_package_toml, read_plain, replace_file
 from materia_nb.handoff.jsontext import one_line
@@ -166,7 +166,7 @@ def _provider_message(error: Exception) -> str:
 
 def one_short_line(text: str) -> str:
     """Shorten text to at most 300 characters on one line, with keys redacted."""
-    return cut_to(one_line(redact(text)), _MAX_SHOWN_CHARS)
+    return truncate(one_line(redact(text)), _MAX_SHOWN_CHARS)
 
 
 def usage_of(response: ModelResponse) -> Usage:

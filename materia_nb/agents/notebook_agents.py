@@ -34,7 +34,7 @@ from materia_nb.agents.interface import (
 from materia_nb.agents.model_agent import ModelAgent, suggest_model
 from materia_nb.agents.tools import Tool
 from materia_nb.engine.conversation import ToolCall
-from materia_nb.engine.routing import short
+from materia_nb.engine.routing import short_label
 from materia_nb.engine.state import Pin
 from materia_nb.errors import MateriaError, counted, did_you_mean, has_typo, named_error, needs_one_of
 from materia_nb.loadout.graph import Graph
@@ -486,7 +486,7 @@ def _require_program(command: Sequence[object]) -> None:
     first = command[0] if command else None
     if isinstance(first, str) and len(first.split()) > 1 and shutil.which(first) is None:
         raise AgentError(
-            f"A list of strings is run as a command, but {short(first, 40)!r} is not a program",
+            f"A list of strings is run as a command, but {short_label(first, 40)!r} is not a program",
             hint='write replies by socket or materia: {"Socket-1": ["first", "second"]}',
         )
 

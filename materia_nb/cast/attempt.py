@@ -90,8 +90,8 @@ class Attempt:
             "no answer" if self.text is None else "yes" if self.valid else "refused",
             "" if self.satisfied is None else compact(self.satisfied),
             self.leads,
-            self.usage.tokens_words,
-            self.usage.cost_words if self.usage.cost else "",
+            self.usage.tokens_text,
+            self.usage.cost_text if self.usage.cost else "",
             f"{self.seconds:.1f} s",
         )
 
@@ -197,7 +197,7 @@ class Trial(Runner):
             wording: the number of the replacement prompt, from 1; 0 for the unchanged prompt.
             texts: the replacement text of prompt layers, by layer name.
         """
-        visit = decide.waiting(before)
+        visit = decide.waiting_visit_of(before)
         agent: Agent = self.agents.for_turn(visit.socket, self.materia(visit).id)
         for layer, text in texts.items():
             self.run_command(decide.edit_prompt, layer, text)
@@ -338,7 +338,7 @@ class Attempts(Displayable, Sequence[Attempt]):
     @property
     def socket(self) -> str:
         """The id of the socket whose turn is attempted."""
-        return decide.waiting(self._asked_session).socket
+        return decide.waiting_visit_of(self._asked_session).socket
 
     @property
     def usage(self) -> Usage:
@@ -434,7 +434,7 @@ class Attempts(Displayable, Sequence[Attempt]):
         current, before = entered(self._runner.rules, session), self._asked_session
         if current is None or current.open_calls or len(current.abandoned) != len(before.abandoned):
             return False
-        visit, other = (decide.waiting(session_)._replace(approval=None) for session_ in (current, before))
+        visit, other = (decide.waiting_visit_of(session_)._replace(approval=None) for session_ in (current, before))
         same_text = _asked_text(current) == _asked_text(before)
         return visit == other and same_text and current.messages == before.messages and current.calls == before.calls
 
@@ -475,7 +475,7 @@ def _session_to_ask(runner: Runner, socket: str | None) -> Session:
             hint="fork the cast after the previous step, and attempt the turn in the fork",
             kind="not_waiting",
         )
-    visit = decide.waiting(session)
+    visit = decide.waiting_visit_of(session)
     if socket not in (None, visit.socket):
         raise MateriaError(
             f"The turn of {visit.socket} is waiting, not a turn of {socket}.",
@@ -514,7 +514,7 @@ def _layers(session: Session, wording: Wording | None) -> dict[str, str]:
             kind="prompt",
         )
     if isinstance(wording, str):
-        visit = decide.waiting(session)
+        visit = decide.waiting_visit_of(session)
         return {"task": compile_template(wording)(session.state, visit.item)}
     return {name: clean(text) for name, text in wording.items()}
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, get_args
 
 from materia_nb.display.escape import part
-from materia_nb.engine.cast_warnings import latest_repeats, repeats, shortened_fields
+from materia_nb.engine.cast_warnings import latest_step_repeats, repeated_steps, shortened_fields
 from materia_nb.engine.routing import Decision
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Session, StepRecord, TurnRecord, every_step
@@ -172,8 +172,8 @@ class Breakpoint(NamedTuple):
         if last is None or state.status != ("waiting" if self.kind == "refused" else "ready"):
             return False
         if self.kind == "same_again":
-            is_here = self._is_about(last) and latest_repeats(rules, session)
-            return is_here and self._is_time(lambda: sum(map(self._is_about, repeats(rules, session))))
+            is_here = self._is_about(last) and latest_step_repeats(rules, session)
+            return is_here and self._is_time(lambda: sum(map(self._is_about, repeated_steps(rules, session))))
         if self.kind == "every":
             return self._passed(session, last)
         if self.kind == "refused":

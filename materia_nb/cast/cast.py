@@ -30,7 +30,7 @@ from materia_nb.engine import approvals, decide
 from materia_nb.engine.events import Events
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Session, StepRecord, lanes_at_work
-from materia_nb.engine.state import NEXT, Failure, Status
+from materia_nb.engine.state import CONTINUATION_HINTS, Failure, Status
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.graph import END, Graph
@@ -489,7 +489,7 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
         """Apply a person's answer to the waiting visit, or to the visit at which the cast or the lane stopped."""
         state = work.session.state
         stopped = self.failure is not None or state.failure is not None
-        visit = state.at if stopped else decide.waiting(work.session)
+        visit = state.at if stopped else decide.waiting_visit_of(work.session)
         socket_rules = None if visit is None else work.rules.sockets[visit.socket]
         if socket_rules is not None and socket_rules.socket.is_utility and not stopped:
             message = f"{socket_rules.socket.id} is a utility, so a process answers it."
@@ -555,7 +555,7 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
             self.runner.begin()
             if self.status not in ("ready", "waiting", "held"):
                 message = f"The cast {self.runner.session.state.status_phrase} already."
-                raise MateriaError(message, hint=NEXT[self.status], kind="over")
+                raise MateriaError(message, hint=CONTINUATION_HINTS[self.status], kind="over")
             self.runner.keep(decide.abort(self.runner.rules, self.runner.session, reason, now()))
             self.runner.write_derived()
 

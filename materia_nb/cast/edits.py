@@ -23,7 +23,7 @@ from materia_nb.engine import events as ev
 from materia_nb.engine.conversation import ToolCall
 from materia_nb.engine.edit import changed_label
 from materia_nb.engine.events import Events
-from materia_nb.engine.item_edits import WORKED_ON, within_lists
+from materia_nb.engine.item_edits import IN_PROGRESS, list_edits_within
 from materia_nb.engine.items import item_label
 from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.rules import Rules
@@ -134,7 +134,7 @@ class Edits:
             MateriaError: there is no current item (``no_item``); otherwise the errors of :meth:`items`.
         """
         snapshot = self._runner.snapshot()
-        if WORKED_ON not in snapshot.item_statuses:
+        if IN_PROGRESS not in snapshot.item_statuses:
             raise MateriaError(
                 "There is no current work item to abandon.",
                 hint="remove an open item from the list with edit items",
@@ -173,7 +173,7 @@ class Edits:
             changed = replaced(before, segments, value)
         except RecursionError as error:
             raise nested_too_deeply() from error
-        list_edits = within_lists(self._runner.rules, before, segments, removed=value is MISSING)
+        list_edits = list_edits_within(self._runner.rules, before, segments, removed=value is MISSING)
         if segments[0] == "workItems" and "workItems" in changed:
             known = list_edits.get("workItems")
             return self.items(changed["workItems"], known and known.origins)  # checks each item (R9)

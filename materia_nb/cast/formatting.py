@@ -10,7 +10,7 @@ from typing import Any, Final, Generic, TypeVar, overload
 from materia_nb.display.blocks import Block, Cell, Code, Displayable, Fold, Table, View, lines
 from materia_nb.display.escape import shorten
 from materia_nb.engine.conversation import MateriaEvent
-from materia_nb.engine.routing import short
+from materia_nb.engine.routing import short_label
 from materia_nb.engine.session import Session, StepRecord
 from materia_nb.errors import MateriaError, counted, needs_one_of, plain
 from materia_nb.file_io import read_package_toml
@@ -120,7 +120,7 @@ class EventsView(TableOf[MateriaEvent]):
                 *[shorten(event.lane, 40)] * lanes,
                 str(event.step),
                 event.socket,
-                f"{event.item_key} {short(event.item_label or '', 40)}" if event.item_key is not None else "",
+                f"{event.item_key} {short_label(event.item_label or '', 40)}" if event.item_key is not None else "",
                 event.severity,
                 shorten(event.name, 80),
                 shorten(event.message, 200),
@@ -323,7 +323,7 @@ def step_table(steps: Sequence[StepRecord], graph: Graph) -> Table:
     for index, step in enumerate(steps):
         lane = (shorten(step.lane, 40),) if lanes else ()
         materia = graph.sockets[step.socket].materia.label
-        item = f"{step.item_key} {short(step.item_label or '', 40)}" if step.item_key else ""
+        item = f"{step.item_key} {short_label(step.item_label or '', 40)}" if step.item_key else ""
         cells = (step.socket, materia, str(step.visit), item, summarize_verdict(step, 60), describe_outcome(step))
         rows.append(
             (str(step.number), *lane, *cells, step_time(step).words, *(col[index] for col in optional.values()))
@@ -441,9 +441,9 @@ def casts_view(entries: Sequence[CastEntry]) -> Table:
     rows: list[tuple[str, ...]] = []
     for entry in entries:
         steps = "" if entry.steps is None else str(entry.steps)
-        cells = (entry.loadout or "", entry.outcome, steps, short(entry.request or "", 60))
-        label = (", ".join(entry.tags), entry.verdict, short(entry.note, 60)) if labelled else ()
-        rows.append((entry.id, *[entry.name] * labelled, *cells, *label, *[short(entry.failure, 100)] * failed))
+        cells = (entry.loadout or "", entry.outcome, steps, short_label(entry.request or "", 60))
+        label = (", ".join(entry.tags), entry.verdict, short_label(entry.note, 60)) if labelled else ()
+        rows.append((entry.id, *[entry.name] * labelled, *cells, *label, *[short_label(entry.failure, 100)] * failed))
     return Table((*columns, *["why"] * failed), rows, "no casts yet")
 
 

@@ -16,7 +16,7 @@ from materia_nb.engine import decide
 from materia_nb.engine import events as ev
 from materia_nb.engine.events import Events
 from materia_nb.engine.rules import Rules
-from materia_nb.engine.session import Pending, Session, StepRecord, lanes_running, pending
+from materia_nb.engine.session import PendingAction, Session, StepRecord, lanes_running, pending_actions
 from materia_nb.handoff.base import BASE
 from materia_nb.store.file_snapshots import LANE_SEPARATOR, FileSnapshots
 
@@ -84,7 +84,7 @@ class LaneWork(Work):
 
     def apply(self, command: Callable[..., Events], *arguments: object, later: bool = False) -> None:
         """Apply the events of a command to the session of the lane; for the arguments see :meth:`Work.apply`."""
-        self.main.apply(decide.in_lane, self.lane, command, *arguments, later=later)
+        self.main.apply(decide.run_in_lane, self.lane, command, *arguments, later=later)
 
 
 class Lanes:
@@ -174,8 +174,8 @@ class Lanes:
         assert step is not None  # noqa: S101 - the lane has entered a socket
         return step
 
-    def _due(self) -> tuple[Pending, ...]:
-        return pending(self._main.rules, self._main.session)
+    def _due(self) -> tuple[PendingAction, ...]:
+        return pending_actions(self._main.rules, self._main.session)
 
     def _start_next(self, idle: set[str], lanes_done: set[str]) -> str | None:
         """Start a job in the next eligible lane if fewer lanes than the maximum are running (P4).

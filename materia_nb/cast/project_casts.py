@@ -20,8 +20,8 @@ from materia_nb.cast.views.compare_view import Compared, ReplaysView, compare_vi
 from materia_nb.cast.views.status import status_lines
 from materia_nb.cast.views.tables import FailureCausesView, SearchResultsView, failure_cause
 from materia_nb.display.blocks import Block, Displayable, Table
-from materia_nb.engine.conversation import cut_to
-from materia_nb.engine.routing import short
+from materia_nb.engine.conversation import truncate
+from materia_nb.engine.routing import short_label
 from materia_nb.engine.state import CastState, Label
 from materia_nb.errors import MateriaError
 from materia_nb.insight.odds import Chances
@@ -64,7 +64,7 @@ class Inbox(TableSequence[Waiting]):
     def table(self) -> Table:
         """The table that displays the inbox."""
         rows = [
-            (str(number), entry.name or entry.id, entry.loadout or "", waits, short(entry.request or "", 60))
+            (str(number), entry.name or entry.id, entry.loadout or "", waits, short_label(entry.request or "", 60))
             for number, (entry, waits) in enumerate(self, start=1)
         ]
         return Table(("", "cast", "loadout", "waits for", "request"), rows, "no cast is waiting for a person")
@@ -253,7 +253,7 @@ class Casts(Displayable):
             steps = "" if entry.steps is None else f", {entry.steps} steps"
             raise MateriaError(
                 f"This would delete the cast {entry.id}{name} ({entry.loadout or 'no loadout'}, {entry.status}{steps}): "
-                f"{short(entry.request or 'no request', 80)}",
+                f"{short_label(entry.request or 'no request', 80)}",
                 where=str(path),
                 hint=f"to delete it, use wb.casts.delete({entry.id!r}, yes=True) or delete {entry.id} --yes",
                 kind="not_confirmed",
@@ -533,10 +533,10 @@ def _passed_on(state: CastState, cast_id: str, loadout: str) -> dict[str, JSON]:
         "cast": cast_id,
         "loadout": loadout,
         "status": state.status,
-        "request": cut_to(state.request, MAX_REQUEST),
+        "request": truncate(state.request, MAX_REQUEST),
     }
     if state.last_output:
-        fields["lastOutput"] = cut_to(state.last_output, MAX_OUTPUT)
+        fields["lastOutput"] = truncate(state.last_output, MAX_OUTPUT)
     context = state.data.get("context")
     if isinstance(context, str) and context.strip():
         cut = len(context) > MAX_CONTEXT
@@ -544,5 +544,5 @@ def _passed_on(state: CastState, cast_id: str, loadout: str) -> dict[str, JSON]:
     items = state.data.get("workItems")
     if isinstance(items, list) and items:
         titles = [item.get("title") for item in items[:MAX_TITLES] if isinstance(item, dict)]
-        fields["workItems"] = [cut_to(title, _LONGEST_TITLE) for title in titles if isinstance(title, str)]
+        fields["workItems"] = [truncate(title, _LONGEST_TITLE) for title in titles if isinstance(title, str)]
     return fields

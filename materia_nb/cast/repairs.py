@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from materia_nb.cast.formatting import FAILURES, OTHER_FAILURE
 from materia_nb.cast.snapshot import Snapshot
 from materia_nb.engine import approvals
-from materia_nb.engine.item_edits import WORKED_ON
+from materia_nb.engine.item_edits import IN_PROGRESS
 from materia_nb.engine.session import lanes_at_work
 from materia_nb.engine.state import Failure
 from materia_nb.file_io import read_package_toml
@@ -181,7 +181,7 @@ def requested_folders(cast: Snapshot) -> list[str]:
         for engine in (snapshot.engine for snapshot in _stopped(cast))
         if engine.failure is not None and engine.failure.kind == "folder_asks" and engine.scope != BASE
     ]
-    return list(dict.fromkeys(f"{approvals.FOLDER}{base / engine.scope.cwd}" for engine in asks))
+    return list(dict.fromkeys(f"{approvals.FOLDER_PREFIX}{base / engine.scope.cwd}" for engine in asks))
 
 
 def _stopped(cast: Snapshot) -> list[Snapshot]:
@@ -217,6 +217,6 @@ def _is_offered(cast: Snapshot, name: str, changed: Redefinition | None) -> bool
         "ask_again": _answered_last(cast),
         "correct": bool(cast.steps) and bool(cast.steps[-1].turns),
         **dict.fromkeys(("answer", "pin", "skip"), cast.is_unanswered),
-        "skip_item": WORKED_ON in cast.item_statuses,
+        "skip_item": IN_PROGRESS in cast.item_statuses,
     }
     return conditions.get(name, True)

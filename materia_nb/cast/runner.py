@@ -32,7 +32,7 @@ from materia_nb.engine.decide import Answer
 from materia_nb.engine.events import Events
 from materia_nb.engine.evolve import fold
 from materia_nb.engine.rules import Rules
-from materia_nb.engine.session import Session, StepRecord, files_after, lanes_at_work, lanes_running, pending
+from materia_nb.engine.session import Session, StepRecord, files_after, lanes_at_work, lanes_running, pending_actions
 from materia_nb.errors import MateriaError, counted, named_error, outgoing_line
 from materia_nb.platform import Stop, computing, released_slot
 from materia_nb.store.file_snapshots import FORK_DIR, FileSnapshots
@@ -545,7 +545,7 @@ class Runner(Work):
             self.run_command(decide.enter)  # distributes the items
         yield from self.lanes.steps(stops_after, once=once)
         self.save_files("lanes")
-        if self.lanes_at_work and not pending(self.rules, self.session)[0].lane:
+        if self.lanes_at_work and not pending_actions(self.rules, self.session)[0].lane:
             self.run_command(decide.enter)  # joins the lanes, which are all over
         if self.session.state.status != "ready" or self.stuck:
             self.write_derived()
@@ -565,7 +565,7 @@ class Runner(Work):
     @property
     def lanes_waiting_for_person(self) -> list[str]:
         """The names of the lanes that wait for a person's approval or answer."""
-        due = pending(self.rules, self.session) if self.lanes_at_work else ()
+        due = pending_actions(self.rules, self.session) if self.lanes_at_work else ()
         return [action.lane for action in due if action.what == "person"]
 
     def work_of_lane(self, name: str | None) -> Work:
@@ -577,7 +577,7 @@ class Runner(Work):
             MateriaError: no lane or several lanes qualify (``which_lane``), or the lane does not exist
                 (``unknown_lane``).
         """
-        due = pending(self.rules, self.session)
+        due = pending_actions(self.rules, self.session)
         waiting = [action.lane for action in due if action.lane and action.what in ("agent", "person")]
         if self.session.state.failure is not None and (stopped := lanes_at_work(self.session)) is not None:
             lanes = stopped.lanes.values()
@@ -613,9 +613,9 @@ class Runner(Work):
             ~materia_nb.handoff.checks.RefusedAnswer: the answer violates the handoff rules; nothing is recorded (R42).
         """
         if work.lane:
-            opened = decide.by_hand_in_lane(self.rules, self.session, work.lane, now())
+            opened = decide.answer_by_hand_in_lane(self.rules, self.session, work.lane, now())
         else:
-            opened = decide.by_hand(self.rules, self.session, now())
+            opened = decide.answer_by_hand(self.rules, self.session, now())
         session = fold(self.rules, self.session, opened)
         session_there = session.streams[-1].lanes[work.lane].session if work.lane else session
         decide.check_reply(self.rules, session_there, text)

@@ -20,7 +20,7 @@ from materia_nb.engine.evolve import session_after
 from materia_nb.engine.item_edits import current_iteration
 from materia_nb.engine.items import ItemStatus, item_status, item_statuses, iteration_of
 from materia_nb.engine.prompt import Prompt
-from materia_nb.engine.routing import used_up
+from materia_nb.engine.routing import budget_problem
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Lane, Session, StepRecord, Steps, all_steps, lanes_at_work
 from materia_nb.engine.session import label_of as session_label
@@ -261,14 +261,14 @@ class Snapshot:
     @property
     def budget_used_up(self) -> bool:
         """True if the cast has used up its budget of turns, tokens, time or cost (R20)."""
-        return used_up(self.engine) is not None
+        return budget_problem(self.engine) is not None
 
     @property
     def is_unanswered(self) -> bool:
         """True if the cast failed or was aborted before the current socket answered."""
         state, failure = self.engine, self.failure
         stopped = failure is not None and not failure.blocked
-        return stopped and state.at is not None and state.next is None and not state.unrouted
+        return stopped and state.at is not None and state.next is None and not state.pending_route
 
     @cached_property
     def item_statuses(self) -> list[ItemStatus]:
@@ -521,7 +521,7 @@ class ApprovalRequests:
     @property
     def asking(self) -> tuple[ToolCall, ...]:
         """The tool calls awaiting approval."""
-        return approvals.asking(self._snapshot().session)
+        return approvals.calls_awaiting_approval(self._snapshot().session)
 
     @property
     def due(self) -> tuple[ToolCall, ...]:
@@ -531,7 +531,7 @@ class ApprovalRequests:
     @property
     def tools(self) -> dict[str, bool]:
         """The tools with side effects by name, each mapped to True if it runs without approval in this cast."""
-        known = approvals.asking_tools(self.cast.rules)
+        known = approvals.approval_tools(self.cast.rules)
         return {tool: tool in self.allowed for tool in dict.fromkeys([*known, *sorted(self.allowed)])}
 
     @property

@@ -42,7 +42,7 @@ from materia_nb.engine.events import Events, from_json
 from materia_nb.engine.evolve import fold
 from materia_nb.engine.outputs import CORRECT_THE_UTILITY
 from materia_nb.engine.rules import Rules
-from materia_nb.engine.session import Session, branch_suffix, output_name, pending_here
+from materia_nb.engine.session import Session, branch_suffix, output_name, pending_action
 from materia_nb.engine.state import NOTHING, UNREPORTED, CastState, Failure, Usage, Visit
 from materia_nb.errors import MateriaError, redact, redact_json
 from materia_nb.handoff.base import BASE
@@ -263,7 +263,7 @@ class Work(ABC):
         An exception that the agent raises, except for an interrupt, fails the cast and is recorded in the journal;
         ``retry`` then calls the agent again.
         """
-        due = pending_here(self.rules, self.session)
+        due = pending_action(self.rules, self.session)
         if due is None or due.visit is None or due.what not in ("agent", "utility") or self.stop.is_set():
             return None
         pinned = self._pinned(due.visit) if self.session.pins else None
@@ -314,7 +314,7 @@ class Work(ABC):
         if not folder.is_dir():
             message = f"The scope {scope.id!r} works in a directory that does not exist."
             raise AgentError(message, where=str(folder), hint="create it, then retry", kind="no_folder")
-        real, leave = folder.resolve(), approvals.FOLDER + str(folder)
+        real, leave = folder.resolve(), approvals.FOLDER_PREFIX + str(folder)
         if not real.is_relative_to(project.resolve()) and leave not in self.session.allowed:
             raise AgentError(
                 f"The scope {scope.id!r} works outside the project, in {real}.",
@@ -538,7 +538,7 @@ class Work(ABC):
     def _fail(self, kind: str, message: str, hint: str) -> None:
         """Fail the waiting visit for a reason outside the engine, such as a missing directory."""
         self._files_before = None
-        failure = Failure(kind, redacted(message), decide.waiting(self.session).socket, redact(hint))
+        failure = Failure(kind, redacted(message), decide.waiting_visit_of(self.session).socket, redact(hint))
         self._record_with_files(decide.fail, failure, self.take_working_time())
 
     def materia(self, visit: Visit) -> Materia:

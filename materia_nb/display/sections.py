@@ -8,7 +8,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 from materia_nb.display.blocks import Block, Code, Fold, Heading, Line, Table, lines
 from materia_nb.display.escape import ELLIPSIS, Html, html_line, part
-from materia_nb.engine.conversation import PromptPart, ToolCall, tokens_of
+from materia_nb.engine.conversation import PromptPart, ToolCall, estimate_tokens
 from materia_nb.engine.prompt import Prompt
 from materia_nb.errors import plain, signs_warning, with_visible_signs
 from materia_nb.handoff.base import Issue, Section
@@ -55,7 +55,7 @@ def prompt_blocks(prompt: Prompt, *, opened: bool = False) -> list[Block]:
 def part_title(prompt_part: PromptPart) -> str:
     """Return the title of a prompt part: its name, its size, and a note if the part was shortened or omitted."""
     size = (
-        f"{len(prompt_part.text):,} characters, about {tokens_of(len(prompt_part.text)):,} tokens"
+        f"{len(prompt_part.text):,} characters, about {estimate_tokens(len(prompt_part.text)):,} tokens"
         if prompt_part.text
         else "left out"
     )

@@ -11,7 +11,7 @@ from typing import Final
 
 from materia_nb.engine import events as ev
 from materia_nb.engine import outputs, routing
-from materia_nb.engine.conversation import Decided, ToolCall
+from materia_nb.engine.conversation import ToolCall, ToolDecision
 from materia_nb.engine.events import Events
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Session
@@ -19,59 +19,55 @@ from materia_nb.engine.state import held_visit, waiting_visit
 from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.handoff.runtime_rules import Approval, ApprovalRequest, answer_note
 
-_READING: Final = ("read", "grep", "find", "ls")
+_READ_ONLY_TOOLS: Final = ("read", "grep", "find", "ls")
 """Names of the built-in tools that only read the project and therefore never need approval."""
 TOOLS_NEEDING_APPROVAL: Final = ("bash", "edit", "write")
 """Names of the built-in tools that need approval for each call, unless the cast allows the tool."""
 
-FOLDER: Final = "folder:"
+FOLDER_PREFIX: Final = "folder:"
 """Prefix of a permission to work in a folder outside the project, as in ``folder:/data`` (P8)."""
 
 
 def decide_calls(
-    rules: Rules, session: Session, how: Decided, reason: str, meant: Sequence[ToolCall] | None, ts: int
+    rules: Rules, session: Session, decision: ToolDecision, reason: str, calls: Sequence[ToolCall] | None, ts: int
 ) -> Events:
     """Approve or deny the tool calls awaiting approval.
 
     Args:
         rules: the rules of the cast.
         session: the session with the waiting calls.
-        how: the decision: ``once``, ``always`` or ``denied``.
+        decision: the decision: ``once``, ``always`` or ``denied``.
         reason: the reason for a denial, for the agent; may be empty.
-        meant: the calls that the person reviewed, or None to accept any waiting calls.
+        calls: the calls that the person reviewed, or None to accept any waiting calls.
         ts: the current time, in milliseconds since the epoch.
 
     Raises:
-        MateriaError: no calls are waiting, or other calls than ``meant`` are waiting (``not_asked``).
+        MateriaError: no calls are waiting, or the waiting calls differ from ``calls`` (``not_asked``).
     """
-    asking_calls = asking(session)
-    if not asking_calls or (meant is not None and tuple(meant) != asking_calls):
-        problem = (
-            "Other tool calls are now waiting for approval" if asking_calls else "No tool call is waiting for approval"
-        )
-        hint = (
-            "review the current calls, then approve or deny them"
-            if asking_calls
-            else "use allow to let a tool run without approval"
-        )
-        raise MateriaError(f"{problem}.", hint=hint, kind="not_asked")
+    waiting_calls = calls_awaiting_approval(session)
+    if not waiting_calls or (calls is not None and tuple(calls) != waiting_calls):
+        problem, hint = "No tool call is waiting for approval.", "use allow to let a tool run without approval"
+        if waiting_calls:
+            problem = "Other tool calls are now waiting for approval."
+            hint = "review the current calls, then approve or deny them"
+        raise MateriaError(problem, hint=hint, kind="not_asked")
     about = routing.about(rules, waiting_visit(session.state))
-    calls = tuple(_decided(call, how, reason) for call in asking_calls)
-    denied = calls if how == "denied" else ()
-    granted = () if denied else calls
-    events: list[ev.Event] = [ev.ToolDecided(about=about, decided=how, calls=granted, ts=ts)]
+    decided = tuple(_decided_call(call, decision, reason) for call in waiting_calls)
+    denied = decided if decision == "denied" else ()
+    granted = () if denied else decided
+    events: list[ev.Event] = [ev.ToolDecided(about=about, decided=decision, calls=granted, ts=ts)]
     events += [ev.ToolCalled(about=about, call=call, ts=ts) for call in denied]
-    allowed = session.allowed | ({call.tool for call in asking_calls} if how == "always" else set())
+    allowed = session.allowed | ({call.tool for call in waiting_calls} if decision == "always" else set())
     if allowed != session.allowed:
         events.append(ev.ToolsAllowed(tools=tuple(sorted(allowed)), ts=ts))
     return tuple(events)
 
 
-def _decided(call: ToolCall, how: Decided, reason: str) -> ToolCall:
-    if how != "denied":
-        return replace(call, decided=how)
+def _decided_call(call: ToolCall, decision: ToolDecision, reason: str) -> ToolCall:
+    if decision != "denied":
+        return replace(call, decided=decision)
     why = f" The reason: {reason}" if reason.strip() else ""
-    return replace(call, decided=how, ok=False, result=f"The person did not allow this call.{why}")
+    return replace(call, decided=decision, ok=False, result=f"The person did not allow this call.{why}")
 
 
 def allow(rules: Rules, session: Session, tools: frozenset[str], ts: int) -> Events:
@@ -150,16 +146,16 @@ def decide_hold(rules: Rules, session: Session, satisfied: bool | None, target: 
     return step._replace(events=(first, *step.events[1:])).events_from(session.state, ts)
 
 
-def asking(session: Session) -> tuple[ToolCall, ...]:
+def calls_awaiting_approval(session: Session) -> tuple[ToolCall, ...]:
     """Return the tool calls awaiting a person's decision."""
     return session.open_calls and tuple(call for call in session.open_calls if call.decided is None)
 
 
-def asking_tools(rules: Rules) -> tuple[str, ...]:
+def approval_tools(rules: Rules) -> tuple[str, ...]:
     """Return the tools that can need approval: ``TOOLS_NEEDING_APPROVAL``, and the tools of the loadout that can do more than read."""
     scopes = [socket_rules.socket.materia.tools for socket_rules in rules.sockets.values()]
     named = (name for names in scopes if not isinstance(names, str) for name in names)
-    return tuple(dict.fromkeys([*TOOLS_NEEDING_APPROVAL, *(name for name in named if name not in _READING)]))
+    return tuple(dict.fromkeys([*TOOLS_NEEDING_APPROVAL, *(name for name in named if name not in _READ_ONLY_TOOLS)]))
 
 
 def known_tools(rules: Rules, tools: Sequence[str]) -> frozenset[str]:
@@ -170,10 +166,10 @@ def known_tools(rules: Rules, tools: Sequence[str]) -> frozenset[str]:
     Raises:
         MateriaError: a name is not a tool that can need approval (``unknown_tool``).
     """
-    known = asking_tools(rules)
+    known = approval_tools(rules)
     names = frozenset(TOOLS_NEEDING_APPROVAL) if set(tools) == {"all"} else frozenset(tools)
     for name in sorted(names):
-        if name in known or name.startswith(FOLDER) or f"{name.partition('.')[0]}.*" in known:
+        if name in known or name.startswith(FOLDER_PREFIX) or f"{name.partition('.')[0]}.*" in known:
             continue
         raise MateriaError(
             f"{name!r} is not a tool that asks for approval.",

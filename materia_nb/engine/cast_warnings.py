@@ -9,7 +9,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias, get_args
 
 from materia_nb.engine.events import Transition
 from materia_nb.engine.item_edits import entry_of
-from materia_nb.engine.items import is_walked_by, item_at, list_at, positions_of, show_only
+from materia_nb.engine.items import is_iterated_by, item_at, list_at, positions_of, show_only
 from materia_nb.engine.routing import Decision, SkippedSocket
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Session, StepRecord, current_item_id, id_after_edits
@@ -106,15 +106,15 @@ def _lane_warnings(rules: Rules, session: Session) -> Iterator[CastWarning]:
                 yield warning._replace(message=f"in lane {lane.name}: {warning.message}")
 
 
-def latest_repeats(rules: Rules, session: Session) -> bool:
-    """Return True if the latest step repeats the output or reason of an earlier visit; see :func:`repeats`."""
+def latest_step_repeats(rules: Rules, session: Session) -> bool:
+    """Return True if the latest step repeats the output or reason of an earlier visit; see :func:`repeated_steps`."""
     latest = session.steps[-1]
-    of_socket = [step for step in session.steps if step.at.socket == latest.at.socket]
-    same_item_steps = [step for step in of_socket if session.edits or step.item_key == latest.item_key]
-    return any(step is latest for step in repeats(rules, session, same_item_steps))
+    socket_steps = [step for step in session.steps if step.at.socket == latest.at.socket]
+    same_item_steps = [step for step in socket_steps if session.edits or step.item_key == latest.item_key]
+    return any(step is latest for step in repeated_steps(rules, session, same_item_steps))
 
 
-def repeats(rules: Rules, session: Session, steps: Iterable[StepRecord] | None = None) -> Sequence[StepRecord]:
+def repeated_steps(rules: Rules, session: Session, steps: Iterable[StepRecord] | None = None) -> Sequence[StepRecord]:
     """Return the steps that repeat the output or reason of an earlier visit to the same socket and item (R64).
 
     Differences in whitespace are ignored, and so are outputs that a person pinned or corrected. ``steps`` are the steps
@@ -174,7 +174,7 @@ def _size(value: JSON) -> int:
 
 
 def _answer_warnings(rules: Rules, session: Session) -> Iterator[CastWarning]:
-    repeated = {step.number for step in repeats(rules, session)}
+    repeated = {step.number for step in repeated_steps(rules, session)}
     for step in session.steps:
         if step.number in repeated:
             of_item = f" for item {step.item_key}" if step.item_key is not None else ""
@@ -201,16 +201,16 @@ def _route_warnings(
     warnings: list[CastWarning] = []
     open_verdicts: dict[ItemId, CastWarning] = {}
     last: CastWarning | None = None
-    empty: list[tuple[Decision, SkippedSocket]] = []
+    empty_loops: list[tuple[Decision, SkippedSocket]] = []
     visited: set[str] = set()
     for decision in decisions:
-        empty += [(decision, passed) for passed in decision.passed if passed.empty]
+        empty_loops += [(decision, skip) for skip in decision.skips if skip.empty]
         if decision.socket is None:
             continue
         visited.add(decision.socket)
-        renewed = rules.sockets[decision.socket].consumer_cursors
-        if renewed:  # the items are new, so verdicts on the old items no longer matter
-            open_verdicts = {id_: decision for id_, decision in open_verdicts.items() if not is_walked_by(id_, renewed)}
+        cursors = rules.sockets[decision.socket].consumer_cursors
+        if cursors:  # the items are new, so verdicts on the old items no longer matter
+            open_verdicts = {id_: verdict for id_, verdict in open_verdicts.items() if not is_iterated_by(id_, cursors)}
         verdict = _unanswered_verdict_warning(rules, decision)
         last = verdict if decision.item is None else None
         if decision.item is not None:
@@ -224,7 +224,7 @@ def _route_warnings(
         warnings += _unmatched_result_warnings(rules, decision)
     warnings += open_verdicts.values()
     warnings += [last] if last is not None else []
-    warnings += _empty_loop_warnings(rules, empty, visited)
+    warnings += _empty_loop_warnings(rules, empty_loops, visited)
     return tuple(sorted(warnings, key=lambda warning: (warning.step or 0, _CODES.index(warning.code))))
 
 
@@ -236,9 +236,9 @@ def _open_items_warning(rules: Rules, session: Session) -> Iterator[CastWarning]
     socket = rules.graph.sockets[last.socket]
     if socket.iterator is None or socket.edges:  # no-edge-matched names one that has edges
         return
-    left = len(list_at(socket.iterator.items, session.state)) - session.state.cursors.get(socket.iterator.cursor, 0)
-    if left > 0:
-        message = f"{last.socket} has no edge, so the cast ended there with {counted(left, 'item')} left"
+    count = len(list_at(socket.iterator.items, session.state)) - session.state.cursors.get(socket.iterator.cursor, 0)
+    if count > 0:
+        message = f"{last.socket} has no edge, so the cast ended there with {counted(count, 'item')} left"
         yield CastWarning("items-left", message, last.socket, last.step, last.item_key)
 
 
@@ -251,7 +251,7 @@ def _unvisited_item_warnings(
     separately for each outer item (R34).
     """
     state, edited = session.state, {path for edit in session.edits for path in edit.lists}
-    skipped_sockets = (skip.socket for decision in decisions for skip in decision.passed if not skip.empty)
+    skipped_sockets = (skip.socket for decision in decisions for skip in decision.skips if not skip.empty)
     replaced = {
         iteration.iterator.cursor for socket in skipped_sockets if (iteration := rules.sockets[socket].iteration)
     }
@@ -278,12 +278,12 @@ def _unvisited_items(
     """
     state, cursor = session.state, iteration.iterator.cursor
     outer = () if outer_item is None else positions_of(outer_item.id)
-    reached = state.cursors.get(cursor, 0) if state.within.get(cursor, ()) == outer else 0
+    reached = state.cursors.get(cursor, 0) if state.nesting.get(cursor, ()) == outer else 0
     visited: Mapping[int, set[str]] | None = None
     for index in range(len(items)) if state.lane is None or state.lane.cursor != cursor else state.lane.indexes:
         item = item_at(iteration, items, index, outer)
-        skipped_unentered = state.passed.get((cursor, index, outer))
-        if item is None or item.id in state.items or item.id in state.joined or skipped_unentered:
+        skipped_unentered = state.passed_items.get((cursor, index, outer))
+        if item is None or item.id in state.items or item.id in state.joined_items or skipped_unentered:
             continue
         why = "the cast ended before"
         if index < reached and skipped_unentered is None:
@@ -303,7 +303,7 @@ def _iterated_lists(
     """Yield each list of ``iteration``, its outer item or None (R34), and True if that item was replaced."""
     state, cursor = session.state, iteration.iterator.cursor
     items = [item for step in session.steps if (item := step.at.item) is not None]
-    outers = {item.outer for item in items if item.cursor == cursor} | {state.within.get(cursor, ())}
+    outers = {item.outer for item in items if item.cursor == cursor} | {state.nesting.get(cursor, ())}
     outer_cursors = {outer[-1][0] for outer in outers if outer}
     if not outer_cursors:
         yield None, list_at(iteration.iterator.items, state), False
@@ -343,17 +343,17 @@ def _inner_list(
     outer_iteration, outer_item, is_new = outer_shown.iteration, outer_shown.item, False
     if len(outer) == 1:
         later = (edit for edit in session.edits if edit.step >= steps[-1].number)
-        moved = id_after_edits(rules, later, outer_item.id)
-        current_item = moved and item_at(
-            outer_iteration, list_at(outer_iteration.iterator.items, session.state), moved[1]
+        moved_id = id_after_edits(rules, later, outer_item.id)
+        current_item = moved_id and item_at(
+            outer_iteration, list_at(outer_iteration.iterator.items, session.state), moved_id[1]
         )
         if not current_item:
             return
         is_new = _identities(current_item.value).isdisjoint(_identities(outer_item.value))
         if session.edits or is_new:
             alias = next(alias for alias in outer_iteration.paths if iteration.list_path[: len(alias)] == alias)
-            held = get_path(current_item.value, iteration.list_path[len(alias) :])
-            items = held if isinstance(held, list) else []
+            inner_list = get_path(current_item.value, iteration.list_path[len(alias) :])
+            items = inner_list if isinstance(inner_list, list) else []
         outer_item = current_item
     yield outer_item, items, is_new
 
@@ -411,20 +411,20 @@ def _unmatched_result_warnings(rules: Rules, decision: Decision) -> list[CastWar
 
 
 def _empty_loop_warnings(
-    rules: Rules, empty: list[tuple[Decision, SkippedSocket]], visited: set[str]
+    rules: Rules, empty_loops: list[tuple[Decision, SkippedSocket]], visited: set[str]
 ) -> list[CastWarning]:
     sockets_behind: dict[str, tuple[str, ...]] = {}
     warnings = []
-    for decision, passed in empty:
+    for decision, skip in empty_loops:
         unvisited_sockets: tuple[str, ...] = ()
-        if passed.loop is not None:
-            if passed.loop not in sockets_behind:
-                sockets_behind[passed.loop] = _sockets_behind_exits(rules, passed.loop)
-            unvisited_sockets = tuple(socket for socket in sockets_behind[passed.loop] if socket not in visited)
-        skipped_name = f"loop {passed.loop}" if passed.loop is not None else passed.socket
+        if skip.loop is not None:
+            if skip.loop not in sockets_behind:
+                sockets_behind[skip.loop] = _sockets_behind_exits(rules, skip.loop)
+            unvisited_sockets = tuple(socket for socket in sockets_behind[skip.loop] if socket not in visited)
+        skipped_name = f"loop {skip.loop}" if skip.loop is not None else skip.socket
         skipped = f"; {', '.join(unvisited_sockets)} never ran" if unvisited_sockets else ""
         message = f"{skipped_name} was skipped, because its list is empty{skipped}"
-        warnings.append(CastWarning("empty-loop", message, passed.socket, decision.step, None, unvisited_sockets))
+        warnings.append(CastWarning("empty-loop", message, skip.socket, decision.step, None, unvisited_sockets))
     return warnings
 
 
@@ -453,7 +453,7 @@ def _uncounted_usage_warnings(state: CastState) -> tuple[CastWarning, ...]:
             bound.socket,
             bound.step,
         )
-        for bound in state.blind
+        for bound in state.uncounted_quantities
     )
 
 

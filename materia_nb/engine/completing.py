@@ -10,15 +10,15 @@ from typing import Any
 
 from materia_nb.engine import conversation
 from materia_nb.engine import events as ev
-from materia_nb.engine.conversation import cut_to
-from materia_nb.engine.entering import learned_from, stop_cast
+from materia_nb.engine.conversation import truncate
+from materia_nb.engine.entering import stop_cast, updated_knowledge
 from materia_nb.engine.events import Event, Transition
 from materia_nb.engine.items import (
     compile_source,
     cursor_after_advance,
     cursor_before_advance,
     forget_items,
-    is_walked_by,
+    is_iterated_by,
     lies_in,
     list_at,
     own_list,
@@ -32,13 +32,13 @@ from materia_nb.engine.routing import (
     Decision,
     OutputEffects,
     about,
+    budget_problem,
     choose_edge,
     count_detour,
     count_edge,
     count_exit,
     decision_of,
-    nearly_used_up,
-    used_up,
+    is_budget_nearly_used_up,
     with_uses,
 )
 from materia_nb.engine.rules import Rules, SocketRules
@@ -84,10 +84,10 @@ def complete(
     socket_rules = rules.sockets[visit.socket]
     warnings: tuple[Issue, ...] = ()
     if "learn" in socket_rules.protocol.overridden:
-        learned = learned_from(rules, socket_rules, draft, reading.value, draft.knowledge)
+        learned = updated_knowledge(rules, socket_rules, draft, reading.value, draft.knowledge)
         draft.knowledge, warnings = learned.knowledge, learned.warnings
     apply_output(socket_rules, draft, text, reading)
-    assigned, failure = _assign(socket_rules, draft, visit, reading) if socket_rules.assign else ((), None)
+    assigned, failure = _run_assignments(socket_rules, draft, visit, reading) if socket_rules.assign else ((), None)
     side_events: tuple[Event, ...] = number_side_events(rules, draft, visit, reading) if reading.events else ()
     of_visit = about(rules, visit)
     if reading.scope is not None:
@@ -98,16 +98,14 @@ def complete(
         unassigned = ev.AssignmentFailed(about=of_visit, visit=visit.visit, error=failure.message)
         return stop_cast(draft, failure, visit, reading, decision, events=(completed, *side_events, unassigned))
     result = draft.last_result
-    advanced = fact = None
+    advance, advanced, exhausted = None, None, False
     if socket_rules.socket.advance is not None:
-        fact = _advance(socket_rules, socket_rules.socket.advance, draft, visit.item, result)
-        advanced = _completed_item(fact, draft, visit.item)
-    unrouted = PendingRoute(
-        result, draft.last_output or "", reading.context, fact is not None and fact.exhausted, advanced, target, detour
-    )
-    applied = OutputEffects(assigned, fact, warnings) if assigned or fact or warnings else NO_EFFECTS
+        advance = _advance_cursor(socket_rules, socket_rules.socket.advance, draft, visit.item, result)
+        advanced, exhausted = _completed_item(advance, draft, visit.item), advance.exhausted
+    outcome = PendingRoute(result, draft.last_output or "", reading.context, exhausted, advanced, target, detour)
+    effects = OutputEffects(assigned, advance, warnings) if assigned or advance or warnings else NO_EFFECTS
     events = (completed, *side_events)
-    return _choose_next(rules, draft, visit, unrouted, events=events, reading=reading, applied=applied)
+    return _choose_next(rules, draft, visit, outcome, events=events, reading=reading, effects=effects)
 
 
 def fail(
@@ -126,29 +124,29 @@ def fail(
         return stop_cast(draft, failure, visit, reading, events=events)
     conversation.add_handoff(draft, socket_rules.socket, visit.item, result, failure.message)
     draft.at = visit._replace(approval=None)
-    unrouted = PendingRoute(result, "", failure.message, exhausted=False, advanced=None)
-    return _choose_next(rules, draft, visit, unrouted, events=events, reading=reading)
+    outcome = PendingRoute(result, "", failure.message, exhausted=False, advanced=None)
+    return _choose_next(rules, draft, visit, outcome, events=events, reading=reading)
 
 
 def _choose_next(
     rules: Rules,
     draft: Draft,
     visit: Visit,
-    unrouted: PendingRoute,
+    outcome: PendingRoute,
     *,
     events: tuple[Event, ...],
     reading: Reading | None,
-    applied: OutputEffects = NO_EFFECTS,
+    effects: OutputEffects = NO_EFFECTS,
 ) -> Transition:
     """Choose the next socket, or stop the cast if the budget is used up (R20)."""
     if has_limits(draft.budget):
         budget_events, failure = check_budget(rules, draft, visit)
         events += budget_events
         if failure:
-            draft.unrouted = unrouted
-            decision = decision_of(visit, "budget", None, reading, applied, result=unrouted.result)
+            draft.pending_route = outcome
+            decision = decision_of(visit, "budget", None, reading, effects, result=outcome.result)
             return stop_cast(draft, failure, visit, reading, decision, events=events)
-    return route(rules, draft, visit, unrouted, events=events, reading=reading, applied=applied)
+    return route(rules, draft, visit, outcome, events=events, reading=reading, effects=effects)
 
 
 def number_side_events(rules: Rules, draft: Draft, visit: Visit, reading: Reading) -> tuple[Event, ...]:
@@ -204,21 +202,21 @@ def _data_after_output(socket_rules: SocketRules, data: Mapping[str, JSON], read
 def _reset_loops(draft: Draft, cursors: tuple[str, ...]) -> None:
     """Reset the cursors of the loops that consume a generator's items, and forget the old items (R17)."""
     draft.cursors = FrozenDict({name: 0 if name in cursors else at for name, at in draft.cursors.items()})
-    if draft.within:
-        draft.within = FrozenDict(
-            {name: outer for name, outer in draft.within.items() if not any(cursor in cursors for cursor, _ in outer)}
+    if draft.nesting:
+        draft.nesting = FrozenDict(
+            {name: outer for name, outer in draft.nesting.items() if not any(cursor in cursors for cursor, _ in outer)}
         )
-    forget_items(draft, lambda item: is_walked_by(item, cursors))
+    forget_items(draft, lambda item: is_iterated_by(item, cursors))
 
 
-def _assign(
+def _run_assignments(
     socket_rules: SocketRules, draft: Draft, visit: Visit, reading: Reading
 ) -> tuple[tuple[AssignmentRecord, ...], Failure | None]:
     """Run the assignments in order, so that each can read the values of earlier assignments (R11).
 
     Return the completed assignments, and a failure if a target is empty; the remaining assignments do not run then.
     """
-    done: list[AssignmentRecord] = []
+    records: list[AssignmentRecord] = []
     for target, segments, text in socket_rules.assign:
         if not segments:
             failure = Failure(
@@ -227,15 +225,15 @@ def _assign(
                 visit.socket,
                 "use a path such as plan.items as the target",
             )
-            return tuple(done), failure
+            return tuple(records), failure
         value = compile_source(text)(draft, visit.item, reading.value)
-        done.append(AssignmentRecord(target, text, value is not MISSING))
+        records.append(AssignmentRecord(target, text, value is not MISSING))
         if value is not MISSING:
             draft.data = set_path(draft.data, segments, frozen(value))
-    return tuple(done), None
+    return tuple(records), None
 
 
-def _advance(
+def _advance_cursor(
     socket_rules: SocketRules, advance: Advance, draft: Draft, item: Item | None, result: Result
 ) -> AdvanceRecord:
     """Advance the cursor if the condition matches, and return a record of the movement (R14)."""
@@ -252,26 +250,26 @@ def _advance(
     return AdvanceRecord(advance.when, True, advance.cursor, before, after, length, after >= length, advance.derived)
 
 
-def _completed_item(fact: AdvanceRecord, draft: Draft, item: Item | None) -> ItemId | None:
+def _completed_item(advance: AdvanceRecord, draft: Draft, item: Item | None) -> ItemId | None:
     """Return the item that ``advance`` completed, or None if the cursor did not move.
 
     This is the item of the visit, one of its outer items, or an item of another cursor.
     """
-    if not fact.moved:
+    if not advance.moved:
         return None
-    if item is not None and item.cursor == fact.cursor:
+    if item is not None and item.cursor == advance.cursor:
         return item.id
-    outer = (shown_item.item.id for shown_item in draft.shown if shown_item.item.cursor == fact.cursor)
-    return next(outer, (fact.cursor, fact.before, ()))
+    outer = (shown_item.item.id for shown_item in draft.shown if shown_item.item.cursor == advance.cursor)
+    return next(outer, (advance.cursor, advance.before, ()))
 
 
 def check_budget(rules: Rules, draft: Draft, visit: Visit) -> tuple[tuple[Event, ...], Failure | None]:
     """Return the budget events, and a failure if the budget is used up (R20); each warning is reported once (R56)."""
     events = _uncounted_usage_events(rules, draft, visit)
-    if (problem := used_up(draft)) is not None:
+    if (problem := budget_problem(draft)) is not None:
         hint = "raise the budget of this cast (edit budget N), then use retry --limit"
         return (*events, ev.BudgetLimit(**_budget_rows(draft))), Failure("budget", problem, visit.socket, hint)
-    if not draft.warned and nearly_used_up(draft):
+    if not draft.warned and is_budget_nearly_used_up(draft):
         draft.warned = True
         events = (*events, ev.BudgetWarning(**_budget_rows(draft)))
     return events, None
@@ -289,7 +287,7 @@ def _budget_rows(draft: Draft) -> dict[str, Any]:
 
 def _uncounted_usage_events(rules: Rules, draft: Draft, visit: Visit) -> tuple[Event, ...]:
     """Return an event for each limited quantity that a turn did not report, at most once for each quantity."""
-    reported = {bound.quantity for bound in draft.blind}
+    reported = {bound.quantity for bound in draft.uncounted_quantities}
     new = tuple(
         UncountedQuantity(bound.quantity, visit.socket, visit.step)
         for bound in BOUNDS
@@ -297,7 +295,7 @@ def _uncounted_usage_events(rules: Rules, draft: Draft, visit: Visit) -> tuple[E
         and bound.maximum(draft.budget) is not None
         and bound.unknown_turns(draft.usage)
     )
-    draft.blind += new
+    draft.uncounted_quantities += new
     return tuple(ev.BudgetBlind(about=about(rules, visit), of=bound.quantity) for bound in new)
 
 
@@ -305,82 +303,84 @@ def route(
     rules: Rules,
     draft: Draft,
     visit: Visit,
-    unrouted: PendingRoute,
+    outcome: PendingRoute,
     *,
     events: tuple[Event, ...],
     reading: Reading | None = None,
-    applied: OutputEffects = NO_EFFECTS,
+    effects: OutputEffects = NO_EFFECTS,
 ) -> Transition:
     """Choose the next socket, and update the rework reasons, the edge counts and the records of a completed item.
 
     The cast stops instead if a utility reported a failure that no edge handles (R48), or if a limit is exhausted.
     """
     socket_rules = rules.sockets[visit.socket]
-    if socket_rules.reports and (reported := _reported_failure(socket_rules, draft, unrouted)):
+    if socket_rules.reports and (reported := _reported_failure(socket_rules, draft, outcome)):
         if choose_edge(socket_rules, Result.FAILED, exhausted=False) is None:
-            draft.unrouted = None
-            decision = decision_of(visit, "failure", None, reading, applied)
+            draft.pending_route = None
+            decision = decision_of(visit, "failure", None, reading, effects)
             return stop_cast(draft, reported, visit, reading, decision, events=events)
         if reported.undo is not None:  # the item is not done
             draft.cursors = FrozenDict({**draft.cursors, reported.undo: cursor_before_advance(draft, reported.undo)})
-        applied = applied._replace(advance=None)
-        unrouted = unrouted._replace(result=Result.FAILED, context=reported.message, exhausted=False, advanced=None)
-    choice = _choose(rules, draft, visit, unrouted)
+        effects = effects._replace(advance=None)
+        outcome = outcome._replace(result=Result.FAILED, context=reported.message, exhausted=False, advanced=None)
+    choice = _choose_target(rules, draft, visit, outcome)
     failure = None
     if choice.edge is not None:
         failure = count_edge(rules, draft, visit, choice.edge, choice.used, choice.limit)
     elif choice.route is not None:
         failure = count_exit(rules, draft, visit, choice.route)
-    _update_item_records(rules, draft, visit, unrouted, choice)
-    draft.unrouted = None
+    _update_item_records(rules, draft, visit, outcome, choice)
+    draft.pending_route = None
     reading_or_empty = reading or NO_READING
     decision = Decision(
         visit.step,
         choice.by,
         choice.target,
         visit,
-        reading_or_empty if unrouted.result in ACCEPTED else reading_or_empty._replace(reason=unrouted.context or ""),
-        unrouted.result,  # of an output that may have come before the budget stopped the cast
-        applied,
+        reading_or_empty if outcome.result in ACCEPTED else reading_or_empty._replace(reason=outcome.context or ""),
+        outcome.result,  # of an output that may have come before the budget stopped the cast
+        effects,
         choice.checks,
-        done=visit.item is not None and visit.item.id == unrouted.advanced,
-        exhausted=unrouted.exhausted,
+        done=visit.item is not None and visit.item.id == outcome.advanced,
+        exhausted=outcome.exhausted,
     )
     if failure:
         return stop_cast(draft, failure, visit, reading, decision._replace(by="failure"), events=events)
-    if unrouted.detour is not None:
-        decision = decision._replace(by="detour", target=unrouted.detour)
+    if outcome.detour is not None:
+        decision = decision._replace(by="detour", target=outcome.detour)
         return start_detour(rules, draft, visit, choice.target, decision, events=events, reading=reading)
     draft.status, draft.next = "ready", choice.target
-    return Transition(draft.done(), events, decision, None, reading)
+    return Transition(draft.freeze(), events, decision, None, reading)
 
 
-def _update_item_records(rules: Rules, draft: Draft, visit: Visit, unrouted: PendingRoute, choice: Choice) -> None:
+def _update_item_records(rules: Rules, draft: Draft, visit: Visit, outcome: PendingRoute, choice: Choice) -> None:
     """Record the reason for sending work back (R22), and remove the records of a completed item."""
-    item, done = visit.item, unrouted.advanced
+    item, done_id = visit.item, outcome.advanced
     reworked = choice.edge is not None and choice.edge.when in REWORK_CONDITIONS
-    if reworked and (item is None or item.id != done):
+    if reworked and (item is None or item.id != done_id):
         draft.follow_up = conversation.record_rework_reason(
-            draft.follow_up, rules.sockets[visit.socket].socket, choice.target, item, unrouted, visit.step
+            draft.follow_up, rules.sockets[visit.socket].socket, choice.target, item, outcome, visit.step
         )
-    if not reworked and draft.follow_up and unrouted.result in ACCEPTED:
+    if not reworked and draft.follow_up and outcome.result in ACCEPTED:
         open_entries = (entry for entry in draft.follow_up if entry.item is not None or entry.target != visit.socket)
         draft.follow_up = tuple(open_entries)
-    if done is None:
+    if done_id is None:
         return
     if draft.follow_up:
-        draft.follow_up = tuple(entry for entry in draft.follow_up if not lies_in(entry.item, done))
+        draft.follow_up = tuple(entry for entry in draft.follow_up if not lies_in(entry.item, done_id))
     if draft.answers:
-        draft.answers = FrozenDict({key: answer for key, answer in draft.answers.items() if not lies_in(key[1], done)})
-    if done not in draft.items and done[0] in rules.cursors:  # it was never entered, so it was skipped (R46)
-        draft.passed = FrozenDict({**draft.passed, done: False})
-    draft.items = FrozenDict({key: record for key, record in draft.items.items() if not lies_in(key, done)})
+        draft.answers = FrozenDict(
+            {key: answer for key, answer in draft.answers.items() if not lies_in(key[1], done_id)}
+        )
+    if done_id not in draft.items and done_id[0] in rules.cursors:  # it was never entered, so it was skipped (R46)
+        draft.passed_items = FrozenDict({**draft.passed_items, done_id: False})
+    draft.items = FrozenDict({key: record for key, record in draft.items.items() if not lies_in(key, done_id)})
 
 
-def _reported_failure(socket_rules: SocketRules, draft: Draft, unrouted: PendingRoute) -> Failure | None:
+def _reported_failure(socket_rules: SocketRules, draft: Draft, outcome: PendingRoute) -> Failure | None:
     """Return the failure that a utility reported in its output, or None if it reported no failure (R48)."""
     value = draft.last_json
-    if unrouted.result is not Result.NO or not isinstance(value, dict):
+    if outcome.result is not Result.NO or not isinstance(value, dict):
         return None
     state = value.get("state")
     reports = state if isinstance(state, dict) else {}
@@ -388,32 +388,32 @@ def _reported_failure(socket_rules: SocketRules, draft: Draft, unrouted: Pending
     name = next(failed, None)
     if name is None:
         return None
-    messages = (reports[name].get("error"), unrouted.context, reports[name].get("message"))
+    messages = (reports[name].get("error"), outcome.context, reports[name].get("message"))
     reasons = (message.strip() for message in messages if isinstance(message, str) and message.strip())
     why = next(reasons, f"state.{name} has ok: false but no error message")
     advance = socket_rules.socket.advance
     return Failure(
         "utility_failed",
-        cut_to(why, 800),
+        truncate(why, 800),
         socket_rules.socket.id,
         f"fix the cause that state.{name} describes, then retry; or add a not_satisfied edge that handles the failure",
-        undo=advance.cursor if advance is not None and unrouted.advanced is not None else None,
+        undo=advance.cursor if advance is not None and outcome.advanced is not None else None,
     )
 
 
-def _choose(rules: Rules, draft: Draft, visit: Visit, unrouted: PendingRoute) -> Choice:
+def _choose_target(rules: Rules, draft: Draft, visit: Visit, outcome: PendingRoute) -> Choice:
     """Choose the next socket: a person's choice first, then the return from a detour, then an exit or edge."""
-    back = draft.detours[-1:] if unrouted.result in ACCEPTED else ()
-    if unrouted.target is not None or back:
+    back = draft.detours[-1:] if outcome.result in ACCEPTED else ()
+    if outcome.target is not None or back:
         draft.detours = draft.detours[:-1]
-    if unrouted.target is not None:
-        return Choice(unrouted.target, "person")
+    if outcome.target is not None:
+        return Choice(outcome.target, "person")
     if back:
         return Choice(back[0], "return")
     socket_rules = rules.sockets[visit.socket]
-    choice = choose_edge(socket_rules, unrouted.result, unrouted.exhausted)
+    choice = choose_edge(socket_rules, outcome.result, outcome.exhausted)
     assert choice is not None  # noqa: S101 - a failure that no edge waits for has stopped the cast
-    if unrouted.exhausted or (visit.item is not None and not socket_rules.bounded):
+    if outcome.exhausted or (visit.item is not None and not socket_rules.bounded):
         return choice  # no edge is counted
     return with_uses(rules, socket_rules, draft, visit, choice)
 
@@ -438,4 +438,4 @@ def start_detour(
     if failure:
         return stop_cast(draft, failure, visit, reading, decision._replace(by="failure"), events=events)
     draft.status, draft.next = "ready", target
-    return Transition(draft.done(), events, decision, None, reading)
+    return Transition(draft.freeze(), events, decision, None, reading)

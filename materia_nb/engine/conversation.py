@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 _Role: TypeAlias = Literal["user", "assistant"]
-Decided: TypeAlias = Literal["once", "always", "denied"]
+ToolDecision: TypeAlias = Literal["once", "always", "denied"]
 """A person's decision about a tool call that needed approval."""
 
 
@@ -44,7 +44,7 @@ class ToolCall:
     result: str | None = None
     ok: bool = True
     seconds: float = 0.0
-    decided: Decided | None = None
+    decided: ToolDecision | None = None
 
     def as_json(self) -> dict[str, JSON]:
         """Return the call as a JSON object for the journal."""
@@ -121,15 +121,15 @@ class Message:
 
 # -- why work is sent back ------------------------------------------------------------------------
 
-_REASON_CHARS: Final = 900
-RENDERED_CHARS: Final = 2_400
-KEPT: Final = 5
-MAX_SCANNED: Final = 500
+_MAX_REASON_CHARS: Final = 900
+MAX_REASONS_CHARS: Final = 2_400
+MAX_REASONS: Final = 5
+MAX_SCANNED_HANDOFFS: Final = 500
 """Maximum number of handoffs that are searched, newest first, so that steps stay fast in a long cast."""
 
 
 def record_rework_reason(
-    follow_ups: tuple[FollowUp, ...], socket: Socket, target: str, item: Item | None, unrouted: PendingRoute, step: int
+    follow_ups: tuple[FollowUp, ...], socket: Socket, target: str, item: Item | None, outcome: PendingRoute, step: int
 ) -> tuple[FollowUp, ...]:
     """Record why ``socket`` sent work back; only the last five reasons are kept for each item and target."""
     entry = FollowUp(
@@ -138,11 +138,11 @@ def record_rework_reason(
         target,
         item.id if item else None,
         item.label if item else None,
-        _rework_reason(unrouted.context, unrouted.text),
+        _rework_reason(outcome.context, outcome.text),
         step,
     )
     same = [old for old in follow_ups if old.target == target and old.item == entry.item]
-    dropped = same[0] if len(same) >= KEPT else None
+    dropped = same[0] if len(same) >= MAX_REASONS else None
     return (*(old for old in follow_ups if old is not dropped), entry)
 
 
@@ -156,12 +156,12 @@ def reasons_for(follow_ups: tuple[FollowUp, ...], target: str, item: Item | None
         for entry in follow_ups
         if entry.target == target and (entry.item is None or item is None or entry.item == item.id)
     ]
-    room = RENDERED_CHARS
+    room = MAX_REASONS_CHARS
     chosen: list[FollowUp] = []
     for entry in reversed(matching):
         if room <= 0:
             break
-        reason = cut_to(entry.reason, room)
+        reason = truncate(entry.reason, room)
         chosen.append(entry if reason == entry.reason else entry._replace(reason=reason))
         room -= len(reason)
     return chosen[::-1]
@@ -170,11 +170,11 @@ def reasons_for(follow_ups: tuple[FollowUp, ...], target: str, item: Item | None
 def _rework_reason(context: str | None, output: str) -> str:
     line = " ".join(context.split()) if context else ""
     if line:
-        return cut_to(line, _REASON_CHARS)
+        return truncate(line, _MAX_REASON_CHARS)
     excerpt = " ".join(output.split())
     if not excerpt:
         return "(no context and no output were given)"
-    return cut_to(f"(no context was given; excerpt of the output) {excerpt}", _REASON_CHARS)
+    return truncate(f"(no context was given; excerpt of the output) {excerpt}", _MAX_REASON_CHARS)
 
 
 # -- handoffs ----------------------------------------------------------------------------------
@@ -193,7 +193,7 @@ def add_handoff(draft: Draft, socket: Socket, item: Item | None, result: Result,
     before = context_of(draft.data)
     context = f"{before}\n\n{entry.line}" if before else entry.line
     draft.data = FrozenDict({**draft.data, "context": context})
-    draft.handoffs = Handoffs((*records(draft.handoffs, before), entry), context)
+    draft.handoffs = Handoffs((*handoff_records(draft.handoffs, before), entry), context)
 
 
 def forget_refusals(draft: Draft, socket: str, item: ItemId | None) -> None:
@@ -214,7 +214,7 @@ def forget_handoffs(draft: Draft, socket: str, item: ItemId | None, *results: Re
     Only the newest 500 handoffs are searched.
     """
     entries = draft.handoffs.entries
-    older, newer = entries[:-MAX_SCANNED], entries[-MAX_SCANNED:]
+    older, newer = entries[:-MAX_SCANNED_HANDOFFS], entries[-MAX_SCANNED_HANDOFFS:]
     # A list, since this runs for each item over many entries, and a generator takes three times as long.
     remaining = [
         entry for entry in newer if entry.item != item or entry.socket != socket or entry.result not in results
@@ -223,7 +223,7 @@ def forget_handoffs(draft: Draft, socket: str, item: ItemId | None, *results: Re
         draft.handoffs = draft.handoffs._replace(entries=(*older, *remaining))
 
 
-def records(handoffs: Handoffs, context: str) -> tuple[Handoff, ...]:
+def handoff_records(handoffs: Handoffs, context: str) -> tuple[Handoff, ...]:
     """Return the handoff records from which a context was generated.
 
     A context that was not generated from handoffs becomes one record without a source socket.
@@ -272,14 +272,14 @@ HEADINGS: Final[Mapping[PartName, str]] = {
 }
 """The heading of each prompt part, by the name of the part in edit commands."""
 
-STRING_CHARS: Final = 2_000
-STATE_CHARS: Final = 12_000
-OUTPUT_HEAD, OUTPUT_TAIL, OUTPUT_CHARS = 5_000, 2_500, 8_000
+MAX_STRING_CHARS: Final = 2_000
+MAX_STATE_CHARS: Final = 12_000
+OUTPUT_HEAD, OUTPUT_TAIL, MAX_OUTPUT_CHARS = 5_000, 2_500, 8_000
 NOTICE_CHARS: Final = 120
 """Number of characters reserved for a note about omitted entries."""
 
 
-def middle(text: str, max_chars: int) -> str:
+def shorten_middle(text: str, max_chars: int) -> str:
     """Shorten a string to at most ``max_chars`` characters by replacing its middle with a note about the omission."""
     if len(text) <= max_chars:
         return text
@@ -290,7 +290,7 @@ def middle(text: str, max_chars: int) -> str:
     return text[:head] + notice + (text[-tail:] if tail else "")
 
 
-def bounded(text: str, max_chars: int) -> tuple[str, str]:
+def shorten_with_note(text: str, max_chars: int) -> tuple[str, str]:
     """Return a string, shortened in its middle if it is too long, and a note about the omitted characters.
 
     The note is empty if the text is complete. The text is empty if ``max_chars`` is too small for a shortened text.
@@ -299,14 +299,14 @@ def bounded(text: str, max_chars: int) -> tuple[str, str]:
         return text, ""
     if max_chars < NOTICE_CHARS:
         return "", "no room"
-    if max_chars >= OUTPUT_CHARS:
+    if max_chars >= MAX_OUTPUT_CHARS:
         left = len(text) - OUTPUT_HEAD - OUTPUT_TAIL
         cut_out = f"\n[… {left:,} characters omitted …]\n"
         return text[:OUTPUT_HEAD] + cut_out + text[-OUTPUT_TAIL:], f"{left:,} of {len(text):,} characters omitted"
-    return middle(text, max_chars), f"shortened to {max_chars:,} of {len(text):,} characters"
+    return shorten_middle(text, max_chars), f"shortened to {max_chars:,} of {len(text):,} characters"
 
 
-def state_json(data: Mapping[str, JSON], max_chars: int = STATE_CHARS) -> str:
+def state_json(data: Mapping[str, JSON], max_chars: int = MAX_STATE_CHARS) -> str:
     """Return the state as JSON with at most ``max_chars`` characters: shorten long strings first, then omit entries."""
     return _complete_json(data, "", max_chars) or _shortened_json(data, "", max_chars)
 
@@ -314,7 +314,7 @@ def state_json(data: Mapping[str, JSON], max_chars: int = STATE_CHARS) -> str:
 def _complete_json(value: JSON, indent: str, room: int) -> str | None:
     """Return a value as JSON with long strings shortened, or None if the JSON is longer than ``room`` characters."""
     if isinstance(value, str):
-        text = encode_basestring(middle(value, STRING_CHARS))
+        text = encode_basestring(shorten_middle(value, MAX_STRING_CHARS))
     elif not isinstance(value, (dict, list)) or not value:
         text = pretty(whole_floats_as_integers(value))
     else:
@@ -371,16 +371,16 @@ def _in_brackets(value: JSON, lines: list[str], indent: str) -> str:
 
 def _short_string(text: str, room: int) -> str:
     """Return a string as at most ``room`` characters of JSON, shortened in its middle; "" if ``room`` is too small."""
-    max_chars = min(room - 2, STRING_CHARS)
+    max_chars = min(room - 2, MAX_STRING_CHARS)
     while max_chars >= NOTICE_CHARS:
-        written = encode_basestring(middle(text, max_chars))
-        if len(written) <= room:
-            return written
+        encoded = encode_basestring(shorten_middle(text, max_chars))
+        if len(encoded) <= room:
+            return encoded
         max_chars //= 2
     return ""
 
 
-def tokens_of(characters: int) -> int:
+def estimate_tokens(characters: int) -> int:
     """Return the estimated number of tokens in a string: one for every four characters, rounded up."""
     return -(-characters // 4)
 
@@ -393,14 +393,14 @@ class PromptPart(NamedTuple):
         text: the text below the heading, or "" if the part is omitted.
         note: the reason why the part is omitted or shortened, or "" if the part is complete.
         quotes: True if the part quotes text by others, apart from the request and the work item.
-        tells: the values that the part contains, such as ``("state", "plan")`` or ``("handoff", "3")``.
+        values: the values that the part contains, such as ``("state", "plan")`` or ``("handoff", "3")``.
     """
 
     name: PartName
     text: str
     note: str = ""
     quotes: bool = False
-    tells: tuple[tuple[str, str], ...] = ()
+    values: tuple[tuple[str, str], ...] = ()
 
     @property
     def heading(self) -> str:
@@ -408,6 +408,6 @@ class PromptPart(NamedTuple):
         return HEADINGS[self.name]
 
 
-def cut_to(text: str, max_chars: int) -> str:
+def truncate(text: str, max_chars: int) -> str:
     """Truncate ``text`` to at most ``max_chars`` characters, ending with an ellipsis if it was truncated."""
     return text if len(text) <= max_chars else text[: max_chars - 1] + "…"

@@ -12,13 +12,13 @@ from typing import Any, Final, NamedTuple
 
 from materia_nb.engine import edit, entering, outputs, recovery, routing, streams
 from materia_nb.engine import events as ev
-from materia_nb.engine.approvals import asking
+from materia_nb.engine.approvals import calls_awaiting_approval
 from materia_nb.engine.cast_warnings import find_warnings
 from materia_nb.engine.completing import check_budget
 from materia_nb.engine.events import Events, Transition
 from materia_nb.engine.evolve import evolve, fold
 from materia_nb.engine.item_edits import ListEdit, edit_lists, origins_of
-from materia_nb.engine.prompt import reworded
+from materia_nb.engine.prompt import replace_part
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Edit, Session, lanes_at_work, lanes_running, name_of_correction, name_of_output
 from materia_nb.engine.state import (
@@ -31,9 +31,9 @@ from materia_nb.engine.state import (
     LabelKey,
     Usage,
     Visit,
-    at_work,
     has_limits,
     waiting_visit,
+    with_working_time,
 )
 from materia_nb.errors import MateriaError, counted
 from materia_nb.handoff.checks import RefusedAnswer
@@ -103,7 +103,7 @@ def _enter_region(rules: Rules, session: Session, ts: int) -> Events:
     return (ev.StreamsStarted(loop=region.loop, streams=stream_rows, limit=region.max_concurrency, ts=ts),)
 
 
-def in_lane(rules: Rules, session: Session, name: str, command: Callable[..., Events], *arguments: Any) -> Events:
+def run_in_lane(rules: Rules, session: Session, name: str, command: Callable[..., Events], *arguments: Any) -> Events:
     """Run a command in a lane and check the budget, which counts the usage of the whole cast (P6).
 
     Args:
@@ -122,20 +122,20 @@ def in_lane(rules: Rules, session: Session, name: str, command: Callable[..., Ev
     starts = (ev.LaneStarted(lane=name, ts=ts),) if command is enter and lane.status == "waiting" else ()
     events = (*starts, *(streams.event_in_lane(event, name) for event in command(rules, lane.session, *arguments)))
     if any(isinstance(event, ev.SocketComplete | ev.SocketFailed) for event in events):
-        events += _over_budget(rules, fold(rules, session, events), name, ts)
+        events += _check_budget_of_lanes(rules, fold(rules, session, events), name, ts)
     return events
 
 
-def _over_budget(rules: Rules, session: Session, name: str, ts: int) -> Events:
+def _check_budget_of_lanes(rules: Rules, session: Session, name: str, ts: int) -> Events:
     """Check the budget of the cast after an output in a lane; a budget that is used up stops all lanes (P6, R20)."""
-    at_work, visit = lanes_at_work(session), streams.lane_named(session, name).session.state.at
-    if at_work is None or visit is None or not has_limits(session.state.budget):
+    open_streams, visit = lanes_at_work(session), streams.lane_named(session, name).session.state.at
+    if open_streams is None or visit is None or not has_limits(session.state.budget):
         return ()
     warnings, failure = check_budget(rules, Draft(session.state), visit)
     if failure is None:
         return tuple(event.replace(ts=ts) for event in warnings)
-    stopped = streams.events_of_interruption(at_work, failure.message, ts)
-    failed = streams.events_of_failure(at_work, failure.kind, failure.message, ts)
+    stopped = streams.events_of_interruption(open_streams, failure.message, ts)
+    failed = streams.events_of_failure(open_streams, failure.kind, failure.message, ts)
     return (*(event.replace(ts=ts) for event in warnings), *stopped, *failed)
 
 
@@ -146,7 +146,7 @@ def answer(rules: Rules, session: Session, reply: Answer, ts: int) -> Events:
         rules,
         session.state,
         reply.text,
-        at_work(reply.worked, reply.usage, turns=session.prompt is not None),
+        with_working_time(reply.worked, reply.usage, turns=session.prompt is not None),
         session.prompt,
         reply.changed,
         artifact=name,
@@ -239,12 +239,12 @@ def _continue(
     If the cast stopped in its lanes, also return the events of ``command`` in each failed lane. The schedule does not
     change (P7).
     """
-    at_work = lanes_at_work(session)
-    if at_work is None:
+    open_streams = lanes_at_work(session)
+    if open_streams is None:
         return transition(rules, session.state).events_from(session.state, ts)
     first = _continue_lanes(rules, session, command, ts)
-    failed = [lane for lane in at_work.lanes.values() if lane.status == "failed"]
-    return (first, *(event for lane in failed for event in in_lane(rules, session, lane.name, command, ts)))
+    failed = [lane for lane in open_streams.lanes.values() if lane.status == "failed"]
+    return (first, *(event for lane in failed for event in run_in_lane(rules, session, lane.name, command, ts)))
 
 
 def _continue_lanes(rules: Rules, session: Session, command: Callable[..., Events], ts: int) -> ev.Event:
@@ -252,7 +252,7 @@ def _continue_lanes(rules: Rules, session: Session, command: Callable[..., Event
     state = session.state
     if state.status not in ("failed", "aborted"):
         raise MateriaError("The lanes are running.", hint="continue the lanes with `run`", kind="not_stopped")
-    recovery.refuse_used_up(state)
+    recovery.refuse_exhausted_budget(state)
     about = routing.about(rules, state.at) if state.at is not None else {}
     kind = state.failure.kind if state.failure else ""
     return (
@@ -260,21 +260,21 @@ def _continue_lanes(rules: Rules, session: Session, command: Callable[..., Event
     )
 
 
-def by_hand(rules: Rules, session: Session, ts: int) -> Events:
+def answer_by_hand(rules: Rules, session: Session, ts: int) -> Events:
     """Make the stopped visit wait for an answer from a person instead of its agent or process.
 
     Raises:
         MateriaError: the cast stopped in its lanes, or not during a visit (``nothing_owed``).
     """
     _refuse_stop_in_lanes(session)
-    return recovery.by_hand(rules, session.state).events_from(session.state, ts)
+    return recovery.answer_by_hand(rules, session.state).events_from(session.state, ts)
 
 
-def by_hand_in_lane(rules: Rules, session: Session, name: str, ts: int) -> Events:
+def answer_by_hand_in_lane(rules: Rules, session: Session, name: str, ts: int) -> Events:
     """Make the stopped visit of one lane wait for an answer from a person; other failed lanes stay stopped."""
-    first = () if session.state.failure is None else (_continue_lanes(rules, session, by_hand, ts),)
+    first = () if session.state.failure is None else (_continue_lanes(rules, session, answer_by_hand, ts),)
     waits = first and streams.lane_named(session, name).status == "interrupted"
-    return first if waits else (*first, *in_lane(rules, session, name, by_hand, ts))
+    return first if waits else (*first, *run_in_lane(rules, session, name, answer_by_hand, ts))
 
 
 def _refuse_stop_in_lanes(session: Session) -> None:
@@ -306,20 +306,20 @@ def skip_item(rules: Rules, session: Session, note: str, ts: int) -> Events:
     ``note`` is the reason and must not be blank.
     """
     _require_note(note)
-    recovery.needs_stopped(session.state)
+    recovery.require_stopped(session.state)
     visit = session.state.at
     items = session.state.data.get(WORK_ITEMS)
     if visit is None or not isinstance(items, list):
         raise MateriaError(
             "The cast did not stop at a work item.", hint="use skip without item to skip the socket", kind="no_item"
         )
-    given_up = edit_items(rules, session, items, range(len(items)), ts, abandon=True)
-    state = fold(rules, session, given_up).state
+    abandon_events = edit_items(rules, session, items, range(len(items)), ts, abandon=True)
+    state = fold(rules, session, abandon_events).state
     if state.failure is not None:
         raise MateriaError("No work item is in progress.", hint="use skip without item", kind="no_item")
     about = routing.about(rules, visit)
     event = ev.SocketSkipped(about=about, visit=visit.visit, note=note, next=state.next, item=True, ts=ts)
-    return (*given_up, event)
+    return (*abandon_events, event)
 
 
 def _require_note(note: str) -> None:
@@ -330,7 +330,7 @@ def _require_note(note: str) -> None:
 def check_reply(rules: Rules, session: Session, text: str) -> None:
     """Raise RefusedAnswer with all issues if a person's answer breaks the rules, before anything is recorded (R42)."""
     if issues := outputs.check_answer(rules, session.state, text):
-        socket = waiting(session).socket
+        socket = waiting_visit_of(session).socket
         fields = ", ".join(rules.sockets[socket].required_fields)
         wanted_fields = f" The answer must contain {fields}." if fields and issues[0].path == "$" else ""
         raise RefusedAnswer(f"{socket} still waits, because the answer was refused.{wanted_fields}", issues)
@@ -343,7 +343,7 @@ def record(_: Rules, __: Session, event: ev.Event, ts: int) -> Events:
 
 def record_in_turn(rules: Rules, session: Session, event: ev.AboutEvent, ts: int) -> Events:
     """Return an event about the waiting agent's turn with its socket; raise MateriaError if no agent is waiting."""
-    return (event.replace(about=routing.about(rules, waiting(session)), ts=ts),)
+    return (event.replace(about=routing.about(rules, waiting_visit_of(session)), ts=ts),)
 
 
 # -- drafts ------------------------------------------------------------------------------
@@ -351,7 +351,7 @@ def record_in_turn(rules: Rules, session: Session, event: ev.AboutEvent, ts: int
 
 def refine(rules: Rules, session: Session, message: str, ts: int) -> Events:
     """Ask the agent to change its draft."""
-    visit = waiting(session)
+    visit = waiting_visit_of(session)
     _require_decided_calls(session)
     if visit.mode != "draft" or not visit.drafts:
         raise MateriaError(
@@ -364,7 +364,7 @@ def refine(rules: Rules, session: Session, message: str, ts: int) -> Events:
 
 def finalize(rules: Rules, session: Session, ts: int) -> Events:
     """Ask the agent for the final result of its draft."""
-    visit = waiting(session)
+    visit = waiting_visit_of(session)
     _require_decided_calls(session)
     return (ev.RefinementFinal(about=routing.about(rules, visit), ts=ts),)
 
@@ -431,7 +431,7 @@ def edit_prompt(rules: Rules, session: Session, part: str, text: str, ts: int) -
     state = session.state
     failure = state.failure
     interrupted = state.at if failure is not None and failure.again and state.status != "waiting" else None
-    visit, prompt = interrupted or waiting(session), session.prompt
+    visit, prompt = interrupted or waiting_visit_of(session), session.prompt
     if prompt is None or rules.sockets[visit.socket].socket.is_utility:
         raise MateriaError(
             f"{visit.socket} is a utility and has no prompt.",
@@ -444,7 +444,7 @@ def edit_prompt(rules: Rules, session: Session, part: str, text: str, ts: int) -
             hint="send another message with refine",
             kind="prompt",
         )
-    changed = reworded(prompt, part, text)
+    changed = replace_part(prompt, part, text)
     retry_events = retry_turn(rules, session, ts) if interrupted is not None else ()
     if changed == prompt:
         return retry_events
@@ -466,10 +466,10 @@ def undo(rules: Rules, session: Session, ts: int) -> Events:
 
 def _refuse_edit_with_lanes(session: Session) -> None:
     """Raise MateriaError (``lanes``) while the cast has lanes, because the lanes work on copies of the state."""
-    if (at_work := lanes_at_work(session)) is not None:
+    if (open_streams := lanes_at_work(session)) is not None:
         raise MateriaError(
             "The lanes started from an earlier copy of the state, so an edit now would not reach them.",
-            hint=f"go back to the step before the lanes with back {at_work.step}; the items are then distributed again",
+            hint=f"go back to the step before the lanes with back {open_streams.step}; the items are then distributed again",
             kind="lanes",
         )
 
@@ -513,9 +513,9 @@ def back_to(rules: Rules, session: Session, number: int, ts: int, *, discard_edi
     back: Events = (ev.CastBack(step=number, ts=ts),)
     if discard_edits or not 0 <= number <= len(session.steps):
         return back
-    edits, unfit = edit.edits_since(rules, session, number), edit.describe_unfit_since(rules, session, number)
-    if unfit:
-        raise _edits_lost(unfit[0], len(edits) + len(unfit), "")
+    edits, lost_changes = edit.edits_since(rules, session, number), edit.describe_lost_changes(rules, session, number)
+    if lost_changes:
+        raise _edits_lost(lost_changes[0], len(edits) + len(lost_changes), "")
     return _reapply_edits(rules, session, back, edits, ts)
 
 
@@ -530,7 +530,7 @@ def _reapply_edits(rules: Rules, session: Session, events: Events, edits: Sequen
             applied = edit_state(rules, after, data, lost.lists, ts)
             after = fold(rules, after, applied)
         except MateriaError as error:
-            description = f"your edit of {', '.join(edit.changes_in_words(lost.patch)) or 'the work items'} after step {lost.step}"
+            description = f"your edit of {', '.join(edit.describe_changes(lost.patch)) or 'the work items'} after step {lost.step}"
             raise _edits_lost(description, len(edits) - index, str(error)) from error
         events = (*events, *applied)
     return events
@@ -567,7 +567,7 @@ def label(rules: Rules, session: Session, key: LabelKey, new_label: Label, ts: i
     """Set the label of a step or of the cast; return no event if the label does not change."""
     if new_label._replace(by="") == session.labels.get(key, Label())._replace(by=""):
         return ()
-    return (_labelled(key, new_label, ts),)
+    return (_label_event(key, new_label, ts),)
 
 
 def unlabel(rules: Rules, session: Session, by: str, ts: int) -> Events:
@@ -577,11 +577,11 @@ def unlabel(rules: Rules, session: Session, by: str, ts: int) -> Events:
             "No label has been set, so no change can be undone.", hint="add a label with the command label", kind="undo"
         )
     key, before = session.labels_before[-1]
-    event = _labelled(key, before, ts).replace(undoes=True, by=before.by or by)
+    event = _label_event(key, before, ts).replace(undoes=True, by=before.by or by)
     return (event,)
 
 
-def _labelled(key: LabelKey, new_label: Label, ts: int) -> ev.Labelled:
+def _label_event(key: LabelKey, new_label: Label, ts: int) -> ev.Labelled:
     branch, step = key
     return ev.Labelled(branch=branch, step=step, ts=ts, **new_label._asdict())
 
@@ -589,13 +589,13 @@ def _labelled(key: LabelKey, new_label: Label, ts: int) -> ev.Labelled:
 # -- what is asked of a session ------------------------------------------------------------
 
 
-def waiting(session: Session) -> Visit:
+def waiting_visit_of(session: Session) -> Visit:
     """Return the visit that is waiting for an output; raise MateriaError (``not_waiting``) if no visit is waiting."""
     return waiting_visit(session.state)
 
 
 def _require_decided_calls(session: Session) -> None:
-    if asking(session):
+    if calls_awaiting_approval(session):
         raise MateriaError(
             "Tool calls wait for your approval.",
             hint="approve or deny the calls first, or reply instead of the agent",

@@ -14,7 +14,7 @@ from materia_nb.engine import entering, outputs
 from materia_nb.engine import events as ev
 from materia_nb.engine.events import ImpossibleEvent, Transition
 from materia_nb.engine.item_edits import ListEdit, edit_lists
-from materia_nb.engine.prompt import Prompt, reworded
+from materia_nb.engine.prompt import Prompt, replace_part
 from materia_nb.engine.routing import Decision
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Edit, Session, edits_before, state_after
@@ -108,7 +108,7 @@ def _with_usage(earlier: CastState, latest: CastState) -> CastState:
     return earlier._replace(
         usage=latest.usage,
         warned=latest.warned,
-        blind=latest.blind,
+        uncounted_quantities=latest.uncounted_quantities,
         budget=latest.budget,
         side_event_count=latest.side_event_count,
     )
@@ -121,17 +121,17 @@ def edits_since(rules: Rules, session: Session, number: int) -> tuple[Edit, ...]
     return tuple(edit for edit in newer if not (edit.visit is not None and edit.step in skipped))
 
 
-def describe_unfit_since(rules: Rules, session: Session, number: int) -> list[str]:
+def describe_lost_changes(rules: Rules, session: Session, number: int) -> list[str]:
     """Return descriptions of the changes after step ``number`` that cannot be applied again, oldest first."""
-    unfit: list[str] = []
+    lost_changes: list[str] = []
     for record in session.steps[number:]:
         if any(turn.mode == "correction" for turn in record.turns):
-            unfit.append(f"your correction of the output of step {record.number}")
+            lost_changes.append(f"your correction of the output of step {record.number}")
         if record.reworded:
-            unfit.append(f"your change to the prompt of step {record.number}")
+            lost_changes.append(f"your change to the prompt of step {record.number}")
     if raised_total(session.state) > raised_total(state_after(rules, session, session.steps[:number])):
-        unfit.append("the raised limit")
-    return unfit
+        lost_changes.append("the raised limit")
+    return lost_changes
 
 
 def raised_total(state: CastState) -> int:
@@ -139,22 +139,22 @@ def raised_total(state: CastState) -> int:
     return sum(more for key, more in state.extra.items() if key[0] != "repair")
 
 
-def reapply_edit(lost: Edit, data: Mapping[str, JSON]) -> Mapping[str, JSON]:
+def reapply_edit(lost_edit: Edit, data: Mapping[str, JSON]) -> Mapping[str, JSON]:
     """Apply an edit again to the data of another state.
 
     Raises:
         MateriaError: the edit abandoned an item, or it replaces a value that differs from the value at the time of the
             edit (``edit``).
     """
-    if lost.visit is not None:
+    if lost_edit.visit is not None:
         raise MateriaError("The edit abandoned an item that was in progress.", kind="edit")
-    paths = [tuple(path.split(".")) for path in lost.lists]
-    pointers = (change[name] for change in lost.patch for name in ("path", "from") if name in change)
-    paths += (_path_to_list(lost.before.data, pointer_keys(pointer)) for pointer in pointers)
+    paths = [tuple(path.split(".")) for path in lost_edit.lists]
+    pointers = (change[name] for change in lost_edit.patch for name in ("path", "from") if name in change)
+    paths += (_path_to_list(lost_edit.before.data, pointer_keys(pointer)) for pointer in pointers)
     for path in paths:
-        if not equal_json(get_path(data, path), get_path(lost.before.data, path)):
+        if not equal_json(get_path(data, path), get_path(lost_edit.before.data, path)):
             raise MateriaError(f"{'.'.join(path)} was different when the edit was made.", kind="edit")
-    return apply_patch(data, lost.patch)
+    return apply_patch(data, lost_edit.patch)
 
 
 def _path_to_list(data: JSON, keys: Sequence[str]) -> tuple[str, ...]:
@@ -166,7 +166,7 @@ def _path_to_list(data: JSON, keys: Sequence[str]) -> tuple[str, ...]:
     return tuple(keys)
 
 
-def changes_in_words(patch: Sequence[Mapping[str, JSON]]) -> list[str]:
+def describe_changes(patch: Sequence[Mapping[str, JSON]]) -> list[str]:
     """Return names for the values in the state that a patch changes, for an agent's prompt (R50)."""
     keys = dict.fromkeys(str(change["path"]).split("/")[1] for change in patch if "/" in str(change.get("path")))
     names = (key.replace("~1", "/").replace("~0", "~") for key in keys)
@@ -255,7 +255,7 @@ def apply_patch(data: Mapping[str, JSON], patch: Sequence[Mapping[str, JSON]]) -
 # -- what the events of it do to a session ---------------------------------------------------
 
 
-def _state_edited(rules: Rules, session: Session, event: ev.StateEdited) -> Session:
+def _apply_state_edit(rules: Rules, session: Session, event: ev.StateEdited) -> Session:
     """Apply a person's edit of the state.
 
     A waiting agent gets a new prompt. If the edit removed the item of the current visit, the visit ends (R46).
@@ -263,9 +263,9 @@ def _state_edited(rules: Rules, session: Session, event: ev.StateEdited) -> Sess
     before = session.state
     data = apply_patch(before.data, event.patch)
     list_edits = {path: ListEdit.read(value) for path, value in event.lists.items()}
-    laid = edit_lists(rules, before, data, list_edits)
-    changed = tuple(dict.fromkeys((*before.changed, *changes_in_words(event.patch))))
-    after = laid.state._replace(changed=changed)
+    result = edit_lists(rules, before, data, list_edits)
+    changed = tuple(dict.fromkeys((*before.changed, *describe_changes(event.patch))))
+    after = result.state._replace(changed=changed)
     ends = before.next is None and after.next is not None
     new_edit = Edit(
         event.ts,
@@ -275,23 +275,23 @@ def _state_edited(rules: Rules, session: Session, event: ev.StateEdited) -> Sess
         before,
         after,
         session.prompt,
-        FrozenDict(laid.lists),
+        FrozenDict(result.lists),
         event.said,
         session if ends else None,
     )
     session = session._replace(edits=(*session.edits, new_edit))
     if ends:
         record = session.steps[-1]
-        was = record.decision or Decision(record.number, "person", None, record.at)
-        decision = was._replace(by="person", target=after.next, failure=None)
+        old_decision = record.decision or Decision(record.number, "person", None, record.at)
+        decision = old_decision._replace(by="person", target=after.next, failure=None)
         session = session.with_latest(decision=decision, ended=event.ts, is_recomputable=False)
         return session.without_conversation()._replace(state=after, noted_before=0, spent=())
     session = session._replace(state=after)
     prompt = prompt_after(rules, after)
-    return session if prompt is None else _with_waiting_prompt(session, prompt)
+    return session if prompt is None else _replace_waiting_prompt(session, prompt)
 
 
-def _with_waiting_prompt(session: Session, prompt: Prompt) -> Session:
+def _replace_waiting_prompt(session: Session, prompt: Prompt) -> Session:
     """Replace the waiting prompt in the session and in the record of its step."""
     if prompt is session.prompt:
         return session
@@ -300,17 +300,17 @@ def _with_waiting_prompt(session: Session, prompt: Prompt) -> Session:
     return session._replace(prompt=prompt)
 
 
-def _prompt_edited(_: Rules, session: Session, event: ev.PromptEdited) -> Session:
+def _apply_prompt_edit(_: Rules, session: Session, event: ev.PromptEdited) -> Session:
     if session.prompt is None:
         raise ImpossibleEvent(event, "no prompt is waiting")
-    changed = _with_waiting_prompt(session, reworded(session.prompt, event.part, event.text))
+    changed = _replace_waiting_prompt(session, replace_part(session.prompt, event.part, event.text))
     return changed.with_latest(reworded=True) if session.steps else changed
 
 
 _VISIT_FIELDS: Final = "steps prompt change_request earlier_turns calls open_calls noted_before spent".split()  # noqa: SIM905
 
 
-def _edit_undone(_: Rules, session: Session, event: ev.EditUndone) -> Session:
+def _apply_undo(_: Rules, session: Session, event: ev.EditUndone) -> Session:
     if not session.edits:
         raise ImpossibleEvent(event, "no edit can be undone")
     last = session.edits[-1]
@@ -318,10 +318,10 @@ def _edit_undone(_: Rules, session: Session, event: ev.EditUndone) -> Session:
     if session_before is not None:  # the visit ended with the edit: its record and its conversation are as they were
         session = session._replace(**{name: getattr(session_before, name) for name in _VISIT_FIELDS})
     session = session._replace(state=last.before, edits=session.edits[:-1])
-    return session if last.prompt is None else _with_waiting_prompt(session, last.prompt)
+    return session if last.prompt is None else _replace_waiting_prompt(session, last.prompt)
 
 
-def _labelled(_: Rules, session: Session, event: ev.Labelled) -> Session:
+def _apply_label(_: Rules, session: Session, event: ev.Labelled) -> Session:
     key = (event.branch, event.step)
     if key != WHOLE_CAST and not any(
         (labelled.branch, labelled.number) == key
@@ -412,9 +412,9 @@ def _bad_label(message: str, hint: str) -> MateriaError:
 
 
 EVOLVE: Final[Mapping[type[ev.Event], Callable[[Rules, Session, Any], Session]]] = {
-    ev.StateEdited: _state_edited,
-    ev.PromptEdited: _prompt_edited,
-    ev.EditUndone: _edit_undone,
-    ev.Labelled: _labelled,
+    ev.StateEdited: _apply_state_edit,
+    ev.PromptEdited: _apply_prompt_edit,
+    ev.EditUndone: _apply_undo,
+    ev.Labelled: _apply_label,
 }
 """The functions that apply edit events to a session, by event class, for :func:`materia_nb.engine.evolve.evolve`."""

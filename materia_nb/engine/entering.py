@@ -14,11 +14,11 @@ from materia_nb.engine.routing import (
     Decision,
     SkippedSocket,
     about,
-    cycles_allowed,
-    cycles_failed,
+    cycles_failure,
     decision_of,
     edge_use,
     enter_path,
+    max_cycles,
 )
 from materia_nb.engine.rules import DEFERRED_HANDOFF, Rules, SocketRules
 from materia_nb.engine.state import (
@@ -91,7 +91,7 @@ def assignment_for(rules: Rules, socket_rules: SocketRules, state: StateView) ->
     return socket_rules.protocol.assignment(task)
 
 
-def learned_from(
+def updated_knowledge(
     rules: Rules, socket_rules: SocketRules, state: StateView, value: JSON, knowledge: Mapping[str, JSON]
 ) -> KnowledgeUpdate:
     """Return the project knowledge after an accepted output; most protocols leave it unchanged."""
@@ -151,24 +151,24 @@ def enter(rules: Rules, state: CastState) -> Transition:
             kind="not_ready",
         )
     draft = Draft(state)
-    passed: list[SkippedSocket] = []
+    skips: list[SkippedSocket] = []
     while True:
         target = draft.next or END
         if draft.lane is not None and target not in draft.lane.sockets:
-            return _end_of_lane(draft, draft.lane, passed)
-        if target == END or (passed and any(target == skip.socket for skip in passed)):
-            return _complete_cast(draft, passed)
+            return _end_of_lane(draft, draft.lane, skips)
+        if target == END or (skips and any(target == skip.socket for skip in skips)):
+            return _complete_cast(draft, skips)
         if rules.graph.regions and (region := _region_without_items(rules, draft, target)) is not None:
             draft.next = region.exit
-            passed.append(SkippedSocket(target, region.loop, 0, None, region.exit))
+            skips.append(SkippedSocket(target, region.loop, 0, None, region.exit))
             continue
         socket_rules = rules.sockets[target]
         if socket_rules.iteration is None or socket_rules.items is None:
             show_only(draft)
-            return _begin_visit(rules, socket_rules, state, draft, None, passed)
+            return _begin_visit(rules, socket_rules, state, draft, None, skips)
         item = begin_item(socket_rules.iteration, socket_rules.items, draft)
         if item is not None:
-            return _begin_visit(rules, socket_rules, state, draft, item, passed)
+            return _begin_visit(rules, socket_rules, state, draft, item, skips)
         iterator = socket_rules.iteration.iterator
         route = None if draft.detours else rules.empty_exit(socket_rules.socket)
         if draft.detours:  # the target has no item, so the detour is over
@@ -176,7 +176,7 @@ def enter(rules: Rules, state: CastState) -> Transition:
         else:
             draft.next = route.target if route else END
         entries = len(list_at(iterator.items, draft))
-        passed.append(SkippedSocket(target, iterator.loop, entries, route.edge_id if route else None, draft.next))
+        skips.append(SkippedSocket(target, iterator.loop, entries, route.edge_id if route else None, draft.next))
 
 
 def _region_without_items(rules: Rules, draft: Draft, target: str) -> Region | None:
@@ -187,21 +187,21 @@ def _region_without_items(rules: Rules, draft: Draft, target: str) -> Region | N
     return None if list_at(f"state.{WORK_ITEMS}", draft) else region
 
 
-def _complete_cast(draft: Draft, passed: list[SkippedSocket]) -> Transition:
+def _complete_cast(draft: Draft, skips: list[SkippedSocket]) -> Transition:
     show_only(draft)
     draft.status, draft.next = "complete", None
-    return Transition(draft.done(), (CastEnd(ok=True),), _passed_loops(draft.steps, passed, END) if passed else None)
+    return Transition(draft.freeze(), (CastEnd(ok=True),), _skip_decision(draft.steps, skips, END) if skips else None)
 
 
-def _passed_loops(step: int, passed: list[SkippedSocket], target: str) -> Decision:
-    return Decision(step, "empty loop", target, passed=tuple(passed))
+def _skip_decision(step: int, skips: list[SkippedSocket], target: str) -> Decision:
+    return Decision(step, "empty loop", target, skips=tuple(skips))
 
 
-def _end_of_lane(draft: Draft, lane: LaneScope, passed: list[SkippedSocket]) -> Transition:
+def _end_of_lane(draft: Draft, lane: LaneScope, skips: list[SkippedSocket]) -> Transition:
     """End a lane after its last item; a lane that leaves its loop earlier fails, so that no item is skipped (P6)."""
     at = draft.cursors.get(lane.cursor, 0)
     if at not in lane.indexes:
-        return _complete_cast(draft, passed)
+        return _complete_cast(draft, skips)
     left = len(lane.indexes) - lane.indexes.index(at)
     failure = Failure(
         "stream_left",
@@ -218,7 +218,7 @@ def _begin_visit(
     before: CastState,
     draft: Draft,
     item: Item | None,
-    passed: list[SkippedSocket],
+    skips: list[SkippedSocket],
 ) -> Transition:
     socket = socket_rules.socket.id
     number, step = draft.visits.get(socket, 0) + 1, draft.steps + 1
@@ -226,10 +226,10 @@ def _begin_visit(
         item_id = item.id
         record = enter_path(draft, socket, draft.items.get(item_id, NEW_ITEM), step)
         if record.cycles:
-            limit = cycles_allowed(rules, draft, item_id)
+            limit = max_cycles(rules, draft, item_id)
             if record.cycles > limit:
-                failure = cycles_failed(rules, draft, socket, item, limit, step)
-                decision = decision_of(draft.at, "failure", None)._replace(passed=tuple(passed))
+                failure = cycles_failure(rules, draft, socket, item, limit, step)
+                decision = decision_of(draft.at, "failure", None)._replace(skips=tuple(skips))
                 return stop_cast(draft, failure, decision=decision)
         draft.items = FrozenDict({**draft.items, item_id: record})
     visit = Visit(socket, number, step, item, socket_rules.first_mode)
@@ -237,14 +237,14 @@ def _begin_visit(
     draft.visits = FrozenDict({**draft.visits, socket: number})
     draft.steps, draft.status, draft.next, draft.at = step, "waiting", None, visit
     draft.trail = (*draft.trail, socket)[-rules.trail :]
-    state = draft.done()
+    state = draft.freeze()
     prompt = None
     if not socket_rules.socket.is_utility:
         if rules.nests:  # a state too deep for a prompt is refused before the agent is asked
             socket_rules.prompt(state, item)
         prompt = EntryPrompt(rules, before, step)
     started = SocketStart(about=of_visit, visit=number, step=step)
-    return Transition(state, (started,), _passed_loops(step, passed, socket) if passed else None, prompt)
+    return Transition(state, (started,), _skip_decision(step, skips, socket) if skips else None, prompt)
 
 
 class EntryPrompt(Prompt):
@@ -334,4 +334,4 @@ def stop_cast(
         decision = decision_of(visit or draft.at, "failure", None, reading, result=result)
     draft.status, draft.failure, draft.next = "failed", failure, None
     end = CastEnd(ok=False, error=failure.message, kind=failure.kind, socket=failure.socket or None)
-    return Transition(draft.done(), (*events, end), decision._replace(failure=failure), None, reading)
+    return Transition(draft.freeze(), (*events, end), decision._replace(failure=failure), None, reading)

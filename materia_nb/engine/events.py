@@ -11,7 +11,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Final, Literal, NamedTuple, Self, TypeAlias, cast, dataclass_transform
 
-from materia_nb.engine.conversation import Decided, ToolCall, call_from
+from materia_nb.engine.conversation import ToolCall, ToolDecision, call_from
 from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.routing import Decision
 from materia_nb.engine.state import NOTHING, CastState, Usage
@@ -27,7 +27,7 @@ About: TypeAlias = Mapping[str, JSON]
 
 LaneEnd: TypeAlias = Literal["accepted", "failed", "interrupted"]
 
-ABOUT: Final = ("socket", "materia", "materiaLabel", "itemKey", "itemLabel", "itemLabelShort")
+ABOUT_FIELDS: Final = ("socket", "materia", "materiaLabel", "itemKey", "itemLabel", "itemLabelShort")
 
 OUTPUT_INLINE_BYTES: Final = 65_536
 """Maximum size, in bytes, of an output stored inside an event; a longer output is stored as an artifact (R43)."""
@@ -43,7 +43,7 @@ REQUIRED: Final[Any] = object()
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)
-class _Recorded:
+class _EventFields:
     """Base class that collects an event's fields from the class annotations and registers the class by its type name.
 
     An instance stores only the fields that were passed to it; default values are stored in the class. Frozen
@@ -52,24 +52,24 @@ class _Recorded:
     """
 
     type: ClassVar[str]
-    forms: ClassVar[Mapping[str, str]] = {}
+    annotations: ClassVar[Mapping[str, str]] = {}
     defaults: ClassVar[Mapping[str, Any]] = {}
-    needed: ClassVar[frozenset[str]] = frozenset()
+    required: ClassVar[frozenset[str]] = frozenset()
 
     def __init_subclass__(cls, *, type: str = "") -> None:  # noqa: A002 - it is the word of the journal
         """Register the class under the type name ``type``; a base class has no type name and is not registered."""
         own = inspect.get_annotations(cls)
-        cls.forms = {**cls.forms, **own}
+        cls.annotations = {**cls.annotations, **own}
         cls.defaults = {**cls.defaults, **{name: cls.__dict__.get(name, REQUIRED) for name in own}}
-        cls.needed = frozenset(name for name, default in cls.defaults.items() if default is REQUIRED)
+        cls.required = frozenset(name for name, default in cls.defaults.items() if default is REQUIRED)
         if type:
             cls.type = type
             EVENTS[type] = cast("_Kind", cls)
 
     def __init__(self, **fields: Any) -> None:
         """Set the fields; raise TypeError if a field is unknown or a required field is missing."""
-        if not (self.needed <= fields.keys() <= self.defaults.keys()):
-            missing, more = self.needed - fields.keys(), fields.keys() - self.defaults.keys()
+        if not (self.required <= fields.keys() <= self.defaults.keys()):
+            missing, more = self.required - fields.keys(), fields.keys() - self.defaults.keys()
             raise TypeError(f"{type(self).__name__}: missing fields {sorted(missing)}, unknown fields {sorted(more)}")
         self.__dict__.update(fields)
 
@@ -93,7 +93,7 @@ class _Recorded:
 _NOT_COMPARED: Final = ("ts", "transition")
 
 
-class Event(_Recorded):
+class Event(_EventFields):
     """Base class of all events.
 
     ``ts`` is the time of the event, in milliseconds since the epoch. ``lane`` is the name of the lane, or "" if the
@@ -478,7 +478,7 @@ class ToolAsked(AboutEvent, type="tool_asked"):
 class ToolDecided(AboutEvent, type="tool_decided"):
     """A person decided about tool calls: `once`, `always` or `denied`. `calls` are the calls that run now."""
 
-    decided: Decided
+    decided: ToolDecision
     calls: tuple[ToolCall, ...] = ()
     by: str = "person"
 
@@ -703,8 +703,8 @@ class Transition(NamedTuple):
         transition again.
         """
         first, *rest = self.events
-        carrying = first.replace(ts=ts, transition=self._replace(before=before))
-        return (carrying, *[event.replace(ts=ts) for event in rest]) if rest else (carrying,)
+        first_event = first.replace(ts=ts, transition=self._replace(before=before))
+        return (first_event, *[event.replace(ts=ts) for event in rest]) if rest else (first_event,)
 
 
 class _Conversion(NamedTuple):
@@ -771,7 +771,7 @@ _CONVERSIONS: Final[Mapping[str, _Conversion]] = {
     "ToolCall": _Conversion(lambda call: call.as_json(), _read_call),
     "tuple[ToolCall, ...]": _Conversion(lambda calls: [call.as_json() for call in calls], _list_reader(_read_call)),
     "Usage": _Conversion(Usage.as_json, Usage.read),
-    "Decided": _one_of("once", "always", "denied"),
+    "ToolDecision": _one_of("once", "always", "denied"),
     "LaneEnd": _one_of("accepted", "failed", "interrupted"),
 }
 
@@ -798,26 +798,26 @@ def _fields(event: type[Event]) -> dict[str, Field]:
         _camel_case(name): Field(
             name, _camel_case(name), _CONVERSIONS[form.removesuffix(" | None")], event.defaults[name]
         )
-        for name, form in event.forms.items()
+        for name, form in event.annotations.items()
         if name not in ("ts", "about", "transition")
     }
 
 
 FIELDS: Final = {event: _fields(event) for event in EVENTS.values()}
 """The fields of each event class by JSON key, except ``ts``, ``transition`` and the fields in ``about``."""
-_LEFT_OUT: Final = frozenset({"changed_files", "process", "session", "lane"})
+_OMITTED_IF_EMPTY: Final = frozenset({"changed_files", "process", "session", "lane"})
 """Fields that the JSON object omits if they are empty."""
-_ABOUT: Final = frozenset(event for event in EVENTS.values() if "about" in event.forms)
+_ABOUT_EVENTS: Final = frozenset(event for event in EVENTS.values() if "about" in event.annotations)
 
 
 def to_json(event: Event) -> dict[str, JSON]:
     """Return the JSON object that represents an event in the journal."""
     kind = type(event)
-    data: dict[str, JSON] = dict(event.about) if kind in _ABOUT else {}  # type: ignore[attr-defined]
-    given = event.__dict__
+    data: dict[str, JSON] = dict(event.about) if kind in _ABOUT_EVENTS else {}  # type: ignore[attr-defined]
+    values = event.__dict__
     for name, key, form, default in FIELDS[kind].values():
-        value = given.get(name, default)
-        if value is None or (not value and (value == {} or (name in _LEFT_OUT and value in ((), "")))):
+        value = values.get(name, default)
+        if value is None or (not value and (value == {} or (name in _OMITTED_IF_EMPTY and value in ((), "")))):
             continue
         data[key] = value if form.write is _unchanged else form.write(value)
     return data
@@ -842,7 +842,7 @@ def from_json(kind: str, data: Mapping[str, JSON], ts: int = 0, *, lenient: bool
     known_fields = FIELDS[event]
     for key, value in data.items():
         if (field := known_fields.get(key)) is None:
-            if key in ABOUT:
+            if key in ABOUT_FIELDS:
                 about[key] = value
         elif value is not None:
             try:
@@ -850,9 +850,9 @@ def from_json(kind: str, data: Mapping[str, JSON], ts: int = 0, *, lenient: bool
             except ValueError:
                 if not lenient or field.default is REQUIRED:
                     raise _damaged(kind, key, "is of the wrong type") from None
-    if event in _ABOUT:
+    if event in _ABOUT_EVENTS:
         fields["about"] = about
-    for name in event.needed - fields.keys():
+    for name in event.required - fields.keys():
         raise _damaged(kind, _camel_case(name), "is missing")
     return event(**fields)
 

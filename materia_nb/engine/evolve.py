@@ -24,7 +24,7 @@ from materia_nb.engine.session import (
     lanes_at_work,
     without_later_steps,
 )
-from materia_nb.engine.state import BOUNDS, NOTHING, CastState, Failure, Past, Pin, UncountedQuantity, at_work
+from materia_nb.engine.state import BOUNDS, NOTHING, CastState, Failure, Past, Pin, UncountedQuantity, with_working_time
 from materia_nb.handoff.base import BASE
 from materia_nb.handoff.runtime_rules import Approval
 from materia_nb.jsonvalue import FrozenDict, frozen
@@ -49,7 +49,7 @@ def evolve(rules: Rules, session: Session, event: Event) -> Session:
         MateriaError: a rule refuses the event.
     """
     if event.lane and type(event) not in _LANE_EVENTS:
-        return _in_lane(rules, session, event)
+        return _evolve_lane(rules, session, event)
     return _EVOLVE[type(event)](rules, session, event)
 
 
@@ -67,7 +67,7 @@ def session_after(rules: Rules, session: Session, steps: Steps) -> Session:
     dropped.
     """
     then = without_later_steps(rules, session, steps)._replace(
-        abandoned=(), streams_left=(), kept=(), labels_before=(), asks=0
+        abandoned=(), abandoned_streams=(), kept=(), labels_before=(), asks=0
     )
     if not steps:
         first = session.steps[0] if session.steps else None
@@ -100,16 +100,16 @@ def _live_transition(session: Session, event: Event) -> Transition | None:
 # -- lanes -------------------------------------------------------------------------------
 
 
-def _in_lane(rules: Rules, session: Session, event: Event) -> Session:
+def _evolve_lane(rules: Rules, session: Session, event: Event) -> Session:
     lane = streams.lane_of_event(session, event)
     own = _EVOLVE[type(event)](rules, lane.session, event)
     is_retried = lane.status == "failed" and own.state.status != "failed"
     return streams.with_lane(session, lane._replace(session=own, status="waiting" if is_retried else lane.status))
 
 
-def _lane_ended(rules: Rules, session: Session, event: ev.LaneEnded) -> Session:
+def _apply_lane_end(rules: Rules, session: Session, event: ev.LaneEnded) -> Session:
     lane = streams.lane_of_event(session, event)
-    own = lane.session if event.status == "interrupted" else _end(rules, lane.session, event)
+    own = lane.session if event.status == "interrupted" else _apply_end(rules, lane.session, event)
     ended = lane._replace(session=own, status=event.status, error=event.error or "", ended=event.ts)
     return streams.with_lane(session, ended)
 
@@ -117,7 +117,7 @@ def _lane_ended(rules: Rules, session: Session, event: ev.LaneEnded) -> Session:
 # -- visits ------------------------------------------------------------------------------
 
 
-def _start(rules: Rules, session: Session, event: ev.SocketStart) -> Session:
+def _apply_start(rules: Rules, session: Session, event: ev.SocketStart) -> Session:
     step = event.transition
     if step is None or step.before is not session.state:
         if session.state.status != "ready":
@@ -127,10 +127,10 @@ def _start(rules: Rules, session: Session, event: ev.SocketStart) -> Session:
         recorded = (event.about.get("socket"), event.about.get("itemKey"), event.visit)
         if at is None or (at.socket, at.item.key if at.item else None, at.visit) != recorded:
             raise ImpossibleEvent(event, f"the event enters {recorded[0]}, but the next visit of the cast is different")
-    return _entered(session, step, event)
+    return _enter_socket(session, step, event)
 
 
-def _entered(session: Session, step: Transition, event: Event) -> Session:
+def _enter_socket(session: Session, step: Transition, event: Event) -> Session:
     """Return the session after entering a socket or, if no socket was entered, after the end of the cast."""
     state, visit = step.state, step.state.at
     if state.status != "waiting" or visit is None:
@@ -163,7 +163,7 @@ def _entered(session: Session, step: Transition, event: Event) -> Session:
     )
 
 
-def _output(rules: Rules, session: Session, event: ev.Output) -> Session:
+def _apply_output(rules: Rules, session: Session, event: ev.Output) -> Session:
     step, text = event.transition, event.text
     if text is None:
         raise ImpossibleEvent(event, "the text of the output is missing")
@@ -201,7 +201,7 @@ def _output(rules: Rules, session: Session, event: ev.Output) -> Session:
         for key in (socket.id, f"materia {socket.materia.id}"):
             counts[key] = counts.get(key, 0) + 1
         turns = FrozenDict(counts)
-    return _apply(
+    return _apply_transition(
         session,
         step,
         event.ts,
@@ -226,7 +226,7 @@ def output_of(rules: Rules, session: Session, event: ev.Output) -> Transition:
         rules,
         session.state,
         event.text or "",
-        at_work(event.worked, event.usage, turns=session.prompt is not None),
+        with_working_time(event.worked, event.usage, turns=session.prompt is not None),
         session.prompt,
         event.changed_files,
         artifact=event.artifact,
@@ -256,7 +256,7 @@ def _side_events(step: Transition, ts: int, number: int) -> tuple[MateriaEvent, 
     )
 
 
-def _apply(
+def _apply_transition(
     session: Session,
     step: Transition,
     ts: int,
@@ -279,7 +279,7 @@ def _apply(
     """
     state, record = step.state, session.steps.latest
     if turn is None and worked != 0:  # the transition of an output has counted its time already
-        state = state._replace(usage=state.usage.plus(at_work(worked)))
+        state = state._replace(usage=state.usage.plus(with_working_time(worked)))
     waits = state.status == "waiting"
     if record is not None:
         turns = record.turns if turn is None else (*record.turns, turn)
@@ -300,7 +300,7 @@ def _apply(
     return session._replace(state=state, **changes)
 
 
-def _latest_state(session: Session, state: CastState) -> Session:
+def _with_latest_state(session: Session, state: CastState) -> Session:
     """Replace the state of the session and of its latest visit."""
     if state is session.state:
         return session
@@ -311,36 +311,36 @@ def _latest_state(session: Session, state: CastState) -> Session:
 # -- stopping, and going on --------------------------------------------------------------
 
 
-def _failed(rules: Rules, session: Session, event: ev.SocketFailed) -> Session:
+def _apply_failure(rules: Rules, session: Session, event: ev.SocketFailed) -> Session:
     at = session.state.waiting_at
     if at is None or event.about.get("socket") != at.socket:
         raise ImpossibleEvent(event, "no visit of this socket is waiting")
     failure = Failure(event.kind, event.error, at.socket, event.hint)
     step = _live_transition(session, event) or recovery.fail(rules, session.state, failure)
-    return _apply(session, step, event.ts, worked=event.worked)
+    return _apply_transition(session, step, event.ts, worked=event.worked)
 
 
-def _end(rules: Rules, session: Session, event: ev.CastEnd | ev.LaneEnded) -> Session:
+def _apply_end(rules: Rules, session: Session, event: ev.CastEnd | ev.LaneEnded) -> Session:
     step, state = _live_transition(session, event), session.state
     if event.kind == recovery.ABORTED and state.status in ("ready", "waiting", "held"):
         stopped = step or recovery.abort(state, event.error or "")
         if (failure := stopped.state.failure) is not None and lanes_at_work(session) is not None:
             stopped = stopped._replace(state=stopped.state._replace(failure=failure._replace(hint=streams.RETRY_LANES)))
-        latest, aborted = session.steps.latest, _apply(session, stopped, event.ts)
+        latest, aborted = session.steps.latest, _apply_transition(session, stopped, event.ts)
         if latest is None or latest.ended is None:
             return aborted
         return aborted.with_latest(ended=latest.ended)  # a finished step keeps its time
     if state.status == "ready":
-        next_session = _entered(session, step or entering.enter(rules, state), event)
+        after = _enter_socket(session, step or entering.enter(rules, state), event)
     elif state.status == "waiting" and event.kind is not None and state.at is not None:
         failure = Failure(event.kind, event.error or "", state.at.socket, event.hint)
-        next_session = _apply(session, step or recovery.fail(rules, state, failure), event.ts, worked=event.worked)
+        after = _apply_transition(session, step or recovery.fail(rules, state, failure), event.ts, worked=event.worked)
     else:  # an earlier event has changed the status already
-        next_session = session if step is None else session._replace(state=step.state)
-    status = next_session.state.status
+        after = session if step is None else session._replace(state=step.state)
+    status = after.state.status
     if status != "complete" if event.ok else status not in ("failed", "aborted"):
         raise ImpossibleEvent(event, f"the cast is {status}")
-    return next_session
+    return after
 
 
 def _continue_with(transition: Callable[[Rules, CastState], Transition]) -> Callable[[Rules, Session, Event], Session]:
@@ -349,9 +349,9 @@ def _continue_with(transition: Callable[[Rules, CastState], Transition]) -> Call
     If the transition has a complete prompt, it starts a new conversation.
     """
 
-    def again(rules: Rules, session: Session, event: Event) -> Session:
+    def apply_event(rules: Rules, session: Session, event: Event) -> Session:
         if lanes_at_work(session) is not None:
-            return streams.resumed(session)
+            return streams.with_resumed_lanes(session)
         step = _live_transition(session, event) or transition(rules, session.state)
         if step.state.status != "waiting" or (step.prompt is not None and step.prompt.begins):
             session = session.without_conversation()
@@ -362,23 +362,24 @@ def _continue_with(transition: Callable[[Rules, CastState], Transition]) -> Call
                 session = session.with_latest(attempts=record.attempts + 1)
             if isinstance(event, ev.CastRetried):
                 session = session.with_latest(turns_before_retry=len(record.turns))
-        return _apply(session, step, event.ts)
+        return _apply_transition(session, step, event.ts)
 
-    return again
-
-
-def _by_hand(rules: Rules, session: Session, event: ev.AnsweredByHand) -> Session:
-    step = _live_transition(session, event) or recovery.by_hand(rules, session.state)
-    return _apply(session._replace(change_request=None, open_calls=()), step, event.ts)
+    return apply_event
 
 
-def _skipped(rules: Rules, session: Session, event: ev.SocketSkipped) -> Session:
+def _apply_answer_by_hand(rules: Rules, session: Session, event: ev.AnsweredByHand) -> Session:
+    step = _live_transition(session, event) or recovery.answer_by_hand(rules, session.state)
+    return _apply_transition(session._replace(change_request=None, open_calls=()), step, event.ts)
+
+
+def _apply_skip(rules: Rules, session: Session, event: ev.SocketSkipped) -> Session:
     if not event.item:  # else the edit before this event has abandoned the item
-        session = _apply(session, _live_transition(session, event) or recovery.skip(rules, session.state), event.ts)
+        step = _live_transition(session, event) or recovery.skip(rules, session.state)
+        session = _apply_transition(session, step, event.ts)
     return session.with_latest(skipped=event.note)
 
 
-def _back(rules: Rules, session: Session, event: ev.CastBack) -> Session:
+def _apply_back(rules: Rules, session: Session, event: ev.CastBack) -> Session:
     if not 0 <= event.step <= len(session.steps):
         raise ImpossibleEvent(event, f"step {event.step} does not exist")
     then = without_later_steps(rules, session, session.steps.to(event.step))
@@ -386,19 +387,19 @@ def _back(rules: Rules, session: Session, event: ev.CastBack) -> Session:
     return then._replace(
         state=edit.back_to(then.state, session.state),
         abandoned=(*session.abandoned, left) if left else session.abandoned,
-        streams_left=session.streams_left + session.streams[len(then.streams) :],
+        abandoned_streams=session.abandoned_streams + session.streams[len(then.streams) :],
     )
 
 
 # -- what an agent tells on the way -------------------------------------------------------
 
 
-def _called(_: Rules, session: Session, event: ev.ToolCalled) -> Session:
+def _apply_tool_call(_: Rules, session: Session, event: ev.ToolCalled) -> Session:
     """Record a tool call; the record at the end of a call replaces the record at its start."""
     call = event.call
     of_visit, is_known = session.steps[-1].calls, any(old.id == call.id for old in session.calls)
     this_turn = len(of_visit) - len(session.calls)
-    session = _latest_state(session, outputs.use_up_approval(session.state, call))._replace(
+    session = _with_latest_state(session, outputs.use_up_approval(session.state, call))._replace(
         calls=_with_call(session.calls, call), open_calls=tuple(old for old in session.open_calls if old.id != call.id)
     )
     if not is_known:
@@ -414,34 +415,34 @@ def _with_call(calls: tuple[ToolCall, ...], call: ToolCall) -> tuple[ToolCall, .
     return (*calls, call)
 
 
-def _tools_asked(_: Rules, session: Session, event: ev.ToolAsked) -> Session:
+def _apply_approval_request(_: Rules, session: Session, event: ev.ToolAsked) -> Session:
     before = session.steps[-1].worked
     worked = None if before is None or event.worked is None else before + event.worked
-    state = session.state._replace(usage=session.state.usage.plus(at_work(event.worked)))
-    session = _latest_state(session, state).with_latest(worked=worked)
+    state = session.state._replace(usage=session.state.usage.plus(with_working_time(event.worked)))
+    session = _with_latest_state(session, state).with_latest(worked=worked)
     return session._replace(open_calls=event.calls, asks=session.asks + 1)
 
 
-def _allowed(_: Rules, session: Session, event: ev.ToolsAllowed) -> Session:
-    return _in_every_session(session, lambda part: part._replace(allowed=frozenset(event.tools)))
+def _apply_allowed_tools(_: Rules, session: Session, event: ev.ToolsAllowed) -> Session:
+    return _change_every_session(session, lambda part: part._replace(allowed=frozenset(event.tools)))
 
 
-def _in_every_session(session: Session, change: Callable[[Session], Session]) -> Session:
+def _change_every_session(session: Session, change: Callable[[Session], Session]) -> Session:
     """Apply a change to the session and to all lanes, because a person's decision about tools also applies to lanes."""
     session = change(session)
-    if (at_work := lanes_at_work(session)) is not None:
-        for lane in at_work.lanes.values():
+    if (open_streams := lanes_at_work(session)) is not None:
+        for lane in open_streams.lanes.values():
             session = streams.with_lane(session, lane._replace(session=change(lane.session)))
     return session
 
 
-def _note(_: Rules, session: Session, event: ev.AgentNote) -> Session:
+def _apply_note(_: Rules, session: Session, event: ev.AgentNote) -> Session:
     return session.with_latest(notes=(*session.steps[-1].notes, event.text))
 
 
-def _spent(_: Rules, session: Session, event: ev.TurnSpent) -> Session:
+def _apply_spent_usage(_: Rules, session: Session, event: ev.TurnSpent) -> Session:
     usage = session.state.usage.plus(event.usage)  # it counts, although the turn gave no output (R20)
-    session = _latest_state(session, session.state._replace(usage=usage))
+    session = _with_latest_state(session, session.state._replace(usage=usage))
     session = session._replace(spent=(*session.spent, event.usage))
     return session.with_latest(spent=(*session.steps[-1].spent, event.usage))
 
@@ -449,59 +450,59 @@ def _spent(_: Rules, session: Session, event: ev.TurnSpent) -> Session:
 # -- what a person says and decides ----------------------------------------------------------
 
 
-def _finalize(rules: Rules, session: Session, event: ev.RefinementFinal) -> Session:
+def _apply_finalize(rules: Rules, session: Session, event: ev.RefinementFinal) -> Session:
     prompt = session.prompt or entering.prompt_for(rules, session.state)
     step = _live_transition(session, event) or outputs.finalize(rules, session.state, prompt)
-    return _apply(session, step, event.ts)
+    return _apply_transition(session, step, event.ts)
 
 
-def _hold_answered(rules: Rules, session: Session, event: ev.HoldAnswered) -> Session:
-    return _resumed(rules, session, event.text, None, event.ts)
+def _apply_hold_answer(rules: Rules, session: Session, event: ev.HoldAnswered) -> Session:
+    return _resume_turn(rules, session, event.text, None, event.ts)
 
 
-def _approval(rules: Rules, session: Session, event: ev.ApprovalAnswered) -> Session:
+def _apply_approval(rules: Rules, session: Session, event: ev.ApprovalAnswered) -> Session:
     approval = None
     if event.granted and event.expires is not None:
         approval = Approval(event.approval_id, event.exact_content, event.expires / 1000)
-    return _resumed(rules, session, event.text, approval, event.ts)
+    return _resume_turn(rules, session, event.text, approval, event.ts)
 
 
-def _resumed(rules: Rules, session: Session, text: str, approval: Approval | None, ts: int) -> Session:
+def _resume_turn(rules: Rules, session: Session, text: str, approval: Approval | None, ts: int) -> Session:
     """Continue the turn of the held agent with a person's answer or approval of a command (R44)."""
     prompt = session.prompt or session.steps[-1].prompt
     assert prompt is not None  # noqa: S101 - only agents hold a cast, and they were asked
-    return _apply(session, outputs.resume_after_answer(rules, session.state, text, prompt, approval), ts)
+    return _apply_transition(session, outputs.resume_after_answer(rules, session.state, text, prompt, approval), ts)
 
 
-def _decided(rules: Rules, session: Session, event: ev.HoldDecided) -> Session:
+def _apply_hold_decision(rules: Rules, session: Session, event: ev.HoldDecided) -> Session:
     artifact = session.steps[-1].artifact
     step = _live_transition(session, event) or outputs.complete_held_output(
         rules, session.state, satisfied=event.satisfied, target=event.target, artifact=artifact
     )
-    return _apply(session, step, event.ts)
+    return _apply_transition(session, step, event.ts)
 
 
-def _budget(_: Rules, session: Session, event: ev.BudgetSet) -> Session:
+def _apply_budget(_: Rules, session: Session, event: ev.BudgetSet) -> Session:
     maxima = {bound.field: getattr(event, bound.field) for bound in BOUNDS}
     return session._replace(state=recovery.set_budget(session.state, **maxima))
 
 
-def _pinned(_: Rules, session: Session, event: ev.Pinned) -> Session:
+def _apply_pin(_: Rules, session: Session, event: ev.Pinned) -> Session:
     pin = Pin.read({"kind": event.kind, "to": event.to, "text": event.text or "", "visits": event.visits})
     if pin is None:
         raise ImpossibleEvent(event, "the pin is invalid")
-    return _in_every_session(session, lambda part: part._replace(pins=FrozenDict({**part.pins, event.name: pin})))
+    return _change_every_session(session, lambda part: part._replace(pins=FrozenDict({**part.pins, event.name: pin})))
 
 
-def _unpinned(_: Rules, session: Session, event: ev.Unpinned) -> Session:
+def _remove_pin(_: Rules, session: Session, event: ev.Unpinned) -> Session:
     pins = FrozenDict({name: pin for name, pin in session.pins.items() if name != event.name})
-    return _in_every_session(session, lambda part: part._replace(pins=pins))
+    return _change_every_session(session, lambda part: part._replace(pins=pins))
 
 
 # -- edits -------------------------------------------------------------------------------
 
 
-def _output_edited(rules: Rules, session: Session, event: ev.OutputEdited) -> Session:
+def _apply_correction(rules: Rules, session: Session, event: ev.OutputEdited) -> Session:
     """Apply a corrected output to the last step, and keep the original output in the record of the step."""
     record, text = session.steps.latest, event.text
     if record is None or text is None:
@@ -514,10 +515,10 @@ def _output_edited(rules: Rules, session: Session, event: ev.OutputEdited) -> Se
     edits = tuple(
         earlier_edit for earlier_edit in session.edits if earlier_edit.step < record.number
     )  # applied again by later events
-    return _apply(session, step, event.ts, turn, ending=None, edits=edits)
+    return _apply_transition(session, step, event.ts, turn, ending=None, edits=edits)
 
 
-def _files(_: Rules, session: Session, event: ev.FilesKept) -> Session:
+def _apply_snapshot(_: Rules, session: Session, event: ev.FilesKept) -> Session:
     record = session.steps.latest
     if event.by == "step" and event.commit and record is not None and record.files is not None:
         names = tuple(dict.fromkeys((*record.files.changed, *event.changed)))
@@ -529,19 +530,19 @@ def _files(_: Rules, session: Session, event: ev.FilesKept) -> Session:
     return session._replace(files=commit, folder=event.folder or session.folder)
 
 
-def _warned(_: Rules, session: Session, __: ev.BudgetWarning) -> Session:
+def _apply_budget_warning(_: Rules, session: Session, __: ev.BudgetWarning) -> Session:
     """Record that the budget warning was reported, unless the output that caused the warning already recorded it."""
     return session if session.state.warned else session._replace(state=session.state._replace(warned=True))
 
 
-def _blind(_: Rules, session: Session, event: ev.BudgetBlind) -> Session:
+def _apply_uncounted_quantity(_: Rules, session: Session, event: ev.BudgetBlind) -> Session:
     state = session.state
-    if any(missed.quantity == event.of for missed in state.blind):
+    if any(missed.quantity == event.of for missed in state.uncounted_quantities):
         return session
     uncounted = UncountedQuantity(
         "cost" if event.of == "cost" else "tokens", str(event.about.get("socket")), state.steps
     )
-    return session._replace(state=state._replace(blind=(*state.blind, uncounted)))
+    return session._replace(state=state._replace(uncounted_quantities=(*state.uncounted_quantities, uncounted)))
 
 
 def _unchanged(_: Rules, session: Session, __: ev.Event) -> Session:
@@ -551,38 +552,38 @@ def _unchanged(_: Rules, session: Session, __: ev.Event) -> Session:
 
 _EVOLVE: Final[Mapping[type[ev.Event], Callable[[Rules, Session, Any], Session]]] = {
     ev.CastStart: lambda rules, _, event: begin_session(rules, event),
-    ev.SocketStart: _start,
-    **dict.fromkeys(ev.OUTPUTS, _output),
-    ev.SocketFailed: _failed,
+    ev.SocketStart: _apply_start,
+    **dict.fromkeys(ev.OUTPUTS, _apply_output),
+    ev.SocketFailed: _apply_failure,
     ev.EvidenceMissing: lambda _, session, event: session.with_latest(missing=event.paths),
-    ev.CastEnd: _end,
+    ev.CastEnd: _apply_end,
     ev.CastRetried: _continue_with(recovery.retry),
     ev.LimitRaised: _continue_with(recovery.raise_limit),
-    ev.AnsweredByHand: _by_hand,
-    ev.SocketSkipped: _skipped,
-    ev.CastBack: _back,
-    ev.ToolCalled: _called,
-    ev.ToolAsked: _tools_asked,
+    ev.AnsweredByHand: _apply_answer_by_hand,
+    ev.SocketSkipped: _apply_skip,
+    ev.CastBack: _apply_back,
+    ev.ToolCalled: _apply_tool_call,
+    ev.ToolAsked: _apply_approval_request,
     ev.ToolDecided: lambda _, session, event: session._replace(open_calls=event.calls),
-    ev.ToolsAllowed: _allowed,
-    ev.AgentNote: _note,
-    ev.TurnSpent: _spent,
+    ev.ToolsAllowed: _apply_allowed_tools,
+    ev.AgentNote: _apply_note,
+    ev.TurnSpent: _apply_spent_usage,
     ev.TurnRetried: _continue_with(recovery.retry_turn),
     ev.RefinementMessage: lambda _, before, event: before._replace(change_request=event.text, calls=(), open_calls=()),
-    ev.RefinementFinal: _finalize,
-    ev.HoldAnswered: _hold_answered,
-    ev.ApprovalAnswered: _approval,
-    ev.HoldDecided: _decided,
-    ev.BudgetSet: _budget,
+    ev.RefinementFinal: _apply_finalize,
+    ev.HoldAnswered: _apply_hold_answer,
+    ev.ApprovalAnswered: _apply_approval,
+    ev.HoldDecided: _apply_hold_decision,
+    ev.BudgetSet: _apply_budget,
     ev.SuggestionKept: lambda _, session, event: session._replace(kept=(*session.kept, event.suggestion)),
-    ev.Pinned: _pinned,
-    ev.Unpinned: _unpinned,
-    ev.OutputEdited: _output_edited,
+    ev.Pinned: _apply_pin,
+    ev.Unpinned: _remove_pin,
+    ev.OutputEdited: _apply_correction,
     **edit.EVOLVE,
-    ev.FilesKept: _files,
-    ev.BudgetWarning: _warned,
-    ev.BudgetBlind: _blind,
-    ev.LaneEnded: _lane_ended,
+    ev.FilesKept: _apply_snapshot,
+    ev.BudgetWarning: _apply_budget_warning,
+    ev.BudgetBlind: _apply_uncounted_quantity,
+    ev.LaneEnded: _apply_lane_end,
     **streams.EVOLVE_LANES,
     **dict.fromkeys(
         (

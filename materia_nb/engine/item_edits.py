@@ -26,11 +26,11 @@ Path: TypeAlias = tuple[str, ...]
 _Entry = TypeVar("_Entry", FollowUp, Handoff)
 _Value = TypeVar("_Value")
 
-WORKED_ON: Final = "being worked on"
+IN_PROGRESS: Final = "being worked on"
 
-_FINISHED: Final = ("done", "skipped")
+_DONE_STATUSES: Final = ("done", "skipped")
 
-_MAX_LISTED: Final = 5
+_MAX_LISTED_ITEMS: Final = 5
 """Maximum number of items that a message names."""
 
 
@@ -94,7 +94,7 @@ def edit_lists(
     editor = _ListEditor(rules, state, Draft(state), frozen(data))
     for path in rules.lists:
         editor.edit(path, list_edits.get(".".join(path)))
-    return EditResult(editor.draft.done(), editor.data, editor.lists, tuple(editor.messages))
+    return EditResult(editor.draft.freeze(), editor.data, editor.lists, tuple(editor.messages))
 
 
 class _ListEditor:
@@ -121,7 +121,7 @@ class _ListEditor:
             list_edit = ListEdit(tuple(origins_of(old, new)))
         _check_origins(list_edit, len(old), len(new))
         iteration, inside = current_iteration(self.rules, self.before, path)
-        order, kept_count = self._order_items(iteration, old, list_edit)
+        order, position = self._order_items(iteration, old, list_edit)
         items = FrozenList([new[index] for index in order])
         list_edit = list_edit._replace(origins=tuple(list_edit.origins[index] for index in order))
         self.lists[".".join(path)] = list_edit
@@ -129,27 +129,27 @@ class _ListEditor:
             self.data = set_path(self.data, path, items)
         self.draft.data = set_path(self.draft.data, path, items)
         self._update_outer_item(path, items)
-        given_up = self._abandoned_index(iteration, list_edit)
+        abandoned = self._abandoned_index(iteration, list_edit)
         for other in self.rules.lists[path]:
-            self._relocate(other, list_edit, kept_count if other == iteration else None, given_up, items)
+            self._relocate(other, list_edit, position if other == iteration else None, abandoned, items)
         self._update_shown_items(path)
-        self._report_changes(old, new, order, list_edit, given_up)
-        if given_up is not None and inside:
+        self._report_changes(old, new, order, list_edit, abandoned)
+        if abandoned is not None and inside:
             self._continue_after_abandoning(iteration)
 
     # -- the order -------------------------------------------------------------------------
 
     def _id(self, iteration: Iteration, index: int) -> ItemId:
         cursor = iteration.iterator.cursor
-        return (cursor, index, self.before.within.get(cursor, ()))
+        return (cursor, index, self.before.nesting.get(cursor, ()))
 
     def _status_after_edit(self, iteration: Iteration, index: int | None, list_edit: ListEdit) -> str:
         if index is None or index in list_edit.again:
             return "open"
-        how = item_status(self.before, self._id(iteration, index))
-        if how == WORKED_ON and list_edit.abandon:
+        status = item_status(self.before, self._id(iteration, index))
+        if status == IN_PROGRESS and list_edit.abandon:
             return "done"
-        return how
+        return status
 
     def _order_items(self, iteration: Iteration, old: list[JSON], list_edit: ListEdit) -> tuple[list[int], int]:
         """Return the new order of the items, as indexes into the edited list, and the number of finished items."""
@@ -159,10 +159,10 @@ class _ListEditor:
         repeated: list[int] = []
         following: list[int] = []
         for index, origin in enumerate(list_edit.origins):
-            how = self._status_after_edit(iteration, origin, list_edit)
-            if origin is not None and how in _FINISHED:
+            status = self._status_after_edit(iteration, origin, list_edit)
+            if origin is not None and status in _DONE_STATUSES:
                 finished.append((origin, index))
-            elif how == WORKED_ON:
+            elif status == IN_PROGRESS:
                 working.append(index)
             elif origin in list_edit.again and origin is not None:
                 repeated.append(index)
@@ -174,20 +174,20 @@ class _ListEditor:
         """Raise MateriaError (``working``) if the edit would remove or restart the item in progress."""
         kept_origins = set(list_edit.origins)
         repeated = [
-            index for index in list_edit.again if item_status(self.before, self._id(iteration, index)) == WORKED_ON
+            index for index in list_edit.again if item_status(self.before, self._id(iteration, index)) == IN_PROGRESS
         ]
         for other in self.rules.lists[iteration.list_path]:
             for index, item in enumerate(old):
                 if index in kept_origins and index not in repeated:
                     continue
-                how = item_status(self.before, self._id(other, index))
-                in_progress = how == WORKED_ON or (
+                status = item_status(self.before, self._id(other, index))
+                in_progress = status == IN_PROGRESS or (
                     index not in kept_origins and self._stopped_in_item(self._id(other, index))
                 )
-                if in_progress and not (list_edit.abandon and how == WORKED_ON):
+                if in_progress and not (list_edit.abandon and status == IN_PROGRESS):
                     action = "restarted" if index in kept_origins else "removed"
                     hint = "abandon the item to continue with the next item, or only change its text"
-                    if how != WORKED_ON:
+                    if status != IN_PROGRESS:
                         hint = "use retry first, or leave the item in the list"
                     raise MateriaError(
                         f"{_title(item)!r} is being worked on{self._location_phrase(other)}, so it cannot be {action}.",
@@ -211,39 +211,39 @@ class _ListEditor:
         if not list_edit.abandon:
             return None
         at = self.before.cursors.get(iteration.iterator.cursor, 0)
-        return at if item_status(self.before, self._id(iteration, at)) == WORKED_ON else None
+        return at if item_status(self.before, self._id(iteration, at)) == IN_PROGRESS else None
 
     # -- what goes with the items ------------------------------------------------------------
 
     def _relocate(
-        self, iteration: Iteration, list_edit: ListEdit, kept_count: int | None, given_up: int | None, items: list[JSON]
+        self, iteration: Iteration, list_edit: ListEdit, position: int | None, abandoned: int | None, items: list[JSON]
     ) -> None:
         """Move the cursor of ``iteration``, and update the records of its items to their new positions.
 
-        ``kept_count`` is the new position of the cursor, or None to compute this position.
+        ``position`` is the new position of the cursor, or None to compute this position.
         """
         draft, cursor = self.draft, iteration.iterator.cursor
-        outer = draft.within.get(cursor, ())  # an edit of an outer list may have moved it
-        if cursor in self.before.within and cursor not in draft.within:
+        outer = draft.nesting.get(cursor, ())  # an edit of an outer list may have moved it
+        if cursor in self.before.nesting and cursor not in draft.nesting:
             return  # its outer item was removed, so the cursor starts again
         new_index = {origin: index for index, origin in enumerate(list_edit.origins) if origin is not None}
 
-        def moved(walked: tuple[Position, ...]) -> tuple[Position, ...] | None:
+        def moved(positions: tuple[Position, ...]) -> tuple[Position, ...] | None:
             """Return the new positions that identify an item, or None if the item was removed or must be repeated."""
-            new_positions = list(walked)
-            for depth, (name, index) in enumerate(walked):
-                if name == cursor and walked[:depth] == outer:
-                    if index not in new_index or index in list_edit.again or index == given_up:
+            new_positions = list(positions)
+            for depth, (name, index) in enumerate(positions):
+                if name == cursor and positions[:depth] == outer:
+                    if index not in new_index or index in list_edit.again or index == abandoned:
                         return None
                     new_positions[depth] = (name, new_index[index])
             return tuple(new_positions)
 
         def moved_item(item: ItemId) -> ItemId | None:
-            walked = moved(positions_of(item))
-            return None if walked is None else (*walked[-1], walked[:-1])
+            positions = moved(positions_of(item))
+            return None if positions is None else (*positions[-1], positions[:-1])
 
         if cursor in draft.cursors:
-            reached = self._first_unfinished(iteration, list_edit, items) if kept_count is None else kept_count
+            reached = self._first_unfinished(iteration, list_edit, items) if position is None else position
             draft.cursors = FrozenDict({**draft.cursors, cursor: reached})
         draft.items = FrozenDict(_moved_keys(draft.items, moved_item))
         draft.follow_up = _moved_entries(draft.follow_up, moved_item)
@@ -255,15 +255,15 @@ class _ListEditor:
         }
         draft.answers = FrozenDict(answers)
         draft.extra = _moved_extra(draft.extra, moved_item)
-        draft.within = FrozenDict(
-            {name: new for name, value in draft.within.items() if (new := moved(value)) is not None}
+        draft.nesting = FrozenDict(
+            {name: new for name, value in draft.nesting.items() if (new := moved(value)) is not None}
         )
-        passed = _moved_keys(draft.passed, moved_item)
-        if given_up is not None and given_up in new_index:
-            passed[cursor, new_index[given_up], outer] = True
+        passed_items = _moved_keys(draft.passed_items, moved_item)
+        if abandoned is not None and abandoned in new_index:
+            passed_items[cursor, new_index[abandoned], outer] = True
         reached = draft.cursors.get(cursor, 0)
-        draft.passed = FrozenDict(
-            {item: value for item, value in passed.items() if item[::2] != (cursor, outer) or item[1] < reached}
+        draft.passed_items = FrozenDict(
+            {item: value for item, value in passed_items.items() if item[::2] != (cursor, outer) or item[1] < reached}
         )
         _relocate_stop(draft, moved_item)
 
@@ -276,9 +276,9 @@ class _ListEditor:
             self._status_after_edit(iteration, origin, list_edit._replace(abandon=False))
             for origin in list_edit.origins
         ]
-        reached = next((index for index, status in enumerate(statuses) if status in ("open", WORKED_ON)), len(statuses))
+        reached = next((index for index, status in enumerate(statuses) if status not in _DONE_STATUSES), len(statuses))
         repeated = [
-            item for item, status in zip(items[reached:], statuses[reached:], strict=True) if status in _FINISHED
+            item for item, status in zip(items[reached:], statuses[reached:], strict=True) if status in _DONE_STATUSES
         ]
         if repeated:
             loop = iteration.iterator.loop
@@ -346,7 +346,7 @@ class _ListEditor:
             draft.at = visit._replace(item=item)
 
     def _was_working(self, iteration: Iteration, index: int) -> bool:
-        return item_status(self.before, self._id(iteration, index)) == WORKED_ON
+        return item_status(self.before, self._id(iteration, index)) == IN_PROGRESS
 
     # -- going on after an item was given up ---------------------------------------------------
 
@@ -361,19 +361,19 @@ class _ListEditor:
             for back in draft.detours
         )
         draft.status, draft.next = "ready", entry
-        draft.failure = draft.hold = draft.unrouted = None
+        draft.failure = draft.hold = draft.pending_route = None
         draft.detours = detours
 
     # -- words -----------------------------------------------------------------------------------
 
     def _report_changes(
-        self, old: list[JSON], new: list[JSON], order: list[int], list_edit: ListEdit, given_up: int | None
+        self, old: list[JSON], new: list[JSON], order: list[int], list_edit: ListEdit, abandoned: int | None
     ) -> None:
         """Add sentences about abandoned, repeated and moved items to the report for the person."""
-        if given_up is not None:
-            is_kept = given_up in list_edit.origins and given_up not in list_edit.again
+        if abandoned is not None:
+            is_kept = abandoned in list_edit.origins and abandoned not in list_edit.again
             more = "; it stays in the list as skipped" if is_kept else ""
-            self.messages.append(f"{_title(old[given_up])!r} is abandoned{more}.")
+            self.messages.append(f"{_title(old[abandoned])!r} is abandoned{more}.")
         if list_edit.again:
             repeated = [
                 new[index] for index, origin in zip(order, list_edit.origins, strict=True) if origin in list_edit.again
@@ -389,16 +389,16 @@ class _ListEditor:
             if given_index != latest:
                 moved.append(f"{_title(new[given_index])!r} is at position {index + 1}, not {given_index + 1}")
         if moved:
-            more = f", and {len(moved) - _MAX_LISTED} more" if len(moved) > _MAX_LISTED else ""
+            more = f", and {len(moved) - _MAX_LISTED_ITEMS} more" if len(moved) > _MAX_LISTED_ITEMS else ""
             self.messages.append(
-                f"Moved: {', '.join(moved[:_MAX_LISTED])}{more}. Finished items come first, then the item in progress."
+                f"Moved: {', '.join(moved[:_MAX_LISTED_ITEMS])}{more}. Finished items come first, then the item in progress."
             )
 
 
 def _relocate_stop(draft: Draft, moved: Callable[[ItemId], ItemId | None]) -> None:
     """Update the item ids that a stopped cast needs in order to continue."""
-    if draft.unrouted is not None and draft.unrouted.advanced is not None:
-        draft.unrouted = draft.unrouted._replace(advanced=moved(draft.unrouted.advanced))
+    if draft.pending_route is not None and draft.pending_route.advanced is not None:
+        draft.pending_route = draft.pending_route._replace(advanced=moved(draft.pending_route.advanced))
     if draft.failure is not None and draft.failure.allow is not None:
         key, more = draft.failure.allow
         allowed = _moved_extra({key: more}, moved)
@@ -471,7 +471,7 @@ def origins_of(old: Sequence[JSON], new: Sequence[JSON]) -> list[int | None]:
     return origins
 
 
-def within_lists(
+def list_edits_within(
     rules: Rules, data: Mapping[str, JSON], segments: Sequence[str], *, removed: bool
 ) -> dict[str, ListEdit]:
     """Return the list edits for setting or removing a value inside a list; other items keep their identity."""
@@ -523,8 +523,8 @@ def _title(item: JSON) -> str:
 
 
 def _quoted_titles(items: Sequence[JSON]) -> str:
-    named = ", ".join(repr(_title(item)) for item in items[:_MAX_LISTED])
-    return f"{named} and {len(items) - _MAX_LISTED} more" if len(items) > _MAX_LISTED else named
+    named = ", ".join(repr(_title(item)) for item in items[:_MAX_LISTED_ITEMS])
+    return f"{named} and {len(items) - _MAX_LISTED_ITEMS} more" if len(items) > _MAX_LISTED_ITEMS else named
 
 
 def _is_or_are(items: Sequence[JSON]) -> str:

@@ -53,10 +53,10 @@ def compile_source(text: str) -> Source:
     if text.startswith("$"):
         read = reader(text)
         return lambda _state, _item, parsed: MISSING if parsed is MISSING else read(parsed)
-    return _path(text)
+    return _compile_path(text)
 
 
-def _path(text: str) -> Source:
+def _compile_path(text: str) -> Source:
     head, _, rest = text.partition(".")
     segments = rest.split(".") if rest else []
     if text == "state":
@@ -88,7 +88,7 @@ def compile_template(text: str, quoting: frozenset[str] = frozenset()) -> Templa
         if name:
             if name in quoting and _is_alone_on_line(text, start, end):
                 fenced.add(len(parts) + 1)
-            parts += [text[done:start], _variable(name)]
+            parts += [text[done:start], _compile_variable(name)]
             done = end
     if not parts:
         return lambda _state, _item: text
@@ -99,7 +99,7 @@ def compile_template(text: str, quoting: frozenset[str] = frozenset()) -> Templa
         for number, part in enumerate(parts):
             value = part if isinstance(part, str) else part(state, item, MISSING)
             written = value if isinstance(value, str) else template_text(value)
-            texts.append(quoted(written) if number in fenced and written.strip() else written)
+            texts.append(fence_text(written) if number in fenced and written.strip() else written)
         return "".join(texts)
 
     return fill
@@ -116,13 +116,13 @@ def _is_alone_on_line(text: str, start: int, end: int) -> bool:
 _FENCES = re.compile("`+")
 
 
-def quoted(text: str) -> str:
+def fence_text(text: str) -> str:
     """Return ``text`` in a code fence that is longer than any run of backticks in the text (R50)."""
     fence = "`" * max(3, 1 + max((len(run) for run in _FENCES.findall(text)), default=0))
     return f"{fence}\n{text}\n{fence}"
 
 
-def _variable(name: str) -> Source:
+def _compile_variable(name: str) -> Source:
     if name == "request":
         return lambda state, _item, _parsed: state.request
     if name == "stateJson":
@@ -132,7 +132,7 @@ def _variable(name: str) -> Source:
     if name.startswith("cursor."):
         cursor = name[len("cursor.") :]
         return lambda state, _item, _parsed: state.cursors.get(cursor)
-    return _path(name)
+    return _compile_path(name)
 
 
 def template_text(value: JSON) -> str:
@@ -167,15 +167,15 @@ def item_status(state: StateView, item: ItemId) -> ItemStatus:
 
 def _status_in(lane: LaneScope | None, state: StateView, item: ItemId) -> ItemStatus:
     cursor, index, outer = item
-    if item in state.joined:
+    if item in state.joined_items:
         return "done"
     if lane is not None:
         at = state.cursors.get(cursor, 0)
         earlier = lane.indexes[: lane.indexes.index(at)] if at in lane.indexes else lane.indexes
         return "done" if index in earlier else "being worked on" if item in state.items else "open"
-    reached = state.cursors.get(cursor, 0) if state.within.get(cursor, ()) == outer else 0
+    reached = state.cursors.get(cursor, 0) if state.nesting.get(cursor, ()) == outer else 0
     if index < reached:
-        return "skipped" if item in state.passed else "done"
+        return "skipped" if item in state.passed_items else "done"
     if item in state.items:
         return "being worked on"
     return "skipped" if state.status == "complete" else "open"
@@ -207,7 +207,7 @@ def cursor_before_advance(state: StateView, cursor: str) -> int:
 def item_statuses(state: StateView, iteration: Iteration) -> list[ItemStatus]:
     """Return the status of each item in the current list of ``iteration``."""
     cursor = iteration.iterator.cursor
-    lane, outer = _lane_of(state, cursor), state.within.get(cursor, ())
+    lane, outer = _lane_of(state, cursor), state.nesting.get(cursor, ())
     count = len(list_at(iteration.iterator.items, state))
     return [_status_in(lane, state, (cursor, index, outer)) for index in range(count)]
 
@@ -219,7 +219,7 @@ def own_list(iterator: Iterator, draft: Draft, item: Item) -> list[JSON]:
     """
     if not item.outer:
         return list_at(iterator.items, draft, item)
-    without_item = Draft(draft.done())
+    without_item = Draft(draft.freeze())
     show_only(without_item, draft.shown[:-1])
     return list_at(iterator.items, without_item, without_item.shown[-1].item)
 
@@ -240,11 +240,11 @@ def begin_item(iteration: Iteration, read: Source, draft: Draft) -> Item | None:
         show_only(draft, outer_items)
         at = outer_items[-1].item
         outer = positions_of(at.id)
-        if draft.within.get(iterator.cursor) != outer:
+        if draft.nesting.get(iterator.cursor) != outer:
             cursor = None
-            draft.within = FrozenDict({**draft.within, iterator.cursor: outer})
+            draft.nesting = FrozenDict({**draft.nesting, iterator.cursor: outer})
             name, depth = (iterator.cursor,), len(outer)
-            forget_items(draft, lambda item: is_walked_by(item, name) and positions_of(item)[:depth] != outer)
+            forget_items(draft, lambda item: is_iterated_by(item, name) and positions_of(item)[:depth] != outer)
     if cursor is None:
         cursor = 0
         draft.cursors = FrozenDict({**draft.cursors, iterator.cursor: 0})
@@ -252,7 +252,7 @@ def begin_item(iteration: Iteration, read: Source, draft: Draft) -> Item | None:
     if not isinstance(items, list):
         items = []
     last = draft.shown[-1] if len(draft.shown) == len(outer_items) + 1 else None
-    if last is not None and last.iteration is iteration and _still_shown(draft, last, items, cursor, outer):
+    if last is not None and last.iteration is iteration and _is_still_shown(draft, last, items, cursor, outer):
         return last.item  # the socket before worked on it too
     item = item_at(iteration, items, cursor, outer)
     show_only(draft, outer_items)
@@ -261,7 +261,7 @@ def begin_item(iteration: Iteration, read: Source, draft: Draft) -> Item | None:
     return item
 
 
-def _still_shown(draft: Draft, last: ShownItem, items: list[JSON], index: int, outer: tuple[Position, ...]) -> bool:
+def _is_still_shown(draft: Draft, last: ShownItem, items: list[JSON], index: int, outer: tuple[Position, ...]) -> bool:
     """Return True if the item at an index is the item that the state already shows."""
     value = last.item.value
     _, position, within = last.item.id
@@ -295,7 +295,7 @@ def lies_in(item: ItemId | None, other: ItemId) -> bool:
     return positions_of(item)[: len(other_positions)] == other_positions
 
 
-def is_walked_by(item: ItemId, cursors: Collection[str]) -> bool:
+def is_iterated_by(item: ItemId, cursors: Collection[str]) -> bool:
     """Return True if ``cursors`` contains the cursor of the item or of one of its outer items."""
     return item[0] in cursors or any(cursor in cursors for cursor, _ in item[2])
 
@@ -305,11 +305,11 @@ def forget_items(draft: Draft, is_gone: Callable[[ItemId], bool]) -> None:
 
     Handoffs about these items are kept without a reference to the item, except refusals, which are removed.
     """
-    if draft.passed:
-        draft.passed = FrozenDict({item: entered for item, entered in draft.passed.items() if not is_gone(item)})
+    if draft.passed_items:
+        draft.passed_items = FrozenDict({id_: value for id_, value in draft.passed_items.items() if not is_gone(id_)})
     draft.items = FrozenDict({item: record for item, record in draft.items.items() if not is_gone(item)})
-    if draft.joined:
-        draft.joined = frozenset(item for item in draft.joined if not is_gone(item))
+    if draft.joined_items:
+        draft.joined_items = frozenset(item for item in draft.joined_items if not is_gone(item))
     if draft.extra:
         draft.extra = FrozenDict(
             {key: more for key, more in draft.extra.items() if not (isinstance(key[-1], tuple) and is_gone(key[-1]))}

@@ -8,11 +8,11 @@ from typing import Any, Final, Literal
 
 from materia_nb.engine import events as ev
 from materia_nb.engine.completing import apply_output, complete, fail, number_side_events, start_detour
-from materia_nb.engine.conversation import ToolCall, cut_to
+from materia_nb.engine.conversation import ToolCall, truncate
 from materia_nb.engine.entering import EntryPrompt, answer_format, enter, first_prompt, turn_facts
 from materia_nb.engine.events import Transition
 from materia_nb.engine.prompt import DRAFT_ACCEPTED, WORK_IS_OVER, Prompt, next_prompt, repair_prompt
-from materia_nb.engine.routing import about, decision_of, repairs_allowed
+from materia_nb.engine.routing import about, decision_of, max_repairs
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Session, TurnRecord
 from materia_nb.engine.state import (
@@ -24,9 +24,9 @@ from materia_nb.engine.state import (
     StateView,
     Usage,
     Visit,
-    at_work,
     held_visit,
     waiting_visit,
+    with_working_time,
 )
 from materia_nb.errors import MateriaError, counted
 from materia_nb.handoff.base import UNKNOWN, Issue, Reading
@@ -52,7 +52,7 @@ def hold_cast(rules: Rules, draft: Draft, visit: Visit, text: str, reading: Read
     event = ev.SocketHeld(
         about=about(rules, visit), visit=visit.visit, action=action, reason=reading.reason, needs=reading.needs
     )
-    return Transition(draft.done(), (event,), decision_of(visit, action, None, reading), None, reading)
+    return Transition(draft.freeze(), (event,), decision_of(visit, action, None, reading), None, reading)
 
 
 def continue_agent(rules: Rules, draft: Draft, visit: Visit, reading: Reading, prompt: Prompt) -> Transition:
@@ -62,7 +62,7 @@ def continue_agent(rules: Rules, draft: Draft, visit: Visit, reading: Reading, p
     event = ev.SocketContinued(about=about(rules, visit), visit=visit.visit, reason=reading.reason)
     text = "\n".join([_CONTINUE_WORK, *([reading.reason] if reading.reason else [])])
     resumed = next_prompt(prompt, "resume", text, answer_format(rules, draft, visit, short=True))
-    return Transition(draft.done(), (event,), decision_of(visit, "reissue", visit.socket, reading), resumed, reading)
+    return Transition(draft.freeze(), (event,), decision_of(visit, "reissue", visit.socket, reading), resumed, reading)
 
 
 def _start_output_detour(rules: Rules, draft: Draft, visit: Visit, text: str, reading: Reading) -> Transition:
@@ -201,7 +201,7 @@ def output(  # noqa: PLR0913 - what is known of an output, by name
     if usage is not None:
         draft.usage = draft.usage.plus(usage)
     if visit.mode in socket_rules.any_text:
-        answered_prompt = prompt or first_prompt(rules, draft.done(), visit)
+        answered_prompt = prompt or first_prompt(rules, draft.freeze(), visit)
         return (
             _store_work(rules, draft, visit, answered_prompt)
             if visit.mode in socket_rules.works
@@ -219,7 +219,7 @@ def output(  # noqa: PLR0913 - what is known of an output, by name
     if reading.action == "detour":
         return _start_output_detour(rules, draft, visit, text, reading)
     if reading.action == "reissue":
-        return continue_agent(rules, draft, visit, reading, prompt or first_prompt(rules, draft.done(), visit))
+        return continue_agent(rules, draft, visit, reading, prompt or first_prompt(rules, draft.freeze(), visit))
     return hold_cast(rules, draft, visit, text, reading)
 
 
@@ -263,7 +263,7 @@ def _store_draft(rules: Rules, draft: Draft, visit: Visit) -> Transition:
     visit = visit._replace(drafts=visit.drafts + 1, turn=visit.turn + 1)
     draft.at = visit
     event = ev.SocketRefinement(about=about(rules, visit), visit=visit.visit, refinement_turn=visit.drafts)
-    return Transition(draft.done(), (event,), decision_of(visit, "draft", visit.socket))
+    return Transition(draft.freeze(), (event,), decision_of(visit, "draft", visit.socket))
 
 
 def _store_work(rules: Rules, draft: Draft, visit: Visit, prompt: Prompt) -> Transition:
@@ -273,7 +273,7 @@ def _store_work(rules: Rules, draft: Draft, visit: Visit, prompt: Prompt) -> Tra
     draft.at = visit
     decision = decision_of(visit, "finalize", visit.socket)
     request = next_prompt(prompt, "finalize", WORK_IS_OVER, answer_format(rules, draft, visit))
-    return Transition(draft.done(), (worked,), decision, request)
+    return Transition(draft.freeze(), (worked,), decision, request)
 
 
 def finalize(rules: Rules, state: CastState, prompt: Prompt) -> Transition:
@@ -303,7 +303,7 @@ _MORE_TOKENS_HINT: Final = (
 def _refuse(
     rules: Rules, draft: Draft, visit: Visit, text: str, reading: Reading, *, prompt: Prompt | None, process: str
 ) -> Transition:
-    summary = "; ".join(cut_to(issue.summary, 300) for issue in reading.issues[:8])
+    summary = "; ".join(truncate(issue.summary, 300) for issue in reading.issues[:8])
     of_visit, events = about(rules, visit), number_side_events(rules, draft, visit, reading)
     if rules.sockets[visit.socket].socket.is_utility:
         message = f"The output of {visit.socket} was refused. {summary}"
@@ -316,7 +316,7 @@ def _refuse(
     asks = reading.action in ("reissue", "reject")  # such a protocol counts for itself when to call a person
     if reading.action == "escalate" or (asks and visit.repairs >= _MAX_REPAIR_TURNS):
         return hold_cast(rules, draft, visit, text, reading)
-    allowed = repairs_allowed(rules, draft, visit)
+    allowed = max_repairs(rules, draft, visit)
     if visit.repairs >= allowed and not asks:
         failure = Failure(
             "repair_exhausted",
@@ -330,14 +330,14 @@ def _refuse(
         return fail(rules, draft, visit, Result.REFUSED, failure, events=events, reading=reading)
     visit = visit._replace(mode="repair", repairs=visit.repairs + 1, turn=visit.turn + 1)
     draft.at = visit
-    before = prompt or first_prompt(rules, draft.done(), visit)
+    before = prompt or first_prompt(rules, draft.freeze(), visit)
     kind = "json_parse" if reading.error == "not_json" else "handoff_validation"
     max_attempts = _MAX_REPAIR_TURNS if asks else allowed
     attempt: dict[str, Any] = {"attempt": visit.repairs, "max_attempts": max_attempts, "validation_kind": kind}
     start = ev.RecoveryStart(about=of_visit, visit=visit.visit, error=summary, **attempt)
     retry = ev.RecoveryRetry(about=of_visit, visit=visit.visit, **attempt)
     return Transition(
-        draft.done(),
+        draft.freeze(),
         (start, *events, retry),
         decision_of(visit, "repair", visit.socket, reading),
         repair_prompt(before, answer_format(rules, draft, visit, short=True), reading.issues, text),
@@ -439,7 +439,7 @@ class PastStates:
         states = [self.start]
         for turn in list(self._turns.values())[:count]:
             waiting = enter(self._rules, states[-1]).state
-            used = at_work(turn.worked, turn.usage, turns=turn.prompt is not None)
+            used = with_working_time(turn.worked, turn.usage, turns=turn.prompt is not None)
             states.append(output(self._rules, waiting, turn.text, used, artifact=turn.artifact).state)
         return tuple(states)
 

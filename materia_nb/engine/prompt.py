@@ -6,16 +6,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from materia_nb.engine.conversation import NOTICE_CHARS, PartName, PromptPart, cut_to
-from materia_nb.engine.prompt_context import AROUND_AT_LEAST, PromptBudget, PromptContext
+from materia_nb.engine.conversation import NOTICE_CHARS, PartName, PromptPart, truncate
+from materia_nb.engine.prompt_context import MIN_SURROUNDING_TITLES, PromptBudget, PromptContext
 from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.handoff.base import Issue
 from materia_nb.jsonvalue import JSON, pretty, whole_floats_as_integers
 from materia_nb.loadout.graph import PromptForm
 
-_EXCERPT_CHARS: Final = 600
-_ISSUES_LISTED: Final = 40
-_ISSUE_CHARS: Final = 300
+_MAX_EXCERPT_CHARS: Final = 600
+_MAX_LISTED_ISSUES: Final = 40
+_MAX_ISSUE_CHARS: Final = 300
 WORK_IS_OVER: Final = "Your work on this step is finished. Do not continue it. Report what you did and what you found."
 """Request for the handoff after the agent has finished its work."""
 DRAFT_ACCEPTED: Final = "The person accepts the draft. Return the final result of this conversation."
@@ -97,7 +97,7 @@ def work_prompt(
     closing = []
     if known_fields:
         closing.append(
-            PromptPart("given", context.quoted(pretty(whole_floats_as_integers(dict(known_fields)))), quotes=True)
+            PromptPart("given", context.quote(pretty(whole_floats_as_integers(dict(known_fields)))), quotes=True)
         )
     if context.visit.mode == "draft":
         closing.append(PromptPart("draft", _DRAFT_TEXT))
@@ -116,13 +116,13 @@ def work_prompt(
         if excess <= 0:
             return prompt
         size = next(len(part.text) for part in prompt.parts if part.name == name) - NOTICE_CHARS
-        room = room._replace(**{field: max(size - excess, 0) if field != "titles" else AROUND_AT_LEAST})
+        room = room._replace(**{field: max(size - excess, 0) if field != "titles" else MIN_SURROUNDING_TITLES})
         prompt = build(room)
         excess = len(prompt.text) - max_chars
     return prompt if excess <= 0 else build(room, f"the prompt is {excess:,} characters over limits.promptCharacters")
 
 
-def reworded(prompt: Prompt, name: str, text: str) -> Prompt:
+def replace_part(prompt: Prompt, name: str, text: str) -> Prompt:
     """Return the prompt with one part replaced by ``text``; if ``text`` is empty, the part is omitted.
 
     Raises:
@@ -156,7 +156,7 @@ def repair_prompt(before: Prompt, form: str, issues: Sequence[Issue], output: st
     return next_prompt(before, "repair", _list_issues(issues, "" if is_repeated else output), form)
 
 
-def repair_again(first: Prompt, form: str, issues: Sequence[Issue], output: str) -> Prompt:
+def repair_prompt_after_resume(first: Prompt, form: str, issues: Sequence[Issue], output: str) -> Prompt:
     """Assemble the prompt for a repair turn in a resumed cast, whose agent may not have seen the first prompt."""
     before = [part for part in first.parts if part.name != "return"]
     repair = next_prompt(first, "repair", _list_issues(issues, output), form)
@@ -172,12 +172,12 @@ def next_prompt(before: Prompt, name: PartName, text: str, form: str) -> Prompt:
 def _list_issues(issues: Sequence[Issue], output: str) -> str:
     lines = ["Your answer was refused:"]
     lines += [
-        "- " + cut_to(f"{issue.path}: {_code_prefix(issue)}{issue.message} Fix: {issue.fix}.", _ISSUE_CHARS)
-        for issue in issues[:_ISSUES_LISTED]
+        "- " + truncate(f"{issue.path}: {_code_prefix(issue)}{issue.message} Fix: {issue.fix}.", _MAX_ISSUE_CHARS)
+        for issue in issues[:_MAX_LISTED_ISSUES]
     ]
-    if len(issues) > _ISSUES_LISTED:
-        lines.append(f"- and {len(issues) - _ISSUES_LISTED} more issues")
-    excerpt = cut_to(output.strip(), _EXCERPT_CHARS)
+    if len(issues) > _MAX_LISTED_ISSUES:
+        lines.append(f"- and {len(issues) - _MAX_LISTED_ISSUES} more issues")
+    excerpt = truncate(output.strip(), _MAX_EXCERPT_CHARS)
     if excerpt:
         lines += ["Your answer began:" if excerpt.endswith("…") else "Your answer:", excerpt]
     lines.append("Return the whole answer again, corrected.")

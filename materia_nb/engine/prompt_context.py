@@ -9,34 +9,34 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from materia_nb.engine.conversation import (
-    MAX_SCANNED,
+    MAX_OUTPUT_CHARS,
+    MAX_REASONS_CHARS,
+    MAX_SCANNED_HANDOFFS,
+    MAX_STATE_CHARS,
+    MAX_STRING_CHARS,
     NOTICE_CHARS,
-    OUTPUT_CHARS,
-    RENDERED_CHARS,
-    STATE_CHARS,
-    STRING_CHARS,
     PromptPart,
-    bounded,
     context_of,
-    cut_to,
-    middle,
+    handoff_records,
     reasons_for,
-    records,
+    shorten_middle,
+    shorten_with_note,
     state_json,
+    truncate,
 )
-from materia_nb.engine.items import item_label, item_status, list_at, quoted
+from materia_nb.engine.items import fence_text, item_label, item_status, list_at
 from materia_nb.engine.rules import SocketContext
 from materia_nb.engine.state import CastState, FollowUp, Handoff, Item, ItemId, LastAnswer, Visit
 from materia_nb.jsonvalue import JSON, MISSING, get_path, pretty, remove_path, whole_floats_as_integers
 from materia_nb.loadout.graph import Socket
 from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, VERDICTS
 
-CONTEXTS_CHARS: Final = 16_000
-_TITLE_CHARS: Final = 120
-AROUND: Final = 10
-AROUND_AT_LEAST: Final = 5
-HANDOFFS_INSIDE, HANDOFFS_OUTSIDE = 2_000, 6_000
-_LABEL_CHARS: Final = 200
+MAX_CONTEXTS_CHARS: Final = 16_000
+_MAX_TITLE_CHARS: Final = 120
+SURROUNDING_TITLES: Final = 10
+MIN_SURROUNDING_TITLES: Final = 5
+MAX_HANDOFF_CHARS_INSIDE, MAX_HANDOFF_CHARS_OUTSIDE = 2_000, 6_000
+_MAX_LABEL_CHARS: Final = 200
 
 
 # -- what there is to tell, and how much of it -----------------------------------------------------
@@ -45,11 +45,11 @@ _LABEL_CHARS: Final = 200
 class PromptBudget(NamedTuple):
     """Maximum lengths, in characters, of the parts that can be shortened."""
 
-    state: int = STATE_CHARS
-    output: int = OUTPUT_CHARS
-    handoffs: int = HANDOFFS_OUTSIDE
-    answer: int = OUTPUT_CHARS
-    contexts: int = CONTEXTS_CHARS
+    state: int = MAX_STATE_CHARS
+    output: int = MAX_OUTPUT_CHARS
+    handoffs: int = MAX_HANDOFF_CHARS_OUTSIDE
+    answer: int = MAX_OUTPUT_CHARS
+    contexts: int = MAX_CONTEXTS_CHARS
     titles: int | None = None
 
 
@@ -96,7 +96,7 @@ class PromptContext(NamedTuple):
         text = self.state.request
         if not text.strip():
             return PromptPart("request", "", "it is empty")
-        return PromptPart("request", self.quoted(text), tells=(("request", ""),))
+        return PromptPart("request", self.quote(text), values=(("request", ""),))
 
     def _where(self, room: PromptBudget) -> PromptPart:
         context = self.socket
@@ -113,7 +113,7 @@ class PromptContext(NamedTuple):
             more, note, values = self._list_outside(room)
         else:
             more, note, values = self._list_inside(item, room)
-        return PromptPart("place", "\n".join([*lines, *more]), note, quotes=False, tells=values)
+        return PromptPart("place", "\n".join([*lines, *more]), note, quotes=False, values=values)
 
     def _outer_lines(self) -> Iterator[str]:
         for outer in self.state.shown[:-1]:
@@ -123,7 +123,7 @@ class PromptContext(NamedTuple):
                 if inner[: len(alias)] == alias:
                     value = remove_path(value, inner[len(alias) :])
             written = _one_line(value if isinstance(value, str) else pretty(whole_floats_as_integers(value)))
-            yield f"Part of {outer.item.key}: {cut_to(written, STRING_CHARS)}"
+            yield f"Part of {outer.item.key}: {truncate(written, MAX_STRING_CHARS)}"
 
     def _list_inside(self, item: Item, room: PromptBudget) -> tuple[list[str], str, tuple[tuple[str, str], ...]]:
         items, lines = self._own_list(), list[str]()
@@ -133,8 +133,8 @@ class PromptContext(NamedTuple):
             return lines, f"your prompt contains {why}", ()
         position = item.position
         if room.titles is None:
-            first = max(0, min(position - AROUND // 2, len(items) - AROUND - 1))
-            last = min(len(items), first + AROUND + 1)
+            first = max(0, min(position - SURROUNDING_TITLES // 2, len(items) - SURROUNDING_TITLES - 1))
+            last = min(len(items), first + SURROUNDING_TITLES + 1)
         else:
             first, last = max(0, position - room.titles), min(len(items), position + room.titles + 1)
         for index in range(first, last):
@@ -153,8 +153,8 @@ class PromptContext(NamedTuple):
     def _count_sentence(self, item: Item, count: int) -> str:
         """Return a sentence with the number of items by status, computed without iterating over the items."""
         earlier = min(item.position, count)
-        passed = sum(item_id[0] == item.cursor and item_id[2] == item.outer for item_id in self.state.passed)
-        counts = {"done": earlier - passed, "skipped": passed, "pending": count - earlier - 1}
+        skips = sum(item_id[0] == item.cursor and item_id[2] == item.outer for item_id in self.state.passed_items)
+        counts = {"done": earlier - skips, "skipped": skips, "pending": count - earlier - 1}
         return "In total: " + ", ".join(f"{number} {word}" for word, number in counts.items() if number > 0) + "."
 
     def _own_list(self) -> list[JSON]:
@@ -187,7 +187,7 @@ class PromptContext(NamedTuple):
             values.append(("title", str(index)))
             text = _context_of(item)
             if text and share >= NOTICE_CHARS:
-                shortened = middle(text, share)
+                shortened = shorten_middle(text, share)
                 short += shortened != text
                 lines.append(_indented(shortened))
                 values.append(("context", str(index)))
@@ -217,7 +217,7 @@ class PromptContext(NamedTuple):
         if not text:
             return PromptPart("state", "", "no room")
         note = "shortened" if _OMISSION_MARK in text else ""
-        return PromptPart("state", self.quoted(text), note, True, tuple(("state", key) for key in data))
+        return PromptPart("state", self.quote(text), note, True, tuple(("state", key) for key in data))
 
     def _paths_shown_elsewhere(self) -> Iterator[tuple[str, ...]]:
         """Yield the paths of values that other parts of the prompt contain: the item, loop lists and handoffs."""
@@ -256,13 +256,13 @@ class PromptContext(NamedTuple):
         entries = [entry for entry in current_handoffs(self.state) if entry.step not in shown_steps or not entry.step]
         if not entries:
             return PromptPart("handoffs", "", "nothing beyond the other parts")
-        bound = HANDOFFS_INSIDE if self.visit.item is not None else HANDOFFS_OUTSIDE
+        bound = MAX_HANDOFF_CHARS_INSIDE if self.visit.item is not None else MAX_HANDOFF_CHARS_OUTSIDE
         if limit is not True:
             bound = limit
         chosen = self._select_handoffs(entries, bound, min(bound, room.handoffs))
         lines, note = [], ""
         left_out = (
-            max(len(records(self.state.handoffs, context_of(self.state.data))) - MAX_SCANNED, 0)
+            max(len(handoff_records(self.state.handoffs, context_of(self.state.data))) - MAX_SCANNED_HANDOFFS, 0)
             + len(entries)
             - len(chosen)
         )
@@ -274,7 +274,7 @@ class PromptContext(NamedTuple):
             for entry, text in chosen
         ]
         values = tuple([("handoff", str(entry.step)) for entry, _ in chosen])
-        return PromptPart("handoffs", self.quoted("\n\n".join(lines)), note, True, values)
+        return PromptPart("handoffs", self.quote("\n\n".join(lines)), note, True, values)
 
     def _select_handoffs(self, entries: Sequence[Handoff], bound: int, room: int) -> list[tuple[Handoff, str]]:
         """Select handoffs by priority: the newest, those of this item, those without an item, then all others.
@@ -289,7 +289,7 @@ class PromptContext(NamedTuple):
         of_item = [at for at in earlier if mine and entries[at].item == mine]
         of_none = [at for at in earlier if entries[at].item is None]
         others = [at for at in earlier if entries[at].item not in (mine, None)]
-        texts = {last: middle(entries[last].text, max(bound - label_sizes[last], NOTICE_CHARS))}
+        texts = {last: shorten_middle(entries[last].text, max(bound - label_sizes[last], NOTICE_CHARS))}
         room -= label_sizes[last] + len(texts[last])
         for at in (*of_item, *of_none, *others):
             size = label_sizes[at] + len(entries[at].text)
@@ -314,10 +314,10 @@ class PromptContext(NamedTuple):
         )
         if why or last is None:
             return PromptPart("previous", "", why)
-        of = f"{last.id} ({cut_to(_one_line(last.materia.label), _LABEL_CHARS)})"
+        of = f"{last.id} ({truncate(_one_line(last.materia.label), _MAX_LABEL_CHARS)})"
         if last.parse == "text":
-            text, note = bounded(state.last_output or "", room.output)
-            output_text = f"From {of}:\n{self.quoted(text)}" if text else ""
+            text, note = shorten_with_note(state.last_output or "", room.output)
+            output_text = f"From {of}:\n{self.quote(text)}" if text else ""
             return PromptPart(
                 "previous", output_text, note, bool(text), (("output", str(state.last_step)),) if text else ()
             )
@@ -331,9 +331,9 @@ class PromptContext(NamedTuple):
         lines = [f"{of} reported {state.last_result.noun}."] if state.last_result in VERDICTS else []
         rest = self._remaining_fields(state.last_json, last)
         if rest:
-            text, note = bounded(pretty(whole_floats_as_integers(rest)), room.output)
+            text, note = shorten_with_note(pretty(whole_floats_as_integers(rest)), room.output)
             if text:
-                lines += ["It also reported:" if lines else f"From {of}:", self.quoted(text)]
+                lines += ["It also reported:" if lines else f"From {of}:", self.quote(text)]
             else:
                 rest = {}
         if not lines:
@@ -375,7 +375,7 @@ class PromptContext(NamedTuple):
         values = (("item", item.key),)
         if not isinstance(value, dict):
             text = value if isinstance(value, str) else pretty(whole_floats_as_integers(value))
-            return PromptPart("item", f"{item.key}:\n{self.quoted(text)}", tells=values)
+            return PromptPart("item", f"{item.key}:\n{self.quote(text)}", values=values)
         if not value:
             return PromptPart("item", "", "already in your prompt")
         title, context = value.get("title"), value.get("context")
@@ -383,9 +383,9 @@ class PromptContext(NamedTuple):
         if plain and all(isinstance(part, str) for part in value.values()):
             lines = [f"{item.key}: {_one_line(title)}" if isinstance(title, str) else f"{item.key}:"]
             if isinstance(context, str):
-                lines.append(self.quoted(context))
-            return PromptPart("item", "\n".join(lines), tells=values)
-        return PromptPart("item", f"{item.key}:\n{self.quoted(pretty(whole_floats_as_integers(value)))}", tells=values)
+                lines.append(self.quote(context))
+            return PromptPart("item", "\n".join(lines), values=values)
+        return PromptPart("item", f"{item.key}:\n{self.quote(pretty(whole_floats_as_integers(value)))}", values=values)
 
     def reasons(self) -> list[FollowUp]:
         """Return the reasons for rework, including settled reasons, oldest first (R22)."""
@@ -415,10 +415,10 @@ class PromptContext(NamedTuple):
             text = pretty(whole_floats_as_integers(value))
         else:
             text = before.text
-        text, note = bounded(text, room.answer)
+        text, note = shorten_with_note(text, room.answer)
         if not text:
             return PromptPart("before", "", note)
-        return PromptPart("before", self.quoted(text), note, True, (("output", str(before.step)),))
+        return PromptPart("before", self.quote(text), note, True, (("output", str(before.step)),))
 
     def _fields_in_state(self, answer: dict[str, JSON]) -> Iterator[str]:
         """Yield the fields of an earlier answer that were assigned to the state and are unchanged in the state."""
@@ -430,16 +430,16 @@ class PromptContext(NamedTuple):
     def _reasons_part(self, reasons: Sequence[FollowUp]) -> PromptPart:
         if not reasons:
             return PromptPart("reasons", "", "the work was not sent back")
-        room, blocks, values = RENDERED_CHARS, [], []
+        room, blocks, values = MAX_REASONS_CHARS, [], []
         for entry in reversed(reasons):
             if room <= 0:
                 break
             handoff = self._entry_at(entry.step)
-            text = middle(handoff.text if handoff is not None else entry.reason, max(room, NOTICE_CHARS))
+            text = shorten_middle(handoff.text if handoff is not None else entry.reason, max(room, NOTICE_CHARS))
             room -= len(text)
             about = f" about {entry.item[0] and self._key_of(entry.item)}" if entry.item else ""
-            label = cut_to(_one_line(entry.label), _LABEL_CHARS)
-            blocks.append(f"{entry.source} ({label}){about}:\n{self.quoted(text)}")
+            label = truncate(_one_line(entry.label), _MAX_LABEL_CHARS)
+            blocks.append(f"{entry.source} ({label}){about}:\n{self.quote(text)}")
             values.append(("handoff" if handoff is not None else "reason", str(entry.step)))
         head = (
             "The work was not satisfactory. Oldest reason first:"
@@ -461,14 +461,14 @@ class PromptContext(NamedTuple):
         text = f"After the previous step, a person changed {changes}. This prompt shows the current values."
         return PromptPart("changed", text)
 
-    def quoted(self, text: str) -> str:
+    def quote(self, text: str) -> str:
         """Return text by others in a code fence, or unchanged if the prompt form is ``plain``."""
-        return text if self.socket.form == "plain" else quoted(text)
+        return text if self.socket.form == "plain" else fence_text(text)
 
 
 def current_handoffs(state: CastState) -> tuple[Handoff, ...]:
     """Return the records of the newest 500 handoffs in ``state.context``, oldest first."""
-    return records(state.handoffs, context_of(state.data))[-MAX_SCANNED:]
+    return handoff_records(state.handoffs, context_of(state.data))[-MAX_SCANNED_HANDOFFS:]
 
 
 _STATUS_WORDS: Final = {"done": "done", "being worked on": "in progress", "open": "pending", "skipped": "skipped"}
@@ -476,7 +476,7 @@ _STATUS_WORDS: Final = {"done": "done", "being worked on": "in progress", "open"
 
 
 def _title(item: JSON, key: str) -> str:
-    return cut_to(_one_line(item_label(item, key)), _TITLE_CHARS)
+    return truncate(_one_line(item_label(item, key)), _MAX_TITLE_CHARS)
 
 
 def _context_of(item: JSON) -> str:

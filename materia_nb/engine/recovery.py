@@ -11,10 +11,10 @@ from materia_nb.engine.completing import route
 from materia_nb.engine.entering import answer_format, first_prompt, stop_cast
 from materia_nb.engine.events import Event, Transition
 from materia_nb.engine.items import cursor_before_advance
-from materia_nb.engine.prompt import repair_again, repair_prompt
-from materia_nb.engine.routing import about, choose_edge, used_up
+from materia_nb.engine.prompt import repair_prompt, repair_prompt_after_resume
+from materia_nb.engine.routing import about, budget_problem, choose_edge
 from materia_nb.engine.rules import Rules
-from materia_nb.engine.state import NEXT, CastState, Draft, Failure, PendingRoute, Visit, waiting_visit
+from materia_nb.engine.state import CONTINUATION_HINTS, CastState, Draft, Failure, PendingRoute, Visit, waiting_visit
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import FrozenDict
 from materia_nb.loadout.vocabulary import Result
@@ -56,9 +56,9 @@ def retry(rules: Rules, state: CastState) -> Transition:
 
     If the cast stopped after a socket was completed, it continues as after :func:`raise_limit`.
     """
-    needs_stopped(state, "held")
+    require_stopped(state, "held")
     visit = state.at
-    if visit is None or state.next is not None or state.unrouted or (state.failure and state.failure.blocked):
+    if visit is None or state.next is not None or state.pending_route or (state.failure and state.failure.blocked):
         return raise_limit(rules, state)
     socket_rules = rules.sockets[visit.socket]
     visit = visit._replace(
@@ -73,7 +73,7 @@ def retry_turn(rules: Rules, state: CastState) -> Transition:
     Raises:
         MateriaError: no agent turn was interrupted (``nothing_to_send``).
     """
-    needs_stopped(state, "held")
+    require_stopped(state, "held")
     visit, failure = state.at, state.failure
     socket_rules = rules.sockets[visit.socket] if visit else None
     if socket_rules is None or visit is None or socket_rules.socket.is_utility or failure is None or not failure.again:
@@ -86,7 +86,7 @@ def retry_turn(rules: Rules, state: CastState) -> Transition:
     return Transition(state._replace(status="waiting", failure=None), (event,))
 
 
-def by_hand(rules: Rules, state: CastState) -> Transition:
+def answer_by_hand(rules: Rules, state: CastState) -> Transition:
     """Make the stopped visit wait for an answer from a person instead of its agent or process.
 
     The answer is read as the handoff of the visit, no matter which turn was interrupted.
@@ -118,8 +118,8 @@ def skip(rules: Rules, state: CastState) -> Transition:
 def _unanswered_visit(state: CastState, hint: str) -> Visit:
     """Return the visit of a failed or aborted cast that still needs an output."""
     visit, failure = state.at, state.failure
-    needs_stopped(state)
-    if visit is None or failure is None or state.next is not None or state.unrouted or failure.blocked:
+    require_stopped(state)
+    if visit is None or failure is None or state.next is not None or state.pending_route or failure.blocked:
         message = "The cast did not stop during a visit, so it needs no answer."
         raise MateriaError(message, hint=hint, kind="nothing_owed")
     return visit
@@ -127,7 +127,7 @@ def _unanswered_visit(state: CastState, hint: str) -> Visit:
 
 def raise_limit(rules: Rules, state: CastState) -> Transition:
     """Raise the exhausted limit and continue the stopped cast (R18, R19, R20)."""
-    needs_stopped(state, "held")
+    require_stopped(state, "held")
     failure, visit = state.failure, state.at
     if state.status == "held":
         raise MateriaError(
@@ -147,10 +147,10 @@ def raise_limit(rules: Rules, state: CastState) -> Transition:
         return Transition(continued, (event,))
     if socket_rules is None or visit is None or state.next is not None:
         return Transition(state._replace(status="ready", next=state.next or rules.graph.entry, failure=None), (event,))
-    if state.unrouted:
-        refuse_used_up(state)
+    if state.pending_route:
+        refuse_exhausted_budget(state)
         draft = Draft(state._replace(failure=None))
-        return route(rules, draft, visit, state.unrouted, events=(event,))
+        return route(rules, draft, visit, state.pending_route, events=(event,))
     if kind == "repair_exhausted":
         turn = ("repair", visit.step)
         state = state._replace(extra=FrozenDict({**state.extra, turn: state.extra.get(turn, 0) + 1}))
@@ -161,7 +161,7 @@ def raise_limit(rules: Rules, state: CastState) -> Transition:
     if failure and failure.refused and transition.prompt:
         keeps_conversation = socket_rules.first_mode in socket_rules.any_text  # the drafts or the work stay
         form = answer_format(rules, state, visit, short=keeps_conversation)
-        ask_again = repair_prompt if keeps_conversation else repair_again
+        ask_again = repair_prompt if keeps_conversation else repair_prompt_after_resume
         return transition._replace(prompt=ask_again(transition.prompt, form, *failure.refused))
     return transition
 
@@ -179,9 +179,9 @@ def _with_waiting_visit(state: CastState, visit: Visit) -> CastState:
     return state._replace(status="waiting", failure=None, hold=None, at=visit)
 
 
-def refuse_used_up(state: CastState) -> None:
+def refuse_exhausted_budget(state: CastState) -> None:
     """Raise MateriaError (``budget``) if the budget is used up."""
-    if (problem := used_up(state)) is not None:
+    if (problem := budget_problem(state)) is not None:
         hint = "raise the budget with edit budget N, then retry"
         raise MateriaError(f"The budget is still used up: {problem}", hint=hint, kind="budget")
 
@@ -191,8 +191,8 @@ def set_budget(state: CastState, **maxima: Any) -> CastState:
     return state._replace(budget=replace(state.budget, **maxima), warned=False)
 
 
-def needs_stopped(state: CastState, *others: str) -> None:
+def require_stopped(state: CastState, *others: str) -> None:
     """Raise MateriaError (``not_stopped``) unless the cast is failed, aborted, or in one of the ``others`` statuses."""
     if state.status not in ("failed", "aborted", *others):
         message = f"The cast is {state.status}, not failed or aborted."
-        raise MateriaError(message, hint=NEXT[state.status], kind="not_stopped")
+        raise MateriaError(message, hint=CONTINUATION_HINTS[state.status], kind="not_stopped")

@@ -25,7 +25,7 @@ from materia_nb.jsonvalue import JSON, FrozenDict
 from materia_nb.loadout.graph import END, Edge, ExitRoute
 from materia_nb.loadout.vocabulary import ACCEPTED, CONDITION_SPECS, WITHOUT_OUTPUT, Condition, Result, condition_spec
 
-By: TypeAlias = Literal[
+TargetReason: TypeAlias = Literal[
     "edge",
     "exit",
     "implied end",
@@ -76,7 +76,7 @@ class Choice(NamedTuple):
     """
 
     target: str
-    by: By
+    by: TargetReason
     checks: tuple[RouteCheck, ...] = ()
     edge: Edge | None = None
     route: ExitRoute | None = None
@@ -204,21 +204,21 @@ class Decision(NamedTuple):
         result: the result of the visit.
         applied: the effects of an accepted output on the state.
         checks: the edges or exits that were checked, in order.
-        passed: the sockets that were skipped before the next socket was entered.
+        skips: the sockets that were skipped before the next socket was entered.
         failure: the failure that stopped the cast, or None.
         done: True if the visit advanced the cursor past its item.
         exhausted: True if the list has no further item.
     """
 
     step: int
-    by: By
+    by: TargetReason
     target: str | None
     at: Visit | None = None
     reading: Reading = NO_READING
     result: Result = Result.NOTHING
     applied: OutputEffects = NO_EFFECTS
     checks: tuple[RouteCheck, ...] = ()
-    passed: tuple[SkippedSocket, ...] = ()
+    skips: tuple[SkippedSocket, ...] = ()
     failure: Failure | None = None
     done: bool = False
     exhausted: bool = False
@@ -271,7 +271,7 @@ class Decision(NamedTuple):
     @property
     def skipped_sockets(self) -> tuple[str, ...]:
         """The sockets that were skipped before the next socket was entered, because their lists had no further item."""
-        return tuple(skipped.socket for skipped in self.passed)
+        return tuple(skipped.socket for skipped in self.skips)
 
     @property
     def chosen(self) -> RouteCheck | None:
@@ -281,7 +281,7 @@ class Decision(NamedTuple):
 
 def decision_of(
     visit: Visit | None,
-    by: By,
+    by: TargetReason,
     target: str | None,
     reading: Reading | None = None,
     applied: OutputEffects = NO_EFFECTS,
@@ -301,11 +301,12 @@ def about(rules: Rules, visit: Visit) -> dict[str, JSON]:
     socket_rules, item = rules.sockets[visit.socket], visit.item
     if item is None:
         return socket_rules.about
-    return {**socket_rules.about, "itemKey": item.key, "itemLabel": item.label, "itemLabelShort": short(item.label)}
+    item_fields = {"itemKey": item.key, "itemLabel": item.label, "itemLabelShort": short_label(item.label)}
+    return {**socket_rules.about, **item_fields}
 
 
 @lru_cache(maxsize=4096)
-def short(label: str, max_chars: int = 60) -> str:
+def short_label(label: str, max_chars: int = 60) -> str:
     """Return a label on one line, truncated to at most ``max_chars`` characters."""
     line = " ".join(label.split())
     return line if len(line) <= max_chars else f"{line[: max_chars - 1]}…"
@@ -323,12 +324,12 @@ class Limit(NamedTuple):
 
 
 def limits_of(rules: Rules, state: CastState) -> tuple[Limit, ...]:
-    """Return all limits of the cast except the limits of single edges, which :func:`edges_used` returns."""
+    """Return all limits of the cast except the limits of single edges, which :func:`edge_uses` returns."""
     at, item = state.at, state.at.item if state.at else None
-    repairs = rules.graph.limits.repair_attempts if at is None else repairs_allowed(rules, state, at)
+    repairs = rules.graph.limits.repair_attempts if at is None else max_repairs(rules, state, at)
     cycles, maximum = None, rules.graph.limits.max_no_advance_cycles
     if item is not None:
-        cycles, maximum = state.items.get(item.id, NEW_ITEM).cycles, cycles_allowed(rules, state, item.id)
+        cycles, maximum = state.items.get(item.id, NEW_ITEM).cycles, max_cycles(rules, state, item.id)
     return (
         *(
             Limit(
@@ -346,7 +347,7 @@ def limits_of(rules: Rules, state: CastState) -> tuple[Limit, ...]:
     )
 
 
-def used_up(state: StateView) -> str | None:
+def budget_problem(state: StateView) -> str | None:
     """Return a sentence about the first exhausted limit of the budget, or None if no limit is exhausted (R20, R56)."""
     for bound in BOUNDS:
         if bound.is_reached(state.usage, state.budget):
@@ -357,13 +358,13 @@ def used_up(state: StateView) -> str | None:
     return None
 
 
-def nearly_used_up(state: StateView) -> bool:
+def is_budget_nearly_used_up(state: StateView) -> bool:
     """Return True if enough of the budget is used to warn about it (R20)."""
     budget = state.budget
     return any(bound.is_reached(state.usage, budget, budget.warn_at_percent) for bound in BOUNDS)
 
 
-def edges_used(rules: Rules, state: CastState) -> dict[EdgeId, tuple[int, int]]:
+def edge_uses(rules: Rules, state: CastState) -> dict[EdgeId, tuple[int, int]]:
     """Return the number of uses and the limit of each edge of the current socket that has ``maxTraversals``."""
     visit = state.at
     if visit is None:
@@ -415,7 +416,7 @@ def _with_use(check: RouteCheck, used: int, limit: int | None) -> RouteCheck:
     return check._replace(used=used, limit=limit)
 
 
-_ALLOW_AGAIN: Final = (
+_RAISE_LIMIT_HINT: Final = (
     "find the reason with why, then use retry --limit to allow it again, or raise the limit in the loadout"
 )
 
@@ -443,7 +444,7 @@ def count_edge(rules: Rules, draft: Draft, visit: Visit, edge: Edge, used: int, 
     subject = f"The edge {visit.socket} -> {edge.to} ({edge.when})"
     most = f"{counted(limit, 'time')}{f' for item {visit.item.key}' if visit.item else ''} ({bound})"
     allow = (("edge", *edge_id, visit.item.id if visit.item else None), granted)
-    return _exhausted(draft.trail, visit, subject, edge.to, most, allow)
+    return _limit_failure(draft.trail, visit, subject, edge.to, most, allow)
 
 
 def count_exit(rules: Rules, draft: Draft, visit: Visit, route: ExitRoute) -> Failure | None:
@@ -455,16 +456,16 @@ def count_exit(rules: Rules, draft: Draft, visit: Visit, route: ExitRoute) -> Fa
     if visit.item is not None:
         return None
     subject = f"The exit route {route.id} of {visit.socket} to {route.target}, taken outside an item,"
-    return _count_outside(rules, draft, route.edge_id, visit, subject, route.target)
+    return _count_use(rules, draft, route.edge_id, visit, subject, route.target)
 
 
 def count_detour(rules: Rules, draft: Draft, visit: Visit, target: str) -> Failure | None:
     """Count one detour; return a failure if the detour exceeds the limit on edge traversals outside work items."""
     subject = f"The detour from {visit.socket} to {target}"
-    return _count_outside(rules, draft, f"detour:{visit.socket}->{target}", visit, subject, target)
+    return _count_use(rules, draft, f"detour:{visit.socket}->{target}", visit, subject, target)
 
 
-def _count_outside(rules: Rules, draft: Draft, name: str, visit: Visit, subject: str, target: str) -> Failure | None:
+def _count_use(rules: Rules, draft: Draft, name: str, visit: Visit, subject: str, target: str) -> Failure | None:
     """Count one use of an exit or detour; return a failure if the count exceeds ``limits.maxEdgeTraversals``."""
     key: EdgeId = (name, 0)
     used, maximum = draft.counts.get(key, 0), rules.graph.limits.max_edge_traversals
@@ -473,20 +474,20 @@ def _count_outside(rules: Rules, draft: Draft, name: str, visit: Visit, subject:
     if used < limit:
         return None
     most = f"{counted(limit, 'time')} (limits.maxEdgeTraversals)"
-    return _exhausted(draft.trail, visit, subject, target, most, (("edge", *key, None), maximum))
+    return _limit_failure(draft.trail, visit, subject, target, most, (("edge", *key, None), maximum))
 
 
-def repairs_allowed(rules: Rules, state: StateView, visit: Visit) -> int:
+def max_repairs(rules: Rules, state: StateView, visit: Visit) -> int:
     """Return the maximum number of repair turns in a visit (R19)."""
     return rules.graph.limits.repair_attempts + state.extra.get(("repair", visit.step), 0)
 
 
-def cycles_allowed(rules: Rules, state: StateView, item: ItemId) -> int:
+def max_cycles(rules: Rules, state: StateView, item: ItemId) -> int:
     """Return the maximum number of cycles in which an item does not advance (R18)."""
     return rules.graph.limits.max_no_advance_cycles + state.extra.get(("cycles", item), 0)
 
 
-def cycles_failed(rules: Rules, state: StateView, socket: str, item: Item, limit: int, step: int) -> Failure:
+def cycles_failure(rules: Rules, state: StateView, socket: str, item: Item, limit: int, step: int) -> Failure:
     """Return the failure of an item that completed too many cycles without advancing; ``step`` is the current step."""
     first_step = next(step for visited, step in state.items[item.id].path if visited == socket)
     return Failure(
@@ -500,14 +501,14 @@ def cycles_failed(rules: Rules, state: StateView, socket: str, item: Item, limit
     )
 
 
-def _exhausted(
+def _limit_failure(
     trail: tuple[str, ...], visit: Visit, subject: str, target: str, most: str, allow: tuple[tuple[object, ...], int]
 ) -> Failure:
     """Return the failure of an edge or exit that exceeded its limit; the message names the cycle, if there is one."""
     length = next((back for back, visited in enumerate(reversed(trail), start=1) if visited == target), None)
     cycle = f", in the cycle {_cycle_of(trail, target, length)}" if length else ""
     message = f"{subject} may be taken {most} and was chosen once more{cycle}."
-    return Failure("edge_traversals_exhausted", message, visit.socket, _ALLOW_AGAIN, target, allow)
+    return Failure("edge_traversals_exhausted", message, visit.socket, _RAISE_LIMIT_HINT, target, allow)
 
 
 def _cycle_of(trail: tuple[str, ...], socket: str, length: int) -> str:

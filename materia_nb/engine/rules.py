@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from materia_nb.engine.conversation import cut_to
+from materia_nb.engine.conversation import truncate
 from materia_nb.engine.items import Source, Template, compile_source, compile_template, iteration_of, state_path
 from materia_nb.engine.state import Iteration, Mode
 from materia_nb.handoff import HandoffProtocol, Requirements, protocol
@@ -25,7 +25,7 @@ _MIN_TRAIL: Final = 16
 """Minimum number of visited sockets that are remembered for messages about cycles; larger graphs need more."""
 
 
-_LABEL_CHARS: Final = 200
+_MAX_LABEL_CHARS: Final = 200
 
 
 class PromptVariables(NamedTuple):
@@ -110,7 +110,7 @@ class SocketContext(NamedTuple):
 def socket_context(socket: Socket, graph: Graph, form: PromptForm = "md") -> SocketContext:
     """Return the prompt data of a socket; ``form`` is the default prompt form of its model: ``md`` or ``plain``."""
     materia, iterator = socket.materia, socket.iterator
-    label = cut_to(" ".join(materia.label.split()), _LABEL_CHARS)
+    label = truncate(" ".join(materia.label.split()), _MAX_LABEL_CHARS)
     named = label if label == materia.id else f"{label} (materia {materia.id})"
     names = ["item", "currentWorkItem", *([iterator.alias] if iterator else [])]
     if iterator and iterator.has_work_item_keys:

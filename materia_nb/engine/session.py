@@ -375,9 +375,9 @@ class FollowsSteps(NamedTuple):
 
 
 _T = TypeVar("_T")
-Kept: TypeAlias = Annotated[_T, "kept"]
+KeptField: TypeAlias = Annotated[_T, "kept"]
 """Annotation of a :class:`Session` field that keeps its value when the cast goes back."""
-OfTurn: TypeAlias = Annotated[_T, "of turn"]
+TurnField: TypeAlias = Annotated[_T, "of turn"]
 """Annotation of a :class:`Session` field about the waiting turn, which is reset to its default after going back."""
 
 
@@ -410,7 +410,7 @@ class Session(NamedTuple):
         files: the latest snapshot of the project's files.
         folder: the folder in the run directory in which the cast works, or "" if it works in the project directory.
         streams: the parallel loops of the current branch; the lanes of the last one may still be running.
-        streams_left: the parallel loops of abandoned branches.
+        abandoned_streams: the parallel loops of abandoned branches.
         loop_count: the number of parallel loops so far, including those in abandoned branches.
         asks: the number of times that tool calls waited for approval, including those in abandoned branches.
         prefix: the folder of the session's artifacts in the run directory: "" for the cast itself, or the lane's
@@ -418,33 +418,33 @@ class Session(NamedTuple):
     """
 
     state: Annotated[CastState, FollowsSteps(state_after)]
-    start: Kept[CastState]
+    start: KeptField[CastState]
     steps: Annotated[Steps, FollowsSteps(_same_steps)] = Steps()
-    prompt: OfTurn[Prompt | None] = None
-    mode: OfTurn[Mode] = "work"
-    change_request: OfTurn[str | None] = None
-    earlier_turns: OfTurn[tuple[TurnRecord, ...]] = ()
-    calls: OfTurn[tuple[ToolCall, ...]] = ()
-    open_calls: OfTurn[tuple[ToolCall, ...]] = ()
-    noted_before: OfTurn[int] = 0
-    spent: OfTurn[tuple[Usage, ...]] = ()
-    allowed: Kept[frozenset[str]] = frozenset()
+    prompt: TurnField[Prompt | None] = None
+    mode: TurnField[Mode] = "work"
+    change_request: TurnField[str | None] = None
+    earlier_turns: TurnField[tuple[TurnRecord, ...]] = ()
+    calls: TurnField[tuple[ToolCall, ...]] = ()
+    open_calls: TurnField[tuple[ToolCall, ...]] = ()
+    noted_before: TurnField[int] = 0
+    spent: TurnField[tuple[Usage, ...]] = ()
+    allowed: KeptField[frozenset[str]] = frozenset()
     turns: Annotated[Mapping[str, int], FollowsSteps(count_turns)] = NOTHING
     edits: Annotated[tuple[Edit, ...], FollowsSteps(edits_before)] = ()
-    abandoned: Kept[tuple[Sequence[StepRecord], ...]] = ()
-    kept: Kept[tuple[JSON, ...]] = ()
-    pins: Kept[Mapping[str, Pin]] = NOTHING
-    ending: OfTurn[Decision | None] = None
-    labels: Kept[Mapping[LabelKey, Label]] = NOTHING
-    labels_before: Kept[tuple[tuple[LabelKey, Label], ...]] = ()
-    snapshot_method: Kept[str] = ""
-    files: Kept[str | None] = None
+    abandoned: KeptField[tuple[Sequence[StepRecord], ...]] = ()
+    kept: KeptField[tuple[JSON, ...]] = ()
+    pins: KeptField[Mapping[str, Pin]] = NOTHING
+    ending: TurnField[Decision | None] = None
+    labels: KeptField[Mapping[LabelKey, Label]] = NOTHING
+    labels_before: KeptField[tuple[tuple[LabelKey, Label], ...]] = ()
+    snapshot_method: KeptField[str] = ""
+    files: KeptField[str | None] = None
     streams: Annotated[tuple[Streams, ...], FollowsSteps(_streams_before)] = ()
-    streams_left: Kept[tuple[Streams, ...]] = ()
-    loop_count: Kept[int] = 0
-    asks: Kept[int] = 0
-    folder: Kept[str] = ""
-    prefix: Kept[str] = ""
+    abandoned_streams: KeptField[tuple[Streams, ...]] = ()
+    loop_count: KeptField[int] = 0
+    asks: KeptField[int] = 0
+    folder: KeptField[str] = ""
+    prefix: KeptField[str] = ""
 
     @property
     def next_message(self) -> str | Prompt:
@@ -473,7 +473,7 @@ def field_lifetimes() -> Mapping[str, object]:
 
 
 def without_later_steps(rules: Rules, session: Session, steps: Steps) -> Session:
-    """Return the session as it was after the last of ``steps``; :data:`Kept` fields have their current values."""
+    """Return the session as it was after the last of ``steps``; :data:`KeptField` fields have their current values."""
     changes: dict[str, Any] = {}
     for name, lifetime in field_lifetimes().items():
         if isinstance(lifetime, FollowsSteps):
@@ -591,7 +591,7 @@ def every_step(session: Session) -> Iterator[tuple[StepRecord, bool]]:
     for part in parts_of(session):
         yield from ((step, False) for step in part.steps)
         yield from ((step, True) for line in part.abandoned for step in line)
-    for streams in session.streams_left:
+    for streams in session.abandoned_streams:
         yield from ((step, True) for lane in streams.lanes.values() for step, _ in every_step(lane.session))
 
 
@@ -659,7 +659,7 @@ def count_turns(rules: Rules, _: Session, steps: Sequence[StepRecord]) -> dict[s
 ActionKind: TypeAlias = Literal["enter", "utility", "agent", "person"]
 
 
-class Pending(NamedTuple):
+class PendingAction(NamedTuple):
     """An action that the cast waits for.
 
     Attributes:
@@ -674,38 +674,38 @@ class Pending(NamedTuple):
     lane: str = ""
 
 
-def pending(rules: Rules, session: Session) -> tuple[Pending, ...]:
+def pending_actions(rules: Rules, session: Session) -> tuple[PendingAction, ...]:
     """Return the actions that the cast waits for, or () if the cast has ended; actions of lanes can run in parallel."""
     if (streams := lanes_running(session)) is not None:
-        return tuple(_pending_in(rules, streams)) or (Pending("enter"),)
-    action = pending_here(rules, session)
+        return tuple(_pending_actions_in(rules, streams)) or (PendingAction("enter"),)
+    action = pending_action(rules, session)
     return () if action is None else (action,)
 
 
-def _pending_in(rules: Rules, streams: Streams) -> Iterator[Pending]:
+def _pending_actions_in(rules: Rules, streams: Streams) -> Iterator[PendingAction]:
     """Yield the pending action of each unfinished lane: running lanes first, then in schedule order (P4)."""
     for lane in sorted(streams.lanes.values(), key=lambda lane: lane.status != "running"):
-        if not lane.is_over and (action := pending_here(rules, lane.session)) is not None:
+        if not lane.is_over and (action := pending_action(rules, lane.session)) is not None:
             yield action._replace(lane=lane.name)
 
 
-def pending_here(rules: Rules, session: Session) -> Pending | None:
+def pending_action(rules: Rules, session: Session) -> PendingAction | None:
     """Return the pending action of one session, ignoring its lanes, or None if the session has ended."""
     state, visit = session.state, session.state.at
     if state.status == "ready":
-        return Pending("enter")
+        return PendingAction("enter")
     if state.status == "held":
-        return Pending("person", visit)
+        return PendingAction("person", visit)
     if state.status != "waiting" or visit is None:
         return None
     if rules.sockets[visit.socket].socket.is_utility:
-        return Pending("utility", visit)
+        return PendingAction("utility", visit)
     decides_calls = session.open_calls and any(call.decided is None for call in session.open_calls)
     reviews_draft = visit.drafts and visit.mode == "draft" and session.change_request is None
-    return Pending("person" if decides_calls or reviews_draft else "agent", visit)
+    return PendingAction("person" if decides_calls or reviews_draft else "agent", visit)
 
 
-_WORDS: Final[Mapping[type[Output], str]] = {
+_ARTIFACT_WORDS: Final[Mapping[type[Output], str]] = {
     SocketRefinement: "refinement",
     SocketWorked: "work",
     SocketHeld: "held",
@@ -738,7 +738,7 @@ def name_of_output(session: Session, kind: type[Output]) -> str:
     suffix = f"{branch_suffix(step.branch)}.md" if step.branch else ".md"
     if kind is not SocketComplete:
         # Numbered by the turns of the visit, so that no retry overwrites an earlier output.
-        suffix = f".{_WORDS.get(kind, 'refused')}-{len(step.turns) + 1}{suffix}"
+        suffix = f".{_ARTIFACT_WORDS.get(kind, 'refused')}-{len(step.turns) + 1}{suffix}"
     at = step.at
     key = at.item.key if at.item else None
     name = session.prefix + output_name(at.socket, at.visit, key, suffix)

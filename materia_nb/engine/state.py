@@ -291,12 +291,12 @@ class Usage(NamedTuple):
         return None if self.untimed and not self.worked else self.worked / 1000
 
     @property
-    def tokens_words(self) -> str:
+    def tokens_text(self) -> str:
         """Number of tokens as a phrase, including the number of turns whose tokens are unknown."""
         return phrase_with_unknown(None if self.tokens is None else f"{self.tokens:,}", self.without_tokens)
 
     @property
-    def cost_words(self) -> str:
+    def cost_text(self) -> str:
         """Cost as a phrase, including the number of turns whose cost is unknown."""
         return phrase_with_unknown(None if self.cost is None else f"{self.cost:.4f} USD", self.without_cost)
 
@@ -341,7 +341,7 @@ UNREPORTED: Final = Usage(None, None, None)
 """The usage of a turn whose agent did not report any usage."""
 
 
-def at_work(milliseconds: int | None, usage: Usage | None = None, *, turns: int = 0) -> Usage:
+def with_working_time(milliseconds: int | None, usage: Usage | None = None, *, turns: int = 0) -> Usage:
     """Return ``usage`` with the number of agent turns and their working time.
 
     Args:
@@ -500,9 +500,9 @@ class CastState(NamedTuple):
         bounded_at: the last step at which an edge with ``maxTraversals`` was chosen.
         shown: the items that are visible in ``data``: the outer items, outermost first, and the current item (R12,
             R34).
-        within: the outer items of the last iteration over each nested list, by the cursor of the list (R34).
+        nesting: the outer items of the last iteration over each nested list, by the cursor of the list (R34).
         trail: the last sockets that were entered, in order.
-        blind: the quantities that the budget could not count (R56).
+        uncounted_quantities: the quantities that the budget could not count (R56).
         side_event_count: the number of side events in all outputs so far (R39).
         handoffs: the records from which ``data["context"]`` is generated.
         answers: the last answer of each socket to which work can be sent back.
@@ -516,8 +516,8 @@ class CastState(NamedTuple):
             ("cycles", item).
         scope: the working directory of utilities and agents (P8).
         lane: the lane that the state belongs to, or None for the cast itself.
-        joined: the items that the accepted lanes completed.
-        passed: the unfinished items that are before their cursor; True if the item was entered and then abandoned
+        joined_items: the items that the accepted lanes completed.
+        passed_items: the unfinished items that are before their cursor; True if the item was entered and then abandoned
             (R46).
     """
 
@@ -537,22 +537,22 @@ class CastState(NamedTuple):
     last_artifact: str | None = None
     usage: Usage = Usage()
     warned: bool = False
-    blind: tuple[UncountedQuantity, ...] = ()
+    uncounted_quantities: tuple[UncountedQuantity, ...] = ()
     budget: Budget = Budget()
     extra: Mapping[tuple[object, ...], int] = NOTHING
     status: Status = "ready"
     next: str | None = None
     at: Visit | None = None
     shown: tuple[ShownItem, ...] = ()
-    within: Mapping[str, tuple[Position, ...]] = NOTHING
+    nesting: Mapping[str, tuple[Position, ...]] = NOTHING
     trail: tuple[str, ...] = ()
     side_event_count: int = 0
-    unrouted: PendingRoute | None = None
+    pending_route: PendingRoute | None = None
     failure: Failure | None = None
     hold: Hold | None = None
     detours: tuple[str, ...] = ()
     knowledge: Mapping[str, JSON] = NOTHING
-    passed: Mapping[ItemId, bool] = NOTHING
+    passed_items: Mapping[ItemId, bool] = NOTHING
     handoffs: Handoffs = Handoffs()
     answers: Mapping[tuple[str, ItemId | None], LastAnswer] = NOTHING
     changed: tuple[str, ...] = ()
@@ -560,7 +560,7 @@ class CastState(NamedTuple):
     last_result: Result = Result.NOTHING
     scope: Scope = BASE
     lane: LaneScope | None = None
-    joined: frozenset[ItemId] = frozenset()
+    joined_items: frozenset[ItemId] = frozenset()
 
     @property
     def waiting_at(self) -> Visit | None:
@@ -573,7 +573,7 @@ class CastState(NamedTuple):
         return {"failed": "has failed", "aborted": "was aborted"}.get(self.status, f"is {self.status}")
 
 
-NEXT: Final[Mapping[Status, str]] = {
+CONTINUATION_HINTS: Final[Mapping[Status, str]] = {
     "ready": "continue it with step or run",
     "waiting": "continue it with step, or answer yourself with reply",
     "complete": "continue from an earlier step with back STEP or fork STEP",
@@ -590,7 +590,7 @@ def waiting_visit(state: CastState) -> Visit:
     if visit is None or state.status != "waiting":
         raise MateriaError(
             f"No socket is waiting for an answer; the cast {state.status_phrase}.",
-            hint=NEXT[state.status],
+            hint=CONTINUATION_HINTS[state.status],
             kind="not_waiting",
         )
     return visit
@@ -601,7 +601,7 @@ def held_visit(state: CastState) -> Visit:
     if state.status != "held" or state.at is None or state.hold is None:
         raise MateriaError(
             f"The cast {state.status_phrase}; nothing is waiting for a decision.",
-            hint=NEXT[state.status],
+            hint=CONTINUATION_HINTS[state.status],
             kind="not_held",
         )
     return state.at
@@ -648,22 +648,22 @@ class Draft:
             self.last_artifact,
             self.usage,
             self.warned,
-            self.blind,
+            self.uncounted_quantities,
             self.budget,
             self.extra,
             self.status,
             self.next,
             self.at,
             self.shown,
-            self.within,
+            self.nesting,
             self.trail,
             self.side_event_count,
-            self.unrouted,
+            self.pending_route,
             self.failure,
             self.hold,
             self.detours,
             self.knowledge,
-            self.passed,
+            self.passed_items,
             self.handoffs,
             self.answers,
             self.changed,
@@ -671,11 +671,11 @@ class Draft:
             self.last_result,
             self.scope,
             self.lane,
-            self.joined,
+            self.joined_items,
         ) = state
         self.artifact = artifact
 
-    def done(self) -> CastState:
+    def freeze(self) -> CastState:
         """Return the draft as an immutable state."""
         return tuple.__new__(CastState, _all_fields(self))
 
@@ -689,7 +689,7 @@ StateView: TypeAlias = CastState | Draft
 
 _PinKind: TypeAlias = Literal["text", "visits", "function"]
 
-_KINDS: Final[Mapping[JSON, _PinKind]] = {"text": "text", "visits": "visits", "function": "function"}
+_PIN_KINDS: Final[Mapping[JSON, _PinKind]] = {"text": "text", "visits": "visits", "function": "function"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -728,7 +728,7 @@ class Pin:
     def read(cls, data: Mapping[str, JSON]) -> Self | None:
         """Parse a pin that :meth:`as_json` returned; return None if the data is not a valid pin."""
         description, text, visits = data.get("to"), data.get("text", ""), frozen(data.get("visits", {}))
-        kind = next((known for name, known in _KINDS.items() if name == data.get("kind")), None)
+        kind = next((known for name, known in _PIN_KINDS.items() if name == data.get("kind")), None)
         if kind is None or not isinstance(description, str) or not isinstance(text, str):
             return None
         if not isinstance(visits, dict) or not all(_is_text_mapping(texts) for texts in visits.values()):
@@ -775,16 +775,16 @@ class Label(NamedTuple):
         text = "; ".join(str(part) for part in parts if part)
         return f"{text} (by {self.by})" if self.by not in ("", "person") else text
 
-    def listed(self) -> dict[str, JSON]:
+    def summary_json(self) -> dict[str, JSON]:
         """Return the label as a JSON object for the list of casts, with the note shortened."""
         note = self.note[:_LISTED_NOTE_CHARS]
         fields: dict[str, JSON] = {"name": self.name, "tags": list(self.tags), "verdict": self.verdict, "note": note}
         return {key: value for key, value in fields.items() if value}
 
 
-def label_from_listed(listed: object) -> Label:
-    """Parse a label that :meth:`Label.listed` returned, ignoring invalid fields."""
-    fields: Mapping[str, JSON] = listed if isinstance(listed, dict) else {}
+def label_from_summary(summary_json: object) -> Label:
+    """Parse a label that :meth:`Label.summary_json` returned, ignoring invalid fields."""
+    fields: Mapping[str, JSON] = summary_json if isinstance(summary_json, dict) else {}
     texts = {key: value for key in ("name", "note", "verdict") if isinstance(value := fields.get(key), str)}
     tags = fields.get("tags")
     return Label(**texts, tags=tuple(tag for tag in tags if isinstance(tag, str)) if isinstance(tags, list) else ())

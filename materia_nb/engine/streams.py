@@ -19,7 +19,7 @@ from materia_nb.jsonvalue import JSON, MISSING, FrozenDict, frozen
 from materia_nb.loadout.graph import Budget, Region
 from materia_nb.loadout.vocabulary import RESULTS, WORK_ITEMS
 
-_PLAIN = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]{0,63}")
+_SAFE_NAME = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]{0,63}")
 
 
 def region_ahead(rules: Rules, session: Session) -> Region | None:
@@ -64,7 +64,7 @@ def start_lanes(rules: Rules, session: Session, region: Region, schedule: tuple[
             usage=Usage(),
             budget=Budget(),  # that of the cast counts all lanes together (P6)
             warned=False,
-            blind=(),
+            uncounted_quantities=(),
         )
         own = Session(
             start,
@@ -85,7 +85,7 @@ def lane_folders(loop: str, loop_number: int, schedule: tuple[Stream, ...]) -> l
     suffix = f".{loop_number}" if loop_number > 1 else ""
     used_names: list[str] = []
     for number, stream in enumerate(schedule, start=1):
-        plain = stream.name if _PLAIN.fullmatch(stream.name) else f"stream-{number}"
+        plain = stream.name if _SAFE_NAME.fullmatch(stream.name) else f"stream-{number}"
         while plain.casefold() in map(str.casefold, used_names):  # a disk may not tell A from a
             plain = f"{plain}-{number}"
         used_names.append(plain)
@@ -120,7 +120,7 @@ def with_lane(session: Session, lane: Lane) -> Session:
     return session
 
 
-def _streams_joined(_: Rules, session: Session, event: ev.StreamsJoined) -> Session:
+def _apply_join(_: Rules, session: Session, event: ev.StreamsJoined) -> Session:
     """Return the session after the join, in which the results of the lanes are added to the cast's state (P6)."""
     streams = _finished_lanes(session, event)
     results: list[JSON] = [_result_of(lane) for lane in streams.lanes.values()]
@@ -134,9 +134,8 @@ def _streams_joined(_: Rules, session: Session, event: ev.StreamsJoined) -> Sess
         if lane.session.start.lane is not None
         for index in lane.indexes
     }
-    state = state._replace(
-        data=FrozenDict({**state.data, RESULTS: frozen(results)}), next=streams.region.exit, joined=state.joined | done
-    )
+    data = FrozenDict({**state.data, RESULTS: frozen(results)})
+    state = state._replace(data=data, next=streams.region.exit, joined_items=state.joined_items | done)
     streams = streams._replace(status="joined")
     return session._replace(state=state, turns=FrozenDict(turns), streams=(*session.streams[:-1], streams))
 
@@ -165,7 +164,7 @@ def _added_context(session: Session) -> str:
     return after.removeprefix(before).lstrip("\n") if isinstance(before, str) else after
 
 
-def unfinished(streams: Streams) -> Iterator[Lane]:
+def open_lanes(streams: Streams) -> Iterator[Lane]:
     """Yield the lanes that are waiting or running."""
     return (lane for lane in streams.lanes.values() if not lane.is_over)
 
@@ -173,26 +172,26 @@ def unfinished(streams: Streams) -> Iterator[Lane]:
 # -- the events of lanes that are over -----------------------------------------------------------
 
 
-def events_of_join(at_work: Streams, ts: int) -> Events:
+def events_of_join(streams: Streams, ts: int) -> Events:
     """Return the event that joins the lanes or, if a lane was not accepted, the events that fail the cast (P6).
 
     Raises:
         MateriaError: a lane is still waiting or running (``lanes``).
     """
-    if any(unfinished(at_work)):
+    if any(open_lanes(streams)):
         raise MateriaError("The lanes are running.", hint="continue the lanes with `run`", kind="lanes")
-    region, lanes = at_work.region, at_work.lanes.values()
+    region, lanes = streams.region, streams.lanes.values()
     problems = [f"{lane.name}: {lane.error or lane.status}" for lane in lanes if lane.status != "accepted"]
     if not problems:
         return (ev.StreamsJoined(loop=region.loop, next=region.exit, ts=ts),)
     error = f"{len(problems)} of {len(lanes)} lanes did not finish. {'; '.join(problems)}"
-    return events_of_failure(at_work, "stream_failed", error, ts)
+    return events_of_failure(streams, "stream_failed", error, ts)
 
 
-def events_of_failure(at_work: Streams, kind: str, error: str, ts: int) -> Events:
+def events_of_failure(streams: Streams, kind: str, error: str, ts: int) -> Events:
     """Return the events that record the failure of a parallel loop and of the cast."""
-    failed = ev.StreamsFailed(loop=at_work.region.loop, kind=kind, error=error, ts=ts)
-    return (failed, ev.CastEnd(ok=False, error=error, kind=kind, socket=at_work.region.generator, ts=ts))
+    failed = ev.StreamsFailed(loop=streams.region.loop, kind=kind, error=error, ts=ts)
+    return (failed, ev.CastEnd(ok=False, error=error, kind=kind, socket=streams.region.generator, ts=ts))
 
 
 def event_in_lane(event: ev.Event, name: str) -> ev.Event:
@@ -209,9 +208,9 @@ def event_in_lane(event: ev.Event, name: str) -> ev.Event:
     return ev.LaneEnded(**{**shared, "lane": name, "status": "accepted" if event.ok else "failed"})
 
 
-def events_of_interruption(at_work: Streams, why: str, ts: int) -> Events:
+def events_of_interruption(streams: Streams, why: str, ts: int) -> Events:
     """Return the events that interrupt all waiting and running lanes."""
-    return tuple(ev.LaneEnded(lane=lane.name, status="interrupted", error=why, ts=ts) for lane in unfinished(at_work))
+    return tuple(ev.LaneEnded(lane=lane.name, status="interrupted", error=why, ts=ts) for lane in open_lanes(streams))
 
 
 # -- what the events of lanes do to a session -------------------------------------------------
@@ -225,7 +224,7 @@ def lane_of_event(session: Session, event: Event) -> Lane:
         raise ImpossibleEvent(event, f"the lane {event.lane!r} does not exist") from error
 
 
-def _streams_started(rules: Rules, session: Session, event: ev.StreamsStarted) -> Session:
+def _apply_start(rules: Rules, session: Session, event: ev.StreamsStarted) -> Session:
     region = region_ahead(rules, session)
     if region is None or region.loop != event.loop:
         raise ImpossibleEvent(event, f"the cast does not enter the loop {event.loop} next")
@@ -233,18 +232,18 @@ def _streams_started(rules: Rules, session: Session, event: ev.StreamsStarted) -
     return start_lanes(rules, session, region, streams_of(schedule), event.limit)
 
 
-def _lane_started(_: Rules, session: Session, event: ev.LaneStarted) -> Session:
+def _apply_lane_start(_: Rules, session: Session, event: ev.LaneStarted) -> Session:
     lane = lane_of_event(session, event)
     return with_lane(session, lane._replace(status="running", error="", started=event.ts, ended=None))
 
 
-def _streams_failed(_: Rules, session: Session, event: ev.StreamsFailed) -> Session:
-    at_work, state = _finished_lanes(session, event), session.state
+def _apply_failure(_: Rules, session: Session, event: ev.StreamsFailed) -> Session:
+    streams, state = _finished_lanes(session, event), session.state
     first = "" if event.kind == "stream_failed" else "raise the budget (edit budget N); then "
-    failure = Failure(event.kind, event.error, at_work.region.generator, first + RETRY_LANES)
+    failure = Failure(event.kind, event.error, streams.region.generator, first + RETRY_LANES)
     return session._replace(
         state=state._replace(status="failed", failure=failure),
-        streams=(*session.streams[:-1], at_work._replace(status="failed")),
+        streams=(*session.streams[:-1], streams._replace(status="failed")),
     )
 
 
@@ -253,28 +252,28 @@ RETRY_LANES: Final = "use retry to continue the lanes that were not accepted; ac
 
 
 def _finished_lanes(session: Session, event: Event) -> Streams:
-    at_work = lanes_at_work(session)
-    if at_work is None or any(unfinished(at_work)):
+    streams = lanes_at_work(session)
+    if streams is None or any(open_lanes(streams)):
         raise ImpossibleEvent(event, "its lanes have not finished")
-    return at_work
+    return streams
 
 
-def resumed(session: Session) -> Session:
+def with_resumed_lanes(session: Session) -> Session:
     """Return the session with its failed and interrupted lanes ready to be continued by later events (P7)."""
-    at_work = session.streams[-1]
+    streams = session.streams[-1]
     lanes = {
         name: lane._replace(status="waiting") if lane.status == "interrupted" else lane
-        for name, lane in at_work.lanes.items()
+        for name, lane in streams.lanes.items()
     }
-    at_work = at_work._replace(lanes=FrozenDict(lanes), status="running")
+    streams = streams._replace(lanes=FrozenDict(lanes), status="running")
     state = session.state._replace(status="ready", failure=None)
-    return session._replace(state=state, streams=(*session.streams[:-1], at_work))
+    return session._replace(state=state, streams=(*session.streams[:-1], streams))
 
 
 EVOLVE_LANES: Final[Mapping[type[ev.Event], Callable[[Rules, Session, Any], Session]]] = {
-    ev.StreamsStarted: _streams_started,
-    ev.LaneStarted: _lane_started,
-    ev.StreamsJoined: _streams_joined,
-    ev.StreamsFailed: _streams_failed,
+    ev.StreamsStarted: _apply_start,
+    ev.LaneStarted: _apply_lane_start,
+    ev.StreamsJoined: _apply_join,
+    ev.StreamsFailed: _apply_failure,
 }
 """The functions that apply lane events to a session, by event class, for :func:`materia_nb.engine.evolve.evolve`."""

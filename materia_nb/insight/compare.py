@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final, Literal, NamedTuple, TypeAlias, TypeVar
 
 from materia_nb.engine.prompt import Prompt
-from materia_nb.engine.routing import Decision, short
+from materia_nb.engine.routing import Decision, short_label
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Session, StepRecord, Streams, TurnRecord, all_steps
 from materia_nb.engine.state import Usage
@@ -235,7 +235,7 @@ def _end_key(cast: ComparedCast) -> tuple[str, str | None]:
 def _status_text(cast: ComparedCast) -> str:
     state = cast.session.state
     if state.failure is not None:
-        return f"is {state.status} ({short(state.failure.message, _MAX_VALUE_CHARS)})"
+        return f"is {state.status} ({short_label(state.failure.message, _MAX_VALUE_CHARS)})"
     return f"is {state.status}"
 
 
@@ -288,7 +288,7 @@ def _explain_decision(name: str, decision: Decision | None) -> str:
     if decision is None:
         return f"{name} is waiting for an answer."
     if decision.failure is not None:
-        return f"{name} stopped: {short(decision.failure.message, _MAX_VALUE_CHARS)}"
+        return f"{name} stopped: {short_label(decision.failure.message, _MAX_VALUE_CHARS)}"
     check = decision.chosen
     if check is None:
         return f"{name} went to {decision.target} ({decision.by})."

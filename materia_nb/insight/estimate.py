@@ -15,7 +15,7 @@ from statistics import fmean
 from typing import Any, Final, NamedTuple, TypeAlias, Unpack
 
 from materia_nb.engine import entering, outputs
-from materia_nb.engine.conversation import HEADINGS, tokens_of
+from materia_nb.engine.conversation import HEADINGS, estimate_tokens
 from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.rules import Rules, SocketRules
 from materia_nb.engine.session import Session, StepRecord, every_step
@@ -90,7 +90,7 @@ class VisitPrompt(NamedTuple):
     @property
     def tokens(self) -> int:
         """The estimated number of tokens, at four characters per token."""
-        return tokens_of(self.characters)
+        return estimate_tokens(self.characters)
 
 
 class Prompts:
@@ -154,7 +154,7 @@ class Prompts:
     @property
     def tokens(self) -> int:
         """The estimated number of tokens of all prompts, at four characters per token."""
-        return tokens_of(self.characters)
+        return estimate_tokens(self.characters)
 
     @property
     def repeated_share(self) -> float:
@@ -399,9 +399,9 @@ class _CastSimulator:
         id_, conversation = visit.socket_rules.socket.id, 0
         first_prompt = entering.prompt_for(self.rules, visit.start)
         for turn in visit.turns:
-            input_tokens = conversation + tokens_of(len((turn.prompt or first_prompt).text))
+            input_tokens = conversation + estimate_tokens(len((turn.prompt or first_prompt).text))
             fixed_tokens = self.answer_tokens.get(id_) if turn.text else None
-            output_tokens = tokens_of(len(turn.text)) if fixed_tokens is None else fixed_tokens
+            output_tokens = estimate_tokens(len(turn.text)) if fixed_tokens is None else fixed_tokens
             conversation = input_tokens + output_tokens
             yield _Turn(id_, input_tokens, output_tokens, self.price(id_, input_tokens, output_tokens))
 

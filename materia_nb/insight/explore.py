@@ -14,7 +14,7 @@ from materia_nb.engine.events import Events
 from materia_nb.engine.evolve import fold, session_at
 from materia_nb.engine.routing import choose_edge
 from materia_nb.engine.rules import Rules
-from materia_nb.engine.session import Session, pending
+from materia_nb.engine.session import Session, pending_actions
 from materia_nb.engine.state import Failure
 from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.handoff.base import SAMPLE
@@ -187,13 +187,13 @@ def replay_witness(rules: Rules, witness: Witness) -> Session:
     """Return the session of the cast that a witness describes, without asking agents or writing files."""
     session = session_at(entering.begin(rules, SAMPLE))
     scripts = {id_: iter(texts) for id_, texts in witness.answers.items()}
-    while actions := pending(rules, session):
+    while actions := pending_actions(rules, session):
         lane = actions[0].lane
         part = session.streams[-1].lanes[lane].session if lane else session
         if part.state.status == "held":
             return session
         command = _next_command(part, witness, scripts)
-        events = decide.in_lane(rules, session, lane, command, 0) if lane else command(rules, session, 0)
+        events = decide.run_in_lane(rules, session, lane, command, 0) if lane else command(rules, session, 0)
         session = fold(rules, session, events)
     return session
 
@@ -204,7 +204,7 @@ def _next_command(
     """Return the next command for a cast or lane that follows a witness."""
     if session.state.status == "ready":
         return decide.enter
-    visit = decide.waiting(session)
+    visit = decide.waiting_visit_of(session)
     if visit.mode == "draft" and visit.drafts:
         return decide.finalize
     pin = witness.pins[visit.socket] if visit.socket in witness.pins else next(scripts[visit.socket])

@@ -304,7 +304,7 @@ class _StateKey:
             self._counts.edge_uses(state, visit.socket),
             self._counts.item_records(state, visit.socket),
             tuple((item.iteration.iterator.cursor, item.item.id) for item in state.shown),
-            tuple(sorted(state.within.items())),
+            tuple(sorted(state.nesting.items())),
             state.detours,
             repr(state.last_json) if self._reads_output else None,
         )

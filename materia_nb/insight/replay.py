@@ -14,7 +14,7 @@ from materia_nb.engine.decide import Answer
 from materia_nb.engine.events import Event, Events
 from materia_nb.engine.evolve import fold, session_at
 from materia_nb.engine.rules import Rules
-from materia_nb.engine.session import Edit, Session, StepRecord, TurnRecord, parts_of, pending
+from materia_nb.engine.session import Edit, Session, StepRecord, TurnRecord, parts_of, pending_actions
 from materia_nb.engine.state import Status
 from materia_nb.errors import MateriaError, counted
 from materia_nb.insight.compare import (
@@ -198,7 +198,7 @@ class _SessionReplay:
         visits = Counter() if visits is None else visits
         while self.status() == "ready":
             self._repeat_edits()
-            for name in [action.lane for action in pending(self.rules, self.session) if action.lane]:
+            for name in [action.lane for action in pending_actions(self.rules, self.session) if action.lane]:
                 if self.status() == "ready" and (missing_answer := _LaneReplay(self, name).play(answers, visits)):
                     return missing_answer
             if self.status() == "ready":
@@ -289,7 +289,7 @@ class _LaneReplay(_SessionReplay):
         return self.session.state.status if self._run.status() == "ready" else self._run.status()
 
     def apply(self, command: Callable[..., Events], *arguments: object) -> None:
-        self._run.apply(decide.in_lane, self._name, command, *arguments)
+        self._run.apply(decide.run_in_lane, self._name, command, *arguments)
 
 
 def _answer_key(step: StepRecord) -> _AnswerKey:

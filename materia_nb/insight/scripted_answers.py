@@ -464,7 +464,7 @@ def play_cast(
 def enter_next(rules: Rules, state: CastState) -> tuple[CastState, tuple[EdgeRef, ...]]:
     """Enter the next socket, and return the new state and the exits that were taken because their loops are empty."""
     step = entering.enter(rules, state)
-    skipped = step.decision.passed if step.decision is not None else ()
+    skipped = step.decision.skips if step.decision is not None else ()
     return step.state, tuple(loop.route for loop in skipped if loop.route is not None)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from materia_nb.engine.conversation import cut_to
+from materia_nb.engine.conversation import truncate
 from materia_nb.engine.entering import enter
 from materia_nb.engine.routing import (
     AdvanceRecord,
@@ -16,7 +16,7 @@ from materia_nb.engine.routing import (
     SkippedSocket,
     awaited_failures,
     choose_edge,
-    short,
+    short_label,
 )
 from materia_nb.engine.rules import Rules, SocketRules
 from materia_nb.engine.session import StepRecord
@@ -54,7 +54,7 @@ class Why:
     thinking: str = ""
 
     def __str__(self) -> str:
-        thinking = cut_to(" ".join(self.thinking.split()), _MAX_THINKING_CHARS)
+        thinking = truncate(" ".join(self.thinking.split()), _MAX_THINKING_CHARS)
         lines = [*self.lines, f"{THINKING_HEADING}: {thinking}"] if thinking else self.lines
         return plain("\n".join([self.title, *(f"  {line}" for line in lines)]))
 
@@ -122,7 +122,7 @@ def _explain_pin(rules: Rules, decision: Decision, pinned: str) -> str:
 
 
 def _explain_skips(names: Mapping[str, str], entry: Decision | None) -> list[str]:
-    return [" ".join(_explain_skip(names, skip) for skip in entry.passed)] if entry and entry.passed else []
+    return [" ".join(_explain_skip(names, skip) for skip in entry.skips)] if entry and entry.skips else []
 
 
 def _explain_skip(names: Mapping[str, str], skip: SkippedSocket) -> str:
@@ -146,7 +146,7 @@ def _explain_verdict(names: Mapping[str, str], decision: Decision) -> list[str]:
     if result not in VERDICTS or not decision.reading.accepted:
         return []
     verdict = f"{names[decision.socket or END]} was {'' if result.satisfied else 'not '}satisfied"
-    reason = short(decision.reading.context or "", _MAX_REASON_CHARS)
+    reason = short_label(decision.reading.context or "", _MAX_REASON_CHARS)
     return [f"{verdict}: {reason}" if reason and not result.satisfied else f"{verdict}."]
 
 
@@ -207,7 +207,7 @@ def _explain_route(rules: Rules, decision: Decision, after: CastState) -> list[s
     is_back = condition.sends_back and chosen.to in after.visits
     lines = [f"{name[0].upper()}{name[1:]} leads {'back ' * is_back}to {names[chosen.to]}."]
     if is_back and chosen.limit is not None:
-        work = short(decision.at.item.label) if decision.at and decision.at.item else "The work"
+        work = short_label(decision.at.item.label) if decision.at and decision.at.item else "The work"
         lines.append(f"{work} has come back {(chosen.used or 0) + 1} of {counted(chosen.limit, 'time')}.")
     return lines + _explain_alternatives(rules, decision)
 

@@ -21,7 +21,7 @@ from materia_nb.display.blocks import Block, Displayable, Text, View, lines
 from materia_nb.display.graph_parts import CastOverlay
 from materia_nb.engine.entering import enter
 from materia_nb.engine.items import list_at
-from materia_nb.engine.routing import edges_used, short
+from materia_nb.engine.routing import edge_uses, short_label
 from materia_nb.errors import MateriaError, counted
 from materia_nb.insight.why import Prediction, judge_guess, next_target, parse_guess, possible_guesses
 from materia_nb.jsonvalue import JSON
@@ -301,12 +301,12 @@ def _describe_state(cast: Cast) -> tuple[str, ...]:
         return ()
     lines = [f"{visit.socket}, visit {visit.visit}"]
     if visit.item is not None:
-        lines.append(f"item {visit.item.key} ({short(visit.item.label)})")
+        lines.append(f"item {visit.item.key} ({short_label(visit.item.label)})")
     for loop in cast.graph.loops.values():
         if loop.iterator is not None and visit.socket in loop.sockets:
             at, size = state.cursors.get(loop.iterator.cursor, 0), len(list_at(loop.iterator.items, state))
             lines.append(f"cursor {loop.iterator.cursor} at {at} of {size}")
-    for (socket, index), (used, limit) in edges_used(cast.now.rules, state).items():
+    for (socket, index), (used, limit) in edge_uses(cast.now.rules, state).items():
         edge = cast.graph.sockets[socket].edges[index]
         lines.append(f"edge {index + 1} to {edge.to} taken {used} of {counted(limit, 'time')}")
     return tuple(lines)

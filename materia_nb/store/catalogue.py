@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, get_args
 
-from materia_nb.engine.routing import short
-from materia_nb.engine.state import label_from_listed
+from materia_nb.engine.routing import short_label
+from materia_nb.engine.state import label_from_summary
 from materia_nb.errors import MateriaError, close_match, counted
 from materia_nb.file_io import open_for_reading
 from materia_nb.jsonvalue import JSON, as_list, as_object
@@ -295,7 +295,7 @@ def _suggest_cast(entries: Sequence[CastEntry], reference: str) -> str:
     if (match := close_match(reference, known)) is not None:
         return f"did you mean {match!r}?"
     latest = entries[:_MAX_SUGGESTIONS]
-    lines = [f"  {entry.id}  {short(entry.request or '', 50)}".rstrip() for entry in latest]
+    lines = [f"  {entry.id}  {short_label(entry.request or '', 50)}".rstrip() for entry in latest]
     return "\n".join(["choose one of the latest casts (`list casts` shows all casts):", *lines])
 
 
@@ -387,7 +387,7 @@ def _readable_entry(path: Path) -> CastEntry:
         # The end of the journal does not contain the number of steps in lanes.
         manifest_fields = {"status": status, "steps": None if (path / "parallel").is_dir() else steps}
     request, loadout = data.get("request"), data.get("loadout")
-    labels = label_from_listed(events[-1].label if events else None)
+    labels = label_from_summary(events[-1].label if events else None)
     return CastEntry(
         id=path.name,
         path=path,
@@ -451,7 +451,7 @@ def _end_fields(events: list[JournalLine]) -> Mapping[str, JSON]:
 
 
 def _failure_line(events: list[JournalLine]) -> str:
-    return short(str(_end_fields(events).get("error") or "").strip().partition("\n")[0], _REQUEST_CHARS)
+    return short_label(str(_end_fields(events).get("error") or "").strip().partition("\n")[0], _REQUEST_CHARS)
 
 
 def _warning_codes(events: list[JournalLine]) -> tuple[str, ...]:

@@ -417,7 +417,7 @@ def journal_lines(events: Sequence[Event], session: Session, files: RunDir) -> l
         files: the run directory in which artifacts are written.
     """
     status, steps = session.state.status, session.state.steps
-    label = label_of(session).listed() if session.labels else None
+    label = label_of(session).summary_json() if session.labels else None
     lines = []
     for event in events:
         data = to_json(event)

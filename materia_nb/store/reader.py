@@ -38,7 +38,7 @@ def _forced_entry(rules: Rules, state: CastState, socket: str, recorded: SocketS
 
     The transition is returned even if this engine would not enter the socket now.
     """
-    state = state._replace(status="ready", next=socket, failure=None, unrouted=None)
+    state = state._replace(status="ready", next=socket, failure=None, pending_route=None)
     visit, key = recorded.visit, recorded.about.get("itemKey")
     if visit is not None and visit > 0:
         state = state._replace(visits={**state.visits, socket: visit - 1})
@@ -450,7 +450,7 @@ class _JournalReader:
         if isinstance(event, ev.CastRetried) and state.status not in ("waiting", "held") and state.at is not None:
             failure = state.failure._replace(blocked=None) if state.failure else None
             status = state.status if state.status == "aborted" else "failed"
-            state = state._replace(status=status, next=None, unrouted=None, failure=failure)
+            state = state._replace(status=status, next=None, pending_route=None, failure=failure)
         elif state.status not in ("failed", "aborted", "held"):
             return
         transition = recovery.retry if isinstance(event, ev.CastRetried) else recovery.raise_limit

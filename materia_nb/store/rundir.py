@@ -20,9 +20,9 @@ from itertools import count, islice
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from materia_nb.engine.entering import learned_from, turn_facts
+from materia_nb.engine.entering import turn_facts, updated_knowledge
 from materia_nb.engine.events import OUTPUT_INLINE_BYTES
-from materia_nb.engine.routing import short
+from materia_nb.engine.routing import short_label
 from materia_nb.engine.rules import Rules, SocketRules
 from materia_nb.engine.session import Session, StepRecord, all_steps, branch_suffix, context_name, output_name, parts_of
 from materia_nb.engine.state import CastState, Usage, Visit
@@ -363,7 +363,7 @@ def write_prompt(files: RunDir, rules: Rules, step: StepRecord, folder: str = ""
         f"cast: {files.path.name}",
         f"socket: {step.socket}",
         f"materia: {rules.sockets[step.socket].socket.materia.id}",
-        f"item: {short(step.item_label) if step.item_label else '-'}",
+        f"item: {short_label(step.item_label) if step.item_label else '-'}",
         f"visit: {step.visit}",
     ]
     body = [line for part in step.prompt.parts if part.text for line in ("", f"## {part.heading}", "", part.text)]
@@ -558,7 +558,7 @@ def write_side_files(run_dir: Path, rules: Rules, session: Session, visit: Visit
         socket_rules = rules.sockets[visit.socket]
         change_context(
             run_dir.parent,
-            lambda stored: learned_from(rules, socket_rules, before, reading.value, stored).knowledge,
+            lambda stored: updated_knowledge(rules, socket_rules, before, reading.value, stored).knowledge,
         )
 
 

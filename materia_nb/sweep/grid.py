@@ -24,7 +24,7 @@ from typing import Any, Final, NamedTuple, Self, TypeAlias
 from uuid import uuid4
 
 from materia_nb.cast import Prepared
-from materia_nb.engine.routing import short
+from materia_nb.engine.routing import short_label
 from materia_nb.errors import usage_error
 from materia_nb.jsonvalue import JSON
 
@@ -152,7 +152,7 @@ def _named_requests(requests: str | Sequence[str] | Mapping[str, str]) -> dict[s
         return {str(name): text for name, text in requests.items()}
     text_by_name: dict[str, str] = {}
     for text in texts:
-        name = short(text, _NAME_CHARS)
+        name = short_label(text, _NAME_CHARS)
         if text_by_name.get(name, text) != text:
             name = f"{name} ({len(text_by_name) + 1})"
         text_by_name[name] = text

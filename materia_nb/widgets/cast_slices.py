@@ -15,7 +15,7 @@ from materia_nb.cast.views.step_views import lane_position, lanes_blocks, time_a
 from materia_nb.display.blocks import Block, Line, Table
 from materia_nb.display.escape import part, shorten
 from materia_nb.display.sections import call_line
-from materia_nb.engine.routing import nearly_used_up
+from materia_nb.engine.routing import is_budget_nearly_used_up
 from materia_nb.engine.session import all_steps, lanes_at_work
 from materia_nb.engine.state import BOUNDS, NOTHING
 from materia_nb.errors import MateriaError, counted, plain, with_visible_signs
@@ -178,7 +178,7 @@ def bar_state(now: Snapshot, activity: Activity) -> dict[str, Any]:
             if (maximum := bound.maximum(budget)) is not None
         ),
         "unknown": usage.uncounted,
-        "warn": nearly_used_up(now.engine),
+        "warn": is_budget_nearly_used_up(now.engine),
         "asks": _approval_request(now) if is_writable else None,
         "undo": now.can_undo and not busy,
         "allowed": sorted(now.approvals.allowed),
@@ -437,7 +437,7 @@ def timeline_state(now: Snapshot, rows: StepRows, past: Snapshot | None, *, busy
     axes = [time_axis(now, _axis_end(busy=busy), past).as_json()] if now.lanes and rows.line is None else []
     total = len(rows.steps(now))
     in_lane = past is not None and past.engine.lane is not None
-    left = len(now.abandoned) + len(now.session.streams_left)
+    left = len(now.abandoned) + len(now.session.abandoned_streams)
     branches = [
         [index, f"branch {index + 1}: abandoned after step {steps[0].number - 1}"]
         for index, steps in enumerate(now.abandoned)

@@ -11,7 +11,7 @@ from materia_nb.agents.model_agent import ready_models
 from materia_nb.cast.agents_api import with_prompt_forms
 from materia_nb.display.escape import part, shorten
 from materia_nb.engine import entering
-from materia_nb.engine.conversation import tokens_of
+from materia_nb.engine.conversation import estimate_tokens
 from materia_nb.engine.rules import Rules
 from materia_nb.errors import MateriaError, counted
 from materia_nb.insight.estimate import Prompts, VisitPrompt
@@ -406,7 +406,7 @@ def _prompt_slice(label: str, prompt: VisitPrompt) -> DesignSlice:
             {
                 "title": part.heading,
                 "size": len(part.text),
-                "tokens": tokens_of(len(part.text)),
+                "tokens": estimate_tokens(len(part.text)),
                 "share": round(len(part.text) / max(prompt.characters, 1), 3),
                 "note": part.note,
                 "text": part.text,

@@ -170,7 +170,7 @@ def _process_blocks(now: Snapshot, command: dict[str, JSON]) -> list[Block]:
 
 def check_answer_by_hand(now: Snapshot, text: str) -> list[Issue]:
     """Validate text as the user's answer for a failed socket, and return the problems."""
-    session = evolve.fold(now.rules, now.session, decide.by_hand(now.rules, now.session, 0))
+    session = evolve.fold(now.rules, now.session, decide.answer_by_hand(now.rules, now.session, 0))
     return list(outputs.check_answer(now.rules, session.state, text))
 
 

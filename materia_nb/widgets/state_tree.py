@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from materia_nb.display.blocks import Block, Heading, JsonTree, Line, Table
 from materia_nb.display.escape import part, shorten
-from materia_nb.engine.item_edits import WORKED_ON, ListEdit, edit_lists, origins_of
+from materia_nb.engine.item_edits import IN_PROGRESS, ListEdit, edit_lists, origins_of
 from materia_nb.engine.items import ItemStatus
-from materia_nb.engine.routing import edges_used, limits_of
+from materia_nb.engine.routing import edge_uses, limits_of
 from materia_nb.errors import MateriaError, plain
 from materia_nb.handoff.jsontext import as_text
 from materia_nb.jsonvalue import JSON, MISSING, compact, equal_json, frozen, get_path, split_path
@@ -96,7 +96,7 @@ def limit_blocks(cast: Snapshot) -> list[Block]:
     rows = [(f"cursor {name}", str(index), "") for name, index in now.cursors.items()]
     rows += [
         (f"edge {index + 1} of {socket}", str(used), str(limit))
-        for (socket, index), (used, limit) in edges_used(cast.rules, now).items()
+        for (socket, index), (used, limit) in edge_uses(cast.rules, now).items()
     ]
     for limit in limits_of(cast.rules, now):
         used = "" if limit.used is None else str(limit.used)
@@ -327,7 +327,7 @@ def preview_edit(
 
 def _current_index(cast: Snapshot, item_statuses: Sequence[ItemStatus]) -> int | None:
     """Return the index of the current item, or else of the next item, or None if there is neither."""
-    if WORKED_ON in item_statuses:
-        return item_statuses.index(WORKED_ON)
+    if IN_PROGRESS in item_statuses:
+        return item_statuses.index(IN_PROGRESS)
     item = cast.upcoming_item
     return item.position if item is not None and item.key == f"WI-{item.position + 1}" else None

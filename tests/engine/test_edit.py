@@ -54,7 +54,7 @@ def test_going_back_keeps_usage_and_is_refused_inside_a_visit():
 def test_edit_returns_a_readable_description_of_its_changes():
     paths = ["/workItems/0/title", "/context", "/a~1b~0c/d", "/a~1b~0c"]
     patch = [{"op": "replace", "path": path, "value": 1} for path in paths]
-    assert edit.changes_in_words(patch) == ["the work items", "the handoffs", "state.a/b~c"]
+    assert edit.describe_changes(patch) == ["the work items", "the handoffs", "state.a/b~c"]
 
 
 @given(

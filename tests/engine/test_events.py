@@ -8,7 +8,7 @@ import pytest
 
 from materia_nb.engine.conversation import ToolCall
 from materia_nb.engine.events import (
-    ABOUT,
+    ABOUT_FIELDS,
     EVENTS,
     FIELDS,
     REQUIRED,
@@ -34,7 +34,7 @@ VALUES = {
     "ToolCall": CALL,
     "tuple[ToolCall, ...]": (CALL, dataclasses.replace(CALL, id="c2", decided="once")),
     "Usage": Usage(1, 2, 0.25),
-    "Decided": "always",
+    "ToolDecision": "always",
     "LaneEnd": "accepted",
 }
 WRONG = {
@@ -48,13 +48,13 @@ WRONG = {
     "ToolCall": {"id": "c1"},
     "tuple[ToolCall, ...]": [{}],
     "Usage": 4,
-    "Decided": "perhaps",
+    "ToolDecision": "perhaps",
     "LaneEnd": "gone",
 }
 ONE_OF_EACH = [
     (kind, name, form.removesuffix(" | None"))
     for kind in EVENTS.values()
-    for name, form in kind.forms.items()
+    for name, form in kind.annotations.items()
     if name not in ("ts", "transition", "about")
 ]
 
@@ -62,8 +62,8 @@ ONE_OF_EACH = [
 def full(kind):
     """Return an event in which every field has a non-empty value."""
     given = {name: VALUES[form] for owner, name, form in ONE_OF_EACH if owner is kind}
-    if "about" in kind.forms:
-        given["about"] = dict.fromkeys(ABOUT, "x")
+    if "about" in kind.annotations:
+        given["about"] = dict.fromkeys(ABOUT_FIELDS, "x")
     return kind(ts=7, **given)
 
 

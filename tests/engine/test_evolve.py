@@ -206,6 +206,6 @@ def test_raising_a_limit_keeps_the_turns_of_a_visit_but_a_retry_drops_them():
 def test_failure_replaced_by_a_manual_answer_belongs_to_the_visit():
     cast = Folded(CHAIN).do(decide.enter).do(decide.fail, Failure("agent_error", "gone", "A", "try"), 7)
     assert (cast.state.status, cast.state.failure.hint) == ("failed", "try")
-    cast.do(decide.by_hand).answers("by hand")
+    cast.do(decide.answer_by_hand).answers("by hand")
     assert cast.state.next == "B"
     assert again(cast) == cast.session

@@ -73,7 +73,7 @@ def check_going_back(rules, session: Session, number: int, then: Session, entere
     assert back.state == edit.back_to(then.state, session.state)
     for name in OF_TURN:
         assert getattr(back, name) == Session._field_defaults[name], name
-    for name in KEPT - {"abandoned", "streams_left"}:
+    for name in KEPT - {"abandoned", "abandoned_streams"}:
         assert getattr(back, name) == getattr(session, name), name
     if entered is None or entered.edits != then.edits or back.state.status != "ready":
         return

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from materia_nb.engine.edit import changed_label
-from materia_nb.engine.state import Label, label_from_listed
+from materia_nb.engine.state import Label, label_from_summary
 from materia_nb.errors import MateriaError
 
 NOTHING = {"name": None, "tag": (), "untag": (), "note": None, "verdict": None, "by": "Ana"}
@@ -59,13 +59,13 @@ def test_empty_text_removes_a_label_and_surrounding_spaces_are_ignored():
 
 @pytest.mark.parametrize("given", [None, [], {"tags": "rain", "note": 3}, {"name": None, "tags": {}}])
 def test_missing_label_is_displayed_as_an_empty_string(given):
-    assert label_from_listed(given) == Label()
-    assert label_from_listed({"tags": ["a", 1, None], "note": "b"}) == Label(tags=("a",), note="b")
+    assert label_from_summary(given) == Label()
+    assert label_from_summary({"tags": ["a", 1, None], "note": "b"}) == Label(tags=("a",), note="b")
 
 
 def test_cast_list_shows_the_beginning_of_a_long_note():
-    assert label_from_listed(BEFORE.listed()) == BEFORE._replace(by="")
-    assert Label(note="x" * 201).listed() == {"note": "x" * 200}
+    assert label_from_summary(BEFORE.summary_json()) == BEFORE._replace(by="")
+    assert Label(note="x" * 201).summary_json() == {"note": "x" * 200}
 
 
 def test_label_text_names_its_author_unless_a_person_set_it():

@@ -6,7 +6,7 @@ import pytest
 
 from builders import NO, YES, Play, asks, at, config, edge, items, loop, retry_loop, say
 from materia_nb.engine import entering, outputs, recovery
-from materia_nb.engine.routing import edges_used, limits_of
+from materia_nb.engine.routing import edge_uses, limits_of
 from materia_nb.engine.rules import Rules
 from materia_nb.loadout import build_graph
 
@@ -331,7 +331,7 @@ def found(play):
 
 def test_limits_show_their_usage_and_the_allowance_of_a_retry():
     play = rounds(Play(retry_loop(2, limits={"repairAttempts": 1}), items("one")), 1).go("built")
-    assert edges_used(play.rules, play.state) == {("Eval", 0): (1, 2)}
+    assert edge_uses(play.rules, play.state) == {("Eval", 0): (1, 2)}
     assert found(play) == {
         "tokens": (0, None),
         "repairs of one visit": (0, 1),

@@ -204,12 +204,12 @@ def test_r46_moved_outer_item_keeps_inner_items_and_abandoned_outer_item_drops_t
     titles = [given[1], given[0]]
     laid = edit_lists(play.rules, state, {**state.data, "workItems": titles}, {"workItems": ListEdit((1, 0))})
     assert [item["title"] for item in laid.data["workItems"]] == ["a", "b"], "a is being worked on"
-    assert (laid.state.within, laid.state.items) == (state.within, state.items)
+    assert (laid.state.nesting, laid.state.items) == (state.nesting, state.items)
     new = [{"title": "new", "context": "c"}]
     abandoned = {"workItems": ListEdit((None,), (), True)}
     laid = edit_lists(play.rules, state, {**state.data, "workItems": new}, abandoned)
     assert [item for item in laid.state.items if item[0] in "pw"] == []
-    assert (laid.state.within, laid.state.follow_up, laid.state.next) == ({}, (), "Do")
+    assert (laid.state.nesting, laid.state.follow_up, laid.state.next) == ({}, (), "Do")
 
 
 def test_r46_edit_of_an_inner_list_changes_its_outer_item_too():

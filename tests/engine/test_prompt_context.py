@@ -10,8 +10,15 @@ from hypothesis import strategies as st
 
 from builders import NO, YES, Play, agent, asks, at, config, edge, items, loop, say
 from materia_nb.engine import entering
-from materia_nb.engine.conversation import OUTPUT_HEAD, OUTPUT_TAIL, STATE_CHARS, STRING_CHARS, middle, state_json
-from materia_nb.engine.prompt_context import CONTEXTS_CHARS, HANDOFFS_INSIDE
+from materia_nb.engine.conversation import (
+    MAX_STATE_CHARS,
+    MAX_STRING_CHARS,
+    OUTPUT_HEAD,
+    OUTPUT_TAIL,
+    shorten_middle,
+    state_json,
+)
+from materia_nb.engine.prompt_context import MAX_CONTEXTS_CHARS, MAX_HANDOFF_CHARS_INSIDE
 from materia_nb.loadout import check_config
 from materia_nb.loadout.graph import CAST_CONTEXTS
 
@@ -201,7 +208,7 @@ def test_long_list_shows_ten_titles_around_the_item_and_the_counts():
     assert part(play, "place").splitlines()[-1] == "In total: 12 done, 17 pending."
     cursor, _, outer = play.visit.item.id
     passed = {(cursor, 3, outer): True, ("other", 4, outer): True, (cursor, 5, ((cursor, 0),)): True}
-    state = play.state._replace(passed=passed)
+    state = play.state._replace(passed_items=passed)
     told = next(one.text for one in entering.prompt_for(play.rules, state).parts if one.name == "place")
     assert told.splitlines()[-1] == "In total: 11 done, 1 skipped, 17 pending."
 
@@ -226,7 +233,7 @@ def test_newest_handoffs_are_shown_and_omitted_handoffs_are_counted():
     assert "HANDOFF-10." in told
     assert "HANDOFF-1." not in told
     assert "older omitted" in told
-    assert len(told) < HANDOFFS_INSIDE + 200
+    assert len(told) < MAX_HANDOFF_CHARS_INSIDE + 200
     play.go(json.dumps({"context": "HANDOFF-11. " + "x" * 170}))
     outside = part(play, "handoffs")
     assert "HANDOFF-11." in outside
@@ -390,7 +397,7 @@ def test_a_second_repair_shows_no_refused_answer():
 def test_long_string_in_the_state_is_truncated_in_the_middle():
     play = Play(chain(), say(state={"long": "A" * 3_000 + "Z" * 3_000, "short": "y"}))
     told = state_of(play)["long"]
-    assert len(told) <= STRING_CHARS
+    assert len(told) <= MAX_STRING_CHARS
     assert told.startswith("AAA")
     assert told.endswith("ZZZ")
 
@@ -407,7 +414,7 @@ def test_contexts_in_a_list_share_the_available_space_and_every_title_is_shown()
     rows = [{"title": f"title {n}", "context": "c" * 900} for n in range(40)]
     text = part(Play(chain(), say(workItems=rows)), "place")
     assert all(f"{n + 1}. title {n}\n" in text for n in range(40))
-    assert text.count("c" * 50) <= 40 * (CONTEXTS_CHARS // 40) // 50
+    assert text.count("c" * 50) <= 40 * (MAX_CONTEXTS_CHARS // 40) // 50
 
 
 def test_request_task_and_form_are_never_shortened():
@@ -448,20 +455,20 @@ def strings(value):
 
 
 @settings(max_examples=30)
-@given(STATES, st.integers(600, STATE_CHARS))
+@given(STATES, st.integers(600, MAX_STATE_CHARS))
 def test_state_is_shown_as_json_of_limited_length_and_completely_if_it_fits(data, most):
     text = state_json(data, most)
     assert len(text) <= most
     shown = json.loads(text)
-    assert all(len(string) <= STRING_CHARS for string in strings(shown))
+    assert all(len(string) <= MAX_STRING_CHARS for string in strings(shown))
     whole = json.dumps(data, indent=2, ensure_ascii=False)
-    if len(whole) <= most and all(len(one) <= STRING_CHARS for one in strings(data)):
+    if len(whole) <= most and all(len(one) <= MAX_STRING_CHARS for one in strings(data)):
         assert text == whole
 
 
 @given(st.text(max_size=300), st.integers(100, 200))
 def test_shortened_text_stays_within_its_limit(text, most):
-    cut = middle(text, most)
+    cut = shorten_middle(text, most)
     assert len(cut) <= most
     assert cut == text or "omitted" in cut
 

@@ -212,7 +212,7 @@ class PromptContext:
             authors |= marks(part_of(prompt, "reasons"))
         for mark, count in counts.items():
             assert count == 1 or mark in authors, f"{mark} is told {count} times:\n{prompt.text}"
-        tells = Counter(tell for part in prompt.parts if part.text for tell in part.tells)
+        tells = Counter(tell for part in prompt.parts if part.text for tell in part.values)
         assert max(tells.values(), default=1) == 1, tells
         for part in prompt.parts:
             if part.name not in ("task", "reasons"):

@@ -6,7 +6,7 @@ import json
 
 from builders import Folded, retry_loop
 from materia_nb.engine import decide
-from materia_nb.engine.conversation import bounded, middle, state_json
+from materia_nb.engine.conversation import shorten_middle, shorten_with_note, state_json
 from records import check_record, format_value
 
 CONTEXTS = (
@@ -44,7 +44,7 @@ def told(context, form, most, count):
             cast.do(decide.enter)
         prompt = cast.session.prompt
         for part in prompt.parts:
-            yield f"{part.name}: {len(part.text)} {part.note} | {part.text[:150]} … {part.text[-60:]} {format_value(part.tells)}"
+            yield f"{part.name}: {len(part.text)} {part.note} | {part.text[:150]} … {part.text[-60:]} {format_value(part.values)}"
         cast.do(decide.answer, decide.Answer(answer if isinstance(answer, str) else json.dumps(answer)))
 
 
@@ -72,8 +72,8 @@ def test_displayed_states_and_texts_match_the_snapshot_and_their_limits():
             assert len(text) <= most
     assert json.loads(state_json(states[0], 12_000)) == states[0]
     for most in (*range(120, 330, 30), 7_999, 8_000, 8_001):
-        for text in (middle(LONG, most), bounded(LONG, most)[0]):
+        for text in (shorten_middle(LONG, most), shorten_with_note(LONG, most)[0]):
             assert len(text) <= most
             assert text == LONG or "characters omitted" in text
             assert (text[:10], text[-10:]) == (LONG[:10], LONG[-10:])
-    assert bounded(LONG, 119) == ("", "no room")
+    assert shorten_with_note(LONG, 119) == ("", "no room")

@@ -44,12 +44,12 @@ def test_retry_of_a_turn_requires_an_interrupted_turn(how):
 
 def test_manual_answer_replaces_the_failure_of_the_visit():
     play = Play(config({"A": asks(materia="M")}), "a draft")
-    step = recovery.by_hand(play.rules, stopped(play))
+    step = recovery.answer_by_hand(play.rules, stopped(play))
     assert (step.state.status, step.state.at.mode, step.state.failure) == ("waiting", "final", None)
     assert step.events[0].after == "agent_error"
 
 
-@pytest.mark.parametrize("over", [recovery.by_hand, recovery.skip])
+@pytest.mark.parametrize("over", [recovery.answer_by_hand, recovery.skip])
 def test_cast_stopped_after_a_visit_accepts_no_manual_answer(over):
     play = Play(config({"A": at("P", edge("A"))}, limits={"maxEdgeTraversals": 1}), "x", "x")
     assert play.failure == "edge_traversals_exhausted"

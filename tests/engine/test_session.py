@@ -148,13 +148,13 @@ def test_session_draft_has_every_field_of_a_session():
     state = CastState(*(f"value of {name}" for name in CastState._fields))
     draft = Draft(state)
     assert {name: getattr(draft, name) for name in CastState._fields} == state._asdict()
-    assert draft.done() == state
+    assert draft.freeze() == state
 
 
 def test_replace_changes_only_the_named_fields():
     state = CastState("a request", steps=3)
-    changed = state._replace(joined=frozenset({("c", 0, ())}), request="another")
+    changed = state._replace(joined_items=frozenset({("c", 0, ())}), request="another")
     assert type(changed) is CastState
-    assert changed._asdict() == {**state._asdict(), "request": "another", "joined": frozenset({("c", 0, ())})}
+    assert changed._asdict() == {**state._asdict(), "request": "another", "joined_items": frozenset({("c", 0, ())})}
     with pytest.raises(KeyError):
         state._replace(no_such_field=1)

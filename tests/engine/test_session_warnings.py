@@ -6,7 +6,13 @@ import pytest
 
 from builders import Folded, agent, asks, at, config, edge, items, retry_loop, say
 from materia_nb.engine import decide
-from materia_nb.engine.cast_warnings import SHORTENED_FACTOR, find_warnings, latest_repeats, repeats, shortened_fields
+from materia_nb.engine.cast_warnings import (
+    SHORTENED_FACTOR,
+    find_warnings,
+    latest_step_repeats,
+    repeated_steps,
+    shortened_fields,
+)
 
 
 def said(cast):
@@ -35,9 +41,11 @@ def test_warning_about_an_unanswered_verdict_names_its_item():
 def test_equal_output_is_a_repetition_only_for_the_same_item():
     cast = Folded(retry_loop())
     cast.answers(items("a", "b"), "built", say(satisfied=False, context="too long"), "built")
-    assert [step.number for step in repeats(cast.rules, cast.session)] == [4]
+    assert [step.number for step in repeated_steps(cast.rules, cast.session)] == [4]
     cast.answers(say(satisfied=True), "built")
-    assert [step.number for step in repeats(cast.rules, cast.session)] == [4], "of the other item it is the first time"
+    assert [step.number for step in repeated_steps(cast.rules, cast.session)] == [4], (
+        "of the other item it is the first time"
+    )
 
 
 def test_check_of_the_latest_step_agrees_with_the_list_of_repetitions():
@@ -46,15 +54,15 @@ def test_check_of_the_latest_step_agrees_with_the_list_of_repetitions():
     told = []
     for answer in (*said, "built", say(satisfied=True)):
         cast.answers(answer)
-        told.append(latest_repeats(cast.rules, cast.session))
+        told.append(latest_step_repeats(cast.rules, cast.session))
         latest = cast.session.steps[-1]
-        assert told[-1] == any(repeat is latest for repeat in repeats(cast.rules, cast.session))
+        assert told[-1] == any(repeat is latest for repeat in repeated_steps(cast.rules, cast.session))
     assert told == [False, False, False, True, False, False, False]
 
 
 def test_step_without_an_item_is_compared_with_other_steps_without_an_item():
     cast = Folded(config({"A": at("P", edge("A"))})).answers("the same", "the  same\n", "another")
-    assert [step.number for step in repeats(cast.rules, cast.session)] == [2]
+    assert [step.number for step in repeated_steps(cast.rules, cast.session)] == [2]
 
 
 def test_answer_shorter_than_a_tenth_of_the_refused_answer_counts_as_empty():

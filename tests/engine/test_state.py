@@ -277,7 +277,7 @@ def test_r56_unreported_usage_is_counted_separately():
     total = Usage().plus(Usage(3, 2, None)).plus(Usage(None, None, 0.5)).plus(Usage(1, None, 0.5))
     assert (total.input, total.output, total.cost) == (4, 2, 1.0)
     assert (total.uncounted, total.unpriced) == (1, 1)
-    assert (total.tokens_words, total.cost_words) == (
+    assert (total.tokens_text, total.cost_text) == (
         "6, not counting 1 turn with unknown usage",
         "1.0000 USD, not counting 1 turn with unknown usage",
     )

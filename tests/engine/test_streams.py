@@ -15,7 +15,7 @@ from materia_nb.engine.cast_warnings import find_warnings
 from materia_nb.engine.events import ImpossibleEvent
 from materia_nb.engine.evolve import begin_session, evolve, fold
 from materia_nb.engine.rules import Rules
-from materia_nb.engine.session import all_steps, every_step, lanes_at_work, pending
+from materia_nb.engine.session import all_steps, every_step, lanes_at_work, pending_actions
 from materia_nb.engine.state import Failure, Pin, Usage
 from materia_nb.engine.streams import lane_folders
 from materia_nb.errors import MateriaError
@@ -45,7 +45,7 @@ class Folded:
         self.keep(command(self.rules, self.session, *given, len(self.events)))
 
     def lane(self, name, command, *given):
-        self.do(decide.in_lane, name, command, *given)
+        self.do(decide.run_in_lane, name, command, *given)
 
 
 def forked(streams=STREAMS, **top):
@@ -60,7 +60,7 @@ def worked(choose, **top):
     """Return a cast whose lanes advance in the order that ``choose`` determines."""
     cast = forked(**top)
     while lanes_at_work(cast.session).status == "running":
-        due = [one for one in pending(cast.rules, cast.session) if one.lane]
+        due = [one for one in pending_actions(cast.rules, cast.session) if one.lane]
         if not due:
             cast.do(decide.enter)
             break
@@ -188,16 +188,16 @@ def test_decisions_of_a_person_apply_in_lanes():
             cast.do(command, *values)
         assert (caught.value.kind, "back 1" in caught.value.hint) == ("lanes", True)
     cast.do(decide.abort, "enough")
-    for command, *values in ((decide.skip, "why"), (decide.by_hand,)):
+    for command, *values in ((decide.skip, "why"), (decide.answer_by_hand,)):
         with pytest.raises(MateriaError, match="The cast stopped in its lanes"):
             cast.do(command, *values)
 
 
 def test_lanes_of_an_aborted_cast_have_no_pending_work():
     cast = forked()
-    assert [one.lane for one in pending(cast.rules, cast.session)] == list(cast.session.streams[0].lanes)
+    assert [one.lane for one in pending_actions(cast.rules, cast.session)] == list(cast.session.streams[0].lanes)
     cast.do(decide.abort, "enough")
-    assert pending(cast.rules, cast.session) == ()
+    assert pending_actions(cast.rules, cast.session) == ()
 
 
 def test_each_lane_has_its_own_folder_with_a_safe_name():
@@ -235,7 +235,7 @@ def test_failed_lane_fails_the_cast_and_is_retried_alone(command):
     assert since(cast, command) == [(again, ""), (again, "api")]
     assert lanes(cast) == {"ui": "accepted", "api": "waiting", "docs": "accepted"}
     assert cast.session.state.failure is None
-    assert {one.lane for one in pending(cast.rules, cast.session)} == {"api"}
+    assert {one.lane for one in pending_actions(cast.rules, cast.session)} == {"api"}
 
 
 def test_exhausted_budget_stops_all_lanes_until_it_is_raised():

@@ -6,7 +6,7 @@ import pytest
 
 from builders import Folded, at, config, edge
 from materia_nb.engine import decide
-from materia_nb.engine.state import BOUNDS, UNREPORTED, Pin, Usage, at_work, has_limits
+from materia_nb.engine.state import BOUNDS, UNREPORTED, Pin, Usage, has_limits, with_working_time
 from materia_nb.loadout.graph import Budget
 
 USED = Usage(1200, 34, 0.5, 0, 0, 800, 120, turns=3, worked=1500)
@@ -39,15 +39,15 @@ def test_usage_towards_a_maximum_is_shown_with_its_unit():
 
 
 def test_unreported_usage_is_shown_as_unknown_rather_than_zero():
-    assert (UNREPORTED.tokens_words, UNREPORTED.cost_words) == ("unknown", "unknown")
-    assert (USED.tokens_words, USED.cost_words) == ("1,234", "0.5000 USD")
+    assert (UNREPORTED.tokens_text, UNREPORTED.cost_text) == ("unknown", "unknown")
+    assert (USED.tokens_text, USED.cost_text) == ("1,234", "0.5000 USD")
     both = USED.plus(UNREPORTED)
-    assert (both.tokens_words, both.cost_words) == (
+    assert (both.tokens_text, both.cost_text) == (
         "1,234, not counting 1 turn with unknown usage",
         "0.5000 USD, not counting 1 turn with unknown usage",
     )
-    assert [at_work(given).seconds for given in (None, 0, 250)] == [None, 0.0, 0.25]
-    assert at_work(None).plus(at_work(250)).seconds == 0.25
+    assert [with_working_time(given).seconds for given in (None, 0, 250)] == [None, 0.0, 0.25]
+    assert with_working_time(None).plus(with_working_time(250)).seconds == 0.25
 
 
 def test_usage_details_are_shown_where_reported():

@@ -9,7 +9,7 @@ from materia_nb.engine import decide, entering, evolve, outputs, recovery
 from materia_nb.engine.events import CastStart, Event, Transition
 from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.rules import Rules
-from materia_nb.engine.session import pending
+from materia_nb.engine.session import pending_actions
 from materia_nb.engine.state import CastState, Usage
 from materia_nb.handoff import Requirements, requirements_of
 from materia_nb.loadout import build_graph
@@ -255,4 +255,4 @@ class Folded:
 
     @property
     def due(self) -> list[str]:
-        return [one.what for one in pending(self.rules, self.session)]
+        return [one.what for one in pending_actions(self.rules, self.session)]

@@ -12,7 +12,7 @@ from builders import asks, at, config, edge
 from cast_helpers import start
 from materia_nb import Workbench
 from materia_nb.agents import ModelAgent
-from materia_nb.engine.conversation import tokens_of
+from materia_nb.engine.conversation import estimate_tokens
 from materia_nb.errors import MateriaError
 from materia_nb.insight.estimate import Prompts, estimate_cast
 from materia_nb.loadout import build_graph
@@ -37,7 +37,7 @@ def test_deterministic_cast_is_estimated_exactly(bench):
     """If every check is satisfied immediately, only one cast is possible and the estimate has no range."""
     prompts = Prompts(bench.graph(), "a guide to moss", 3)
     estimated = estimate_cast(bench.graph(), "a guide to moss", 3, 1.0, casts=5)
-    tokens_in = sum(tokens_of(prompt.characters) for prompt in prompts.prompts)
+    tokens_in = sum(estimate_tokens(prompt.characters) for prompt in prompts.prompts)
     assert estimated.total.input == (tokens_in, tokens_in, tokens_in)
     assert estimated.total.turns == (len(prompts.prompts),) * 3
     assert {socket: takes.turns.mean for socket, takes in estimated.sockets.items()} == {
@@ -160,7 +160,7 @@ class Talkative:
         self.tokens_in = 0
 
     def __call__(self, turn):
-        self.tokens_in += tokens_of(len(turn.prompt))
+        self.tokens_in += estimate_tokens(len(turn.prompt))
         text = "words of the answer " * (TOKENS * 4 // 20)
         if turn.socket_id == "Socket-1":
             items = [{"title": f"Part {n}", "context": text[: len(text) // 5 - 40]} for n in range(1, 6)]

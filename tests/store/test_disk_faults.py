@@ -334,7 +334,7 @@ def test_cost_of_opening_a_cast_with_a_missing_plan_is_independent_of_its_length
     live, opened = cast.now.engine, open_cast(cast.run_dir).now.engine
     assert opened.trail == live.trail
     assert opened.items == live.items == {}
-    assert not opened.passed  # each item was entered, though nobody knows what it was
+    assert not opened.passed_items  # each item was entered, though nobody knows what it was
 
 
 def test_removed_or_replaced_journal_is_detected_before_a_write(tmp_path):

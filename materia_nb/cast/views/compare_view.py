@@ -105,10 +105,10 @@ class CompareView(Displayable, Comparison):
         rows = [
             ("ends", *(side.session.state.status for side in sides)),
             ("steps", *(str(len(all_steps(side.session))) for side in sides)),
-            ("tokens", *(usage.tokens_words for usage in self.usage)),
+            ("tokens", *(usage.tokens_text for usage in self.usage)),
         ]
         if any(usage.cost for usage in self.usage):
-            rows.append(("cost", *(usage.cost_words for usage in self.usage)))
+            rows.append(("cost", *(usage.cost_text for usage in self.usage)))
         return Table(_SIDE_COLUMNS, [*rows, ("time", *map(format_work_time, self.time))])
 
     def detail_blocks(self, names: Mapping[str, str] = FrozenDict()) -> list[Block]:
@@ -164,7 +164,7 @@ class StepCompareView(Displayable, StepComparison):
         rows = [
             ("step", *(f"{_numbered(step)}: {_place(step, names)}, visit {step.visit}" for step in sides)),
             ("went to", *(names.get(target, target) for target in targets)),
-            ("tokens", *(step_usage(step).tokens_words for step in sides)),
+            ("tokens", *(step_usage(step).tokens_text for step in sides)),
             ("time", *(step_time(step).words for step in sides)),
         ]
         origins = [", ".join(origin_notes(step)) for step in sides]

@@ -19,7 +19,7 @@ from materia_nb.display.graph_parts import END_SIGN, CastOverlay, links
 from materia_nb.display.sections import approval_line, call_blocks, call_line, prompt_blocks
 from materia_nb.display.svg import graph_block
 from materia_nb.engine.cast_warnings import CastWarning
-from materia_nb.engine.routing import edges_used, short
+from materia_nb.engine.routing import edge_uses, short_label
 from materia_nb.engine.session import StepRecord, lanes_at_work
 from materia_nb.engine.state import BOUNDS, Hold
 from materia_nb.errors import counted, plain, signs_warning
@@ -224,7 +224,7 @@ def _waiting_for(cast: Snapshot) -> str:
         return f"waiting: {visit.socket} is pinned to a function that was lost when its kernel ended; pin it again, or unpin it"
     if socket.is_utility:
         return f"waiting: {visit.socket} was interrupted; step runs it again"
-    item = f" for {visit.item.key} ({short(visit.item.label)})" if visit.item else ""
+    item = f" for {visit.item.key} ({short_label(visit.item.label)})" if visit.item else ""
     if cast.approvals.asking or cast.approvals.due:
         return f"waiting: {visit.socket}{item} {_call_status(cast)}"
     if visit.mode == "draft" and visit.drafts:
@@ -344,7 +344,7 @@ def overlay_of(cast: Snapshot) -> CastOverlay:
         breakpoints=frozenset(stop.socket for stop in cast.breakpoints if stop.socket and stop.kind != "edge"),
         break_routes=_break_routes(cast),
         warnings=_codes(cast),
-        budgets=edges_used(cast.rules, cast.engine),
+        budgets=edge_uses(cast.rules, cast.engine),
         in_item=engine.at is not None and engine.at.item is not None,
         answers={socket: who for socket in cast.graph.sockets if (who := cast.answered_by(socket))},
         pins={socket: cast.pins[pin].words for socket in cast.graph.sockets if (pin := cast.pin_name_of(socket))},

@@ -24,7 +24,7 @@ from materia_nb.display.blocks import (
     lines,
 )
 from materia_nb.display.escape import shorten
-from materia_nb.engine.routing import short
+from materia_nb.engine.routing import short_label
 from materia_nb.engine.session import StepFiles, StepRecord, files_after
 from materia_nb.engine.state import BOUNDS, Pin
 from materia_nb.errors import MateriaError, counted, needs_one_of
@@ -166,7 +166,7 @@ def failure_cause(cast: Snapshot) -> FailureCause | None:
         taken = (check for check in step.decision.checks if check.matched)
         edge = next((f"{check.when} → {cast.names.get(check.to, check.to)}" for check in taken), "")
         reason = step.decision.reading.context or reason
-    return FailureCause(failure.kind, cast.graph.name, name, edge, item, short(reason, _MAX_REASON))
+    return FailureCause(failure.kind, cast.graph.name, name, edge, item, short_label(reason, _MAX_REASON))
 
 
 _MAX_REASON: Final = 200
@@ -256,7 +256,7 @@ def _spent_columns(total: UsageRow) -> dict[str, Callable[[UsageRow], str]]:
         return format_reported(getattr(row.usage, name))
 
     def left_behind(row: UsageRow) -> str:
-        return f"{row.left.tokens_words} tokens" if row.left.tokens != 0 else ""
+        return f"{row.left.tokens_text} tokens" if row.left.tokens != 0 else ""
 
     columns: dict[str, Callable[[UsageRow], str] | None] = {
         "visits": lambda row: str(row.visits),
@@ -265,7 +265,7 @@ def _spent_columns(total: UsageRow) -> dict[str, Callable[[UsageRow], str]]:
         "tokens in": lambda row: format_reported(row.usage.input),
         "tokens out": lambda row: format_reported(row.usage.output),
         **{f"of which {name}": partial(breakdown, name) for name in total.usage.token_details()},
-        "cost": (lambda row: row.usage.cost_words) if priced else None,
+        "cost": (lambda row: row.usage.cost_text) if priced else None,
         "share": share,
         "turns with unknown usage": (lambda row: str(row.usage.uncounted or "")) if total.usage.uncounted else None,
         "abandoned": left_behind if left else None,
@@ -294,8 +294,8 @@ def quests_view(quests: Sequence[Quest]) -> Table:
     """Return a table of the quests of a board, in order."""
     rows = [
         (
-            quest.id, quest.status, short(quest.request, 80), quest.loadout or "the chosen loadout",
-            quest.cast or "", short(quest.note or "", 120),
+            quest.id, quest.status, short_label(quest.request, 80), quest.loadout or "the chosen loadout",
+            quest.cast or "", short_label(quest.note or "", 120),
         )
         for quest in quests
     ]  # fmt: skip
