@@ -423,7 +423,7 @@ def why_blocks(why: Why) -> list[Block]:
     """Return the explanation of a routing decision; the checked edges and the agent's reasoning are collapsed."""
     rows = [(f"{row[0]}, {row[1]} → {row[2]}", row[3], " · ".join(filter(None, row[4:]))) for row in why.rows]
     table = Table(("edge or exit", "taken", "reason"), rows)
-    edges = [Fold("All edges and exits", [table], brief=10_000)] if rows else []
+    edges = [Fold("All edges and exits", [table], brief_chars=10_000)] if rows else []
     thought = [Fold(THINKING_HEADING, [Code(why.thinking)])] if why.thinking else []
     return [*lines(why.lines), *edges, *thought]
 

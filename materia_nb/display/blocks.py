@@ -275,14 +275,14 @@ def _wrap_lines(texts: Iterable[str], width: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class JsonTree(Block):
-    """A JSON value displayed as a tree whose first ``opened`` levels are expanded.
+    """A JSON value displayed as a tree whose first ``open_levels`` levels are expanded.
 
     With ``was``, the tree shows only the differences from that earlier value.
     """
 
     value: JSON
     name: str = ""
-    opened: int = 1
+    open_levels: int = 1
     was: JSON = MISSING
 
     def as_text(self, width: int = WIDTH) -> str:
@@ -292,28 +292,28 @@ class JsonTree(Block):
         return name + clip_plain(pretty(self.value), _MAX_CODE_CHARS)
 
     def as_html(self) -> Html:
-        return html_json(self.value, self.opened, name=self.name, was=self.was)
+        return html_json(self.value, self.open_levels, name=self.name, was=self.was)
 
     def as_json(self) -> dict[str, JSON]:
-        return {"is": "tree", "root": json_tree(self.value, self.name, self.was), "opened": self.opened}
+        return {"is": "tree", "root": json_tree(self.value, self.name, self.was), "opened": self.open_levels}
 
 
 @dataclass(frozen=True, slots=True)
 class Fold(Block):
     """Collapsible blocks under a title. Links on the page can refer to ``anchor``.
 
-    In a terminal, a closed fold shows whole lines from its beginning, up to about ``brief`` characters.
+    In a terminal, a closed fold shows whole lines from its beginning, up to about ``brief_chars`` characters.
     """
 
     title: str
     inside: Sequence[Block]
     opened: bool = False
     anchor: str = ""
-    brief: int = 400
+    brief_chars: int = 400
 
     def as_text(self, width: int = WIDTH) -> str:
         text = blocks_as_text(self.inside, width - 2)
-        return _indent_under_title(self.title, text if self.opened else _first_lines(text, self.brief))
+        return _indent_under_title(self.title, text if self.opened else _first_lines(text, self.brief_chars))
 
     def as_html(self) -> Html:
         return html_fold(self.title, blocks_as_html(self.inside), opened=self.opened, anchor=self.anchor)
@@ -325,7 +325,7 @@ class Fold(Block):
 
 _DARK_BODY: Final = ':is(body[data-jp-theme-light="false"],body.vscode-dark)'
 _SVG_LABEL: Final = re.compile(r'aria-label="([^"]*)"')
-_AS_IMAGES: Final = ContextVar("_AS_IMAGES", default=False)
+_PICTURES_AS_IMAGES: Final = ContextVar("_PICTURES_AS_IMAGES", default=False)
 """True while a cell output is rendered: pictures become images, because untrusted notebooks remove inline SVG."""
 
 
@@ -350,7 +350,7 @@ class Picture(Block):
 
     def as_html(self) -> Html:
         svg = fit_to_width(self.svg)
-        if _AS_IMAGES.get():
+        if _PICTURES_AS_IMAGES.get():
             return self._as_image(svg)
         if not self.dark:
             return Html(svg)
@@ -391,14 +391,14 @@ class Action(Block):
     Attributes:
         text: the sentence.
         label: the label of the button.
-        explained: the tooltip of the button.
+        tooltip: the tooltip of the button.
         kind: the kind of message that the button sends.
         values: the fields of that message.
     """
 
     text: str
     label: str
-    explained: str
+    tooltip: str
     kind: str
     values: Mapping[str, JSON]
 
@@ -410,7 +410,7 @@ class Action(Block):
 
     def as_json(self) -> dict[str, JSON]:
         message: dict[str, JSON] = {"kind": self.kind, "values": dict(self.values)}
-        label = {"text": self.as_text(), "words": self.label, "explained": self.explained}
+        label = {"text": self.as_text(), "words": self.label, "explained": self.tooltip}
         return {"is": "action", **label, **message}
 
 
@@ -526,11 +526,11 @@ class Displayable(Block):
         only_lines = all(isinstance(block, Line) for block in blocks)
         text, html = view.as_text(), None
         if self._title() or not (only_picture or only_lines):
-            context_token = _AS_IMAGES.set(True)
+            context_token = _PICTURES_AS_IMAGES.set(True)
             try:
                 html = view.as_html()
             finally:
-                _AS_IMAGES.reset(context_token)
+                _PICTURES_AS_IMAGES.reset(context_token)
         if len(pictures) == 1:
             return picture_bundle(text, pictures[0].svg, html=html)
         return mime_bundle(text, html=html)
@@ -637,7 +637,7 @@ class JsonView(Displayable):
         self.name, self.value = name, value
 
     def _blocks(self) -> Iterable[Block]:
-        return [JsonTree(self.value, self.name, opened=2)]
+        return [JsonTree(self.value, self.name, open_levels=2)]
 
 
 def lines(texts: Iterable[str], tone: _Tone = "") -> list[Block]:

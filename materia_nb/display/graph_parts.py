@@ -42,13 +42,13 @@ class CastOverlay:
         in_item: True if ``budgets`` counts only the traversals for the current work item.
         answers: short names of the agents that answer, by socket id. Processes have no entry.
         pins: pinned answers, which replace the agent, by socket id (R40).
-        only: in a comparison, the side (A or B) that alone has or visited the socket, by socket id; ``both`` if the
+        sides: in a comparison, the only side (A or B) that has or visited the socket, by socket id; ``both`` if the
             socket itself differs.
-        only_routes: in a comparison, the side that alone has or took an edge or exit, by route.
+        route_sides: in a comparison, the only side that has or took an edge or exit, by route.
         outputs: short summaries of the last outputs, by socket id.
-        sent_back: ids of the sockets whose last verdict was not satisfied.
-        never: the routes that no cast takes.
-        unreached: ids of the sockets that no cast visits.
+        rejected: ids of the sockets whose last verdict was not satisfied.
+        unused_routes: the routes that no cast takes.
+        unvisited: ids of the sockets that no cast visits.
         lanes: names of the lanes that are at a socket, by socket id.
         lanes_failed: names of the lanes that failed at a socket, by socket id.
     """
@@ -69,12 +69,12 @@ class CastOverlay:
     in_item: bool = False
     answers: Mapping[str, str] = field(default_factory=_empty_mapping)
     pins: Mapping[str, str] = field(default_factory=_empty_mapping)
-    only: Mapping[str, str] = field(default_factory=_empty_mapping)
-    only_routes: Mapping[Route, str] = field(default_factory=_empty_mapping)
+    sides: Mapping[str, str] = field(default_factory=_empty_mapping)
+    route_sides: Mapping[Route, str] = field(default_factory=_empty_mapping)
     outputs: Mapping[str, str] = field(default_factory=_empty_mapping)
-    sent_back: frozenset[str] = frozenset()
-    never: frozenset[Route] = frozenset()
-    unreached: frozenset[str] = frozenset()
+    rejected: frozenset[str] = frozenset()
+    unused_routes: frozenset[Route] = frozenset()
+    unvisited: frozenset[str] = frozenset()
     lanes: Mapping[str, tuple[str, ...]] = field(default_factory=_empty_mapping)
     lanes_failed: Mapping[str, tuple[str, ...]] = field(default_factory=_empty_mapping)
 
@@ -348,7 +348,7 @@ def link_label(link: Link, marks: CastOverlay = NO_OVERLAY, *, short: bool = Fal
     if link.limit is not None and link.edge_index is not None:
         used = marks.budgets.get((link.source, link.edge_index))
         parts.append(f"{used[0]}/{used[1]}" if short and used else _limit_label(link.limit, used, item=marks.in_item))
-    if link.route in marks.never:
+    if link.route in marks.unused_routes:
         parts.append(NEVER)
     return (" " if short else " · ").join(parts)
 
@@ -385,10 +385,10 @@ def state_label(socket_id: str, marks: CastOverlay) -> str:
         return f"▶ {part(', '.join(marks.lanes[socket_id]), 60)}"
     if socket_id == marks.current:
         return "‖ held" if marks.held else "▶ waiting" if marks.waiting else "▶ current"
-    if socket_id in marks.only:
-        side = marks.only[socket_id]
+    if socket_id in marks.sides:
+        side = marks.sides[socket_id]
         return "differs" if side == "both" else f"only {side}"
-    return "never visited" if socket_id in marks.unreached else ""
+    return "never visited" if socket_id in marks.unvisited else ""
 
 
 def reachable_keys(entry: str, graph_links: Iterable[Link]) -> set[str]:
@@ -496,7 +496,7 @@ def chip_label(links: Sequence[Link], marks: CastOverlay, *, stub: bool) -> str:
         label = " ".join([first.lanes, "exit", *(condition_spec(link.condition).short for link in links)]).lstrip()
     else:
         label = link_label(first, marks, short=True)
-    only_side = next((side for link in links if link.route and (side := marks.only_routes.get(link.route))), "")
+    only_side = next((side for link in links if link.route and (side := marks.route_sides.get(link.route))), "")
     return " · ".join(filter(None, (label, only_side)))
 
 

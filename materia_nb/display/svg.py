@@ -188,7 +188,7 @@ def socket_card(socket: Socket, box: Box, level: int, marks: CastOverlay, colour
     if failed or has_warning:
         sign, colour = "warning", colours["bad" if failed else "now-ink"]
     elif visits and not status:
-        rejected = socket.id in marks.sent_back
+        rejected = socket.id in marks.rejected
         sign, colour = ("cross", colours["not_satisfied"]) if rejected else ("check", colours["satisfied"])
     if sign:
         used_width += ICON_SIZE
@@ -393,11 +393,11 @@ def _description(graph: Graph, marks: CastOverlay) -> str:
 def colour_role(link: Link, marks: CastOverlay) -> str:
     """Return the colour role of a line in the current state of a cast."""
     if (route := link.route) is not None:
-        if route in marks.never:
+        if route in marks.unused_routes:
             return "rim"
         if route == marks.last_route:
             return "now"
-        if (only_side := marks.only_routes.get(route, "")) in ("A", "B"):
+        if (only_side := marks.route_sides.get(route, "")) in ("A", "B"):
             return only_side
     return condition_role(link.condition)
 

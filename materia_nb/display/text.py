@@ -157,9 +157,9 @@ def _edge_list(socket: Socket, marks: CastOverlay) -> str:
             text += f" {TIMES_SIGN}{times_taken}"
         if marks.last_route == (socket.id, edge.index):
             text += " ◂ taken last"
-        if only_side := marks.only_routes.get((socket.id, edge.index)):
+        if only_side := marks.route_sides.get((socket.id, edge.index)):
             text += f" ◂ only in {only_side}"
-        if (socket.id, edge.index) in marks.never:
+        if (socket.id, edge.index) in marks.unused_routes:
             text += f", {NEVER}"
         descriptions.append(text)
     return "; ".join(descriptions) or "→ end"
@@ -212,9 +212,9 @@ def _loop_paragraphs(graph: Graph, marks: CastOverlay) -> list[str]:
             if link.loop != loop.id:
                 continue
             suffix = " ◂ taken last" if marks.last_route == link.route else ""
-            if link.route is not None and link.route in marks.only_routes:
-                suffix += f" ◂ only in {marks.only_routes[link.route]}"
-            suffix = f", {NEVER}" if link.route in marks.never else suffix
+            if link.route is not None and link.route in marks.route_sides:
+                suffix += f" ◂ only in {marks.route_sides[link.route]}"
+            suffix = f", {NEVER}" if link.route in marks.unused_routes else suffix
             lines.append(
                 f"  exit from {part(link.source)}: {condition_spec(link.condition).sign} → {part(link.to)}"
                 f"  [{part(link.key, 300)}]{suffix}"

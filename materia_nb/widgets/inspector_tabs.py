@@ -95,7 +95,7 @@ def about(cast: Snapshot, element: Element) -> list[Block]:
         return _item(cast, int(key))
     inspector = Inspector(cast.graph, cast)
     definition = inspector.definition(kind, key)
-    raw_part = [Fold("definition", [JsonTree(definition, opened=3)])] if definition is not None else []
+    raw_part = [Fold("definition", [JsonTree(definition, open_levels=3)])] if definition is not None else []
     return [*inspector.about(kind, key), *raw_part]
 
 

@@ -255,7 +255,7 @@ def test_plain_text_shortens_collapsed_parts_and_shows_open_parts_in_full():
     assert blocks_as_text([Fold("more", inside)]).splitlines()[-1] == "  … [908 characters in total]"
     assert len(blocks_as_text([Fold("more", inside)]).splitlines()) == 5
     assert len(blocks_as_text([Fold("more", inside, opened=True)]).splitlines()) == 10
-    assert blocks_as_text([Fold("more", inside, brief=0)]) == "more"
+    assert blocks_as_text([Fold("more", inside, brief_chars=0)]) == "more"
 
 
 def test_html_table_omits_empty_columns():

@@ -182,7 +182,7 @@ def test_card_of_a_rejection_has_a_cross_and_card_with_a_warning_has_no_ring():
     graph = graphs.rework()
     marks = CastOverlay(
         visits={"Socket-4": 1, "Socket-5": 1},
-        sent_back=frozenset({"Socket-5"}),
+        rejected=frozenset({"Socket-5"}),
         warnings={"Socket-4": ("same-again",)},
     )
     drawn = graph_svg(graph, marks)

@@ -212,8 +212,8 @@ def test_truncated_search_reports_events_it_did_not_reach_as_unknown(name):
 
 def test_view_of_a_truncated_search_does_not_call_results_impossible(wb):
     e = wb.explore("Plan-Build-Eval", states=20)
-    assert not e.marks.never
-    assert not e.marks.unreached
+    assert not e.marks.unused_routes
+    assert not e.marks.unvisited
     assert "the search was incomplete, so other ends may be possible" in repr(e)
     assert " never " not in repr(e)
     with pytest.raises(MateriaError, match="The result is unknown"):

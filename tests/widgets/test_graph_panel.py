@@ -952,6 +952,8 @@ def test_redrawn_picture_equals_a_new_picture(tmp_path):
         cast.step()
         moments.append(overlay_of(cast.now))
     moments += [replace(moment, working=True, waiting=True) for moment in moments[:3]]
-    moments += [replace(one, never=frozenset({("Socket-2", 0)}), only={"Socket-3": "A"}) for one in moments[:2]]
+    moments += [
+        replace(one, unused_routes=frozenset({("Socket-2", 0)}), sides={"Socket-3": "A"}) for one in moments[:2]
+    ]
     for marks in [*moments, *reversed(moments)]:
         assert kept.look(marks) == GraphElements(cast.graph, drawn).look(marks)

@@ -57,7 +57,9 @@ class CompareView(Displayable, Comparison):
     @property
     def picture(self) -> GraphPicture:
         """The graph of the first cast, in which sockets and edges that only one of the casts used are marked."""
-        return GraphPicture(self.a.rules.graph, CastOverlay(only=_sided(self.sockets), only_routes=_sided(self.routes)))
+        return GraphPicture(
+            self.a.rules.graph, CastOverlay(sides=_sided(self.sockets), route_sides=_sided(self.routes))
+        )
 
     @property
     def pictures(self) -> tuple[GraphPicture, ...]:
@@ -135,7 +137,7 @@ class CompareView(Displayable, Comparison):
             if a is not None and b is not None:
                 aspects = ", ".join(StepPair(a, b, differs).own_differences)
                 title = f"step {_numbered(a)}, {b.number} in B: {_place(a, names)} differs in {aspects}"
-                yield Fold(title, StepCompareView(a, b, self._names).detail_blocks(names), brief=0)
+                yield Fold(title, StepCompareView(a, b, self._names).detail_blocks(names), brief_chars=0)
 
     def _blocks(self) -> list[Block]:
         if len(self.pictures) == 1:
@@ -192,7 +194,7 @@ class StepCompareView(Displayable, StepComparison):
 
 
 def _changed_tree(a: JSON, b: JSON) -> Block:
-    return JsonTree(b, "state", opened=3, was=a)
+    return JsonTree(b, "state", open_levels=3, was=a)
 
 
 def _changed_value(a: JSON, b: JSON) -> Block:
@@ -200,7 +202,7 @@ def _changed_value(a: JSON, b: JSON) -> Block:
     a, b = ("" if value is None else value for value in (a, b))
     if isinstance(a, str) and isinstance(b, str):
         return WordDiff(a, b)
-    return JsonTree(b, "$", opened=3, was=a)
+    return JsonTree(b, "$", open_levels=3, was=a)
 
 
 def _changed_parts(a: Prompt | None, b: Prompt | None, parts: Iterable[str], names: tuple[str, str]) -> list[Block]:
@@ -221,7 +223,7 @@ class LoadoutCompareView(Displayable, LoadoutComparison):
         own = {route for route, side in self.routes.items() if side == name} | self.changed_routes
         changed = [change.of for change in self.differences if self.sockets.get(change.of) == "both"]
         sockets = dict.fromkeys(changed, "both") | {id_: name for id_, side in self.sockets.items() if side == name}
-        return GraphPicture(graph, CastOverlay(only=sockets, only_routes=dict.fromkeys(own, name)))
+        return GraphPicture(graph, CastOverlay(sides=sockets, route_sides=dict.fromkeys(own, name)))
 
     def _blocks(self) -> list[Block]:
         if not self:

@@ -46,7 +46,7 @@ def report_view(name: str, report: Report) -> View:
         blocks.append(_findings_table(report.problems, report.shown_hints))
     if report.no_effect:
         summary = f"{report.no_effect_line} (report.hints lists them all)"
-        blocks.append(Fold(summary, [_findings_table((), report.no_effect)], brief=0))
+        blocks.append(Fold(summary, [_findings_table((), report.no_effect)], brief_chars=0))
     return View("", blocks)
 
 
@@ -296,7 +296,7 @@ class ExploreView(_View, Exploration):
             return NO_OVERLAY
         ids = {self._route_name(route): (route.source, route.edge_id) for route in self._routes()}
         never: list[Route] = [(edge[0], edge[1] - 1) if isinstance(edge, tuple) else ids[edge] for edge in self.never]
-        return CastOverlay(never=frozenset(never), unreached=frozenset(self.unreached))
+        return CastOverlay(unused_routes=frozenset(never), unvisited=frozenset(self.unreached))
 
     def _parts(self) -> Iterable[Block]:
         lengths = ", ".join(str(item) for item in self.items)

@@ -349,7 +349,7 @@ def overlay_of(cast: Snapshot) -> CastOverlay:
         answers={socket: who for socket in cast.graph.sockets if (who := cast.answered_by(socket))},
         pins={socket: cast.pins[pin].words for socket in cast.graph.sockets if (pin := cast.pin_name_of(socket))},
         outputs={socket: summarize_verdict(step, _MAX_OUTPUT) for socket, step in latest.items()},
-        sent_back=frozenset(socket for socket, step in latest.items() if verdict_mark(step) == "✗"),
+        rejected=frozenset(socket for socket, step in latest.items() if verdict_mark(step) == "✗"),
     )
 
 

@@ -185,7 +185,7 @@ def _turn_blocks(cast: Snapshot, step: StepRecord, turn: TurnRecord) -> list[Blo
         word = "not done yet" if reading.accepted else "issue"
         blocks.append(Table(("where", word, "what to do"), issue_rows(reading.issues)))
     if isinstance(reading.value, dict):
-        blocks.append(Fold("parsed output", [JsonTree(reading.value, opened=2)], opened=not sections))
+        blocks.append(Fold("parsed output", [JsonTree(reading.value, open_levels=2)], opened=not sections))
     return blocks
 
 

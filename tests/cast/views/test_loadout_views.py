@@ -64,7 +64,7 @@ def test_unreachable_edges_are_listed_and_marked_in_pictures():
 def test_exit_that_is_never_taken_is_marked():
     exits = [exit_route("Eval", "satisfied", "end"), exit_route("Build", "not_satisfied", "end")]
     e = ExploreView(build_graph(retry_loop(exits=exits)))
-    assert e.marks.never == {("Build", "loop-exit:L:exit:Build:not_satisfied")}
+    assert e.marks.unused_routes == {("Build", "loop-exit:L:exit:Build:not_satisfied")}
     for drawn in (e.picture.text, e.picture.svg, e.picture.mermaid):
         assert drawn.count("never taken") == 1
 
