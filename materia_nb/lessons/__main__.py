@@ -119,7 +119,7 @@ def _environment(settings: Mapping[str, str]) -> Iterator[None]:
         os.environ.update(before)
 
 
-def answers_in(notebook: Mapping[str, Any]) -> dict[str, object]:
+def read_answers(notebook: Mapping[str, Any]) -> dict[str, object]:
     """Return the last value that the code cells of a notebook assign to each top-level variable.
 
     The values are parsed as literals, and the code is not run.
@@ -143,7 +143,7 @@ def _assignments(statement: ast.stmt) -> dict[str, object]:
     return {target.id: value for target in statement.targets if isinstance(target, ast.Name)}
 
 
-def marks(lesson: str, who: str, notebook: Mapping[str, Any]) -> list[MarkedAnswer]:
+def mark_submission(lesson: str, who: str, notebook: Mapping[str, Any]) -> list[MarkedAnswer]:
     """Mark a submitted notebook, with one point for each question whose right answer depends on the learner.
 
     Args:
@@ -155,7 +155,7 @@ def marks(lesson: str, who: str, notebook: Mapping[str, Any]) -> list[MarkedAnsw
     Raises:
         MateriaError: the lesson does not exist (``unknown_lesson``).
     """
-    answers, right = answers_in(notebook), answer_key(lesson, who)
+    answers, right = read_answers(notebook), answer_key(lesson, who)
     return [
         MarkedAnswer(who, lesson, question, *_mark_answer(answers.get(question, ...), right[question]))
         for question in marked_questions(lesson)
@@ -176,7 +176,7 @@ def _mark_answer(answer: object, right: checks.AnswerKey) -> tuple[int, str]:
     return 0, " ".join(["The answer is wrong.", *checks.explain_wrong_answer(answer, right.truth, right.hint)])
 
 
-def mark_all(folders: Iterable[Path]) -> list[MarkedAnswer]:
+def mark_submissions(folders: Iterable[Path]) -> list[MarkedAnswer]:
     """Mark all submitted notebooks in folders.
 
     Args:
@@ -198,7 +198,7 @@ def mark_all(folders: Iterable[Path]) -> list[MarkedAnswer]:
             hint="pass a folder that contains WHO/LESSON.ipynb",
             kind="not_found",
         )
-    return [mark for who, path in submissions for mark in marks(path.stem, who, _read_submission(path))]
+    return [mark for who, path in submissions for mark in mark_submission(path.stem, who, _read_submission(path))]
 
 
 def _read_submission(path: Path) -> Mapping[str, Any]:
@@ -238,7 +238,7 @@ def main(arguments: Sequence[str]) -> int:
     options = parser.parse_args(arguments)
     try:
         if options.command == "mark":
-            marks = mark_all(options.paths)
+            marks = mark_submissions(options.paths)
             print(checks.csv_text(MarkedAnswer._fields, marks) if options.csv else repr(marks_table(marks)))
         else:
             scores = checks.merge_classes(options.paths)

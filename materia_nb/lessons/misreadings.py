@@ -31,55 +31,55 @@ class RuleSet:
     Attributes:
         belief: the misreading, as a clause that can follow the word "if".
         edge_order: the order in which matching edges are tried.
-        unmatched: the target if no edge matches.
+        unmatched_target: the target if no edge matches.
         counts_per_cast: True if ``maxTraversals`` limits an edge in the whole cast instead of for each work item.
-        slack: a number that is added to the value of ``maxTraversals``.
-        used_up: the target if a matching edge has reached its limit; ``next`` if the next matching edge is tried.
+        limit_offset: a number that is added to the value of ``maxTraversals``.
+        exhausted_target: the target if a matching edge has reached its limit; ``next`` to try the next matching edge.
         early_exit: the condition on which an exit is taken although work items are left: never, if the exit matches, if
             no edge matches, or after an unsatisfied verdict.
-        edges_first: True if edges are tried before exits when the list of work items is exhausted.
-        advance: the verdict that starts the next work item; empty to use the condition in the loadout.
-        empty: the effect of a loop that has no work items: the always exit is taken, the first exit is taken, the loop
-            is entered, or the cast fails.
-        exit_by: the rule that selects an exit: by the last verdict, always the first exit, or depending on whether any
-            work item was refused.
+        checks_edges_first: True if edges are tried before exits when the list of work items is exhausted.
+        advance_verdict: the verdict that starts the next work item; empty to use the condition in the loadout.
+        empty_loop_effect: the effect of a loop that has no work items: the always exit is taken, the first exit is
+            taken, the loop is entered, or the cast fails.
+        exit_rule: the rule that selects an exit: the exit for the last verdict, always the first exit, or the exit that
+            depends on whether any work item was refused.
     """
 
     belief: str = ""
     edge_order: Literal["first", "last", "always"] = "first"
-    unmatched: str = END
+    unmatched_target: str = END
     counts_per_cast: bool = False
-    slack: int = 0
-    used_up: str = STOP
+    limit_offset: int = 0
+    exhausted_target: str = STOP
     early_exit: Literal["never", "match", "no edge", "refusal"] = "never"
-    edges_first: bool = False
-    advance: Literal["", "always", "satisfied"] = ""
-    empty: Literal["always exit", "first exit", "enter", "fail"] = "always exit"
-    exit_by: Literal["verdict", "first", "any refusal"] = "verdict"
+    checks_edges_first: bool = False
+    advance_verdict: Literal["", "always", "satisfied"] = ""
+    empty_loop_effect: Literal["always exit", "first exit", "enter", "fail"] = "always exit"
+    exit_rule: Literal["verdict", "first", "any refusal"] = "verdict"
 
 
 CORRECT_RULES: Final = RuleSet()
 MISREADINGS: Final[Mapping[str, RuleSet]] = {
     "last-match": RuleSet("the last matching edge were taken", edge_order="last"),
     "always-wins": RuleSet("an always edge were taken before all other edges", edge_order="always"),
-    "unmatched-fails": RuleSet("the cast failed when no edge matches", unmatched=STOP),
+    "unmatched-fails": RuleSet("the cast failed when no edge matches", unmatched_target=STOP),
     "limit-per-cast": RuleSet("maxTraversals counted for the whole cast, not for each item", counts_per_cast=True),
-    "one-less": RuleSet("an edge could be taken one time fewer than maxTraversals allows", slack=-1),
-    "one-more": RuleSet("an edge could be taken one more time than maxTraversals allows", slack=1),
-    "falls-through": RuleSet("an edge that has reached its limit were skipped", used_up="next"),
-    "used-up-ends": RuleSet("an edge that has reached its limit ended the cast as complete", used_up=END),
+    "one-less": RuleSet("an edge could be taken one time fewer than maxTraversals allows", limit_offset=-1),
+    "one-more": RuleSet("an edge could be taken one more time than maxTraversals allows", limit_offset=1),
+    "falls-through": RuleSet("an edge that has reached its limit were skipped", exhausted_target="next"),
+    "used-up-ends": RuleSet("an edge that has reached its limit ended the cast as complete", exhausted_target=END),
     "early-exit": RuleSet("a matching exit were taken while items are left", early_exit="match"),
     "exit-is-an-edge": RuleSet("an exit were checked like an edge, after the other edges", early_exit="no edge"),
     "refusal-leaves": RuleSet("a verdict that is not satisfied led out of the loop", early_exit="refusal"),
-    "edges-first": RuleSet("edges were checked before exits when the list is exhausted", edges_first=True),
-    "satisfied-advances": RuleSet("only a satisfied verdict started the next item", advance="satisfied"),
-    "always-advances": RuleSet("every verdict started the next item", advance="always"),
-    "empty-enters": RuleSet("a loop without items were run once", empty="enter"),
-    "empty-first-exit": RuleSet("a loop without items took its first exit", empty="first exit"),
-    "empty-fails": RuleSet("a loop without items failed the cast", empty="fail"),
-    "first-exit": RuleSet("the first exit were taken regardless of the last verdict", exit_by="first"),
+    "edges-first": RuleSet("edges were checked before exits when the list is exhausted", checks_edges_first=True),
+    "satisfied-advances": RuleSet("only a satisfied verdict started the next item", advance_verdict="satisfied"),
+    "always-advances": RuleSet("every verdict started the next item", advance_verdict="always"),
+    "empty-enters": RuleSet("a loop without items were run once", empty_loop_effect="enter"),
+    "empty-first-exit": RuleSet("a loop without items took its first exit", empty_loop_effect="first exit"),
+    "empty-fails": RuleSet("a loop without items failed the cast", empty_loop_effect="fail"),
+    "first-exit": RuleSet("the first exit were taken regardless of the last verdict", exit_rule="first"),
     "any-refusal": RuleSet(
-        "the exit depended on a refusal of any item, not on the last verdict", exit_by="any refusal"
+        "the exit depended on a refusal of any item, not on the last verdict", exit_rule="any refusal"
     ),
 }
 """Maps the name of each misreading to its rule set."""
@@ -97,7 +97,7 @@ class ScriptedVerdicts(NamedTuple):
     verdicts: Mapping[str, Sequence[bool | None]]
 
     @classmethod
-    def of(cls, cast: Cast) -> ScriptedVerdicts:
+    def from_cast(cls, cast: Cast) -> ScriptedVerdicts:
         """Read the titles of the work items and the verdicts from a finished cast."""
         verdicts: dict[str, list[bool | None]] = {}
         for step in cast.steps:
@@ -155,17 +155,15 @@ class _RouteWalker:
     is_refused: bool = False
     route: list[str] = field(default_factory=list)
     items: list[str | None] = field(default_factory=list)
-    used: Counter[tuple[str, int, int | None]] = field(default_factory=Counter)
+    edge_uses: Counter[tuple[str, int, int | None]] = field(default_factory=Counter)
 
     def run(self) -> RouteWalk:
         target = self.graph.entry
         while target in self.graph.sockets and len(self.route) < _MAX_STEPS:
             socket = self.graph.sockets[target]
             is_left = socket.iterator is not None and self.cursor >= len(self.script.items)
-            if is_left and not (self.rules.empty == "enter" and not self.script.items and target not in self.route):
-                target = self._empty_exit(socket)
-            else:
-                target = self._visit(socket)
+            may_enter = self.rules.empty_loop_effect == "enter" and not self.script.items and target not in self.route
+            target = self._empty_loop_target(socket) if is_left and not may_enter else self._visit(socket)
         return RouteWalk(tuple(zip(self.route, self.items, strict=True)), END if target == END else STOP)
 
     def _visit(self, socket: Socket) -> str:
@@ -176,9 +174,9 @@ class _RouteWalker:
         self.is_refused |= verdict is False
         if socket.is_generator:
             self.cursor = 0
-        is_exhausted = self._advance(socket, verdict)
-        exit_target = self._exit(socket, verdict, is_exhausted=is_exhausted)
-        if exit_target and not (is_exhausted and self.rules.edges_first):
+        is_exhausted = self._advance_cursor(socket, verdict)
+        exit_target = self._exit_target(socket, verdict, is_exhausted=is_exhausted)
+        if exit_target and not (is_exhausted and self.rules.checks_edges_first):
             return exit_target
         return self._edge_target(socket, verdict, item) or exit_target or self._unmatched_target(socket, verdict)
 
@@ -186,9 +184,9 @@ class _RouteWalker:
         verdicts = self.script.verdicts.get(socket.id, ())
         return verdicts[min(self.route.count(socket.id), len(verdicts)) - 1] if verdicts else None
 
-    def _advance(self, socket: Socket, verdict: bool | None) -> bool:
+    def _advance_cursor(self, socket: Socket, verdict: bool | None) -> bool:
         """Move the cursor if the socket's advance condition matches; return True if the list is then exhausted."""
-        if socket.advance is None or not _matches(self.rules.advance or socket.advance.when, verdict):
+        if socket.advance is None or not _matches(self.rules.advance_verdict or socket.advance.when, verdict):
             return False
         self.cursor += 1
         return self.cursor >= len(self.script.items)
@@ -196,13 +194,13 @@ class _RouteWalker:
     def _exits(self, socket: Socket) -> list[ExitRoute]:
         return [route for loop in socket.loops for route in self.graph.loops[loop].routes]
 
-    def _exit(self, socket: Socket, verdict: bool | None, *, is_exhausted: bool) -> str:
+    def _exit_target(self, socket: Socket, verdict: bool | None, *, is_exhausted: bool) -> str:
         """Return the target of an exit that takes precedence over all edges, or "" if there is no such exit."""
         exits = self._exits(socket)
         if is_exhausted:
-            if self.rules.exit_by == "first" and exits:
+            if self.rules.exit_rule == "first" and exits:
                 return exits[0].target
-            decisive = not self.is_refused if self.rules.exit_by == "any refusal" else verdict
+            decisive = not self.is_refused if self.rules.exit_rule == "any refusal" else verdict
             return _matching_exit(exits, socket, decisive) or END
         if self.rules.early_exit == "match":
             return _matching_exit(exits, socket, verdict)
@@ -213,13 +211,13 @@ class _RouteWalker:
     def _unmatched_target(self, socket: Socket, verdict: bool | None) -> str:
         """Return the target to use if no edge can be taken: an early exit if the rule set allows it, or the end."""
         early = _matching_exit(self._exits(socket), socket, verdict) if self.rules.early_exit == "no edge" else ""
-        return early or (self.rules.unmatched if socket.edges else END)
+        return early or (self.rules.unmatched_target if socket.edges else END)
 
-    def _empty_exit(self, socket: Socket) -> str:
+    def _empty_loop_target(self, socket: Socket) -> str:
         exits = self._exits(socket)
-        if self.rules.empty == "fail":
+        if self.rules.empty_loop_effect == "fail":
             return STOP
-        if self.rules.empty == "first exit" and exits:
+        if self.rules.empty_loop_effect == "first exit" and exits:
             return exits[0].target
         always = [route for route in exits if route.condition == "always"]
         return next(
@@ -228,16 +226,16 @@ class _RouteWalker:
 
     def _edge_target(self, socket: Socket, verdict: bool | None, item: int | None) -> str:
         """Return the target of the first matching edge that can be taken, or "" if no edge can be taken."""
-        for edge in self._ordered([edge for edge in socket.edges if _matches(edge.when, verdict)]):
+        for edge in self._order_edges([edge for edge in socket.edges if _matches(edge.when, verdict)]):
             key = socket.id, edge.index, None if self.rules.counts_per_cast else item
-            if edge.max_traversals is None or self.used[key] < edge.max_traversals + self.rules.slack:
-                self.used[key] += 1
+            if edge.max_traversals is None or self.edge_uses[key] < edge.max_traversals + self.rules.limit_offset:
+                self.edge_uses[key] += 1
                 return edge.to
-            if self.rules.used_up != "next":
-                return self.rules.used_up
+            if self.rules.exhausted_target != "next":
+                return self.rules.exhausted_target
         return ""
 
-    def _ordered(self, edges: list[Edge]) -> list[Edge]:
+    def _order_edges(self, edges: list[Edge]) -> list[Edge]:
         if self.rules.edge_order == "last":
             return edges[::-1]
         if self.rules.edge_order == "always":
@@ -276,7 +274,7 @@ class RouteAnswer(NamedTuple):
         """The right answer, which is computed with the correct rules."""
         return self.read(walk(self.graph, self.script))
 
-    def by(self, rules: RuleSet) -> JSON:
+    def answer_for(self, rules: RuleSet) -> JSON:
         """Return the answer according to a rule set, such as a misreading."""
         return self.read(walk(self.graph, self.script, rules))
 
@@ -294,7 +292,7 @@ def from_route(cast: Cast, read: Callable[[RouteWalk], JSON]) -> RouteAnswer:
         cast: the cast, whose loadout must have at most one generator.
         read: a function that returns the answer for a route, such as ``lambda walk: walk.visits["Socket-2"]``.
     """
-    return RouteAnswer(cast.graph, ScriptedVerdicts.of(cast), read)
+    return RouteAnswer(cast.graph, ScriptedVerdicts.from_cast(cast), read)
 
 
 def named_misreading(
@@ -310,13 +308,16 @@ def named_misreading(
     """
 
     def count_matches(rules: RuleSet) -> int:
-        return sum(is_same(answer, right.by(rules)) for answer, right in answers)
+        return sum(is_same(answer, right.answer_for(rules)) for answer, right in answers)
 
     wrong = [(answer, right) for answer, right in answers if not is_same(answer, right.truth)]
     candidates = [
-        rules for rules in MISREADINGS.values() if any(is_same(answer, right.by(rules)) for answer, right in wrong)
+        rules
+        for rules in MISREADINGS.values()
+        if any(is_same(answer, right.answer_for(rules)) for answer, right in wrong)
     ]
     if candidates:
         rules = max(candidates, key=count_matches)
-        step = next(right for answer, right in wrong if is_same(answer, right.by(rules))).last_common_step(rules)
+        explained = next(right for answer, right in wrong if is_same(answer, right.answer_for(rules)))
+        step = explained.last_common_step(rules)
         yield f"Your answer would be right if {rules.belief}. Look at step {step}, where the rules lead to another target."

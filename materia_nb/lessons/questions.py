@@ -65,26 +65,26 @@ class RouteView(View):
 
     Attributes:
         steps: the judged guesses, up to the first wrong guess.
-        left: the number of guesses that follow the end of the actual route.
-        onward: the socket that runs after the last guess; empty if the route has ended.
-        lines: the first line of each judged guess, and all lines of the last one.
+        surplus: the number of guesses that follow the end of the actual route.
+        next_socket: the socket that runs after the last guess; empty if the route has ended.
+        lines: the first line of each judged guess, and all lines of the last guess.
     """
 
-    def __init__(self, steps: Sequence[PredictionView], left: int, onward: str) -> None:
-        self.steps, self.left, self.onward = tuple(steps), left, onward
+    def __init__(self, steps: Sequence[PredictionView], surplus: int, next_socket: str) -> None:
+        self.steps, self.surplus, self.next_socket = tuple(steps), surplus, next_socket
         last = self.steps[-1]
         self.lines = [f"{step.title}: {step.lines[0]}" for step in self.steps] + last.lines[1:]
-        if last.right and left:
-            more = counted(left, "guess", "guesses")
+        if last.right and surplus:
+            more = counted(surplus, "guess", "guesses")
             self.lines.append(f"\u2717 The route ends before your last guesses: {more} too many.")
         elif last.right:
-            self.lines.append(f"Right so far. {onward} runs next." if onward else "That is the whole route.")
+            self.lines.append(f"Right so far. {next_socket} runs next." if next_socket else "That is the whole route.")
         super().__init__(f"{counted(sum(step.right for step in self.steps), 'step')} right", lines(self.lines))
 
     @property
     def right(self) -> bool:
         """True if every guess is right and the predicted route is not longer than the actual route."""
-        return self.left == 0 and all(step.right for step in self.steps)
+        return self.surplus == 0 and all(step.right for step in self.steps)
 
 
 class Question:
@@ -106,7 +106,7 @@ class Question:
         state_lines: lines that describe the visit, the work item, the cursors and the remaining uses of limited edges.
         number: the number of the step that the question is about; the first step is 1.
         targets: the valid guesses, which are all sockets, ``end`` and ``stop``.
-        before: the marks in the picture of the graph while the outcome is not revealed.
+        marks_before: the marks in the picture of the graph while the outcome is not revealed.
         is_revealed: True if the outcome is revealed because a guess was right or all tries were used.
         points: the points for each finished step: 1 if the first guess was right, 0.5 if the second guess was right,
             and otherwise 0.
@@ -128,18 +128,18 @@ class Question:
         self.points: list[float] = []
         self.number = 0
         self._tries, self._name = tries, name
-        self._ask(cast)
+        self._ask_about(cast)
         folder = tempfile.mkdtemp(prefix="materia-fork-")
         self._remove = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
         self.fork = cast.fork(root=Path(folder))
         self.fork.runner.agents = cast.agents.frozen()  # another cell may change the agents of the cast
 
-    def _ask(self, cast: Cast) -> None:
+    def _ask_about(self, cast: Cast) -> None:
         self.socket = _next_socket(cast)
         self.number += 1
         self.text = f"{self.socket} runs next. Where does the cast go after it?"
         self.state_lines = _describe_state(cast)
-        self.before = dataclasses.replace(overlay_of(cast.now), current=self.socket)
+        self.marks_before = dataclasses.replace(overlay_of(cast.now), current=self.socket)
         self.is_revealed = False
         self._wrong: set[str] = set()
         self._judged: tuple[str, Decision, Decision | None] | None = None
@@ -148,7 +148,7 @@ class Question:
         return self.text
 
     @property
-    def after(self) -> CastOverlay:
+    def marks_after(self) -> CastOverlay:
         """The marks in the picture of the graph after the outcome is revealed, which show the route."""
         return overlay_of(self.fork.now)
 
@@ -166,7 +166,7 @@ class Question:
         """
         if not self.is_revealed:
             raise MateriaError("The target of this step is not revealed yet.", hint="guess first", kind="not_yet")
-        self._ask(self.fork)
+        self._ask_about(self.fork)
 
     def guess(self, guess: object, *, sure: bool | None = None, number: int | None = None) -> PredictionView:
         """Judge a guess, record it if the question has a name, and return the verdict with its reasons.
@@ -189,7 +189,7 @@ class Question:
             )
         expected = parse_guess(self.fork.now.rules, str(guess))
         if self._judged is None:
-            self._judged = self._run()
+            self._judged = self._run_step()
         title, decision, entry = self._judged
         prediction = judge_guess(self.fork.now.rules, expected, title, decision, self.fork.now.engine, entry)
         if self.is_revealed:  # the learner knows the outcome, so the guess does not count
@@ -198,7 +198,7 @@ class Question:
             lesson, _, question = self._name.rpartition("/")
             step = f", step {len(self.points) + 1}" if self.points else ""
             record_guess(lesson, f"{question}{step}", expected, right=prediction.right, sure=sure)
-        self._count(prediction)
+        self._count_guess(prediction)
         return PredictionView(prediction, is_revealed=self.is_revealed, sure=sure)
 
     def walk(self, route: Sequence[object], *, sure: bool | None = None) -> RouteView:
@@ -217,17 +217,19 @@ class Question:
         while steps[-1].right and len(steps) < len(route) and self.has_next:
             self.next_step()
             steps.append(self.guess(route[len(steps)], sure=sure))
-        left = len(route) - len(steps) if steps[-1].right else 0
-        return RouteView(steps, left, next_target(self.fork.now.rules, self.fork.now.engine) if self.has_next else "")
+        surplus = len(route) - len(steps) if steps[-1].right else 0
+        return RouteView(
+            steps, surplus, next_target(self.fork.now.rules, self.fork.now.engine) if self.has_next else ""
+        )
 
-    def _count(self, prediction: Prediction) -> None:
+    def _count_guess(self, prediction: Prediction) -> None:
         if not prediction.right:
             self._wrong.add(prediction.guess)
         self.is_revealed = prediction.right or len(self._wrong) >= self._tries
         if self.is_revealed:
             self.points.append(points_for(len(self._wrong) + 1) if prediction.right else 0)
 
-    def _run(self) -> tuple[str, Decision, Decision | None]:
+    def _run_step(self) -> tuple[str, Decision, Decision | None]:
         fork, before = self.fork, _count_outputs(self.fork)
         fork.step()
         step = fork.steps[-1]

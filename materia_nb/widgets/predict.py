@@ -215,7 +215,7 @@ class PredictPanel(Panel):
     def _svg(self) -> str:
         if self.question is None:
             return graph_svg(self.cast.graph, overlay_of(self.cast.now))
-        marks = self.question.after if self.question.is_revealed else self.question.before
+        marks = self.question.marks_after if self.question.is_revealed else self.question.marks_before
         return graph_svg(self.cast.graph, marks)
 
 

@@ -262,9 +262,9 @@ def test_question_shows_the_state_of_the_cast(cast):
     question = Question(cast)
     assert question.state_lines[:3] == ("Socket-3, visit 1", "item WI-1 (a)", "cursor workItemIndex at 0 of 3")
     assert "edge 2 to Socket-2 taken 0 of 3 times" in question.state_lines
-    assert question.before.current == "Socket-3"
+    assert question.marks_before.current == "Socket-3"
     question.guess("end")
-    assert question.after.last_route[0] == "Socket-3"
+    assert question.marks_after.last_route[0] == "Socket-3"
 
 
 def test_wrong_guess_about_a_repair_is_explained(bench):

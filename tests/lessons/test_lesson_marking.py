@@ -10,13 +10,13 @@ import pytest
 from materia_nb.errors import MateriaError
 from materia_nb.lessons.__main__ import (
     answer_key,
-    answers_in,
     lessons_folder,
     main,
-    mark_all,
+    mark_submission,
+    mark_submissions,
     marked_questions,
-    marks,
     marks_table,
+    read_answers,
 )
 from materia_nb.lessons.checks import QUESTIONS, Numbers
 
@@ -42,7 +42,7 @@ def submission(lesson, answers):
 
 
 def points(lesson, learner, answers):
-    return sum(mark.points for mark in marks(lesson, learner, submission(lesson, answers)))
+    return sum(mark.points for mark in mark_submission(lesson, learner, submission(lesson, answers)))
 
 
 @pytest.mark.parametrize("lesson", LESSONS)
@@ -58,7 +58,7 @@ def test_only_correct_answers_for_the_data_of_the_learner_earn_points(lesson):
 def test_code_of_a_submission_never_runs(tmp_path):
     notebook = submission("03-loops", {})
     notebook["cells"].append({"cell_type": "code", "metadata": {}, "source": CHEAT})
-    assert sum(mark.points for mark in marks("03-loops", "ada", notebook)) == 0
+    assert sum(mark.points for mark in mark_submission("03-loops", "ada", notebook)) == 0
     written = tmp_path / "ran"
     right = answer_key("03-loops", "ada")["visits_of_plant"].truth
     for source, is_read in (
@@ -68,7 +68,7 @@ def test_code_of_a_submission_never_runs(tmp_path):
         (f"%materia help\nvisits_of_plant = {right}", False),
     ):
         submitted = {"cells": [{"cell_type": "code", "metadata": {}, "source": source}]}
-        mark = {row.question: row for row in marks("03-loops", "ada", submitted)}["visits_of_plant"]
+        mark = {row.question: row for row in mark_submission("03-loops", "ada", submitted)}["visits_of_plant"]
         assert mark.points == is_read, source
         assert is_read or "is an expression" in mark.reason or "not answered" in mark.reason
     assert not written.exists()
@@ -76,7 +76,7 @@ def test_code_of_a_submission_never_runs(tmp_path):
 
 def test_answers_of_a_submission_are_its_last_literal_assignments():
     sources = ["a = 1\nb = c = [True, 'x']", "a = -2", "def f():\n    d = 1", "e += 1", "(", "g = [f(), 1]"]
-    answers = answers_in({"cells": [{"cell_type": "code", "source": source} for source in sources]})
+    answers = read_answers({"cells": [{"cell_type": "code", "source": source} for source in sources]})
     assert (answers["a"], answers["b"], answers["c"]) == (-2, [True, "x"], [True, "x"])
     assert answers.keys() == {"a", "b", "c", "g"}
 
@@ -92,7 +92,7 @@ def test_mark_command_marks_a_folder_of_submissions(tmp_path, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "who,lesson,question,points,reason"
     assert "ada,03-loops,visits_of_plant,1,The answer is right." in lines
-    assert marks_table(mark_all([tmp_path])).rows[0] == ("ada", "03-loops", "2 of 2", "")
+    assert marks_table(mark_submissions([tmp_path])).rows[0] == ("ada", "03-loops", "2 of 2", "")
     assert main(["mark", str(tmp_path / "ben")]) == 1
     assert "No lesson notebook" in capsys.readouterr().err
 
@@ -103,7 +103,7 @@ def test_unknown_lesson_and_unreadable_notebook_are_errors(tmp_path):
     (tmp_path / "ada").mkdir()
     (tmp_path / "ada" / "03-loops.ipynb").write_text("{")
     with pytest.raises(MateriaError, match="cannot be read"):
-        mark_all([tmp_path])
+        mark_submissions([tmp_path])
 
 
 def test_learner_api_has_no_method_that_returns_answers():

@@ -123,12 +123,12 @@ def test_answers_that_follow_a_misreading_are_diagnosed_as_that_misreading(draw)
     for number in range(80):
         _, _, rows = drawn(draw, number)
         for rules in MISREADINGS.values():
-            answers = {name: answer.by(rules) for name, answer in rows.items()}
+            answers = {name: answer.answer_for(rules) for name, answer in rows.items()}
             if all(answers[name] == answer.truth for name, answer in rows.items()):
                 continue
             (line,) = named_misreading([(answers[name], answer) for name, answer in rows.items()], is_right)
             named = next(other for other in MISREADINGS.values() if other.belief in line)
-            assert {name: answer.by(named) for name, answer in rows.items()} == answers
+            assert {name: answer.answer_for(named) for name, answer in rows.items()} == answers
 
 
 @drawings
@@ -136,7 +136,7 @@ def test_most_misreadings_change_the_answers_for_a_random_loadout(draw):
     changing = set()
     for number in range(60):
         for answer in drawn(draw, number)[2].values():
-            changing |= {name for name, rules in MISREADINGS.items() if answer.by(rules) != answer.truth}
+            changing |= {name for name, rules in MISREADINGS.items() if answer.answer_for(rules) != answer.truth}
     expected = {
         edges: {"last-match", "always-wins"},
         rework: {"one-less", "one-more", "falls-through", "used-up-ends"},
@@ -149,8 +149,8 @@ def test_most_misreadings_change_the_answers_for_a_random_loadout(draw):
 def test_diagnosis_names_misreading_and_step():
     wrong_rules = MISREADINGS["last-match"]
     rows = [drawn(edges, number)[2]["route"] for number in range(20)]
-    answer = next(row for row in rows if row.by(wrong_rules) != row.truth)
-    wrong = answer.by(wrong_rules)
+    answer = next(row for row in rows if row.answer_for(wrong_rules) != row.truth)
+    wrong = answer.answer_for(wrong_rules)
     with pytest.raises(MateriaError) as raised:
         Numbers("01-edges", "", {}).check(whole_route=(wrong, answer))
     step = next(number for number, pair in enumerate(zip(answer.truth, wrong, strict=False)) if pair[0] != pair[1])
