@@ -170,15 +170,12 @@ def _check_edges(findings: Findings, facts: LoadoutFacts, socket: SocketFacts) -
         path, when = f"{id_}.edges[{index}]", as_object(edge).get("when")
         condition = condition_spec(when) if is_condition(when) else None
         if unconditional is not None and not (condition and condition.without_output):
-            findings.problem(
-                UNREACHABLE_EDGE,
-                path,
-                f"edge {index + 1} is never taken, because edge {unconditional + 1} always matches",
-                "move the edge before the `always` edge, or remove it",
-                safe_fix("Remove the edge", do("remove_edge", id_, index))
-                if when == "always"
-                else safe_fix("Move the edge forward", do("move_edge", id_, index, unconditional)),
-            )
+            fix = safe_fix("Move the edge forward", do("move_edge", id_, index, unconditional))
+            if when == "always":
+                fix = safe_fix("Remove the edge", do("remove_edge", id_, index))
+            message = f"edge {index + 1} is never taken, because edge {unconditional + 1} always matches"
+            advice = "move the edge before the `always` edge, or remove it"
+            findings.problem(UNREACHABLE_EDGE, path, message, advice, fix)
         if not isinstance(edge, dict):
             continue
         _check_endpoint(findings, facts, edge.get("to"), f"{path}.to", fix_for=partial(_fix_target, id_, index))
@@ -243,22 +240,17 @@ def check_loops(findings: Findings, facts: LoadoutFacts) -> None:
 
 def _check_loop(findings: Findings, facts: LoadoutFacts, inbound: _InboundEdges, loop: LoopFacts) -> None:
     path = f"loops.{loop.id}"
-    members_known = _check_members(findings, facts, loop, path)
+    known = [
+        _check_endpoint(findings, facts, member, f"{path}.sockets[{index}]", end=False)
+        for index, member in enumerate(as_list(loop.raw.get("sockets")))
+    ]
+    members_known = bool(known) and all(known)
     _check_done(findings, facts, f"{path}.iterator", loop.iterator)
     if loop.consumes is not None:
         _check_consumes(findings, facts, inbound, loop, loop.consumes, members_known=members_known)
     if loop.legacy is not None:
         _check_legacy_exit(findings, facts, loop, loop.legacy)
     _check_exits(findings, facts, loop)
-
-
-def _check_members(findings: Findings, facts: LoadoutFacts, loop: LoopFacts, path: str) -> bool:
-    """Report members that do not exist. Return True if the loop has at least one member and all members exist."""
-    known = [
-        _check_endpoint(findings, facts, member, f"{path}.sockets[{index}]", end=False)
-        for index, member in enumerate(as_list(loop.raw.get("sockets")))
-    ]
-    return bool(known) and all(known)
 
 
 def _check_consumes(
@@ -281,24 +273,14 @@ def _check_consumes(
     known = _check_endpoint(findings, facts, source, f"{path}.from", end=False, advice=advice, fix_for=fix_for)
     if not members_known:
         return
-    member_edges = {id_: members.intersection(_targets(facts, id_)) for id_ in loop.members}
-    if not cycles_in(member_edges):
-        findings.problem(
-            INVALID_LOOP,
-            f"loops.{loop.id}.sockets",
-            "the edges of the members do not form a cycle, so the loop would stop after the first item",
-            f"add an edge from the last member back to {loop.members[0]!r}",
-            suggested_fix(
-                f"Add an edge from {loop.members[-1]} to {loop.members[0]}",
-                do("add_edge", loop.members[-1], loop.members[0]),
-            ),
-        )
+    sockets = [facts.sockets[id_] for id_ in loop.members if id_ in facts.sockets]
+    if not cycles_in({socket.id: members.intersection(socket.targets) for socket in sockets}):
+        first, last = loop.members[0], loop.members[-1]
+        message = "the edges of the members do not form a cycle, so the loop would stop after the first item"
+        advice = f"add an edge from the last member back to {first!r}"
+        fix = suggested_fix(f"Add an edge from {last} to {first}", do("add_edge", last, first))
+        findings.problem(INVALID_LOOP, f"loops.{loop.id}.sockets", message, advice, fix)
     _check_source(findings, facts, entering_edges, loop, source if known else None)
-
-
-def _targets(facts: LoadoutFacts, id_: str) -> tuple[str, ...]:
-    socket = facts.sockets.get(id_)
-    return () if socket is None else socket.targets
 
 
 def _is_generator(facts: LoadoutFacts, id_: JSON) -> bool:
@@ -385,11 +367,7 @@ def _check_legacy_advance(findings: Findings, loop: LoopFacts, socket: SocketFac
     if advance is None:
         return
     derived = {"cursor": loop.cursor(socket.id), "items": loop.items, "when": when}
-    written_advance = {
-        "cursor": socket.advance_cursor,
-        "items": advance.get("items", items),
-        "when": advance.get("when", "always"),
-    }
+    written_advance = {"items": items, "when": "always", **advance, "cursor": socket.advance_cursor}
     for field, value in derived.items():
         if written_advance[field] != value:
             message = f"{field} is {brief(written_advance[field])}, but the exit of loop {loop.id!r} needs {value!r}"
@@ -453,13 +431,8 @@ def _check_cursors(findings: Findings, facts: LoadoutFacts) -> None:
         cursor = loop.cursor(loop.members[0])
         other = loop_by_cursor.setdefault((source, cursor), loop.id)
         if other != loop.id:
-            findings.problem(
-                INVALID_LOOP,
-                f"loops.{loop.id}.consumes.cursor",
-                f"loop {other!r} also consumes the items of {source!r} with the cursor {cursor!r}",
-                f'write another cursor, such as "cursor": "{loop.id}Index"',
-                suggested_fix(
-                    f"Rename the cursor to {loop.id}Index",
-                    do("set_source", loop.id, "consumes", cursor=f"{loop.id}Index"),
-                ),
-            )
+            message = f"loop {other!r} also consumes the items of {source!r} with the cursor {cursor!r}"
+            advice = f'write another cursor, such as "cursor": "{loop.id}Index"'
+            step = do("set_source", loop.id, "consumes", cursor=f"{loop.id}Index")
+            fix = suggested_fix(f"Rename the cursor to {loop.id}Index", step)
+            findings.problem(INVALID_LOOP, f"loops.{loop.id}.consumes.cursor", message, advice, fix)

@@ -98,16 +98,12 @@ def _choose_empty_exit(graph: Graph, routes_of: _ExitRoutes, loop: Loop) -> str:
 
     The new exit must not cause a derived advance (R15). A member that has no ``always`` exit yet is preferred.
     """
-    advancing = [id_ for id_ in loop.sockets if graph.sockets[id_].advance is not None]
-    moves_cursor = loop.iterator is not None and any(
-        (advance := graph.sockets[id_].advance) is not None and advance.cursor == loop.iterator.cursor
-        for id_ in loop.sockets
-    )
-    candidates = list(loop.sockets) if moves_cursor or loop.generator is None else advancing
+    cursors = {id_: advance.cursor for id_ in loop.sockets if (advance := graph.sockets[id_].advance) is not None}
+    moves_cursor = loop.iterator is not None and loop.iterator.cursor in cursors.values()
+    candidates = list(loop.sockets if moves_cursor or loop.generator is None else cursors)
     if not candidates:
         raise _dead_end_error(graph, loop.id, "the loop has neither an exit nor an advance", "add an exit to the loop")
-    order = sorted(candidates, key=lambda id_: (routes_of.has_always_exit(id_), id_ not in advancing))
-    return order[0]
+    return min(candidates, key=lambda id_: (routes_of.has_always_exit(id_), id_ not in cursors))
 
 
 def _dead_end_error(graph: Graph, loop: str, why: str, hint: str) -> MateriaError:
@@ -158,13 +154,9 @@ class _ExitRoutes:
             visited, socket = [start.id], start
             while socket.iterator is not None and (target := self._after_empty_list(socket)) is not None:
                 if target in visited:
-                    loop = socket.loops[0]
-                    raise _dead_end_error(
-                        self.graph,
-                        loop,
-                        "the exits of empty lists form a cycle",
-                        "set the target of the exit to a socket outside these loops",
-                    )
+                    why = "the exits of empty lists form a cycle"
+                    advice = "set the target of the exit to a socket outside these loops"
+                    raise _dead_end_error(self.graph, socket.loops[0], why, advice)
                 visited.append(target)
                 socket = self.graph.sockets[target]
 

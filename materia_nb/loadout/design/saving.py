@@ -266,11 +266,8 @@ def new_design(config: LayeredConfig, name: str, project: Path) -> Design:
         MateriaError: a loadout of this name already exists.
     """
     if name in config.loadout_names:
-        raise MateriaError(
-            f"The loadout {name!r} already exists.",
-            hint="choose another name, or edit the existing loadout",
-            kind=DESIGN_KIND,
-        )
+        advice = "choose another name, or edit the existing loadout"
+        raise MateriaError(f"The loadout {name!r} already exists.", hint=advice, kind=DESIGN_KIND)
     home = replace(_config_home(project / PROJECT_FILE), materia=_materia_below(config, "project"))
     return Design(name, {}, config.document, home)
 
@@ -284,9 +281,8 @@ def _config_home(path: Path, why: str = "") -> Home:
         MateriaError: the file name has an unknown extension, or the file exists but cannot be read.
     """
     if path.suffix.lower() not in EXTENSIONS:
-        raise design_error(
-            "The name of a config file has an unknown extension.", str(path), f"use {one_of_words(EXTENSIONS)}"
-        )
+        message = "The name of a config file has an unknown extension."
+        raise design_error(message, str(path), f"use {one_of_words(EXTENSIONS)}")
     return Home(path, config_text(path) if path.exists() else None, why)
 
 
@@ -372,11 +368,9 @@ def refuse_problems(design: Design, *, anyway: bool) -> None:
 def refuse_locked(design: Design) -> None:
     """Raise MateriaError (``locked``) if the loadout is locked; a change of its ``lockState`` unlocks it."""
     if design.document.get("lockState") == "locked":
-        raise MateriaError(
-            f"The loadout {design.name} is locked, so that it is not changed by mistake.",
-            hint="save a copy in another file, or save anyway in the designer",
-            kind="locked",
-        )
+        message = f"The loadout {design.name} is locked, so that it is not changed by mistake."
+        advice = "save a copy in another file, or save anyway in the designer"
+        raise MateriaError(message, hint=advice, kind="locked")
 
 
 def _updated_file_text(
@@ -409,11 +403,8 @@ def _updated_file_text(
     changed = _with_materia(document, *materia)
     before, after = as_object(document.get("materia")), as_object(changed.get("materia"))
     if not replace_existing and (clash := [name for name in before if exact(before[name]) != exact(after.get(name))]):
-        raise design_error(
-            f"The file defines the materia {clash[0]!r} differently.",
-            str(path),
-            "choose another file, or save anyway to replace the definition",
-        )
+        advice = "choose another file, or save anyway to replace the definition"
+        raise design_error(f"The file defines the materia {clash[0]!r} differently.", str(path), advice)
     return rewrite_json(text, changed)
 
 
@@ -427,11 +418,9 @@ def _read_strictly(path: Path, text: str) -> JSON:
         return read_text(text, "json", where=str(path))
     except MateriaError as error:
         _read(path, text)  # raises the actual error of a file that has no comments, or worse faults
-        raise design_error(
-            "The file has comments or trailing commas, which would be lost.",
-            str(path),
-            "save under a name that ends with .json, or apply the displayed changes to the file by hand",
-        ) from error
+        message = "The file has comments or trailing commas, which would be lost."
+        advice = "save under a name that ends with .json, or apply the displayed changes to the file by hand"
+        raise design_error(message, str(path), advice) from error
 
 
 def _with_loadout(document: JSON, path: Path, own: Object, *, replace_existing: bool) -> Object:
@@ -448,16 +437,12 @@ def _with_loadout(document: JSON, path: Path, own: Object, *, replace_existing: 
     """
     loadouts, materia = (as_object(document).get(group) for group in ("loadouts", "materia"))
     if not is_object(document) or not (isinstance(loadouts, dict | None) and isinstance(materia, dict | None)):
-        raise design_error(
-            "The file is not a config: loadouts and materia must be objects.", str(path), "choose another file"
-        )
+        message = "The file is not a config: loadouts and materia must be objects."
+        raise design_error(message, str(path), "choose another file")
     (name,) = own
     if name in as_object(loadouts) and not replace_existing:
-        raise design_error(
-            f"The file already has a loadout {name!r}.",
-            str(path),
-            "choose another file, load the file to edit its loadout, or save anyway to replace the loadout",
-        )
+        advice = "choose another file, load the file to edit its loadout, or save anyway to replace the loadout"
+        raise design_error(f"The file already has a loadout {name!r}.", str(path), advice)
     return {**document, "loadouts": {**as_object(loadouts), **own}}
 
 
