@@ -83,6 +83,89 @@ def test_a_generator_that_is_visited_again_is_reported_r17():
     assert findings(document) == {EMPTY_LIST, ("hint", "loops.L.consumes")}
 
 
+def test_a_generator_that_is_visited_again_before_its_loop_is_entered_is_not_reported_r17():
+    document = looped({"exits": [route("Socket-3", "always", "Socket-4")]}, Socket_3={"advance": FULL_ADVANCE})
+    document["loadouts"]["T"]["sockets"]["Socket-1"]["edges"] = [edge("Socket-1", "not_satisfied", 2), edge("Socket-3")]
+    assert findings(document) == set()
+
+
+def two_lists(first_exit, cursor=None):
+    """Return a config in which two generators each lead into a loop of one socket.
+
+    ``first_exit`` is the target of the exit of the first loop, and ``cursor`` is the cursor of the second loop.
+    """
+    sockets = {
+        "Socket-1": {"materia": "P", "parse": "json", "edges": [edge("Socket-2", "satisfied"), edge("Socket-4")]}
+    }
+    loops = {}
+    for name, number, target, named in (
+        ("L", 2, first_exit, {}),
+        ("M", 4, "end", {"cursor": cursor} if cursor else {}),
+    ):
+        generator, member = f"Socket-{number}", f"Socket-{number + 1}"
+        advance = {**FULL_ADVANCE, "cursor": cursor} if named else FULL_ADVANCE
+        sockets[generator] = {"materia": "G", "edges": [edge(member)]}
+        sockets[member] = {"materia": "P", "edges": [edge(member)], "advance": advance}
+        exits = [route(member, "always", target)]
+        loops[name] = {"sockets": [member], "consumes": {"from": generator, **named}, "exits": exits}
+    return config(sockets, loops=loops)
+
+
+def test_a_cursor_that_an_earlier_loop_has_moved_is_reported_r17():
+    document = two_lists("Socket-4")
+    [hint] = reference_report(document, "T", [document]).hints
+    assert hint.source == "loops.M.consumes"
+    assert "the cursor workItemIndex when 'Socket-4' creates new work items (R17)" in hint.message
+    assert "after the route Socket-3 → Socket-4, it skips the first new items" in hint.message
+    assert findings(two_lists("Socket-4", cursor="second")) == set()  # each loop moves its own cursor
+    assert findings(two_lists("end")) == set()  # a cast enters only one of the loops
+
+
+@pytest.mark.parametrize(
+    "edges, message",
+    [
+        (
+            [edge("Socket-1", "satisfied", 3), edge("Socket-1", "not_satisfied", 2)],
+            "(R18): after 2 traversals of edge 1, the first traversal of edge 2 fails the cast",
+        ),
+        ([edge("Socket-1", "satisfied", 3), edge("Socket-2", "not_satisfied", 2)], None),
+        ([edge("Socket-1", "not_satisfied", 3), edge("Socket-1", "not_satisfied", 2), edge("Socket-2")], None),
+        ([edge("end", "satisfied", 3), edge("end", "not_satisfied", 2)], None),
+    ],
+)
+def test_two_limited_edges_to_one_socket_are_reported_r18(edges, message):
+    document = config({"Socket-1": {"materia": "P", "parse": "json", "edges": edges}, "Socket-2": {"materia": "P"}})
+    hints = reference_report(document, "T", [document]).hints
+    assert [hint.source for hint in hints] == (["Socket-1.edges"] if message else [])
+    assert all("edges 1 and 2 to 'Socket-1'" in hint.message and message in hint.message for hint in hints)
+
+
+def test_one_limited_edge_of_two_to_one_socket_is_not_reported_r18():
+    edges = [edge("Socket-2", "satisfied", 3), edge("Socket-2", "not_satisfied")]
+    sockets = {"Socket-1": {"materia": "P", "parse": "json", "edges": edges}, "Socket-2": {"materia": "P"}}
+    assert findings(config(sockets)) == set()
+
+
+@pytest.mark.parametrize(
+    "parse, assign, is_reported",
+    [
+        ("json", {"seen": "lastOutput"}, True),
+        ("text", {"seen": "lastOutput"}, False),
+        ("json", {"lastOutput": "$.context"}, False),
+    ],
+)
+def test_json_that_is_assigned_from_lastoutput_is_reported_r2(parse, assign, is_reported):
+    document = config({"Socket-1": {"materia": "P", "parse": parse, "assign": assign}})
+    expected = {("hint", "Socket-1.assign.seen")} if is_reported else set()
+    assert findings(document) == expected
+    assert all("(R2)" in hint.message for hint in reference_report(document, "T", [document]).hints)
+
+
+def test_a_utility_that_assigns_its_json_from_lastoutput_is_reported_r2():
+    document = with_materia(type="utility", command=["true"], parse="json", assign={"seen": "lastOutput"})
+    assert findings(document) == {("hint", "materia.M.assign.seen")}
+
+
 def test_a_cycle_without_a_limit_is_reported_r18():
     sockets = {"Socket-1": {"materia": "P", "edges": [edge("Socket-2")]}, "Socket-2": {"materia": "P"}}
     back = edge("Socket-1", "not_satisfied")
@@ -90,6 +173,30 @@ def test_a_cycle_without_a_limit_is_reported_r18():
     assert findings(config(sockets)) == {("hint", "Socket-1.edges")}
     back["maxTraversals"] = 2
     assert findings(config(sockets)) == set()
+
+
+def test_the_route_of_an_endless_cycle_follows_the_edges():
+    targets = {"Socket-1": "Socket-3", "Socket-2": "Socket-1", "Socket-3": "Socket-2"}
+    document = config({id_: {"materia": "P", "edges": [edge(to)]} for id_, to in targets.items()})
+    [hint] = reference_report(document, "T", [document]).hints
+    assert "the route Socket-1 → Socket-3 → Socket-2 → Socket-1 can repeat forever" in hint.message
+
+
+def test_a_cycle_through_the_exit_of_an_empty_loop_is_reported_r18():
+    exits = [route("Socket-3", "always", "Socket-4")]
+    document = looped({"exits": exits}, Socket_3={"advance": FULL_ADVANCE})
+    sockets = document["loadouts"]["T"]["sockets"]
+    sockets["Socket-1"]["edges"] = [edge("Socket-3")]
+    back = edge("Socket-3")
+    sockets["Socket-4"]["edges"] = [back]
+    [hint] = reference_report(document, "T", [document]).hints
+    assert hint.source == "Socket-3.edges"
+    assert "(R18): once no items are left for 'Socket-3', the route Socket-3 → Socket-4 → Socket-3" in hint.message
+    back["maxTraversals"] = 2
+    assert findings(document) == set()
+    del back["maxTraversals"]
+    document["loadouts"]["T"]["loops"]["L"]["exits"][0]["condition"] = "satisfied"  # not followed if the list is empty
+    assert findings(document) == set()
 
 
 def test_ignored_fields_are_reported():

@@ -289,7 +289,7 @@ def reachable_sockets(facts: LoadoutFacts, targets: Mapping[str, set[str]]) -> s
 
 
 @rule(EDGE_RULES, "socket", "never-taken")
-def _never_taken(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
+def never_taken(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
     """An edge that is never taken, because earlier edges match all of its results."""
     results = _possible_results(facts, socket)
     first_edges: dict[Result, int] = {}  # the index of the first edge that matches each result

@@ -9,10 +9,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
-from materia_nb.jsonvalue import JSON, Object, as_object
-from materia_nb.loadout.items import incomplete_advances, unwritten_advances
+from materia_nb.errors import counted
+from materia_nb.jsonvalue import JSON, Object, as_object, whole_number
+from materia_nb.loadout.items import advances_of, derive, incomplete_advances, unwritten_advances
 from materia_nb.loadout.report import Findings, Hint, HintRule, Report, brief, rule
-from materia_nb.loadout.rules.edge_rules import targets_of
+from materia_nb.loadout.rules.edge_rules import never_taken
+from materia_nb.loadout.rules.socket_rules import shortest_route, successors_of
 from materia_nb.loadout.topology import (
     CANONICAL_ID,
     LoadoutFacts,
@@ -21,7 +23,6 @@ from materia_nb.loadout.topology import (
     cycles_in,
     loadout_facts,
     parts_to_check,
-    reachable_from,
 )
 from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF
 
@@ -108,40 +109,83 @@ def _empty_list(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
         yield Hint(f"loops.{loop.id}.exits", message, f"let the generator never return an empty list for {id_}")
 
 
-@rule(REFERENCE_RULES, "loadout", DIFFERENT)
-def _stale_cursor(facts: LoadoutFacts) -> Iterator[Hint]:
-    """A generator that can run again, after which pi-materia skips the first new items."""
-    targets = targets_of(facts)
-    for loop in facts.loops:
-        source = facts.sockets.get(loop.source or "")
-        if source is None or not source.is_generator:
-            continue
-        reachable = reachable_from(source.targets, targets)
-        returning = [id_ for id_ in facts.sockets if id_ in reachable and source.id in targets[id_]]
-        if returning:
+@rule(REFERENCE_RULES, "loop", DIFFERENT)
+def _stale_cursor(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
+    """A generator that can run after the cursor of its loop has moved, so that pi-materia skips the first new items."""
+    source = facts.sockets.get(loop.source or "")
+    if source is None or not source.is_generator:
+        return
+    cursor, targets = loop.cursor(source.id), successors_of(facts)
+    for other in facts.loops:
+        moving = [id_ for id_ in advances_of(facts, other) if other.cursor(id_) == cursor]
+        route = next(filter(None, (shortest_route(id_, source.id, targets) for id_ in moving)), None)
+        if route:
             message = (
-                f"pi-materia keeps the position in its list when {source.id!r} creates new work items (R17): after the route "
-                f"{source.id} → ... → {returning[0]} → {source.id}, it skips the first new items"
+                f"pi-materia does not reset the cursor {cursor} when {source.id!r} creates new work items (R17): after "
+                f"the route {' → '.join(route)}, it skips the first new items"
             )
-            yield Hint(f"loops.{loop.id}.consumes", message, "use a separate generator and loop for the new items")
+            advice = f'write a separate "cursor" in the consumes of loop {loop.id!r}'
+            if other is loop:
+                advice = "use a separate generator and loop, with a separate cursor, for the new items"
+            yield Hint(f"loops.{loop.id}.consumes", message, advice)
+            return
+
+
+@rule(REFERENCE_RULES, "socket", DIFFERENT)
+def _shared_limit(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
+    """Two edges to the same socket that both have `maxTraversals`, which pi-materia limits together."""
+    unused = {hint.source for hint in never_taken(facts, socket)}
+    for to in dict.fromkeys(socket.targets):
+        edges = [edge for edge in socket.edges if edge.to == to and f"{socket.id}.edges[{edge.index}]" not in unused]
+        written = {edge.index + 1: whole_number(edge.raw.get("maxTraversals")) for edge in edges}
+        limits = {number: limit for number, limit in written.items() if limit is not None}
+        if len(limits) > 1:
+            first, second = sorted(limits, key=limits.__getitem__)[:2]
+            message = (
+                f"pi-materia counts the traversals of edges {' and '.join(map(str, limits))} to {to!r} together (R18): "
+                f"after {counted(limits[first], 'traversal')} of edge {second}, the first traversal of edge {first} "
+                "fails the cast"
+            )
+            yield Hint(f"{socket.id}.edges", message, "write maxTraversals on only one of the edges")
+
+
+@rule(REFERENCE_RULES, "socket", DIFFERENT)
+def _rewritten_output(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
+    """An assignment from `lastOutput` at a socket with JSON output, which pi-materia writes in another form."""
+    for path, _, source in socket.assignments:
+        if source == "lastOutput" and socket.id not in facts.text_sockets:
+            message = (
+                "pi-materia removes the white space and the text around the JSON before it assigns lastOutput (R2): "
+                'it assigns {"satisfied":true} for the output {"satisfied": true}'
+            )
+            yield Hint(path, message, 'assign "$", which is the parsed output in both engines')
 
 
 @rule(REFERENCE_RULES, "loadout", DIFFERENT)
 def _endless_cycle(facts: LoadoutFacts) -> Iterator[Hint]:
     """A cycle that processes no items and has no `maxTraversals`, which pi-materia can repeat forever."""
-    outside = {socket.id: socket.edges for socket in facts.sockets.values() if socket.iterator is None}
-    unlimited = {
-        id_: [str(edge.to) for edge in edges if edge.to in outside and "maxTraversals" not in edge.raw]
-        for id_, edges in outside.items()
-    }
+    unlimited = {id_: _unlimited_targets(facts, socket) for id_, socket in facts.sockets.items()}
     cycles = cycles_in(unlimited)
     for number in dict.fromkeys(cycles.values()):
-        members = [id_ for id_ in facts.sockets if cycles.get(id_) == number]
+        start = next(id_ for id_ in facts.sockets if cycles.get(id_) == number)
+        route = shortest_route(start, start, unlimited)
+        lists = [repr(id_) for id_ in dict.fromkeys(route) if facts.sockets[id_].iterator]
+        condition = f"once no items are left for {' and '.join(lists)}, " if lists else ""
         message = (
-            f"pi-materia does not limit this cycle (R18): the route {' → '.join([*members, members[0]])} can repeat "
-            "forever, but fails in this engine after limits.maxEdgeTraversals"
+            f"pi-materia does not limit this cycle (R18): {condition}the route {' → '.join(route)} can repeat forever, "
+            "but this engine stops it"
         )
-        yield Hint(f"{members[0]}.edges", message, "write maxTraversals on an edge of the cycle")
+        advice = "write maxTraversals on an edge of the cycle"
+        yield Hint(f"{start}.edges", message, f"{advice}, or change the target of the exit" if lists else advice)
+
+
+def _unlimited_targets(facts: LoadoutFacts, socket: SocketFacts) -> list[str]:
+    """Return the sockets to which pi-materia can go any number of times from a socket that has no current item."""
+    if socket.iterator is None:
+        return [str(e.to) for e in socket.edges if e.to in facts.sockets and "maxTraversals" not in e.raw]
+    routes = [route for loop in socket.loops for route in derive(facts).loops[loop.id].routes]
+    exits = [route.target for route in routes if route.source == socket.id and route.condition == "always"]
+    return [target for target in exits[:1] if target in facts.sockets]
 
 
 @rule(REFERENCE_RULES, "loadout", DIFFERENT)

@@ -352,7 +352,7 @@ def _never_written(facts: LoadoutFacts) -> Iterator[Hint]:
     entry = facts.entry
     if not isinstance(entry, str) or entry not in facts.sockets:
         return
-    targets = _successors(facts)
+    targets = successors_of(facts)
     any_path_writers, paths_by_field = _writers(facts)
     known = _ENGINE_NAMES | {split_path(alias)[0] for alias in _aliases(facts)}
     writers_of: dict[StatePath, tuple[set[str], dict[str, str | None]]] = {}
@@ -374,7 +374,7 @@ def _never_written(facts: LoadoutFacts) -> Iterator[Hint]:
             if writers and not (writers - {id_}) & reachable_before[id_].keys():
                 continue  # written only after this socket, for its next visit, such as a critic's feedback
             reported.add((read.reader_path, read.path))
-            yield _unwritten_hint(read, writers - {id_}, list(_route_back(predecessors, id_))[::-1])
+            yield _unwritten_hint(read, writers - {id_}, _route_to(id_, predecessors))
 
 
 def _placed_elsewhere(facts: LoadoutFacts, socket: SocketFacts) -> bool:
@@ -463,7 +463,7 @@ def _overlap(path: StatePath, written: StatePath) -> bool:
     return path[: len(written)] == written or written[: len(path)] == path
 
 
-def _successors(facts: LoadoutFacts) -> dict[str, list[str]]:
+def successors_of(facts: LoadoutFacts) -> dict[str, list[str]]:
     """Return the successors of each socket through its edges and through the loop exits that lead from it."""
     targets = {id_: list(socket.targets) for id_, socket in facts.sockets.items()}
     for loop in facts.loops:
@@ -489,7 +489,15 @@ def _reachable_without(entry: str, targets: Mapping[str, list[str]], blocked: se
     return predecessors
 
 
-def _route_back(predecessors: Mapping[str, str | None], at: str | None) -> Iterator[str]:
-    while at is not None:
-        yield at
-        at = predecessors[at]
+def _route_to(id_: str | None, predecessors: Mapping[str, str | None]) -> list[str]:
+    route: list[str] = []
+    while id_ is not None:
+        route, id_ = [id_, *route], predecessors[id_]
+    return route
+
+
+def shortest_route(start: str, end: str, targets: Mapping[str, list[str]]) -> list[str]:
+    """Return the sockets on a shortest path of at least one step, including ``start`` and ``end``, or an empty list."""
+    predecessors = _reachable_without(start, targets, set())
+    last = next((id_ for id_ in predecessors if end in targets[id_]), None)
+    return [] if last is None else [*_route_to(last, predecessors), end]
