@@ -120,7 +120,7 @@ def main() -> None:
         document = work.document()
         wb.loadouts.define("Bench", {**document["loadouts"]["Bench"], "materia": document["materia"]})
         gc.collect()
-        gc.freeze()  # as docs/in-a-program.md says: a full collection would look through every imported module
+        gc.freeze()  # see docs/in-a-program.md: a full collection would examine every imported module
         turns, loops, own = asyncio.run(measure(wb, 0.5))
         print(f"load of the machine: {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors")
         print(f"{CASTS} casts in one event loop: delay in ms    median        99 %   longest")

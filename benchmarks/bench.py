@@ -55,7 +55,7 @@ def visits() -> None:
             "bare loop": per_visit(peers.bare_loop, items),
             "transitions": per_visit(peers.transitions_machine, items),
         }
-        # Side by side, so that a busy disk slows both.
+        # The two measurements alternate, so that a busy disk slows both.
         pairs = [(ours.run_durable(items), peers.bare_writes(items)) for _ in range(_rounds(items))]
         runs = [mine for mine, _ in pairs]
         lines = [peers.bare_line(run.visits, run.journal // run.visits) / run.visits for run in runs]
@@ -146,7 +146,7 @@ def panel() -> None:
     cast.step()
     plain = _step(cast)
     view = cast.show()
-    _step(cast)  # what is loaded and made on first use
+    _step(cast)  # the first steps load and create objects that later steps reuse
     with_it = _step(cast)
     rows = [
         ["a step", f"{plain[0]:,}", f"{plain[1]:.2f}"],
@@ -337,7 +337,7 @@ def kept() -> None:
         start_ms = _processor_ms()
         commit = keeper.take(None).commit
         row = [f"{files:,}", f"{_processor_ms() - start_ms:,.0f}"]
-        time.sleep(2)  # what was written just now is read once more
+        time.sleep(2)  # Git reads files again that were written just before a commit
         for changed in (0, 1, 10, 100):
             spent = []
             for turn in range(6):

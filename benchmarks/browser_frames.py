@@ -223,7 +223,7 @@ def measure(lab: Lab) -> None:
         lab.set_source(1, DRAW.format(panel=panel))
         for turn in range(DRAWINGS + 1):
             start_times, displayed, frame_times = time_drawing(lab)
-            if turn:  # the first loads the page's libraries
+            if turn:  # the first turn loads the page's libraries
                 times_by_frame.setdefault(f"{panel}: display call to last change", []).append(frame_times - displayed)
                 times_by_frame.setdefault(f"{panel}: created, displayed, last change", []).append(
                     frame_times - start_times
@@ -243,7 +243,7 @@ def measure(lab: Lab) -> None:
                 *(f"{time_ms:,.0f}" for time_ms in (min(real), statistics.median(real), max(real))),
             ]
         )
-    for label, times in clicks.items():  # by the browser's clock alone
+    for label, times in clicks.items():  # measured only by the browser's clock
         rows.append(
             [label, str(len(times)), *(f"{f(times):,.0f}" for f in (min, statistics.median, max))],
         )
@@ -285,7 +285,7 @@ def time_clicks(lab: Lab, sockets: int) -> list[float]:
     )
     lab.page.wait_for_timeout(3 * QUIET_MS)
     times: list[float] = lab.page.evaluate(CLICK)
-    return times[1:]  # the first loads what is loaded once
+    return times[1:]  # the first click loads code that later clicks reuse
 
 
 def time_searches(lab: Lab) -> dict[str, list[float]]:

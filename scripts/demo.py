@@ -14,7 +14,7 @@ DEMO = ROOT / "build" / "demo"
 
 def main() -> int:
     """Run the notebook in a copy of notebooks/ and print the route, the state and the locations of the files."""
-    # The demo shows the same on every machine, whatever loadouts its user has.
+    # The demo shows the same output on every machine, regardless of the user's loadouts.
     copy_notebooks(ROOT / "notebooks", DEMO)
 
     from nbclient.exceptions import CellExecutionError

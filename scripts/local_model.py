@@ -98,7 +98,7 @@ def _model_file() -> Path:
     target = FOLDER / parts.MODEL_NAME
     try:
         return Path(parts.assemble(target))
-    except (FileExistsError, ValueError):  # left half-written by an earlier run
+    except (FileExistsError, ValueError):  # an interrupted run left an incomplete file
         return Path(parts.assemble(target, overwrite=True))
 
 
@@ -128,7 +128,7 @@ def _stop_server(server: subprocess.Popen[bytes]) -> None:
         with suppress(subprocess.TimeoutExpired):
             server.wait(_STOP_TIMEOUT_S)
             if number is signal.SIGTERM:
-                continue  # kill what is left of its group
+                continue  # kill the remaining processes of the group
     server.wait()
 
 

@@ -144,7 +144,7 @@ def with_events(page: str) -> str:
     """Insert the table of events between its markers."""
     lines = ["| type | data | when |", "|---|---|---|"]
     for event in events.EVENTS.values():
-        # The text above the table describes the lane, and both words that stand for several fields.
+        # The text above the table describes the lane and the two words that stand for several fields.
         words = ["visit"] if "about" in event.annotations else []
         described = {"lane", "visit"} if words else {"lane"}
         if issubclass(event, events.Output):

@@ -132,7 +132,7 @@ def gather(folder: Path, platform: dict[str, str]) -> dict[str, Wheel]:
     }
     wheels: dict[str, Wheel] = {}
     unresolved = [Requirement("materia-nb"), *map(Requirement, KERNEL_NEEDS)]
-    # widgetsnbextension is there in a version for ipywidgets 7 too; the later name is the later version.
+    # There is also a wheel of widgetsnbextension for ipywidgets 7; its name is sorted before the newer wheel.
     at_hand = {name_of(path): path for path in sorted([*own.glob("*.whl"), *kernel.glob("*.whl")])}
     level = 0
     while unresolved:
@@ -223,7 +223,7 @@ def settings(wheels: dict[str, Wheel]) -> dict[str, Any]:
     }
     page = {
         "appName": "Materia NB",
-        "exposeAppInBrowser": True,  # the browser tests ask the page what it holds
+        "exposeAppInBrowser": True,  # the browser tests read the state of the page
         "litePluginSettings": {PYODIDE_KERNEL_PLUGIN_ID: kernel},
     }
     return {"jupyter-lite-schema-version": 0, "jupyter-config-data": page}

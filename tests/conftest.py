@@ -73,7 +73,7 @@ settings.register_profile(
     "dev",
     deadline=None,
     max_examples=EXAMPLES,
-    # The autouse fixture below is made once for a test, not once for an example, which is what we want.
+    # The autouse fixture below must run once for each test, not once for each example.
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 settings.load_profile("ci" if os.environ.get("CI") else "dev")
@@ -86,7 +86,7 @@ ROOM: Final = 2 * 1024**3
 def pytest_configure() -> None:
     """Enable keyboard interrupts, and store temporary files in memory."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        # What a shell starts in the background ignores them, and so would every process that a test interrupts.
+        # A background process of a shell ignores interrupts, and its child processes inherit this setting.
         signal.signal(signal.SIGINT, signal.default_int_handler)
     _write_to_memory()
 
@@ -98,7 +98,7 @@ def _write_to_memory() -> None:
     there = os.statvfs(MEMORY)
     if there.f_bavail * there.f_frsize >= ROOM and not there.f_flag & os.ST_NOEXEC:
         os.environ["TMPDIR"] = MEMORY
-        tempfile.tempdir = None  # or it stays with what it found before
+        tempfile.tempdir = None  # otherwise tempfile keeps the folder that it found before
 
 
 def pytest_collection_finish() -> None:
@@ -129,7 +129,7 @@ def cache_pictures() -> Iterator[None]:
     """Cache the PNG of each picture for all tests of a worker, because rendering is slow."""
     with pytest.MonkeyPatch.context() as patch:
         drawn, draw = functools.cache(blocks.png_of), blocks.png_of
-        # Unless a test takes the renderer away.
+        # A test may remove the renderer; then the cache is not used.
         patch.setattr(blocks, "png_of", lambda svg: drawn(svg) if sys.modules.get("resvg_py", draw) else draw(svg))
         yield
 

@@ -460,7 +460,7 @@ def _play(cast: Cast, agent: _VectorAgent) -> None:
         while (visit := cast.now.waiting_at) is not None:
             entry = agent.peek(visit.socket)
             if entry is None:
-                return  # the replies ran out: the comparison will show it
+                return  # the replies are used up; the comparison reports the difference
             if isinstance(entry, dict) and "user" in entry:
                 cast.refine(entry["user"])
             elif visit.mode == "draft" and visit.drafts:
@@ -572,7 +572,7 @@ def _vectors(name: str) -> Iterator[dict[str, Any]]:
 
 
 def _say(line: str) -> None:
-    # A vector may hold what the terminal's encoding has no place for.
+    # A vector may contain characters that the terminal's encoding cannot represent.
     sys.stdout.write(line.encode(sys.stdout.encoding or "utf-8", "backslashreplace").decode() + "\n")
     sys.stdout.flush()
 

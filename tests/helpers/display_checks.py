@@ -51,7 +51,7 @@ def faults(placed: GraphLayout) -> list[str]:
             found.append(f"{key} outside")
     for line in placed.edges:
         points = list(points_of(line.d))
-        # exits from one socket to another are one line with one chip
+        # exits between the same two sockets share one line and one label
         shared = {other.link.key for other in placed.edges if other.points == line.points}
         for key, box in solid.items():
             if any(inside(box, point) for point in points):

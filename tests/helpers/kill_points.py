@@ -76,9 +76,9 @@ def _run(write_end: int, at: int | None, prefix: str, act: Callable[..., Any], a
             if name.startswith(prefix) and next(numbers) == at:
                 os.kill(os.getpid(), signal.SIGKILL)
 
-    gc.freeze()  # else locks that the parent had dropped are released here, at any moment
+    gc.freeze()  # otherwise locks that the parent has dropped could be released here at any moment
     _reached[:] = [reach]
-    rundir._WRITE_DELAY_S = 3_600  # else a thread writes some of the files, sooner or later
+    rundir._WRITE_DELAY_S = 3_600  # otherwise a thread writes some of the files at an unpredictable moment
     for call in CALLS:
         module, path = call.split()
         *owners, name = path.split(".")

@@ -176,7 +176,7 @@ class Slow:
         self.begun.set()
         exchange.handler.connection.settimeout(LONG_S)
         if not self.go_on.is_set():
-            # Until the client closes, or the test lets it go on: reading ends when there is nothing more to come.
+            # Watch until the client closes the connection or the test permits the answer to continue.
             watcher = threading.Thread(target=self._watch, args=(exchange,), daemon=True)
             watcher.start()
         assert self.go_on.wait(LONG_S)

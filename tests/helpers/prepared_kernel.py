@@ -40,7 +40,7 @@ class PreparedKernels:
 
     def __init__(self, python: Path, address: Path, environ: dict[str, str]) -> None:
         self.command = [str(python), "-I", "-S", __file__, "start", str(address)]
-        # Whoever connects before all is imported waits for it.
+        # A client that connects before all modules are imported waits until they are.
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listening:
             listening.bind(str(address))
             listening.listen()
@@ -124,4 +124,4 @@ if __name__ == "__main__":
 
         kernelapp.launch_new_instance()
         atexit._run_exitfuncs()
-        os._exit(0)  # it takes long to take every module apart
+        os._exit(0)  # a regular exit is slow, because it deletes every module

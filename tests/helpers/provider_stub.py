@@ -261,7 +261,7 @@ class ProviderStub(LoopbackServer):
     def answer(self, handler: _Handler, body: Json) -> None:
         request = read_request(handler.path, body)
         if request is None:
-            handler.send({"input_tokens": 100, "totalTokens": 100})  # such as a request to count tokens
+            handler.send({"input_tokens": 100, "totalTokens": 100})  # for other requests, such as counting tokens
             return
         self.requests.append(request)
         answer = answer_for(request)

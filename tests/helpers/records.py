@@ -26,7 +26,7 @@ def check_record(name: str, lines: Iterable[str]) -> None:
     if os.environ.get("MATERIA_SHOWN") == "write":
         path.write_text("".join(f"{line}\n" for line in now), encoding="utf-8")
     kept = path.read_text(encoding="utf-8").splitlines()
-    if kept != now:  # a diff of all would take pytest minutes
+    if kept != now:  # pytest would need minutes for a diff of all lines
         changed = [line for line in difflib.ndiff(kept[:4000], now[:4000]) if line[:2] in {"- ", "+ "}]
         raise AssertionError("\n".join([f"{path.name} says something else:", *changed[:_SHOWN]]))
 

@@ -34,7 +34,11 @@ def run_script(name: str, cwd: Path, *, env: dict[str, str] | None = None, **giv
     """Run a shipped script in ``cwd`` as the utility runner does, with ``given`` added to its input."""
     document = {"cwd": str(cwd), "params": {}, "state": {}, "item": None, **given}
     result = subprocess.run(
-        [sys.executable, "-S", str(PACKAGED / name)],  # without site packages: faster, and none may be needed
+        [
+            sys.executable,
+            "-S",
+            str(PACKAGED / name),
+        ],  # without site packages, which scripts must not need; this also starts faster
         input=json.dumps(document).encode(),
         cwd=cwd,
         env={**os.environ, **GIT, **(env or {})},

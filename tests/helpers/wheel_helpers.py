@@ -69,7 +69,7 @@ class NewUser:
             "JUPYTER_CONFIG_DIR": str(folder / "jupyter"),
             "JUPYTER_DATA_DIR": str(folder / "jupyter-data"),
             "PIP_CACHE_DIR": os.environ.get("PIP_CACHE_DIR") or str(Path.home() / ".cache" / "pip"),
-            "PIP_NO_COMPILE": "1",  # the same files, sooner: Python compiles what is imported
+            "PIP_NO_COMPILE": "1",  # compiling all files is slow; Python compiles imported modules anyway
             "PIP_NO_INPUT": "1",
         }
 
@@ -100,7 +100,7 @@ def pythons() -> dict[str, str]:
         name = f"python3.{minor}"
         candidates = [shutil.which(name), *(path for folder in kept for path in folder.glob(f"*/bin/{name}"))]
         for path in map(str, filter(None, candidates)):
-            # pyenv's shim answers to a name without being able to run it.
+            # A shim of pyenv can exist for a version that is not installed.
             if attempt([path, "-c", "import venv, ensurepip"]).returncode == 0:
                 found[f"3.{minor}"] = path
                 break

@@ -36,7 +36,7 @@ class Environment:
             "JUPYTER_DATA_DIR": str(folder / "jupyter-data"),
             "IPYTHONDIR": str(folder / "ipython"),
             "PIP_NO_INPUT": "1",
-            "PIP_NO_COMPILE": "1",  # the same files, sooner: Python compiles what is imported
+            "PIP_NO_COMPILE": "1",  # compiling all files is slow; Python compiles imported modules anyway
         }
         self.run(python_to_use(), "-m", "venv", str(made))
 
@@ -84,7 +84,7 @@ def test_quickstart_runs_in_a_new_environment(tmp_path):
 
     fresh.run("python", "-m", "pip", "check")
     where = "import materia_nb, pathlib; print(pathlib.Path(materia_nb.__file__).parent)"
-    # -P: not from the folder where it stands, but as it was installed.
+    # -P: import the installed package, not the package in the current folder.
     assert Path(fresh.run("python", "-P", "-c", where).strip()).is_relative_to(tmp_path / "environment")
     fresh.run("jupyter", "execute", "--inplace", str(QUICKSTART))
 

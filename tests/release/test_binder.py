@@ -13,7 +13,7 @@ from packaging.specifiers import SpecifierSet
 ROOT = Path(__file__).resolve().parents[2]
 BINDER = ROOT / "binder"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-KNOWN_PYTHONS = [f"3.{minor}" for minor in range(5, 15)]  # those that repo2docker of April 2026 has
+KNOWN_PYTHONS = [f"3.{minor}" for minor in range(5, 15)]  # the versions in repo2docker of April 2026
 BINDER_PACKAGES = {"notebook"}
 """Pinned packages that the project does not require; Binder installs versions that must be compatible with the pinned JupyterLab."""
 

@@ -106,7 +106,7 @@ def test_modules_have_no_import_cycles():
     needs = {}
     for name, path in modules.items():
         wanted = imported(ast.parse(path.read_text(encoding="utf-8"))) & modules.keys() - {name}
-        # Whoever takes a module from a package needs that module, not what the package offers.
+        # An import of a module from a package depends on that module, not on the package.
         packages = {parent for one in wanted if (parent := one.rpartition(".")[0]) in wanted}
         needs[name] = wanted - packages
-    TopologicalSorter(needs).prepare()  # raises CycleError, which names the circle
+    TopologicalSorter(needs).prepare()  # raises CycleError, which names the cycle

@@ -135,7 +135,7 @@ def test_every_public_name_is_in_the_reference(site):
     for package in PACKAGES:
         module = import_module(f"materia_nb.{package}")
         public = {name: getattr(module, name) for name in module.__all__}
-        # A constant has no docstring of its own.
+        # Constants are excluded, because they have no docstrings.
         wanted |= {f"{module.__name__}.{n}" for n, it in public.items() if isclass(it) or isfunction(it)}
     assert wanted - anchors == set()
 
@@ -216,8 +216,8 @@ def test_site_scripts_name_no_other_host(site):
     named = {}
     for path in site.rglob("*.js"):
         code = re.sub(r"/\*.*?\*/|(?<![:\"'])//[^\n]*", "", path.read_text(), flags=re.DOTALL)
-        if path.name != "searchindex.js":  # the words of the pages
-            # Beginning so, it is the name of a language, as browsers know it.
+        if path.name != "searchindex.js":  # it contains the words of the pages
+            # URLs that begin with this prefix are names of XML languages, not addresses.
             named[path.name] = re.findall(r"https?://(?!www\.w3\.org/)[^\"'\s]+", code)
     assert len(named) >= 3
     assert {name: found for name, found in named.items() if found} == {}

@@ -119,7 +119,7 @@ def test_wheel_without_extras_runs_a_cast_and_copies_its_lessons(wheel, tmp_path
         kept = {name for name in file.namelist() if name.startswith("materia_nb/notebooks/")}
     copied = {path for path in (stranger.home / "lessons").rglob("*") if path.is_file()}
     assert len(copied) == len(kept) > 12
-    # What runs a notebook, without what shows one: the base is enough for a lesson.
+    # These packages run a notebook but do not display it; a lesson needs no extra.
     stranger.run("python", "-m", "pip", "install", "-q", "ipykernel", "nbclient", "nbformat")
     assert_lesson_works(stranger, "01-edges.ipynb")
 
