@@ -22,6 +22,7 @@ from materia_nb.cast.views.tables import files_blocks, items_view
 from materia_nb.display.blocks import Block, JsonView, blocks_as_text
 from materia_nb.display.svg import graph_svg
 from materia_nb.widgets.cast_slices import StepRows, bar_state, compare_blocks, events_blocks, lanes_tab, timeline_state
+from materia_nb.widgets.failure_panel import again_actions
 from materia_nb.widgets.inspector_tabs import inspector_state
 from materia_nb.widgets.state_tree import ItemTexts, WatchList, items_state
 
@@ -165,7 +166,8 @@ def cast_fallback(cast: Snapshot) -> tuple[str, str | None]:
 
 
 def _bar(frame: Frame) -> _Slice:
-    return {**bar_state(frame.now, frame.activity), "mode": frame.mode, "modes": list(frame.modes)}
+    again = again_actions(frame.now, frame.inspected, frame.past, frame.rows.line)
+    return {**bar_state(frame.now, frame.activity), "again": again, "mode": frame.mode, "modes": list(frame.modes)}
 
 
 def _inspector(frame: Frame) -> _Slice:
@@ -253,7 +255,7 @@ PARTS: Final[dict[str, Part]] = {
             state=_inspector,
             depends_on=("selected", "past", "tab", "lane", "only"),
         ),
-        Part(name="toolbar", at="bar", state=_bar, depends_on=("mode", "modes"), height=44),
+        Part(name="toolbar", at="bar", state=_bar, depends_on=("mode", "modes", "past", "rows", "lane"), height=44),
         Part(name="graph", at="graph", height=480),
     )
 }

@@ -436,7 +436,6 @@ def timeline_state(now: Snapshot, rows: StepRows, past: Snapshot | None, *, busy
     """
     axes = [time_axis(now, _axis_end(busy=busy), past).as_json()] if now.lanes and rows.line is None else []
     total = len(rows.steps(now))
-    in_lane = past is not None and past.engine.lane is not None
     left = len(now.abandoned) + len(now.session.abandoned_streams)
     branches = [
         [index, f"branch {index + 1}: abandoned after step {steps[0].number - 1}"]
@@ -451,9 +450,7 @@ def timeline_state(now: Snapshot, rows: StepRows, past: Snapshot | None, *, busy
         "tail": rows.between(now, total - LATEST_ROWS + 1, total),
         "span": list(rows.span(now)),
         "at": None if past is None else rows.row_of(now, past),
-        "step": None if past is None or in_lane else len(past.steps),
         "past": past is not None,
-        "can": now.writable and not busy,
         "own": now.writable,
         "busy": busy,
         "id": f"{now.id} {rows.line} {left} {rows.shift_count}",

@@ -30,8 +30,11 @@ if TYPE_CHECKING:
 _MAX_STDERR_CHARS: Final = 4_000
 _MAX_WARNINGS: Final = 8
 _MAX_CONCLUSION_LINES: Final = 20
-_LANE_ACTIONS: Final = ("retry", "retry_turn", "retry_limit", "answer")
-"""Actions that are offered after lanes have failed. All except ``answer`` apply to all failed lanes."""
+_REPEATING_ACTIONS: Final = ("retry_turn", "retry", "retry_limit", "ask_again")
+"""Names of the repair actions that are in the menu *Again*."""
+_BACK: Final = "Continue the cast from here. The later steps stay as a branch; the tab Files can restore files."
+_FORK: Final = "Start another cast from here, and show it in this panel. This cast does not change."
+_NEW: Final = "Start a new cast with the same request, loadout and agents."
 
 
 def failure_state(now: Snapshot) -> dict[str, Any] | None:
@@ -49,15 +52,18 @@ def failure_state(now: Snapshot) -> dict[str, Any] | None:
     text = socket_rules is not None and (socket_rules.wanted.parse == "text")
     record = now.latest
     blocks = _failure_blocks(now, changed)
+    offers = offered_actions(now, changed) if now.writable else []
     return {
         "key": f"{now.id} {len(now.steps)} {record.attempts if record else 0} {failure.kind}",
         "blocks": [block for block in blocks if not isinstance(block, Fold)],
         "more": [block for block in blocks if isinstance(block, Fold)],
         "offers": [
             {"name": offer.name, "words": part(offer.label, 80), "does": offer.does}
-            for offer in (offered_actions(now, changed) if now.writable else [])
-            if now.engine.lane is None or offer.name in _LANE_ACTIONS
+            for offer in offers
+            if offer.name not in (*_REPEATING_ACTIONS, "correct")
+            and (now.engine.lane is None or offer.name == "answer")
         ],
+        "main": offers[0].name if offers else "",
         "socket": socket,
         "says": "the output of the process"
         if socket_rules is not None and socket_rules.socket.is_utility
@@ -240,11 +246,37 @@ def next_actions(now: Snapshot) -> list[dict[str, str]]:
     if now.status != "complete" or not now.writable:
         return []
     actions = [
-        ("again", "Cast again", "start again with the same request, loadout and agents"),
-        ("fork", "Fork", "start another cast from the end of this cast, or from the selected step"),
         ("compare", "Compare…", "compare with another cast of the project"),
         ("label", "Label…", "give the cast a name"),
         ("keep_test", "Keep as a test", "save a test for pytest: the same answers must take the same route"),
         ("page", "Web page", "save the cast as one HTML page in the project"),
     ]
     return [{"kind": kind, "words": label, "title": title} for kind, label, title in actions]
+
+
+def again_actions(now: Snapshot, inspected: Snapshot, past: Snapshot | None, line: int | None) -> list[dict[str, Any]]:
+    """Return the actions of the menu *Again*, most likely first, each with the message that the page sends.
+
+    Args:
+        now: the current snapshot of the cast.
+        inspected: the current snapshot of the cast or lane in the inspector, which may have failed.
+        past: the past snapshot that the user is viewing, or None for the present.
+        line: the number of the abandoned branch that the timeline shows, or None for the current branch.
+    """
+    is_lane, writable = inspected.engine.lane is not None, now.writable
+    step = None if past is None or past.engine.lane is not None else len(past.steps)
+    offers = offered_actions(inspected, changed_definition(inspected)) if writable else []
+    actions: list[tuple[str, str, dict[str, Any]]] = [
+        (offer.label, offer.does, {"kind": offer.name})
+        for offer in offers
+        if offer.name in _REPEATING_ACTIONS and not (is_lane and offer.name == "ask_again")
+    ]
+    if step is not None and line is None and writable:
+        actions.insert(0, ("Go back to here", _BACK, {"kind": "back", "step": step}))
+    if now.steps and line is None:
+        label = "Continue here" if not writable else "Fork" if step is None else "Fork from here"
+        actions.append((label, _FORK, {"kind": "fork", "step": step}))
+    if now.steps or actions:
+        is_new_likely = now.status == "complete" and step is None and writable
+        actions.insert(0 if is_new_likely else len(actions), ("Cast again", _NEW, {"kind": "again"}))
+    return [{"words": label, "title": does, "message": message} for label, does, message in actions]

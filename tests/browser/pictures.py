@@ -333,7 +333,7 @@ def test_screenshot_shows_two_casts_side_by_side(lab: Lab):
     cell = opened(lab, AGENTS, START, "%materia run", "%materia show", otherwise) - 1
     panel = Surface(lab, cell)
     panel.at.get_by_role("grid", name="steps").locator("[data-index='1']").click()
-    panel.press("Fork from here")
+    panel.choose_again("Fork from here")
     panel.wait_for_text("Up to that point, A and B do not differ")
     lab.run_cell(cell + 1)
     panel.press("Run")

@@ -69,6 +69,11 @@ class Surface:
         """Press a button when it is enabled and has been visible long enough to accept a click."""
         press_button(self.button(name))
 
+    def choose_again(self, name: str) -> None:
+        """Choose an action from the menu *Again* of the bar."""
+        self.press("Again ▾")
+        press_button(self.at.get_by_role("menuitem", name=name, exact=True))
+
     def settled(self, button: Locator) -> Locator:
         """Wait until a button accepts a click, and return it."""
         button.wait_for()

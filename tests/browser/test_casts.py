@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from playwright.sync_api import expect
 
-from browser.surface import Surface, press_button
+from browser.surface import Surface, press_button, violations
 from other_kernel import OtherKernel
 
 if TYPE_CHECKING:
@@ -64,8 +64,19 @@ def test_steps_and_forks_can_be_compared(lab: Lab):
     assert "answered\tdirectly\t1 repair" in compared.inner_text(), "that the answer of B was refused first"
 
     step(panel, 3).click()
-    panel.press("Fork from here")
+    panel.button("Go back to here").wait_for()
+    panel.button("Again ▾").focus()
+    lab.page.keyboard.press("Enter")
+    assert panel.at.get_by_role("menu", name="again").get_by_role("menuitem").all_inner_texts() == [
+        *("Go back to here", "Fork from here", "Cast again")
+    ]
+    assert violations(lab, "menu") == []
+    lab.page.keyboard.press("ArrowDown")
+    fork = panel.settled(panel.at.get_by_role("menuitem", name="Fork from here"))
+    assert fork.evaluate("(one) => one === document.activeElement")
+    lab.page.keyboard.press("Enter")
     panel.wait_for_text("B ends after step 3. Up to that point, A and B do not differ. A continues.")
+    assert panel.at.evaluate("(one) => one.contains(document.activeElement)"), "the keyboard stays in the panel"
     compared = panel.at.get_by_role("tabpanel").filter(has_text="A is the original").first
     assert "current state" not in compared.inner_text()
     lab.run_cell(cell + 1)

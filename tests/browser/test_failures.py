@@ -79,7 +79,8 @@ def skipped(at: Clicks) -> None:
 
 
 def corrected(at: Clicks) -> None:
-    at.press("Correct the answer…")
+    at.surface.at.get_by_text("Edit the output of step").locator("visible=true").click()
+    at.count += 1
     at.write("the corrected output", JSON)
     at.press("Use this output")
 
@@ -99,7 +100,7 @@ FAILURES = {
     ),
     "agent_error": (
         f"failed('G', {AGENT}, {{'Count': lambda turn, n=[]: n.append(1) or (1/0 if len(n) == 1 else {ITEMS})}}, parse='json')",
-        "Count failed", pressed("Retry the turn"),
+        "Count failed", pressed("Retry this turn"),
     ),
     "budget": (
         f"failed('H', {AGENT}, {{'Count': lambda: Reply('{ITEMS}', Usage(9, 9))}}, budget=5, parse='json')",

@@ -100,7 +100,7 @@ def test_using_a_panel_does_not_break_later_cells(lab: Lab):
     lab.run_all()
     timeline = lab.cell(at["cell-07"])
     timeline.get_by_role("grid", name="steps").locator("[data-index='2']").click()
-    back = timeline.get_by_role("button", name="Back to here")
+    back = timeline.get_by_role("button", name="Go back to here")
     press_button(back)
     back.wait_for(state="hidden")
     lab.screenshot("lesson-timeline", cell=at["cell-07"])

@@ -178,7 +178,7 @@ def test_panel_uses_the_sizes_defined_in_the_style_table(lab: Lab):
     assert wrong == []
     assert panel.at.evaluate(TEXTS) == ["11px", "13px"]
     acts = panel.at.locator(".mnb-main:visible")
-    assert acts.all_inner_texts() == ["Retry"], "one primary act"
+    assert acts.all_inner_texts() == ["Retry"], "the main action is in the bar"
     dim, ink = (
         panel.at.locator(where).first.evaluate("(one) => getComputedStyle(one).color")
         for where in (".mnb-under", ".mnb-way")

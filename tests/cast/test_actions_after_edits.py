@@ -143,8 +143,8 @@ def test_each_action_keeps_edits_of_the_work_items(name, tmp_path):
 def test_retry_after_an_edge_limit_allows_the_announced_number_of_visits(tmp_path):
     cast = fails_at_an_edge(tmp_path)
     assert cast.run() == "failed"
-    does = {offer.name: offer.does for offer in offered_actions(cast.now)}
-    assert does["retry_limit"] == "continue, with 3 more allowed"
+    labels = {offer.name: offer.label for offer in offered_actions(cast.now)}
+    assert labels["retry_limit"] == "Retry with 3 more allowed"
     builds = sum(step.socket == "Socket-2" for step in cast.steps)
     cast.retry(limit=True)
     assert cast.run() == "failed"
@@ -160,8 +160,8 @@ def test_retry_after_the_repair_limit_allows_the_announced_number_of_attempts(tm
 
     cast = h.start(tmp_path, h.loop_config(), {**h.loop_agents(), "Plan": prose})
     assert cast.run() == "failed"
-    does = {offer.name: offer.does for offer in offered_actions(cast.now)}
-    assert does["retry_limit"] == "continue, with one more attempt"
+    labels = {offer.name: offer.label for offer in offered_actions(cast.now)}
+    assert labels["retry_limit"] == "Retry with one more attempt"
     before = len(asked)
     cast.retry(limit=True)
     assert (cast.status, len(asked)) == ("failed", before + 1)

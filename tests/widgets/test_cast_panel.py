@@ -78,6 +78,11 @@ def content(panel, tab):
     return panel.front.inspector["content"]
 
 
+def repetitions(panel):
+    """Return the message of each action in the menu *Again*, by its label."""
+    return {action["words"]: action["message"] for action in panel.front.bar["again"]}
+
+
 def titles(cast):
     return [item["title"] for item in cast.now.work_items]
 
@@ -551,7 +556,11 @@ def test_failure_is_shown_first_with_its_actions(tmp_path, make):
     assert told[0]["tone"] == "bad"
     assert told[0]["text"].endswith(" failed")
     assert "no line" in told[2]["text"]
-    assert [offer["name"] for offer in shown["failed"]["offers"]][:2] == ["retry_turn", "retry"]
+    assert shown["failed"]["main"] == "retry_turn", "no action of the inspector is the main one"
+    assert {"retry_turn", "retry"}.isdisjoint(offer["name"] for offer in shown["failed"]["offers"])
+    again = repetitions(panel)
+    assert list(again) == ["Retry this turn", "Retry", "Fork", "Cast again"]
+    assert again["Retry this turn"] == {"kind": "retry_turn"}
     say(panel, "retry")
     done(panel)
     assert len(tries) == 2
@@ -972,14 +981,8 @@ def test_panel_of_a_complete_cast_shows_the_result_and_next_actions(cast, make):
     shown = content(panel, "answer")
     assert shown["top"][0]["text"].startswith("Complete")
     assert shown["top"][2] == {"is": "pre", "text": "The handoff of Narrate."} or shown["top"][2]["is"] == "pre"
-    assert [one["kind"] for one in shown["next"]] == [
-        "again",
-        "fork",
-        "compare",
-        "label",
-        "keep_test",
-        "page",
-    ]
+    assert [one["kind"] for one in shown["next"]] == ["compare", "label", "keep_test", "page"]
+    assert repetitions(panel) == {"Cast again": {"kind": "again"}, "Fork": {"kind": "fork", "step": None}}
     assert ".html" in say(panel, "page")
     assert (cast.now.project / f"{cast.id}.html").is_file()
     say(panel, "label", text="the first")
@@ -1229,7 +1232,8 @@ def test_lane_can_be_allowed_to_work_outside_the_project(tmp_path, make):
     say(panel, "run")
     done(panel)
     shown = content(panel, "answer")["failed"]
-    assert [offer["name"] for offer in shown["offers"]] == ["allow_folder", "retry"]
+    assert (shown["main"], [offer["name"] for offer in shown["offers"]]) == ("allow_folder", ["allow_folder"])
+    assert list(repetitions(panel)) == ["Retry", "Fork", "Cast again"]
     assert str(outside) in shown["offers"][0]["does"]
     say(panel, "allow_folder")
     done(panel)
@@ -1325,9 +1329,8 @@ def stopped_by_a_limit(tmp_path, make):
 
 def test_answer_that_reached_a_limit_can_be_requested_again(stopped_by_a_limit):
     panel = stopped_by_a_limit
-    offers = {offer["name"]: offer for offer in panel.front.inspector["content"]["failed"]["offers"]}
-    assert offers["retry_limit"]["does"] == "continue, with 1 more allowed"
-    assert offers["ask_again"]["words"] == "Ask Check again"
+    labels = ["Retry with 1 more allowed", "Discard the last answer and ask again", "Fork", "Cast again"]
+    assert list(repetitions(panel)) == labels
     with pytest.raises(MateriaError, match="has answered"):
         panel.cast.retry()
     before = len(panel.cast.steps)
@@ -1451,7 +1454,8 @@ def test_steps_of_lanes_are_rows_of_the_timeline(tmp_path, make):
     for number, (step, lane, socket, item) in enumerate(rows, start=1):
         assert say(panel, "row", row=number) == ""
         assert panel.front.timeline["at"] == number
-        assert panel.front.timeline["step"] == (None if lane else step)
+        back = None if lane else {"kind": "back", "step": step}
+        assert repetitions(panel).get("Go back to here") == back
         latest = panel.past.latest
         assert (latest.number, latest.lane, latest.item_key or "") == (step, lane, item)
         assert cast.graph.sockets[latest.socket].materia.id == socket

@@ -14,6 +14,7 @@ from materia_nb.errors import MateriaError
 from materia_nb.insight.values import value_changes
 from materia_nb.jsonvalue import MISSING, equal_json, replaced
 from materia_nb.widgets.cast_slices import LATEST_ROWS, StepRows, timeline_state
+from materia_nb.widgets.failure_panel import again_actions
 from materia_nb.widgets.frontend import ItemRow
 from materia_nb.widgets.inspector_tabs import step_blocks
 from materia_nb.widgets.state_tree import (
@@ -69,12 +70,19 @@ def test_latest_steps_of_the_timeline_are_sent_first(cast, monkeypatch):
     assert rows.between(now, state["total"] + 1, 10**9) == []
 
 
-def test_timeline_offers_continuation_only_at_the_current_step(cast):
+def test_again_menu_offers_to_go_back_only_on_the_current_branch_of_a_writable_cast(cast):
     cast.run(steps=2)
-    rows = StepRows()
-    for now, busy, can in ((cast.now, False, True), (cast.now, True, False), (cast.at(1), False, False)):
-        state = timeline_state(now, rows, None, busy=busy)
-        assert (state["can"], state["busy"]) == (can, busy)
+    past = cast.at(1)
+
+    def labels(now, inspected, past, line):
+        return [action["words"] for action in again_actions(now, inspected, past, line)]
+
+    assert labels(cast.now, cast.now, None, None) == ["Fork", "Cast again"]
+    assert labels(cast.now, cast.now, past, None) == ["Go back to here", "Fork from here", "Cast again"]
+    assert labels(cast.now, cast.now, past, 0) == ["Cast again"], "an abandoned branch"
+    assert labels(past, past, past, None) == ["Continue here", "Cast again"], "read-only"
+    unstarted = cast.at(0)
+    assert labels(unstarted, unstarted, None, None) == [], "nothing has run that could be repeated"
 
 
 def test_rows_mark_edits_and_pins(cast):

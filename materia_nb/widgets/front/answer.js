@@ -11,7 +11,7 @@ const PLAIN = { class: "mnb-b" }, MAIN = { class: "mnb-b mnb-main" }, YES = { cl
 /** @param {HTMLElement} host @param {PanelSender} send @param {Shell} shell @returns {Part} */
 export function answerPart(host, send, shell) {
   const top = h("div", {}), bottom = h("div", {});
-  const failed = failureBox(send, shell, { correct: () => correct.open() });
+  const failed = failureBox(send, shell);
   const next = h("div", { class: "mnb-row mnb-next", role: "group", "aria-label": "what can come next" });
   const asks = askingBox(send), live = liveBox(send), form = formBox(send), correct = correctBox(send);
   const enter = h("div", { class: "mnb-box", hidden: true });
@@ -240,11 +240,6 @@ function correctBox(send) {
   });
   return {
     node,
-    open() {
-      node.open = true;
-      text.focus();
-      text.scrollIntoView({ block: "nearest" });
-    },
     /** @param {Correction|null} data */
     update(data) {
       node.hidden = !data;

@@ -1,5 +1,5 @@
 /** The bar: status, actions, breakpoints and usage. */
-import { actButton, h, button, isEnabled, isNew, redraw, setText, setAttr, setEnabled, show } from "./dom.js";
+import { actButton, h, button, isEnabled, isNew, redraw, setText, setAttr, setEnabled, show, startSettling } from "./dom.js";
 import { durationWords, countWords } from "./words.js";
 import { openMenu } from "./menu.js";
 
@@ -97,6 +97,21 @@ export function barPart(host, send, shell) {
     const sockets = data.sockets ?? [];
     openMenu(runTo, [{ words: "the end of this item (Shift+F10)", acts: true, act: runItem }, ...sockets.map(([socket, name]) => ({ words: name, acts: true, act: () => send("run_to", { socket }) }))], { label: "run to", searchable: sockets.length > 8 });
   }, { "aria-haspopup": "menu" });
+  /** @param {Repetition} repetition */
+  const repeat = ({ words, message: { kind, ...fields } }) => (["back", "fork", "again"].includes(kind) ? send(kind, fields) : continueCast(likeliest, words, kind));
+  const likeliest = actButton("", "", () => data.again?.[0] && repeat(data.again[0]));
+  const allAgain = button("Again ▾", "all actions that repeat a part of the cast", () => openMenu(allAgain, (data.again ?? []).map((entry) => ({ words: entry.words, why: entry.title, acts: true, act: () => repeat(entry) })), { label: "again" }), { "aria-haspopup": "menu" });
+  const repeatGroup = h("span", { class: "mnb-again", role: "group", "aria-label": "again" }, likeliest, allAgain);
+  const drawRepetitions = (/** @type {boolean} */ cast) => {
+    const first = data.again?.[0], isNext = Boolean(data.stopped) && !data.busy;
+    show(repeatGroup, cast && Boolean(first), run);
+    if (!first) return;
+    if (isNew(likeliest, first)) startSettling(likeliest);
+    setText(likeliest, first.words);
+    likeliest.dataset.title = first.title;
+    likeliest.classList.toggle("mnb-main", isNext && first.message.kind !== "fork");
+    for (const node of [likeliest, allAgain]) setEnabled(node, !data.busy, "a step is running");
+  };
   const pause = button("Pause", "stop after the current step, or within it if possible", () => send("pause"));
   const abort = button("Abort…", "abort the cast after a confirmation", () => openMenu(abort, [
     { words: "Abort this cast? You can continue it later with Retry." },
@@ -115,7 +130,7 @@ export function barPart(host, send, shell) {
   const tokens = h("span", { class: "mnb-counts" }, tokensLong, tokensShort);
   const more = button("⋯", "more", () => openMenu(more, moreEntries(data, send, shell), { label: "more" }), { "aria-label": "more", "aria-haspopup": "menu" });
   // Buttons stand before anything that changes its width, so that no button moves away under the mouse.
-  host.append(modes, step, run, asks, runTo, pause, abort, leave, pill, live, breaks, h("span", { class: "mnb-space" }), counts, meter, tokens, more);
+  host.append(modes, step, run, asks, runTo, repeatGroup, pause, abort, leave, pill, live, breaks, h("span", { class: "mnb-space" }), counts, meter, tokens, more);
 
   const tick = () => setText(clock, data.since ? ` ${durationWords(Date.now() - data.since)}` : "");
   const timer = setInterval(tick, 1000);
@@ -160,6 +175,7 @@ export function barPart(host, send, shell) {
       for (const node of [pill, counts, tokens, breaks, more]) node.hidden = !cast;
       for (const node of [step, run, runTo]) node.hidden = !cast || stopped || waits;
       for (const [node, name] of /** @type {[HTMLElement, string][]} */ ([[pause, "pause"], [abort, "abort"], [leave, "leave"]])) show(node, cast && Boolean(can[name]), run);
+      drawRepetitions(cast);
       asks.hidden = !cast || !approval;
       if (approval) {
         setText(asksWords, approval.words);

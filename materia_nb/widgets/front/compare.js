@@ -1,4 +1,4 @@
-/** Menus for comparisons: a step with the last visit of its socket or with another step, and the cast with another cast. */
+/** Menus of steps, and of comparisons: a step with the last visit of its socket or with another step, and the cast with another cast. */
 import { askWhere } from "./bar.js";
 import { openMenu } from "./menu.js";
 
@@ -12,12 +12,12 @@ export async function chooseCast(send, at) {
 /**
  * Open the menu of a step.
  * @param {PanelSender} send @param {Parameters<typeof openMenu>[0]} at @param {number} row of the timeline @param {number|null} selectedRow the selected row
- * @param {(row: number) => string} called the label of the step in a row
+ * @param {(row: number) => string} called the label of the step in a row @param {MenuEntry[]} repetitions entries that repeat the cast from the step
  */
-export function compareMenu(send, at, row, selectedRow, called) {
+export function stepMenu(send, at, row, selectedRow, called, repetitions) {
   const steps = [{ words: `Compare step ${called(row)} with the last visit of its socket`, act: () => send("compare", { row }) }];
   if (selectedRow && selectedRow !== row) steps.push({ words: `Compare it with step ${called(selectedRow)}`, act: () => send("compare", { row, other: selectedRow }) });
-  openMenu(at, [...steps, { words: "Compare the cast with …", act: () => chooseCast(send, at) }], { label: `step ${called(row)}` });
+  openMenu(at, [...repetitions, ...steps, { words: "Compare the cast with …", act: () => chooseCast(send, at) }], { label: `step ${called(row)}` });
 }
 
 /** Run the action chosen in the menu of a socket on the graph. @param {PanelSender} send @param {Shell} shell @param {{act: "where"|"compare"|"run_to", id: string}} chosen */

@@ -11,11 +11,7 @@ function readPart(host, send) {
   return { update: (data) => drawBlocks(host, data.blocks, send) };
 }
 
-/**
- * @param {HTMLElement} host
- * @param {PanelSender} send
- * @param {string[]} names of its parts, in the order of the tabs
- */
+/** @param {HTMLElement} host @param {PanelSender} send @param {string[]} names of its parts, in the order of the tabs */
 export function dockPart(host, send, names) {
   const tabs = tabRow("timeline and items", (dock) => send("dock", { dock }));
   const casts = h("span", { class: "mnb-row", role: "group", "aria-label": "casts of this panel" });

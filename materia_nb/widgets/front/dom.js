@@ -168,11 +168,7 @@ export const targetOf = (event) => (event.target instanceof Element ? event.targ
 /** @type {WeakMap<Element, string>} */
 const drawn = new WeakMap();
 
-/**
- * Return whether a value differs from the one that an element was last drawn from, and remember the value.
- * @param {Element} node
- * @param {unknown} value
- */
+/** Return whether a value differs from the one that an element was last drawn from, and remember the value. @param {Element} node @param {unknown} value */
 export function isNew(node, value) {
   const text = JSON.stringify(value) ?? "";
   if (drawn.get(node) === text) return false;

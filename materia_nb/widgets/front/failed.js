@@ -4,11 +4,8 @@ import { drawBlocks } from "./blocks.js";
 import { checkedField } from "./checking.js";
 import { continues } from "./bar.js";
 
-/**
- * @param {PanelSender} send @param {Shell} shell
- * @param {{correct: () => void}} opens functions that open other parts of the panel
- */
-export function failureBox(send, shell, opens) {
+/** @param {PanelSender} send @param {Shell} shell */
+export function failureBox(send, shell) {
   const continueCast = continues(send, shell);
   const why = h("div", {}), more = h("div", { class: "mnb-col" });
   const rows = h("div", { class: "mnb-ways", role: "group", "aria-label": "options to continue" });
@@ -65,16 +62,13 @@ export function failureBox(send, shell, opens) {
       return [h("span", { class: "mnb-row mnb-nowrap" }, tokens, actButton("Raise it", offer.does, () => send("raise_budget", { budget: tokens.value }), style))];
     },
     allow_folder: (offer, style) => [actButton("Allow", offer.does, () => send("allow_folder"), style)],
-    correct: (offer, style) => [button(`${offer.words}…`, offer.does, () => opens.correct(), style)],
+    apply_changes(offer, style) {
+      const act = actButton("Apply it and retry", offer.does, () => continueCast(act, "Apply it and retry", "apply_changes"), style);
+      return [act];
+    },
     edit_prompt: (offer) => [button(offer.words, offer.does, () => send("tab", { tab: "prompt" }))],
   };
   make.skip_item = make.skip;
-  /** @type {typeof make.pin} */
-  const plain = (offer, style) => {
-    const label = offer.words.replace(/ .*retry$/, " it and retry");
-    const act = actButton(label, offer.does, () => continueCast(act, label, /** @type {"retry"|"retry_turn"|"retry_limit"|"ask_again"|"apply_changes"} */ (offer.name)), style);
-    return [act];
-  };
   return {
     node,
     /** @param {Failure|null} data */
@@ -89,8 +83,8 @@ export function failureBox(send, shell, opens) {
       // Answering once and pinning an answer share one form.
       const has = (/** @type {string} */ name) => data.offers.some((offer) => offer.name === name);
       const offers = data.offers.filter((offer) => offer.name !== "pin" || !has("answer"));
-      refill(rows, offers.map((offer, index) => {
-        const [act, body] = (make[offer.name] ?? plain)(offer, index === 0 ? main : {}, data, has("pin"));
+      refill(rows, offers.map((offer) => {
+        const [act, body] = make[offer.name](offer, offer.name === data.main ? main : {}, data, has("pin"));
         return [h("div", { class: "mnb-way" }, h("div", { class: "mnb-dim mnb-fine", title: offer.does }, offer.does), act), body];
       }));
     },

@@ -39,12 +39,7 @@ export function oddsText(state, before, turns) {
   return `Chance to complete: ${chance(state)}${chanceBefore}. Turns still to come: ${remaining(state)} on average${remainingBefore}. Turns so far: ${turns}.`;
 }
 
-/**
- * @param {string} tag
- * @param {string} text
- * @param {Record<string, string>} [attributes]
- * @param {...Node} children
- */
+/** @param {string} tag @param {string} text @param {Record<string, string>} [attributes] @param {...Node} children */
 function element(tag, text, attributes = {}, ...children) {
   const node = document.createElement(tag);
   node.textContent = text;

@@ -9,8 +9,10 @@ type Bar = Usage & {
   modes?: ("cast"|"design")[]; mode?: string; tone: string; words?: string; detail?: string; since?: number|null; busy?: boolean;
   stopped?: boolean; can?: Record<string, boolean>; why?: string;
   asks?: {words: string, whole: boolean}|null; breaks?: Break[]; sockets?: [string, string][]; allowed?: string[];
-  undo?: boolean;
+  undo?: boolean; again?: Repetition[];
 };
+/** An action of the menu "Again": its label, its effect, and its message. */
+type Repetition = {words: string, title: string, message: any};
 
 // inspector.js
 type Title = {
@@ -32,7 +34,7 @@ type Correction = {key: string, words: string, text: string|null};
 
 // failed.js
 type Remedy = {name: string, words: string, does: string};
-type Failure = {key: string, socket: string, offers: Remedy[], form: string, refused: string, says: string, budget: string, blocks: Blocks, more: Blocks, files?: Record<string, string>};
+type Failure = {key: string, main: string, socket: string, offers: Remedy[], form: string, refused: string, says: string, budget: string, blocks: Blocks, more: Blocks, files?: Record<string, string>};
 /** A button and the element that it opens */
 type RemedyControls = [act: Node, opens?: Node];
 
@@ -53,10 +55,10 @@ type Editor = {box: HTMLElement, path: string, field: HTMLTextAreaElement, was: 
 type Time = [over: boolean, seconds: string, words: string, ms: number, waits: number, msAfter: number, waitsAfter: number, known: boolean];
 type Step = [number: number, lane: string, name: string, item: [string, string]|null, out: string, verdict: string, next: string, tokens: number, cost: number, time: Time, marks: string[]];
 type Span = [ms: number, waits: number];
-/** Rows are counted from 1. `at` is the row and `step` the step that the user is viewing; rows from `axis` on use the axis of the lanes. */
+/** Rows are counted from 1. `at` is the row that the user is viewing; rows from `axis` on use the axis of the lanes. */
 type Timeline = {
-  id: string; total: number; at: number|null; step: number|null; axis: number; tail: Step[]; span: Span; lines: [number|null, string][]; line: number|null;
-  busy: boolean; can: boolean; own: boolean; past: boolean; lanes?: Blocks;
+  id: string; total: number; at: number|null; axis: number; tail: Step[]; span: Span; lines: [number|null, string][]; line: number|null;
+  busy: boolean; own: boolean; past: boolean; lanes?: Blocks;
 };
 
 // items.js

@@ -9,10 +9,7 @@ const SIZES = {
 /** Limit a size to the range from a minimum to the available space. @param {number} size @param {number} minimum @param {number} room */
 export const sizeWithin = (size, minimum, room) => Math.round(Math.max(minimum, Math.min(room, size)));
 
-/**
- * @param {HTMLElement} el the front's element, a child of the surface
- * @param {"columns"|"rows"} which
- */
+/** @param {HTMLElement} el the front's element, a child of the surface @param {"columns"|"rows"} which */
 export function splitter(el, which) {
   const { name, minimum, keep, label, moves } = SIZES[which], wide = which === "columns";
   const bar = h("div", {

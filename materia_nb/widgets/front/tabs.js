@@ -3,11 +3,7 @@ import { h, isNew, redraw, onKeys, neighbour, setAttr } from "./dom.js";
 
 let rowCount = 0;
 
-/**
- * @param {string} label the label of the tab list
- * @param {(name: string) => void} pick
- * @param {string} [style] `mnb-d-` in design mode
- */
+/** @param {string} label the label of the tab list @param {(name: string) => void} pick @param {string} [style] `mnb-d-` in design mode */
 export function tabRow(label, pick, style = "mnb-") {
   const mine = `mnb-tabs-${++rowCount}`;
   const row = h("div", { class: `${style}tabs`, role: "tablist", "aria-label": label });

@@ -1,9 +1,9 @@
 /** The steps as a table with a time axis; steps can be selected and played. */
-import { actButton, h, button, isNew, refill, setText, setAttr, setEnabled, show } from "./dom.js";
+import { h, button, isNew, refill, setText, setAttr, show } from "./dom.js";
 import { countWords } from "./words.js";
 import { makeGrid } from "./grid.js";
 import { drawBlocks } from "./blocks.js";
-import { compareMenu } from "./compare.js";
+import { stepMenu } from "./compare.js";
 
 const COLUMNS = "48px var(--mnb-lane-column, 0px) minmax(76px,1.2fr) var(--mnb-item-column, minmax(76px,0.9fr)) minmax(110px,3fr) var(--mnb-next-column, minmax(72px,1.1fr)) var(--mnb-spent-columns, 60px 54px) 44px minmax(64px,0.9fr)";
 
@@ -46,7 +46,7 @@ export function piecesOnAxis(axis, lane, step, no) {
 /** @param {HTMLElement} host @param {PanelSender} send @param {HTMLElement} controls @returns {Part} */
 export function timelinePart(host, send, controls) {
   /** @type {Timeline} */
-  let data = { id: "", total: 0, at: null, step: null, axis: 1, tail: [], span: [0, 0], lines: [], line: null, busy: false, can: false, own: true, past: false };
+  let data = { id: "", total: 0, at: null, axis: 1, tail: [], span: [0, 0], lines: [], line: null, busy: false, own: true, past: false };
   /** @type {Map<number, Step>} */
   let rows = new Map();
   /** @type {number[]|null} the rows found by the search, or null */
@@ -57,6 +57,13 @@ export function timelinePart(host, send, controls) {
     const [number, lane] = rows.get(row) ?? [row, ""];
     return lane ? `${number} of lane ${lane}` : `${number}`;
   };
+  /** Return the menu entries that repeat the cast from a step of the current branch. @param {number} row @returns {MenuEntry[]} */
+  const repetitions = (row) => {
+    const [step, lane] = rows.get(row) ?? [row, ""];
+    if (lane || data.busy || (data.line ?? null) !== null) return [];
+    const fork = { words: data.own ? "Fork from here" : "Continue here", acts: true, act: () => send("fork", { step }) };
+    return data.own ? [{ words: "Go back to here", acts: true, act: () => send("back", { step }) }, fork] : [fork];
+  };
   const grid = makeGrid({
     label: "steps",
     height: 24,
@@ -64,7 +71,7 @@ export function timelinePart(host, send, controls) {
     columns: [{ name: "step", class: "mnb-r" }, { name: "lane" }, { name: "socket" }, { name: "item" }, { name: "output" }, { name: "next" }, { name: "tokens", class: "mnb-r" }, { name: "cost", class: "mnb-r" }, { name: "s", class: "mnb-r" }, { name: "time" }],
     cells: (index) => cells(rowAt(index)),
     pick: (index) => look(rowAt(index)),
-    menu: (index, at) => compareMenu(send, at, rowAt(index), data.at, called),
+    menu: (index, at) => stepMenu(send, at, rowAt(index), data.at, called, repetitions(rowAt(index))),
   });
   const small = { class: "mnb-b mnb-small" };
   const filter = h("input", { class: "mnb-in mnb-find", type: "search", placeholder: "filter steps", "aria-label": "filter steps by socket, item or output" });
@@ -73,9 +80,7 @@ export function timelinePart(host, send, controls) {
   const speed = h("select", { class: "mnb-in", "aria-label": "playback speed" }, [["1×", 700], ["4×", 175], ["16×", 44]].map(([label, wait]) => h("option", { value: wait }, label)));
   const slider = h("input", { type: "range", class: "mnb-slider", min: "0", max: "0", "aria-label": "selected step" });
   const now = button("Now", "show the present again", () => (stop(), send("now")), small);
-  const back = actButton("Back to here", "Continue the cast from here; the later steps stay as a branch. Files do not change; if snapshots are kept, the tab Files can restore them.", () => send("back", { step: data.step ?? 0 }), small);
-  const fork = actButton("Fork", "Start another cast from here and show it in this panel; this cast does not change. The fork works on the same files, or on a copy of the files of that step if snapshots are kept.", () => send("fork", { step: data.step ?? null }), small);
-  controls.append(line, back, fork, now, play, speed, slider, filter);
+  controls.append(line, now, play, speed, slider, filter);
   const lanes = h("div", { class: "mnb-lanesaxis", tabindex: "0", hidden: true });
   host.classList.add("mnb-timeline");
   host.append(lanes, grid.node);
@@ -182,12 +187,8 @@ export function timelinePart(host, send, controls) {
       setAttr(slider, "max", data.total);
       if (document.activeElement !== slider || playing) slider.value = String(past ?? data.total);
       setAttr(slider, "aria-valuetext", past === null ? "the present" : past ? `step ${called(past)}` : "the start");
-      show(now, data.past, fork);
+      show(now, data.past, grid.node);
       for (const control of [play, speed, slider]) control.hidden = data.total < MIN_TO_PLAY;
-      back.hidden = !data.own || (data.step ?? null) === null;
-      setEnabled(back, data.can && line_ === null, "not while a step runs");
-      setEnabled(fork, !data.busy && data.total > 0 && line_ === null, "not now");
-      setText(fork, data.own ? ((data.step ?? null) === null ? "Fork" : "Fork from here") : "Continue here");
       setAttr(grid.node, "data-empty", query ? "no such step" : "Steps appear here. Press Step.");
       if (query) return void search();
       if (past) grid.active = past - 1;

@@ -97,7 +97,7 @@ interface MenuEntry {
   acts?: boolean;
   tone?: string;
   off?: boolean;
-  /** The reason why it is disabled. */
+  /** Its tooltip: the effect, or the reason why it is disabled. */
   why?: string;
 }
 
