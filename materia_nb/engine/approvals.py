@@ -1,4 +1,4 @@
-"""Commands with which a person answers an agent: approve or deny calls, answer a question, or decide a held output.
+"""Commands with which a person answers an agent: approve or deny calls, answer a question, or decide on a held output.
 
 Each command returns the events that record it.
 """

@@ -234,7 +234,7 @@ def _open_items_warning(rules: Rules, session: Session) -> Iterator[CastWarning]
     if last is None or last.by != "implied end" or last.exhausted or last.socket is None:
         return
     socket = rules.graph.sockets[last.socket]
-    if socket.iterator is None or socket.edges:  # no-edge-matched names one that has edges
+    if socket.iterator is None or socket.edges:  # no-edge-matched reports a socket that has edges
         return
     count = len(list_at(socket.iterator.items, session.state)) - session.state.cursors.get(socket.iterator.cursor, 0)
     if count > 0:
@@ -245,7 +245,7 @@ def _open_items_warning(rules: Rules, session: Session) -> Iterator[CastWarning]
 def _unvisited_item_warnings(
     rules: Rules, session: Session, decisions: Sequence[Decision], counted_cursor: str | None
 ) -> Iterator[CastWarning]:
-    """Yield a warning for each item that no visit processed, in loops that were entered or edited (R46, R67).
+    """Yield a warning for each item that no visit processed, if its loop was entered or its list was edited (R46, R67).
 
     Items of the cursor ``counted_cursor`` are omitted, because another warning counts them. An inner list is checked
     separately for each outer item (R34).
@@ -300,7 +300,7 @@ def _unvisited_items(
 def _iterated_lists(
     rules: Rules, session: Session, iteration: Iteration
 ) -> Iterator[tuple[Item | None, list[JSON], bool]]:
-    """Yield each list of ``iteration``, its outer item or None (R34), and True if that item was replaced."""
+    """Yield the lists of ``iteration``, each with its outer item or None (R34), and True if this item was replaced."""
     state, cursor = session.state, iteration.iterator.cursor
     items = [item for step in session.steps if (item := step.at.item) is not None]
     outers = {item.outer for item in items if item.cursor == cursor} | {state.nesting.get(cursor, ())}
@@ -379,7 +379,7 @@ def _identities(entry: JSON) -> set[str]:
 
 
 def _unanswered_verdict_warning(rules: Rules, decision: Decision) -> CastWarning | None:
-    """Return a warning if an output was not satisfied and neither an edge, an exit nor a person handled it, or None."""
+    """Return a warning if an output was not satisfied and no edge, exit or person handled the output, or None."""
     if decision.result is not Result.NO or decision.by in ("person", "detour", "return", "failure"):
         return None
     chosen = decision.chosen

@@ -253,7 +253,7 @@ def _advance_cursor(
 def _completed_item(advance: AdvanceRecord, draft: Draft, item: Item | None) -> ItemId | None:
     """Return the item that ``advance`` completed, or None if the cursor did not move.
 
-    This is the item of the visit, one of its outer items, or an item of another cursor.
+    The completed item is the item of the visit, one of its outer items, or an item of another cursor.
     """
     if not advance.moved:
         return None

@@ -28,7 +28,7 @@ class ToolCall:
         id: the id that the model assigned to the call; unique within the turn.
         tool: the name of the tool; a model may call a tool that does not exist.
         args: the arguments that the model passed.
-        round: the number of the model's message in this turn that contains the call, starting at 1.
+        round: the number, within this turn, of the model's message that contains the call, starting at 1.
         said: the text of this message, stored only with the first call of the message.
         result: the result for the model, truncated to a maximum length, or None if the call has not run.
         ok: True if the call succeeded.
@@ -119,7 +119,7 @@ class Message:
     calls: tuple[ToolCall, ...] = ()
 
 
-# -- why work is sent back ------------------------------------------------------------------------
+# -- reasons for rework ------------------------------------------------------------------------
 
 _MAX_REASON_CHARS: Final = 900
 MAX_REASONS_CHARS: Final = 2_400

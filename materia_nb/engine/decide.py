@@ -342,7 +342,7 @@ def record(_: Rules, __: Session, event: ev.Event, ts: int) -> Events:
 
 
 def record_in_turn(rules: Rules, session: Session, event: ev.AboutEvent, ts: int) -> Events:
-    """Return an event about the waiting agent's turn with its socket; raise MateriaError if no agent is waiting."""
+    """Return ``event`` with the socket of the waiting agent and the time; raise MateriaError if no agent is waiting."""
     return (event.replace(about=routing.about(rules, waiting_visit_of(session)), ts=ts),)
 
 
@@ -586,7 +586,7 @@ def _label_event(key: LabelKey, new_label: Label, ts: int) -> ev.Labelled:
     return ev.Labelled(branch=branch, step=step, ts=ts, **new_label._asdict())
 
 
-# -- what is asked of a session ------------------------------------------------------------
+# -- the waiting visit ------------------------------------------------------------
 
 
 def waiting_visit_of(session: Session) -> Visit:

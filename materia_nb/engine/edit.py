@@ -1,4 +1,4 @@
-"""Edits by a person between steps: edits of the state, prompts, outputs and labels, and going back to an earlier step.
+"""Changes by a person between steps: edits of the state, prompts, outputs and labels, and returns to an earlier step.
 
 Edits of lists are in :mod:`~materia_nb.engine.item_edits`. Each edit is recorded as an event, so that a journal with
 edits reproduces the same states.
@@ -252,7 +252,7 @@ def apply_patch(data: Mapping[str, JSON], patch: Sequence[Mapping[str, JSON]]) -
     return changed
 
 
-# -- what the events of it do to a session ---------------------------------------------------
+# -- applying edit events to a session ---------------------------------------------------
 
 
 def _apply_state_edit(rules: Rules, session: Session, event: ev.StateEdited) -> Session:

@@ -94,7 +94,7 @@ def assignment_for(rules: Rules, socket_rules: SocketRules, state: StateView) ->
 def updated_knowledge(
     rules: Rules, socket_rules: SocketRules, state: StateView, value: JSON, knowledge: Mapping[str, JSON]
 ) -> KnowledgeUpdate:
-    """Return the project knowledge after an accepted output; most protocols leave it unchanged."""
+    """Return the project's knowledge after an accepted output; most protocols do not change the knowledge."""
     if not isinstance(value, dict):
         return KnowledgeUpdate(knowledge)
     return socket_rules.protocol.learn(value, assignment_for(rules, socket_rules, state), knowledge)
@@ -106,7 +106,7 @@ def agent_id(request: str, socket: str) -> str:
 
 
 def _rework_rounds(rules: Rules, state: StateView, visit: Visit) -> tuple[int, int]:
-    """Return how many times the socket has sent work back, and the maximum number.
+    """Return the number of times that the socket has sent work back, and the maximum number.
 
     Inside an item, cycles are counted instead if the edge has no ``maxTraversals``.
     """
@@ -125,7 +125,7 @@ def _rework_rounds(rules: Rules, state: StateView, visit: Visit) -> tuple[int, i
 def begin(
     rules: Rules, request: str, knowledge: Mapping[str, JSON] | None = None, data: Mapping[str, JSON] | None = None
 ) -> CastState:
-    """Return the initial state of a cast, which is ready to enter the entry socket.
+    """Return the initial state of a cast; the cast is ready to enter the entry socket.
 
     Args:
         rules: the rules of the cast.
@@ -291,7 +291,7 @@ def prompt_for(rules: Rules, state: CastState) -> Prompt:
 
 
 def preview(rules: Rules, state: CastState, socket: str) -> tuple[Prompt | None, str]:
-    """Return the prompt that an agent would receive if its socket were entered now, or None and the reason."""
+    """Return the prompt that an agent would receive if ``socket`` were entered now, or None and the reason."""
     entered = enter(rules, state._replace(status="ready", next=socket))
     visit = entered.state.at
     if entered.prompt is not None and visit is not None and visit.socket == socket:

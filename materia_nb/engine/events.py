@@ -216,12 +216,12 @@ class CastBack(Event, type="cast_back"):
 
 
 class FilesKept(Event, type="files_kept"):
-    """The project's files were saved as the snapshot `commit`, after a `step`, a `person`'s change, or going `back`.
+    """The project's files were saved as the snapshot `commit`.
 
-    `by` names this cause. `changed` lists at most 200 of the changed files, and `inAll` is their total number.
-    `leftOut` lists the files that are too large to save. If `folder` is set, the cast continues in this folder of its
-    run directory; each lane has a directory of its own. If `problem` is set, the files could not be saved, and
-    `problem` is the reason.
+    `by` is the occasion: a completed `step`, a change by a `person`, or a return to an earlier step (`back`).
+    `changed` lists at most 200 of the changed files, and `inAll` is their total number. `leftOut` lists the files
+    that are too large to save. If `folder` is set, the cast continues in this folder of its run directory; each
+    lane has a directory of its own. If `problem` is set, the files could not be saved, and `problem` is the reason.
     """
 
     step: int = 0
@@ -421,7 +421,7 @@ class AssignmentFailed(VisitEvent, type="assignment_failed"):
 
 
 class EvidenceMissing(VisitEvent, type="evidence_missing"):
-    """The accepted output lists files as created that do not exist on disk; `paths` names these files."""
+    """The accepted output lists created files that do not exist on disk; `paths` names these files."""
 
     paths: tuple[str, ...] = ()
 
@@ -469,7 +469,7 @@ class ToolCalled(AboutEvent, type="tool_call"):
 
 
 class ToolAsked(AboutEvent, type="tool_asked"):
-    """Tool calls wait for a person's approval. `worked` is the agent's working time so far, in milliseconds."""
+    """Tool calls are waiting for a person's approval. `worked` is the agent's working time so far, in milliseconds."""
 
     calls: tuple[ToolCall, ...] = ()
     worked: int | None = None
@@ -497,7 +497,7 @@ class AgentNote(AboutEvent, type="agent_note"):
 
 
 class TurnSpent(AboutEvent, type="turn_spent"):
-    """A turn ended without an output, because it failed, was interrupted or waits for approval.
+    """A turn ended without an output, because the turn failed, was interrupted or is waiting for approval.
 
     `usage` is the usage of this turn.
     """
@@ -585,7 +585,7 @@ class SuggestionKept(Event, type="suggestion_kept"):
 
 
 class StateEdited(Event, type="state_edited"):
-    """A person edited the state after this step. `lists` has the edits of lists; `said` describes the moved items."""
+    """A person edited the state after this step. `lists` contains the list edits; `said` describes the moved items."""
 
     patch: tuple[Mapping[str, JSON], ...] = ()
     inverse: tuple[Mapping[str, JSON], ...] = ()
@@ -776,7 +776,7 @@ _CONVERSIONS: Final[Mapping[str, _Conversion]] = {
 }
 
 
-# -- as the journal has them ------------------------------------------------------------
+# -- events in the journal ------------------------------------------------------------
 
 
 class Field(NamedTuple):

@@ -31,7 +31,7 @@ from materia_nb.jsonvalue import FrozenDict, frozen
 
 
 def begin_session(rules: Rules, start: ev.CastStart) -> Session:
-    """Return the initial session of a cast, which is ready to enter the entry socket."""
+    """Return the initial session of a cast; the cast is ready to enter the entry socket."""
     state = entering.begin(rules, start.request, start.knowledge, start.state)
     return session_at(state)._replace(snapshot_method=start.files)
 
@@ -92,7 +92,7 @@ def without_approvals(session: Session) -> Session:
 
 
 def _live_transition(session: Session, event: Event) -> Transition | None:
-    """Return the transition that a live event carries, or None if it does not start from the state of this session."""
+    """Return the transition that a live event carries, or None if the transition starts from another state."""
     transition = event.transition
     return transition if transition is not None and transition.before is session.state else None
 
@@ -308,7 +308,7 @@ def _with_latest_state(session: Session, state: CastState) -> Session:
     return session.with_latest(states=states, is_recomputable=False)._replace(state=state)
 
 
-# -- stopping, and going on --------------------------------------------------------------
+# -- stopping and continuing --------------------------------------------------------------
 
 
 def _apply_failure(rules: Rules, session: Session, event: ev.SocketFailed) -> Session:
@@ -391,7 +391,7 @@ def _apply_back(rules: Rules, session: Session, event: ev.CastBack) -> Session:
     )
 
 
-# -- what an agent tells on the way -------------------------------------------------------
+# -- reports during a turn -------------------------------------------------------
 
 
 def _apply_tool_call(_: Rules, session: Session, event: ev.ToolCalled) -> Session:
@@ -447,7 +447,7 @@ def _apply_spent_usage(_: Rules, session: Session, event: ev.TurnSpent) -> Sessi
     return session.with_latest(spent=(*session.steps[-1].spent, event.usage))
 
 
-# -- what a person says and decides ----------------------------------------------------------
+# -- answers and decisions of a person ----------------------------------------------------------
 
 
 def _apply_finalize(rules: Rules, session: Session, event: ev.RefinementFinal) -> Session:

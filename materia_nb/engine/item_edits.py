@@ -40,7 +40,7 @@ class ListEdit(NamedTuple):
     Attributes:
         origins: the old index of each item in the new list, or None for a new item.
         again: the old indexes of the items to repeat.
-        abandon: True to abandon the item in progress; it is removed, or stays as a skipped item if the new list has it.
+        abandon: True to abandon the item in progress. The item stays as a skipped item if the new list contains it.
     """
 
     origins: tuple[int | None, ...]
@@ -213,7 +213,7 @@ class _ListEditor:
         at = self.before.cursors.get(iteration.iterator.cursor, 0)
         return at if item_status(self.before, self._id(iteration, at)) == IN_PROGRESS else None
 
-    # -- what goes with the items ------------------------------------------------------------
+    # -- cursors and records ------------------------------------------------------------
 
     def _relocate(
         self, iteration: Iteration, list_edit: ListEdit, position: int | None, abandoned: int | None, items: list[JSON]
@@ -270,7 +270,7 @@ class _ListEditor:
     def _first_unfinished(self, iteration: Iteration, list_edit: ListEdit, items: list[JSON]) -> int:
         """Return the index of the first item that another loop over this list has not finished.
 
-        Finished items after this index must be repeated, which the report to the person mentions.
+        Finished items after this index must be repeated; the report to the person mentions these items.
         """
         statuses = [
             self._status_after_edit(iteration, origin, list_edit._replace(abandon=False))
@@ -348,7 +348,7 @@ class _ListEditor:
     def _was_working(self, iteration: Iteration, index: int) -> bool:
         return item_status(self.before, self._id(iteration, index)) == IN_PROGRESS
 
-    # -- going on after an item was given up ---------------------------------------------------
+    # -- continuing after an item was abandoned ---------------------------------------------------
 
     def _continue_after_abandoning(self, iteration: Iteration) -> None:
         """Continue at the entry socket of the loop, because the current item of the loop was abandoned."""
@@ -364,7 +364,7 @@ class _ListEditor:
         draft.failure = draft.hold = draft.pending_route = None
         draft.detours = detours
 
-    # -- words -----------------------------------------------------------------------------------
+    # -- report to the person -----------------------------------------------------------------------------------
 
     def _report_changes(
         self, old: list[JSON], new: list[JSON], order: list[int], list_edit: ListEdit, abandoned: int | None
@@ -406,7 +406,7 @@ def _relocate_stop(draft: Draft, moved: Callable[[ItemId], ItemId | None]) -> No
 
 
 def current_iteration(rules: Rules, state: StateView, path: Path) -> tuple[Iteration, bool]:
-    """Return the iteration over a list that edits and tables refer to, and True if this iteration is running.
+    """Return the iteration to which edits and tables of a list refer, and True if this iteration is running.
 
     Several loops can iterate over the same list. The function returns the running iteration or, if none is running, the
     latest.
@@ -436,7 +436,7 @@ def _is_visit_unfinished(state: StateView) -> bool:
 def entry_of(rules: Rules, iteration: Iteration) -> str:
     """Return the socket at which ``iteration`` starts each item.
 
-    This is the target of the first edge into the loop (R27) or, if no edge leads into the loop, its first socket.
+    The entry is the target of the first edge into the loop (R27) or, if no edge leads into the loop, its first socket.
     """
     graph = rules.graph
     loop = graph.loops.get(iteration.iterator.loop or "")

@@ -161,7 +161,7 @@ def list_at(text: str, state: StateView, item: Item | None = None) -> list[JSON]
 
 
 def item_status(state: StateView, item: ItemId) -> ItemStatus:
-    """Return the status of an item in its list, which follows from the visits of the item (R46)."""
+    """Return the status of an item in its list, as determined by the visits of the item (R46)."""
     return _status_in(_lane_of(state, item[0]), state, item)
 
 
@@ -253,7 +253,7 @@ def begin_item(iteration: Iteration, read: Source, draft: Draft) -> Item | None:
         items = []
     last = draft.shown[-1] if len(draft.shown) == len(outer_items) + 1 else None
     if last is not None and last.iteration is iteration and _is_still_shown(draft, last, items, cursor, outer):
-        return last.item  # the socket before worked on it too
+        return last.item  # the previous socket worked on this item too
     item = item_at(iteration, items, cursor, outer)
     show_only(draft, outer_items)
     if item is not None:
@@ -369,7 +369,7 @@ def show_only(draft: Draft, kept_items: tuple[ShownItem, ...] = ()) -> None:
     if not hidden:
         return
     data = _without_items(draft.data, hidden)
-    if kept_items:  # an inner item has taken over ``item`` and its like
+    if kept_items:  # an inner item has replaced the item at the common paths
         iteration, item, _ = kept_items[-1]
         for path in iteration.paths:
             if get_path(data, path) is MISSING:
@@ -408,7 +408,7 @@ def show_item(draft: Draft, iteration: Iteration, item: Item) -> None:
 
 @lru_cache(maxsize=1024)
 def iteration_of(iterator: Iterator) -> Iteration:
-    """Return where an iterator finds its list, and the names that it gives to the current item (R12, R13).
+    """Return the iteration of an iterator: the path of its list, and the paths that show the current item (R12, R13).
 
     The result is cached and shared by all sockets of a loop.
     """

@@ -178,7 +178,7 @@ def output(  # noqa: PLR0913 - what is known of an output, by name
     cut: str = "",
     process: str = "",
 ) -> Transition:
-    """Process an output of the waiting visit: store a draft, refuse it, hold the cast, or complete the step (R19, R20).
+    """Process an output: store a draft, refuse the output, put the cast on hold, or complete the step (R19, R20).
 
     Args:
         rules: the rules of the cast.
@@ -224,7 +224,7 @@ def output(  # noqa: PLR0913 - what is known of an output, by name
 
 
 def _cut_off(reading: Reading, text: str, by: str) -> Reading:
-    """Add an issue saying that the answer was truncated; if the answer is usable, add it only as a warning."""
+    """Add an issue saying that the answer was truncated; if the answer is usable, add only a warning."""
     blank = not text.strip()
     extent = "empty" if blank else "incomplete"
     issue = Issue(
@@ -345,7 +345,7 @@ def _refuse(
     )
 
 
-# -- states that lie behind ------------------------------------------------------------------
+# -- earlier states ------------------------------------------------------------------
 #
 # A cast stores the prompt and the output of every step. Storing the states too would double the memory, and few of them
 # are ever read. So they are computed again from the outputs when they are read.

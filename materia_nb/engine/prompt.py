@@ -71,7 +71,7 @@ _SHRINK_ORDER: Final = (
     ("contexts", "place"),
     ("titles", "place"),
 )
-"""The limits that are reduced in order until a prompt fits, each with the part that it applies to (R50)."""
+"""The limits that are reduced, in this order, until a prompt fits, each with the part to which it applies (R50)."""
 
 
 def work_prompt(

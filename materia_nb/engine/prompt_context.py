@@ -39,7 +39,7 @@ MAX_HANDOFF_CHARS_INSIDE, MAX_HANDOFF_CHARS_OUTSIDE = 2_000, 6_000
 _MAX_LABEL_CHARS: Final = 200
 
 
-# -- what there is to tell, and how much of it -----------------------------------------------------
+# -- limits and data -----------------------------------------------------
 
 
 class PromptBudget(NamedTuple):
@@ -299,7 +299,7 @@ class PromptContext(NamedTuple):
             room -= size
         return [(entries[at], texts[at]) for at in sorted(texts)]
 
-    # -- the output just before
+    # -- previous output
 
     def _output(self, room: PromptBudget, reasons_of: set[int]) -> PromptPart:
         state, context, last = self.state, self.socket, self.previous
@@ -361,7 +361,7 @@ class PromptContext(NamedTuple):
                 return {}
         return {name: field_value for name, field_value in value.items() if name not in excluded}
 
-    # -- the item, and what was done with it before
+    # -- the item, earlier answers and reasons for rework
 
     def _item(self) -> PromptPart:
         item, own = self.visit.item, self.socket.own.item

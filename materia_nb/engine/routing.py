@@ -71,8 +71,8 @@ class RouteCheck(NamedTuple):
 class Choice(NamedTuple):
     """The target that was chosen after a visit, the reason, and the edges or exits that were checked.
 
-    ``edge`` or ``route`` is the edge or exit that was taken. ``used`` and ``limit`` are the number of uses and the
-    maximum of the edge.
+    ``edge`` or ``route`` is the edge or exit that was taken. ``used`` and ``limit`` are the number of uses of the
+    edge and its limit.
     """
 
     target: str
@@ -199,7 +199,7 @@ class Decision(NamedTuple):
         step: the number of the step.
         by: the reason for the target.
         target: the next socket, ``end``, or None if the cast stopped.
-        at: the visit that completed or failed, or None if the decision only skipped empty loops.
+        at: the completed or failed visit, or None if the decision only skipped empty loops.
         reading: the parsed output.
         result: the result of the visit.
         applied: the effects of an accepted output on the state.
@@ -407,7 +407,7 @@ def with_uses(rules: Rules, socket_rules: SocketRules, state: StateView, visit: 
         checks.append(_with_use(check, used, limit))
     if choice.edge is None:
         return choice._replace(checks=tuple(checks))
-    return choice._replace(checks=tuple(checks), used=used, limit=limit)  # the last one is that edge
+    return choice._replace(checks=tuple(checks), used=used, limit=limit)  # the last checked edge is the chosen edge
 
 
 @lru_cache(maxsize=4096)

@@ -89,10 +89,10 @@ def _prompt_variables(prompt: str, item_paths: tuple[tuple[str, ...], ...]) -> P
 
 
 class SocketContext(NamedTuple):
-    """Data for the prompts of a socket that is the same at every visit.
+    """Data for the prompts of a socket; the data is the same at every visit.
 
     ``output_paths`` are the paths in the state to which any socket assigns an entire output. ``assigned_fields`` are
-    the fields of the socket's own output that it assigns, each with its path in the state.
+    the fields of its own output that the socket assigns, each with its path in the state.
     """
 
     introduction: str
@@ -231,8 +231,8 @@ class Rules:
     def empty_exit(self, socket: Socket) -> ExitRoute | None:
         """Return the exit to take if ``socket`` is entered while its list has no further item (R16).
 
-        This is the first ``always`` exit of the loop; exits that leave from this socket have priority. For a socket
-        with its own ``foreach``, the exits of all enclosing loops are considered.
+        The result is the first ``always`` exit of the loop; exits that leave from this socket have priority. For a
+        socket with its own ``foreach``, the exits of all enclosing loops are considered.
         """
         iterator = socket.iterator
         loops = socket.loops if iterator is None or iterator.loop is None else (iterator.loop,)

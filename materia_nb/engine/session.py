@@ -99,7 +99,7 @@ class StepRecord(NamedTuple):
         decision: the decision of the last turn, or None before the first output.
         turns: the outputs of the visit, in order.
         ended: the end time, or None while the visit continues.
-        branch: how many times the cast had gone back, which distinguishes steps with the same number.
+        branch: the number of times that the cast had gone back; steps of different branches can have the same number.
         missing: the files that the last output lists but that do not exist.
         calls: all tool calls of the visit, including calls in turns without an output.
         notes: the agent's notes to the person.
@@ -144,7 +144,7 @@ class StepRecord(NamedTuple):
         return mimebundle_from_view(self, include, exclude)
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:  # noqa: ARG002
-        """Print the step as text, abbreviated to one line inside a list; IPython ignores the MIME bundles of tuples."""
+        """Print the step as text, or as one line inside a list, because IPython ignores the MIME bundle of a tuple."""
         view = mimebundle_from_view(self) if len(printer.stack) == 1 else None
         printer.text(repr(self) if view is None else view["text/plain"])
 
@@ -369,7 +369,10 @@ class Steps(Sequence[StepRecord]):
 
 
 class FollowsSteps(NamedTuple):
-    """Annotation of a :class:`Session` field that ``value_after`` computes from the remaining steps on going back."""
+    """Annotation of a :class:`Session` field that depends on the steps.
+
+    ``value_after`` computes the field from the remaining steps when the cast goes back.
+    """
 
     value_after: Callable[[Rules, Session, Steps], object]
 
@@ -378,7 +381,7 @@ _T = TypeVar("_T")
 KeptField: TypeAlias = Annotated[_T, "kept"]
 """Annotation of a :class:`Session` field that keeps its value when the cast goes back."""
 TurnField: TypeAlias = Annotated[_T, "of turn"]
-"""Annotation of a :class:`Session` field about the waiting turn, which is reset to its default after going back."""
+"""Annotation of a :class:`Session` field about the waiting turn; going back resets the field to its default."""
 
 
 @copied_by_position
@@ -394,7 +397,7 @@ class Session(NamedTuple):
         change_request: the person's message about a draft, which is sent instead of the prompt.
         earlier_turns: the earlier turns of the current visit's conversation.
         calls: the tool calls of the waiting turn so far.
-        open_calls: the tool calls awaiting approval, or that are approved but have not run.
+        open_calls: the tool calls that are waiting for approval, or that are approved but have not run.
         noted_before: the number of notes in the latest step that earlier turns sent.
         spent: the usage of the waiting turn so far.
         allowed: the tools with side effects that run without approval.
@@ -660,7 +663,7 @@ ActionKind: TypeAlias = Literal["enter", "utility", "agent", "person"]
 
 
 class PendingAction(NamedTuple):
-    """An action that the cast waits for.
+    """An action that the cast is waiting for.
 
     Attributes:
         what: the kind of action: ``enter`` the next socket, run a ``utility``, ask an ``agent``, or wait for a
@@ -675,7 +678,7 @@ class PendingAction(NamedTuple):
 
 
 def pending_actions(rules: Rules, session: Session) -> tuple[PendingAction, ...]:
-    """Return the actions that the cast waits for, or () if the cast has ended; actions of lanes can run in parallel."""
+    """Return the actions that the cast is waiting for, or () if the cast has ended; lanes can run in parallel."""
     if (streams := lanes_running(session)) is not None:
         return tuple(_pending_actions_in(rules, streams)) or (PendingAction("enter"),)
     action = pending_action(rules, session)

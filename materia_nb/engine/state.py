@@ -26,7 +26,7 @@ EdgeId: TypeAlias = tuple[str, int]
 """Identity of an edge: its source socket and its index among the edges of this socket (R18)."""
 
 Status: TypeAlias = Literal["ready", "waiting", "held", "complete", "failed", "aborted"]
-"""Status of a cast. ``ready``: the socket ``next`` can be entered. ``waiting``: the visit ``at`` waits for an output.
+"""Status of a cast. ``ready``: the socket ``next`` can be entered. ``waiting``: the visit ``at`` needs an output.
 
 ``held``: a person must decide.
 """
@@ -443,7 +443,7 @@ class UncountedQuantity(NamedTuple):
 
 
 class LaneScope(NamedTuple):
-    """The part of the work that a lane does: its name, the indexes of its items in order, its cursor and its sockets.
+    """The scope of a lane: its name, the indexes of its items in order, its cursor and its sockets.
 
     Within the lane, the cursor moves from each of these indexes to the next, and after the last index to the end of the
     list.
@@ -456,7 +456,7 @@ class LaneScope(NamedTuple):
 
 
 class PendingRoute(NamedTuple):
-    """A completed socket whose next socket was not chosen, because the budget stopped the cast first.
+    """The result of a visit whose next socket has not been chosen yet; it is stored if the budget stops the cast first.
 
     ``advanced`` is the item that ``advance`` completed, or None. ``target`` is the next socket that a person chose, and
     ``detour`` is the socket that the output asks to run first.
@@ -475,10 +475,10 @@ class Hold(NamedTuple):
     """An output awaiting a person's decision.
 
     Attributes:
-        action: ``pause`` if the agent waits for a person's answer, or ``escalate`` if a person must decide for the
+        action: ``pause`` if the agent needs a person's answer, or ``escalate`` if a person must decide for the
             agent.
         reason: the reason for the hold, in words for a person.
-        needs: what a paused agent needs: approval of a command, a direction, an answer, or help.
+        needs: the contribution that a paused agent needs: approval of a command, a direction, an answer, or help.
         text: the output.
         reading: the parsed output, which is applied after the person has decided.
     """

@@ -35,7 +35,7 @@ def schedule_of(state: CastState, region: Region) -> tuple[Stream, ...]:
     """Return the generator's schedule, which assigns the current items to streams.
 
     Raises:
-        ~materia_nb.handoff.checks.RefusedAnswer: the schedule does not match the items, because a person changed them.
+        ~materia_nb.handoff.checks.RefusedAnswer: the schedule does not match the items that a person changed.
     """
     output = state.last_json if isinstance(state.last_json, Mapping) else {}
     values = {**output, WORK_ITEMS: state.data.get(WORK_ITEMS)}
@@ -169,7 +169,7 @@ def open_lanes(streams: Streams) -> Iterator[Lane]:
     return (lane for lane in streams.lanes.values() if not lane.is_over)
 
 
-# -- the events of lanes that are over -----------------------------------------------------------
+# -- events that end lanes -----------------------------------------------------------
 
 
 def events_of_join(streams: Streams, ts: int) -> Events:
@@ -213,7 +213,7 @@ def events_of_interruption(streams: Streams, why: str, ts: int) -> Events:
     return tuple(ev.LaneEnded(lane=lane.name, status="interrupted", error=why, ts=ts) for lane in open_lanes(streams))
 
 
-# -- what the events of lanes do to a session -------------------------------------------------
+# -- applying lane events to a session -------------------------------------------------
 
 
 def lane_of_event(session: Session, event: Event) -> Lane:

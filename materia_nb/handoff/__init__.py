@@ -1,4 +1,4 @@
-"""The handoff protocols, which define the formats in which agents write their outputs, and their registry."""
+"""Registry of the handoff protocols, which define the formats in which agents write their outputs."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -30,7 +30,7 @@ _BUILT_IN: Final = {
 
 @cache
 def protocol(name: str) -> HandoffProtocol:
-    """Return the handoff protocol with the name ``name``, which is loaded on first use.
+    """Return the handoff protocol with the name ``name``; the protocol is loaded on first use.
 
     A package registers a protocol with an entry point that refers to an instance, or to a class whose constructor needs
     no arguments. A package cannot replace a built-in protocol.

@@ -65,11 +65,11 @@ class Requirements:
         work_items: True if the field ``workItems`` is required, because the socket is a generator.
         check_items: True if each work item must have exactly two fields, a title and a context (R9).
         fields: the names of the top-level fields that an agent may write.
-        sources: pairs of an assignment target and its ``$`` source, which must exist in the output (R8).
+        sources: pairs of an assignment target and its ``$`` source; each source must exist in the output (R8).
         only_guarded: True if every edge that the socket can take after an output depends on the verdict.
         sends_back: True if the socket has an edge for work that is not satisfactory.
-        streams: True if the field ``parallelSchedule`` is required, which assigns the items of a parallel generator to
-            streams.
+        streams: True if the field ``parallelSchedule`` is required; the field assigns the items of a parallel generator
+            to streams.
     """
 
     parse: Literal["json", "text"]
@@ -105,7 +105,7 @@ class Scope(NamedTuple):
 
 
 BASE: Final = Scope()
-"""Initial scope of a cast or lane, which is the project directory."""
+"""Initial scope of a cast or lane: the project directory."""
 
 
 class Reading(NamedTuple):
@@ -123,9 +123,9 @@ class Reading(NamedTuple):
         target: the socket to run next if the action is ``detour``.
         warnings: problems that do not cause a refusal.
         reason: an explanation of the action for a person; empty for a plain ``route``.
-        needs: the person's contribution for which a ``pause`` waits: the approval of a command, a direction, an answer
+        needs: the contribution that a ``pause`` needs from a person: the approval of a command, a direction, an answer
             or help.
-        memory: the value of ``TurnFacts.memory`` for the socket's next output. A refused output does not change it.
+        memory: the value of ``TurnFacts.memory`` for the socket's next output. Refused outputs do not change the value.
         events: the events that the output reports, unchanged (R39).
         scope: the new scope; None if the output does not set one (P8).
     """
@@ -165,7 +165,7 @@ class TurnFacts:
 
     Attributes:
         meta: the values of ``step_id``, ``flow_key``, ``agent_key`` and ``timestamp`` that the runtime assigned.
-        agent_id: the id that the runtime assigned to the agent, to which a repair turn is sent.
+        agent_id: the id that the runtime assigned to the agent; repair turns are sent to the agent with this id.
         assignment: the assignment that the agent received before the turn.
         rounds: the number of times that the socket has sent work back.
         max_rounds: the maximum number of times that the socket may send work back.
@@ -285,7 +285,7 @@ FindFile: TypeAlias = Callable[[str], str | None]
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A section of an output that is displayed to a person. It has a title, and a table or lines.
+    """A section of the display of an output: a title, and a table or lines.
 
     The content is not escaped yet, because the section is escaped when it is displayed.
     """
@@ -303,7 +303,7 @@ class Section:
 
 
 class HandoffProtocol(ABC):
-    """A handoff format. A protocol parses the outputs of agents, and writes the instructions for them.
+    """A handoff protocol, which parses the outputs of agents and writes the instructions that agents receive.
 
     An instance must be stateless, because its methods may be called from several threads.
 
@@ -333,7 +333,7 @@ class HandoffProtocol(ABC):
 
     @abstractmethod
     def read(self, text: str, requirements: Requirements, facts: TurnFacts = UNKNOWN) -> Reading:
-        """Find the output in an agent's reply, and parse and check it; never raises an error."""
+        """Find, parse and check the output in an agent's reply. An implementation must not raise errors."""
 
     def schema(self, requirements: Requirements) -> dict[str, JSON] | None:
         """Return the JSON Schema for structured output, or None if the socket expects text.
@@ -399,9 +399,10 @@ class HandoffProtocol(ABC):
     # Views
 
     def layout(self, value: Mapping[str, JSON], find: FindFile) -> list[Section]:
-        """Return the sections that display an output to a person, most important first; never raises an error.
+        """Return the sections that display an output to a person, most important first.
 
-        If the list is empty, the raw JSON is displayed. ``find`` converts file names in the output to paths.
+        An implementation must not raise errors. If the list is empty, the raw JSON is displayed. ``find`` converts
+        file names in the output to paths.
         """
         return []
 

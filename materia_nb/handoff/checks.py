@@ -151,7 +151,7 @@ LONGEST_SHORT_FORM: Final = 300
 """Maximum length of the short form that is used in later turns of a conversation, in characters (R50, R51)."""
 COPIED_PLACEHOLDERS: Final = "form_words"
 _PLACEHOLDER = re.compile(r"<?(?:\.{3}|…)>?|<[^\W\d][\w,'-]*(?: [\w,'-]+)+>?")
-"""Matches a placeholder of a form, which is an ellipsis or words in angle brackets. Weak models vary placeholders."""
+"""Pattern of a placeholder in a form: an ellipsis, or words in angle brackets. Weak models vary placeholders."""
 
 
 def placeholder_issues(value: JSON, placeholders: Collection[str], path: str = "$") -> Iterator[Issue]:

@@ -403,7 +403,7 @@ def skeleton(name: str = _ID, status: str = _STATUS, *, consolidate: bool = Fals
     Args:
         name: the agent id, or a placeholder for it.
         status: the plan status, or a placeholder for it.
-        consolidate: include a consolidation report.
+        consolidate: True to include a consolidation report.
     """
     report: JSON = {"ownership_assessment": OWNERSHIP[0], **{name: ["none"] for name in FINDINGS}}
     shape: dict[str, JSON] = {
@@ -557,7 +557,9 @@ def _gap_text(item: WorkItem) -> str:
 
 
 def contract_layout(value: Mapping[str, JSON], find: FindFile) -> list[Section]:
-    """Return the sections that display a contract to a person, most important first; never raises an error.
+    """Return the sections that display a contract to a person, most important first.
+
+    This function never raises an error.
 
     Args:
         value: the contract, which may be invalid; fields that cannot be read are omitted.

@@ -78,7 +78,7 @@ class CheckedContract(NamedTuple):
 
 
 def check_contract(contract: Mapping[str, JSON] | None, facts: TurnFacts) -> CheckedContract:
-    """Check a contract; never raises an error. ``contract`` is None if the reply does not contain a contract block."""
+    """Check a contract without raising errors; ``contract`` is None if the reply does not contain a contract block."""
     parsed = contract_fields.Contract(contract or {})
     status, request = parsed.plan_status, parsed.approval_request
     asks_approval = status == "APPROVAL_REQUEST" or bool(request)

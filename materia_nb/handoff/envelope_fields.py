@@ -180,7 +180,7 @@ def check_envelope(
     profile: Profile = "final",
     channel: Channel = "text",
 ) -> CheckedEnvelope:
-    """Parse and check an envelope; never raises an error.
+    """Parse and check an envelope. This function never raises an error.
 
     Args:
         value: the envelope as JSON.
@@ -206,7 +206,7 @@ def check_envelope(
 
 
 def envelope_of(value: Mapping[str, JSON]) -> Envelope:
-    """Parse an envelope without checking it; fields that cannot be read are empty. Never raises an error."""
+    """Parse an envelope without checking it; fields that cannot be read are empty. No error is raised."""
     return check_envelope(value, {}, profile="fragment").envelope
 
 
@@ -424,7 +424,9 @@ _LINE_NUMBER: Final = re.compile(r":\d+(?:[-:]\d+)*$")
 
 
 def envelope_layout(value: Mapping[str, JSON], find: FindFile) -> list[Section]:
-    """Return the sections that display an envelope to a person, most important first; never raises an error.
+    """Return the sections that display an envelope to a person, most important first.
+
+    This function never raises an error.
 
     Args:
         value: the envelope, which may be invalid; fields that cannot be read are omitted.

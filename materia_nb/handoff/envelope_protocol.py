@@ -122,7 +122,7 @@ def finished(
 def fallback(facts: TurnFacts, issues: Sequence[Issue]) -> dict[str, JSON]:
     """Return the envelope that replaces a missing or invalid envelope.
 
-    It makes no claims about the work, and its evidence lists the files that changed during the visit. ``issues``
+    The envelope makes no claims about the work, and its evidence lists the files that changed during the visit. ``issues``
     contains the issues of the last reply.
     """
     codes = ", ".join(issue.code or issue.path for issue in issues[:8])
@@ -150,7 +150,7 @@ _FORM_WORDS: Final = frozenset({_WORDS, _FILE, _COMMAND, _WHY, _STATUS, "<CONTIN
 
 
 def envelope_form(requirements: Requirements, facts: TurnFacts = UNKNOWN, *, short: bool = False) -> str:
-    """Return a template of an envelope, which the agent fills in, and the allowed words (R51).
+    """Return a template for the agent's envelope, with the allowed words (R51).
 
     With ``short``, a summary for later turns is returned.
     """

@@ -41,14 +41,14 @@ SCHEDULE_SHAPE: Final = closed_object(
 
 
 class Stream(NamedTuple):
-    """A stream of a schedule, which has a name and the indexes of its work items in execution order."""
+    """A stream of a schedule: its name, and the indexes of its work items in execution order."""
 
     name: str
     indexes: tuple[int, ...]
 
 
 def streams_of(schedule: JSON) -> tuple[Stream, ...]:
-    """Return the streams of a schedule, which must be valid."""
+    """Return the streams of a valid schedule."""
     streams = schedule["streams"] if isinstance(schedule, Mapping) else ()
     return tuple(Stream(stream["name"], tuple(int(index) for index in stream["workItemIndexes"])) for stream in streams)
 
@@ -139,7 +139,7 @@ _ApprovalStatus: TypeAlias = Literal["PENDING", "CONSUMED", "EXPIRED"]
 
 
 def command_fingerprint(value: JSON) -> str:
-    """Return the hexadecimal SHA-256 digest of a value, which is serialized as compact JSON with sorted keys."""
+    """Return the hexadecimal SHA-256 digest of a value, serialized as compact JSON with sorted keys."""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode("ascii")).hexdigest()
 
@@ -181,7 +181,7 @@ class Approval:
         return True, replace(approval, status="CONSUMED")
 
     def at(self, now: float) -> Approval:
-        """Return a copy of the approval with its status at the time ``now``, at which it may have expired."""
+        """Return a copy of the approval with the status that it has at the time ``now``."""
         is_over = self.status == "PENDING" and now >= self.expires_at
         return replace(self, status="EXPIRED") if is_over else self
 
@@ -426,7 +426,7 @@ _MAX_PART_BYTES: Final = 200
 
 
 class EnvelopeFiles(NamedTuple):
-    """The paths of a step's envelope file: ``final`` for a completed step, and ``draft`` while it is in progress."""
+    """The paths of a step's envelope file: ``final`` for a completed step, and ``draft`` for a step in progress."""
 
     final: str
     draft: str

@@ -159,7 +159,7 @@ _FIX_BY_NAME: Final = {
     "risks": _IF_NEEDED,
     "state": "remove the field; only utilities patch the state",
 }
-"""Maps the names of unknown fields that models often add to a fix."""
+"""Fixes for unknown fields that models often add, by the name of the field."""
 _ITEM_FIX_BY_NAME: Final = {
     "id": "remove the field; the key of an item follows from its position in the list",
     "description": "put the value into context",
