@@ -188,7 +188,7 @@ _SCRIPT_ADVICE: Final = {
 
 def shipped(folders: Iterable[Path]) -> Iterator[Finding]:
     """Yield a finding about each copy of a shipped utility script in the profile."""
-    for copy in (copy for folder in folders for copy in utility_step.copies(folder)):
+    for copy in (copy for folder in folders for copy in utility_step.list_copies(folder)):
         advice = _SCRIPT_ADVICE.get(copy.status, "")
         yield Finding("scripts", copy.script, "hint" if advice else "ok", f"{copy.status}: {copy.path}", advice)
 

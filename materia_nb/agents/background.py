@@ -102,10 +102,7 @@ class BackgroundLoop:
         self._thread: platform.BackgroundWork | None = threading.current_thread() if running else None
 
     def run(
-        self,
-        awaitable: Awaitable[T],
-        stop: threading.Event | None = None,
-        inbox: LoopInbox[Any] | None = None,
+        self, awaitable: Awaitable[T], stop: threading.Event | None = None, inbox: LoopInbox[Any] | None = None
     ) -> T:
         """Wait for an awaitable and return its result, or raise its exception.
 

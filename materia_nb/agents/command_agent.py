@@ -27,7 +27,7 @@ from materia_nb.agents.interface import (
     Usage,
     UsageEvent,
 )
-from materia_nb.agents.tools.search import SKIPPED
+from materia_nb.agents.tools.search import SKIPPED_FOLDERS
 from materia_nb.engine.conversation import Message
 from materia_nb.errors import did_you_mean, redact, redact_excerpt, secret_arguments
 from materia_nb.file_io import read_package_toml, replace_file
@@ -531,12 +531,7 @@ class PresetAgent(CommandAgent):
     """
 
     def __init__(
-        self,
-        preset: Preset,
-        model: str | None = None,
-        timeout_s: float | None = TIMEOUT_S,
-        *,
-        any_tools: bool = False,
+        self, preset: Preset, model: str | None = None, timeout_s: float | None = TIMEOUT_S, *, any_tools: bool = False
     ) -> None:
         name = f"{COMMAND_PREFIX}{preset.name}{ANY_TOOLS_SUFFIX * any_tools}" + (f":{model}" if model else "")
         super().__init__(preset.command(model) if model else preset.argv, timeout_s, name=name, parse=preset.parse)
@@ -644,7 +639,7 @@ def _file_stamps(project: Path, casts: Path) -> dict[str, tuple[int, int]]:
     """
     stamps = {}
     for folder, folders, files in os.walk(project):
-        folders[:] = [name for name in folders if name not in SKIPPED and Path(folder, name) != casts]
+        folders[:] = [name for name in folders if name not in SKIPPED_FOLDERS and Path(folder, name) != casts]
         for path in (Path(folder, name) for name in files if not name.endswith(".ipynb")):
             with suppress(OSError):  # removed meanwhile
                 status = path.lstat()

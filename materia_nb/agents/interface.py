@@ -367,7 +367,7 @@ def validate_reply(
     agent_name: object,
     write: Callable[[Mapping[str, JSON]], str] | None = None,
     *,
-    free: bool = False,
+    any_text: bool = False,
     thinks: bool = False,
 ) -> Answer:
     """Validate the reply of an agent and convert it to an Answer with integer token counts and JSON metadata.
@@ -376,7 +376,7 @@ def validate_reply(
         value: the value that the agent returned.
         agent_name: the description of the agent in error messages.
         write: a function that serializes a reply given as an object; by default, the object becomes plain JSON.
-        free: True if any text is accepted. No later check would then notice an answer that was cut off before it began
+        any_text: True if any text is accepted. No later check would then notice an answer that was cut off before it began
             (R52).
         thinks: True if the thinking must be separated from the text when the reply does not separate them (R68).
 
@@ -392,7 +392,7 @@ def validate_reply(
         text, thinking, closed = split_thinking(reply.text)
         if thinking or not closed:
             reply = replace(reply, text=text, thinking=thinking, cut=reply.cut or ("" if closed else UNCLOSED_THINKING))
-    if free and reply.cut and not reply.text.strip():
+    if any_text and reply.cut and not reply.text.strip():
         raise AgentError(
             f"{agent_name} reached a limit before its answer began: {reply.cut}",
             hint="increase `max_tokens` in the settings of the agent (`--max-tokens N`), then run `retry --turn`",

@@ -23,11 +23,7 @@ if TYPE_CHECKING:
 
 
 _OLLAMA_URL: Final = "http://127.0.0.1:11434/v1"
-_OTHER_KEY_NAMES: Final = {
-    "cohere": ("CO_API_KEY",),
-    "google": ("GEMINI_API_KEY",),
-    "google-gla": ("GEMINI_API_KEY",),
-}
+_OTHER_KEY_NAMES: Final = {"cohere": ("CO_API_KEY",), "google": ("GEMINI_API_KEY",), "google-gla": ("GEMINI_API_KEY",)}
 """Names of the environment variables with API keys, for providers whose variable has a different name."""
 _VARIABLE_NAME: Final = re.compile(r"`([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)`")
 _PLACEHOLDER_KEY: Final = "none"

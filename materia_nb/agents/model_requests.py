@@ -49,14 +49,14 @@ _KEY_WORDS: Final = re.compile(r"\b(api[ _-]?)?(key|token|credential)s?\b", re.I
 _LIMIT_PATTERN: Final = re.compile(r"rate.?limit|quota|exhausted", re.IGNORECASE)
 _TOOL_PATTERN: Final = re.compile(r"\btools?\b", re.IGNORECASE)
 _NO_TOOLS_HINT: Final = "if the model does not support tools, set the agent again with `--no-tools` (`tools=False`), then run `retry --turn`"
-_TRANSIENT: Final = (
+_TRANSIENT_ERRORS: Final = (
     ai.ModelRateLimitError,
     ai.ModelUnavailableError,
     ai.ModelServerError,
     ai.ModelConnectionError,
 )
 
-_WITH_FINISH_REASON: Final = frozenset(
+_CLASSES_WITH_FINISH_REASON: Final = frozenset(
     {
         "AnthropicModel",
         "BedrockConverseModel",
@@ -68,7 +68,7 @@ _WITH_FINISH_REASON: Final = frozenset(
     }
 )
 """Model classes of pydantic-ai whose complete streams always end with a finish reason."""
-_UNKNOWN_USAGE: Final = (ai.ModelTimeoutError, ai.ModelRequestTimeout, AgentError, KeyboardInterrupt)
+_ERRORS_WITH_UNKNOWN_USAGE: Final = (ai.ModelTimeoutError, ai.ModelRequestTimeout, AgentError, KeyboardInterrupt)
 """Errors after which it is unknown how many tokens the provider charges for, even if no answer has begun (R56)."""
 
 
@@ -107,7 +107,7 @@ def _is_transient(error: BaseException) -> bool:
     """Return True if the same request may succeed when it is repeated later."""
     if isinstance(error, ai.ModelHTTPError) and error.provider_retry_hint is not None:
         return error.provider_retry_hint
-    return isinstance(error, (*_TRANSIENT, StreamCutOff))
+    return isinstance(error, (*_TRANSIENT_ERRORS, StreamCutOff))
 
 
 def short_reason(error: BaseException, model: str) -> str:
@@ -238,7 +238,7 @@ class Requests:
         handle: the model.
         report: a function that receives events, in the thread that calls :meth:`ask`.
         stop: an event that is set when the cast must stop.
-        spent: the usage of each answer, including incomplete answers, that has not been reported yet.
+        unreported_usage: the usage of the answers that has not been reported yet, including incomplete answers.
         retries: the number of retries so far.
     """
 
@@ -246,7 +246,7 @@ class Requests:
     handle: ModelHandle
     report: Callable[[AgentEvent], None]
     stop: threading.Event
-    spent: list[Usage] = field(default_factory=list, init=False)
+    unreported_usage: list[Usage] = field(default_factory=list, init=False)
     retries: int = field(default=0, init=False)
 
     def ask(
@@ -258,16 +258,16 @@ class Requests:
             AgentError: the request failed; :meth:`ModelAgent.answer` lists the kinds.
         """
         if self.options.cache is None:
-            return self._ask(messages, settings, parameters)
+            return self._ask_with_retries(messages, settings, parameters)
         path = self.options.cache / self._cache_name(messages, settings, parameters)
         with suppress(OSError, ValidationError):  # a missing or damaged file is written again
             (cached,) = ModelMessagesTypeAdapter.validate_json(read_plain(path))
             if isinstance(cached, ModelResponse):
-                self.spent.append(Usage())
+                self.unreported_usage.append(Usage())
                 self.report(NoteEvent("The answer is from the cache."))
                 self.report(TextEvent(cached.text or "", fresh=True))
                 return cached
-        response = self._ask(messages, settings, parameters)
+        response = self._ask_with_retries(messages, settings, parameters)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             replace_file(path, ModelMessagesTypeAdapter.dump_json([response]))
@@ -305,7 +305,7 @@ class Requests:
             raise AgentError("The agent was interrupted", kind="interrupted")
         return start - now
 
-    def _ask(
+    def _ask_with_retries(
         self, messages: Sequence[ModelMessage], settings: ModelSettings, parameters: ModelRequestParameters
     ) -> ModelResponse:
         deadline = time.monotonic() + self.options.timeout_s
@@ -335,13 +335,13 @@ class Requests:
         try:
             response = LOOP.run(self._stream(messages, settings, parameters, inbox, streams), self.stop, inbox)
         except BaseException as error:
-            if streams or isinstance(error, _UNKNOWN_USAGE):
-                self.spent.append(Usage(None, None))
+            if streams or isinstance(error, _ERRORS_WITH_UNKNOWN_USAGE):
+                self.unreported_usage.append(Usage(None, None))
             raise
         if _is_cut_off(response, self.handle.model):
-            self.spent.append(Usage(None, None))
+            self.unreported_usage.append(Usage(None, None))
             raise StreamCutOff("the stream ended before the answer was complete")
-        self.spent.append(usage_of(response))
+        self.unreported_usage.append(usage_of(response))
         return response
 
     async def _stream(
@@ -457,4 +457,4 @@ def _is_cut_off(response: ModelResponse, model: Model) -> bool:
     names = {base.__name__ for base in type(model).__mro__}
     # The library itself sets "stop" as the reason of some streams that end early.
     has_finish = response.finish_reason == "content_filter" or "finish_reason" in (response.provider_details or {})
-    return response.state == "incomplete" or not (has_finish or _WITH_FINISH_REASON.isdisjoint(names))
+    return response.state == "incomplete" or not (has_finish or _CLASSES_WITH_FINISH_REASON.isdisjoint(names))

@@ -214,8 +214,8 @@ INVALID_ARGUMENTS: Final = "INVALID_JSON"
 MAX_ARGUMENTS_CHARS: Final = 1024 * 1024
 """Maximum length of the arguments of a tool call, in characters."""
 
-_DENIED: Final = "A person denied this call, so it was not run."
-_INTERRUPTED: Final = "This call was interrupted; it may have run in part."
+_DENIED_RESULT: Final = "A person denied this call, so it was not run."
+_INTERRUPTED_RESULT: Final = "This call was interrupted; it may have run in part."
 
 
 class ToolCalls:
@@ -281,14 +281,14 @@ class ToolCalls:
         started = time.perf_counter()
         if call.decided != "denied" and self._has_side_effects(call):
             # Recorded before it runs, so that it is not run again without approval if this process is killed.
-            self.record(call, _INTERRUPTED, ok=False, started=started)
+            self.record(call, _INTERRUPTED_RESULT, ok=False, started=started)
         try:
             text, ok = self._result(call)
         except KeyboardInterrupt:
-            self.record(call, _INTERRUPTED, ok=False, started=started)
+            self.record(call, _INTERRUPTED_RESULT, ok=False, started=started)
             raise
         if self._stop.is_set():
-            self.record(call, f"{text}\n{_INTERRUPTED}".strip(), ok=False, started=started)
+            self.record(call, f"{text}\n{_INTERRUPTED_RESULT}".strip(), ok=False, started=started)
             raise AgentError("The agent was interrupted", kind="interrupted")
         return self.record(call, text, ok=ok, started=started)
 
@@ -299,7 +299,7 @@ class ToolCalls:
 
     def _result(self, call: ToolCall) -> tuple[str, bool]:
         if call.decided == "denied":
-            return _DENIED, False
+            return _DENIED_RESULT, False
         if call.tool not in self._tools:
             suggestion = did_you_mean(call.tool, self._tools)
             return f"The tool {call.tool!r} does not exist: {suggestion}", False
@@ -377,7 +377,7 @@ class ModelTurn:
             self._report_usage()
             return outcome
         response, answer = outcome
-        usage = self._requests.spent.pop()
+        usage = self._requests.unreported_usage.pop()
         self._report_usage()  # of incomplete answers before this answer
         return Reply(
             answer.text,
@@ -489,8 +489,8 @@ class ModelTurn:
             turn.report(NoteEvent(f"The thinking level {turn.thinking!r} does not exist; {guess}"))
 
     def _report_usage(self) -> None:
-        while self._requests.spent:
-            self._turn.report(UsageEvent(self._requests.spent.pop(0)))
+        while self._requests.unreported_usage:
+            self._turn.report(UsageEvent(self._requests.unreported_usage.pop(0)))
 
     def _meta(self, response: ModelResponse) -> dict[str, JSON]:
         return {

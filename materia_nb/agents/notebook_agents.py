@@ -60,13 +60,7 @@ class FunctionAgent:
         AgentError: a parameter without a default value is not named after a field of a turn.
     """
 
-    def __init__(
-        self,
-        function: Any,
-        *,
-        name: str | None = None,
-        thinking: bool = True,
-    ) -> None:
+    def __init__(self, function: Any, *, name: str | None = None, thinking: bool = True) -> None:
         if not callable(function):
             raise AgentError(f"A value of type {type(function).__name__} is not a function.", hint="pass a function")
         self.function, self.thinking = function, thinking
@@ -270,12 +264,7 @@ class RecordedAgent:
 
     is_immediate = True
 
-    def __init__(
-        self,
-        replies: Mapping[tuple[str, int], Sequence[RecordedTurn]],
-        *,
-        name: str = "recording",
-    ) -> None:
+    def __init__(self, replies: Mapping[tuple[str, int], Sequence[RecordedTurn]], *, name: str = "recording") -> None:
         self.name = name
         self._replies = replies
 
@@ -534,7 +523,7 @@ class AgentTable:
 
     Args:
         default: the default agent; if it is None, the default agent of the lower table, or else a person.
-        over: the lower table that this table extends, or None.
+        lower_table: the lower table that this table extends, or None.
         renamed: the names of sockets and materia in the lower table, by their names in this table, where the two
             differ.
         check: a function that is called with each name before an agent is set; it raises an error for an unknown name.
@@ -544,14 +533,14 @@ class AgentTable:
         self,
         default: object = None,
         *,
-        over: AgentTable | None = None,
+        lower_table: AgentTable | None = None,
         renamed: Mapping[str, str] | None = None,
         check: Callable[[str], None] | None = None,
     ) -> None:
         self._default = None if default is None else agent_from(default)
         self._agents: dict[str, Agent] = {}
         self._tools: dict[str, Tool] = {}
-        self._lower_table, self._renamed, self._check = over, dict(renamed or {}), check
+        self._lower_table, self._renamed, self._check = lower_table, dict(renamed or {}), check
 
     def __setitem__(self, name: str, agent: AgentLike) -> None:
         """Set the agent for a name, as :meth:`set` does."""
@@ -618,9 +607,10 @@ class AgentTable:
         return self._lower_table.for_turn(renamed.get(socket_id, socket_id), renamed.get(materia_id, materia_id))
 
     @property
-    def chosen(self) -> tuple[object, ...]:
+    def selected_agents(self) -> tuple[object, ...]:
         """The agents of this table and its lower tables; two tables with equal values select equal agents."""
-        return (dict(self._agents), self._default, *(() if self._lower_table is None else self._lower_table.chosen))
+        lower_agents = () if self._lower_table is None else self._lower_table.selected_agents
+        return (dict(self._agents), self._default, *lower_agents)
 
     def describe(self) -> list[AgentEntry]:
         """Return an entry for each name that has an agent, followed by the default agent."""
@@ -638,7 +628,7 @@ class AgentTable:
 
     def copy(self, check: Callable[[str], None] | None = None) -> AgentTable:
         """Return an independent copy with the same lower table. ``check`` validates the names set in the copy."""
-        table = AgentTable(over=self._lower_table, renamed=self._renamed, check=check)
+        table = AgentTable(lower_table=self._lower_table, renamed=self._renamed, check=check)
         table._default = self._default
         table._agents.update(self._agents)
         table._tools.update(self._tools)
@@ -667,7 +657,7 @@ def require_name(graph: Graph, name: str) -> None:
     needs_one_of(name, names_of(graph), message, "unknown_materia")
 
 
-def unknown(name: str, known: Iterable[str]) -> MateriaError:
+def unknown_name_error(name: str, known: Iterable[str]) -> MateriaError:
     """Return the error for an attempt to set the agent of a name that does not exist."""
     return MateriaError(
         f"No materia or socket is called {name!r}.",
@@ -697,6 +687,6 @@ def utilities_of(graph: Graph) -> dict[str, str]:
 def require_agent(graph: Graph, name: str) -> None:
     """Raise MateriaError (``unknown_materia``, ``not_an_agent``) unless an agent answers this socket or materia."""
     if name not in (known := names_of(graph)):
-        raise unknown(name, known)
+        raise unknown_name_error(name, known)
     if (label := utilities_of(graph).get(name)) is not None:
         raise utility_error(name, label)

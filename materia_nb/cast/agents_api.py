@@ -17,7 +17,7 @@ from materia_nb.agents.notebook_agents import (
     ScriptedAgent,
     names_of,
     require_name,
-    unknown,
+    unknown_name_error,
     utilities_of,
     utility_error,
 )
@@ -136,7 +136,7 @@ class Agents(AgentTable):
             for socket in as_object(as_object(loadout).get("sockets"))
         }
         if name not in materia and name not in sockets:
-            raise unknown(name, {*materia, *sockets})
+            raise unknown_name_error(name, {*materia, *sockets})
 
     def require_agent(self, name: str) -> None:
         """Check that a materia or socket can have an agent.
@@ -234,7 +234,7 @@ class Agents(AgentTable):
         Raises:
             MateriaError: a name is unknown, or an agent is set for a utility (``not_an_agent``).
         """
-        table, utilities = AgentTable(over=self), utilities_of(graph)
+        table, utilities = AgentTable(lower_table=self), utilities_of(graph)
         for key, agent in (agents or {}).items():
             self.needs(key)
             if key in graph.sockets and key in utilities:
@@ -255,7 +255,7 @@ class Agents(AgentTable):
             MateriaError: an agent is set for a utility (``not_an_agent``).
         """
         renamed = {new: old for table in composition.sockets for old, new in table.items()} | dict(composition.copies)
-        return _reject_utilities(graph, AgentTable(over=self, renamed=renamed))
+        return _reject_utilities(graph, AgentTable(lower_table=self, renamed=renamed))
 
     def pins_for(self, graph: Graph, pins: Mapping[str, object] | None = None) -> dict[str, PinnedAnswer]:
         """Return the pinned answers of a new cast: the workbench's pins, overridden by ``pins``."""

@@ -33,7 +33,7 @@ from materia_nb.handoff.checks import summarize_issues
 from materia_nb.insight.estimate import step_usage
 from materia_nb.jsonvalue import JSON, compact
 from materia_nb.platform import run_jobs
-from materia_nb.store.file_snapshots import ATTEMPTS, FileSnapshots
+from materia_nb.store.file_snapshots import ATTEMPTS_DIR, FileSnapshots
 
 if TYPE_CHECKING:
     from materia_nb.engine.rules import Rules
@@ -136,7 +136,7 @@ class Trial(Runner):
             yield
             return
         cast = self.files.path
-        folder = cast / ATTEMPTS / f"{os.getpid()}-{number}"
+        folder = cast / ATTEMPTS_DIR / f"{os.getpid()}-{number}"
         snapshots = FileSnapshots(folder, cast.parent, cast.name, own=True)
         shutil.rmtree(folder, ignore_errors=True)
         try:

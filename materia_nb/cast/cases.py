@@ -256,7 +256,7 @@ def read_case(path: Path) -> Case:
     fields = _CASE.read(path)
     missing = [name for name in _FIELDS if name not in fields]
     if missing:
-        raise _CASE.bad(path, f"it has no {missing[0]!r}")
+        raise _CASE.format_error(path, f"it has no {missing[0]!r}")
     return Case(fields, path)
 
 

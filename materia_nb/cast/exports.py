@@ -175,14 +175,14 @@ def agent_from_recording(recording: JSON, name: str, where: Path | str = "") -> 
     Raises:
         MateriaError: the document is not a recording (``bad_recording``).
     """
-    turns = _RECORDING.checked(recording, where).get("turns")
+    turns = _RECORDING.check(recording, where).get("turns")
     turns_of_visit: dict[tuple[str, int], list[RecordedTurn]] = {}
     for number, turn in enumerate(turns if isinstance(turns, list) else [None]):
         if not isinstance(turn, dict) or not isinstance(turn.get("text"), str):
-            raise _RECORDING.bad(where, f"turns[{number}] has no text")
+            raise _RECORDING.format_error(where, f"turns[{number}] has no text")
         socket, visit = turn.get("socket"), turn.get("visit")
         if not isinstance(socket, str) or not isinstance(visit, int):
-            raise _RECORDING.bad(where, f"turns[{number}] has no socket or visit")
+            raise _RECORDING.format_error(where, f"turns[{number}] has no socket or visit")
         so_far = turns_of_visit.setdefault((recording_key(socket, str(turn.get("lane", ""))), visit), [])
         so_far.append(_turn(turn, first=not so_far))
     return RecordedAgent(turns_of_visit, name=name)

@@ -534,9 +534,9 @@ def copy_scripts(graph: Graph) -> list[str]:
         return []
     replaced: list[utility_step.ScriptCopy] = []
     for folder in utility_folders():
-        before = utility_step.copies(folder)
+        before = utility_step.list_copies(folder)
         utility_step.synchronize(folder)
-        replaced += [copy for copy in utility_step.copies(folder) if copy.status == "set aside" and copy not in before]
+        replaced += [new for new in utility_step.list_copies(folder) if new.status == "set aside" and new not in before]
     return [
         f"{copy.path} is no longer used, because it was changed and the package has a newer {copy.script}"
         for copy in replaced

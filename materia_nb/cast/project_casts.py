@@ -491,7 +491,7 @@ class Casts(Displayable):
     @property
     def _table(self) -> AgentTable:
         """A new agent table for a cast, which falls back to the agents of the workbench."""
-        return AgentTable(over=self._agents)
+        return AgentTable(lower_table=self._agents)
 
     def _find(self, reference: object) -> Path:
         return find_cast(self.root, str(reference))

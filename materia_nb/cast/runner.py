@@ -279,7 +279,7 @@ class Runner(Work):
             messages=tuple(self.messages),
             differences=self.differences,
             definitions=self.definitions,
-            agents=self.agents.chosen,
+            agents=self.agents.selected_agents,
         )
         cast = session, self.rules, self.files.path, self.base
         return Snapshot(*cast, problems=self.problems, answered_by=self.answered_by, live=live)

@@ -28,9 +28,9 @@ from materia_nb.store.files import CastLock, before_first_record, disk_errors, l
 from materia_nb.store.journal import Journal, journal_lines, read_journal
 from materia_nb.store.opening import (
     CONFIG,
-    END_IS_MISSING,
     ENGINE,
-    as_recorded,
+    MISSING_END_MESSAGE,
+    build_recording,
     cast_start,
     check_resumable,
     damage_messages,
@@ -201,9 +201,9 @@ def _read(files: RunDir) -> RunContents:
     if recorded.contents.incomplete_line:
         messages.append("The last line of the journal is incomplete and was ignored.")
     if recorded.problems:
-        done = as_recorded(rules, lines, files.read_text)
+        done = build_recording(rules, lines, files.read_text)
     else:
-        done = read_session(rules, lines, files.read_text, empty=True)
+        done = read_session(rules, lines, files.read_text, consume_lines=True)
     return RunContents(
         rules,
         done.session,
@@ -241,13 +241,13 @@ def resume_runner(
         rules, contents = recorded.rules, recorded.contents
         require_intact(files, contents)
         start = cast_start(contents) or {}
-        done = read_session(rules, contents.lines, files.read_text, strict=True, empty=True)
+        done = read_session(rules, contents.lines, files.read_text, strict=True, consume_lines=True)
         journal = Journal(files.journal, lock, sync=sync, contents=contents)
         torn_line_file = journal.repair_end(contents)
         if torn_line_file:
             done.messages.append(f"The last line of the journal was incomplete and was moved to {torn_line_file.name}.")
         if not contents.reaches_known_end:
-            done.messages.append(END_IS_MISSING)
+            done.messages.append(MISSING_END_MESSAGE)
         runner = Runner(
             files,
             rules,

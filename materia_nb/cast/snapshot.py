@@ -67,7 +67,7 @@ class Live:
         messages: warnings about parts that could not be read and about views that failed.
         differences: the recorded steps after which this engine would have chosen another route.
         definitions: a function that returns the current materia of the workbench; None if there is no workbench.
-        agents: the configured agents; see :attr:`~materia_nb.agents.notebook_agents.AgentTable.chosen`.
+        agents: the configured agents; see :attr:`~materia_nb.agents.notebook_agents.AgentTable.selected_agents`.
     """
 
     writable: bool = False

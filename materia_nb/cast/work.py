@@ -51,7 +51,7 @@ from materia_nb.loadout.graph import Materia
 from materia_nb.loadout.vocabulary import ALL_FILES
 from materia_nb.platform import HeldInterrupts, Stop, released_slot
 from materia_nb.store.file_snapshots import FileSnapshots
-from materia_nb.store.files import MAX_CHANGED_FILES, FileStamps, changed_files, take_snapshot, to_bytes
+from materia_nb.store.files import MAX_CHANGED_FILES, FileStamps, changed_files, read_file_stamps, to_bytes
 from materia_nb.store.rundir import RunDir, missing_evidence, write_side_files
 from materia_nb.utilities.utility_step import UtilityResult, command_record, run_utility
 
@@ -426,8 +426,8 @@ class Work(ABC):
         if error is None and answer is not None:
             socket_rules = self.rules.sockets[visit.socket]
             try:
-                free, thinks = visit.mode in socket_rules.any_text, can_think(agent)
-                reply = validate_reply(answer, _TheAgent(agent), socket_rules.write, free=free, thinks=thinks)
+                any_text, thinks = visit.mode in socket_rules.any_text, can_think(agent)
+                reply = validate_reply(answer, _TheAgent(agent), socket_rules.write, any_text=any_text, thinks=thinks)
                 if reply.usage is not None:
                     reply = reply._replace(usage=self._priced(agent, visit, reply.usage))
             except Exception as invalid:  # noqa: BLE001 - agents are other people's code
@@ -523,7 +523,7 @@ class Work(ABC):
     def _snapshot_files(self) -> FileStamps | None:
         """Return the size and modification time of each project file, to detect which files a visit changes."""
         project = self.base / self.session.state.scope.cwd
-        return take_snapshot(project, self.files.path.parent)
+        return read_file_stamps(project, self.files.path.parent)
 
     def write_side_files(self, visit: Visit, before: CastState) -> None:
         """Write the files that other programs read, see :func:`~materia_nb.store.rundir.write_side_files`.

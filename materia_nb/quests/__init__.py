@@ -12,7 +12,7 @@ from materia_nb.cast.workbench import Workbench
 from materia_nb.errors import MateriaError, needs_one_of, one_of_words
 from materia_nb.platform import Stop
 from materia_nb.store.catalogue import cast_entry
-from materia_nb.store.design_autosave import NAME, Board, Quest, QuestStatus, change_board, read_board
+from materia_nb.store.design_autosave import BOARD_FILE, Board, Quest, QuestStatus, change_board, read_board
 
 StopReason: TypeAlias = Literal["empty", "person", "failed", "stopped", "count"]
 """Reason why a run of the board ended, for example because no quests were left or because a person must act."""
@@ -49,7 +49,7 @@ class QuestBoard:
     @property
     def path(self) -> Path:
         """The path of the board's file."""
-        return self._bench.casts.root / NAME
+        return self._bench.casts.root / BOARD_FILE
 
     @property
     def quests(self) -> tuple[Quest, ...]:
@@ -62,7 +62,7 @@ class QuestBoard:
         """
         board = read_board(self.path)
         if self._with_cast_status(board) != board:
-            board = self._change(self._with_cast_status)
+            board = self._change_board(self._with_cast_status)
         return board.quests
 
     def find(self, reference: str | int) -> Quest:
@@ -71,7 +71,7 @@ class QuestBoard:
         Raises:
             MateriaError: the quest does not exist (``unknown_quest``).
         """
-        return _find(read_board(self.path), reference)
+        return _find_quest(read_board(self.path), reference)
 
     def add(self, request: str, *, loadout: str | None = None) -> Quest:
         """Add a quest at the end of the board, and return the quest.
@@ -85,7 +85,7 @@ class QuestBoard:
         if loadout is not None:
             message = f"The loadout {loadout!r} does not exist."
             needs_one_of(loadout, self._bench.loadouts, message, "unknown_loadout")
-        return self._change(lambda board: board.with_quest(request.strip(), loadout)).quests[-1]
+        return self._change_board(lambda board: board.with_quest(request.strip(), loadout)).quests[-1]
 
     def move(self, quest: str | int, to: str | int) -> None:
         """Move a quest to another position on the board.
@@ -95,17 +95,17 @@ class QuestBoard:
             to: ``top``, ``up``, ``down``, ``bottom``, or the number of the new position; the first position is 1.
         """
 
-        def moved(board: Board) -> Board:
-            moving = _find(board, quest)
+        def move_quest(board: Board) -> Board:
+            moving = _find_quest(board, quest)
             index, others = board.quests.index(moving), [other for other in board.quests if other != moving]
-            others.insert(_position(to, index, len(others)), moving)
-            return board.with_fields(tuple(others))
+            others.insert(_parse_position(to, index, len(others)), moving)
+            return board.with_quests(tuple(others))
 
-        self._change(moved)
+        self._change_board(move_quest)
 
     def remove(self, quest: str | int) -> None:
         """Remove a quest from the board. Its cast is kept. A running quest cannot be removed."""
-        self._change(lambda board: _replace(board, _find_idle(board, quest)))
+        self._change_board(lambda board: _replace_quest(board, _find_idle(board, quest)))
 
     def requeue(self, quest: str | int) -> Quest:
         """Reset the status of a quest to pending, so that the board casts it again; return the quest.
@@ -113,11 +113,11 @@ class QuestBoard:
         The quest keeps its position, and its earlier cast is not deleted.
         """
 
-        def requeued(board: Board) -> Board:
+        def requeue_quest(board: Board) -> Board:
             idle = _find_idle(board, quest)
-            return _replace(board, idle, idle.with_fields(status="pending", cast=None, note=None))
+            return _replace_quest(board, idle, idle.with_fields(status="pending", cast=None, note=None))
 
-        return _find(self._change(requeued), quest)
+        return _find_quest(self._change_board(requeue_quest), quest)
 
     def run(self, count: int | None = None) -> StopReason:
         """Cast the quests one after another, with the agents of the workbench.
@@ -150,7 +150,7 @@ class QuestBoard:
                     finished.close()  # otherwise, a long run would keep the journals of all casts open
                 if cast is None:
                     return "empty"
-                reason = self._run(cast)
+                reason = self._run_cast(cast)
                 if reason is not None:
                     return reason
                 done += 1
@@ -182,23 +182,23 @@ class QuestBoard:
                 cast = self._bench.cast(quest.request, loadout=quest.loadout)
             casts.append(cast)
             self._active = cast.id
-            return _replace(board, quest, quest.with_fields(status="running", cast=cast.id, note=None))
+            return _replace_quest(board, quest, quest.with_fields(status="running", cast=cast.id, note=None))
 
         try:
-            self._change(start)
+            self._change_board(start)
         except BaseException:
             self._active = None
             raise
         return casts[0] if casts else None
 
-    def _run(self, cast: Cast) -> StopReason | None:
+    def _run_cast(self, cast: Cast) -> StopReason | None:
         """Run the cast of a quest, and return the reason to end the run, or None to continue with the next quest."""
         try:
             if cast.status in ("ready", "waiting"):
                 cast.run(lambda _: self._stop.is_set())
         finally:
             self._active = None
-            self._change(self._with_cast_status)
+            self._change_board(self._with_cast_status)
         status = _STATUS_AT_END.get(cast.status)
         if status is None:
             return "stopped" if self._stop.is_set() else "person"
@@ -206,9 +206,9 @@ class QuestBoard:
 
     def _with_cast_status(self, board: Board) -> Board:
         """Return a copy of the board in which the status of each quest is updated from its cast."""
-        return board.with_fields(tuple(map(self._update, board.quests)))
+        return board.with_quests(tuple(map(self._update_quest, board.quests)))
 
-    def _update(self, quest: Quest) -> Quest:
+    def _update_quest(self, quest: Quest) -> Quest:
         if quest.status in ("pending", "done") or quest.cast is None or quest.cast == self._active:
             return quest
         cast = self._open_cast(quest.cast)
@@ -231,7 +231,7 @@ class QuestBoard:
         """Return the cast with the id ``cast_id`` if this kernel has opened it for writing, or None."""
         return None if cast_id is None else self._bench.casts.find_open_cast(self._bench.casts.root / cast_id)
 
-    def _change(self, change: Callable[[Board], Board]) -> Board:
+    def _change_board(self, change: Callable[[Board], Board]) -> Board:
         return change_board(self.path, change)
 
 
@@ -248,7 +248,7 @@ def _waiting_note(cast: Cast) -> str | None:
     return f"{cast.now.waiting_at.socket} is waiting for an answer" if cast.now.waiting_at else None
 
 
-def _find(board: Board, quest: str | int) -> Quest:
+def _find_quest(board: Board, quest: str | int) -> Quest:
     known = {known.id: known for known in board.quests}
     reference = str(quest).strip()
     id_ = f"Q-{reference}" if reference.isdecimal() else reference if reference in known else reference.upper()
@@ -257,19 +257,19 @@ def _find(board: Board, quest: str | int) -> Quest:
 
 
 def _find_idle(board: Board, reference: str | int) -> Quest:
-    quest = _find(board, reference)
+    quest = _find_quest(board, reference)
     if quest.status == "running":
         raise MateriaError(f"{quest.id} is running.", hint="stop it, or wait until it ends", kind="quest_running")
     return quest
 
 
-def _replace(board: Board, quest: Quest, *new: Quest) -> Board:
+def _replace_quest(board: Board, quest: Quest, *new: Quest) -> Board:
     """Return a copy of the board in which ``quest`` is replaced by ``new``, or removed if ``new`` is empty."""
     index = board.quests.index(quest)
-    return board.with_fields((*board.quests[:index], *new, *board.quests[index + 1 :]))
+    return board.with_quests((*board.quests[:index], *new, *board.quests[index + 1 :]))
 
 
-def _position(to: str | int, index: int, last: int) -> int:
+def _parse_position(to: str | int, index: int, last: int) -> int:
     word = str(to).strip()
     positions = {"top": 0, "up": max(index - 1, 0), "down": min(index + 1, last), "bottom": last}
     if word in positions:

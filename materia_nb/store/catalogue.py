@@ -149,11 +149,11 @@ class Catalogue:
         current: dict[Path, tuple[tuple[int, ...], CastEntry]] = {}
         read_count = 0
         for path in paths:
-            file_times, cached = _file_times(path), self._known.get(path)
-            if cached is not None and cached[0] == file_times:
+            file_stamps, cached = _file_stamps(path), self._known.get(path)
+            if cached is not None and cached[0] == file_stamps:
                 current[path] = cached
                 continue
-            current[path] = file_times, cast_entry(path)
+            current[path] = file_stamps, cast_entry(path)
             read_count += 1
             if read_count in _PORTION_ENDS:
                 yield _latest_first(self._root, (entry for _, entry in current.values())), len(paths)
@@ -165,7 +165,7 @@ _PORTION_ENDS: Final = frozenset((40, 400, *range(2_000, 1_000_000, 2_000)))
 """Numbers of newly read casts after which :meth:`Catalogue.read` yields the entries that have been read so far."""
 
 
-def _file_times(path: Path) -> tuple[int, ...]:
+def _file_stamps(path: Path) -> tuple[int, ...]:
     """Return the modification times and the sizes of the files from which an entry is read; skip missing files."""
     times_and_sizes: list[int] = []
     for name in ("events.jsonl", "manifest.json"):
@@ -305,10 +305,7 @@ def _nth_latest(root: Path, rank: int) -> Path:
         return casts[rank - 1].path.resolve()
     message = "This project has no casts." if not casts else f"This project has only {counted(len(casts), 'cast')}."
     raise MateriaError(
-        message,
-        where=str(root),
-        hint="start a cast first, or enter the path of a run directory",
-        kind="no_cast",
+        message, where=str(root), hint="start a cast first, or enter the path of a run directory", kind="no_cast"
     )
 
 

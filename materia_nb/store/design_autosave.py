@@ -50,9 +50,9 @@ class SavedDraft:
 
     Attributes:
         name: the name of the loadout.
-        at: the time of the latest step, in milliseconds since the epoch.
+        saved_at: the time of the latest step, in milliseconds since the epoch.
         home: the path of the file in which the loadout is saved; None if the loadout is saved in a notebook.
-        began: the saved loadout to which the first step was applied.
+        original: the saved loadout to which the first step was applied.
         steps: the steps that have not been undone, oldest first.
         undone: the undone steps that can be redone; the last element is redone first.
         path: the path of the draft file.
@@ -60,9 +60,9 @@ class SavedDraft:
     """
 
     name: str
-    at: int
+    saved_at: int
     home: str | None
-    began: Object = field(repr=False)
+    original: Object = field(repr=False)
     steps: tuple[DesignChange, ...] = field(repr=False)
     undone: tuple[DesignChange, ...] = field(repr=False)
     path: Path = field(repr=False)
@@ -75,7 +75,7 @@ class SavedDraft:
 
     def __str__(self) -> str:
         """Return a description of the draft with its time and its number of steps."""
-        saved_at, now = time.localtime(self.at / 1000), time.localtime()
+        saved_at, now = time.localtime(self.saved_at / 1000), time.localtime()
         day = "" if saved_at[:3] == now[:3] else time.strftime("%Y-%m-%d ", saved_at)
         by = f" by {self.by}" if self.by else ""
         return f"the draft of {day}{time.strftime('%H:%M', saved_at)}{by} ({counted(len(self.steps), 'step')})"
@@ -102,7 +102,7 @@ class SavedDraft:
             self.discard()
         if self.home not in (None, str(design.home)):
             return f"{message}; the draft was started for {self.home}, which is not loaded, so saving writes to {design.home}"
-        if exact(self.began) != exact(design.saved_document):
+        if exact(self.original) != exact(design.saved_document):
             message += f"; {design.home} was changed in the meantime, so saving overwrites {design.name} in it"
         return message
 
@@ -121,7 +121,7 @@ def drafts_in(root: Path, name: str | None = None) -> tuple[SavedDraft, ...]:
     """
     readable = (_read_unlocked_draft(path) for path in _draft_files(root, name))
     drafts = [draft for draft in readable if draft is not None and draft.steps and name in (None, draft.name)]
-    return tuple(sorted(drafts, key=lambda draft: draft.at, reverse=True))
+    return tuple(sorted(drafts, key=lambda draft: draft.saved_at, reverse=True))
 
 
 def autosave(design: Design, root: Path, by: str = "") -> Design:
@@ -171,7 +171,7 @@ def _parse_draft(path: Path, content: bytes) -> SavedDraft | None:
         return None
     home = first_line.get("home")
     text, at = str(first_line["text"]), int(first_line["ts"])
-    began = _parse_change(text, "").document
+    original = _parse_change(text, "").document
     steps: list[DesignChange] = []
     undone: list[DesignChange] = []
     for line in lines[1:]:
@@ -190,7 +190,7 @@ def _parse_draft(path: Path, content: bytes) -> SavedDraft | None:
         at = int(line["ts"])
     name = str(first_line["name"])
     by, home = outgoing_line(str(first_line.get("by", ""))), None if home is None else str(home)
-    return SavedDraft(name, at, home, began, (*steps,), (*undone,), path, by)
+    return SavedDraft(name, at, home, original, (*steps,), (*undone,), path, by)
 
 
 def _parse_line(raw: bytes) -> dict[str, Any]:
@@ -233,7 +233,7 @@ class _Autosaver:
         replaced at once.
         """
         try:
-            if self._is_only_in_kernel(design):
+            if self._must_keep_draft(design):
                 return ""
             if not design.changed and (
                 complete or self._path is None or self._steps[0] is design.now or design.home.path is not None
@@ -249,7 +249,7 @@ class _Autosaver:
             return f"the draft could not be saved: {getattr(error, 'strerror', None) or error}"
         return ""
 
-    def _is_only_in_kernel(self, design: Design) -> bool:
+    def _must_keep_draft(self, design: Design) -> bool:
         """Return True if the draft must be kept, because the latest step was saved in the notebook but not in a file.
 
         Without the draft, the step would be lost when the kernel ends.
@@ -313,7 +313,7 @@ class _Autosaver:
             raise OSError(0, f"{folder} is a link")
         folder.mkdir(parents=True, exist_ok=True)
         drafts = drafts_in(self.root, name)
-        self._last_saved_ms = max([self._last_saved_ms, *(draft.at for draft in drafts[:1])])
+        self._last_saved_ms = max([self._last_saved_ms, *(draft.saved_at for draft in drafts[:1])])
         for old in drafts[_MAX_DRAFTS - 1 :]:
             with suppress(OSError):
                 old.path.unlink()
@@ -338,7 +338,7 @@ def _close(handle: int) -> None:
     os.close(handle)
 
 
-NAME: Final = "quest-board.json"
+BOARD_FILE: Final = "quest-board.json"
 _OWN_RECORD: Final = "materiaNb"
 """Field with this engine's own data about a quest. The data is ignored if another engine has changed the quest."""
 _SHARED_STATE: Final = {"sharedStatus": "status", "sharedAttempts": "attempts"}
@@ -404,7 +404,7 @@ class Board(_Model):
             raise ValueError("two quests have the same id")
         return self
 
-    def with_fields(self, quests: tuple[Quest, ...]) -> Board:
+    def with_quests(self, quests: tuple[Quest, ...]) -> Board:
         """Return a copy of the board that contains ``quests`` instead of its quests."""
         return self.model_copy(update={"quests": quests})
 

@@ -29,10 +29,10 @@ GIT_FOLDER: Final = "files.git"
 """The name of the Git directory that stores the snapshots, relative to the directory of the casts."""
 FORK_DIR: Final = "files"
 """The working directory of a fork, relative to the run directory of the fork."""
-ATTEMPTS: Final = "attempts"
+ATTEMPTS_DIR: Final = "attempts"
 LANE_SEPARATOR: Final = "-lane-"
 """Separator between the cast id and the lane number in the name of the Git ref for a lane's latest snapshot."""
-WORK_FOLDERS: Final = (FORK_DIR, ATTEMPTS, "worktrees")
+WORK_FOLDERS: Final = (FORK_DIR, ATTEMPTS_DIR, "worktrees")
 """The working directories of forks, attempts and the utility Git-Spawn, relative to the run directory."""
 
 MAX_FILE_BYTES: Final = 2**25

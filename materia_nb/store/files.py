@@ -175,16 +175,16 @@ class FileFormat:
         try:
             value = json.loads(content)
         except (ValueError, RecursionError) as error:
-            raise self.bad(path, f"it is not JSON ({error})") from error
-        return self.checked(value, path)
+            raise self.format_error(path, f"it is not JSON ({error})") from error
+        return self.check(value, path)
 
-    def checked(self, value: JSON, where: Path | str) -> dict[str, Any]:
+    def check(self, value: JSON, where: Path | str) -> dict[str, Any]:
         """Return ``value`` if it is a document of this format; otherwise, raise MateriaError."""
         if not isinstance(value, dict) or value.get("format") != self.format_name:
-            raise self.bad(where, f"its format is not {self.format_name!r}")
+            raise self.format_error(where, f"its format is not {self.format_name!r}")
         return value
 
-    def bad(self, where: Path | str, why: str) -> MateriaError:
+    def format_error(self, where: Path | str, why: str) -> MateriaError:
         """Return the error for a file that does not have this format."""
         return MateriaError(
             f"This is not a {self.noun}: {why}.", where=str(where), hint=self.hint, kind=f"bad_{self.noun}"
@@ -203,7 +203,7 @@ _TIMESTAMP_RESOLUTION_NS: Final = 10_000_000
 """Resolution of the file system's timestamps, in nanoseconds: two writes within this time may get equal timestamps."""
 
 
-def take_snapshot(project: Path, skip: Path) -> FileStamps | None:
+def read_file_stamps(project: Path, skip: Path) -> FileStamps | None:
     """Return the timestamps and sizes of a project's files, or None if the project is too large.
 
     The limit is :data:`MAX_PROJECT_FILES`. Git is not used, because the settings of a repository can make Git run
@@ -274,7 +274,7 @@ class CastLock:
                 with disk_errors(self.path, "open the lock of the cast"):
                     self._handle = open_plain(self.path, _OPEN_FLAGS)
                 with disk_errors(self.path, "lock the cast"):
-                    _acquire(self._handle, self.path, run_dir)
+                    _acquire_lock(self._handle, self.path, run_dir)
                     os.ftruncate(self._handle, 0)
                     os.pwrite(self._handle, _owner_record(), 0)
         except BaseException:
@@ -329,7 +329,7 @@ def lock_owner(run_dir: Path) -> str | None:
     return None
 
 
-def _acquire(handle: int, path: Path, run_dir: Path) -> None:
+def _acquire_lock(handle: int, path: Path, run_dir: Path) -> None:
     tries = _MAX_TRIES
     while tries:
         if lock_file(handle, path):

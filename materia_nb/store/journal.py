@@ -93,12 +93,7 @@ class Journal:
     """
 
     def __init__(
-        self,
-        path: Path,
-        lock: CastLock | None = None,
-        *,
-        sync: bool = False,
-        contents: Contents | None = None,
+        self, path: Path, lock: CastLock | None = None, *, sync: bool = False, contents: Contents | None = None
     ) -> None:
         """Open a journal for appending.
 

@@ -44,7 +44,7 @@ from materia_nb.store.reader import (
 from materia_nb.store.rundir import RunDir, location_of, new_run_dir, recorded_journal_end
 
 
-def as_recorded(rules: Rules, lines: Sequence[JournalLine], read: Callable[[str], str]) -> Recording:
+def build_recording(rules: Rules, lines: Sequence[JournalLine], read: Callable[[str], str]) -> Recording:
     """Return a recording of a cast that this engine cannot run, with all recorded steps and the end of the cast.
 
     Each step has its item, its outputs, its tool calls and its token usage. Outputs are not parsed, and assignments are
@@ -70,7 +70,7 @@ def as_recorded(rules: Rules, lines: Sequence[JournalLine], read: Callable[[str]
         elif isinstance(event, ev.ToolCalled | ev.AgentNote) and result.session.steps:
             result.session = evolve(rules, result.session, event)
         elif isinstance(event, ev.CastRetried | ev.LimitRaised):
-            _apply(result, rules, event, result.session.state._replace(status="waiting", failure=None))
+            _apply_event(result, rules, event, result.session.state._replace(status="waiting", failure=None))
         elif isinstance(event, ev.CastEnd):
             _add_end(result, rules, event)
     return result
@@ -104,7 +104,7 @@ def _visited_sockets(lines: Sequence[JournalLine]) -> dict[str, str | None]:
     return visited
 
 
-def _apply(
+def _apply_event(
     result: Recording, rules: Rules, event: ev.Event, state: CastState, decision: Decision | None = None
 ) -> None:
     """Apply a recorded event and set the resulting state to ``state``, even if this engine would behave differently."""
@@ -123,7 +123,7 @@ def _add_start(result: Recording, rules: Rules, event: ev.SocketStart) -> None:
     traversal = {f"{previous}->{socket}": before.traversals.get(f"{previous}->{socket}", 0) + 1} if previous else {}
     state = before._replace(visits={**before.visits, socket: visit - 1}, traversals={**before.traversals, **traversal})
     state = enter_recorded_visit(rules, state, socket, event)
-    _apply(result, rules, event, state)
+    _apply_event(result, rules, event, state)
 
 
 def _add_turn(
@@ -150,13 +150,13 @@ def _add_turn(
     elif isinstance(event, ev.RecoveryStart):
         decision = decision_of(step.at, "repair", None)
     recorded = event.replace(text=text, artifact=artifact, meta={}, pinned=None, by=None, thinking=None, cut=None)
-    _apply(result, rules, recorded, state, decision)
+    _apply_event(result, rules, recorded, state, decision)
 
 
 def _add_end(result: Recording, rules: Rules, event: ev.CastEnd) -> None:
     state = result.session.state
     if event.ok is True:
-        _apply(result, rules, event, _ended_state(state, "complete"))
+        _apply_event(result, rules, event, _ended_state(state, "complete"))
         return
     message = event.error or "the recording contains no reason"
     aborted = event.kind == "aborted" or message.strip().lower() == "aborted"
@@ -164,7 +164,7 @@ def _add_end(result: Recording, rules: Rules, event: ev.CastEnd) -> None:
     ended_state = _ended_state(state, "aborted" if aborted else "failed")._replace(failure=failure)
     decision = decision_of(state.at, "failure", None)._replace(failure=failure)
     recorded = event.replace(kind=failure.kind)
-    _apply(result, rules, recorded, ended_state, decision if state.waiting_at else None)
+    _apply_event(result, rules, recorded, ended_state, decision if state.waiting_at else None)
 
 
 def _ended_state(state: CastState, status: JSON) -> CastState:
@@ -498,7 +498,7 @@ def _return_to_step(files: RunDir, rules: Rules, lines: list[JournalLine], step:
     return journal_lines(events, fold(rules, session, events), files)
 
 
-END_IS_MISSING: Final = (
+MISSING_END_MESSAGE: Final = (
     "The end of the journal is missing: the last line written before the cast paused is not in the journal "
     "(see manifest.json)."
 )
@@ -564,7 +564,7 @@ def damage_messages(contents: Contents) -> list[str]:
         upto = f"up to step {steps}" if steps else "before the first step"
         changed = f"The journal was changed: line {contents.first_broken_line + 1} is not the original line"
         return [f"{changed}, or an earlier line is missing. The journal is intact {upto}; the rest may be wrong."]
-    return [] if contents.reaches_known_end else [END_IS_MISSING]
+    return [] if contents.reaches_known_end else [MISSING_END_MESSAGE]
 
 
 def require_intact(files: RunDir, contents: Contents) -> None:

@@ -173,7 +173,7 @@ def read_session(
     read: Callable[[str], str],
     *,
     strict: bool = False,
-    empty: bool = False,
+    consume_lines: bool = False,
 ) -> Recording:
     """Rebuild a cast from the events of its journal.
 
@@ -183,13 +183,13 @@ def read_session(
         read: a function that returns the content of the artifact with a given name; it raises MateriaError if the
             artifact cannot be read.
         strict: raise an error for an unreadable event or artifact instead of adding a message to the recording.
-        empty: remove each event from ``lines`` before it is applied, to save memory.
+        consume_lines: remove each event from ``lines`` before it is applied, to save memory.
 
     Raises:
         MateriaError: the journal is damaged (``damaged_journal``) or, with ``strict``, an artifact cannot be read.
     """
     reader = _JournalReader(rules, lines, read, strict=strict)
-    for line in _pop_lines(lines) if empty else lines:
+    for line in _pop_lines(lines) if consume_lines else lines:
         reader.apply_line(line)
     return reader.recording
 
@@ -277,7 +277,7 @@ class _JournalReader:
         self.may_differ = False  # True after a retry or a lost output: any socket may start next
         self.translators: Mapping[type[ev.Event], Callable[[Any], None]] = {
             ev.SocketStart: self._apply_start,
-            ev.RefinementFinal: self._finalize,
+            ev.RefinementFinal: self._finalize_visit,
             ev.CastRetried: self._apply_continuation,
             ev.LimitRaised: self._apply_continuation,
             ev.CastEnd: self._apply_end,
@@ -374,7 +374,7 @@ class _JournalReader:
         at = step.state.waiting_at if step else None
         if step is None or at is None or at.socket != recorded:
             if not self.may_differ:
-                self._diverge(f"went to {recorded}", step)
+                self._add_difference(f"went to {recorded}", step)
         elif (item_key := at.item.key if at.item else None) != key and not (
             self.may_differ or (at.item is None and key == self.quest)
         ):
@@ -396,7 +396,7 @@ class _JournalReader:
             self._add_message(f"the output of {socket} is skipped, because the cast was waiting for {visit.socket}")
             return
         if isinstance(event, ev.SocketComplete):
-            self._finalize(event)  # the recording engine accepted this output as final
+            self._finalize_visit(event)  # the recording engine accepted this output as final
         self._apply_forced(event, output_of(self.rules, self.session, event))
 
     def _read_output(self, event: ev.Output | ev.OutputEdited) -> str:
@@ -436,7 +436,7 @@ class _JournalReader:
         elif _turn_failed(event):
             self.recovery = event
 
-    def _finalize(self, event: ev.Event) -> None:
+    def _finalize_visit(self, event: ev.Event) -> None:
         state = self.session.state
         visit = state.waiting_at
         if visit is not None and visit.mode in self.rules.sockets[visit.socket].any_text:
@@ -472,9 +472,9 @@ class _JournalReader:
                 self._apply_forced(event, step)
                 return
             if not self.may_differ:
-                self._diverge("ended", step)
+                self._add_difference("ended", step)
         elif state.status != "complete":
-            self._diverge("ended", None)
+            self._add_difference("ended", None)
         self._apply_forced(event, Transition(state._replace(status="complete", next=None, failure=None)))
 
     def _apply_failure(self, event: ev.CastEnd, state: CastState) -> None:
@@ -499,7 +499,8 @@ class _JournalReader:
                 known_state = state._replace(failure=state.failure._replace(message=message))
                 self._apply_forced(event, Transition(known_state))
                 return
-            self._diverge(f"failed ({message})", entering.enter(self.rules, state) if state.status == "ready" else None)
+            step = entering.enter(self.rules, state) if state.status == "ready" else None
+            self._add_difference(f"failed ({message})", step)
         socket = state.at.socket if state.at else None
         hint = event.hint if event.hint is not None else "run `retry` to repeat the visit"
         failure = Failure(event.kind if event.kind is not None else self._failure_kind(), message, socket, hint)
@@ -541,7 +542,7 @@ class _JournalReader:
                 self._apply_forced(event, step)
                 return
             if not self.may_differ:
-                self._diverge(f"failed ({message})", step, message)
+                self._add_difference(f"failed ({message})", step, message)
         kind = event.kind or ("budget" if self.has_budget_limit else "recorded_failure")
         failure = Failure(kind, message, socket, "read the recorded reason")
         self._apply_forced(event, Transition(state._replace(status="failed", next=None, failure=failure)))
@@ -557,13 +558,13 @@ class _JournalReader:
             return "recorded_failure"
         return "agent_error" if _turn_failed(self.recovery) else "repair_exhausted"
 
-    def _diverge(self, recorded: str, step: Transition | None, error: str = "") -> None:
+    def _add_difference(self, recorded: str, step: Transition | None, error: str = "") -> None:
         number = max(len(self.session.steps), 1)
         why = our_reason(self.session, step, error)
         self.recording.differences.append(Difference(number, recorded, our_route(self.session, step), why))
 
-    def _add_message(self, about: object) -> None:
-        message = " ".join(str(about).split())
+    def _add_message(self, content: object) -> None:
+        message = " ".join(str(content).split())
         self.recording.messages.append(f"Step {len(self.session.steps)}: {message}.".replace("..", "."))
 
 

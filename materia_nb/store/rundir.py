@@ -260,7 +260,8 @@ class ArtifactWriter:
             self._since = write_steps(self._files, self._rules, session, self._since)
             self._files.write_json("usage.json", usage_report(self._rules, session))
             # The manifest is written last, because it confirms that all other files exist.
-            self._files.write("manifest.json", manifest(self._files.path.name, self._rules, session, journal_end))
+            blocks = manifest_blocks(self._files.path.name, self._rules, session, journal_end)
+            self._files.write("manifest.json", blocks)
             self._written = session
 
     def _write_steps(self) -> None:
@@ -379,12 +380,11 @@ def _write_step(files: RunDir, rules: Rules, step: StepRecord, folder: str) -> N
     reading = step.reading
     if reading is not None and reading.accepted and rules.sockets[step.socket].wanted.parse == "json":
         files.write_json(
-            folder + output_name(step.socket, step.visit, None, f"{branch_suffix(step.branch)}.json"),
-            reading.value,
+            folder + output_name(step.socket, step.visit, None, f"{branch_suffix(step.branch)}.json"), reading.value
         )
 
 
-def manifest(cast_id: str, rules: Rules, session: Session, journal_end: JournalEnd) -> Iterator[bytes]:
+def manifest_blocks(cast_id: str, rules: Rules, session: Session, journal_end: JournalEnd) -> Iterator[bytes]:
     """Yield the content of the manifest, in blocks.
 
     The manifest contains the state of the cast when its journal ended at ``journal_end``. It lists one artifact per line.
@@ -473,7 +473,7 @@ def _missing_counts(usage: Usage) -> dict[str, JSON]:
     return {name: count for name, count in missing.items() if count}
 
 
-_MAX_CONTEXT_BYTES: Final = 1_000
+_MAX_PATH_CHARS: Final = 1_000
 
 
 def find_evidence(text: str, folders: Iterable[Path]) -> Path | None:
@@ -486,7 +486,7 @@ def find_evidence(text: str, folders: Iterable[Path]) -> Path | None:
     Returns:
         The resolved path, or None if none of the folders contains it.
     """
-    if not text.strip() or len(text) > _MAX_CONTEXT_BYTES:
+    if not text.strip() or len(text) > _MAX_PATH_CHARS:
         return None
     for folder in folders:
         try:

@@ -30,7 +30,7 @@ from typing import IO, Any, Final, NamedTuple, Self
 from materia_nb import platform
 from materia_nb.platform import WakingInterrupts
 
-NO_PROCESSES: Final = "this kernel cannot start programs; it can only run Python scripts in its own process"
+NO_PROCESSES_REASON: Final = "this kernel cannot start programs; it can only run Python scripts in its own process"
 """The reason why a command cannot be run in a kernel that does not support processes, such as a kernel in a browser."""
 
 _PYTHON_PROGRAM: Final = re.compile(r"python(3(\.\d+)?)?(\.exe)?")
@@ -400,20 +400,22 @@ class ProcessResult:
         """The exit code or the signal as text, such as ``code 3`` or ``signal SIGKILL``."""
         return f"code {self.code}" if self.signal is None else f"signal {self.signal}"
 
-    def failure(self, who: str, limit: str) -> tuple[str, str] | None:
+    def failure(self, role: str, limit: str) -> tuple[str, str] | None:
         """Return the kind and a description of the failure, or None if the command succeeded.
 
         Args:
-            who: the prefix of the kind, such as ``agent`` for ``agent_exit``. The kind ``interrupted`` has no prefix.
+            role: the prefix of the kind, such as ``agent`` for ``agent_exit``. The kind ``interrupted`` has no prefix.
             limit: the time limit with its unit, for the description.
         """
         if not self.started:
-            return f"{who}_not_started", f"could not be started: {self.start_error}"
+            return f"{role}_not_started", f"could not be started: {self.start_error}"
         if self.timed_out:
-            return f"{who}_timeout", f"took longer than {limit} and was stopped ({self.ending})"
+            return f"{role}_timeout", f"took longer than {limit} and was stopped ({self.ending})"
         if self.stopped:
             return "interrupted", f"was interrupted ({self.ending})"
-        return None if self.code == 0 else (f"{who}_exit", f"{'ended' if self.signal else 'exited'} with {self.ending}")
+        return (
+            None if self.code == 0 else (f"{role}_exit", f"{'ended' if self.signal else 'exited'} with {self.ending}")
+        )
 
     @property
     def command(self) -> str:
@@ -490,7 +492,7 @@ def _run_in_place(argv: Sequence[str], stdin: bytes, cwd: Path, capture: Capture
     """Run a Python script or ``-c`` code in the current process; return a failed result for any other command."""
     script = _python_script(argv)
     if script is None:
-        return ProcessResult.not_started(argv, NO_PROCESSES if argv else "the command is empty")
+        return ProcessResult.not_started(argv, NO_PROCESSES_REASON if argv else "the command is empty")
     (code, arguments), start_time = script, time.perf_counter()
     stdout, stderr = CapturedOutput(capture), CapturedOutput(capture)
     try:

@@ -25,7 +25,7 @@ from materia_nb.loadout.graph import Materia
 from materia_nb.loadout.topology import SHIPPED_SCRIPTS, script_file
 from materia_nb.utilities.process import MAX_CAPTURED, STDERR_CHARS, ProcessResult, run_process, summarize
 
-PACKAGED: Final = Path(__file__).with_name("shipped")
+PACKAGED_FOLDER: Final = Path(__file__).with_name("shipped")
 SCRIPT_FOLDER: Final = "utilities"
 """The directory in a user's profile that contains the copies of the shipped scripts."""
 
@@ -66,10 +66,10 @@ def find_script(name: str, folders: Sequence[Path] = ()) -> Path | None:
             path = _copy_path(folder, _read_manifest(folder).get(name), _digest(_read_packaged(name)))
         if path is not None and path.is_file():
             return path.absolute()
-    return PACKAGED / name if name in SHIPPED_SCRIPTS else None
+    return PACKAGED_FOLDER / name if name in SHIPPED_SCRIPTS else None
 
 
-def copies(folder: Path) -> list[ScriptCopy]:
+def list_copies(folder: Path) -> list[ScriptCopy]:
     """Return the path and the status of each shipped script's copy in ``folder``, without changing any files."""
     entries = _read_manifest(folder)
     return [_read_copy(folder, name, entries.get(name)) for name in SHIPPED_SCRIPTS]
@@ -144,7 +144,7 @@ def _read_manifest(folder: Path) -> Object:
 
 
 def _read_packaged(name: str) -> bytes:
-    return read_plain(PACKAGED / name, follow=True)
+    return read_plain(PACKAGED_FOLDER / name, follow=True)
 
 
 def _digest(content: bytes) -> str:
@@ -285,10 +285,7 @@ def _shipped_command(materia: Materia, utilities: Sequence[Path]) -> list[str]:
 
 def _command_error(materia: Materia, reason: str, hint: str) -> MateriaError:
     return MateriaError(
-        f"Utility {materia.id!r} {reason}",
-        where=f"materia.{materia.id}",
-        hint=hint,
-        kind="utility_not_started",
+        f"Utility {materia.id!r} {reason}", where=f"materia.{materia.id}", hint=hint, kind="utility_not_started"
     )
 
 

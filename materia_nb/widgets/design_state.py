@@ -209,10 +209,12 @@ class DesignState:
         """
         drafts = self.bench.loadouts.drafts(self.design.name)
         if handed_over:
-            drafts = tuple(draft_ for draft_ in drafts if draft_.by and (draft_.path, draft_.at) not in self._offered)
+            drafts = tuple(
+                draft_ for draft_ in drafts if draft_.by and (draft_.path, draft_.saved_at) not in self._offered
+            )
         draft = next((draft_ for draft_ in drafts if draft_.has_changes(self.design)), None)
         if draft is not None and not (handed_over and self.question is not None):
-            self._offered.add((draft.path, draft.at))
+            self._offered.add((draft.path, draft.saved_at))
             message: dict[str, JSON] = {"kind": "draft", "file": draft.path.name}
             choices = ("Continue with draft", message), ("Discard draft", {**message, "discard": True})
             self.question = DesignQuestion(f"Unsaved changes exist in {draft}.", choices)

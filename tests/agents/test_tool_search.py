@@ -90,13 +90,13 @@ def test_globs_match_as_in_a_recursive_reference_implementation(globs, names):
             return not names
         if globs[0] == "**":
             return matches_glob(globs[1:], names) or bool(names and matches_glob(globs, names[1:]))
-        return bool(names) and search.glob_test(globs[0])(names[:1]) and matches_glob(globs[1:], names[1:])
+        return bool(names) and search.glob_predicate(globs[0])(names[:1]) and matches_glob(globs[1:], names[1:])
 
-    assert search.glob_test("/".join(globs))(names) == matches_glob(globs, names)
+    assert search.glob_predicate("/".join(globs))(names) == matches_glob(globs, names)
 
 
 def test_globs_with_many_stars_match_quickly():
-    assert not search.glob_test("/".join(["**"] * 30) + "/x")(["a"] * 60)
+    assert not search.glob_predicate("/".join(["**"] * 30) + "/x")(["a"] * 60)
 
 
 # -- grep -------------------------------------------------------------------------------

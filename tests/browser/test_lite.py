@@ -19,7 +19,7 @@ import pytest
 from browser.chrome import FLAGS
 from browser.lab import Lab
 from chromium import find_chromium
-from materia_nb.utilities.process import NO_PROCESSES
+from materia_nb.utilities.process import NO_PROCESSES_REASON
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -161,4 +161,4 @@ def test_bundled_utility_runs_in_the_browser_and_other_commands_are_refused(lite
         'cast = wb.cast("x")\n'
         "cast.run()"
     )
-    assert NO_PROCESSES in lite.run("print(cast.failure.message)")
+    assert NO_PROCESSES_REASON in lite.run("print(cast.failure.message)")

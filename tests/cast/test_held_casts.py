@@ -196,7 +196,7 @@ def test_file_changes_during_a_hold_are_not_evidence_of_the_agent(tmp_path):
 
 
 def test_file_changes_are_tracked_only_if_a_protocol_needs_them(tmp_path, monkeypatch):
-    monkeypatch.setattr("materia_nb.cast.work.take_snapshot", lambda *_: 1 / 0)
+    monkeypatch.setattr("materia_nb.cast.work.read_file_stamps", lambda *_: 1 / 0)
     assert start(tmp_path, "sparse", ['{"satisfied": true}']).run() == "complete"
 
 

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from materia_nb.utilities.utility_step import PACKAGED
+from materia_nb.utilities.utility_step import PACKAGED_FOLDER
 
 # Nobody's settings but the test's own.
 GIT = {
@@ -37,7 +37,7 @@ def run_script(name: str, cwd: Path, *, env: dict[str, str] | None = None, **giv
         [
             sys.executable,
             "-S",
-            str(PACKAGED / name),
+            str(PACKAGED_FOLDER / name),
         ],  # without site packages, which scripts must not need; this also starts faster
         input=json.dumps(document).encode(),
         cwd=cwd,

@@ -19,7 +19,7 @@ def test_quest_numbers_are_not_reused_after_a_removal(path):
     assert read_board(path) == Board()
     for request in ("one", "two"):
         change_board(path, lambda board, request=request: board.with_quest(request, "T"))
-    board = change_board(path, lambda board: board.with_fields(board.quests[:1]))
+    board = change_board(path, lambda board: board.with_quests(board.quests[:1]))
     board = change_board(path, lambda board: board.with_quest("three", None))
     assert [(quest.id, quest.request, quest.loadout) for quest in board.quests] == [
         ("Q-1", "one", "T"),
@@ -32,7 +32,7 @@ def test_quest_numbers_are_not_reused_after_a_removal(path):
 
 def test_board_fields_of_later_versions_are_kept(path):
     path.write_text('{"version": 1, "next": 2, "colour": "red", "quests": [{"id": "Q-1", "prompt": "r", "x": 1}]}')
-    change_board(path, lambda board: board.with_fields((board.quests[0].with_fields(status="done"),)))
+    change_board(path, lambda board: board.with_quests((board.quests[0].with_fields(status="done"),)))
     stored = json.loads(path.read_text())
     assert (stored["colour"], stored["quests"][0]["x"], stored["quests"][0]["status"]) == ("red", 1, "succeeded")
 
@@ -139,7 +139,7 @@ def test_every_status_is_written_as_in_the_reference_engine(path):
         change_board(path, lambda board: board.with_quest(" two\nlines", None))
     board = change_board(
         path,
-        lambda board: board.with_fields(
+        lambda board: board.with_quests(
             tuple(quest.with_fields(**state) for quest, state in zip(board.quests, states, strict=True))
         ),
     )
@@ -155,7 +155,7 @@ def test_every_status_is_written_as_in_the_reference_engine(path):
 def test_quest_that_the_reference_engine_changed_has_its_new_status(path):
     change_board(path, lambda board: board.with_quest("ours", None))
     waiting = {"status": "waiting", "cast": "2026-11-28T04-00-00-000Z"}
-    change_board(path, lambda board: board.with_fields((board.quests[0].with_fields(**waiting),)))
+    change_board(path, lambda board: board.with_quests((board.quests[0].with_fields(**waiting),)))
     document = json.loads(path.read_text())
     document["quests"][0] |= {"status": "succeeded", "updatedAt": STAMP}
     path.write_text(json.dumps(document))

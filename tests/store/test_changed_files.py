@@ -6,13 +6,13 @@ import os
 from pathlib import Path
 
 from materia_nb.store import files
-from materia_nb.store.files import changed_files, take_snapshot
+from materia_nb.store.files import changed_files, read_file_stamps
 
 
 def changed(folder, act):
-    before = take_snapshot(folder, folder / "casts")
+    before = read_file_stamps(folder, folder / "casts")
     act()
-    return changed_files(before, take_snapshot(folder, folder / "casts"))
+    return changed_files(before, read_file_stamps(folder, folder / "casts"))
 
 
 def test_created_written_and_moved_files_are_listed(tmp_path):
@@ -38,10 +38,10 @@ def test_change_of_equal_length_with_an_old_timestamp_is_detected(tmp_path):
         path.write_text("2")
         os.utime(path, ns=(dates.st_atime_ns, dates.st_mtime_ns))
 
-    before = take_snapshot(tmp_path, tmp_path / "casts")
+    before = read_file_stamps(tmp_path, tmp_path / "casts")
     while path.stat().st_ctime_ns == dates.st_ctime_ns:  # the clock of the file system ticks slowly
         act()
-    assert changed_files(before, take_snapshot(tmp_path, tmp_path / "casts")) == ("a",)
+    assert changed_files(before, read_file_stamps(tmp_path, tmp_path / "casts")) == ("a",)
 
 
 def test_casts_hidden_folders_packages_and_links_are_ignored(tmp_path):
@@ -63,7 +63,7 @@ def test_relative_project_path_produces_the_same_snapshot(tmp_path, monkeypatch)
     (tmp_path / "casts").mkdir()
     (tmp_path / "casts" / "x").write_text("1")
     (tmp_path / "a").write_text("1")
-    assert list(take_snapshot(Path(), tmp_path / "casts")) == ["a"]
+    assert list(read_file_stamps(Path(), tmp_path / "casts")) == ["a"]
 
 
 def test_changed_files_of_an_oversized_project_are_not_listed(tmp_path, monkeypatch):
@@ -71,17 +71,17 @@ def test_changed_files_of_an_oversized_project_are_not_listed(tmp_path, monkeypa
     assert changed(tmp_path, lambda: (tmp_path / "a").write_text("1")) == ("a",)
     for name in "bcd":
         (tmp_path / name).write_text("1")
-    assert take_snapshot(tmp_path, tmp_path / "casts") is None
+    assert read_file_stamps(tmp_path, tmp_path / "casts") is None
     assert changed(tmp_path, lambda: (tmp_path / "e").write_text("1")) == ()
 
 
 def test_unreadable_project_yields_no_files(tmp_path):
-    assert take_snapshot(tmp_path / "nowhere", tmp_path) == {}
+    assert read_file_stamps(tmp_path / "nowhere", tmp_path) == {}
 
 
 def test_write_after_a_snapshot_has_a_later_time(tmp_path):
     (tmp_path / "a").write_text("one")
-    before = take_snapshot(tmp_path, tmp_path / "casts")
+    before = read_file_stamps(tmp_path, tmp_path / "casts")
     (tmp_path / "b").write_text("two")
     assert before is not None
     # Kernels stamp all files of a tick, at most 10 ms, with the same time.

@@ -21,7 +21,7 @@ from materia_nb.file_io import append_line, read_plain, replace_file
 from materia_nb.lessons.checks import read_guesses
 from materia_nb.store.catalogue import list_casts
 from materia_nb.store.rundir import read_context
-from materia_nb.utilities.utility_step import copies
+from materia_nb.utilities.utility_step import list_copies
 
 
 def test_files_are_opened_only_through_file_io():
@@ -102,7 +102,7 @@ PROJECT = {
 """Functions that read files of a project, by file name."""
 IGNORED_FILES = {
     "drafts/Ask.0123abcd.jsonl": lambda wb, path: not wb.loadouts.drafts(),
-    ".materia-shipped-utilities.json": lambda wb, path: {copy.status for copy in copies(path.parent)} == {"not there"},
+    ".materia-shipped-utilities.json": lambda wb, path: {copy.status for copy in list_copies(path.parent)} == {"not there"},
 }  # fmt: skip
 """Functions that ignore an unreadable file instead of raising an error."""
 

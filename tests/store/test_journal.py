@@ -238,7 +238,7 @@ def test_rebuilding_a_session_may_consume_the_list_of_lines(tmp_path):
     kept = list(lines)
     whole = read_session(rules, lines, files.read_text).session
     assert lines == kept
-    assert read_session(rules, lines, files.read_text, empty=True).session == whole == cast.runner.session
+    assert read_session(rules, lines, files.read_text, consume_lines=True).session == whole == cast.runner.session
     assert lines == []
 
 

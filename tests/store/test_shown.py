@@ -139,22 +139,22 @@ def test_project_changes_match_the_snapshot(tmp_path, monkeypatch):
         (project / name).write_text(name)
     (project / "link").symlink_to(project / "in")
     (project / "file-link").symlink_to(project / "a.txt")
-    before = files.take_snapshot(project, casts)
+    before = files.read_file_stamps(project, casts)
     (project / "a.txt").write_text("another")
     (project / "in/new.txt").write_text("new")
     (project / "in/b.txt").unlink()
-    after = files.take_snapshot(project, casts)
+    after = files.read_file_stamps(project, casts)
     shown = [
         ("seen", sorted(before)),
         ("then", sorted(after)),
         ("changed", files.changed_files(before, after)),
         ("unknown", files.changed_files(None, after)),
         ("unknown too", files.changed_files(before, None)),
-        ("nowhere", files.take_snapshot(tmp_path / "nowhere", casts)),
+        ("nowhere", files.read_file_stamps(tmp_path / "nowhere", casts)),
     ]
     for most in range(10, 18):
         monkeypatch.setattr(files, "MAX_PROJECT_FILES", most)
-        seen = files.take_snapshot(project, casts)
+        seen = files.read_file_stamps(project, casts)
         shown.append((f"at most {most}", seen if seen is None else str(len(seen))))
     monkeypatch.setattr(files, "MAX_CHANGED_FILES", 1)
     shown.append(("named", files.changed_files({}, before)))
@@ -837,5 +837,5 @@ def test_newest_autosave_is_listed_first(project):
         name = f"{draft.path.name.rsplit('.', 2)[0]}.{digits}.jsonl"
         later = [{**line, "ts": line["ts"] + more} for line in lines]
         draft.path.with_name(name).write_text("".join(json.dumps(line) + "\n" for line in later))
-    assert [one.at - draft.at for one in drafts_in(root)] == [5, 0, -5]
+    assert [one.saved_at - draft.saved_at for one in drafts_in(root)] == [5, 0, -5]
     bench.close()

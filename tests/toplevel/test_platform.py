@@ -15,7 +15,7 @@ import cast_helpers as h
 from materia_nb import platform
 from materia_nb.agents.background import SHARED_LOOP
 from materia_nb.agents.interface import AgentError
-from materia_nb.utilities.process import NO_PROCESSES, Capture, run_process
+from materia_nb.utilities.process import NO_PROCESSES_REASON, Capture, run_process
 
 CAST = """
 import sys
@@ -176,7 +176,7 @@ def test_output_of_a_script_in_the_same_process_is_limited(bare, tmp_path):
 def test_commands_that_need_a_separate_process_are_refused_in_one_sentence(bare, tmp_path, argv):
     result = run_process(argv, stdin=b"", cwd=tmp_path, timeout_s=1)
     assert not result.started
-    assert result.start_error == NO_PROCESSES
+    assert result.start_error == NO_PROCESSES_REASON
 
 
 def test_error_names_a_missing_script(bare, tmp_path):

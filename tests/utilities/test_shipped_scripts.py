@@ -7,7 +7,7 @@ import stat
 import pytest
 
 from materia_nb.loadout.topology import SHIPPED_SCRIPTS
-from materia_nb.utilities.utility_step import PACKAGED
+from materia_nb.utilities.utility_step import PACKAGED_FOLDER
 from shipped_helpers import git, ignored, repository, run_script
 
 ARTIFACT = ".pi/pi-materia/2026/manifest.json"
@@ -15,12 +15,12 @@ PATTERN = ".pi/pi-materia/"
 
 
 def test_packaged_script_files_match_the_list_of_shipped_scripts():
-    assert sorted(path.name for path in PACKAGED.glob("*.py")) == sorted(SHIPPED_SCRIPTS)
+    assert sorted(path.name for path in PACKAGED_FOLDER.glob("*.py")) == sorted(SHIPPED_SCRIPTS)
 
 
 @pytest.mark.parametrize("name", SHIPPED_SCRIPTS)
 def test_scripts_use_the_standard_library_only(name):
-    text = (PACKAGED / name).read_text()
+    text = (PACKAGED_FOLDER / name).read_text()
     imported = {line.split()[1].split(".")[0] for line in text.splitlines() if line.startswith(("import ", "from "))}
     assert imported <= {
         "__future__", "collections", "contextlib", "difflib", "hashlib", "json", "os", "pathlib",
@@ -270,7 +270,7 @@ def test_missing_repository_is_reported(tmp_path):
 
 def sigil(*titles, params=None, **given):
     items = [{"title": title, "context": "c"} for title in titles]
-    result = run_script("commit-sigil.py", PACKAGED, state={"workItems": items}, params=params or {}, **given)
+    result = run_script("commit-sigil.py", PACKAGED_FOLDER, state={"workItems": items}, params=params or {}, **given)
     assert result.code == 0
     assert set(result.answer) == {"workItems", "satisfied", "context"}
     assert result.answer["workItems"] == items
@@ -322,7 +322,7 @@ def test_invalid_titles_are_reported_with_a_correction(title, hint):
 
 def test_every_invalid_item_is_reported_and_other_fields_are_returned():
     items = [{"title": "x", "context": "", "extra": [1]}, "no object", {"title": "feat: y"}]
-    result = run_script("commit-sigil.py", PACKAGED, state={"workItems": items})
+    result = run_script("commit-sigil.py", PACKAGED_FOLDER, state={"workItems": items})
     assert result.answer["workItems"] == items
     assert [line[:12] for line in result.answer["context"].splitlines()] == ["Work item 0:", "Work item 1:"]
 
@@ -334,20 +334,23 @@ def test_allowed_types_can_be_configured():
 
 @pytest.mark.parametrize("given", [{}, {"state": {"workItems": []}}, {"state": {}, "workItems": []}])
 def test_input_without_items_is_accepted(given):
-    result = run_script("commit-sigil.py", PACKAGED, **given)
+    result = run_script("commit-sigil.py", PACKAGED_FOLDER, **given)
     assert (result.answer["workItems"], result.answer["satisfied"]) == ([], True)
 
 
 def test_items_may_be_at_the_top_level_of_the_input():
     top = [{"title": "bad", "context": "c"}]
-    assert run_script("commit-sigil.py", PACKAGED, workItems=top).answer["satisfied"] is False
-    assert run_script("commit-sigil.py", PACKAGED, workItems=top, state={"workItems": []}).answer["satisfied"] is True
+    assert run_script("commit-sigil.py", PACKAGED_FOLDER, workItems=top).answer["satisfied"] is False
+    assert (
+        run_script("commit-sigil.py", PACKAGED_FOLDER, workItems=top, state={"workItems": []}).answer["satisfied"]
+        is True
+    )
 
 
 @pytest.mark.parametrize(
     "given", [{"state": {"workItems": {}}}, {"params": {"types": "feat"}}, {"params": {"types": [1]}}]
 )
 def test_input_of_the_wrong_shape_is_refused(given):
-    result = run_script("commit-sigil.py", PACKAGED, **given)
+    result = run_script("commit-sigil.py", PACKAGED_FOLDER, **given)
     assert (result.code, result.answer) == (1, None)
     assert result.stderr.startswith("Commit-Sigil: ")

@@ -18,9 +18,9 @@ from materia_nb.loadout.topology import SHIPPED_SCRIPTS
 from materia_nb.utilities import utility_step
 from materia_nb.utilities.utility_step import (
     MANIFEST,
-    PACKAGED,
-    copies,
+    PACKAGED_FOLDER,
     find_script,
+    list_copies,
     resolve_command,
     synchronize,
 )
@@ -39,8 +39,8 @@ def package(tmp_path, monkeypatch):
     copy = tmp_path / "package"
     copy.mkdir()
     for name in SHIPPED_SCRIPTS:
-        (copy / name).write_bytes((PACKAGED / name).read_bytes())
-    monkeypatch.setattr(utility_step, "PACKAGED", copy)
+        (copy / name).write_bytes((PACKAGED_FOLDER / name).read_bytes())
+    monkeypatch.setattr(utility_step, "PACKAGED_FOLDER", copy)
     return copy
 
 
@@ -174,7 +174,7 @@ def test_concurrent_synchronizations_produce_the_same_copies(folder):
     assert names(folder) == sorted([MANIFEST, *SHIPPED_SCRIPTS])
     for name in SHIPPED_SCRIPTS:
         assert find_script(name, [folder]) == folder / name
-        assert (folder / name).read_bytes() == (PACKAGED / name).read_bytes()
+        assert (folder / name).read_bytes() == (PACKAGED_FOLDER / name).read_bytes()
 
 
 # -- from the workbench ---------------------------------------------------------------
@@ -202,7 +202,7 @@ def test_packaged_script_runs_without_a_profile():
     script = {"kind": "shippedUtility", "name": "commit-sigil.mjs"}
     assert resolve_command(resolved_materia(script=script)) == [
         sys.executable,
-        str(PACKAGED / "commit-sigil.py"),
+        str(PACKAGED_FOLDER / "commit-sigil.py"),
     ]
 
 
@@ -248,11 +248,11 @@ def test_r25_loading_or_selecting_a_loadout_copies_its_scripts(project, profile)
 
 
 def test_status_of_copies_is_reported(folder):
-    assert {copy.status for copy in copies(folder)} == {"not there"}
+    assert {copy.status for copy in list_copies(folder)} == {"not there"}
     synchronize(folder)
-    assert {one.status for one in copies(folder)} == {"as shipped"}
+    assert {one.status for one in list_copies(folder)} == {"as shipped"}
     (folder / NAME).write_text("mine")
-    assert [one.script for one in copies(folder) if one.status == "changed"] == [NAME]
+    assert [one.script for one in list_copies(folder) if one.status == "changed"] == [NAME]
 
 
 @pytest.mark.parametrize("way", ["use", "cast"])

@@ -286,10 +286,7 @@ def _get_server(name: str, spec: Mapping[str, JSON], project: Path, cast: str, s
     if find_spec("mcp") is None:
         hint = 'pip install "materia-nb[mcp]"'
         raise AgentError(
-            "Tools of MCP servers need the package mcp",
-            where=f"mcpServers.{name}",
-            hint=hint,
-            kind="not_installed",
+            "Tools of MCP servers need the package mcp", where=f"mcpServers.{name}", hint=hint, kind="not_installed"
         )
     if not platform.CAN_START_PROCESSES or not platform.CAN_START_THREADS:
         raise _server_error(name, "this kernel cannot start processes")
@@ -367,8 +364,7 @@ class _Server:
             http = httpx2.AsyncClient(headers=_fill_variables(self._name, self._spec.get("headers")), timeout=timeouts)
             await stack.enter_async_context(http)
             return Client(
-                streamable_http_client(_fill_text(self._name, url), http_client=http),
-                read_timeout_seconds=seconds,
+                streamable_http_client(_fill_text(self._name, url), http_client=http), read_timeout_seconds=seconds
             )
         start = StdioServerParameters(
             command=_fill_text(self._name, self._spec["command"]),

@@ -28,17 +28,17 @@ _MAX_DEPTH: Final = 100  # every folder of the path is held open
 _MAX_LINKS: Final = 40
 _MAX_COMPARED_NAMES: Final = 2_000
 _URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
-_PROTECTED: Final = {
+_PROTECTED_NAMES: Final = {
     **dict.fromkeys((".git", ".hg", ".svn", ".jj"), "belongs to version control"),
     ".pi": "belongs to the config and the casts of this project",
     "notebook-utilities": "contains the scripts that utilities run",
 }
 """Files and directories that the file tools never change, because their contents run without approval."""
-_REPLACED: Final = "was replaced while it was being opened"
+_REPLACED_REASON: Final = "was replaced while it was being opened"
 _ERROR_REASONS: Final = {
     errno.ENOENT: "does not exist",
-    errno.ENOTDIR: _REPLACED,
-    errno.ELOOP: _REPLACED,
+    errno.ENOTDIR: _REPLACED_REASON,
+    errno.ELOOP: _REPLACED_REASON,
     errno.EACCES: "may not be opened (permission denied)",
     errno.ENAMETOOLONG: "has a name that is too long",
 }
@@ -208,7 +208,7 @@ class _PathWalker:
             names = self._work.parts(path)
         except Refused:
             raise _outside_error(path if link is None else link) from None
-        reason = next((_PROTECTED[folded] for name in names if (folded := _fold_name(name)) in _PROTECTED), None)
+        reason = next((_PROTECTED_NAMES[name] for name in map(_fold_name, names) if name in _PROTECTED_NAMES), None)
         if self._purpose != "look" and reason is not None:
             raise Refused(f"{named(path)} {reason}, which the file tools do not change.")
         return names

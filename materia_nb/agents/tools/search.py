@@ -21,7 +21,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, BinaryIO, Final
 
-SKIPPED: Final = frozenset(
+SKIPPED_FOLDERS: Final = frozenset(
     {
         ".git",
         ".hg",
@@ -94,7 +94,7 @@ def line_pieces(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
         yield number, piece
 
 
-def glob_test(pattern: str) -> Callable[[Sequence[str]], bool]:
+def glob_predicate(pattern: str) -> Callable[[Sequence[str]], bool]:
     """Return a predicate for the parts of a path. A pattern without a slash is matched against the last part only."""
     globs = [part for part in pattern.split("/") if part not in ("", ".")]
     if len(globs) == 1:
@@ -124,7 +124,7 @@ class Search:
         self._result_count = 0
         self._binary_count = 0
         self._unreadable_count = 0
-        self._matches = glob_test(request["glob"]) if request["glob"] is not None else lambda _: True
+        self._matches = glob_predicate(request["glob"]) if request["glob"] is not None else lambda _: True
 
     def find(self) -> None:
         """Write all paths that match. Directories end with a slash."""
@@ -176,7 +176,7 @@ class Search:
                 folders.clear()
                 continue
             links = {name for name in folders if _is_link(name, handle)}
-            folders[:] = sorted({*folders} - links - SKIPPED) if len(parts) < _MAX_DEPTH else []
+            folders[:] = sorted({*folders} - links - SKIPPED_FOLDERS) if len(parts) < _MAX_DEPTH else []
             yield parts, handle, folders, sorted({*files} | links)
 
     def _count_unreadable(self, _: OSError) -> None:
