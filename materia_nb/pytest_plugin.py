@@ -15,6 +15,11 @@ class CaseFailed(Exception):
     """Raised if a saved test case does not meet its expectations."""
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option that accepts the current outcome of saved test cases."""
+    parser.addoption("--materia-update", action="store_true", help="accept changed outcomes of *.materia-case.json")
+
+
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
     """Return a collector for a saved test case, or None for any other file."""
     return CaseFile.from_parent(parent, path=file_path) if file_path.name.endswith(_SUFFIX) else None
@@ -32,11 +37,18 @@ class CaseItem(pytest.Item):
     """A test that runs a saved test case."""
 
     def runtest(self) -> None:
-        """Replay the answers of the case in its loadout, and compare the outcome with the expected outcome."""
+        """Replay the answers of the case in its loadout, and compare the outcome with the expected outcome.
+
+        With ``--materia-update``, a changed outcome is stored and reported as a warning.
+        """
         from materia_nb.cast.cases import read_case
 
-        if differences := read_case(self.path).check():
-            raise CaseFailed("\n".join(differences))
+        case = read_case(self.path)
+        if differences := "\n".join(case.check()):
+            if not self.config.getoption("--materia-update"):
+                raise CaseFailed(f"{differences}\nTo accept the change, run pytest --materia-update.")
+            case.update()
+            self.warn(pytest.PytestWarning(f"{self.path.name} was updated:\n{differences}"))
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], *args: Any, **kwargs: Any) -> Any:
         """Return the differences as text, without this package's traceback."""

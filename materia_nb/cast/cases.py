@@ -21,7 +21,7 @@ from materia_nb.engine.state import BOUNDS, CastState, Usage
 from materia_nb.errors import MateriaError, counted
 from materia_nb.file_io import replace_file
 from materia_nb.insight.compare import ComparedCast, Comparison, step_target
-from materia_nb.insight.explore import Exploration
+from materia_nb.insight.explore import Exploration, behaviour_changes
 from materia_nb.insight.replay import MissingAnswer, RecordedAnswers, recorded_answers, replay_end, send_answers
 from materia_nb.insight.values import format_difference, value_changes
 from materia_nb.jsonvalue import JSON, equal_json
@@ -71,13 +71,9 @@ class Case:
 
     def _check(self) -> list[str]:
         graph_of_case = build_graph(self.fields["config"])
-        follows = self.fields.get("follows")
-        graph = graph_of_case
-        if follows is not None:
-            folder = self.path.parent
-            graph = load_layers(folder / follows, project=folder).graph(self.fields["loadout"])
+        follows, (graph, _) = self.fields.get("follows"), self._tested_loadout()
         if "ways" in self.fields:
-            return self._ways(graph)
+            return self._changed_moves(graph, None if follows is None else graph_of_case)
         replayed, missing_answer = _run(self.fields, Rules(graph))
         failures = self._differences(replayed, missing_answer)
         if failures and follows is not None:
@@ -88,12 +84,45 @@ class Case:
                 failures += ["A is the loadout of the case, B is the loadout of the file.", *str(first).splitlines()]
         return failures
 
-    def _ways(self, graph: Graph) -> list[str]:
-        """Return a line for each visit that has become possible or is no longer possible."""
+    def _tested_loadout(self) -> tuple[Graph, Mapping[str, JSON]]:
+        """Return the loadout to test and its config: those of the config file, or else those of the test case."""
+        if (follows := self.fields.get("follows")) is None:
+            return build_graph(self.fields["config"]), self.fields["config"]
+        layers = load_layers(self.path.parent / follows, project=self.path.parent)
+        return layers.graph(self.fields["loadout"]), layers.document
+
+    def update(self) -> None:
+        """Store the current loadout and its outcome as the expected outcome.
+
+        Raises:
+            MateriaError: the loadout has problems, or needs answers that the test case does not contain (``no_test``).
+        """
+        graph, document = self._tested_loadout()
+        if "ways" in self.fields:
+            case = moves_case(Exploration(graph, self.fields["ways"]["items"]), document, self.fields.get("follows"))
+        else:
+            replayed, missing_answer = _run(self.fields, Rules(graph))
+            if missing_answer is not None and self.fields["expect"]["ends"] != "needs":
+                raise _no_test(f"an answer is missing ({missing_answer.why})")
+            case = {**self.fields, "expect": _expected(replayed, missing_answer), "config": dict(document)}
+        write_case(self.path, case)
+
+    def _changed_moves(self, graph: Graph, graph_of_case: Graph | None) -> list[str]:
+        """Return a line for each visit that has become possible or is no longer possible.
+
+        If all visits are the same, the casts of the loadout are compared with those of ``graph_of_case``.
+        """
         expected = self.fields["ways"]
-        moves = Exploration(graph, expected["items"]).moves
+        explored = Exploration(graph, expected["items"])
+        moves = explored.moves
         missing = [f"No longer possible: {move}" for move in expected["moves"] if move not in moves]
         new = [f"Now also possible: {move}" for move in moves if move not in expected["moves"]]
+        if not missing and not new and graph_of_case is not None:
+            changes = behaviour_changes(Exploration(graph_of_case, expected["items"]), explored)
+            new = [
+                f"{change.after}: {change.b} instead of {change.a}, after {' → '.join(change.route)}"
+                for change in changes
+            ]
         more = max(0, len(missing) - _MAX_CHANGES) + max(0, len(new) - _MAX_CHANGES)
         return [*missing[:_MAX_CHANGES], *new[:_MAX_CHANGES], *([f"and {more} more"] if more else [])]
 
@@ -178,11 +207,16 @@ def case_of(
     route, state = _visits(replayed), dict(replayed.state.data)
     if not equal_json(state, dict(session.state.data)) or route != _visits(session):
         raise _no_test("a replay of its answers has a different route or state")
-    case["expect"] = {"ends": replay_end(replayed, missing_answer), "route": route, "state": state}
+    case["expect"] = _expected(replayed, missing_answer)
     if follows is not None:
         case["follows"] = follows
     case["config"] = dict(document)
     return case
+
+
+def _expected(replayed: Session, missing_answer: MissingAnswer | None) -> dict[str, JSON]:
+    ends, state = replay_end(replayed, missing_answer), dict(replayed.state.data)
+    return {"ends": ends, "route": _visits(replayed), "state": state}
 
 
 def moves_case(explored: Exploration, document: Mapping[str, JSON], follows: str | None = None) -> dict[str, JSON]:

@@ -466,22 +466,23 @@ class Exploration:
 
     @property
     def moves(self) -> tuple[str, ...]:
-        """One line for each possible visit: the socket, the verdict, the edge or exit taken, and the next socket.
+        """One line for each possible visit: the socket, the verdict, and the next socket.
 
-        Example: ``Socket-3 (last), satisfied false: edge 2 → Socket-2 (last)``. Two loadouts with the same moves can
-        differ only in the limits of their edges.
+        Example: ``Socket-3 (last), satisfied false: Socket-2 (last)``. Loadouts whose edges differ have the same moves
+        if each result leads to the same socket. Casts of two loadouts with the same moves can differ only in the number
+        of times that they can repeat a move; :func:`behaviour_changes` compares this too.
 
         Raises:
             MateriaError: kind ``not_explored``: the search stopped early.
         """
         self._require_complete_search()
         nodes = self._space.nodes
-        moves = {f"start: {_describe_state(nodes[0], self._space.first)}"}
-        for node, leaving in zip(nodes, self._space.moves, strict=True):
-            for move in leaving:
-                onward = _describe_state(nodes[move.to], move.edges)
-                moves.add(f"{_describe_state(node)}{_describe_answer(move.answer)}: {onward}")
-        return tuple(sorted(moves))
+        moves = {
+            f"{_describe_state(node)}{_describe_answer(move.answer)}: {_describe_state(nodes[move.to])}"
+            for node, leaving in zip(nodes, self._space.moves, strict=True)
+            for move in leaving
+        }
+        return tuple(sorted({f"start: {_describe_state(nodes[0])}", *moves}))
 
     def odds(self, satisfied: Chances = 0.5, items: int = 3, **assumed: Unpack[Assumptions]) -> Odds:
         """Return the exact chance of each end and the mean number of turns.
@@ -641,13 +642,10 @@ def _require_complete(graph: Graph, space: StateSpace) -> StateSpace:
     )
 
 
-def _describe_state(node: StateNode, edges: Sequence[EdgeRef] = ()) -> str:
-    """Return a description of a state, preceded by the edges and exits that lead to it."""
+def _describe_state(node: StateNode) -> str:
     if node.end is None:
-        state = f"{node.socket} ({node.position})" if node.position else str(node.socket)
-    else:
-        state = " at ".join(filter(None, (node.end, node.socket)))
-    return " → ".join([*(f"edge {edge[1]}" if isinstance(edge, tuple) else edge for edge in edges), state])
+        return f"{node.socket} ({node.position})" if node.position else str(node.socket)
+    return " at ".join(filter(None, (node.end, node.socket)))
 
 
 def _describe_answer(answer: ScriptedResult) -> str:

@@ -233,16 +233,8 @@ class _SessionReplay:
                     self.apply(decide.finalize)
             for usage in turn.spent:
                 self.apply(decide.record_in_turn, ev.TurnSpent(usage=usage))
-            answer = Answer(
-                turn.text,
-                turn.usage,
-                turn.meta,
-                pinned=turn.pinned,
-                thinking=turn.thinking,
-                cut=turn.cut,
-                worked=turn.worked,
-            )
-            self.apply(decide.answer, answer)
+            answer = Answer(turn.text, turn.usage, turn.meta, thinking=turn.thinking, worked=turn.worked)
+            self.apply(decide.answer, answer._replace(pinned=turn.pinned, cut=turn.cut))
             if self.status() == "failed":
                 self._grant_again()
         if self.status() == "held":

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -20,6 +22,7 @@ from materia_nb.cast.gallery import gallery
 from materia_nb.cast.views.loadout_views import ExploreView
 from materia_nb.errors import MateriaError
 from materia_nb.loadout import build_graph
+from realistic_loadouts import cleaning, paper, release
 
 ALL = os.environ.get("MATERIA_NB_MUTANTS") == "all"
 CONDITIONS = ("always", "satisfied", "not_satisfied")
@@ -123,6 +126,113 @@ def test_failed_case_names_the_changed_edge(tmp_path):
     mutant = json.loads(json.dumps(TWO_EXITS))
     mutant["loadouts"]["T"]["loops"]["L"]["exits"][1]["targetSocketId"] = "end"
     told = Case({**ways.fields, "config": mutant}, ways.path).check()
-    exit_ = "loop-exit:L:exit:Do:not_satisfied"
-    assert f"No longer possible: Do (last), satisfied false: {exit_} → Bad" in told
-    assert f"Now also possible: Do (last), satisfied false: {exit_} → complete" in told
+    assert "No longer possible: Do (last), satisfied false: Bad" in told
+    assert "Now also possible: Do (last), satisfied false: complete" in told
+
+
+def harmless_edits(document):
+    """Yield copies of the document with one change that cannot change the behaviour of a cast."""
+    for name, socket in document["loadouts"]["T"]["sockets"].items():
+        edges = socket.get("edges", [])
+        guards = {row["when"] for row in edges}
+        changes = []
+        if guards == {"satisfied", "not_satisfied"} and len(edges) == 2:
+            changes += [edges[::-1], [*edges, edge(name, "satisfied")], [*edges, edge("end")]]
+        if edges == [edge("end")]:
+            changes.append([])
+        for rows in changes:
+            other = json.loads(json.dumps(document))
+            other["loadouts"]["T"]["sockets"][name]["edges"] = rows
+            if rows != edges:
+                yield other
+
+
+def follow(document, folder):
+    """Save the tests of a loadout in a file, and return the file and a function that checks all tests."""
+    file = folder / "mine.json"
+    file.write_text(json.dumps(document))
+    paths = ExploreView(build_graph(document), range(3), document=document).save_tests(folder / "cases", follows=file)
+    return file, paths, lambda: [line for path in paths for line in read_case(path).check()]
+
+
+@pytest.mark.parametrize("document", [TWO_EXITS, retry_loop(most=1), release(), paper(), cleaning()])
+def test_saved_tests_accept_edits_that_change_nothing(tmp_path, document):
+    file, _, check = follow(document, tmp_path)
+    assert check() == []
+    edits = list(harmless_edits(document))
+    assert edits
+    for other in edits:
+        file.write_text(json.dumps(other))
+        assert check() == [], other
+
+
+def test_saved_tests_report_a_changed_limit_with_the_shortest_cast(tmp_path):
+    document = retry_loop(most=2)
+    file, paths, _ = follow(document, tmp_path)
+    file.write_text(json.dumps(retry_loop(most=3)))
+    (ways,) = [path for path in paths if path.name.startswith("ways.")]
+    assert (
+        "Eval (only), satisfied false: Build (only) instead of edge_traversals_exhausted at Eval, "
+        "after Plan → Build → Eval → Build → Eval → Build → Eval"
+    ) in read_case(ways).check()
+
+
+def test_pytest_accepts_changed_outcomes_on_request(tmp_path):
+    document = retry_loop(most=2)
+    file, paths, _ = follow(document, tmp_path)
+    document["loadouts"]["T"]["sockets"]["Tell"] = at("P", edge("More"))
+    document["loadouts"]["T"]["sockets"]["More"] = at("P")
+    file.write_text(json.dumps(document))
+    before = {path: path.read_text() for path in paths}
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-p",
+        "materia_nb.pytest_plugin",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:nbval",
+    ]
+
+    def run(*options):
+        folder = tmp_path / "cases"
+        return subprocess.run(
+            [*command, *options, str(folder)], cwd=folder, capture_output=True, text=True, check=False
+        )
+
+    refused = run()
+    assert "To accept the change, run pytest --materia-update." in refused.stdout, refused.stdout + refused.stderr
+    assert {path: path.read_text() for path in paths} == before
+    accepted = run("--materia-update")
+    assert "ways.materia-case.json was updated:" in accepted.stdout, accepted.stdout + accepted.stderr
+    assert "Now also possible: Tell: More" in accepted.stdout
+    assert [line for path in paths if path.name.startswith("ways.") for line in read_case(path).check()] == []
+
+
+def test_outcome_with_a_missing_answer_is_not_accepted(tmp_path):
+    document = retry_loop(most=2)
+    file, paths, _ = follow(document, tmp_path)
+    document["loadouts"]["T"] |= {"entry": "More"}
+    document["loadouts"]["T"]["sockets"]["More"] = at("P", edge("Plan"))
+    file.write_text(json.dumps(document))
+    with pytest.raises(MateriaError, match="More never answered"):
+        read_case(paths[0]).update()
+
+
+LEFT_AT_ONCE = [edge("Build", "satisfied"), edge("end", "not_satisfied")]
+
+
+def test_updated_route_is_expected_in_the_updated_loadout(tmp_path):
+    document = retry_loop(most=2)
+    file, paths, _ = follow(document, tmp_path)
+    (case,) = [read_case(path) for path in paths if path.name.startswith("edge_traversals")]
+    document["loadouts"]["T"]["sockets"]["Eval"]["edges"] = LEFT_AT_ONCE
+    file.write_text(json.dumps(document))
+    assert case.check()
+    case.update()
+    updated = read_case(case.path)
+    assert updated.check() == []
+    assert updated.fields["expect"]["ends"] == "complete"
+    assert updated.fields["config"]["loadouts"]["T"]["sockets"]["Eval"]["edges"] == LEFT_AT_ONCE
