@@ -26,7 +26,7 @@ from materia_nb.engine.session import Lane, Session, StepRecord, Steps, all_step
 from materia_nb.engine.session import label_of as session_label
 from materia_nb.engine.state import CastState, Item, Label
 from materia_nb.errors import MateriaError, needs_one_of, redact
-from materia_nb.handoff.runtime_rules import Approval, ApprovalRequest, can_be_approved, request_of, sealed_from
+from materia_nb.handoff.runtime_rules import Approval, ApprovalRequest, can_be_approved, request_of, seal_request
 from materia_nb.insight.compare import ComparedCast
 from materia_nb.insight.why import Suggestion, conclusion_lines, suggestions_of
 from materia_nb.jsonvalue import JSON, equal_json
@@ -541,7 +541,7 @@ class ApprovalRequests:
         if hold is None or hold.needs != "approval" or not isinstance(hold.reading.value, dict):
             return None
         request, asked_at = request_of(hold.reading.value), (self.cast.steps[-1].ended or 0) / 1000
-        return sealed_from(request, asked_at) if can_be_approved(request) else None
+        return seal_request(request, asked_at) if can_be_approved(request) else None
 
     @property
     def current(self) -> Approval | None:

@@ -362,7 +362,7 @@ class PastStates:
     state after it. The object for the next steps then starts with the same state.
     """
 
-    __slots__ = ("_after", "_first", "_handed", "_latest", "_next", "_rules", "_start", "_turns", "lane")
+    __slots__ = ("_after", "_first", "_latest", "_next", "_rules", "_shared_sizes", "_start", "_turns", "lane")
 
     def __init__(self, rules: Rules, start: CastState, after: CastState | None = None) -> None:
         """Start with ``start``, the state before the first step.
@@ -374,10 +374,10 @@ class PastStates:
         self._first, self.lane = start.steps + 1, start.lane
         self._latest: tuple[CastState, CastState] | None = (start, start)
         self._next: PastStates | None = None
-        self._handed = (0, 0)
+        self._shared_sizes = (0, 0)
         self._turns: dict[int, TurnRecord] = {}
 
-    def followed_by(self, other: PastStates) -> None:
+    def share_handoffs_with(self, other: PastStates) -> None:
         """Share the handoff records with ``other``, the states of the next steps, to reduce memory use."""
         begin, first = self._start, other.start
         (after, context), (entries, context_text) = first.handoffs, begin.handoffs
@@ -385,7 +385,7 @@ class PastStates:
         unchanged = self._after is None or self._after is first  # by somebody, before the next step
         same = context.startswith(context_text) and after[: len(entries)] == entries
         if self._next is None and unchanged and same and begin.data.get("context") == context_text:
-            self._handed = (len(entries), len(context_text))
+            self._shared_sizes = (len(entries), len(context_text))
             self._next = other  # first, since others may look at it meanwhile
             self._start = begin._replace(data=FrozenDict({**begin.data, "context": ""}), handoffs=Handoffs())
             if self._after is not None:
@@ -402,10 +402,10 @@ class PastStates:
             last._next = following._next or following  # noqa: SLF001 - its own class; the next time it is half as far
             last = following
         entries, context_text = last._start.handoffs  # noqa: SLF001 - its own class
-        handed = Handoffs(entries[: self._handed[0]], context_text[: self._handed[1]])
+        handed = Handoffs(entries[: self._shared_sizes[0]], context_text[: self._shared_sizes[1]])
         return begin._replace(data=FrozenDict({**begin.data, "context": handed.text}), handoffs=handed)
 
-    def take(self, rules: Rules, turn: TurnRecord, before: CastState, after: CastState) -> bool:
+    def append_step(self, rules: Rules, turn: TurnRecord, before: CastState, after: CastState) -> bool:
         """Append a step if it starts from the latest state under the same rules; return True if it was appended."""
         number, latest = after.steps, self._latest
         if self._after is not None or latest is None or before is not latest[1]:
@@ -464,11 +464,11 @@ def past_of(rules: Rules, session: Session, step: Transition, turn: TurnRecord) 
     is_determined = is_simple and is_accepted and latest is session.state  # else it was changed during the visit
     previous = session.steps.previous
     last = past = previous.states if previous else None
-    if not is_determined or not isinstance(past, PastStates) or not past.take(rules, turn, before, after):
+    if not is_determined or not isinstance(past, PastStates) or not past.append_step(rules, turn, before, after):
         past = PastStates(rules, before, None if is_determined else after)
-        past.take(rules, turn, before, after)
+        past.append_step(rules, turn, before, after)
         if isinstance(last, PastStates):
-            last.followed_by(past)
+            last.share_handoffs_with(past)
     if is_determined and isinstance(record.prompt, EntryPrompt):
         record.prompt._before = past  # noqa: SLF001 - so that the state itself can be released
     return past

@@ -77,18 +77,18 @@ class PromptContext(NamedTuple):
             shown_steps.add(self.state.last_step)
         return (
             [
-                self._request(),
-                self._where(room),
-                self._state(room, before),
-                self._handoffs(room, shown_steps),
-                self._output(room, sent_back),
+                self._request_part(),
+                self._place_part(room),
+                self._state_part(room, before),
+                self._handoffs_part(room, shown_steps),
+                self._output_part(room, sent_back),
             ],
-            [self._item(), self._answer(room, before), self._reasons_part(reasons), self._changed()],
+            [self._item_part(), self._answer_part(room, before), self._reasons_part(reasons), self._changes_part()],
         )
 
     # -- request and place
 
-    def _request(self) -> PromptPart:
+    def _request_part(self) -> PromptPart:
         if not self.socket.shown.request:
             return PromptPart("request", "", "castContext excludes it")
         if self.socket.own.request:
@@ -98,7 +98,7 @@ class PromptContext(NamedTuple):
             return PromptPart("request", "", "it is empty")
         return PromptPart("request", self.quote(text), values=(("request", ""),))
 
-    def _where(self, room: PromptBudget) -> PromptPart:
+    def _place_part(self, room: PromptBudget) -> PromptPart:
         context = self.socket
         if not context.shown.position:
             return PromptPart("place", "", "castContext excludes it")
@@ -200,7 +200,7 @@ class PromptContext(NamedTuple):
 
     # -- state
 
-    def _state(self, room: PromptBudget, before: LastAnswer | None) -> PromptPart:
+    def _state_part(self, room: PromptBudget, before: LastAnswer | None) -> PromptPart:
         selected = self.socket.shown.state
         if selected is False:
             return PromptPart("state", "", "castContext excludes it")
@@ -247,7 +247,7 @@ class PromptContext(NamedTuple):
     def _entry_at(self, step: int) -> Handoff | None:
         return next((entry for entry in reversed(self.state.handoffs.entries) if entry.step == step), None)
 
-    def _handoffs(self, room: PromptBudget, shown_steps: set[int]) -> PromptPart:
+    def _handoffs_part(self, room: PromptBudget, shown_steps: set[int]) -> PromptPart:
         limit = self.socket.shown.handoffs
         if limit is False:
             return PromptPart("handoffs", "", "castContext excludes them")
@@ -301,7 +301,7 @@ class PromptContext(NamedTuple):
 
     # -- previous output
 
-    def _output(self, room: PromptBudget, reasons_of: set[int]) -> PromptPart:
+    def _output_part(self, room: PromptBudget, reasons_of: set[int]) -> PromptPart:
         state, context, last = self.state, self.socket, self.previous
         why = (
             "castContext excludes it"
@@ -314,26 +314,26 @@ class PromptContext(NamedTuple):
         )
         if why or last is None:
             return PromptPart("previous", "", why)
-        of = f"{last.id} ({truncate(_one_line(last.materia.label), _MAX_LABEL_CHARS)})"
+        source = f"{last.id} ({truncate(_one_line(last.materia.label), _MAX_LABEL_CHARS)})"
         if last.parse == "text":
             text, note = shorten_with_note(state.last_output or "", room.output)
-            output_text = f"From {of}:\n{self.quote(text)}" if text else ""
+            output_text = f"From {source}:\n{self.quote(text)}" if text else ""
             return PromptPart(
                 "previous", output_text, note, bool(text), (("output", str(state.last_step)),) if text else ()
             )
         if state.last_step in reasons_of:
             return PromptPart("previous", "", "see Why it came back")
-        return self._json_output(room, last, of)
+        return self._json_output_part(room, last, source)
 
-    def _json_output(self, room: PromptBudget, last: Socket, of: str) -> PromptPart:
+    def _json_output_part(self, room: PromptBudget, last: Socket, source: str) -> PromptPart:
         """Return the part for a JSON output, with its verdict and the fields that no other part contains."""
         state, note = self.state, ""
-        lines = [f"{of} reported {state.last_result.noun}."] if state.last_result in VERDICTS else []
+        lines = [f"{source} reported {state.last_result.noun}."] if state.last_result in VERDICTS else []
         rest = self._remaining_fields(state.last_json, last)
         if rest:
             text, note = shorten_with_note(pretty(whole_floats_as_integers(rest)), room.output)
             if text:
-                lines += ["It also reported:" if lines else f"From {of}:", self.quote(text)]
+                lines += ["It also reported:" if lines else f"From {source}:", self.quote(text)]
             else:
                 rest = {}
         if not lines:
@@ -363,7 +363,7 @@ class PromptContext(NamedTuple):
 
     # -- the item, earlier answers and reasons for rework
 
-    def _item(self) -> PromptPart:
+    def _item_part(self) -> PromptPart:
         item, own = self.visit.item, self.socket.own.item
         if item is None:
             return PromptPart("item", "", "no work item")
@@ -401,7 +401,7 @@ class PromptContext(NamedTuple):
         item = self.visit.item
         return self.state.answers.get((self.visit.socket, item.id if item else None))
 
-    def _answer(self, room: PromptBudget, before: LastAnswer | None) -> PromptPart:
+    def _answer_part(self, room: PromptBudget, before: LastAnswer | None) -> PromptPart:
         if before is None:
             return PromptPart("before", "", "the work was not sent back")
         if before.step == self.state.last_step:
@@ -454,7 +454,7 @@ class PromptContext(NamedTuple):
             return mine.key
         return f"item {item[1] + 1}"
 
-    def _changed(self) -> PromptPart:
+    def _changes_part(self) -> PromptPart:
         if not self.state.changed or not self.socket.shown.position:
             return PromptPart("changed", "", "no changes since the previous step")
         changes = ", ".join(self.state.changed)

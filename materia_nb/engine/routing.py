@@ -125,15 +125,15 @@ def _choose_exit(routes: tuple[ExitRoute, ...], result: Result) -> Choice:
     return Choice(chosen.target, "exit", checks, route=chosen)
 
 
-def awaited_failures(rules: SocketRules) -> dict[Result, Result]:
+def handled_failures(rules: SocketRules) -> dict[Result, Result]:
     """Return the kinds of failure that the socket's edges handle, mapped to the first kind that takes the same edge."""
     first_of_edge: dict[Edge | None, Result] = {}
-    awaited: dict[Result, Result] = {}
+    handled: dict[Result, Result] = {}
     for result in WITHOUT_OUTPUT:
         refusable = result is not Result.REFUSED or rules.wanted.parse != "text"  # any text is accepted
         if refusable and (choice := choose_edge(rules, result, exhausted=False)) is not None:
-            awaited[result] = first_of_edge.setdefault(choice.edge, result)
-    return awaited
+            handled[result] = first_of_edge.setdefault(choice.edge, result)
+    return handled
 
 
 class AdvanceRecord(NamedTuple):

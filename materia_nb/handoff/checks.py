@@ -18,7 +18,7 @@ from materia_nb.loadout.graph import Socket
 from materia_nb.loadout.vocabulary import GUARDS, OUTPUT_CONDITIONS, REWORK_CONDITIONS, SIMPLE, Condition, first_field
 
 SCHEDULE: Final = "parallelSchedule"
-_CANONICAL = ("workItems", "satisfied", "context")
+_CANONICAL_FIELDS = ("workItems", "satisfied", "context")
 
 
 @lru_cache(maxsize=1024)
@@ -59,31 +59,31 @@ def reader(source: str) -> Callable[[JSON], JSON]:
 
 def requirements_of(socket: Socket) -> Requirements:
     """Derive the requirements for a socket's output from its edges, advance condition, assignments and materia."""
-    followed = [edge.when for edge in socket.edges if edge.when in OUTPUT_CONDITIONS]
+    conditions = [edge.when for edge in socket.edges if edge.when in OUTPUT_CONDITIONS]
     sources = tuple((target, source) for target, source in socket.assign if source.startswith("$"))
     return Requirements(
         parse=socket.parse,
         utility=socket.is_utility,
-        why_satisfied=_why_satisfied(socket, followed),
+        why_satisfied=_why_satisfied(socket, conditions),
         work_items=socket.is_generator,
         check_items=not socket.is_utility or socket.is_generator,
         streams=socket.materia.parallel,
-        fields=frozenset((*_CANONICAL, *([SCHEDULE] if socket.materia.parallel else [])))
+        fields=frozenset((*_CANONICAL_FIELDS, *([SCHEDULE] if socket.materia.parallel else [])))
         | {name for _, source in sources if (name := first_field(source))},
         sources=sources,
         sends_back=any(edge.when in REWORK_CONDITIONS for edge in socket.edges),
-        only_guarded=bool(followed) and all(when in GUARDS for when in followed),
+        only_guarded=bool(conditions) and all(when in GUARDS for when in conditions),
     )
 
 
-def _why_satisfied(socket: Socket, followed: Sequence[Condition]) -> str | None:
+def _why_satisfied(socket: Socket, conditions: Sequence[Condition]) -> str | None:
     """Return the reason why ``satisfied`` is required, or None if it is optional.
 
-    ``followed`` contains the conditions of the socket's edges.
+    ``conditions`` contains the conditions of the socket's edges.
     """
-    guards = [when for when in followed if when in GUARDS]
+    guards = [when for when in conditions if when in GUARDS]
     advance_guarded = socket.advance is not None and socket.advance.when in GUARDS
-    if socket.is_utility and len(guards) < len(followed):
+    if socket.is_utility and len(guards) < len(conditions):
         guards, advance_guarded = [], False
     if guards:
         return "the next step depends on it"
@@ -146,8 +146,8 @@ def summarize_issues(issues: Sequence[Issue], limit: int = 8) -> str:
     return "; ".join(issue.summary for issue in issues[:limit])
 
 
-LONGEST_FORM: Final = 600
-LONGEST_SHORT_FORM: Final = 300
+MAX_FORM_CHARS: Final = 600
+MAX_SHORT_FORM_CHARS: Final = 300
 """Maximum length of the short form that is used in later turns of a conversation, in characters (R50, R51)."""
 COPIED_PLACEHOLDERS: Final = "form_words"
 _PLACEHOLDER = re.compile(r"<?(?:\.{3}|…)>?|<[^\W\d][\w,'-]*(?: [\w,'-]+)+>?")
@@ -179,8 +179,8 @@ def placeholder_issues(value: JSON, placeholders: Collection[str], path: str = "
             yield from placeholder_issues(child, placeholders, f"{path}.{index}")
 
 
-TEXT: Final[JSON] = {"type": "string"}
-ANYTHING: Final[JSON] = {}
+TEXT_SCHEMA: Final[JSON] = {"type": "string"}
+ANY_SCHEMA: Final[JSON] = {}
 """A JSON Schema that accepts any value."""
 
 
@@ -221,7 +221,7 @@ def is_blank(value: JSON) -> bool:
     return value is None or (isinstance(value, str) and not value.strip())
 
 
-def is_no_object(value: JSON) -> bool:
+def has_no_fields(value: JSON) -> bool:
     """Return True if the value is an empty object or not an object."""
     return not isinstance(value, dict) or not value
 
@@ -290,18 +290,18 @@ class Checker:
             path: the prefix of the paths in issues, such as ``summary.evidence.``.
             index: the index of the object in its list, for issue codes.
         """
-        return {name: self._field(owner.get(name), field, f"{path}{name}", index) for name, field in fields.items()}
+        return {name: self._value(owner.get(name), field, f"{path}{name}", index) for name, field in fields.items()}
 
-    def _refuse(self, code: str, path: str, message: str, fix: str) -> None:
+    def _add_issue(self, code: str, path: str, message: str, fix: str) -> None:
         if len(self.issues) < MAX_ISSUES:
             self.issues.append(_issue(code, path, message, fix))
 
-    def _field(self, value: JSON, field: HandoffField, path: str, index: int) -> Any:
+    def _value(self, value: JSON, field: HandoffField, path: str, index: int) -> Any:
         kind, kind_name, default, is_absent = _KIND_SPECS[field.kind]
         is_missing_value = (field.lacks or is_absent)(value)
         if is_missing_value and field.missing:
             fix = f"write one of {', '.join(field.choices)}" if field.choices else field.fix
-            self._refuse(field.missing.format(place=index), path, f"{path} is missing.", fix)
+            self._add_issue(field.missing.format(place=index), path, f"{path} is missing.", fix)
         if field.kind == "object":
             checker = self if isinstance(value, dict) or field.demands else Checker()
             content = value if is_missing_value or self._is(value, kind, path, kind_name) else None
@@ -309,10 +309,10 @@ class Checker:
         if is_missing_value or (kind is not object and not self._is(value, kind, path, kind_name)):
             return value if field.kind == "any" else default
         if field.kind == "word":
-            return self._word(value, field, path)
-        return self._entries(value, field, path) if isinstance(value, list) and field.kind != "any" else value
+            return self._read_word(value, field, path)
+        return self._read_entries(value, field, path) if isinstance(value, list) and field.kind != "any" else value
 
-    def _entries(self, value: list[JSON], field: HandoffField, path: str) -> tuple[Any, ...]:
+    def _read_entries(self, value: list[JSON], field: HandoffField, path: str) -> tuple[Any, ...]:
         """Read the entries of a list, and skip entries of a wrong type after reporting them."""
         kind, kind_name = (str, "a string") if field.kind == "texts" else (dict, "an object")
         valid = [
@@ -324,16 +324,16 @@ class Checker:
 
     def _is(self, value: JSON, kind: type, path: str, kind_name: str) -> bool:
         if not isinstance(value, kind):
-            self._refuse(f"TYPE:{path}", path, f"{path} is not {kind_name}.", f"write {kind_name}")
+            self._add_issue(f"TYPE:{path}", path, f"{path} is not {kind_name}.", f"write {kind_name}")
         return isinstance(value, kind)
 
-    def _word(self, value: JSON, field: HandoffField, path: str) -> JSON:
+    def _read_word(self, value: JSON, field: HandoffField, path: str) -> JSON:
         if field.typed and not self._is(value, str, path, "a string"):
             return ""
         word, choices = field.fold(value), ", ".join(field.choices)
         if word not in field.choices:
             excerpt = str(value).strip()[:_MAX_EXCERPT_CHARS] if field.typed else str(word)[: 2 * _MAX_EXCERPT_CHARS]
-            self._refuse(
+            self._add_issue(
                 f"{field.code}:{excerpt}",
                 path,
                 f"{path} must be one of these words: {choices}.",
@@ -360,8 +360,8 @@ def _schema(field: HandoffField) -> JSON:
     schemas: dict[_FieldKind, Callable[[], JSON]] = {
         "any": dict,
         "word": lambda: {"type": "string", "enum": list(field.choices)},
-        "text": lambda: TEXT,
-        "texts": lambda: list_of(TEXT),
+        "text": lambda: TEXT_SCHEMA,
+        "texts": lambda: list_of(TEXT_SCHEMA),
         "flag": lambda: {"type": "boolean"},
         "numbers": lambda: {"type": "object", "additionalProperties": {"type": "number"}},
         "object": lambda: schema_of(field.fields),

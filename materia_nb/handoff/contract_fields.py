@@ -28,7 +28,7 @@ from materia_nb.handoff.base import (
     TurnFacts,
     WorkItem,
 )
-from materia_nb.handoff.checks import LONGEST_FORM, issue_of
+from materia_nb.handoff.checks import MAX_FORM_CHARS, issue_of
 from materia_nb.handoff.jsontext import NO_REASON, NotJson, as_text, join_within_limit, labelled, one_line, wide_json
 from materia_nb.handoff.runtime_rules import can_be_approved, update_entries
 from materia_nb.jsonvalue import JSON, as_list, as_object, compact
@@ -128,8 +128,8 @@ def _parse_float(value: JSON) -> float | None:
         return math.nan
 
 
-_REQUIRED: Final = ("description", "body")
-_OPTIONAL: Final = ("slug", "type", "class", "rationale")
+_REQUIRED_FIELDS: Final = ("description", "body")
+_OPTIONAL_FIELDS: Final = ("slug", "type", "class", "rationale")
 _CHOICES: Final = {"type": ("atom", "decision", "negative"), "class": ("anchor", "log", "thread")}
 
 
@@ -156,10 +156,10 @@ def memorialize_suggestions(clause: JSON) -> Suggestions:
         path = f"memorialize_suggestions[{index}]"
         if not isinstance(entry, dict):
             result.warnings.append(f"{path}: not an object")
-        elif missing := [name for name in _REQUIRED if not entry.get(name)]:
+        elif missing := [name for name in _REQUIRED_FIELDS if not entry.get(name)]:
             result.warnings.append(f"{path}: missing required field(s) {', '.join(missing)}")
         else:
-            fields = {name: entry.get(name) for name in (*_REQUIRED, *_OPTIONAL)}
+            fields = {name: entry.get(name) for name in (*_REQUIRED_FIELDS, *_OPTIONAL_FIELDS)}
             texts = {name: str(value) for name, value in fields.items() if value is not None}
             for name, choices in _CHOICES.items():
                 word = texts.get(name, "").lower()
@@ -267,12 +267,12 @@ class StatusStep(NamedTuple):
     warning: Issue | None = None
 
 
-def refusal(issue: Issue) -> Reaction:
+def reaction_to(issue: Issue) -> Reaction:
     """Return the reaction to a refused status: ``reject`` if the order of statuses is wrong, otherwise ``escalate``."""
     return "reject" if (issue.code or "").startswith("ILLEGAL_TRANSITION:") else "escalate"
 
 
-def remembered(memory: JSON) -> StatusRecord:
+def restore_status(memory: JSON) -> StatusRecord:
     """Restore the status record from ``TurnFacts.memory``; return a new record if the value is not a valid record."""
     if not isinstance(memory, Mapping) or memory.get("plan_status") not in PLAN_STATUSES:
         return StatusRecord()
@@ -280,7 +280,7 @@ def remembered(memory: JSON) -> StatusRecord:
     return StatusRecord(memory["plan_status"], count if isinstance(count, int) else 0)
 
 
-def legal_next(status: str | None) -> tuple[str, ...]:
+def next_statuses(status: str | None) -> tuple[str, ...]:
     """Return the statuses that may follow ``status``.
 
     Any status may follow IN_PROGRESS or the start of a task. Only IN_PROGRESS may follow any other status.
@@ -288,10 +288,10 @@ def legal_next(status: str | None) -> tuple[str, ...]:
     return PLAN_STATUSES if status in (None, "IN_PROGRESS") else ("IN_PROGRESS",)
 
 
-def report(record: StatusRecord, status: str) -> StatusStep:
+def record_status(record: StatusRecord, status: str) -> StatusStep:
     """Record the status that an agent reported, or refuse it if it may not follow the previous status."""
     status = _normalize_status(status)
-    legal = legal_next(record.status)
+    legal = next_statuses(record.status)
     if status not in legal:
         values = {"status": status, "before": record.status, "legal": " or ".join(legal)}
         return StatusStep(record, issue_of("ILLEGAL_TRANSITION", f"{record.status}->{status}", **values))
@@ -424,7 +424,7 @@ def contract_form(requirements: Requirements, facts: TurnFacts = UNKNOWN, *, sho
     """
     if requirements.parse == "text":
         return ""
-    legal = legal_next(remembered(facts.memory).status)
+    legal = next_statuses(restore_status(facts.memory).status)
     name = facts.agent_id or _ID
     if short:
         return (
@@ -442,7 +442,7 @@ def contract_form(requirements: Requirements, facts: TurnFacts = UNKNOWN, *, sho
         lines.insert(1, "Each open gap becomes a work item.")
     if writable_sections(facts.assignment):
         lines.insert(1, 'update_contracts: a list of {"contract": its name, "payload": the changes}.')
-    return join_within_limit(lines, LONGEST_FORM)
+    return join_within_limit(lines, MAX_FORM_CHARS)
 
 
 def texts_of(entries: Sequence[JSON]) -> list[str]:

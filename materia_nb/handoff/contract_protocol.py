@@ -32,14 +32,14 @@ from materia_nb.handoff.checks import (
     Checker,
     Fields,
     HandoffField,
+    has_no_fields,
     is_missing,
-    is_no_object,
     issue_of,
     missing_sources,
     placeholder_issues,
 )
 from materia_nb.handoff.jsontext import as_text, labelled, too_deep, without_backticks, without_infinities
-from materia_nb.handoff.runtime_rules import apply_updates, can_be_approved, is_approval_id, rejected
+from materia_nb.handoff.runtime_rules import apply_updates, can_be_approved, is_approval_id, rejected_update
 from materia_nb.jsonvalue import JSON, set_path
 
 _Tier: TypeAlias = Literal["ok", "repair", "reissue"]
@@ -119,7 +119,7 @@ def _required_object(missing: str, fix: str, fields: Fields) -> HandoffField:
         fix: the fix to report if the object is missing.
         fields: the fields of the object.
     """
-    return HandoffField("object", missing, fix, is_no_object, fields=fields, demands=True)
+    return HandoffField("object", missing, fix, has_no_fields, fields=fields, demands=True)
 
 
 def _required_fields(
@@ -271,7 +271,7 @@ def _update_warnings(contract: contract_fields.Contract, facts: TurnFacts) -> It
         return
     for index, entry in enumerate(contract.update_contracts):
         if entry.contract not in writable:
-            yield rejected(index, entry.contract, facts.agent_id, writable)
+            yield rejected_update(index, entry.contract, facts.agent_id, writable)
 
 
 MAX_REPAIRS: Final = 2
@@ -303,7 +303,7 @@ class ContractProtocol(HandoffProtocol):
         """Parse and check the contract in an agent's reply; any text is valid if the socket expects text."""
         if requirements.parse == "text":
             return Reading(text.strip())
-        return examine(contract_fields.contract_in(text), requirements, facts).reading
+        return examine_contract(contract_fields.contract_in(text), requirements, facts).reading
 
     def learn(
         self, value: Mapping[str, JSON], assignment: Mapping[str, JSON], knowledge: Mapping[str, JSON]
@@ -348,7 +348,7 @@ class ContractProtocol(HandoffProtocol):
         statuses = tuple(_accepted_statuses(readings))
         if not statuses:
             return []
-        may_follow = " or ".join(contract_fields.legal_next(statuses[-1]))
+        may_follow = " or ".join(contract_fields.next_statuses(statuses[-1]))
         return [Section("plan_status", lines=(f"{' → '.join(statuses)} (may be followed by {may_follow})",))]
 
     def sample_outputs(self, outcome: Outcome, count: int) -> Iterator[dict[str, JSON]]:
@@ -413,7 +413,7 @@ def _accepted_statuses(readings: Sequence[Reading]) -> Iterator[str]:
                 yield status
 
 
-def examine(contract: JSON, requirements: Requirements, facts: TurnFacts = UNKNOWN) -> ExaminedOutput:
+def examine_contract(contract: JSON, requirements: Requirements, facts: TurnFacts = UNKNOWN) -> ExaminedOutput:
     """Check a contract and decide the next action (section 14).
 
     Args:
@@ -440,14 +440,14 @@ def _decide(value: JSON, checked: CheckedContract, requirements: Requirements, f
     if checked.only_unfinished:
         route = Reading(satisfied=False, reason=checked.issues[0].message)
         return _accept(value, checked, route, requirements, facts.memory)
-    step = contract_fields.report(contract_fields.remembered(facts.memory), status)
+    step = contract_fields.record_status(contract_fields.restore_status(facts.memory), status)
     if checked.issues:
         order_issues = (step.issue,) if step.issue is not None and status in contract_fields.PLAN_STATUSES else ()
         return _refuse(value, checked._replace(issues=checked.issues + order_issues), facts)
     if step.issue is not None:
         refused = Reading(value, "contract", (step.issue,), warnings=checked.warnings, memory=facts.memory)
         reason = f"{step.issue.message} {step.issue.fix}."
-        return refused._replace(action=contract_fields.refusal(step.issue), reason=reason)
+        return refused._replace(action=contract_fields.reaction_to(step.issue), reason=reason)
     if step.warning is not None:
         checked = checked._replace(warnings=(*checked.warnings, step.warning))
     route = contract_fields.contract_verdict(contract, status)

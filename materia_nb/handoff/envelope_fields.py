@@ -22,7 +22,7 @@ from materia_nb.handoff.base import (
     WorkItem,
 )
 from materia_nb.handoff.checks import (
-    ANYTHING,
+    ANY_SCHEMA,
     Checker,
     Fields,
     HandoffField,
@@ -168,7 +168,7 @@ class CheckedEnvelope(NamedTuple):
     warnings: tuple[Issue, ...]
 
     @property
-    def foreign(self) -> bool:
+    def is_foreign(self) -> bool:
         """True if the envelope belongs to another step, flow or agent than the current turn."""
         return any((issue.code or "").startswith("META_MISMATCH:") for issue in self.issues)
 
@@ -414,7 +414,7 @@ def schema(requirements: Requirements) -> dict[str, JSON] | None:
     """
     if requirements.parse == "text":
         return None
-    assigned = {name: ANYTHING for _, source in requirements.sources if (name := first_field(source))}
+    assigned = {name: ANY_SCHEMA for _, source in requirements.sources if (name := first_field(source))}
     assigned.pop("workItems", None)  # work items are derived from the concerns
     return closed_object({**assigned, **schema_of(_FIELDS)["properties"]})
 

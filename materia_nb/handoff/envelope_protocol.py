@@ -20,7 +20,7 @@ from materia_nb.handoff.base import (
     SimpleAnswer,
     TurnFacts,
 )
-from materia_nb.handoff.checks import LONGEST_FORM, issue_of, missing_sources, placeholder_issues
+from materia_nb.handoff.checks import MAX_FORM_CHARS, issue_of, missing_sources, placeholder_issues
 from materia_nb.handoff.jsontext import (
     NO_REASON,
     NotJson,
@@ -97,7 +97,7 @@ def _with_meta(value: Mapping[str, JSON], meta: Mapping[str, str]) -> dict[str, 
     return {**value, "meta": fields} if fields else dict(value)
 
 
-def finished(
+def normalize_envelope(
     value: Mapping[str, JSON], envelope: envelope_fields.Envelope, known: Mapping[str, str]
 ) -> dict[str, JSON]:
     """Normalize a valid envelope before it is stored.
@@ -119,7 +119,7 @@ def finished(
     return {**stored, "concerns": [{**own, "severity": concern.severity} for own, concern in pairs]}
 
 
-def fallback(facts: TurnFacts, issues: Sequence[Issue]) -> dict[str, JSON]:
+def fallback_envelope(facts: TurnFacts, issues: Sequence[Issue]) -> dict[str, JSON]:
     """Return the envelope that replaces a missing or invalid envelope.
 
     The envelope makes no claims about the work, and its evidence lists the files that changed during the visit. ``issues``
@@ -168,9 +168,9 @@ def envelope_form(requirements: Requirements, facts: TurnFacts = UNKNOWN, *, sho
         f"A concern{' (a work item)' * requirements.work_items}: severity (HIGH, MEDIUM, LOW), description, recommendation.",
         "Evidence: a file, command or number.",
     ]
-    available_chars = LONGEST_FORM - len("\n".join(lines)) - 1
+    available_chars = MAX_FORM_CHARS - len("\n".join(lines)) - 1
     lines.append(fit_list("DETOUR: next_step_suggestion: ", _detour_targets(facts), available_chars))
-    return join_within_limit(lines, LONGEST_FORM)
+    return join_within_limit(lines, MAX_FORM_CHARS)
 
 
 def _detour_targets(facts: TurnFacts) -> list[str]:
@@ -199,7 +199,7 @@ class EnvelopeProtocol(HandoffProtocol):
         value, issue = envelope_in(text)
         if issue:
             return _refuse(None, (issue,), (), facts)
-        return read_object(value, requirements, facts)
+        return read_envelope(value, requirements, facts)
 
     def artifacts(self, value: Mapping[str, JSON]) -> tuple[str, ...]:
         """Return the files that the envelope lists as produced (section 3)."""
@@ -221,7 +221,7 @@ class EnvelopeProtocol(HandoffProtocol):
         return self.write(set_path(value, ["summary", "evidence", "measurements"], {"persons_who_judged": 1}))
 
 
-def read_object(
+def read_envelope(
     value: JSON,
     requirements: Requirements,
     facts: TurnFacts = UNKNOWN,
@@ -244,7 +244,7 @@ def read_object(
     value = without_infinities(value)
     checked = envelope_fields.check_envelope(value, facts.meta, profile=profile, channel=channel)
     issues = (*checked.issues, *missing_sources(value, requirements), *placeholder_issues(value, _FORM_WORDS))
-    if checked.foreign:
+    if checked.is_foreign:
         reason = "The envelope belongs to another step, flow or agent."
         return Reading(value, "contract", issues, action="reject", warnings=checked.warnings, reason=reason)
     if issues:
@@ -253,7 +253,7 @@ def read_object(
     if route.satisfied is None and route.action == "route" and requirements.only_guarded:
         route = route._replace(satisfied=False)  # every edge depends on the verdict, so a missing one counts as false
     return route._replace(
-        value=finished(value, checked.envelope, facts.meta),
+        value=normalize_envelope(value, checked.envelope, facts.meta),
         context="\n".join(envelope_fields.context_lines(checked.envelope)),
         work_items=envelope_fields.work_items_of_concerns(checked.envelope) if requirements.work_items else None,
         warnings=checked.warnings + route.warnings,
@@ -272,5 +272,5 @@ def _refuse(value: JSON, issues: tuple[Issue, ...], warnings: tuple[Issue, ...],
     codes = ", ".join(issue.code or issue.path for issue in issues[:8])
     tries = counted(facts.refused + 1, "try", "tries")
     failed = issue_of("FINALIZATION_FAILED", tries=tries, codes=codes)
-    replaced = Reading(fallback(facts, issues), error, (failed,), action="escalate", reason=failed.message)
+    replaced = Reading(fallback_envelope(facts, issues), error, (failed,), action="escalate", reason=failed.message)
     return replaced._replace(warnings=(issue_of("FALLBACK_ENVELOPE"),))

@@ -15,7 +15,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias, TypeGuard
 
 from materia_nb.errors import MateriaError, counted
 from materia_nb.handoff.base import Issue
-from materia_nb.handoff.checks import SCHEDULE, TEXT, closed_object, issue_of, list_of
+from materia_nb.handoff.checks import SCHEDULE, TEXT_SCHEMA, closed_object, issue_of, list_of
 from materia_nb.handoff.jsontext import MAX_DEPTH, too_deep
 from materia_nb.jsonvalue import JSON, as_list, as_object, is_text, whole_number
 
@@ -34,7 +34,7 @@ SCHEDULE_SHAPE: Final = closed_object(
     {
         "version": {"type": "integer", "enum": [1]},
         "streams": list_of(
-            closed_object({"name": TEXT, "workItemIndexes": {"type": "array", "items": {"type": "integer"}}})
+            closed_object({"name": TEXT_SCHEMA, "workItemIndexes": {"type": "array", "items": {"type": "integer"}}})
         ),
     }
 )
@@ -232,7 +232,7 @@ def can_be_approved(request: Mapping[str, JSON]) -> bool:
     return is_approval_id(request.get("approval_id")) and is_text(request.get("exact_content"))
 
 
-def sealed_from(request: Mapping[str, JSON], now: float) -> ApprovalRequest:
+def seal_request(request: Mapping[str, JSON], now: float) -> ApprovalRequest:
     """Create an immutable copy of a request at the time ``now``; the request must satisfy :func:`can_be_approved`."""
     sealed = {name: request.get(name) for name in _SEALED_FIELDS} | {"rollback_hint": request.get("rollback")}
     if sealed["risk_level"] is not None:
@@ -395,7 +395,7 @@ def apply_updates(
     for index, (name, payload) in enumerate(update_entries(clause)):
         if not isinstance(name, str) or name not in writable:
             names.append(name)
-            warnings.append(rejected(index, name, agent, writable))
+            warnings.append(rejected_update(index, name, agent, writable))
         elif not isinstance(payload, dict):
             issues.append(issue_of("UPDATE_CONTRACT_PAYLOAD", name[:200], place=index, name=name[:100]))
         else:
@@ -404,7 +404,7 @@ def apply_updates(
     return MergedUpdates(changed if applied else document, tuple(applied), tuple(names), tuple(issues), tuple(warnings))
 
 
-def rejected(index: int, name: JSON, agent: str, writable: Collection[str]) -> Issue:
+def rejected_update(index: int, name: JSON, agent: str, writable: Collection[str]) -> Issue:
     """Return the warning about an update of a section that the agent may not update.
 
     Args:

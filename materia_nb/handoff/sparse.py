@@ -21,11 +21,11 @@ from materia_nb.handoff.base import (
     TurnFacts,
 )
 from materia_nb.handoff.checks import (
-    ANYTHING,
-    LONGEST_FORM,
-    LONGEST_SHORT_FORM,
+    ANY_SCHEMA,
+    MAX_FORM_CHARS,
+    MAX_SHORT_FORM_CHARS,
     SCHEDULE,
-    TEXT,
+    TEXT_SCHEMA,
     closed_object,
     list_of,
     missing_sources,
@@ -144,19 +144,19 @@ def _event_issues(path: str, event: JSON) -> Iterator[Issue]:
             yield Issue(f"{path}.{name}", f"An event has only {', '.join(_EVENT_FIELDS)}.", fix)
 
 
-_INTO_WORK_ITEMS: Final = "put the work into workItems, each with title and context"
-_IF_NEEDED: Final = "put the value into context if the next agent needs it"
+_WORK_ITEMS_FIX: Final = "put the work into workItems, each with title and context"
+_CONTEXT_FIX: Final = "put the value into context if the next agent needs it"
 _FIX_BY_NAME: Final = {
-    "tasks": _INTO_WORK_ITEMS,
-    "task": _INTO_WORK_ITEMS,
-    "work": _INTO_WORK_ITEMS,
+    "tasks": _WORK_ITEMS_FIX,
+    "task": _WORK_ITEMS_FIX,
+    "work": _WORK_ITEMS_FIX,
     "passed": "write true or false into satisfied",
     "feedback": "put the value into context",
     "missing": "put the value into context",
-    "summary": _IF_NEEDED,
+    "summary": _CONTEXT_FIX,
     "guidance": "put the value into context, or into the context of a work item",
-    "decisions": _IF_NEEDED,
-    "risks": _IF_NEEDED,
+    "decisions": _CONTEXT_FIX,
+    "risks": _CONTEXT_FIX,
     "state": "remove the field; only utilities patch the state",
 }
 """Fixes for unknown fields that models often add, by the name of the field."""
@@ -246,7 +246,7 @@ class SparseProtocol(HandoffProtocol):
                 for target, source in requirements.sources
                 if (name := first_field(source)) and name not in _PLACEHOLDERS
             ]
-        return join_within_limit(lines, LONGEST_SHORT_FORM if short else LONGEST_FORM)
+        return join_within_limit(lines, MAX_SHORT_FORM_CHARS if short else MAX_FORM_CHARS)
 
     ask = form
 
@@ -259,7 +259,7 @@ class SparseProtocol(HandoffProtocol):
         if requirements.parse == "text":
             return None
         names = dict.fromkeys((*self.fields(requirements), "context"))
-        return closed_object({name: _FIELD_SCHEMAS.get(name, ANYTHING) for name in names})
+        return closed_object({name: _FIELD_SCHEMAS.get(name, ANY_SCHEMA) for name in names})
 
 
 _MEANINGS: Final = {
@@ -283,9 +283,9 @@ _PLACEHOLDERS: Final[dict[str, str]] = {
 }
 _FORM_WORDS: Final = frozenset({_TITLE, _TASK, _NEXT, _ANY_WORD, STREAM_NAME, "<true or false>", *_MEANINGS.values()})
 _FIELD_SCHEMAS: Final[dict[str, JSON]] = {
-    "workItems": list_of(closed_object({"title": TEXT, "context": TEXT})),
+    "workItems": list_of(closed_object({"title": TEXT_SCHEMA, "context": TEXT_SCHEMA})),
     "satisfied": {"type": "boolean"},
-    "context": TEXT,
+    "context": TEXT_SCHEMA,
     SCHEDULE: SCHEDULE_SHAPE,
 }
 

@@ -16,7 +16,7 @@ from random import Random
 from typing import Any, Final, NamedTuple, TypeAlias, TypedDict, TypeVar, Unpack
 
 from materia_nb.engine import entering
-from materia_nb.engine.routing import awaited_failures
+from materia_nb.engine.routing import handled_failures
 from materia_nb.engine.rules import Rules, SocketRules
 from materia_nb.engine.session import StepRecord
 from materia_nb.engine.state import CastState
@@ -247,7 +247,7 @@ def _failure_chances(
     rules: Rules, socket_rules: SocketRules, failures: Mapping[Result, PerSocket]
 ) -> Mapping[Result, float]:
     """Return the chance of each explored failure. The chances of failures that take the same edge are added."""
-    id_, explored = socket_rules.socket.id, awaited_failures(socket_rules)
+    id_, explored = socket_rules.socket.id, handled_failures(socket_rules)
     chances: dict[Result, float] = {}
     for result, values in failures.items():
         chance = value_for_socket(rules.graph, id_, values) or 0.0

@@ -18,7 +18,7 @@ from materia_nb.engine.entering import agent_id, assignment_for
 from materia_nb.engine.events import Transition
 from materia_nb.engine.items import iteration_of, state_path
 from materia_nb.engine.prompt import Prompt
-from materia_nb.engine.routing import Decision, awaited_failures
+from materia_nb.engine.routing import Decision, handled_failures
 from materia_nb.engine.rules import Rules, SocketRules
 from materia_nb.engine.state import CastState, Failure
 from materia_nb.errors import MateriaError, usage_error
@@ -127,7 +127,7 @@ def accepted_results(socket_rules: SocketRules) -> tuple[Result, ...]:
 
 def continuing_results(socket_rules: SocketRules) -> tuple[Result, ...]:
     """Return the results after which the cast continues: those of accepted outputs, and failures that have an edge."""
-    return (*accepted_results(socket_rules), *dict.fromkeys(awaited_failures(socket_rules).values()))
+    return (*accepted_results(socket_rules), *dict.fromkeys(handled_failures(socket_rules).values()))
 
 
 def is_not_asked(socket_rules: SocketRules) -> bool:
@@ -189,7 +189,7 @@ class PossibleAnswers:
             MateriaError: kind ``no_answer``: the socket accepts none of the sample answers.
         """
         if socket_rules.socket.id not in self._results:
-            failures = dict.fromkeys(awaited_failures(socket_rules).values())
+            failures = dict.fromkeys(handled_failures(socket_rules).values())
             self._results[socket_rules.socket.id] = (
                 *self._outputs(socket_rules),
                 *(ScriptedResult("" if result.is_silent else SAMPLE, result, None) for result in failures),

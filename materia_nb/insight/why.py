@@ -14,8 +14,8 @@ from materia_nb.engine.routing import (
     Decision,
     RouteCheck,
     SkippedSocket,
-    awaited_failures,
     choose_edge,
+    handled_failures,
     short_label,
 )
 from materia_nb.engine.rules import Rules, SocketRules
@@ -225,7 +225,7 @@ def _explain_alternatives(rules: Rules, decision: Decision) -> list[str]:
     is_unknown = decision.advance is None and socket_rules.socket.advance is not None
     verdicts = () if socket_rules.wanted.parse == "text" or is_unknown else VERDICTS
     lines = []
-    for result in (*verdicts, *dict.fromkeys(awaited_failures(socket_rules).values())):
+    for result in (*verdicts, *dict.fromkeys(handled_failures(socket_rules).values())):
         choice = None if result is decision.result else _choice_for(socket_rules, decision.advance, result)
         if choice is not None and choice.target != decision.target:
             verdict = f"If {name} had {'' if result.satisfied else 'not '}been satisfied"

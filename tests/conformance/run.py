@@ -93,7 +93,7 @@ def _run_output(vector: Mapping[str, Any]) -> list[str]:
     given, context = vector["input"], vector["input"].get("context") or {}
     text = generated(given["generate"]) if "generate" in given else given["text"]
     facts = TurnFacts(agent_id=context.get("task_agent_id", ""), assignment=context.get("input_envelope") or {})
-    seen = contract_protocol.examine(contract_fields.contract_in(text), _ANY_JSON, facts)
+    seen = contract_protocol.examine_contract(contract_fields.contract_in(text), _ANY_JSON, facts)
     found = {
         **_read(seen.reading),
         "repair_action": seen.checked.repair,
@@ -123,8 +123,8 @@ def _run_transition(vector: Mapping[str, Any]) -> list[str]:
     vector_input = vector["input"]
     record = contract_fields.StatusRecord()
     for status in vector_input["history"]:
-        record = contract_fields.report(record, status).record
-    step = contract_fields.report(record, vector_input["report"])
+        record = contract_fields.record_status(record, status).record
+    step = contract_fields.record_status(record, vector_input["report"])
     found: dict[str, JSON] = {
         **judged(filter(None, [step.issue]), filter(None, [step.warning])),
         "parsed": {"recorded_state": step.record.status, "in_progress_count": step.record.in_progress},
@@ -133,7 +133,7 @@ def _run_transition(vector: Mapping[str, Any]) -> list[str]:
         way = contract_fields.contract_verdict(contract_fields.Contract({}), step.record.status or "")
         found["routing"] = {"satisfied": way.satisfied, "action": way.action}
     else:
-        found["routing"] = {"satisfied": None, "action": contract_fields.refusal(step.issue)}
+        found["routing"] = {"satisfied": None, "action": contract_fields.reaction_to(step.issue)}
     return differences(found, vector["expect"])
 
 
@@ -178,13 +178,13 @@ def _run_repair(vector: Mapping[str, Any]) -> list[str]:
     repairs, seen = 0, None
     for text in given["outputs"]:
         facts = TurnFacts(agent_id=context.get("task_agent_id", ""), refused=repairs + spared)
-        seen = contract_protocol.examine(contract_fields.contract_in(text), _ANY_JSON, facts)
+        seen = contract_protocol.examine_contract(contract_fields.contract_in(text), _ANY_JSON, facts)
         if seen.reading.accepted or seen.reading.action != "reissue":
             break
         repairs += 1
     if seen is None:
         return ["outputs: there are none"]
-    record = contract_fields.remembered(seen.reading.memory)
+    record = contract_fields.restore_status(seen.reading.memory)
     parsed = {
         **_parsed(seen.checked.contract, TurnFacts()),
         "recorded_state": record.status,
@@ -196,10 +196,10 @@ def _run_repair(vector: Mapping[str, Any]) -> list[str]:
 def _run_approval(vector: Mapping[str, Any]) -> list[str]:
     """Request an approval, grant it as a person, and use it."""
     vector_input = vector["input"]
-    reading = contract_protocol.examine(vector_input["contract"], _ANY_JSON).reading
+    reading = contract_protocol.examine_contract(vector_input["contract"], _ANY_JSON).reading
     approval = None
     if vector_input["human"] == "approve" and reading.needs == "approval":
-        approval = runtime_rules.sealed_from(runtime_rules.request_of(vector_input["contract"]), _NOW).approve(_NOW)
+        approval = runtime_rules.seal_request(runtime_rules.request_of(vector_input["contract"]), _NOW).approve(_NOW)
     told = None if approval is None else approval.as_json()
     allowed = []
     for command in vector_input.get("uses", []):
@@ -220,7 +220,7 @@ def _run_envelope(vector: Mapping[str, Any]) -> list[str]:
     value = json.loads(generated(given["generate_json"])) if "generate_json" in given else given["object"]
     loop = context.get("loop") or {}
     facts = TurnFacts(meta=context.get("kernel") or {}, rounds=loop.get("iteration", 0), max_rounds=loop.get("max", 3))
-    reading = handoff_envelope.read_object(
+    reading = handoff_envelope.read_envelope(
         value, _ANY_JSON, facts, profile=context["profile"], channel=context["channel"]
     )
     return differences(_found(reading), vector["expect"])
@@ -259,7 +259,7 @@ def _run_finalization(vector: Mapping[str, Any]) -> list[str]:
         if isinstance(reply, str):
             reading = handoff_envelope.EnvelopeProtocol().read(reply, _ANY_JSON, facts)
         else:
-            reading = handoff_envelope.read_object(reply, _ANY_JSON, facts)
+            reading = handoff_envelope.read_envelope(reply, _ANY_JSON, facts)
         if reading.action != "reissue":
             break
     if reading is None:

@@ -13,7 +13,7 @@ from materia_nb.engine import approvals, decide
 from materia_nb.engine import events as ev
 from materia_nb.engine.state import Failure, Label, Pin
 from materia_nb.errors import MateriaError
-from materia_nb.handoff.runtime_rules import request_of, sealed_from
+from materia_nb.handoff.runtime_rules import request_of, seal_request
 from materia_nb.loadout.graph import Budget
 
 CHAIN = config({"A": at("P", edge("B")), "B": at("P")})
@@ -135,7 +135,7 @@ def test_person_can_decide_instead_of_the_agent():
 @pytest.mark.parametrize("granted", [True, False])
 def test_approval_covers_one_exact_command_for_an_hour(granted):
     cast = held(agent_status__plan_status="APPROVAL_REQUEST", approval_request=ph.ASK)
-    approval = sealed_from(request_of(cast.state.hold.reading.value), 0.0)
+    approval = seal_request(request_of(cast.state.hold.reading.value), 0.0)
     if granted:
         cast.do(approvals.approve, approval, ts=1000)
         assert (cast.state.at.approval.exact_content, cast.state.at.approval.expires_at) == ("rm -rf build", 3601.0)
@@ -148,7 +148,7 @@ def test_approval_covers_one_exact_command_for_an_hour(granted):
 
 def test_approval_request_expires():
     cast = held(agent_status__plan_status="APPROVAL_REQUEST", approval_request=ph.ASK)
-    approval = sealed_from(request_of(cast.state.hold.reading.value), 0.0)
+    approval = seal_request(request_of(cast.state.hold.reading.value), 0.0)
     with pytest.raises(MateriaError, match="expired"):
         cast.do(approvals.approve, approval, ts=25 * 3600 * 1000)
 

@@ -9,7 +9,7 @@ import pytest
 
 from materia_nb.handoff import protocol
 from materia_nb.handoff.base import Requirements, TurnFacts
-from materia_nb.handoff.checks import COPIED_PLACEHOLDERS, LONGEST_FORM, LONGEST_SHORT_FORM, placeholder_issues
+from materia_nb.handoff.checks import COPIED_PLACEHOLDERS, MAX_FORM_CHARS, MAX_SHORT_FORM_CHARS, placeholder_issues
 
 PROTOCOLS = ("sparse", "envelope", "agent-contract")
 CONSOLIDATE = {"agent_contract_handoff": {"consolidation_required": True}}
@@ -85,8 +85,8 @@ def line_of(form):
 @pytest.mark.parametrize("name", PROTOCOLS)
 def test_form_stays_within_its_length_limit(name):
     for wanted, facts in TURNS:
-        assert 0 < len(protocol(name).form(wanted, facts)) <= LONGEST_FORM
-        assert 0 < len(protocol(name).form(wanted, facts, short=True)) <= LONGEST_SHORT_FORM
+        assert 0 < len(protocol(name).form(wanted, facts)) <= MAX_FORM_CHARS
+        assert 0 < len(protocol(name).form(wanted, facts, short=True)) <= MAX_SHORT_FORM_CHARS
 
 
 @pytest.mark.parametrize("name", PROTOCOLS)
@@ -142,8 +142,8 @@ def test_targets_of_a_detour_are_listed_up_to_the_limit():
     def form(name):
         return protocol("envelope").form(wants(), TurnFacts(sockets=frozenset({name})))
 
-    room = LONGEST_FORM - len(form("A")) + 1
-    assert len(form("A" * room)) == LONGEST_FORM
+    room = MAX_FORM_CHARS - len(form("A")) + 1
+    assert len(form("A" * room)) == MAX_FORM_CHARS
     assert "DETOUR: next" not in form("A" * (room + 1))
 
 

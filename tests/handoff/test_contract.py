@@ -102,7 +102,7 @@ def test_section_2_too_deeply_nested_contract_object_is_refused():
     deep: list[object] = []
     for _ in range(5000):
         deep = [deep]
-    assert codes(contract_protocol.examine({**CONTRACT, "deep": deep}, FREE).reading.issues) == MISSING
+    assert codes(contract_protocol.examine_contract({**CONTRACT, "deep": deep}, FREE).reading.issues) == MISSING
 
 
 # -- sections 3 to 8: fields --------------------------------------------------------------
@@ -135,7 +135,7 @@ def test_sections_3_to_5_each_fault_has_its_issue_code(changes, expected):
 
 def test_section_4_faults_determine_the_repair_tier_and_the_repairing_agent():
     def seen(value, agent_id):
-        checked = contract_protocol.examine(value, FREE, TurnFacts(agent_id=agent_id)).checked
+        checked = contract_protocol.examine_contract(value, FREE, TurnFacts(agent_id=agent_id)).checked
         return checked.tier, checked.repair
 
     same, nobody = "resume_same_agent_contract_repair", "escalate_contract_repair"
@@ -258,7 +258,7 @@ def test_section_8_unfinished_loop_continues_without_a_repair():
 @pytest.mark.parametrize("path", paths_of(CONTRACT))
 def test_section_3_hostile_value_in_any_field_never_raises(path):
     for value in HOSTILE:
-        reading = contract_protocol.examine(changed(CONTRACT, {path: value}), FREE).reading
+        reading = contract_protocol.examine_contract(changed(CONTRACT, {path: value}), FREE).reading
         assert all(issue.code for issue in (*reading.issues, *reading.warnings))
         assert reading.accepted or reading.action in ("reissue", "escalate")
 
@@ -280,7 +280,9 @@ def test_section_3_hostile_values_in_optional_fields_never_raise(name):
             {"iteration": value},
             {"contract": value, "payload": value},
         ):
-            reading = contract_protocol.examine({**CONTRACT, name: held}, FREE, TurnFacts(assignment=given)).reading
+            reading = contract_protocol.examine_contract(
+                {**CONTRACT, name: held}, FREE, TurnFacts(assignment=given)
+            ).reading
             assert all(issue.code for issue in (*reading.issues, *reading.warnings))
             contract_fields.Contract({name: held})
 
@@ -288,8 +290,8 @@ def test_section_3_hostile_values_in_optional_fields_never_raise(name):
 @pytest.mark.parametrize("given", [*HOSTILE, {"write_permissions": {"writable_sections": [None, {}]}}])
 def test_section_1_hostile_values_in_an_assignment_never_raise(given):
     for section in SECTIONS:
-        contract_protocol.examine(CONTRACT, FREE, TurnFacts(assignment={section: given}))
-    contract_protocol.examine(CONTRACT, FREE, TurnFacts(assignment=given))
+        contract_protocol.examine_contract(CONTRACT, FREE, TurnFacts(assignment={section: given}))
+    contract_protocol.examine_contract(CONTRACT, FREE, TurnFacts(assignment=given))
 
 
 def test_section_1_assignment_has_five_sections():
@@ -377,7 +379,7 @@ def test_section_11_illegal_status_is_reported_with_all_other_issues():
 
 @pytest.mark.parametrize("memory", [*HOSTILE, {"plan_status": "odd"}, {"plan_status": "COMPLETE", "in_progress": "x"}])
 def test_section_11_memory_in_another_format_is_ignored(memory):
-    assert contract_fields.remembered(memory) in (
+    assert contract_fields.restore_status(memory) in (
         contract_fields.StatusRecord(),
         contract_fields.StatusRecord("COMPLETE"),
     )

@@ -20,7 +20,7 @@ HOUR = 3600.0
 
 
 def sealed(**fields):
-    return runtime_rules.sealed_from({"approval_id": ID, **COMMAND, **fields}, 0.0)
+    return runtime_rules.seal_request({"approval_id": ID, **COMMAND, **fields}, 0.0)
 
 
 # -- section 7: consent -------------------------------------------------------------------

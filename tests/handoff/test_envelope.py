@@ -152,7 +152,7 @@ def test_section_3_evidence_is_required(evidence, concerns, enough):
     blocked = read({**value, "status": "BLOCKED"})
     assert blocked.accepted
     assert ("EVIDENCE_POINTERS_REQUIRED" in codes(blocked.warnings)) is not enough
-    fragment = env.read_object(value, FREE, profile="fragment")
+    fragment = env.read_envelope(value, FREE, profile="fragment")
     assert fragment.accepted
 
 
@@ -183,9 +183,9 @@ def test_section_3_meta_is_filled_in_and_must_belong_to_the_step():
     assert codes(foreign.issues) == ["META_MISMATCH:agent_key", "STATUS:odd"]
     assert (foreign.accepted, foreign.action, foreign.satisfied) == (False, "reject", None)
     assert read(envelope(meta={"agent_key": "other"})).accepted  # not known: nothing to compare with
-    on_disk = env.read_object(envelope(meta={"step_id": "s1"}), FREE, TurnFacts(meta=KERNEL), channel="file")
+    on_disk = env.read_envelope(envelope(meta={"step_id": "s1"}), FREE, TurnFacts(meta=KERNEL), channel="file")
     assert codes(on_disk.issues) == ["META:agent_key", "META:flow_key", "META:timestamp"]
-    assert env.read_object(ENVELOPE, FREE, channel="file", profile="fragment").accepted
+    assert env.read_envelope(ENVELOPE, FREE, channel="file", profile="fragment").accepted
 
 
 @pytest.mark.parametrize(
@@ -217,11 +217,11 @@ def test_section_3_number_of_issues_is_limited():
 @pytest.mark.parametrize("path", paths_of(ENVELOPE))
 def test_section_3_hostile_value_in_any_field_never_raises(path):
     for value in HOSTILE:
-        reading = env.read_object(changed(ENVELOPE, {path: value}), FREE, TurnFacts(meta=KERNEL))
+        reading = env.read_envelope(changed(ENVELOPE, {path: value}), FREE, TurnFacts(meta=KERNEL))
         assert all(issue.code for issue in (*reading.issues, *reading.warnings))
         assert reading.accepted or reading.action in ("reissue", "reject")
     without = changed(ENVELOPE, {path: ABSENT}) if not path[-1].isdigit() else ENVELOPE
-    env.read_object(without, FREE)
+    env.read_envelope(without, FREE)
 
 
 # -- sections 4 and 8: projecting ---------------------------------------------------------
@@ -345,7 +345,7 @@ def test_section_5_fallback_envelope_follows_the_third_refusal():
     assert last.value["_envelope_source"] == "fallback"
     assert last.value["meta"] == KERNEL
     assert last.value["summary"]["evidence"]["artifacts_produced"] == ["a.py"]
-    read_back = env.read_object(last.value, FREE, TurnFacts(meta=KERNEL), channel="file")
+    read_back = env.read_envelope(last.value, FREE, TurnFacts(meta=KERNEL), channel="file")
     assert (read_back.accepted, read_back.action) == (True, "escalate")
     assert "ENVELOPE_NOT_JSON" in last.reason
 

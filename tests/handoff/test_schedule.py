@@ -8,7 +8,7 @@ import pytest
 
 from loadout_samples import AGENT, edge
 from materia_nb.handoff import protocol, requirements_of
-from materia_nb.handoff.checks import LONGEST_FORM, LONGEST_SHORT_FORM
+from materia_nb.handoff.checks import MAX_FORM_CHARS, MAX_SHORT_FORM_CHARS
 from materia_nb.handoff.runtime_rules import Stream, streams_of
 from materia_nb.loadout import build_graph
 
@@ -121,8 +121,8 @@ def test_schedule_form_explains_a_good_schedule():
     assert '"parallelSchedule": {"version": 1, "streams": [{"name": ' in answer
     assert "same files" in answer
     assert "fewer streams" in answer
-    assert len(answer) <= LONGEST_FORM
-    assert len(sparse.form(needs, short=True)) <= LONGEST_SHORT_FORM
+    assert len(answer) <= MAX_FORM_CHARS
+    assert len(sparse.form(needs, short=True)) <= MAX_SHORT_FORM_CHARS
     assert "parallelSchedule" in sparse.schema(needs)["required"]
     assert "parallelSchedule" not in sparse.ask(wanted(parallel=False))
     copied = json.dumps(
