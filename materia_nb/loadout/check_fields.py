@@ -110,7 +110,7 @@ def check_materia(findings: Findings, name: str, raw: JSON) -> None:
     for field in ("parallel", "parallelPlanner"):
         if raw.get(field) is True and raw.get("generator") is not True:
             message = f"the materia {name!r} is parallel but not a generator, so it has no items for the lanes"
-            advice = f'add "generator": true, or remove {field}'
+            advice = f'add "generator": true, or remove `{field}`'
             findings.problem(INVALID_MATERIA, f"{path}.{field}", message, advice)
     program = next(iter(as_list(raw.get("command"))), None)
     if utility and isinstance(program, str) and program.isspace():
@@ -179,7 +179,7 @@ def hint_fields(findings: Findings, document: Object, loadout: str | None) -> No
     """
     _hint_fields(findings, models.Config, document)
     if as_object(document.get("budget")).get("stopAtLimit") is False:
-        message = "stopAtLimit: false has no effect, since a maximum always stops the cast"
+        message = "`stopAtLimit: false` has no effect, since a maximum always stops the cast"
         findings.hint(NO_EFFECT, "budget.stopAtLimit", message, "remove `maxTokens` to cast without a maximum")
     names, definitions = parts_to_check(document, loadout)
     for name in names:
@@ -211,7 +211,7 @@ def _hint_fields(findings: Findings, model: type[Model], raw: Object, path: str 
                 _hint_unknown(findings, part, owner, field, part_path)
             elif row.ignored is not None and _has_effect(value):
                 fix = removal_fix(part_path, field) if part is models.SocketFields else None
-                findings.hint(NO_EFFECT, field_path(part_path, field), f"{field} has no effect", row.ignored, fix)
+                findings.hint(NO_EFFECT, field_path(part_path, field), f"`{field}` has no effect", row.ignored, fix)
 
 
 def _hint_unknown(findings: Findings, model: type[Model], owner: Object, field: str, path: str) -> None:
@@ -220,7 +220,7 @@ def _hint_unknown(findings: Findings, model: type[Model], owner: Object, field: 
     source, in_socket = field_path(path, field), model is models.SocketFields
     elsewhere = _misplacement(model, owner, field)
     if elsewhere is not None:
-        message = f"{field} has no effect in this object: {elsewhere}"
+        message = f"`{field}` has no effect in this object: {elsewhere}"
         fix = removal_fix(path, field) if in_socket else None
         findings.hint(NO_EFFECT, source, message, "move the field, or remove it", fix)
         return
@@ -249,7 +249,7 @@ def _misplacement(model: type[Model], owner: Object, field: str) -> str | None:
         named = owner.get("materia")
         return f"the field belongs to {f'materia.{named}' if isinstance(named, str) else 'the materia'}"
     assigns = model is models.AgentMateria and "assign" in owner
-    return f"this materia is {model.noun}{', so assign belongs to its socket' * assigns}"
+    return f"this materia is {model.noun}{', so `assign` belongs to its socket' * assigns}"
 
 
 def _has_effect(value: JSON) -> bool:

@@ -163,7 +163,7 @@ class _ExitRoutes:
     def _after_empty_list(self, socket: Socket) -> str | None:
         """Return the socket at which a cast continues if the list of ``socket`` is empty, or None if the cast ends.
 
-        This must agree with ``Rules.empty_exit`` in the engine.
+        The result must agree with ``Rules.empty_exit`` in the engine.
         """
         loop = socket.iterator.loop if socket.iterator else None
         for routes in filter(None, map(self.always_exits, socket.loops if loop is None else (loop,))):
@@ -297,7 +297,7 @@ def find_part(document: Object, name: str) -> tuple[str, Object]:
         )
     if len(kinds) > 1:
         message = f"{name!r} is the name of a loadout and of a materia."
-        raise MateriaError(message, hint=f"write loadout:{name} or materia:{name}", kind="ambiguous_part")
+        raise MateriaError(message, hint=f"write `loadout:{name}` or `materia:{name}`", kind="ambiguous_part")
     if kinds == ["materia"]:
         return name, {"entry": "Socket-1", "sockets": {"Socket-1": {"materia": name}}}
     raw = groups["loadout"][name]

@@ -190,7 +190,7 @@ def is_context(value: JSON) -> bool:
     for name, part in value.items():
         kind = _CONTEXT_PARTS.get(name)
         if kind is None:
-            message = f"castContext has no field {name!r}"
+            message = f"`castContext` has no field {name!r}"
             raise Fault(message, f"use {one_of_words(tuple(_CONTEXT_PARTS))}", f".{name}")
         if not kind.accepts(part):
             raise Fault(hint=kind.advice or f"write {kind.shape}", path=f".{name}")

@@ -38,7 +38,7 @@ class Derivation:
         loops: the resolved loops by id.
         advances: the derived advances by socket id.
         advancing_loops: the id of the loop from which each advance is derived, by socket id.
-        conflicts: triples of a socket and two loops from which different advances are derived for it (R66).
+        conflicts: triples of a socket and two loops that imply different advances of the socket (R66).
         json_sources: the sockets whose output is parsed as JSON because a loop exit depends on ``satisfied`` (R15).
         sentences: the descriptions of the derived values.
     """
@@ -355,7 +355,7 @@ def _check_prelude(findings: Findings, facts: LoadoutFacts, generator: str) -> N
         message = f"the path from {generator!r} to loop {loops[0].id!r}, which consumes its items, ends at {last!r}"
         members = loops[0].members
         advice = (
-            f"add an edge from {last!r} to {members[0]!r}" if members else "list the members of the loop in sockets"
+            f"add an edge from {last!r} to {members[0]!r}" if members else "list the members of the loop in `sockets`"
         )
         findings.problem(INVALID_LOOP, f"{last}.edges", message, advice)
     elif member not in loops[0].members:
@@ -390,7 +390,7 @@ def _check_boundary(findings: Findings, facts: LoadoutFacts, region: Region) -> 
     for source, target in outside:
         if target in region.sockets:
             message = f"an exit leads to {target!r}, which is in the lanes of {region.generator!r}"
-            findings.problem(INVALID_LOOP, source, message, f"set targetSocketId to {region.generator!r}")
+            findings.problem(INVALID_LOOP, source, message, f"set `targetSocketId` to {region.generator!r}")
     for id_, socket in facts.sockets.items():
         for edge in socket.edges:
             if edge.to in region.prelude:
@@ -419,7 +419,7 @@ def _check_exit(findings: Findings, facts: LoadoutFacts, region: Region) -> None
     for source, to in _exits(loop):
         if to in region.sockets:
             message = f"the exit leads to {to!r}, which is in the lanes"
-            findings.problem(INVALID_LOOP, source, message, "set its target to the socket that comes after the join")
+            findings.problem(INVALID_LOOP, source, message, "set the target of the exit to the socket after the join")
         elif to != next(target for _, target in _exits(loop)):
             message = f"the exit leads to {to!r}, but all exits from the lanes of {region.generator!r} must have the same target"
             advice = "set the target of all exits of the loop to the socket that evaluates the results of the lanes"

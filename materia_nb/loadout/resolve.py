@@ -120,7 +120,7 @@ def build_graph(document: JSON, loadout_name: str | None = None, folders: Mappin
         raise LoadoutError(Report(tuple(problems)), name)
     if name is None:
         no_loadout = Problem(
-            INVALID_CONFIG, "loadouts", "the config has no loadouts", "add a loadout to the field loadouts"
+            INVALID_CONFIG, "loadouts", "the config has no loadouts", "add a loadout to the field `loadouts`"
         )
         raise LoadoutError(Report((no_loadout,)))
     facts = loadout_facts(document, name)
@@ -278,7 +278,7 @@ def _resolve_materia(facts: MateriaFacts, folder: Path | None) -> Materia:
 
 
 def _params(raw: Object) -> Object:
-    """Return the parameters of a materia; a lane utility of the reference engine also names its Git task."""
+    """Return the parameters of a materia, including the Git task that replaces a lane utility of the reference engine."""
     task = GIT_TASK_OF.get(str(raw.get("utility")))
     return ({"do": task} if task else {}) | as_object(raw.get("params"))
 

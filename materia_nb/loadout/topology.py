@@ -526,7 +526,7 @@ GIT_TASK_OF: Final = {
     "vcs.integrateJjWorkspaces": "integrate",
     "vcs.finalizeJjWorkspace": "finalize",
 }
-"""Parameter ``do`` of ``git-tasks.py`` for each lane utility of the reference engine, which uses jj instead of Git."""
+"""Parameter ``do`` with which ``git-tasks.py`` replaces each lane utility of the reference engine."""
 TOOL_SCOPES: Final = ("none", "readOnly", "coding")
 _GIT_TASKS: Final = ("mime-bootstrap.py", "mime-maintain.py")
 """File names of the reference engine's scripts for which this package runs ``git-tasks.py``."""

@@ -180,7 +180,7 @@ CONDITION_ADVICE: Final = "write " + one_of_words(f'"{condition}"' for condition
 
 
 def unmatched_verdicts(conditions: Iterable[Condition]) -> list[Condition]:
-    """Return ``satisfied``, ``not_satisfied`` or both, if none of ``conditions`` matches this result."""
+    """Return those of ``satisfied`` and ``not_satisfied`` whose result matches none of ``conditions``."""
     matched = {result for condition in conditions for result in CONDITION_SPECS[condition].needs}
     return [word for verdict, word in GUARD_FOR.items() if verdict not in matched]
 
@@ -231,7 +231,7 @@ class OwnProtocol(NamedTuple):
 OWN_PROTOCOLS: Final[Mapping[str, OwnProtocol]] = {
     name: OwnProtocol(**_in_tuples(row)) for name, row in _TABLE["protocols"].items()
 }
-"""The protocols of this package by name, the default first. Protocols of other packages cannot have these names."""
+"""The protocols of this package by name, starting with the default. Other packages cannot use these names."""
 DEFAULT_HANDOFF: Final = next(iter(OWN_PROTOCOLS))
 
 
@@ -254,7 +254,7 @@ _FIRST_FIELD: Final = re.compile(r"\$(?:\.([^.\[\]()*?@'\"\s,|]+)|\[\s*(?:'([^']
 
 
 def first_field(source: str) -> str | None:
-    """Return the top-level field that a JSONPath source reads (R8), or None if it does not start with a field."""
+    """Return the top-level field that a JSONPath source reads (R8), or None if the source has no such field."""
     match = _FIRST_FIELD.match(source)
     if match is None:
         return None
@@ -279,14 +279,14 @@ def source_fault(source: str) -> tuple[str, str] | None:
 
 
 def slow_expression(source: str) -> tuple[str, str] | None:
-    """Return the reason why a JSONPath expression could be extremely slow, and advice; None if it is fast enough."""
+    """Return the reason why a JSONPath expression could be too slow, with advice, or None if the expression is fast."""
     if "=~" in source or "`sub(" in source:
         return (
             "contains a regular expression, which could run forever on some outputs",
             "compare with ==, or use a utility",
         )
     if source.count("..") > 1:
-        return "searches all levels more than once, which takes too long in a deep output", "use .. at most once"
+        return "searches all levels more than once, which takes too long in a deep output", "use `..` at most once"
     return None
 
 

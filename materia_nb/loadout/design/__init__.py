@@ -193,7 +193,7 @@ class Design:
 
         Args:
             steps: the changes, which can be undone.
-            undone: the changes that had been undone and can be redone; the last one is redone first.
+            undone: the changes that had been undone and can be redone; the last change is redone first.
         """
         for step in (*steps, *undone):
             for id_ in step.materia:

@@ -210,7 +210,7 @@ def remove_edge(document: Object, source: str, index: int) -> DesignChange:
 def _check_limit(value: JSON, where: str) -> int:
     number = whole_number(value)
     if number is None or number < 1:
-        raise design_error(f"maxTraversals cannot be {brief(value)}", where, "use a whole number of at least 1")
+        raise design_error(f"`maxTraversals` cannot be {brief(value)}", where, "use a whole number of at least 1")
     return number
 
 
@@ -518,8 +518,8 @@ def set_loop(document: Object, id_: str, field: str, value: JSON) -> DesignChang
     loop = loop_in(document, id_)
     fields = ("label", "exit")
     if field not in fields or (field == "exit" and value is not None):
-        hint = "use set_members, set_source or add_exit"
-        raise design_error(f"set_loop cannot set {field!r}", f"loops.{id_}.{field}", hint)
+        hint = "use `set_members`, `set_source` or `add_exit`"
+        raise design_error(f"`set_loop` cannot set {field!r}", f"loops.{id_}.{field}", hint)
     changed, summary = with_value(loop, f"loop {id_}", field, value, f"loops.{id_}.{field}")
     return DesignChange(with_loop(document, id_, changed), summary)
 

@@ -273,9 +273,11 @@ def new_design(config: LayeredConfig, name: str, project: Path) -> Design:
 
 
 def _config_home(path: Path, why: str = "") -> Home:
-    """Return where a design is saved: in the config file at ``path``, which need not exist yet.
+    """Return the :class:`Home` of a design that is saved in a config file, which need not exist yet.
 
-    ``why`` is a note that explains the choice of the file to the user.
+    Args:
+        path: the path of the config file.
+        why: a note that explains the choice of the file to the user; "" if no explanation is needed.
 
     Raises:
         MateriaError: the file name has an unknown extension, or the file exists but cannot be read.

@@ -142,7 +142,9 @@ def set_socket(document: Object, id_: str, field: str, value: JSON) -> DesignCha
     """
     socket = socket_in(document, id_)
     if field == "edges":
-        raise design_error("set_socket cannot change edges", f"{id_}.edges", "use add_edge, change_edge or remove_edge")
+        raise design_error(
+            "set_socket cannot change edges", f"{id_}.edges", "use `add_edge`, `change_edge` or `remove_edge`"
+        )
     if field not in SOCKET_FIELDS and not (value is None and field in socket):
         raise design_error(f"a socket has no field {field!r}", f"{id_}.{field}", did_you_mean(field, SOCKET_FIELDS))
     changed, summary = with_value(socket, id_, field, value, f"{id_}.{field}")
@@ -195,7 +197,7 @@ def set_loadout(document: Object, field: str, value: JSON) -> DesignChange:
     """
     fields = ("description", "label", "handoff", "finalize", "castContext", "lockState")
     if field not in fields:
-        raise design_error(f"set_loadout cannot set {field!r}", field, did_you_mean(field, fields))
+        raise design_error(f"`set_loadout` cannot set {field!r}", field, did_you_mean(field, fields))
     return DesignChange(*with_value(document, "the loadout", field, value, field))
 
 

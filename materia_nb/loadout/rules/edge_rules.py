@@ -98,14 +98,14 @@ def _add_advance(facts: LoadoutFacts, loop: LoopFacts) -> Fix | None:
 
 @rule(EDGE_RULES, "loop", "leaves-loop")
 def _leaves_loop(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
-    """An edge out of a loop that starts at the socket that advances, and skips the remaining items."""
+    """An edge that leads out of a loop from the socket that advances, so the remaining items are skipped."""
     for id_ in advances_of(facts, loop):
         for edge in facts.sockets[id_].edges:
             if edge.to is not None and edge.to not in loop.members and (edge.to == END or edge.to in facts.ids):
                 yield Hint(
                     f"{id_}.edges[{edge.index}]",
                     f"the edge leaves loop {loop.id!r} from its exit socket and silently skips the remaining items",
-                    "turn the edge into an exit of the loop, or set its `to` to a member",
+                    "turn the edge into an exit of the loop, or set the `to` of the edge to a member",
                     suggested_fix(
                         f"Turn the edge into an exit of {loop.id}", do("edge_to_exit", id_, edge.index, loop.id)
                     ),

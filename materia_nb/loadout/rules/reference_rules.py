@@ -65,7 +65,7 @@ def _refused_label(_facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
     """A loop with a label."""
     if "label" in loop.raw:
         message = "pi-materia refuses a config in which a loop has a label (R26)"
-        yield Hint(f"loops.{loop.id}.label", message, "remove label, and use the name of the loop")
+        yield Hint(f"loops.{loop.id}.label", message, "remove `label`, and use the name of the loop")
 
 
 @rule(REFERENCE_RULES, "materia", REFUSED)
@@ -98,7 +98,7 @@ def _unwritten_advance(facts: LoadoutFacts) -> Iterator[Hint]:
 
 @rule(REFERENCE_RULES, "loop", DIFFERENT)
 def _empty_list(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
-    """A loop that is entered at a socket without an exit, which pi-materia does not leave through its exit if it is empty."""
+    """A loop that is entered at a member without an exit, where pi-materia ends the cast if the list is empty."""
     exits = {exit_.source: exit_.target for exit_ in loop.exits if exit_.condition == "always"}
     entered = {to for id_, socket in facts.sockets.items() if id_ not in loop.members for to in socket.targets}
     for id_ in [id_ for id_ in loop.members if id_ in entered and id_ not in exits] if exits else ():
@@ -124,7 +124,7 @@ def _stale_cursor(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
                 f"pi-materia does not reset the cursor {cursor} when {source.id!r} creates new work items (R17): after "
                 f"the route {' → '.join(route)}, it skips the first new items"
             )
-            advice = f'write a separate "cursor" in the consumes of loop {loop.id!r}'
+            advice = f'write a separate "cursor" in the `consumes` of loop {loop.id!r}'
             if other is loop:
                 advice = "use a separate generator and loop, with a separate cursor, for the new items"
             yield Hint(f"loops.{loop.id}.consumes", message, advice)
@@ -146,16 +146,16 @@ def _shared_limit(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
                 f"after {counted(limits[first], 'traversal')} of edge {second}, the first traversal of edge {first} "
                 "fails the cast"
             )
-            yield Hint(f"{socket.id}.edges", message, "write maxTraversals on only one of the edges")
+            yield Hint(f"{socket.id}.edges", message, "write `maxTraversals` on only one of the edges")
 
 
 @rule(REFERENCE_RULES, "socket", DIFFERENT)
 def _rewritten_output(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
-    """An assignment from `lastOutput` at a socket with JSON output, which pi-materia writes in another form."""
+    """An assignment of a JSON output from `lastOutput`, for which pi-materia removes the white space of the output."""
     for path, _, source in socket.assignments:
         if source == "lastOutput" and socket.id not in facts.text_sockets:
             message = (
-                "pi-materia removes the white space and the text around the JSON before it assigns lastOutput (R2): "
+                "pi-materia removes the white space and the text around the JSON before it assigns `lastOutput` (R2): "
                 'it assigns {"satisfied":true} for the output {"satisfied": true}'
             )
             yield Hint(path, message, 'assign "$", which is the parsed output in both engines')
@@ -175,7 +175,7 @@ def _endless_cycle(facts: LoadoutFacts) -> Iterator[Hint]:
             f"pi-materia does not limit this cycle (R18): {condition}the route {' → '.join(route)} can repeat forever, "
             "but this engine stops it"
         )
-        advice = "write maxTraversals on an edge of the cycle"
+        advice = "write `maxTraversals` on an edge of the cycle"
         yield Hint(f"{start}.edges", message, f"{advice}, or change the target of the exit" if lists else advice)
 
 
@@ -195,7 +195,7 @@ def _ignored_fields(facts: LoadoutFacts) -> Iterator[Hint]:
     owners += [(f"{socket.id}.", socket.raw) for socket in facts.sockets.values()]
     for path, owner in owners:
         for field in [field for field in _IGNORED if owner.get(field) not in (None, DEFAULT_HANDOFF)]:
-            message = f"pi-materia ignores {field} ({_IGNORED[field]})"
+            message = f"pi-materia ignores `{field}` ({_IGNORED[field]})"
             yield Hint(f"{path}{field}", message, "remove the field if both engines must behave the same")
 
 
@@ -223,7 +223,7 @@ def reference_report(document: JSON, loadout: str, files: Sequence[Object]) -> R
             REFUSED, f"materia.{id_}", message, f"save the definitions with the command `copy {loadout} --materia`"
         )
     if not any("activeLoadout" in file for file in files):
-        message = "no file sets activeLoadout, so pi-materia casts its own default loadout, Full-Auto (R74)"
+        message = "no file sets `activeLoadout`, so pi-materia casts its own default loadout, Full-Auto (R74)"
         findings.hint(DIFFERENT, "activeLoadout", message, f'write "activeLoadout": "{loadout}"')
     refused = tuple(replace(finding, severity="problem") for finding in findings.entries if finding.code == REFUSED)
     return Report(refused, tuple(finding for finding in findings.entries if finding.code != REFUSED))

@@ -93,7 +93,7 @@ def _assign_on_text(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
     for path, target, source in socket.assignments if socket.id in facts.text_sockets else ():
         if is_text(source) and source.startswith("$") and source != "$":
             message = f"the output of {socket.id!r} is text without fields, so {brief(source)} matches nothing and {brief(target)} is not set"
-            advice = f'write "parse": "json" on {path.partition(".assign")[0]}, or assign $, the whole text'
+            advice = f'write "parse": "json" on {path.partition(".assign")[0]}, or assign "$", which is the whole text'
             yield Hint(path, message, advice, read_as_json(socket))
 
 
@@ -141,7 +141,7 @@ def _agent_without_context(facts: LoadoutFacts, socket: SocketFacts) -> Iterator
     if contexts[:1] == ["none"] and not any(socket.materia.variables):
         yield Hint(
             f"{socket.id}.castContext",
-            f"the agent sees neither the request nor earlier outputs, since castContext is 'none' and the prompt of "
+            f"the agent sees neither the request nor earlier outputs, since `castContext` is 'none' and the prompt of "
             f"{socket.raw.get('materia')!r} has no variables",
             "write {{request}} or {{lastOutput}} into the prompt, or set `castContext` to `full` or `request`",
             suggested_fix("Show the agent the request", do("set_socket", socket.id, "castContext", "request")),
@@ -165,7 +165,7 @@ def _active_loadout(document: Object) -> Iterator[Hint]:
     """A config that has several loadouts but no `activeLoadout`."""
     loadouts = [name for name, raw in as_object(document.get("loadouts")).items() if is_object(raw)]
     if len(loadouts) > 1 and document.get("activeLoadout") is None:
-        message = f"the config has no activeLoadout, so the first loadout, {loadouts[0]!r}, is cast"
+        message = f"the config has no `activeLoadout`, so the first loadout, {loadouts[0]!r}, is cast"
         yield Hint("activeLoadout", message, f'write "activeLoadout": "{loadouts[0]}"')
 
 
