@@ -14,7 +14,18 @@ from materia_nb.agents import ModelAgent
 from materia_nb.agents.interface import TextEvent, Usage
 from materia_nb.errors import redact
 from model_helpers import EventRecorder, agent, failed, turn
-from model_server import LONG_S, Slow, breaks_off, calls, completion, declines, refuses, says, serving, whole
+from model_server import (
+    LONG_S,
+    Slow,
+    calls,
+    completion,
+    declined_answer,
+    interrupted_answer,
+    refuses,
+    says,
+    serving,
+    unstreamed_answer,
+)
 from provider_stub import StubAnswer, anthropic_stream
 
 CANARY = "sk-canary-0123456789abcdef"
@@ -50,7 +61,7 @@ FAILURES = {
         "prompt",
     ),
     "filtered": (says("half", finish="content_filter"), "refused to answer", "prompt"),
-    "refusal": (declines("I cannot help with that"), "I cannot help with that", "prompt"),
+    "refusal": (declined_answer("I cannot help with that"), "I cannot help with that", "prompt"),
     "bad_request": (refuses(400, "temperature is too high"), "temperature is too high", "settings"),
     "not_json": (
         lambda exchange: exchange.status(200, b"<html>hello</html>"),
@@ -63,35 +74,35 @@ FAILURES = {
         "could not be read",
         "another model",
     ),
-    "cut_off": (breaks_off("so f"), "was lost", "check that the provider is running"),
-    "cut_off_quietly": (breaks_off("so f", framed=False), "was lost", "check that the provider is running"),
+    "cut_off": (interrupted_answer("so f"), "was lost", "check that the provider is running"),
+    "cut_off_quietly": (interrupted_answer("so f", framed=False), "was lost", "check that the provider is running"),
     "error_in_a_200_reply": (
-        whole({"error": {"message": "Rate limit exceeded: free tier", "code": 429}}),
+        unstreamed_answer({"error": {"message": "Rate limit exceeded: free tier", "code": 429}}),
         "rejected the request because of a rate limit (2 attempts): Rate limit exceeded: free tier",
         "wait",
     ),
     "error_named_in_a_200_reply": (
-        whole({"error": {"message": "Not enough credits", "code": "insufficient_quota"}}),
+        unstreamed_answer({"error": {"message": "Not enough credits", "code": "insufficient_quota"}}),
         "no quota or credit",
         "account",
     ),
     "error_without_a_code": (
-        whole({"error": {"message": "It fell over"}}),
+        unstreamed_answer({"error": {"message": "It fell over"}}),
         "reported a server error (2 attempts): It fell over",
         "`retry --turn` later",
     ),
     "error_text": (
-        whole({"error": "The model is not loaded"}),
+        unstreamed_answer({"error": "The model is not loaded"}),
         "The model is not loaded",
         "`retry --turn` later",
     ),
     "key_rejected_in_a_200_reply": (
-        whole({"error": {"message": "User not found.", "code": 401}}),
+        unstreamed_answer({"error": {"message": "User not found.", "code": 401}}),
         "rejected the key",
         "environment",
     ),
     "other_protocol": (
-        whole({"type": "message", "content": [{"type": "text", "text": "hello"}]}),
+        unstreamed_answer({"type": "message", "content": [{"type": "text", "text": "hello"}]}),
         "a complete reply instead of a stream, and the reply is not a chat completion",
         "settings",
     ),
@@ -160,8 +171,8 @@ def test_each_model_failure_has_a_kind_a_message_and_a_hint(way):
 def test_unstreamed_reply_is_accepted(tmp_path):
     recorder = EventRecorder()
     call = {"id": "call-1", "type": "function", "function": {"name": "ls", "arguments": "{}"}}
-    asks = whole(completion({"content": "I look.", "tool_calls": [call]}, "tool_calls"))
-    with serving(asks, whole(completion({"content": "<think>so</think>Hello."}))) as server:
+    asks = unstreamed_answer(completion({"content": "I look.", "tool_calls": [call]}, "tool_calls"))
+    with serving(asks, unstreamed_answer(completion({"content": "<think>so</think>Hello."}))) as server:
         reply = agent(server).answer(turn(recorder, tools="readOnly", project=tmp_path))
         assert server.messages()[-1]["content"] == "(empty)"
     assert (reply.text, reply.thinking, reply.meta["finish"]) == ("Hello.", "so", "stop")
@@ -172,7 +183,7 @@ def test_unstreamed_reply_is_accepted(tmp_path):
 
 def test_truncated_unstreamed_reply_is_marked_as_truncated():
     recorder = EventRecorder()
-    with serving(whole(completion({"content": "Hel"}, "length"))) as server:
+    with serving(unstreamed_answer(completion({"content": "Hel"}, "length"))) as server:
         reply = agent(server).answer(turn(recorder))
     assert (reply.text, reply.cut) == ("Hel", "its maximum number of tokens")
 
@@ -190,7 +201,7 @@ def test_truncated_unstreamed_reply_is_marked_as_truncated():
 )
 def test_reply_in_another_protocol_raises_one_clear_error(monkeypatch, body, kind, what):
     monkeypatch.setenv("ANTHROPIC_API_KEY", CANARY)
-    with serving(whole(body)) as server:
+    with serving(unstreamed_answer(body)) as server:
         error = failed(ModelAgent("anthropic:claude-x", base_url=server.url, attempts=1), turn())
     assert (error.kind, what in error.what) == (kind, True)
 
@@ -276,7 +287,7 @@ def test_anthropic_stream_without_an_end_event_is_retried_as_incomplete(monkeypa
 def test_each_retry_of_a_request_is_reported():
     recorder = EventRecorder()
     with serving(
-        refuses(429, "Slow down", retry_after_ms="2"), refuses(500, "Oops"), breaks_off("lost"), says("there")
+        refuses(429, "Slow down", retry_after_ms="2"), refuses(500, "Oops"), interrupted_answer("lost"), says("there")
     ) as server:
         reply = agent(server).answer(turn(recorder))
     assert (reply.text, reply.meta["retries"]) == ("there", 3)

@@ -16,7 +16,16 @@ from materia_nb.display.text import graph_text
 from materia_nb.errors import MateriaError
 from materia_nb.handoff.runtime_rules import envelope_files
 from materia_nb.store.rundir import step_names
-from protocol_helpers import ASK, asking, block, contract, envelope, report, same_when_opened, start
+from protocol_helpers import (
+    ASK,
+    assert_same_when_opened,
+    block,
+    cast_asking_for_approval,
+    contract,
+    envelope,
+    report,
+    start,
+)
 
 
 def say(status, recommendation, suggestion=None, **more):
@@ -43,7 +52,7 @@ def test_status_of_the_envelope_determines_the_route(tmp_path, given, then):
     assert cast.now.next_socket == then
     assert "reason" not in cast.state
     assert cast.state["context"].startswith("[Check M] ")
-    same_when_opened(cast)
+    assert_same_when_opened(cast)
 
 
 def test_blocked_envelope_holds_the_cast_until_a_person_answers(tmp_path):
@@ -60,7 +69,7 @@ def test_blocked_envelope_holds_the_cast_until_a_person_answers(tmp_path):
     for go_on in (cast.step, cast.run):
         with pytest.raises(MateriaError, match="held \\(pause\\): because ESCALATE"):
             go_on()
-    same_when_opened(cast)
+    assert_same_when_opened(cast)
     record = cast.reply("The key is in the drawer.")
     assert [turn.mode for turn in record.turns] == ["work", "resume"]
     assert record.turns[1].prompt.parts[0].text == "The person answers:\nThe key is in the drawer."
@@ -68,7 +77,7 @@ def test_blocked_envelope_holds_the_cast_until_a_person_answers(tmp_path):
     assert cast.run() == "complete"
     assert sockets(cast) == ["Work", "Check", "Done"]
     assert cast.now.engine.visits["Check"] == 1, "it was one visit"
-    same_when_opened(cast)
+    assert_same_when_opened(cast)
 
 
 def test_escalation_is_decided_by_a_person(tmp_path):
@@ -88,7 +97,7 @@ def test_escalation_is_decided_by_a_person(tmp_path):
         assert cast.now.next_socket == then
         assert cast.state["context"].startswith("[Check M] ")
         assert cast.steps[-1].decision.by == ("edge" if "satisfied" in decision else "person")
-        same_when_opened(cast)
+        assert_same_when_opened(cast)
     with pytest.raises(MateriaError, match="nothing is waiting for a decision"):
         cast.accept("satisfied")
     with pytest.raises(MateriaError, match="nothing is waiting for a decision"):
@@ -127,7 +136,7 @@ def test_detour_from_finished_work_continues_at_the_original_target(tmp_path):
     assert cast.now.engine.detours == ()
     assert "asks for Fix M to run first" in "\n".join(cast.why(2).lines)
     assert "returns to Done M" in "\n".join(cast.why(3).lines)
-    same_when_opened(cast)
+    assert_same_when_opened(cast)
 
 
 def test_detour_from_unfinished_work_returns_to_its_socket(tmp_path):
@@ -135,7 +144,7 @@ def test_detour_from_unfinished_work_returns_to_its_socket(tmp_path):
     cast.run()
     assert sockets(cast) == ["Work", "Check", "Fix", "Check", "Done"]
     assert cast.now.engine.detours == ()
-    same_when_opened(cast)
+    assert_same_when_opened(cast)
 
 
 def test_endless_detour_is_stopped_by_the_edge_limit(tmp_path):
@@ -146,7 +155,7 @@ def test_endless_detour_is_stopped_by_the_edge_limit(tmp_path):
     assert cast.now.engine.counts["detour:Check->Fix", 0] == 26
     cast.retry(limit=True)
     assert cast.now.next_socket in ("Check", "Fix")
-    same_when_opened(cast)
+    assert_same_when_opened(cast)
 
 
 def test_detour_to_an_unknown_socket_escalates(tmp_path):
@@ -162,11 +171,11 @@ def test_three_invalid_envelopes_escalate(tmp_path):
     assert cast.now.held.action == "escalate"
     assert [turn.mode for turn in cast.steps[-1].turns] == ["work", "repair", "repair"]
     assert cast.now.held.reading.value["_envelope_source"] == "fallback"
-    same_when_opened(cast)
+    assert_same_when_opened(cast)
     cast.approvals.decide(satisfied=False)
     assert cast.now.next_socket == "Work"
     assert cast.now.engine.last_json["_envelope_source"] == "fallback"
-    same_when_opened(cast)
+    assert_same_when_opened(cast)
 
 
 def test_fallback_envelope_names_files_changed_by_the_agent(tmp_path):
@@ -183,7 +192,7 @@ def test_fallback_envelope_names_files_changed_by_the_agent(tmp_path):
     cast.run()
     evidence = cast.now.held.reading.value["summary"]["evidence"]
     assert evidence["artifacts_produced"] == ["made.txt", "old.txt", "later.txt"]
-    same_when_opened(cast)
+    assert_same_when_opened(cast)
 
 
 def test_file_changes_during_a_hold_are_not_evidence_of_the_agent(tmp_path):
@@ -263,7 +272,7 @@ def test_agent_in_progress_continues_its_conversation_up_to_a_limit(tmp_path):
     cast = start(tmp_path, "agent-contract", [report("IN_PROGRESS"), report("COMPLETE")])
     assert cast.run() == "complete"
     assert [turn.mode for turn in cast.steps[1].turns] == ["work", "resume"]
-    same_when_opened(cast)
+    assert_same_when_opened(cast)
     cast = start(tmp_path / "stall", "agent-contract", [report("IN_PROGRESS")] * 3)
     cast.run()
     assert cast.now.held.action == "escalate"
@@ -283,11 +292,11 @@ def test_agent_that_needs_input_is_answered_and_cannot_return_to_in_progress(tmp
     assert [issue.code for issue in turns[1].reading.issues] == ["ILLEGAL_TRANSITION:NEEDS_INPUT->COMPLETE"]
     assert cast.run() == "complete"
     assert len(turns) == 4
-    same_when_opened(cast)
+    assert_same_when_opened(cast)
 
 
 def test_approval_covers_one_exact_command_in_one_turn(tmp_path):
-    cast, seen = asking(tmp_path, report("IN_PROGRESS"), report("COMPLETE"))
+    cast, seen = cast_asking_for_approval(tmp_path, report("IN_PROGRESS"), report("COMPLETE"))
     request = cast.approvals.request
     assert request.sealed["exact_content"] == "rm -rf build"
     assert seen[0].approval is None
@@ -308,7 +317,7 @@ def test_approval_covers_one_exact_command_in_one_turn(tmp_path):
     assert answered["granted"] is True
     assert answered["fingerprint"] == request.fingerprint
     assert answered["exactContent"] == "rm -rf build"
-    same_when_opened(cast)
+    assert_same_when_opened(cast)
 
 
 def cut_off_after_consent(tmp_path):
@@ -365,7 +374,7 @@ def test_r44_approval_expires_and_does_not_survive_an_abort_or_a_fork(tmp_path, 
         assert cast.approvals.current is None
     cast.abort()
     assert cast.now.engine.at.approval is None
-    same_when_opened(cast)
+    assert_same_when_opened(cast)
 
 
 @pytest.mark.parametrize("approval_id", ["X", "P-123"])
@@ -380,18 +389,20 @@ def test_r44_request_with_a_malformed_id_needs_an_instruction_from_a_person(tmp_
 
 
 def test_denial_is_passed_on_with_its_reason(tmp_path):
-    cast, seen = asking(tmp_path, report("IN_PROGRESS"), report("BLOCKED", evidence_report__open_gaps=["no leave"]))
+    cast, seen = cast_asking_for_approval(
+        tmp_path, report("IN_PROGRESS"), report("BLOCKED", evidence_report__open_gaps=["no leave"])
+    )
     cast.approvals.deny("not on a Friday")
     assert seen[1].approval is None
     assert "The command is not approved" in seen[1].prompt
     assert "not on a Friday" in seen[1].prompt
     assert cast.now.held.action == "escalate"
     assert "no leave" in cast.now.held.reason
-    same_when_opened(cast)
+    assert_same_when_opened(cast)
 
 
 def test_approval_request_cannot_be_approved_after_a_day(tmp_path, monkeypatch):
-    cast, _ = asking(tmp_path)
+    cast, _ = cast_asking_for_approval(tmp_path)
     day_later = cast.steps[-1].ended + 24 * 3_600_000
     monkeypatch.setattr("materia_nb.cast.runner.now", lambda: day_later)
     with pytest.raises(MateriaError, match="expired"):
@@ -461,7 +472,7 @@ def test_agent_receives_its_id_task_and_project_context(tmp_path):
     assert told["metadata"]["session_id"] == cast.id
     assert open_cast(cast.run_dir).steps[1].prompt == cast.steps[1].prompt
     assert cast.now.engine.knowledge == {"stack": {"language": "Python", "tools": ["pytest"]}}
-    same_when_opened(cast)
+    assert_same_when_opened(cast)
     stored = json.loads((tmp_path / "casts" / "project-context.json").read_text())
     assert stored == cast.now.engine.knowledge
 
@@ -469,7 +480,7 @@ def test_agent_receives_its_id_task_and_project_context(tmp_path):
     later.run()
     assert '"language": "Python"' in seen[0]
     assert later.now.engine.knowledge["stack"]["tools"] == ["mypy", "pytest"]
-    same_when_opened(later)
+    assert_same_when_opened(later)
     stored = json.loads((tmp_path / "casts" / "project-context.json").read_text())
     assert stored["stack"] == {"language": "Python", "tools": ["mypy", "pytest"]}
 
@@ -541,7 +552,7 @@ def test_output_of_a_held_socket_can_be_corrected(tmp_path):
     cast.run()
     cast.edit.output(say("VERIFIED", "CONTINUE"))
     assert cast.now.next_socket == "Done"
-    same_when_opened(cast)
+    assert_same_when_opened(cast)
     cast.back(1, discard_edits=True)
     assert cast.now.held is None
 
@@ -555,7 +566,7 @@ def test_retry_after_aborting_a_held_cast_asks_the_agent_again(tmp_path):
     cast.retry()
     assert cast.run() == "complete"
     assert cast.now.engine.visits["Check"] == 1
-    same_when_opened(cast)
+    assert_same_when_opened(cast)
 
 
 def test_target_chosen_before_a_budget_stop_is_taken_after_a_retry(tmp_path):
@@ -568,7 +579,7 @@ def test_target_chosen_before_a_budget_stop_is_taken_after_a_retry(tmp_path):
     cast.edit.budget(None)
     cast.retry(limit=True)
     assert "Fix" in sockets(cast)
-    same_when_opened(cast)
+    assert_same_when_opened(cast)
 
 
 def test_r46_item_of_a_held_socket_stays_before_open_items(tmp_path):
@@ -588,7 +599,7 @@ def test_r46_item_of_a_held_socket_stays_before_open_items(tmp_path):
     assert cast.state["workItem"] == first
     cast.approvals.decide(satisfied=True)
     assert cast.now.engine.cursors["workItemIndex"] == 1
-    same_when_opened(cast)
+    assert_same_when_opened(cast)
 
 
 # -- objects as answers --------------------------------------------------------------------
@@ -611,4 +622,4 @@ def test_object_reply_is_encoded_by_the_protocol_of_its_socket(tmp_path, protoco
         assert (cast.now.next_socket, step.decision.satisfied) == ("Done", True)
         assert step.reading.value.items() >= given.items()
         assert cast.edit.output(given).output == step.output
-        same_when_opened(cast)
+        assert_same_when_opened(cast)

@@ -12,7 +12,7 @@ from materia_nb.cast.views.step_views import HandoffView
 from materia_nb.errors import MateriaError
 from materia_nb.handoff import protocol
 from materia_nb.store.rundir import change_context, missing_evidence, read_context
-from protocol_helpers import block, contract, envelope, report, same_when_opened, start
+from protocol_helpers import assert_same_when_opened, block, contract, envelope, report, start
 
 ATOM = {"description": "Port", "body": "It listens on 8080.", "type": "atom"}
 
@@ -46,7 +46,7 @@ def test_accepted_suggestion_is_stored_once_and_shown_to_later_casts(tmp_path):
     }
     assert read_context(cast.run_dir.parent) == kept
     assert h.types_of(cast).count("suggestion_kept") == 2
-    other = same_when_opened(cast)
+    other = assert_same_when_opened(cast)
     assert other.now.suggestions == cast.now.suggestions
     with pytest.raises(MateriaError, match="open read-only"):
         other.edit.remember(1)
@@ -92,7 +92,7 @@ def test_going_back_removes_suggestions_but_not_stored_memories(tmp_path):
     cast.back(1)
     assert cast.now.suggestions == []
     assert len(read_context(cast.run_dir.parent)["memory"]) == 1
-    same_when_opened(cast)
+    assert_same_when_opened(cast)
 
 
 # -- files that are not there ----------------------------------------------------------------
@@ -115,7 +115,7 @@ def test_missing_evidence_files_are_reported_but_do_not_stop_the_cast(tmp_path):
     text = repr(HandoffView(cast.now, cast.steps[1]))
     assert "reported as created, but missing on disk: gone.py" in text
     assert "but missing on disk: gone.py" in HandoffView(cast.now, cast.steps[1])._repr_mimebundle_()["text/html"]
-    assert same_when_opened(cast).steps[1].missing == cast.steps[1].missing
+    assert assert_same_when_opened(cast).steps[1].missing == cast.steps[1].missing
     (tmp_path / "gone.py").write_text("x")
     assert open_cast(cast.run_dir).steps[1].missing == ("gone.py", "../made.py"), "as it was then"
 
@@ -134,10 +134,10 @@ def test_status_of_a_held_cast_reports_missing_evidence_files(tmp_path):
     cast = claiming(tmp_path, "<b>", status="BLOCKED")
     assert cast.status == "held"
     assert "reported as created, but missing on disk: <b>" in repr(cast)
-    assert same_when_opened(cast).status == "held"
+    assert assert_same_when_opened(cast).status == "held"
     cast.edit.output(json.dumps(envelope(summary__evidence={"commands_run": ["x"]})))
     assert cast.steps[1].missing == ()
-    same_when_opened(cast)
+    assert_same_when_opened(cast)
 
 
 @pytest.mark.parametrize("text", ["\0", "n" * 5000, "\ud800", "/" + "n" * 5000, "x\0y"])

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import display_graphs as graphs
-from display_hostile import HOSTILE, drawn_in, sanitized
+from display_hostile import HOSTILE, pictures_in, sanitize_html
 from materia_nb.display import blocks
 from materia_nb.display.blocks import (
     Action,
@@ -284,7 +284,7 @@ def test_failing_display_falls_back_to_plain_text(error):
 
 def test_graph_follows_the_theme_of_its_page_and_is_light_by_default():
     bundle = GraphPicture(graphs.hello())._repr_mimebundle_()
-    dark, light = drawn_in(bundle["text/html"])
+    dark, light = pictures_in(bundle["text/html"])
     assert 'fill="#1c1f24"' in light
     assert 'fill="#1c1f24"' not in dark
     assert '[data-jp-theme-light="false"]' in bundle["text/html"]
@@ -294,7 +294,7 @@ def test_graph_follows_the_theme_of_its_page_and_is_light_by_default():
 def test_html_sanitizer_does_not_change_pictures():
     """A sanitizer keeps the text of elements that it removes, so a picture must not contain text elements."""
     bundle = GraphPicture(graphs.hello())._repr_mimebundle_()
-    rest = sanitized(bundle["text/html"])
+    rest = sanitize_html(bundle["text/html"])
     assert re.sub(r"<[^>]*>", "", rest).strip() == ""
     assert rest.count("<img ") == 1
     assert 'alt="' in rest

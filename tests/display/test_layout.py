@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 import display_graphs as graphs
-from display_checks import faults, inside
+from display_checks import forbidden_overlaps, inside
 from materia_nb.cast.gallery import gallery
 from materia_nb.cast.workbench import Workbench
 from materia_nb.display.graph_parts import END_SIGN, START_SIGN, label_size, least_zoom, links
@@ -117,7 +117,7 @@ def overlaps(graph):
     ids=lambda graph: graph.name,
 )
 def test_parts_of_a_layout_do_not_overlap(graph, direction):
-    assert faults(layout_graph(graph, direction=direction)) == []
+    assert forbidden_overlaps(layout_graph(graph, direction=direction)) == []
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -127,7 +127,7 @@ def test_no_edge_crosses_a_card_an_edge_label_or_a_heading(seed):
     assert placed.nodes.keys() == graph.sockets.keys()
     if overlaps(graph):
         return
-    assert faults(placed) == []
+    assert forbidden_overlaps(placed) == []
     for loop in graph.loops.values():
         for socket, box in placed.nodes.items():
             held = inside(placed.loops[loop.id], (box.cx, box.cy))
@@ -142,7 +142,7 @@ def test_parts_do_not_overlap_if_edge_labels_are_close_together(seed, direction,
     """The graphs have edge labels that face each other, lie next to incoming edges, or are too many for one side of a
     card.
     """
-    assert faults(layout_graph(any_graph(seed), direction=direction, level=level)) == []
+    assert forbidden_overlaps(layout_graph(any_graph(seed), direction=direction, level=level)) == []
 
 
 @pytest.mark.parametrize("seed", SEEDS[:10])
@@ -156,7 +156,7 @@ def test_parts_do_not_overlap_if_a_person_has_moved_the_cards(seed):
         for key, (x, y) in zip(graph.sockets, cells, strict=False)
     }
     placed = layout_graph(replace(graph, loops={}), **options(seed), positions=spots)
-    assert faults(placed) == []
+    assert forbidden_overlaps(placed) == []
     assert placed.grid_positions() == pytest.approx(
         {key: pytest.approx(spot, abs=0.001) for key, spot in spots.items()}
     )
@@ -185,7 +185,7 @@ def test_edits_move_only_the_edited_card(seed):
             spots[target] = (40.0 + number, draw.uniform(0, 3))
         graph = replace(graph, sockets=sockets)
         placed = layout_graph(graph, **options(seed), positions=spots)
-        assert faults(placed) == [], edit
+        assert forbidden_overlaps(placed) == [], edit
         now = placed.grid_positions()
         assert {key: now[key] for key in spots} == {key: pytest.approx(at, abs=0.001) for key, at in spots.items()}
 
@@ -313,7 +313,7 @@ def test_edges_of_a_collapsed_loop_end_at_its_card(seed):
     inside_loops = {socket_id for loop in graph.loops.values() for socket_id in loop.sockets}
     assert placed.nodes.keys() == graph.sockets.keys() - inside_loops
     assert not placed.titles
-    assert faults(placed) == []
+    assert forbidden_overlaps(placed) == []
     outermost = [box for key, box in placed.loops.items() if key in placed.folded]
     for line in placed.edges:
         for end in (line.link.source, line.link.target):
@@ -330,7 +330,7 @@ def test_parallel_and_opposite_edges_do_not_overlap():
     )
     placed = layout_graph(graph)
     assert len({line.d for line in placed.edges}) == len(placed.edges)
-    assert faults(placed) == []
+    assert forbidden_overlaps(placed) == []
 
 
 def test_unconnected_sockets_are_drawn_with_their_lines():

@@ -8,10 +8,10 @@ from dataclasses import replace
 
 import pytest
 
-from builders import wanted
+from builders import requirements_for
 from materia_nb.handoff import TurnFacts, contract_fields, contract_protocol, protocol
 from materia_nb.handoff.base import Task
-from protocol_helpers import ABSENT, CONTRACT, FREE, HOSTILE, block, changed, contract, paths_of
+from protocol_helpers import ABSENT, CONTRACT, HOSTILE, NO_REQUIREMENTS, block, contract, paths_of, with_changes
 
 CON = protocol("agent-contract")
 SECTIONS = ("project_knowledge", "surface_routing", "agent_contract_handoff", "write_permissions", "metadata")
@@ -26,7 +26,7 @@ REQUEST = {
 GENERATOR = {"parse": "json", "assign": {"workItems": "$.workItems"}}
 
 
-def read(value, shape=FREE, **facts):
+def read(value, shape=NO_REQUIREMENTS, **facts):
     text = value if isinstance(value, str) else block(value)
     return CON.read(text, shape, TurnFacts(**{"agent_id": "a1b2c3d4e5", **facts}))
 
@@ -102,7 +102,9 @@ def test_section_2_too_deeply_nested_contract_object_is_refused():
     deep: list[object] = []
     for _ in range(5000):
         deep = [deep]
-    assert codes(contract_protocol.examine_contract({**CONTRACT, "deep": deep}, FREE).reading.issues) == MISSING
+    assert (
+        codes(contract_protocol.examine_contract({**CONTRACT, "deep": deep}, NO_REQUIREMENTS).reading.issues) == MISSING
+    )
 
 
 # -- sections 3 to 8: fields --------------------------------------------------------------
@@ -135,12 +137,12 @@ def test_sections_3_to_5_each_fault_has_its_issue_code(changes, expected):
 
 def test_section_4_faults_determine_the_repair_tier_and_the_repairing_agent():
     def seen(value, agent_id):
-        checked = contract_protocol.examine_contract(value, FREE, TurnFacts(agent_id=agent_id)).checked
+        checked = contract_protocol.examine_contract(value, NO_REQUIREMENTS, TurnFacts(agent_id=agent_id)).checked
         return checked.tier, checked.repair
 
     same, nobody = "resume_same_agent_contract_repair", "escalate_contract_repair"
     bad = contract(agent_status__pending_steps=None)
-    anonymous = changed(bad, {"agent_status.agent_id": "me"})
+    anonymous = with_changes(bad, {"agent_status.agent_id": "me"})
     assert seen(CONTRACT, "") == ("ok", "none")
     assert seen(bad, "") == ("repair", same)
     assert seen(anonymous, "a12345") == ("repair", same)
@@ -258,7 +260,7 @@ def test_section_8_unfinished_loop_continues_without_a_repair():
 @pytest.mark.parametrize("path", paths_of(CONTRACT))
 def test_section_3_hostile_value_in_any_field_never_raises(path):
     for value in HOSTILE:
-        reading = contract_protocol.examine_contract(changed(CONTRACT, {path: value}), FREE).reading
+        reading = contract_protocol.examine_contract(with_changes(CONTRACT, {path: value}), NO_REQUIREMENTS).reading
         assert all(issue.code for issue in (*reading.issues, *reading.warnings))
         assert reading.accepted or reading.action in ("reissue", "escalate")
 
@@ -281,7 +283,7 @@ def test_section_3_hostile_values_in_optional_fields_never_raise(name):
             {"contract": value, "payload": value},
         ):
             reading = contract_protocol.examine_contract(
-                {**CONTRACT, name: held}, FREE, TurnFacts(assignment=given)
+                {**CONTRACT, name: held}, NO_REQUIREMENTS, TurnFacts(assignment=given)
             ).reading
             assert all(issue.code for issue in (*reading.issues, *reading.warnings))
             contract_fields.Contract({name: held})
@@ -290,8 +292,8 @@ def test_section_3_hostile_values_in_optional_fields_never_raise(name):
 @pytest.mark.parametrize("given", [*HOSTILE, {"write_permissions": {"writable_sections": [None, {}]}}])
 def test_section_1_hostile_values_in_an_assignment_never_raise(given):
     for section in SECTIONS:
-        contract_protocol.examine_contract(CONTRACT, FREE, TurnFacts(assignment={section: given}))
-    contract_protocol.examine_contract(CONTRACT, FREE, TurnFacts(assignment=given))
+        contract_protocol.examine_contract(CONTRACT, NO_REQUIREMENTS, TurnFacts(assignment={section: given}))
+    contract_protocol.examine_contract(CONTRACT, NO_REQUIREMENTS, TurnFacts(assignment=given))
 
 
 def test_section_1_assignment_has_five_sections():
@@ -470,16 +472,19 @@ def test_section_14_context_has_the_fields_for_the_next_agent():
 def test_section_14_gaps_become_work_items_only_in_a_generator():
     value = contract(evidence_report__open_gaps=["first\nhow", "second", {"third": 1}, " ", None])
     assert read(value).work_items is None
-    assert read(value, wanted(GENERATOR, generator=True)).work_items == [
+    assert read(value, requirements_for(GENERATOR, generator=True)).work_items == [
         {"title": "first", "context": "how"},
         {"title": "second", "context": "second"},
         {"title": '{"third":1}', "context": '{"third":1}'},
     ]
-    both = changed(value, {"consolidation_report": {**FULL, "open_gaps": ["second", "third", "None."]}})
-    titles = [item["title"] for item in read(both, wanted(GENERATOR, generator=True)).work_items]
+    both = with_changes(value, {"consolidation_report": {**FULL, "open_gaps": ["second", "third", "None."]}})
+    titles = [item["title"] for item in read(both, requirements_for(GENERATOR, generator=True)).work_items]
     assert titles == ["first", "second", '{"third":1}', "third"]
-    helped = changed(value, {"consolidation_report": FULL})
-    assert read(helped, wanted(GENERATOR, generator=True)).work_items[0]["context"] == "how\nNext best agent: developer"
+    helped = with_changes(value, {"consolidation_report": FULL})
+    assert (
+        read(helped, requirements_for(GENERATOR, generator=True)).work_items[0]["context"]
+        == "how\nNext best agent: developer"
+    )
 
 
 def test_section_14_parsed_contract_with_too_large_numbers_is_valid_json():
@@ -488,7 +493,7 @@ def test_section_14_parsed_contract_with_too_large_numbers_is_valid_json():
 
 
 def test_contract_form_contains_every_list_and_every_status():
-    answer = CON.ask(FREE)
+    answer = CON.ask(NO_REQUIREMENTS)
     for name in (
         *contract_fields.PLAN_STATUSES,
         *contract_fields.EVIDENCE,
@@ -497,12 +502,12 @@ def test_contract_form_contains_every_list_and_every_status():
         "rollback",
     ):
         assert name in answer
-    assert "work item" in CON.ask(wanted(GENERATOR, generator=True))
-    assert CON.ask(wanted({})) == ""
+    assert "work item" in CON.ask(requirements_for(GENERATOR, generator=True))
+    assert CON.ask(requirements_for({})) == ""
 
 
 def test_text_sockets_accept_anything():
-    assert CON.read(" hi ", wanted({})).value == "hi"
+    assert CON.read(" hi ", requirements_for({})).value == "hi"
 
 
 OWN_ID = CONTRACT["agent_status"]["agent_id"]
@@ -527,7 +532,7 @@ def test_wrong_agent_id_does_not_refuse_the_contract():
 @pytest.mark.parametrize("sends_back, action, satisfied", [(True, "route", False), (False, "reissue", None)])
 def test_unfinished_work_is_sent_back_or_continued(sends_back, action, satisfied):
     failing = contract(agent_status__plan_status="IN_PROGRESS", evidence_report__verification={"result": "fail"})
-    shape = replace(FREE, sends_back=sends_back)
+    shape = replace(NO_REQUIREMENTS, sends_back=sends_back)
     reading = CON.read(block(failing), shape)
     assert (reading.action, reading.satisfied, reading.accepted) == (action, satisfied, True)
     finished = CON.read(block(contract()), shape)

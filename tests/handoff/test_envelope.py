@@ -7,19 +7,19 @@ import json
 import pytest
 
 import cast_helpers as h
-from builders import edge, wanted
+from builders import edge, requirements_for
 from materia_nb.errors import MateriaError
 from materia_nb.handoff import TurnFacts, protocol, runtime_rules
 from materia_nb.handoff import envelope_protocol as env
 from materia_nb.handoff.base import SimpleAnswer
 from materia_nb.handoff.checks import MAX_ISSUES
 from materia_nb.handoff.jsontext import NO_REASON
-from protocol_helpers import ABSENT, ENVELOPE, FREE, HOSTILE, KERNEL, changed, envelope, paths_of
+from protocol_helpers import ABSENT, ENVELOPE, HOSTILE, KERNEL, NO_REQUIREMENTS, envelope, paths_of, with_changes
 
 ENV = protocol("envelope")
 
 
-def read(value, shape=FREE, **facts):
+def read(value, shape=NO_REQUIREMENTS, **facts):
     text = value if isinstance(value, str) else json.dumps(value)
     return ENV.read(text, shape, TurnFacts(**facts))
 
@@ -152,7 +152,7 @@ def test_section_3_evidence_is_required(evidence, concerns, enough):
     blocked = read({**value, "status": "BLOCKED"})
     assert blocked.accepted
     assert ("EVIDENCE_POINTERS_REQUIRED" in codes(blocked.warnings)) is not enough
-    fragment = env.read_envelope(value, FREE, profile="fragment")
+    fragment = env.read_envelope(value, NO_REQUIREMENTS, profile="fragment")
     assert fragment.accepted
 
 
@@ -183,9 +183,11 @@ def test_section_3_meta_is_filled_in_and_must_belong_to_the_step():
     assert codes(foreign.issues) == ["META_MISMATCH:agent_key", "STATUS:odd"]
     assert (foreign.accepted, foreign.action, foreign.satisfied) == (False, "reject", None)
     assert read(envelope(meta={"agent_key": "other"})).accepted  # not known: nothing to compare with
-    on_disk = env.read_envelope(envelope(meta={"step_id": "s1"}), FREE, TurnFacts(meta=KERNEL), channel="file")
+    on_disk = env.read_envelope(
+        envelope(meta={"step_id": "s1"}), NO_REQUIREMENTS, TurnFacts(meta=KERNEL), channel="file"
+    )
     assert codes(on_disk.issues) == ["META:agent_key", "META:flow_key", "META:timestamp"]
-    assert env.read_envelope(ENVELOPE, FREE, channel="file", profile="fragment").accepted
+    assert env.read_envelope(ENVELOPE, NO_REQUIREMENTS, channel="file", profile="fragment").accepted
 
 
 @pytest.mark.parametrize(
@@ -217,11 +219,11 @@ def test_section_3_number_of_issues_is_limited():
 @pytest.mark.parametrize("path", paths_of(ENVELOPE))
 def test_section_3_hostile_value_in_any_field_never_raises(path):
     for value in HOSTILE:
-        reading = env.read_envelope(changed(ENVELOPE, {path: value}), FREE, TurnFacts(meta=KERNEL))
+        reading = env.read_envelope(with_changes(ENVELOPE, {path: value}), NO_REQUIREMENTS, TurnFacts(meta=KERNEL))
         assert all(issue.code for issue in (*reading.issues, *reading.warnings))
         assert reading.accepted or reading.action in ("reissue", "reject")
-    without = changed(ENVELOPE, {path: ABSENT}) if not path[-1].isdigit() else ENVELOPE
-    env.read_envelope(without, FREE)
+    without = with_changes(ENVELOPE, {path: ABSENT}) if not path[-1].isdigit() else ENVELOPE
+    env.read_envelope(without, NO_REQUIREMENTS)
 
 
 # -- sections 4 and 8: projecting ---------------------------------------------------------
@@ -259,11 +261,13 @@ def test_section_8_blocked_envelope_asks_a_person_for_help():
 
 def test_section_8_guarded_review_without_a_verdict_is_not_satisfied():
     value = envelope(status="UNVERIFIED")
-    guarded = wanted({"parse": "json", "edges": [edge("end", "satisfied"), edge("Socket-1", "not_satisfied")]})
-    mixed = wanted({"parse": "json", "edges": [edge("end", "satisfied"), edge("end")]})
+    guarded = requirements_for(
+        {"parse": "json", "edges": [edge("end", "satisfied"), edge("Socket-1", "not_satisfied")]}
+    )
+    mixed = requirements_for({"parse": "json", "edges": [edge("end", "satisfied"), edge("end")]})
     assert read(value, guarded).satisfied is False
     assert read(value, mixed).satisfied is None
-    assert read(value, wanted({"parse": "json"})).satisfied is None
+    assert read(value, requirements_for({"parse": "json"})).satisfied is None
     escalated = read(envelope(status="UNVERIFIED", routing__recommendation="ESCALATE"), guarded)
     assert (escalated.satisfied, escalated.action) == (None, "escalate")
 
@@ -292,7 +296,7 @@ def test_section_8_context_has_a_line_for_each_field():
 
 def test_section_8_concerns_become_work_items_only_in_a_generator():
     assert read(ENVELOPE).work_items is None
-    generator = wanted({"parse": "json", "assign": {"workItems": "$.workItems"}}, generator=True)
+    generator = requirements_for({"parse": "json", "assign": {"workItems": "$.workItems"}}, generator=True)
     assert read(ENVELOPE, generator).work_items == [
         {"title": "slow", "context": "severity: LOW\nlocation: a.py:1\nrecommendation: cache"}
     ]
@@ -300,14 +304,14 @@ def test_section_8_concerns_become_work_items_only_in_a_generator():
 
 
 def test_r8_assigned_source_must_exist_in_the_output():
-    shape = wanted({"parse": "json", "assign": {"a": "$.summary.what_i_did", "b": "$.extra"}})
+    shape = requirements_for({"parse": "json", "assign": {"a": "$.summary.what_i_did", "b": "$.extra"}})
     (issue,) = read(ENVELOPE, shape).issues
     assert issue.path == "$.extra"
     assert read({**ENVELOPE, "extra": None}, shape).accepted
 
 
 def test_text_sockets_accept_anything():
-    shape = wanted({})
+    shape = requirements_for({})
     assert ENV.read(" hi ", shape).value == "hi"
     assert ENV.ask(shape) == ""
 
@@ -316,14 +320,16 @@ def test_text_sockets_accept_anything():
 
 
 def test_section_5_form_has_the_fields_of_every_envelope():
-    answer = ENV.ask(FREE)
+    answer = ENV.ask(NO_REQUIREMENTS)
     for word in (
         "VERIFIED", "UNVERIFIED", "BLOCKED", "what_i_did", "what_i_found", "key_decisions", "artifacts_produced",
         "commands_run", "measurements", "severity", "CONTINUE", "LOOP", "DETOUR", "ESCALATE",
     ):  # fmt: skip
         assert word in answer
     assert "work item" not in answer
-    assert "work item" in ENV.ask(wanted({"parse": "json", "assign": {"workItems": "$.workItems"}}, generator=True))
+    assert "work item" in ENV.ask(
+        requirements_for({"parse": "json", "assign": {"workItems": "$.workItems"}}, generator=True)
+    )
 
 
 @pytest.mark.parametrize("reason", ["looked at it", ""])
@@ -345,7 +351,7 @@ def test_section_5_fallback_envelope_follows_the_third_refusal():
     assert last.value["_envelope_source"] == "fallback"
     assert last.value["meta"] == KERNEL
     assert last.value["summary"]["evidence"]["artifacts_produced"] == ["a.py"]
-    read_back = env.read_envelope(last.value, FREE, TurnFacts(meta=KERNEL), channel="file")
+    read_back = env.read_envelope(last.value, NO_REQUIREMENTS, TurnFacts(meta=KERNEL), channel="file")
     assert (read_back.accepted, read_back.action) == (True, "escalate")
     assert "ENVELOPE_NOT_JSON" in last.reason
 

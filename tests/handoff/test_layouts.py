@@ -6,7 +6,7 @@ import pytest
 
 from materia_nb.handoff import protocol
 from materia_nb.handoff.base import Pointer
-from protocol_helpers import CONTRACT, ENVELOPE, HOSTILE, changed, contract, envelope, paths_of
+from protocol_helpers import CONTRACT, ENVELOPE, HOSTILE, contract, envelope, paths_of, with_changes
 
 LAYOUTS = {"envelope": ENVELOPE, "agent-contract": CONTRACT}
 
@@ -165,6 +165,6 @@ def test_memory_suggestions_are_shown():
 def test_layout_of_hostile_values_in_any_field_never_raises(name):
     for path in paths_of(LAYOUTS[name]):
         for hostile in HOSTILE:
-            titles = list(shown(name, changed(LAYOUTS[name], {path: hostile})))
+            titles = list(shown(name, with_changes(LAYOUTS[name], {path: hostile})))
             assert len(titles) == len(set(titles))
             assert titles[0] == ("envelope" if name == "envelope" else "contract")

@@ -22,7 +22,16 @@ from materia_nb.handoff.jsontext import MAX_DEPTH
 from materia_nb.insight.explore import Exploration
 from materia_nb.loadout.vocabulary import GROUP, OWN_PROTOCOLS
 from materia_nb.widgets.selection import Inspector
-from protocol_helpers import CONTRACT, ENVELOPE, FREE, NASTY_UNITS, OTHERS, block, contract, envelope
+from protocol_helpers import (
+    CONTRACT,
+    ENVELOPE,
+    NASTY_UNITS,
+    NO_REQUIREMENTS,
+    OTHER_PROTOCOLS,
+    block,
+    contract,
+    envelope,
+)
 
 OURS = list(OWN_PROTOCOLS)
 MEGABYTE = 1_000_000
@@ -33,7 +42,7 @@ MEGABYTE = 1_000_000
 @pytest.mark.parametrize("name", OURS)
 @given(text=st.text(alphabet='{}[]"\\`:,a1 \n', max_size=120) | st.text(max_size=60))
 def test_parsing_any_text_never_raises(name, text):
-    reading = protocol(name).read(text, FREE, TurnFacts())
+    reading = protocol(name).read(text, NO_REQUIREMENTS, TurnFacts())
     assert reading.accepted or reading.issues
 
 
@@ -43,12 +52,12 @@ valid = st.sampled_from([json.dumps(ENVELOPE), block(CONTRACT), '{"satisfied": t
 @pytest.mark.parametrize("name", OURS)
 @given(text=valid, cut=st.integers(0, 900), put=st.text(alphabet='{}[]"\\`:,1', max_size=4))
 def test_parsing_a_damaged_output_never_raises(name, text, cut, put):
-    reading = protocol(name).read(text[:cut] + put + text[cut + 1 :], FREE, facts=TurnFacts())
+    reading = protocol(name).read(text[:cut] + put + text[cut + 1 :], NO_REQUIREMENTS, facts=TurnFacts())
     assert reading.accepted or reading.issues
 
 
 @pytest.mark.parametrize("unit", NASTY_UNITS, ids=ascii)
-@pytest.mark.parametrize("name", OTHERS)
+@pytest.mark.parametrize("name", OTHER_PROTOCOLS)
 def test_any_text_of_a_megabyte_is_parsed(name, unit):
     """A parser that takes quadratic time would need hours for some of these texts and exceed the time limit."""
     many = unit * (MEGABYTE // len(unit))
@@ -59,19 +68,19 @@ def test_any_text_of_a_megabyte_is_parsed(name, unit):
         '{"status": "' + many,
         many + "}",
     ):
-        reading = protocol(name).read(text, FREE, TurnFacts())
+        reading = protocol(name).read(text, NO_REQUIREMENTS, TurnFacts())
         assert not reading.accepted
 
 
 @pytest.mark.parametrize("name, text", [("envelope", json.dumps(ENVELOPE)), ("agent-contract", block(CONTRACT))])
 def test_valid_output_after_a_megabyte_of_prose_is_found(name, text):
-    assert protocol(name).read("lorem ipsum " * (MEGABYTE // 12) + text, FREE).accepted
+    assert protocol(name).read("lorem ipsum " * (MEGABYTE // 12) + text, NO_REQUIREMENTS).accepted
 
 
 @pytest.mark.parametrize("name", OURS)
 def test_parsing_a_text_twice_gives_equal_results(name):
     for text in (json.dumps(ENVELOPE), block(CONTRACT), "no"):
-        assert protocol(name).read(text, FREE) == protocol(name).read(text, FREE)
+        assert protocol(name).read(text, NO_REQUIREMENTS) == protocol(name).read(text, NO_REQUIREMENTS)
 
 
 @pytest.mark.parametrize("name, value", [("envelope", ENVELOPE), ("agent-contract", CONTRACT)])
@@ -82,7 +91,7 @@ def test_deepest_accepted_value_can_be_traversed_on_a_deep_stack(name, value):
     def walk(frames):
         if frames:
             return walk(frames - 1)
-        reading = protocol(name).read(block(text), FREE)
+        reading = protocol(name).read(block(text), NO_REQUIREMENTS)
         assert reading.accepted, reading.issues
         merged = runtime_rules.merged_context({"a": reading.value}, {"a": reading.value})
         assert merged["a"].keys() == reading.value.keys()
@@ -138,7 +147,7 @@ def offer(monkeypatch):
 def test_another_package_can_register_a_protocol_class_or_object(offer, value):
     offer(("shout", value))
     assert protocol_names() == [*OURS, "shout"]
-    assert protocol("shout").read("YES", FREE).satisfied is True
+    assert protocol("shout").read("YES", NO_REQUIREMENTS).satisfied is True
     assert protocol("shout") is protocol("shout")
 
 
@@ -369,7 +378,7 @@ def test_held_cast_can_be_reopened_and_its_agent_asked_again(tmp_path, name):
     resumed.close()
 
 
-@pytest.mark.parametrize("name", ["sparse", *OTHERS])
+@pytest.mark.parametrize("name", ["sparse", *OTHER_PROTOCOLS])
 def test_only_fields_of_the_sparse_form_are_listed_as_required(name, tmp_path):
     """Envelopes and contracts have no top-level ``satisfied``, so no prompt may request one."""
     told = []

@@ -8,7 +8,7 @@ import json
 
 import pytest
 
-from builders import asks, edge, wanted
+from builders import asks, edge, requirements_for
 from materia_nb.errors import MateriaError
 from materia_nb.handoff import TurnFacts, protocol
 from materia_nb.handoff.jsontext import labelled
@@ -48,7 +48,7 @@ FACTS = (
 
 def needs(name, socket):
     generator = socket.get("materia") == "G"
-    return wanted({**socket, "handoff": name}, generator=generator)
+    return requirements_for({**socket, "handoff": name}, generator=generator)
 
 
 def test_form_of_each_protocol_matches_the_snapshot():
@@ -93,5 +93,5 @@ def test_all_exports_together_are_limited_to_256_kib():
     for exports, fits in zip(given, (True, False), strict=True):
         scope = {"id": "a", "cwd": "b", "exports": {str(n): one for n, one in enumerate(exports)}}
         text = json.dumps({"scopeTransition": {"kind": "replace", "scope": scope}})
-        utility = wanted({}, materia={"type": "utility", "command": ["true"], "parse": "json"})
+        utility = requirements_for({}, materia={"type": "utility", "command": ["true"], "parse": "json"})
         assert (protocol("sparse").read(text, utility).issues == ()) is fits

@@ -10,9 +10,9 @@ from materia_nb.handoff import TurnFacts, protocol
 from materia_nb.handoff.base import Issue, SimpleAnswer, Task
 from materia_nb.handoff.checks import RefusedAnswer
 from materia_nb.handoff.contract_fields import StatusRecord, assignment_of, contract_form
-from protocol_helpers import FREE, OTHERS, contract
+from protocol_helpers import NO_REQUIREMENTS, OTHER_PROTOCOLS, contract
 
-WORK = replace(FREE, work_items=True)
+WORK = replace(NO_REQUIREMENTS, work_items=True)
 CONTRACT = protocol("agent-contract")
 BRIEFING = assignment_of(Task("g", "Socket-1", "T", {"surfaces": ["a", "b"], "writable_sections": ["stack"]}))
 
@@ -21,7 +21,7 @@ def read(name, value, wanted=WORK, **facts):
     return protocol(name).read(value, wanted, TurnFacts(**facts))
 
 
-@pytest.mark.parametrize("name", OTHERS)
+@pytest.mark.parametrize("name", OTHER_PROTOCOLS)
 @pytest.mark.parametrize(
     "outcome, satisfied, count",
     [("done", True, 0), ("done", True, 1), ("done", True, 3), ("again", False, 1), ("again", False, 3)],
@@ -44,7 +44,7 @@ def test_sample_outputs_that_hold_a_cast_need_a_person(name, actions):
     assert not read_back[0].work_items
 
 
-@pytest.mark.parametrize("name", OTHERS)
+@pytest.mark.parametrize("name", OTHER_PROTOCOLS)
 @pytest.mark.parametrize("given", [{}, BRIEFING], ids=["alone", "with others"])
 @pytest.mark.parametrize("outcome, satisfied", [("done", True), ("open", True), ("again", False)])
 def test_simple_answer_of_a_person_is_accepted_by_its_protocol(name, given, outcome, satisfied):
@@ -54,7 +54,7 @@ def test_simple_answer_of_a_person_is_accepted_by_its_protocol(name, given, outc
     text = protocol(name).write_for_person(
         SimpleAnswer(outcome, findings="as it was seen", reason="why"), TurnFacts(**facts)
     )
-    reading = read(name, text, FREE, **facts)
+    reading = read(name, text, NO_REQUIREMENTS, **facts)
     assert (reading.issues, reading.satisfied, reading.action) == ((), satisfied, "route")
     assert "as it was seen" in reading.context
     assert ("Checked by a person" in text) == (name == "agent-contract")
@@ -97,12 +97,12 @@ def test_important_instructions_are_listed_after_the_contract_form():
     def behind(wanted, **facts):
         return [line.split()[0] for line in contract_form(wanted, TurnFacts(**facts)).splitlines()[4:]]
 
-    assert behind(FREE) == ["APPROVAL_REQUEST:"]
+    assert behind(NO_REQUIREMENTS) == ["APPROVAL_REQUEST:"]
     assert behind(WORK) == ["Each", "APPROVAL_REQUEST:"]
     sections = assignment_of(Task("g", "Socket-1", "T", {"writable_sections": ["stack"]}))
     assert behind(WORK, assignment=sections) == ["update_contracts:", "Each"], "there is no more room"
     asked = StatusRecord("APPROVAL_REQUEST", 0).as_json()
-    assert behind(FREE, memory=asked) == [], "only IN_PROGRESS may follow"
+    assert behind(NO_REQUIREMENTS, memory=asked) == [], "only IN_PROGRESS may follow"
 
 
 def test_suggestions_of_the_contract_form_are_listed_before_other_suggestions():

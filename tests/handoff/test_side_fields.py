@@ -11,7 +11,7 @@ from materia_nb.handoff import protocol, requirements_of
 from materia_nb.handoff.base import BASE, EVENT_SEVERITIES, Scope
 from materia_nb.handoff.sparse import MAX_EXPORT_BYTES, MAX_EXPORTS
 from materia_nb.loadout import build_graph
-from protocol_helpers import OTHERS
+from protocol_helpers import OTHER_PROTOCOLS
 
 NOTE = {"type": "note", "severity": "warning", "message": "m", "source": "s", "payload": {"a": [1]}}
 
@@ -62,7 +62,7 @@ def test_r39_assignment_cannot_read_the_event_field():
     assert paths({"event": [NOTE]}, assign={"e": "$.event"}) == ["$.event"]
 
 
-@pytest.mark.parametrize("name", OTHERS)
+@pytest.mark.parametrize("name", OTHER_PROTOCOLS)
 def test_r39_other_protocols_have_no_events(name):
     resolved = build_graph(h.one_config(parse="json", handoff=name)).sockets["Socket-1"]
     assert protocol(name).read(json.dumps({"event": [NOTE]}), requirements_of(resolved)).events == ()

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builders import agent, at, config, edge, say, utility, wanted
+from builders import agent, at, config, edge, requirements_for, say, utility
 from materia_nb.errors import MateriaError
 from materia_nb.handoff import protocol, requirements_of
 from materia_nb.loadout import build_graph
@@ -16,7 +16,7 @@ SPARSE = protocol("sparse")
 
 
 def read(text, socket, **materia):
-    return SPARSE.read(text if isinstance(text, str) else say(**text), wanted(socket, **materia))
+    return SPARSE.read(text if isinstance(text, str) else say(**text), requirements_for(socket, **materia))
 
 
 def paths(value, socket, **materia):
@@ -285,11 +285,11 @@ def test_output_that_is_not_json_has_one_issue_at_the_root():
 
 
 def test_instruction_names_only_the_required_fields():
-    assert SPARSE.ask(wanted({})) == ""
-    plan = SPARSE.ask(wanted(JSON_SOCKET, generator=True))
+    assert SPARSE.ask(requirements_for({})) == ""
+    plan = SPARSE.ask(requirements_for(JSON_SOCKET, generator=True))
     assert "workItems" in plan
     assert "satisfied" not in plan
-    check = SPARSE.ask(wanted({"parse": "json", "edges": [YES], "assign": {"p": "$.plan.name"}}))
+    check = SPARSE.ask(requirements_for({"parse": "json", "edges": [YES], "assign": {"p": "$.plan.name"}}))
     assert "satisfied" in check
     assert "- plan:" in check
     assert "workItems" not in check
@@ -343,9 +343,11 @@ texts = (
 def test_parsing_an_output_never_raises_and_is_deterministic(text, socket, is_utility, generator):
     if is_utility:
         parse, assign = socket["parse"], socket["assign"]
-        shape = wanted({"edges": socket["edges"]}, materia=utility(parse=parse, assign=assign, generator=generator))
+        shape = requirements_for(
+            {"edges": socket["edges"]}, materia=utility(parse=parse, assign=assign, generator=generator)
+        )
     else:
-        shape = wanted(socket | ({"parse": "json"} if generator else {}), generator=generator)
+        shape = requirements_for(socket | ({"parse": "json"} if generator else {}), generator=generator)
     reading = SPARSE.read(text, shape)
     assert reading == SPARSE.read(text, shape)
     assert reading.accepted == (not reading.issues)

@@ -142,7 +142,7 @@ def items(*titles: str, **fields: Any) -> str:
     return say(workItems=[{"title": title, "context": f"about {title}"} for title in titles], **fields)
 
 
-def wanted(socket: JSONObject, **materia: Any) -> Requirements:
+def requirements_for(socket: JSONObject, **materia: Any) -> Requirements:
     """Return the requirements of one socket with the specified materia (an agent by default)."""
     one = materia.pop("materia", None) or agent(**materia)
     names = {e["to"] for e in socket.get("edges", []) if e["to"] != "end"} - {"Socket-1"}

@@ -38,7 +38,7 @@ def inside(box: Box, point: Point, margin: float = 1.0) -> bool:
     return box.x + margin < x < box.right - margin and box.y + margin < y < box.bottom - margin
 
 
-def faults(placed: GraphLayout) -> list[str]:
+def forbidden_overlaps(placed: GraphLayout) -> list[str]:
     """Return the forbidden overlaps in a layout."""
     found = []
     solid = {**placed.nodes, **placed.signs}

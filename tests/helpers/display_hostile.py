@@ -84,21 +84,21 @@ OURS = {
 IMAGE = re.compile(r'(?:src="|url\()data:image/svg\+xml;base64,([A-Za-z0-9+/=]*)[")]')
 
 
-def drawn_in(html):
+def pictures_in(html):
     """Return the SVG of each image in an output, starting with the dark theme."""
     return [b64decode(data).decode() for data in IMAGE.findall(html)]
 
 
-def sanitized(html):
+def sanitize_html(html):
     """Return the HTML of an output without style sheets and SVG, as an untrusted notebook displays it."""
     html = re.sub(r"<style>.*?</style>", "", html, flags=re.DOTALL)
     return re.sub(r"</?(?:svg|g|path|rect|circle|line|polyline|polygon|text|tspan|title|desc|defs)\b[^>]*>", "", html)
 
 
-def harmless(html):
+def assert_harmless(html):
     """Assert that HTML contains only known elements, no event handlers, only local links, and no styles except colours."""
-    for svg in drawn_in(html):
-        harmless(svg)
+    for svg in pictures_in(html):
+        assert_harmless(svg)
     html = re.sub(
         r"<style>@media screen\{[^<{]*\{content:url\(data:image/svg\+xml;base64,[A-Za-z0-9+/=]*\)\}\}</style>",
         "",

@@ -120,7 +120,7 @@ def refuses(code: int, message: str, *, error: str | None = None, **headers: str
     return lambda exchange: exchange.status(code, body, **headers)
 
 
-def whole(body: Json) -> Answer:
+def unstreamed_answer(body: Json) -> Answer:
     """Return an unstreamed answer with status 200 and one JSON object."""
     return lambda exchange: exchange.status(200, body)
 
@@ -137,7 +137,7 @@ def completion(message: Json, finish: str = "stop") -> Json:
     }
 
 
-def declines(text: str) -> Answer:
+def declined_answer(text: str) -> Answer:
     """Return an answer in which the model refuses the request."""
 
     def answer(exchange: Exchange) -> None:
@@ -148,7 +148,7 @@ def declines(text: str) -> Answer:
     return answer
 
 
-def breaks_off(*pieces: str, framed: bool = True) -> Answer:
+def interrupted_answer(*pieces: str, framed: bool = True) -> Answer:
     """Return an answer during which the server closes the connection."""
 
     def answer(exchange: Exchange) -> None:

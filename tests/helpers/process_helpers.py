@@ -19,7 +19,7 @@ def wait_for(condition, seconds: float = 5):
     pytest.fail(f"did not happen within {seconds} s")
 
 
-def lives(pid: int) -> bool:
+def is_running(pid: int) -> bool:
     """Return True if a process is running; a zombie does not count as running."""
     shown = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False)
     return bool(shown.stdout.strip()) and not shown.stdout.strip().startswith("Z")
@@ -35,7 +35,7 @@ def pids_in(path: Path, count: int = 1) -> list[int]:
 
 def assert_gone(*pids: int) -> None:
     for pid in pids:
-        wait_for(lambda pid=pid: not lives(pid))
+        wait_for(lambda pid=pid: not is_running(pid))
 
 
 # A child and a grandchild of its group that ignore SIGTERM, once both have told their numbers.

@@ -15,7 +15,7 @@ from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, OWN_PROTOCOLS
 
 JSONObject = dict[str, Any]
 
-OTHERS = [name for name in OWN_PROTOCOLS if name != DEFAULT_HANDOFF]
+OTHER_PROTOCOLS = [name for name in OWN_PROTOCOLS if name != DEFAULT_HANDOFF]
 """All protocols of this package except the default protocol."""
 
 KERNEL = {
@@ -24,7 +24,7 @@ KERNEL = {
     "agent_key": "critic",
     "timestamp": "2026-01-01T00:00:00+00:00",
 }
-FREE = Requirements("json", False, None, False, True, frozenset(), ())
+NO_REQUIREMENTS = Requirements("json", False, None, False, True, frozenset(), ())
 
 ENVELOPE: JSONObject = {
     "status": "VERIFIED",
@@ -61,10 +61,10 @@ CONTRACT: JSONObject = {
 }
 
 ABSENT = object()
-"""Marks a field that :func:`changed` removes."""
+"""Marks a field that :func:`with_changes` removes."""
 
 
-def changed(value: JSONObject, changes: JSONObject) -> JSONObject:
+def with_changes(value: JSONObject, changes: JSONObject) -> JSONObject:
     """Return a copy of a value in which the specified dotted paths are set or removed."""
     copied_document = copy.deepcopy(value)
     for path, new in changes.items():
@@ -83,12 +83,12 @@ def envelope(**changes: Any) -> JSONObject:
     """Return an envelope with changed fields; the keyword ``summary__evidence`` stands for the path
     ``summary.evidence``.
     """
-    return changed(ENVELOPE, {path.replace("__", "."): new for path, new in changes.items()})
+    return with_changes(ENVELOPE, {path.replace("__", "."): new for path, new in changes.items()})
 
 
 def contract(**changes: Any) -> JSONObject:
     """Return a contract with changed fields; paths are written as for :func:`envelope`."""
-    return changed(CONTRACT, {path.replace("__", "."): new for path, new in changes.items()})
+    return with_changes(CONTRACT, {path.replace("__", "."): new for path, new in changes.items()})
 
 
 def block(value: Any) -> str:
@@ -166,7 +166,7 @@ def start(tmp_path, protocol, replies, **sockets):
     return h.start(tmp_path, document, {"Check": {"Check": replies}, "M": lambda: "fine"})
 
 
-def same_when_opened(cast):
+def assert_same_when_opened(cast):
     """Open the cast again from its journal and assert that nothing has changed."""
     other = open_cast(cast.run_dir)
     assert other.now.engine == cast.now.engine
@@ -176,7 +176,7 @@ def same_when_opened(cast):
     return other
 
 
-def asking(tmp_path, *then):
+def cast_asking_for_approval(tmp_path, *then):
     """Return a cast whose check asks for approval of ASK and then answers ``then``, and the list of its turns."""
     seen = []
     replies = iter([report("APPROVAL_REQUEST", approval_request=ASK), *then])

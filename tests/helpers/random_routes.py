@@ -50,10 +50,10 @@ def _take_turn(play: Play, rng: Random) -> None:
         play.answer("no JSON")
     else:
         assigned = {target for socket in play.rules.graph.sockets.values() for target, _ in socket.assign}
-        play.answer(well_formed(rng, here, rows="rows" not in assigned))
+        play.answer(is_well_formed(rng, here, rows="rows" not in assigned))
 
 
-def well_formed(rng: Random, here: SocketRules, *, rows: bool) -> dict[str, Any]:
+def is_well_formed(rng: Random, here: SocketRules, *, rows: bool) -> dict[str, Any]:
     """Return True if an output is valid for its socket: its lists have equal length, and it has only allowed fields."""
     count = rng.randrange(3)
     value: dict[str, Any] = {}

@@ -74,7 +74,7 @@ def repository(folder: Path, *options: str) -> Path:
     return folder
 
 
-def ignored(folder: Path, path: str) -> bool:
+def is_ignored(folder: Path, path: str) -> bool:
     """Return True if Git ignores a path."""
     result = subprocess.run(
         ["git", "check-ignore", "--quiet", path], cwd=folder, env={**os.environ, **GIT}, check=False

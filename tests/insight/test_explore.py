@@ -20,7 +20,7 @@ from materia_nb.insight.reachable_states import Move, StateNode, StateSpace
 from materia_nb.insight.scripted_answers import ScriptedResult
 from materia_nb.loadout import build_graph
 from materia_nb.loadout.vocabulary import Result
-from protocol_helpers import OTHERS
+from protocol_helpers import OTHER_PROTOCOLS
 from random_routes import check_every_route_is_possible
 
 LAPS = int(os.environ.get("MATERIA_NB_EXPLORED", "10"))
@@ -372,7 +372,7 @@ def test_nested_lists_and_lists_of_utilities_are_explored(tmp_path):
 # -- other protocols ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", OTHERS)
+@pytest.mark.parametrize("name", OTHER_PROTOCOLS)
 def test_answers_that_hold_the_cast_are_explored(tmp_path, name):
     """A pause or an escalation holds the cast, and explore does not assume what the person decides."""
     document = spoken(retry_loop(most=2), name)

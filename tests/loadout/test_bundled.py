@@ -16,7 +16,7 @@ from materia_nb import Workbench
 from materia_nb.loadout import read_config
 from materia_nb.loadout.layers import BUNDLED
 from materia_nb.loadout.topology import script_file
-from shipped_helpers import StandIn, ignored, repository
+from shipped_helpers import StandIn, is_ignored, repository
 
 NAMES = list(read_config(BUNDLED)["loadouts"])
 PLAN = {"workItems": h.items("a", "b")}
@@ -125,7 +125,7 @@ def test_full_auto_completes(wb, verdicts, upkeep, route):
     cast, went = play(wb, "Full-Auto", replies)
     assert went == without_blanks(route)
     assert cast.state["vcs"]["kind"] == "git"
-    assert ignored(wb.project, cast.run_dir.relative_to(wb.project).as_posix())
+    assert is_ignored(wb.project, cast.run_dir.relative_to(wb.project).as_posix())
     assert '"branch": "main"' in cast.steps.at(3).prompt.text
 
 

@@ -17,7 +17,7 @@ from materia_nb.errors import MateriaError
 from materia_nb.store.catalogue import cast_entry
 from materia_nb.store.opening import verify
 from materia_nb.store.rundir import RunDir
-from protocol_helpers import asking, contract, envelope
+from protocol_helpers import cast_asking_for_approval, contract, envelope
 from protocol_helpers import start as start_protocol
 
 RECORDED = Path(__file__).parents[1] / "data" / "recorded-casts"
@@ -227,7 +227,7 @@ def test_a_recording_with_a_damaged_artifact_is_shown_or_clearly_refused(tmp_pat
 
 
 def with_an_approval(tmp_path, clock):
-    cast, _ = asking(tmp_path)
+    cast, _ = cast_asking_for_approval(tmp_path)
     cast.agents.set("Check", "person")
     cast.approvals.approve()
     return cast

@@ -8,7 +8,7 @@ import pytest
 
 from materia_nb.loadout.topology import SHIPPED_SCRIPTS
 from materia_nb.utilities.utility_step import PACKAGED_FOLDER
-from shipped_helpers import git, ignored, repository, run_script
+from shipped_helpers import git, is_ignored, repository, run_script
 
 ARTIFACT = ".pi/pi-materia/2026/manifest.json"
 PATTERN = ".pi/pi-materia/"
@@ -55,7 +55,7 @@ def test_git_ignores_artifacts_after_ensure_ignored_has_run(tmp_path):
         }
     }
     assert (repo / ".gitignore").read_bytes() == b".pi/pi-materia/\n"
-    assert ignored(repo, ARTIFACT)
+    assert is_ignored(repo, ARTIFACT)
     again = ensure(repo).answer["state"]["artifactIgnore"]
     assert (again["changed"], again["added"], again["unchanged"]) == (False, [], [PATTERN])
     assert (repo / ".gitignore").read_bytes() == b".pi/pi-materia/\n"
@@ -79,7 +79,7 @@ def test_existing_content_and_line_ends_are_kept(tmp_path, before, after):
     (repo / ".gitignore").write_bytes(before)
     assert ensure(repo).code == 0
     assert (repo / ".gitignore").read_bytes() == after
-    assert ignored(repo, ARTIFACT)
+    assert is_ignored(repo, ARTIFACT)
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_existing_ignore_pattern_is_not_added_again(tmp_path, before):
     (repo / ".gitignore").write_bytes(before)
     assert ensure(repo).answer["state"]["artifactIgnore"]["added"] == []
     assert (repo / ".gitignore").read_bytes() == before
-    assert ignored(repo, ARTIFACT)
+    assert is_ignored(repo, ARTIFACT)
 
 
 def test_project_inside_a_repository_gets_its_own_ignore_file(tmp_path):
@@ -106,7 +106,7 @@ def test_project_inside_a_repository_gets_its_own_ignore_file(tmp_path):
     nested.mkdir(parents=True)
     assert ensure(nested).answer["state"]["artifactIgnore"]["file"] == str(nested / ".gitignore")
     assert (repo / ".gitignore").read_bytes() == b"*.o\n"
-    assert ignored(repo, f"apps/mine/{ARTIFACT}")
+    assert is_ignored(repo, f"apps/mine/{ARTIFACT}")
     assert ensure(nested, file="../../.gitignore", patterns=["*.log", "*.o"]).answer["state"]["artifactIgnore"][
         "added"
     ] == ["*.log"]
@@ -144,7 +144,7 @@ def test_a_symbolic_link_is_followed_inside_the_repository_only(tmp_path):
     result = ensure(repo)
     assert result.code == 0
     assert "symbolic link" in result.stderr, "Git would not look into it"
-    assert not ignored(repo, ARTIFACT)
+    assert not is_ignored(repo, ARTIFACT)
     assert (repo / ".gitignore").is_symlink()
     assert (repo / "shared-ignore").read_bytes() == b"a\n.pi/pi-materia/\n"
     outside = tmp_path / "everyone's"

@@ -12,7 +12,7 @@ from materia_nb.cast.views.loadout_views import ExploreView
 from materia_nb.errors import MateriaError
 from materia_nb.handoff.envelope_protocol import EnvelopeProtocol
 from materia_nb.loadout import build_graph
-from protocol_helpers import OTHERS
+from protocol_helpers import OTHER_PROTOCOLS
 
 
 def test_each_outcome_of_an_exploration_has_a_passing_case(wb, tmp_path):
@@ -53,7 +53,7 @@ def test_sockets_that_differ_only_in_case_have_separate_files(tmp_path):
     assert len({path.name.casefold() for path in paths}) == len(paths) == 3
 
 
-@pytest.mark.parametrize("name", OTHERS)
+@pytest.mark.parametrize("name", OTHER_PROTOCOLS)
 def test_saved_cases_of_other_protocols_pass(tmp_path, name):
     document = config({"A": at("P", parse="json", handoff=name)})
     paths = ExploreView(build_graph(document), 0, document=document).save_tests(tmp_path)

@@ -8,7 +8,7 @@ import re
 import pytest
 
 import cast_helpers as h
-from display_hostile import HOSTILE, harmless
+from display_hostile import HOSTILE, assert_harmless
 from materia_nb.agents.interface import NeedsApproval, Reply, ToolCall
 from materia_nb.cast.views.step_views import HandoffView, step_view, visit_status_sections
 from materia_nb.display.blocks import blocks_as_html, blocks_as_text
@@ -18,7 +18,7 @@ from materia_nb.handoff.contract_protocol import ContractProtocol
 from materia_nb.handoff.envelope_protocol import EnvelopeProtocol
 from materia_nb.store.rundir import file_within, find_evidence
 from protocol_helpers import HOSTILE as VALUES
-from protocol_helpers import asking, block, changed, contract, envelope, paths_of, report, start
+from protocol_helpers import block, cast_asking_for_approval, contract, envelope, paths_of, report, start, with_changes
 
 
 def nothing(_):
@@ -82,7 +82,7 @@ def test_only_existing_files_become_links(tmp_path):
     text, html = shown(cast)
     assert re.findall(r'href="([^"]*)"', html) == ["./a%20b.py"] * 2
     assert all(name in text for name in artifacts)
-    harmless(html)
+    assert_harmless(html)
 
 
 def test_file_name_with_a_colon_is_not_treated_as_a_url(tmp_path):
@@ -92,7 +92,7 @@ def test_file_name_with_a_colon_is_not_treated_as_a_url(tmp_path):
     _, html = shown(judged(tmp_path, summary__evidence={"artifacts_produced": artifacts}))
     links = re.findall(r'href="([^"]*)"', html)
     assert links == ["./javascript%3Aalert%281%29", "./%22%3E%3Cimg%20src%3Dx%3E"]
-    harmless(html)
+    assert_harmless(html)
 
 
 def test_links_stay_inside_the_project(tmp_path):
@@ -143,7 +143,7 @@ def statuses_of(cast):
 
 def test_contract_is_shown_with_its_status_path(tmp_path):
     (tmp_path / "seen.py").write_text("x")
-    cast, _ = asking(
+    cast, _ = cast_asking_for_approval(
         tmp_path,
         report("IN_PROGRESS", agent_status__pending_steps=["look", {"then": 1}]),
         report("COMPLETE", evidence_report__files_checked=["seen.py", "gone.py"], loop_state={"iteration": 2}),
@@ -162,7 +162,7 @@ def test_contract_is_shown_with_its_status_path(tmp_path):
     assert re.search(r"verification\n +result +pass", text)
     assert "empty: patterns_checked" in text
     assert re.findall(r'href="([^"]*)"', html) == ["./seen.py"]
-    harmless(html)
+    assert_harmless(html)
 
 
 def test_unfinished_work_is_not_shown_as_refused(tmp_path):
@@ -211,9 +211,9 @@ def test_context_update_without_write_access_is_shown_as_a_warning(tmp_path):
 def test_any_field_value_is_shown_escaped(make, start_from):
     for path in paths_of(start_from):
         for value in [*VALUES, *HOSTILE[:12]]:
-            made = changed(start_from, {path: value})
+            made = with_changes(start_from, {path: value})
             sections = make(made, nothing)
-            harmless(blocks_as_html(section_blocks(sections)))
+            assert_harmless(blocks_as_html(section_blocks(sections)))
             assert "\x1b" not in blocks_as_text(section_blocks(sections))
 
 
@@ -241,7 +241,7 @@ def test_hostile_text_in_every_field_is_escaped(tmp_path, hostile):
         routing__reason=f"x {hostile}",
     )
     text, html = shown(cast)
-    harmless(html)
+    assert_harmless(html)
     assert not re.search("[\x00-\x08\x0b-\x1f\x7f]", text)
 
 
@@ -267,11 +267,11 @@ def test_approval_request_shows_operation_and_prompt(tmp_path):
 
     cast = h.start(tmp_path, h.one_config(), Asks())
     cast.step()
-    asking = repr(step_view(cast.now))
-    assert "bash make it (asks for approval)" in asking
-    assert "command: make it" in asking
-    assert "Do the widget" in asking
-    assert "approved: " not in asking
+    shown = repr(step_view(cast.now))
+    assert "bash make it (asks for approval)" in shown
+    assert "command: make it" in shown
+    assert "Do the widget" in shown
+    assert "approved: " not in shown
     cast.approvals.approve()
     cast.step()
     done = repr(step_view(cast.now, ["bash make it", "and on"]))
