@@ -90,7 +90,7 @@ _PROGRAMS: Final = (
 """The optional programs: area, name, program, advice, and the tested version or ""."""
 
 
-def packages() -> Iterator[Finding]:
+def check_packages() -> Iterator[Finding]:
     """Yield a finding with the version of Python and of each package that a notebook needs."""
     yield Finding("software", "Python", "ok", platform.python_version())
     for name, advice in _PACKAGES:
@@ -100,7 +100,7 @@ def packages() -> Iterator[Finding]:
             yield Finding("software", name, "optional" if name in _EXTRAS else "missing", "not installed", advice)
 
 
-def keys(environment: Mapping[str, str]) -> Finding:
+def check_keys(environment: Mapping[str, str]) -> Finding:
     """Return a finding with the names of the ``*_API_KEY`` environment variables that are set and not blank."""
     present = sorted(name for name, value in environment.items() if name.endswith("_API_KEY") and value.strip())
     if present:
@@ -109,7 +109,7 @@ def keys(environment: Mapping[str, str]) -> Finding:
     return Finding("keys", "in the environment", "hint", "no key is set", advice)
 
 
-def programs(project: Path) -> list[Finding]:
+def check_programs(project: Path) -> list[Finding]:
     """Return findings with the versions of git, jj and the programs of the command presets, run in parallel.
 
     Raises:
@@ -124,7 +124,7 @@ def programs(project: Path) -> list[Finding]:
             finally:
                 stop.set()
     return [
-        _program(area, name, result, advice, tested)
+        _program_finding(area, name, result, advice, tested)
         for (area, name, _, advice, tested), result in zip(_PROGRAMS, results, strict=True)
     ]
 
@@ -137,7 +137,7 @@ def _run_version(program: str, project: Path, stop: Stop) -> ProcessResult | Non
     return run_process(command, stdin=b"", cwd=project, timeout_s=limit, capture=Capture(_VERSION_BYTES), stop=stop)
 
 
-def _program(area: str, name: str, result: ProcessResult | None, advice: str, tested: str) -> Finding:
+def _program_finding(area: str, name: str, result: ProcessResult | None, advice: str, tested: str) -> Finding:
     if result is None:
         return Finding(area, name, "optional", "not installed", advice)
     if result.ok:
@@ -166,7 +166,7 @@ def _version_numbers(text: str) -> list[int]:
     return list(map(int, match[0].split("."))) if match else []
 
 
-def folders(folder_by_name: Iterable[tuple[str, Path]]) -> Iterator[Finding]:
+def check_folders(folder_by_name: Iterable[tuple[str, Path]]) -> Iterator[Finding]:
     """Yield a finding about write access to each folder or, if it does not exist, to its nearest existing parent."""
     for name, folder in folder_by_name:
         existing = next((path for path in (folder, *folder.parents) if os.path.lexists(path)), folder)
@@ -186,14 +186,14 @@ _SCRIPT_ADVICE: Final = {
 }
 
 
-def shipped(folders: Iterable[Path]) -> Iterator[Finding]:
+def check_scripts(folders: Iterable[Path]) -> Iterator[Finding]:
     """Yield a finding about each copy of a shipped utility script in the profile."""
     for copy in (copy for folder in folders for copy in utility_step.list_copies(folder)):
         advice = _SCRIPT_ADVICE.get(copy.status, "")
         yield Finding("scripts", copy.script, "hint" if advice else "ok", f"{copy.status}: {copy.path}", advice)
 
 
-def config(wb: Workbench) -> Iterator[Finding]:
+def check_config(wb: Workbench) -> Iterator[Finding]:
     """Yield findings about the config layers, the selected loadout and its agents."""
     try:
         layers, name = wb.loadouts.config.layers, wb.loadouts.chosen
@@ -218,18 +218,18 @@ def config(wb: Workbench) -> Iterator[Finding]:
     hints = len(wb.check(name).hints)
     details = counted(len(graph.sockets), "socket") + (f", {counted(hints, 'hint')}" if hints else "")
     yield Finding("config", f"loadout {name}", "ok", details, "list the hints with %materia check" if hints else "")
-    yield from agents(wb, graph)
+    yield from check_agents(wb, graph)
 
 
-def agents(wb: Workbench, graph: Graph) -> Iterator[Finding]:
+def check_agents(wb: Workbench, graph: Graph) -> Iterator[Finding]:
     """Yield a finding about the agent of each socket, with the reason if this agent would fail."""
     tools = MoreTools(wb.agents.tools, graph.mcp_servers)
     for socket in graph.sockets.values():
         if not socket.is_utility:
-            yield _agent(socket, wb.agents.for_turn(socket.id, socket.materia.id), wb.project, tools)
+            yield _agent_finding(socket, wb.agents.for_turn(socket.id, socket.materia.id), wb.project, tools)
 
 
-def _agent(socket: Socket, agent: Agent, project: Path, tools: MoreTools) -> Finding:
+def _agent_finding(socket: Socket, agent: Agent, project: Path, tools: MoreTools) -> Finding:
     materia = socket.materia
     name, details = f"{socket.id} ({materia.label})", f"answered by {name_of(agent)}"
     problem = readiness_problem(agent, materia.model, project)
@@ -284,11 +284,11 @@ def checkup(wb: Workbench) -> Checkup:
         named_folders.append(("run directories", wb.casts.root))
     return Checkup(
         [
-            *packages(),
-            keys(os.environ),
-            *programs(wb.project),
-            *folders(named_folders),
-            *shipped(utility_folders()),
-            *config(wb),
+            *check_packages(),
+            check_keys(os.environ),
+            *check_programs(wb.project),
+            *check_folders(named_folders),
+            *check_scripts(utility_folders()),
+            *check_config(wb),
         ]
     )

@@ -141,7 +141,7 @@ def _look_alike(name: str, other: str) -> bool:
     return len(name) == len(other) and bool(differing) and not any(pair.isascii() for pair in differing)
 
 
-def one_of_words(names: Iterable[str]) -> str:
+def join_with_or(names: Iterable[str]) -> str:
     """Join names for use in a sentence, as in ``a, b or c``."""
     *first, last = names
     return f"{', '.join(first)} or {last}" if first else last
@@ -475,7 +475,7 @@ def one_line_without_keys(text: str) -> str:
     return line if len(line) <= _MAX_LINE_CHARS else line[:_MAX_LINE_CHARS] + "…"
 
 
-def log_unhandled(_: object, context: Mapping[str, Any]) -> None:
+def log_unhandled_error(_: object, context: Mapping[str, Any]) -> None:
     """Log an unhandled error of the package's event loops on one line; intended as an asyncio exception handler."""
     error = context.get("exception")
     text = f"{context['message']}: {named_error(error)}" if error is not None else str(context["message"])

@@ -25,9 +25,9 @@ TEMPORARY_NAME: Final = re.compile(r"\.[0-9a-f]{16}\.tmp")
 """Name pattern of temporary files, which a killed process may leave behind."""
 
 _COMMON_FLAGS: Final = os.O_CLOEXEC | os.O_NONBLOCK  # opening a pipe would block
-_CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-_UNNAMED: Final = getattr(os, "O_TMPFILE", 0) and os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC
-_APPEND: Final = os.O_RDWR | os.O_CREAT | os.O_APPEND
+_CREATE_FLAGS: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+_UNNAMED_FLAGS: Final = getattr(os, "O_TMPFILE", 0) and os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC
+_APPEND_FLAGS: Final = os.O_RDWR | os.O_CREAT | os.O_APPEND
 _CHUNK_BYTES: Final = 1 << 20
 
 
@@ -70,11 +70,12 @@ def read_plain(path: Path | str, max_bytes: int = MAX_FILE_BYTES, *, follow: boo
     with open_for_reading(path, follow=follow) as handle:
         size = os.fstat(handle).st_size
         parts: list[bytes] = []
-        left = max_bytes + 1
-        while size <= max_bytes and left > 0 and (part := os.read(handle, min(left, max(size + 1, _CHUNK_BYTES)))):
+        remaining = max_bytes + 1
+        chunk_bytes = max(size + 1, _CHUNK_BYTES)
+        while size <= max_bytes and remaining and (part := os.read(handle, min(remaining, chunk_bytes))):
             parts.append(part)
-            left -= len(part)
-        if size > max_bytes or left == 0:
+            remaining -= len(part)
+        if size > max_bytes or remaining == 0:
             raise OSError(errno.EFBIG, f"it has more than {max_bytes:,} bytes")
         return b"".join(parts)
 
@@ -124,7 +125,7 @@ def replace_file(
             return
         mode = _permissions(path, folder)
         temporary = os.path.join(parent, f".{secrets.token_hex(8)}.tmp")  # noqa: PTH118 - as above
-        handle = os.open(temporary, _CREATE, 0o666, dir_fd=folder)
+        handle = os.open(temporary, _CREATE_FLAGS, 0o666, dir_fd=folder)
         try:
             try:
                 for part in (content,) if isinstance(content, bytes) else content:
@@ -149,11 +150,11 @@ def _write_then_link(path: Path | str, content: bytes, sync: bool, folder: int |
 
     This method changes the folder only once, and a killed process does not leave a temporary file behind.
     """
-    if not _UNNAMED:
+    if not _UNNAMED_FLAGS:
         return False
     parent = os.path.dirname(path) or "."  # noqa: PTH120 - as above
     try:
-        handle = os.open(parent, _UNNAMED, 0o666, dir_fd=folder)
+        handle = os.open(parent, _UNNAMED_FLAGS, 0o666, dir_fd=folder)
         try:
             write_all(handle, content)
             if sync:
@@ -190,7 +191,7 @@ def append_line(path: Path | str, line: bytes) -> None:
         OSError: the file cannot be written.
     """
     with HeldInterrupts():
-        handle = open_plain(path, _APPEND)
+        handle = open_plain(path, _APPEND_FLAGS)
         try:
             size = os.fstat(handle).st_size
             is_torn = size > 0 and os.pread(handle, 1, size - 1) != b"\n"

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, Final, NoReturn, TypeAlias, TypeGuard
 
-from materia_nb.errors import MateriaError, did_you_mean, one_of_words
+from materia_nb.errors import MateriaError, did_you_mean, join_with_or
 
 JSON: TypeAlias = Any
 """A JSON value: None, bool, int, float, str, list, or dict with str keys.
@@ -29,10 +29,10 @@ class _Missing:
         return False
 
 
-_INDEX_DIGITS: Final = 18
+_MAX_INDEX_DIGITS: Final = 18
 """Maximum number of digits of a list index; Python refuses to parse integers with thousands of digits."""
 
-_EXPONENT_FROM: Final = 1e21
+_MIN_EXPONENT_NUMBER: Final = 1e21
 """Smallest number that is written with an exponent and therefore without a decimal point."""
 
 MISSING: Final = _Missing()
@@ -86,7 +86,7 @@ for _kind, _names in (
         setattr(_kind, _name, refuse_change)
 
 
-def copied_by_position(kind: Any) -> Any:
+def with_fast_replace(kind: Any) -> Any:
     """Class decorator that replaces the ``_replace`` method of a named tuple with a faster implementation."""
     positions = {name: position for position, name in enumerate(kind._fields)}
 
@@ -144,7 +144,7 @@ def is_object(value: JSON) -> TypeGuard[Object]:
     return isinstance(value, dict)
 
 
-def without(owner: Object, name: str) -> Object:
+def without_field(owner: Object, name: str) -> Object:
     """Return a copy of an object without the field ``name``."""
     return {key: value for key, value in owner.items() if key != name}
 
@@ -194,7 +194,7 @@ def get_path(value: JSON, segments: Sequence[str]) -> JSON:
                 return MISSING
             value = value[segment]
         elif isinstance(value, list):
-            if not (segment.isascii() and segment.isdigit()) or len(segment) > _INDEX_DIGITS:
+            if not (segment.isascii() and segment.isdigit()) or len(segment) > _MAX_INDEX_DIGITS:
                 return MISSING
             if int(segment) >= len(value):
                 return MISSING
@@ -243,7 +243,7 @@ def equal_json(a: JSON, b: JSON) -> bool:
 def whole_floats_as_integers(value: JSON) -> JSON:
     """Return ``value`` with whole floats below 1e21 converted to integers, as other JSON writers write them (R37)."""
     if isinstance(value, float):
-        if not value.is_integer() or abs(value) >= _EXPONENT_FROM:
+        if not value.is_integer() or abs(value) >= _MIN_EXPONENT_NUMBER:
             return value
         return int(Decimal(repr(value)))  # int(value) alone would add digits
     if isinstance(value, list):
@@ -304,7 +304,7 @@ def nested_too_deeply() -> MateriaError:
     )
 
 
-def replaced(value: JSON, segments: Sequence[str], new: JSON, *, inserts: bool = False) -> JSON:
+def with_value_at(value: JSON, segments: Sequence[str], new: JSON, *, inserts: bool = False) -> JSON:
     """Return ``value`` with ``new`` at a path, or without the value at the path if ``new`` is MISSING.
 
     A list index replaces the element or, if ``inserts`` is True, inserts ``new`` before the element. An index equal to
@@ -315,7 +315,7 @@ def replaced(value: JSON, segments: Sequence[str], new: JSON, *, inserts: bool =
     """
     name, rest = segments[0], segments[1:]
     if isinstance(value, list):
-        return _replaced_in_list(value, name, rest, new, inserts=inserts)
+        return _with_changed_item(value, name, rest, new, inserts=inserts)
     if not isinstance(value, dict):
         raise MateriaError(
             f"{value!r:.80} is neither an object nor a list.", where=name, hint="set the entire value", kind="path"
@@ -323,7 +323,7 @@ def replaced(value: JSON, segments: Sequence[str], new: JSON, *, inserts: bool =
     if rest:
         if name not in value and new is MISSING:
             raise _missing_path(name, value)
-        return {**value, name: replaced(value.get(name, {}), rest, new, inserts=inserts)}
+        return {**value, name: with_value_at(value.get(name, {}), rest, new, inserts=inserts)}
     if new is MISSING:
         if name not in value:
             raise _missing_path(name, value)
@@ -331,7 +331,7 @@ def replaced(value: JSON, segments: Sequence[str], new: JSON, *, inserts: bool =
     return {**value, name: new}
 
 
-def _replaced_in_list(value: list[JSON], name: str, rest: Sequence[str], new: JSON, *, inserts: bool) -> list[JSON]:
+def _with_changed_item(value: list[JSON], name: str, rest: Sequence[str], new: JSON, *, inserts: bool) -> list[JSON]:
     index = int(name) if name.isascii() and name.isdigit() and len(name) < 10 else -1
     can_append = not rest and new is not MISSING
     if not 0 <= index < len(value) + can_append:
@@ -340,7 +340,7 @@ def _replaced_in_list(value: list[JSON], name: str, rest: Sequence[str], new: JS
         )
     head, tail = value[:index], value[index + 1 :]
     if rest:
-        return [*head, replaced(value[index], rest, new, inserts=inserts), *tail]
+        return [*head, with_value_at(value[index], rest, new, inserts=inserts), *tail]
     return [*head, *tail] if new is MISSING else [*head, new, *(value[index:] if inserts else tail)]
 
 
@@ -358,15 +358,15 @@ def with_patch(value: JSON, patch: Sequence[Mapping[str, JSON]]) -> JSON:
         op, path = change["op"], pointer_keys(change["path"])
         if op not in _OPERATIONS:
             raise MateriaError(
-                f"{op!r:.80} is not a patch operation.", hint=f"use {one_of_words(_OPERATIONS)}", kind="path"
+                f"{op!r:.80} is not a patch operation.", hint=f"use {join_with_or(_OPERATIONS)}", kind="path"
             )
         new = MISSING if op in ("remove", "move") else change["value"]
         if op == "move":
             source = pointer_keys(change["from"])
-            new, value = get_path(value, source), replaced(value, source, MISSING)
+            new, value = get_path(value, source), with_value_at(value, source, MISSING)
         if get_path(value, path if op in ("remove", "replace") else path[:-1]) is MISSING:
             raise _missing_path(change["path"], ())
-        value = replaced(value, path, new, inserts=op in ("add", "move"))
+        value = with_value_at(value, path, new, inserts=op in ("add", "move"))
     return value
 
 

@@ -35,13 +35,13 @@ class Stop(threading.Event):
 
     Attributes:
         since: the time of the first ``set``, in seconds of ``time.monotonic``, or None while the event is not set.
-        left: True if a waiting thread must also abandon work that cannot be stopped; see :meth:`leave`.
+        must_abandon: True if a waiting thread must also abandon work that cannot be stopped; see :meth:`abandon`.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.since: float | None = None
-        self.left = False
+        self.must_abandon = False
 
     def is_set(self) -> bool:
         """Return True if the event is set."""
@@ -54,12 +54,12 @@ class Stop(threading.Event):
 
     def clear(self) -> None:
         """Clear the event, so that later calls of :meth:`wait` block again."""
-        self.since, self.left = None, False
+        self.since, self.must_abandon = None, False
 
-    def leave(self) -> None:
-        """Set the event and ``left``, so that waiting threads abandon work that cannot be stopped."""
+    def abandon(self) -> None:
+        """Set the event and ``must_abandon``, so that waiting threads abandon work that cannot be stopped."""
         self.set()
-        self.left = True
+        self.must_abandon = True
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait up to ``timeout`` seconds until the event is set; return True if the event is set."""
@@ -107,7 +107,7 @@ class HeldInterrupts:
             return self
         self._previous = previous
         self._is_active = True
-        _signal.signal(signal.SIGINT, self._note)  # interrupts are counted from here on
+        _signal.signal(signal.SIGINT, self._count_interrupt)  # interrupts are counted from here on
         outer = getattr(previous, "__self__", None)
         if isinstance(outer, HeldInterrupts):
             self.count, outer.count = self.count + outer.count, 0
@@ -122,12 +122,12 @@ class HeldInterrupts:
         if self.count:
             signal.raise_signal(signal.SIGINT)
 
-    def _note(self, signum: int, frame: FrameType | None) -> None:  # noqa: ARG002 - the signature of a handler
+    def _count_interrupt(self, signum: int, frame: FrameType | None) -> None:  # noqa: ARG002 - the signature of a handler
         self.count += 1
 
 
 class WakingInterrupts(HeldInterrupts):
-    """Context manager that delays SIGINT like its base class, and also wakes up a thread that waits for ``wake_fd``.
+    """Context manager that delays SIGINT, and wakes up a thread that waits for ``wake_fd``.
 
     Attributes:
         wake_fd: a file descriptor that becomes readable after an interrupt, or None if the block has no effect.
@@ -164,8 +164,8 @@ class WakingInterrupts(HeldInterrupts):
             with contextlib.suppress(BlockingIOError):
                 os.read(self.wake_fd, 4096)
 
-    def _note(self, signum: int, frame: FrameType | None) -> None:
-        super()._note(signum, frame)
+    def _count_interrupt(self, signum: int, frame: FrameType | None) -> None:
+        super()._count_interrupt(signum, frame)
         if self._write_fd >= 0:
             with contextlib.suppress(OSError):  # the pipe is full, so the waiting thread is awake
                 os.write(self._write_fd, b"\0")
@@ -188,7 +188,7 @@ _BROWSER_DRIVE: Final = Path("/drive")  # where JupyterLite mounts the files of 
 _LOCK_RETRY_S: Final = 0.01
 
 
-class Handle(Protocol):
+class ScheduledCall(Protocol):
     """A scheduled call that can be cancelled."""
 
     def cancel(self) -> None:
@@ -205,34 +205,34 @@ class BackgroundWork(Protocol):
         """Wait up to ``timeout`` seconds until the function has returned."""
 
 
-def call_later(seconds: float, act: Callable[[], object]) -> Handle:
-    """Call ``act`` once after ``seconds`` seconds, in a daemon thread of its own.
+def call_later(seconds: float, function: Callable[[], object]) -> ScheduledCall:
+    """Call ``function`` once after ``seconds`` seconds, in a daemon thread of its own.
 
-    On platforms without threads, the running event loop calls ``act`` when the loop is idle. If no event loop is
-    running either, ``act`` is never called, so this function is only suitable for optional calls.
+    On platforms without threads, the running event loop calls ``function`` when the loop is idle. If no event loop is
+    running either, ``function`` is never called, so ``call_later`` is only suitable for optional calls.
     """
-    timer = threading.Timer(seconds, act)
+    timer = threading.Timer(seconds, function)
     timer.daemon = True
     if CAN_START_THREADS:
         with HeldInterrupts():  # a thread that is interrupted while it starts never runs
             timer.start()
     elif (loop := _event_loop()) is not None:
-        return loop.call_later(seconds, act)
+        return loop.call_later(seconds, function)
     return timer
 
 
-def start_thread(act: Callable[[], object], name: str) -> BackgroundWork:
-    """Run ``act`` in a daemon thread named ``name``, with the context of the caller.
+def start_thread(function: Callable[[], object], name: str) -> BackgroundWork:
+    """Run ``function`` in a daemon thread named ``name``, with the context of the caller.
 
-    On platforms without threads, ``act`` runs when the event loop is idle or when ``join`` is called, whichever comes
-    first. If no event loop is running, ``act`` runs before this function returns.
+    On platforms without threads, ``function`` runs when the event loop is idle or when ``join`` is called, whichever
+    comes first. If no event loop is running, ``function`` runs before ``start_thread`` returns.
     """
     if CAN_START_THREADS:
-        thread = threading.Thread(target=copy_context().run, args=(act,), name=name, daemon=True)
+        thread = threading.Thread(target=copy_context().run, args=(function,), name=name, daemon=True)
         with HeldInterrupts():
             thread.start()
         return thread
-    work = _Deferred(act)
+    work = _DeferredWork(function)
     if (loop := _event_loop()) is None:
         work.join()
     else:
@@ -240,24 +240,24 @@ def start_thread(act: Callable[[], object], name: str) -> BackgroundWork:
     return work
 
 
-class _Deferred:
+class _DeferredWork:
     """Work on platforms without threads, which the event loop or the first caller of ``join`` runs."""
 
-    def __init__(self, act: Callable[[], object]) -> None:
-        self._act: Callable[[], object] | None = act
-        self._runs = False
+    def __init__(self, function: Callable[[], object]) -> None:
+        self._function: Callable[[], object] | None = function
+        self._is_running = False
 
     def is_alive(self) -> bool:
-        return self._runs or self._act is not None
+        return self._is_running or self._function is not None
 
     def join(self, timeout: float | None = None) -> None:  # noqa: ARG002 - the work cannot be interrupted
-        act, self._act = self._act, None
-        if act is not None:
-            self._runs = True
+        function, self._function = self._function, None
+        if function is not None:
+            self._is_running = True
             try:
-                act()
+                function()
             finally:
-                self._runs = False
+                self._is_running = False
 
 
 def _event_loop() -> asyncio.AbstractEventLoop | None:
@@ -270,7 +270,7 @@ def _event_loop() -> asyncio.AbstractEventLoop | None:
 
 
 class _ThreadState(threading.local):
-    computes = False
+    is_computing = False
 
 
 _thread_state: Final = _ThreadState()
@@ -286,14 +286,14 @@ class computing:  # noqa: N801 - used like a function: with computing()
     """
 
     def __enter__(self) -> None:
-        self._takes = not (_thread_state.computes or threading.current_thread() is threading.main_thread())
-        if self._takes:
+        self._has_acquired = not (_thread_state.is_computing or threading.current_thread() is threading.main_thread())
+        if self._has_acquired:
             _compute_slots.acquire()
-            _thread_state.computes = True
+            _thread_state.is_computing = True
 
     def __exit__(self, *_: object) -> None:
-        if self._takes:
-            _thread_state.computes = False
+        if self._has_acquired:
+            _thread_state.is_computing = False
             _compute_slots.release()
 
 
@@ -301,15 +301,15 @@ class released_slot:  # noqa: N801 - as above
     """Context manager that releases the slot of :class:`computing` while the thread waits for something slow."""
 
     def __enter__(self) -> None:
-        self._releases = _thread_state.computes
-        if self._releases:
-            _thread_state.computes = False
+        self._has_released = _thread_state.is_computing
+        if self._has_released:
+            _thread_state.is_computing = False
             _compute_slots.release()
 
     def __exit__(self, *_: object) -> None:
-        if self._releases:
+        if self._has_released:
             _compute_slots.acquire()
-            _thread_state.computes = True
+            _thread_state.is_computing = True
 
 
 def recording_folder(folder: Path) -> Path:

@@ -15,7 +15,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from materia_nb import platform
 from materia_nb.agents.interface import AgentError, ignore_event
-from materia_nb.errors import log_unhandled
+from materia_nb.errors import log_unhandled_error
 from materia_nb.platform import HeldInterrupts, Stop
 
 T = TypeVar("T")
@@ -39,7 +39,7 @@ def run_abandonable(work: Callable[[], T], stop: threading.Event | None) -> T:
     future: Future[T] = Future()
     platform.start_thread(partial(_complete, future, work), "materia-function")
     while not wait([future], _POLL_S).done:
-        if stop.left:
+        if stop.must_abandon:
             raise AgentError("The agent call was abandoned.", kind="interrupted")
     return future.result()
 
@@ -155,7 +155,7 @@ class BackgroundLoop:
             # A dead thread was never started, or belongs to the parent of a forked process.
             if self._loop is None or self._thread is None or not self._thread.is_alive():
                 self._loop = asyncio.new_event_loop()
-                self._loop.set_exception_handler(log_unhandled)
+                self._loop.set_exception_handler(log_unhandled_error)
                 self._thread = platform.start_thread(self._loop.run_forever, "materia-agents")
             return self._loop
 
@@ -334,7 +334,7 @@ async def run_in_thread(work: Callable[[], T], stop: Stop) -> T:
             except asyncio.CancelledError as error:
                 cancellation = error
             if cancellation is not None:
-                stop.leave()  # repeated, because a run that is just starting clears the event
+                stop.abandon()  # repeated, because a run that is just starting clears the event
     if cancellation is not None:
         work_future.exception()  # retrieved, so that asyncio does not log it as unretrieved
         raise cancellation

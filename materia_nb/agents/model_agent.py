@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from materia_nb.agents.interface import TIMEOUT_S, AgentError, NeedsApproval, Reply, Turn
-from materia_nb.errors import close_match, one_of_words, redact, redact_library_logs, register_key_variable
+from materia_nb.errors import close_match, join_with_or, redact, redact_library_logs, register_key_variable
 from materia_nb.loadout.graph import PROMPT_FORMS, PromptForm
 from materia_nb.platform import HeldInterrupts
 
@@ -285,7 +285,7 @@ class ModelAgent:
         if self.prompt_form is not None and self.prompt_form not in PROMPT_FORMS:
             raise AgentError(
                 f"{self.prompt_form!r:.40} is not a prompt form",
-                hint=f"use {one_of_words(PROMPT_FORMS)}",
+                hint=f"use {join_with_or(PROMPT_FORMS)}",
                 kind="bad_settings",
             )
 

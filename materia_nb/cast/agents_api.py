@@ -28,7 +28,7 @@ from materia_nb.cast.library import Loadouts, copy_scripts
 from materia_nb.cast.project_casts import Casts
 from materia_nb.engine.state import Pin
 from materia_nb.errors import MateriaError
-from materia_nb.jsonvalue import JSON, as_object, replaced
+from materia_nb.jsonvalue import JSON, as_object, with_value_at
 from materia_nb.loadout.compose import Composition
 from materia_nb.loadout.config_files import expanded
 from materia_nb.loadout.graph import Graph, PromptForm
@@ -283,7 +283,7 @@ def with_prompt_forms(graph: Graph, table: AgentTable) -> Graph:
         return graph
     document: JSON = graph.document
     for id_, form in forms.items():
-        document = replaced(document, ["loadouts", graph.name, "sockets", id_, "promptForm"], form)
+        document = with_value_at(document, ["loadouts", graph.name, "sockets", id_, "promptForm"], form)
     sockets = {
         id_: replace(socket, prompt_form=forms.get(id_, socket.prompt_form)) for id_, socket in graph.sockets.items()
     }

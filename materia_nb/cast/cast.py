@@ -549,7 +549,7 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
             MateriaError: the cast has already ended (``over``).
         """
         if leave:
-            self.runner.stop.leave()
+            self.runner.stop.abandon()
         self.runner.stop.set()
         with self.runner.lock():
             self.runner.begin()

@@ -32,7 +32,7 @@ from materia_nb.engine.state import BOUNDS, WHOLE_CAST, Bound, Label, Pin, held_
 from materia_nb.errors import MateriaError, did_you_mean, needs_one_of
 from materia_nb.handoff.runtime_rules import ApprovalRequest
 from materia_nb.insight.why import Suggestion, suggestion_at, with_memory_entry
-from materia_nb.jsonvalue import JSON, MISSING, as_object, json_copy, nested_too_deeply, replaced
+from materia_nb.jsonvalue import JSON, MISSING, as_object, json_copy, nested_too_deeply, with_value_at
 from materia_nb.loadout import build_graph
 from materia_nb.loadout.graph import Graph
 from materia_nb.platform import HeldInterrupts
@@ -170,7 +170,7 @@ class Edits:
         if value is not MISSING:
             value = json_copy(value)
         try:
-            changed = replaced(before, segments, value)
+            changed = with_value_at(before, segments, value)
         except RecursionError as error:
             raise nested_too_deeply() from error
         list_edits = list_edits_within(self._runner.rules, before, segments, removed=value is MISSING)

@@ -25,7 +25,7 @@ from materia_nb.errors import PDI, count_open_isolates, plain
 from materia_nb.jsonvalue import JSON, MISSING, compact, equal_json
 
 Parts: TypeAlias = tuple[tuple[str, str], ...]
-"""Pieces of a word diff, each after its sign: ``-`` for deleted text, ``+`` for inserted text, or a space for unchanged text."""
+"""Pieces of a word diff, each after its sign: ``-`` for deleted, ``+`` for inserted, and a space for unchanged text."""
 
 _WORD: Final = re.compile(r"\w+|\s+|.")
 _LINE: Final = re.compile(r"[^\n]*\n|[^\n]+")
@@ -339,7 +339,7 @@ def _comparable_texts(a: JSON, b: JSON) -> list[str]:
 
 
 def json_tree(value: JSON, name: str = "", was: JSON = MISSING) -> dict[str, JSON]:
-    """Return a JSON value as a tree with a limited number of nodes; with ``was``, return only the differences from ``was``.
+    """Return a JSON value as a tree with a limited number of nodes. With ``was``, return only the differences from it.
 
     Each node has a ``name``. A branch has ``words``, which summarize it, its ``children``, and the number of omitted
     children as ``more``. A leaf has its ``kind``, its ``text`` and, if the text is shortened, its full length as

@@ -149,7 +149,7 @@ def rounded_rect(box: Box, fill: str, stroke: str, *, radius: float = 6, width: 
 
 
 def status_tag(socket_id: str, marks: CastOverlay) -> tuple[str, str]:
-    """Return a short description of the cast's state at a socket (which may be empty) and the colour role of this state."""
+    """Return a short description (which may be empty) and the colour role of the cast's state at a socket."""
     status = state_label(socket_id, marks).removeprefix("▶ ")
     if status == "current":
         status = "next"

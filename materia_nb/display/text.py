@@ -77,7 +77,7 @@ def table(
     """Format ``rows`` as a table with ``headers``. Columns of numbers are right-aligned, and empty columns are omitted.
 
     Long cells are wrapped, so that lines have at most ``width`` columns if possible. Untrusted notebooks and GitHub
-    break the words of longer lines.
+    break words in longer lines.
 
     Args:
         rows: the cells of each row, of any type. None is an empty cell, and short rows are padded.
@@ -113,7 +113,7 @@ def table(
 
 
 def _column_widths(columns: dict[int, list[str]], max_width: int) -> dict[int, int]:
-    """Return the width of each column. The widest columns are narrowed until the table fits, if possible without splitting words."""
+    """Return the width of each column. The widest columns are narrowed, if possible without splitting words."""
     widths = {n: max(map(display_width, cells)) for n, cells in columns.items()}
     min_widths = {n: min(width, _MIN_WRAPPED_WIDTH) for n, width in widths.items()}
     for n, cells in columns.items():

@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, NamedTuple, Protocol, Self, TypeAlias, T
 from materia_nb.errors import MateriaError, counted
 from materia_nb.handoff.base import BASE, Issue, Needs, Reading, Scope
 from materia_nb.handoff.runtime_rules import Approval
-from materia_nb.jsonvalue import JSON, MISSING, FrozenDict, copied_by_position, frozen
+from materia_nb.jsonvalue import JSON, MISSING, FrozenDict, frozen, with_fast_replace
 from materia_nb.loadout.graph import Budget, Iterator
 from materia_nb.loadout.vocabulary import Result
 
@@ -490,7 +490,7 @@ class Hold(NamedTuple):
     reading: Reading
 
 
-@copied_by_position
+@with_fast_replace
 class CastState(NamedTuple):
     """The complete state of a cast between two transitions.
 

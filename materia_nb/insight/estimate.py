@@ -40,7 +40,7 @@ from materia_nb.insight.scripted_answers import (
     enter_next,
     play_cast,
 )
-from materia_nb.jsonvalue import JSON, FrozenDict, compact, frozen, get_path, replaced
+from materia_nb.jsonvalue import JSON, FrozenDict, compact, frozen, get_path, with_value_at
 from materia_nb.loadout.graph import Graph, parse_cast_context
 from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, REWORK_CONDITIONS, Result
 
@@ -219,7 +219,7 @@ def _with_items(lists: Iterable[tuple[str, ...]], work_items: list[JSON] | None,
     for path in lists:
         items = get_path(new_data, path)
         if isinstance(items, list) and len(items) == len(work_items) and items != work_items:
-            new_data = replaced(new_data, path, work_items)
+            new_data = with_value_at(new_data, path, work_items)
     assert isinstance(new_data, dict)  # noqa: S101 - only lists in it were replaced
     return state._replace(data=FrozenDict(new_data))
 

@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
-from materia_nb.errors import MateriaError, close_match, one_of_words
+from materia_nb.errors import MateriaError, close_match, join_with_or
 from materia_nb.file_io import read_plain, replace_file
 from materia_nb.jsonvalue import JSON, REMOVE_COMMENT, finite_number, json_error_advice, refuse_constant
 
@@ -332,7 +332,7 @@ def read_config(path: str | Path) -> JSON:
     format_ = EXTENSIONS.get(path.suffix.lower())
     if format_ is None:
         message = "the name of the config file has an unknown extension"
-        raise config_error(message, path, f"rename the file so that it ends with {one_of_words(EXTENSIONS)}")
+        raise config_error(message, path, f"rename the file so that it ends with {join_with_or(EXTENSIONS)}")
     return read_text(text, format_, where=str(path))
 
 

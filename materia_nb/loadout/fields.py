@@ -13,7 +13,7 @@ from pydantic.alias_generators import to_camel
 from pydantic.fields import FieldInfo
 from pydantic_core import CoreSchema, core_schema
 
-from materia_nb.errors import did_you_mean, one_of_words
+from materia_nb.errors import did_you_mean, join_with_or
 from materia_nb.jsonvalue import (
     JSON,
     Object,
@@ -101,11 +101,11 @@ def _is_string_list(value: JSON) -> bool:
 
 
 def _choice_of(*choices: str) -> ValueKind:
-    quoted = one_of_words(f'"{word}"' for word in choices)
+    quoted = join_with_or(f'"{word}"' for word in choices)
     return ValueKind(
         lambda value: isinstance(value, str) and value in choices,
         {"enum": [*choices]},
-        one_of_words(choices),
+        join_with_or(choices),
         f"write {quoted}",
     )
 
@@ -191,7 +191,7 @@ def is_context(value: JSON) -> bool:
         kind = _CONTEXT_PARTS.get(name)
         if kind is None:
             message = f"`castContext` has no field {name!r}"
-            raise Fault(message, f"use {one_of_words(tuple(_CONTEXT_PARTS))}", f".{name}")
+            raise Fault(message, f"use {join_with_or(tuple(_CONTEXT_PARTS))}", f".{name}")
         if not kind.accepts(part):
             raise Fault(hint=kind.advice or f"write {kind.shape}", path=f".{name}")
     return True

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import TypeGuard
 
 from materia_nb.errors import counted
-from materia_nb.jsonvalue import JSON, Object, as_object, is_text, split_path, text_or, whole_number, without
+from materia_nb.jsonvalue import JSON, Object, as_object, is_text, split_path, text_or, whole_number, without_field
 from materia_nb.loadout.graph import DEFAULT_LANES, END, Advance, Derived, ExitRoute, Iterator, Loop, Region
 from materia_nb.loadout.report import INVALID_LOOP, INVALID_MATERIA, INVALID_SOCKET, Findings, brief, do, suggested_fix
 from materia_nb.loadout.topology import ExitFacts, LoadoutFacts, LoopFacts, SocketFacts, parse_loadout
@@ -111,7 +111,7 @@ def unwritten_advances(facts: LoadoutFacts) -> dict[str, Object]:
 
 def implied_advances(facts: LoadoutFacts) -> dict[str, Object]:
     """Return the explicit advances, by socket, that equal the advance which would be derived from ``exits`` (R74)."""
-    sockets = {id_: without(socket.raw, "advance") for id_, socket in facts.sockets.items()}
+    sockets = {id_: without_field(socket.raw, "advance") for id_, socket in facts.sockets.items()}
     implied = unwritten_advances(parse_loadout(facts.name, {**facts.raw, "sockets": sockets}, facts.definitions))
     return {id_: advance for id_, advance in implied.items() if facts.sockets[id_].advance == advance}
 

@@ -10,7 +10,7 @@ from functools import lru_cache
 from importlib.metadata import entry_points
 from typing import Any, Final, Literal, NamedTuple, Self, TypeAlias, TypeGuard, cast, get_args
 
-from materia_nb.errors import MateriaError, did_you_mean, one_of_words
+from materia_nb.errors import MateriaError, did_you_mean, join_with_or
 from materia_nb.file_io import read_package_toml
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.report import brief
@@ -176,7 +176,7 @@ def is_condition(value: JSON) -> TypeGuard[Condition]:
     return isinstance(value, str) and value in CONDITION_SPECS
 
 
-CONDITION_ADVICE: Final = "write " + one_of_words(f'"{condition}"' for condition in CONDITIONS)
+CONDITION_ADVICE: Final = "write " + join_with_or(f'"{condition}"' for condition in CONDITIONS)
 
 
 def unmatched_verdicts(conditions: Iterable[Condition]) -> list[Condition]:

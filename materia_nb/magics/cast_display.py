@@ -37,7 +37,7 @@ from materia_nb.display.escape import ELLIPSIS, part, shorten
 from materia_nb.display.svg import graph_svg
 from materia_nb.display.text import WIDTH, table
 from materia_nb.errors import plain
-from materia_nb.platform import CAN_START_THREADS, Handle, call_later
+from materia_nb.platform import CAN_START_THREADS, ScheduledCall, call_later
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
@@ -102,7 +102,7 @@ class Record:
         self._has_changed = False
         self._displayed_content: tuple[str, str] | None = None
         self._lock = threading.Lock()
-        self._timer: Handle | None = None
+        self._timer: ScheduledCall | None = None
         self._is_idle = False
         self._unsubscribe = cast.follow.changes(lambda _: self._schedule_refresh())
 

@@ -20,7 +20,7 @@ from materia_nb.cast.views.status import status_view
 from materia_nb.cast.views.step_views import step_view
 from materia_nb.cast.workbench import Workbench
 from materia_nb.engine.session import StepRecord
-from materia_nb.errors import MateriaError, did_you_mean, one_of_words, usage_error
+from materia_nb.errors import MateriaError, did_you_mean, join_with_or, usage_error
 from materia_nb.file_io import read_package_toml
 from materia_nb.magics.cast_display import run_progress
 
@@ -359,7 +359,7 @@ def find_verb(name: str, verbs: Mapping[str, Verb] = VERBS) -> Verb:
     if name in verbs:
         return verbs[name]
     if second_words := subverbs(name, verbs):
-        raise usage_error(f"The verb {name} needs a second word.", f"write {name} {one_of_words(second_words)}")
+        raise usage_error(f"The verb {name} needs a second word.", f"write {name} {join_with_or(second_words)}")
     hint = _WRONG_VERB_HINTS.get(name.lower()) or did_you_mean(name, first_words(verbs))
     raise usage_error(f"%materia has no verb {name!r}.", f"{hint} (%materia help lists all verbs)")
 

@@ -9,7 +9,7 @@ from typing import Final, Literal, TypeAlias
 
 from materia_nb.cast import Cast
 from materia_nb.cast.workbench import Workbench
-from materia_nb.errors import MateriaError, needs_one_of, one_of_words
+from materia_nb.errors import MateriaError, join_with_or, needs_one_of
 from materia_nb.platform import Stop
 from materia_nb.store.catalogue import cast_entry
 from materia_nb.store.design_autosave import BOARD_FILE, Board, Quest, QuestStatus, change_board, read_board
@@ -278,6 +278,6 @@ def _parse_position(to: str | int, index: int, last: int) -> int:
         return min(int(word) - 1, last)
     raise MateriaError(
         f"A quest cannot be moved to {word!r}.",
-        hint=f"use {one_of_words(POSITIONS)}, or the number of a position, starting at 1",
+        hint=f"use {join_with_or(POSITIONS)}, or the number of a position, starting at 1",
         kind="bad_place",
     )

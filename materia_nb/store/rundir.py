@@ -31,7 +31,7 @@ from materia_nb.file_io import TEMPORARY_NAME, append_line, open_for_reading, re
 from materia_nb.handoff.base import HandoffProtocol, Reading
 from materia_nb.handoff.runtime_rules import envelope_files
 from materia_nb.jsonvalue import JSON
-from materia_nb.platform import Handle, call_later, computing
+from materia_nb.platform import ScheduledCall, call_later, computing
 from materia_nb.store.files import (
     CAST_ID,
     DiskError,
@@ -232,7 +232,7 @@ class ArtifactWriter:
         self._since: Mapping[str, int] = {}
         self._session: Session | None = None
         self._written: Session | None = None
-        self._timer: Handle | None = None
+        self._timer: ScheduledCall | None = None
 
     def schedule_write(self, session: Session) -> None:
         """Schedule a background write of the steps of ``session`` within a second."""

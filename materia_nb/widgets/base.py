@@ -26,7 +26,7 @@ from materia_nb.cast import Cast
 from materia_nb.display.blocks import Displayable, MimeBundle, mime_bundle, record_bundle
 from materia_nb.display.escape import Html, html_pre, html_text, shorten
 from materia_nb.errors import MateriaError, named_error, plain
-from materia_nb.platform import BackgroundWork, Handle, call_later, start_thread
+from materia_nb.platform import BackgroundWork, ScheduledCall, call_later, start_thread
 
 P = ParamSpec("P")
 _Panel = TypeVar("_Panel", bound="Panel")
@@ -71,7 +71,7 @@ class Panel(Displayable):
         self._recorded_fallback: tuple[str, str | None] | None = None
         self._is_record_scheduled = False
         self._timing = threading.Lock()
-        self._timer: Handle | None = None
+        self._timer: ScheduledCall | None = None
         self._last_timed_draw = 0.0
 
     # -- for subclasses -------------------------------------------------------

@@ -182,7 +182,7 @@ class CastPanel(CastSurface):
     @_about_current_state
     def _leave(self) -> None:
         """Continue the cast without waiting for a function that has not returned."""
-        self.cast.runner.stop.leave()
+        self.cast.runner.stop.abandon()
 
     @_about_same_cast
     def _abort(self) -> None:

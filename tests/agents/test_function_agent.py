@@ -327,14 +327,14 @@ class TestAbandonedFunctionCalls:
         assert begun.wait(30)
         stop.set()
         assert not came, "a stop alone waits for it"
-        stop.leave()
+        stop.abandon()
         thread.join(30)
         assert came[0].kind == "interrupted"
         go_on.set()
         assert over.wait(30)
         assert events == []
         stop.clear()
-        assert not stop.left
+        assert not stop.must_abandon
 
 
 class Asynchronous:

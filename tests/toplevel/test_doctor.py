@@ -99,7 +99,7 @@ def test_programs_are_queried_in_parallel(monkeypatch, wb):
         together.wait()
 
     monkeypatch.setattr("shutil.which", which)
-    assert len(doctor.programs(wb.project)) == together.parties
+    assert len(doctor.check_programs(wb.project)) == together.parties
 
 
 def test_program_output_is_escaped_and_shortened(programs, wb):
@@ -129,7 +129,7 @@ def test_keys_are_listed_by_name_and_never_by_value(programs, wb, monkeypatch):
 
 
 def test_missing_key_lists_the_possible_variables():
-    finding = doctor.keys({})
+    finding = doctor.check_keys({})
     assert finding.status == "hint"
     assert "OPENAI_API_KEY" in finding.advice
 
@@ -146,7 +146,7 @@ def test_packages_are_listed_with_version_or_install_command(monkeypatch):
         return real(name)
 
     monkeypatch.setattr(doctor, "version", version)
-    result = {finding.name: finding for finding in doctor.packages()}
+    result = {finding.name: finding for finding in doctor.check_packages()}
     assert result["ipywidgets"].details == real("ipywidgets")
     assert result["pydantic-ai-slim"].status == "optional"
     assert 'pip install "materia-nb[models]"' in result["pydantic-ai-slim"].advice
@@ -156,7 +156,7 @@ def test_doctor_leaves_no_file_in_a_checked_folder(tmp_path):
     (tmp_path / "there").mkdir()
     (tmp_path / "file").write_text("")
     named = [("there", tmp_path / "there"), ("new", tmp_path / "a" / "b"), ("file", tmp_path / "file" / "c")]
-    there, new, file = doctor.folders(named)
+    there, new, file = doctor.check_folders(named)
     assert (there.status, there.details) == ("ok", str(tmp_path / "there"))
     assert (new.status, new.details) == ("ok", f"{tmp_path / 'a' / 'b'}, created when it is first used")
     assert file.status == "missing"

@@ -12,7 +12,7 @@ import pytest
 import cast_helpers as h
 from builders import resolved_materia
 from materia_nb import Workbench
-from materia_nb.doctor import shipped
+from materia_nb.doctor import check_scripts
 from materia_nb.errors import MateriaError
 from materia_nb.loadout.topology import SHIPPED_SCRIPTS
 from materia_nb.utilities import utility_step
@@ -273,11 +273,11 @@ def test_replaced_changed_copy_is_reported_once_and_by_doctor(project, profile, 
     result = f"{profile / NAME} is no longer used, because it was changed"
     assert result in say()
     assert result not in say(), "once"
-    (found,) = (one for one in shipped([profile]) if one.name == NAME)
+    (found,) = (one for one in check_scripts([profile]) if one.name == NAME)
     assert (found.status, found.details) == ("hint", f"set aside: {profile / NAME}")
     assert "runs instead" in found.advice
     (profile / NAME).unlink()
-    (found,) = (one for one in shipped([profile]) if one.name == NAME)
+    (found,) = (one for one in check_scripts([profile]) if one.name == NAME)
     assert found.status == "ok"
 
 

@@ -12,7 +12,7 @@ import cast_helpers as h
 from materia_nb.display.blocks import blocks_as_text
 from materia_nb.errors import MateriaError
 from materia_nb.insight.values import value_changes
-from materia_nb.jsonvalue import MISSING, equal_json, replaced
+from materia_nb.jsonvalue import MISSING, equal_json, with_value_at
 from materia_nb.widgets.cast_slices import LATEST_ROWS, StepRows, timeline_state
 from materia_nb.widgets.failure_panel import again_actions
 from materia_nb.widgets.frontend import ItemRow
@@ -244,7 +244,7 @@ def test_structured_values_are_shown_as_parts():
 @pytest.mark.parametrize("path", ["list.7", "list.x", "text.inside", "nothing"])
 def test_invalid_path_is_refused(path):
     with pytest.raises(MateriaError):
-        replaced({"list": [1], "text": "t"}, path.split("."), MISSING)
+        with_value_at({"list": [1], "text": "t"}, path.split("."), MISSING)
 
 
 @given(
@@ -254,6 +254,6 @@ def test_invalid_path_is_refused(path):
 )
 def test_setting_a_path_changes_only_that_path(value, new, data):
     path = data.draw(st.sampled_from(sorted(value)))
-    made = replaced(value, [path], new)
+    made = with_value_at(value, [path], new)
     assert all(change.path == path for change in value_changes(value, made))
-    assert equal_json(replaced(made, [path], new), made)
+    assert equal_json(with_value_at(made, [path], new), made)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from materia_nb.errors import MateriaError, counted
-from materia_nb.jsonvalue import JSON, Object, as_object, equal_json, without
+from materia_nb.jsonvalue import JSON, Object, as_object, equal_json, without_field
 from materia_nb.loadout.design import edges, sockets  # noqa: F401 - importing them fills the table of operations
 from materia_nb.loadout.design.document import DESIGN_KIND, OPERATIONS, DesignChange, as_json, design_error, exact
 from materia_nb.loadout.graph import Graph
@@ -185,7 +185,7 @@ class Design:
         implied = implied_advances(parse_loadout(self.name, self.document, self.definitions))
         placed = as_object(change.document.get("sockets"))
         ids = [id_ for id_, advance in implied.items() if as_object(placed.get(id_)).get("advance") == advance]
-        current = {**placed, **{id_: without(placed[id_], "advance") for id_ in ids}}
+        current = {**placed, **{id_: without_field(placed[id_], "advance") for id_ in ids}}
         return replace(change, document={**change.document, "sockets": current}) if ids else change
 
     def restore_draft(self, steps: Sequence[DesignChange], undone: Sequence[DesignChange] = ()) -> None:

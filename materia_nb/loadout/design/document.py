@@ -14,7 +14,7 @@ from inspect import Parameter, signature
 from typing import Any, Final, TypeVar
 
 from materia_nb.errors import MateriaError, counted, did_you_mean
-from materia_nb.jsonvalue import JSON, Object, as_object, is_number, is_object, without
+from materia_nb.jsonvalue import JSON, Object, as_object, is_number, is_object, without_field
 from materia_nb.loadout.check_graph import ID_FORMAT
 from materia_nb.loadout.graph import END
 from materia_nb.loadout.report import brief
@@ -155,7 +155,7 @@ def as_json(value: JSON, where: str) -> JSON:
 def with_field(owner: Object, name: str, value: JSON) -> Object:
     """Return a copy of ``owner`` in which a field is set, or removed if ``value`` is None or empty."""
     if value is None or value in ([], {}):
-        return without(owner, name)
+        return without_field(owner, name)
     return {**owner, name: value}
 
 
@@ -174,7 +174,7 @@ def with_value(owner: Object, name: str, field: str, value: JSON, where: str) ->
     """
     if value is None:
         summary = f"removed {field} from {name}" if field in owner else f"{name} has no {field}"
-        return without(owner, field), summary
+        return without_field(owner, field), summary
     value = as_json(value, where)
     to = f" to {value}" if isinstance(value, str) and len(value) < _MAX_SUMMARY_VALUE else ""
     return {**owner, field: value}, f"set {field} of {name}{to}"

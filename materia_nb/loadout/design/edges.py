@@ -8,7 +8,17 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from materia_nb.errors import MateriaError, counted, did_you_mean
-from materia_nb.jsonvalue import JSON, MISSING, Object, as_list, as_object, is_object, is_text, whole_number, without
+from materia_nb.jsonvalue import (
+    JSON,
+    MISSING,
+    Object,
+    as_list,
+    as_object,
+    is_object,
+    is_text,
+    whole_number,
+    without_field,
+)
 from materia_nb.loadout.design.document import (
     DesignChange,
     as_json,
@@ -439,7 +449,7 @@ def set_members(document: Object, id_: str, sockets: Iterable[str]) -> DesignCha
     if removed:
         changed = with_field(changed, "exits", remaining)
     if is_object(loop.get("exit")) and loop["exit"].get("from") in without_exits:
-        changed, removed = without(changed, "exit"), removed + 1
+        changed, removed = without_field(changed, "exit"), removed + 1
     summary = f"set the members of loop {id_} to {', '.join(members)}"
     sentence = f"{summary}; removed {counted(removed, 'exit')} of former members" if removed else summary
     return DesignChange(with_loop(document, id_, changed), sentence)
@@ -494,11 +504,11 @@ def set_source(
             raise design_error(f"{source} has no {key}", path, f"use only {', '.join(allowed)}")
         if key == "from" and value is not None:
             check_target(document, value, f"{path}.from", end=False)
-        spec = without(spec, key) if value is None else {**spec, key: as_json(value, f"{path}.{key}")}
+        spec = without_field(spec, key) if value is None else {**spec, key: as_json(value, f"{path}.{key}")}
     if source == "consumes" and source not in loop and output is MISSING:
         spec = {**spec, "output": WORK_ITEMS}
     other = SOURCES[1 - SOURCES.index(source)]
-    rest = without(loop, other) if source in loop else with_renamed_key(loop, other, source)
+    rest = without_field(loop, other) if source in loop else with_renamed_key(loop, other, source)
     changed = with_loop(document, id_, {**rest, source: spec})
     if source == "consumes":
         list_name = f"the work items of {spec['from']}" if "from" in spec else "work items of an unknown generator"
@@ -533,7 +543,7 @@ def delete_loop(document: Object, id_: str) -> DesignChange:
     """
     loop = loop_in(document, id_)
     exits = len(as_list(loop.get("exits"))) + is_object(loop.get("exit"))
-    changed = with_field(document, "loops", without(objects_in(document, "loops"), id_))
+    changed = with_field(document, "loops", without_field(objects_in(document, "loops"), id_))
     return DesignChange(changed, f"deleted loop {id_}{counts_in_words((exits, 'exit'))}")
 
 

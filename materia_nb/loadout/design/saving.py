@@ -10,7 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from materia_nb.errors import MateriaError, counted, one_of_words
+from materia_nb.errors import MateriaError, counted, join_with_or
 from materia_nb.jsonvalue import JSON, Object, as_object, is_object
 from materia_nb.loadout.config_files import EXTENSIONS, config_text, dumps, expanded, read_text, write_text
 from materia_nb.loadout.design import NOTEBOOK, Design, Home
@@ -284,7 +284,7 @@ def _config_home(path: Path, why: str = "") -> Home:
     """
     if path.suffix.lower() not in EXTENSIONS:
         message = "The name of a config file has an unknown extension."
-        raise design_error(message, str(path), f"use {one_of_words(EXTENSIONS)}")
+        raise design_error(message, str(path), f"use {join_with_or(EXTENSIONS)}")
     return Home(path, config_text(path) if path.exists() else None, why)
 
 

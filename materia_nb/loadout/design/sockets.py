@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from materia_nb.errors import did_you_mean
-from materia_nb.jsonvalue import JSON, Object, as_list, as_object, is_number, is_object, is_text, without
+from materia_nb.jsonvalue import JSON, Object, as_list, as_object, is_number, is_object, is_text, without_field
 from materia_nb.loadout.design.document import (
     DesignChange,
     as_json,
@@ -56,7 +56,7 @@ def add_socket(document: Object, materia: str, id_: str | None = None) -> Design
     first = not objects_in(document, "sockets") and not document.get("entry")
     changed = with_socket(document, new, {"materia": materia})
     if first:
-        changed = {"entry": new, **without(changed, "entry")}
+        changed = {"entry": new, **without_field(changed, "entry")}
     return DesignChange(changed, f"added {new} ({materia}){' as the entry' if first else ''}")
 
 
@@ -164,7 +164,7 @@ def place_socket(document: Object, id_: str, position: tuple[float, float] | Non
     if position is None:
         if id_ not in positions:
             return DesignChange(document, f"{id_} has no position")
-        rest = with_field(layout, "sockets", without(positions, id_))
+        rest = with_field(layout, "sockets", without_field(positions, id_))
         return DesignChange(with_field(document, "layout", rest), f"removed the position of {id_}")
     old = as_object(positions.get(id_))
     drawn = as_json({**old, "x": position[0], "y": position[1]}, f"layout.sockets.{id_}")
@@ -232,7 +232,7 @@ def _with_edges_among(socket: Object, ids: list[str]) -> Object:
     if not isinstance(edges, list):
         return socket
     remaining = [edge for edge in edges if as_object(edge).get("to") in (*ids, END)]
-    return with_field(without(socket, "edges"), "edges", remaining)
+    return with_field(without_field(socket, "edges"), "edges", remaining)
 
 
 @operation

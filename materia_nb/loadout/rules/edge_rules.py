@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from materia_nb.errors import one_of_words
+from materia_nb.errors import join_with_or
 from materia_nb.jsonvalue import is_text
 from materia_nb.loadout.graph import END
 from materia_nb.loadout.items import advances_of
@@ -302,7 +302,7 @@ def never_taken(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
         if unconditional and not condition.without_output:
             continue  # a problem with the code unreachable-edge
         if matched and first_edges.keys() >= set(matched):
-            earlier = one_of_words(f"edge {index + 1}" for index in sorted({first_edges[result] for result in matched}))
+            earlier = join_with_or(f"edge {index + 1}" for index in sorted({first_edges[result] for result in matched}))
             verdict = "" if Result.NOTHING in results or condition.guards else " (the output must contain `satisfied`)"
             yield Hint(
                 f"{socket.id}.edges[{edge.index}]",

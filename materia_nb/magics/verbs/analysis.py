@@ -16,7 +16,7 @@ from materia_nb.cast.views.step_views import HandoffView, prompt_view
 from materia_nb.cast.views.tables import search_results_table
 from materia_nb.display.blocks import JsonView, Text
 from materia_nb.engine.state import Bound
-from materia_nb.errors import MateriaError, one_of_words, outgoing_traceback, usage_error
+from materia_nb.errors import MateriaError, join_with_or, outgoing_traceback, usage_error
 from materia_nb.handoff.base import SAMPLE
 from materia_nb.insight.compare import previous_visit
 from materia_nb.insight.odds import Chances, FailureChances, Probability
@@ -404,7 +404,7 @@ def _why(call: Call, step: int | None = None, *, traceback: bool = False, lane: 
 
 @verb(
     "show",
-    panel={"help": f"show only this part of the cast: {one_of_words(standalone_names())}"},
+    panel={"help": f"show only this part of the cast: {join_with_or(standalone_names())}"},
     example="%materia show\n%materia show items",
 )
 def _show(call: Call, panel: str | None = None) -> Any:

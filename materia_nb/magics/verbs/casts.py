@@ -24,7 +24,7 @@ from materia_nb.engine.conversation import HEADINGS
 from materia_nb.engine.edit import VERDICTS
 from materia_nb.engine.items import item_label
 from materia_nb.engine.session import lanes_at_work
-from materia_nb.errors import MateriaError, one_of_words, usage_error
+from materia_nb.errors import MateriaError, join_with_or, usage_error
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout import read_text
 from materia_nb.magics.cast_display import run_progress
@@ -354,7 +354,7 @@ def _parse_value(text: str) -> JSON:
 @verb(
     "edit prompt",
     cell="must",
-    part={"help": one_of_words(HEADINGS)},
+    part={"help": join_with_or(HEADINGS)},
     example="%%materia edit prompt task\nBuild it in one file.",
 )
 def _edit_prompt(call: Call, part: Rest) -> Any:
