@@ -323,7 +323,7 @@ class CommandAgent:
         """Parse the output of the program.
 
         A program that reports an error has failed, even if its exit code is 0. The usage of a failed turn is reported
-        before the error is raised; it is unknown if the program does not report it (R56).
+        before the error is raised. The usage is unknown if the program does not report it (R56).
 
         Raises:
             AgentError: the program failed, or its output contains no answer.

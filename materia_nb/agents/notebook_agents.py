@@ -671,7 +671,7 @@ def utility_error(name: str, label: str) -> MateriaError:
     return MateriaError(
         f"{label} is a utility, which runs a process, so no agent can be set for it.",
         where=name,
-        hint=f"pin a fixed answer instead: wb.pin({name!r}, ...), or pins={{{name!r}: ...}} for one cast",
+        hint=f"use `wb.pin({name!r}, ...)` to pin a fixed answer, or `pins={{{name!r}: ...}}` to pin the answer for one cast",
         kind="not_an_agent",
     )
 

@@ -283,9 +283,9 @@ class Loadouts(Mapping[str, str], Displayable):
         Args:
             name: the name of the loadout whose drafts are returned; by default the drafts of all loadouts.
         """
-        from materia_nb.store.design_autosave import drafts_in
+        from materia_nb.store.design_autosave import list_drafts
 
-        return drafts_in(self.casts_root, name)
+        return list_drafts(self.casts_root, name)
 
     def design(
         self, name: str | None = None, *, new: bool = False, draft: bool | SavedDraft = False, by: str = ""

@@ -96,16 +96,16 @@ class QuestBoard:
         """
 
         def move_quest(board: Board) -> Board:
-            moving = _find_quest(board, quest)
-            index, others = board.quests.index(moving), [other for other in board.quests if other != moving]
-            others.insert(_parse_position(to, index, len(others)), moving)
+            target = _find_quest(board, quest)
+            index, others = board.quests.index(target), [other for other in board.quests if other != target]
+            others.insert(_parse_position(to, index, len(others)), target)
             return board.with_quests(tuple(others))
 
         self._change_board(move_quest)
 
     def remove(self, quest: str | int) -> None:
         """Remove a quest from the board. Its cast is kept. A running quest cannot be removed."""
-        self._change_board(lambda board: _replace_quest(board, _find_idle(board, quest)))
+        self._change_board(lambda board: _replace_quest(board, _find_idle_quest(board, quest)))
 
     def requeue(self, quest: str | int) -> Quest:
         """Reset the status of a quest to pending, so that the board casts it again; return the quest.
@@ -114,8 +114,8 @@ class QuestBoard:
         """
 
         def requeue_quest(board: Board) -> Board:
-            idle = _find_idle(board, quest)
-            return _replace_quest(board, idle, idle.with_fields(status="pending", cast=None, note=None))
+            idle_quest = _find_idle_quest(board, quest)
+            return _replace_quest(board, idle_quest, idle_quest.with_fields(status="pending", cast=None, note=None))
 
         return _find_quest(self._change_board(requeue_quest), quest)
 
@@ -145,9 +145,9 @@ class QuestBoard:
             while not self._stop.is_set():
                 if count is not None and done >= count:
                     return "count"
-                finished, cast = cast, self._start_next()
-                if finished is not None:
-                    finished.close()  # otherwise, a long run would keep the journals of all casts open
+                finished_cast, cast = cast, self._start_next()
+                if finished_cast is not None:
+                    finished_cast.close()  # otherwise, a long run would keep the journals of all casts open
                 if cast is None:
                     return "empty"
                 reason = self._run_cast(cast)
@@ -256,7 +256,7 @@ def _find_quest(board: Board, quest: str | int) -> Quest:
     return known[id_]
 
 
-def _find_idle(board: Board, reference: str | int) -> Quest:
+def _find_idle_quest(board: Board, reference: str | int) -> Quest:
     quest = _find_quest(board, reference)
     if quest.status == "running":
         raise MateriaError(f"{quest.id} is running.", hint="stop it, or wait until it ends", kind="quest_running")

@@ -120,7 +120,7 @@ def list_casts(root: Path) -> list[CastEntry]:
 
 
 def _latest_first(root: Path, entries: Iterable[CastEntry]) -> list[CastEntry]:
-    """Sort entries by the order in which the project records its casts, latest first.
+    """Return the entries in the order in which the project records its casts, latest first.
 
     Casts that are not in the record follow, sorted by start time.
     """

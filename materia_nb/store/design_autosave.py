@@ -112,7 +112,7 @@ class SavedDraft:
             self.path.unlink(missing_ok=True)
 
 
-def drafts_in(root: Path, name: str | None = None) -> tuple[SavedDraft, ...]:
+def list_drafts(root: Path, name: str | None = None) -> tuple[SavedDraft, ...]:
     """Return the drafts that are not in use by an open design, newest first. Unreadable drafts are skipped.
 
     Args:
@@ -312,7 +312,7 @@ class _Autosaver:
         if not RunDir(self.root).is_inside(_FOLDER):
             raise OSError(0, f"{folder} is a link")
         folder.mkdir(parents=True, exist_ok=True)
-        drafts = drafts_in(self.root, name)
+        drafts = list_drafts(self.root, name)
         self._last_saved_ms = max([self._last_saved_ms, *(draft.saved_at for draft in drafts[:1])])
         for old in drafts[_MAX_DRAFTS - 1 :]:
             with suppress(OSError):
@@ -352,13 +352,13 @@ QuestStatus: TypeAlias = Literal["pending", "running", "waiting", "done", "faile
 """Status of a quest. A quest that is ``waiting`` has an unfinished cast, which the next run continues."""
 
 
-class _Model(BaseModel):
+class _BoardModel(BaseModel):
     """Base model that preserves unknown fields, so that no data is lost if a later version wrote the board."""
 
     model_config = ConfigDict(extra="allow", frozen=True, strict=True, populate_by_name=True)
 
 
-class Quest(_Model):
+class Quest(_BoardModel):
     """A request on the quest board.
 
     Attributes:
@@ -380,11 +380,11 @@ class Quest(_Model):
     shared: Object = Field(default_factory=dict, repr=False)
 
     def with_fields(self, **fields: JSON) -> Quest:
-        """Return a copy of the quest in which the fields in ``fields`` have new values."""
+        """Return a copy of the quest in which ``fields`` replace the current values."""
         return self.model_copy(update=fields)
 
 
-class Board(_Model):
+class Board(_BoardModel):
     """The quest board of a project, which lists the quests in the order in which they run.
 
     Attributes:

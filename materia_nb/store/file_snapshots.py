@@ -291,24 +291,24 @@ class FileSnapshots:
             replace_file(repo / "refs" / "heads" / "main", _commit_id(commit).encode() + b"\n")
             git(repo, "read-tree", commit)
 
-    def restore(self, now: str, then: str) -> None:
+    def restore(self, current_commit: str, earlier_commit: str) -> None:
         """Replace the current files with the files of an earlier snapshot.
 
         A file that is in neither the current nor the earlier snapshot is not changed.
 
         Args:
-            now: the commit id of a snapshot that was just taken.
-            then: the commit id of the snapshot to restore.
+            current_commit: the commit id of a snapshot that was just taken.
+            earlier_commit: the commit id of the snapshot to restore.
 
         Raises:
             MateriaError: a file without a saved copy would be overwritten (``in_the_way``), so no file was changed; or
-                a write failed. In both cases, the commit ``now`` still contains the current files.
+                a write failed. In both cases, the commit ``current_commit`` still contains the current files.
         """
-        commits = (_commit_id(now), _commit_id(then))
+        commits = (_commit_id(current_commit), _commit_id(earlier_commit))
         fields = self._git("diff-tree", "-r", "-z", "--name-status", "--no-renames", *commits).split(b"\0")[:-1]
         kinds = dict(zip(fields[1::2], fields[::2], strict=True))
         self._update_index()
-        changed_paths = self._changed_since(now)
+        changed_paths = self._changed_since(current_commit)
         removed = {path for path, kind in kinds.items() if kind == b"D"}
         blocked = changed_paths & kinds.keys()
         with disk_errors(self.folder, "check for files that would be overwritten"):
@@ -324,7 +324,7 @@ class FileSnapshots:
         root = os.fsencode(self.folder) + b"/"
         with disk_errors(self.folder, "restore the files"):
             modes = {path: os.lstat(root + path).st_mode for path, kind in kinds.items() if kind == b"M"}
-            self._git("read-tree", "-m", "-u", now, then)
+            self._git("read-tree", "-m", "-u", current_commit, earlier_commit)
             self._indexed = self._read_index()
             for path, mode in modes.items():
                 _restore_permissions(root + path, mode)

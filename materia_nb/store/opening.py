@@ -563,7 +563,7 @@ def damage_messages(contents: Contents) -> list[str]:
         steps = _intact_steps(contents.lines, contents.first_broken_line)
         upto = f"up to step {steps}" if steps else "before the first step"
         changed = f"The journal was changed: line {contents.first_broken_line + 1} is not the original line"
-        return [f"{changed}, or an earlier line is missing. The journal is intact {upto}; the rest may be wrong."]
+        return [f"{changed}, or an earlier line is missing. The journal is intact {upto}; later lines may be wrong."]
     return [] if contents.reaches_known_end else [MISSING_END_MESSAGE]
 
 

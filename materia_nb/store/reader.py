@@ -319,19 +319,19 @@ class _JournalReader:
             self._apply_end(event)  # the totals in this event may be the only record of the usage
         else:
             try:
-                self._fold(event)
+                self._apply_event(event)
             except MateriaError:
                 if translate is None:
                     raise
                 translate(event)
         self._store_context(event)
 
-    def _fold(self, event: ev.Event) -> None:
+    def _apply_event(self, event: ev.Event) -> None:
         self.recording.session = evolve(self.rules, self.session, event)
 
     def _apply_forced(self, event: ev.Event, transition: Transition) -> None:
         """Apply an event with the recorded transition, which this engine would not make itself."""
-        self._fold(event.replace(transition=transition._replace(before=self.session.state, forced=True)))
+        self._apply_event(event.replace(transition=transition._replace(before=self.session.state, forced=True)))
 
     def _store_context(self, event: ev.Event) -> None:
         """Remember events that can explain a later failure or a later change of route.
@@ -381,7 +381,7 @@ class _JournalReader:
             why = "the cursors differ" if at.item is None else f"the cursor {at.item.cursor} is at {at.item.position}"
             self.recording.differences.append(Difference(at.step, f"took item {key}", f"takes item {item_key}", why))
         elif item_key == key and event.visit in (at.visit, None):
-            self._fold(event.replace(transition=step._replace(before=state)))
+            self._apply_event(event.replace(transition=step._replace(before=state)))
             return
         self._apply_forced(event, _forced_entry(self.rules, state, recorded, event))
 

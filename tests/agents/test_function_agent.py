@@ -96,7 +96,7 @@ class TestFunctionArguments:
     def test_single_parameter_with_another_name_receives_the_turn(self, function):
         assert ask(function) == "again"
 
-    def test_misspelt_parameter_error_lists_the_fields_of_a_turn(self):
+    def test_misspelled_parameter_error_lists_the_fields_of_a_turn(self):
         with pytest.raises(AgentError, match="not fields of a turn: itme") as caught:
             FunctionAgent(lambda itme, state: "x")
         assert "did you mean item? the fields of a turn are: socket_id" in str(caught.value.hint)

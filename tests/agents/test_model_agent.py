@@ -851,7 +851,7 @@ def test_retried_turn_does_not_repeat_finished_tool_calls(tmp_path):
     assert cast.now.usage.tokens == 2 * 15
 
 
-def test_error_for_a_misspelt_model_name_suggests_the_right_name():
+def test_error_for_a_misspelled_model_name_suggests_the_correct_name():
     for name in ("openai/gpt-5", "model:openai/gpt-5"):
         with pytest.raises(AgentError) as told:
             agent_from(name)

@@ -15,7 +15,7 @@ import pytest
 from materia_nb import MateriaError, Workbench
 from materia_nb.loadout.design import Design
 from materia_nb.loadout.layers import PROJECT_FILE
-from materia_nb.store.design_autosave import drafts_in
+from materia_nb.store.design_autosave import list_drafts
 
 KILLS = int(os.environ.get("MATERIA_DRAFT_KILLS", "25"))
 MATERIA = ("Plan", "Build", "Eval", "Maintain")
@@ -139,7 +139,7 @@ def test_undone_steps_are_dropped_by_a_new_step(project):
     design.undo()
     design.add_socket("Build")
     design.save_draft = None
-    [draft] = drafts_in(project / ".pi" / "pi-materia")
+    [draft] = list_drafts(project / ".pi" / "pi-materia")
     assert [step.summary for step in draft.steps] == ["added Socket-1 (Build) as the entry"]
     assert draft.undone == ()
 
@@ -158,7 +158,7 @@ def test_torn_last_step_is_dropped_and_earlier_steps_are_restored(project, close
     lines = closed_draft.read_bytes().splitlines(keepends=True)
     for torn in (b"".join(lines[:3]) + lines[3][:20], b"".join(lines[:3]), b"".join([*lines[:3], lines[4]])):
         closed_draft.write_bytes(torn)
-        [draft] = drafts_in(project / ".pi" / "pi-materia")
+        [draft] = list_drafts(project / ".pi" / "pi-materia")
         assert [step.summary for step in draft.steps] == [
             "added Socket-1 (Plan) as the entry",
             "added Socket-2 (Build)",
@@ -246,5 +246,5 @@ def test_setting_the_clock_back_does_not_remove_the_newest_autosave(project, mon
         del design
         gc.collect()
         now[0] -= 60.0
-    drafts = drafts_in(project / ".pi" / "pi-materia")
+    drafts = list_drafts(project / ".pi" / "pi-materia")
     assert [len(draft.steps) for draft in drafts] == [8, 7, 6, 5, 4]

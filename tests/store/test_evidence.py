@@ -20,7 +20,7 @@ def project(tmp_path):
     return made
 
 
-def test_evidence_is_searched_in_folders_in_order(project):
+def test_evidence_is_searched_in_the_given_order_of_folders(project):
     folders = (project, project / "casts" / "one")
     assert find_evidence(" a.py\n", folders) == project.resolve() / "a.py"
     assert find_evidence("b.md", folders) == project.resolve() / "casts" / "one" / "b.md"

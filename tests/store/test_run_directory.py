@@ -93,7 +93,7 @@ def test_r23_a_failed_utility_leaves_its_output(tmp_path):
     assert manifest["status"] == "failed"
 
 
-def test_r29_files_of_a_loop_are_named_by_item(tmp_path):
+def test_r29_files_of_a_loop_are_named_after_the_work_item(tmp_path):
     cast = h.start(tmp_path, h.loop_config(), h.loop_agents(2, refuse=[1]))
     cast.run()
     keys = ["1-WI-1", "2-WI-1", "3-WI-2"]
@@ -116,7 +116,7 @@ def test_r29_files_of_a_loop_are_named_by_item(tmp_path):
     assert all(part.text in context for part in cast.steps[3].prompt.parts)
 
 
-def test_r29_item_without_a_key_is_named_by_its_index(tmp_path):
+def test_r29_files_of_an_item_without_a_key_are_named_after_its_index(tmp_path):
     document = h.config(
         {"Socket-1": h.at("Each", ("always", "Socket-1"), foreach={"items": "state.list", "as": "n"}, advance={})},
         {"Each": h.agent("{{item}}")},

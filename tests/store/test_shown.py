@@ -25,7 +25,7 @@ from materia_nb.store.catalogue import (
     last_events,
     list_casts,
 )
-from materia_nb.store.design_autosave import change_board, drafts_in, read_board
+from materia_nb.store.design_autosave import change_board, list_drafts, read_board
 from materia_nb.store.file_snapshots import FileSnapshots
 from materia_nb.store.files import CastLock, FileFormat, disk_errors, json_bytes, lock_owner, to_bytes
 from materia_nb.store.journal import Journal, JournalLine, read_journal
@@ -594,18 +594,18 @@ def test_autosaves_match_the_snapshot(project):
         act()
     design = None
     root = bench.loadouts.casts_root
-    [draft] = drafts_in(root)
+    [draft] = list_drafts(root)
     whole = draft.path.read_bytes().splitlines(keepends=True)
 
     def told():
         return [
             f"{one.name} {len(one.steps)} {len(one.undone)} {one.home} {one.by!r}: {', '.join(step.summary for step in one.steps)}"
-            for one in drafts_in(root)
+            for one in list_drafts(root)
         ]
 
     shown = [
         ("as it is", told()),
-        ("of another", [str(len(drafts_in(root, "Other"))), str(len(drafts_in(root, "Plan-Build-Eval")))]),
+        ("of another", [str(len(list_drafts(root, "Other"))), str(len(list_drafts(root, "Plan-Build-Eval")))]),
     ]
     shown.append(("lines", [json.dumps({**json.loads(line), "ts": 0}) for line in whole[1:]]))
     for place, line in enumerate(whole):
@@ -831,11 +831,11 @@ def test_newest_autosave_is_listed_first(project):
     design.add_socket("Build")
     design = None
     root = bench.loadouts.casts_root
-    [draft] = drafts_in(root)
+    [draft] = list_drafts(root)
     lines = [json.loads(line) for line in draft.path.read_bytes().splitlines()]
     for digits, more in (("00000001", 5), ("00000002", -5)):
         name = f"{draft.path.name.rsplit('.', 2)[0]}.{digits}.jsonl"
         later = [{**line, "ts": line["ts"] + more} for line in lines]
         draft.path.with_name(name).write_text("".join(json.dumps(line) + "\n" for line in later))
-    assert [one.saved_at - draft.saved_at for one in drafts_in(root)] == [5, 0, -5]
+    assert [one.saved_at - draft.saved_at for one in list_drafts(root)] == [5, 0, -5]
     bench.close()

@@ -90,7 +90,7 @@ def test_skipped_output_lines_are_not_captured_and_do_not_count(tmp_path):
     assert too_long.stdout_truncated
 
 
-def test_environment_of_a_program_has_its_directory_and_its_variables(tmp_path, monkeypatch):
+def test_program_environment_contains_the_directory_and_the_added_variables(tmp_path, monkeypatch):
     monkeypatch.setenv("PWD", "/elsewhere")
     code = "import os; print(os.environ['PWD'], os.environ['EXTRA'], 'PATH' in os.environ)"
     assert run(python(code), tmp_path, env={"EXTRA": "more"}).stdout.decode() == f"{tmp_path} more True\n"

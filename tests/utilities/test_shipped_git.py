@@ -151,7 +151,7 @@ def test_worktree_needs_a_repository_and_a_commit(tmp_path):
     env = {"GIT_CEILING_DIRECTORIES": str(tmp_path)}
     bare = tmp_path / "bare"
     bare.mkdir()
-    assert "Run git init, git add and git commit, then retry" in worktrees("spawn", bare, env=env)["context"]
+    assert "Run `git init`, `git add` and `git commit`, then retry" in worktrees("spawn", bare, env=env)["context"]
     git(bare, "init", "--quiet")
     refused = worktrees("spawn", bare, env=env)
     assert "git commit" in refused["context"]

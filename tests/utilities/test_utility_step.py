@@ -119,7 +119,7 @@ def test_input_has_the_documented_keys_in_order(tmp_path):
     ]
 
 
-def test_input_outside_items_has_no_item(tmp_path):
+def test_input_outside_an_iterator_has_no_item(tmp_path):
     cast = h.start(tmp_path, h.one_config(h.python("print('built')")))
     cast.run()
     made = json.loads((cast.run_dir / "sockets" / "Socket-1" / "1.input.json").read_text())

@@ -75,8 +75,8 @@ def prepare(project: str, state: dict[str, Any]) -> None:
     folder = Path(project)
     if (folder / ".git").exists() and not (folder / ".jj").exists():
         raise Failed(
-            "this is a Git repository without jj. Run one of these commands, then retry: jj git init --colocate (jj and Git "
-            f"share this directory), or jj git clone . ../{shlex.quote(folder.name + '-jj')} (a separate directory for jj; cast there)"
+            "this is a Git repository without jj. Run one of these commands, then retry: `jj git init --colocate` (jj and Git "
+            f"share this directory), or `jj git clone . ../{shlex.quote(folder.name + '-jj')}` (a separate directory for jj; cast there)"
         )
     try:
         root = jj(project, "root")
@@ -125,7 +125,9 @@ def bookmark_name(document: dict[str, Any]) -> str:
     if isinstance(name, str) and (safe_name := sanitized(name)):
         return PREFIX + safe_name
     if name:
-        print("Blackbelt-Bootstrap: params.bookmarkName is not a valid name; a generated name is used", file=sys.stderr)
+        print(
+            "Blackbelt-Bootstrap: `params.bookmarkName` is not a valid name; a generated name is used", file=sys.stderr
+        )
     seed = next((str(document[key]) for key in ("castId", "runDir", "cwd") if document.get(key)), "")
     digest = hashlib.sha256(seed.encode(errors="replace")).digest()
     noun, verb = NOUNS[digest[0] % len(NOUNS)], VERBS[digest[1] % len(VERBS)]

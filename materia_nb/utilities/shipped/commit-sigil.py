@@ -30,10 +30,10 @@ def main() -> int:
     if items is None:
         items = []
     if not isinstance(items, list):
-        print("Commit-Sigil: workItems must be a list", file=sys.stderr)
+        print("Commit-Sigil: `workItems` must be a list", file=sys.stderr)
         return 1
     if not types or isinstance(types, str) or not all(isinstance(word, str) and word for word in types):
-        print("Commit-Sigil: params.types must be a list of words, such as feat and fix", file=sys.stderr)
+        print("Commit-Sigil: `params.types` must be a list of words, such as feat and fix", file=sys.stderr)
         return 1
     corrections = [(index, title_fault(item, types)) for index, item in enumerate(items)]
     lines = [f"Work item {index}: {text}" for index, text in corrections if text]

@@ -46,9 +46,9 @@ def ensure(project: Path, name: Any, patterns: Any) -> dict[str, Any]:
     Raises Refused if the file must not be written or a parameter is invalid.
     """
     if not isinstance(name, str) or not name:
-        raise Refused('params.file must be a path, such as ".gitignore"')
+        raise Refused('`params.file` must be a path, such as ".gitignore"')
     if not isinstance(patterns, list) or not all(map(is_pattern, patterns)):
-        raise Refused("params.patterns must be a list of patterns without line breaks")
+        raise Refused("`params.patterns` must be a list of patterns without line breaks")
     path = target(project, name)
     if (project / name).is_symlink():
         print("Ignore-Artifacts: Git does not read an ignore file that is a symbolic link", file=sys.stderr)

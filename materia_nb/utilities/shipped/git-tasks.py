@@ -93,7 +93,9 @@ def bootstrap(document: dict[str, Any]) -> TaskResult:
     try:
         root = top_level(document["cwd"])
     except Failed as error:
-        raise Failed(f"The project has no Git repository. Create one with git init and git commit ({error}).") from None
+        raise Failed(
+            f"The project has no Git repository. Create one with `git init` and `git commit` ({error})."
+        ) from None
     try:
         base = git(root, "rev-parse", "--verify", "HEAD^{commit}").strip()
     except Failed:
@@ -163,7 +165,7 @@ def spawn(document: dict[str, Any]) -> TaskResult:
         base = git(root, "rev-parse", "--verify", "HEAD^{commit}").strip()
     except Failed as error:
         message = "Each lane needs a worktree, so the project must be a Git repository with a commit"
-        raise Failed(f"{message}. Run git init, git add and git commit, then retry. {error}") from None
+        raise Failed(f"{message}. Run `git init`, `git add` and `git commit`, then retry. {error}") from None
     name = re.sub(r"[^\w-]+", "-", str(document.get("lane") or "work")).strip("-_")[:40] or "work"
     folder = new_folder(Path(document["runDir"]) / "worktrees", name)
     branch = f"materia/{document['castId']}/{folder.name}"
@@ -237,7 +239,7 @@ def merge(root: Path, name: str, branch: str) -> None:
             raise Failed(f"{name} cannot be merged: {error}") from None
         raise Failed(
             f"{name} and an earlier lane changed the same lines of {', '.join(conflicts)}. These files contain both versions, "
-            "between <<<<<<< and >>>>>>>. Combine the versions and remove the markers. If a file needs no change, run git add "
+            "between <<<<<<< and >>>>>>>. Combine the versions and remove the markers. If a file needs no change, run `git add` "
             "on it. Then integrate again.",
             conflict=name,
             files={path: fingerprint(root / path) for path in conflicts},
@@ -258,7 +260,7 @@ def commit_resolved(root: Path, before: dict[str, Any]) -> None:
     ]
     if unresolved:
         raise Failed(
-            f"These files are not resolved yet: {', '.join(unresolved)}. Remove the markers, or run git add on files that "
+            f"These files are not resolved yet: {', '.join(unresolved)}. Remove the markers, or run `git add` on files that "
             "need no change. Then integrate again.",
             conflict=before.get("conflict"),
             files=files,
@@ -274,7 +276,7 @@ def finalize(document: dict[str, Any]) -> TaskResult:
     git(root, "worktree", "prune")
     removed, remaining = [], []
     if merge_head(root) is not None:
-        raise Failed("A merge is in progress. Run the task integrate again first.")
+        raise Failed("A merge is in progress. Run the task `integrate` again first.")
     prefix = f"refs/heads/materia/{document['castId']}/"
     for line in git(root, "for-each-ref", "--format=%(refname) %(worktreepath)", prefix).splitlines():
         ref, _, folder = line.partition(" ")
