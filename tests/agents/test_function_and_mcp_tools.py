@@ -293,7 +293,7 @@ def test_mcp_server_can_be_reached_over_http(tmp_path, monkeypatch):
 # -- in a cast ------------------------------------------------------------------------
 
 
-def test_call_is_journalled_before_it_runs_and_not_repeated_after_a_resume(tmp_path):
+def test_call_is_journalled_before_it_runs_and_is_not_repeated_after_a_resume(tmp_path):
     made = tmp_path / "made"
     document = h.config(
         {"Socket-1": h.at("Build")},

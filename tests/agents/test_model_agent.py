@@ -164,7 +164,7 @@ def test_model_of_the_materia_is_the_fallback():
     assert [asked["model"] for asked in server.asked] == ["tiny", "other"]
 
 
-def test_missing_model_error_says_where_to_set_it():
+def test_missing_model_error_explains_where_to_set_a_model():
     error = failed(ModelAgent(), turn())
     assert (error.kind, error.where) == ("no_model", "Socket-1")
     assert "provider:model" in error.hint

@@ -161,7 +161,7 @@ def test_cast_end_event_lists_the_warnings():
     assert [warning["code"] for warning in end.warnings] == ["no-edge-matched"]
 
 
-def test_missing_file_named_by_an_output_is_recorded_after_it():
+def test_missing_file_named_by_an_output_is_recorded_after_the_output():
     cast = Folded(CHAIN).do(decide.enter)
     made = decide.answer(cast.rules, cast.session, decide.Answer("done"), 7)
     output, lacking = decide.with_missing_evidence(made, ("a.py",))

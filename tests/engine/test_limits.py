@@ -162,7 +162,7 @@ def test_r18_cycle_that_contains_a_limited_inner_edge_is_not_counted():
     assert (play.at, cycles()) == ("A", 1)
 
 
-def test_r18_cycle_of_an_item_is_counted_even_if_it_leaves_the_loop():
+def test_r18_cycle_of_an_item_is_counted_even_if_the_cycle_leaves_the_loop():
     sockets = {
         "Plan": asks(edge("Do"), materia="G"),
         "Do": asks(edge("Do", "satisfied"), edge("Aside", "not_satisfied")),

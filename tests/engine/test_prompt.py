@@ -242,7 +242,7 @@ def test_r51_first_prompt_explains_fields_and_repair_prompt_only_repeats_the_for
     assert "one object for each work item" not in asked
 
 
-def test_preview_shows_the_next_prompt_or_why_there_is_none():
+def test_preview_shows_the_next_prompt_or_the_reason_why_there_is_none():
     cast = Folded(retry_loop())
     found, why_not = entering.preview(cast.rules, cast.state, "Plan")
     assert (found, why_not) == (cast.do(decide.enter).session.prompt, "")

@@ -456,7 +456,7 @@ def strings(value):
 
 @settings(max_examples=30)
 @given(STATES, st.integers(600, MAX_STATE_CHARS))
-def test_state_is_shown_as_json_of_limited_length_and_completely_if_it_fits(data, most):
+def test_state_is_shown_as_json_and_truncated_only_if_it_exceeds_the_limit(data, most):
     text = state_json(data, most)
     assert len(text) <= most
     shown = json.loads(text)

@@ -251,7 +251,7 @@ def test_r3_text_output_has_no_verdict():
     )
 
 
-def test_r4_utility_is_read_by_its_parse_setting_and_a_generator_as_json():
+def test_r4_utility_output_is_parsed_by_its_parse_setting_and_generator_output_as_json():
     sockets = {
         "A": at("T", edge("B"), parse="json"),
         "B": at("UG2", edge("C")),

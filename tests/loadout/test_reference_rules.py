@@ -140,7 +140,7 @@ def test_two_limited_edges_to_one_socket_are_reported_r18(edges, message):
     assert all("edges 1 and 2 to 'Socket-1'" in hint.message and message in hint.message for hint in hints)
 
 
-def test_one_limited_edge_of_two_to_one_socket_is_not_reported_r18():
+def test_two_edges_to_one_socket_are_not_reported_if_only_one_is_limited_r18():
     edges = [edge("Socket-2", "satisfied", 3), edge("Socket-2", "not_satisfied")]
     sockets = {"Socket-1": {"materia": "P", "parse": "json", "edges": edges}, "Socket-2": {"materia": "P"}}
     assert findings(config(sockets)) == set()

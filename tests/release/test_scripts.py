@@ -156,7 +156,7 @@ def test_walkthrough_records_package_calls_with_their_depth():
     assert sys.getprofile() is before
 
 
-def test_benchmarks_measure_a_cast_of_this_package(tmp_path):
+def test_benchmarks_run_with_the_current_package(tmp_path):
     folder = Path(__file__).parents[2] / "benchmarks"
     code = f"""
 import sys; sys.path.insert(0, {str(folder)!r})

@@ -84,7 +84,7 @@ def test_help_lists_every_command(capsys):
     assert materia(capsys, "--version")[:2] == (0, f"{__version__}\n")
 
 
-def test_help_of_a_command_names_its_options_and_no_magic(capsys):
+def test_help_of_a_command_names_its_options_but_no_magics(capsys):
     texts = [materia(capsys, *words)[1] for words in (["help", "list", "casts"], ["list", "casts", "--help"])]
     assert texts[0] == texts[1]
     assert "materia list casts [--name NAME]" in texts[0]

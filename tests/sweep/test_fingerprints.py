@@ -125,7 +125,7 @@ def test_changed_agent_has_a_different_fingerprint(make):
 
 
 @pytest.mark.parametrize("make", [closed_over, with_default, Ob, CallEvent, reads_a_global])
-def test_a_sweep_runs_the_cast_of_a_changed_agent_again_and_reports_it(wb, make):
+def test_sweep_repeats_and_reports_the_casts_of_a_changed_agent(wb, make):
     def swept(what):
         return wb.sweep(requests="rain", agents={"a": {"*": make(what)}}, checks=[lambda outputs: outputs["Do"] != ""])
 

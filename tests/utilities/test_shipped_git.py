@@ -113,7 +113,7 @@ def test_the_directory_of_casts_is_never_committed(project):
 
 
 @pytest.mark.parametrize("arguments", ["my/branch", " mime/my branch ~^:?*[\\ ", "../..", "-x", "a.lock", "@{"])
-def test_branch_can_be_named_and_a_cast_returns_to_it(project, arguments):
+def test_named_branch_is_created_once_and_then_selected_again(project, arguments):
     name = bootstrap(project, params={"branchName": arguments})["mimeBootstrap"]["branchName"]
     assert name.startswith("mime/")
     git(project, "switch", "--quiet", "main")

@@ -87,7 +87,7 @@ def test_git_scripts_of_the_reference_engine_run_as_tasks_of_the_git_script(name
 
 
 @pytest.mark.parametrize("name", ["detect-vcs.py", "detect-vcs.mjs"])
-def test_shipped_script_is_run_with_this_python(tmp_path, name):
+def test_shipped_script_is_run_with_the_current_python(tmp_path, name):
     for directory in ("profile", "shipped"):
         (tmp_path / directory).mkdir()
     (tmp_path / "shipped/detect-vcs.py").write_text("")

@@ -644,7 +644,7 @@ def test_output_can_be_corrected_and_earlier_edits_stay(cast, make):
     assert [turn.mode for turn in cast.steps[-1].turns] == ["work", "correction"]
 
 
-def test_prompt_can_be_edited_for_this_turn(cast, make):
+def test_prompt_can_be_edited_for_the_current_turn(cast, make):
     panel = make(cast)
     layers = {layer["name"]: layer["text"] for layer in content(panel, "prompt")["layers"]}
     assert "task" in layers

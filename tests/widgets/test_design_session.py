@@ -171,7 +171,7 @@ def test_socket_cannot_use_a_missing_materia(session):
     assert session.design.definitions["Evl"]["type"] == "utility"
 
 
-def test_materia_can_be_edited_in_its_socket_form_and_undone(session):
+def test_materia_edits_in_the_form_of_a_socket_can_be_undone(session):
     description = do(session, "pick", part=["socket", "Socket-3"])
     materia = description["inspector"]["materia"]
     assert [one["name"] for one in materia["fields"]][:3] == ["prompt", "model", "tools"]
