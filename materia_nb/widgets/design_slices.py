@@ -223,15 +223,16 @@ def possible_outcomes(session: DesignState) -> DesignSlice | None:
         "states": explored.states,
         "whole": explored.complete_search,
         "notes": list(explored.notes),
-        "rows": _outcome_rows(explored, session.odds) + _unreachable_rows(explored),
+        "rows": _outcome_rows(explored, session) + _unreachable_rows(explored, session),
+        "names": dict(session.names),
         "route": list(session.route),
     }
 
 
-def _outcome_rows(explored: Exploration, odds: Mapping[str, float]) -> list[DesignSlice]:
+def _outcome_rows(explored: Exploration, session: DesignState) -> list[DesignSlice]:
     """Return one row for each possible outcome of a cast, with its probability if it is known."""
     rows = []
-    ends = explored.ends_seen
+    ends, odds = explored.ends_seen, session.odds
     if "complete" not in ends:
         word = "cannot complete" if explored.complete_search else "no completing run found"
         rows.append(_row("fails", word, "no path leads to the end"))
@@ -244,11 +245,11 @@ def _outcome_rows(explored: Exploration, odds: Mapping[str, float]) -> list[Desi
             about = f"shortest in {counted(turns, 'visit')}{bound}{chance_text}"
             rows.append(_row("ends", "can end", about, witness=end))
         else:
-            at = ", ".join(part(socket_id) for socket_id in sockets)
+            at = ", ".join(session.name_of(socket_id) for socket_id in sockets)
             failure = end.replace("_", " ")
             rows.append(_row("fails", f"can fail: {failure}", f"at {at}{chance_text}", witness=end))
     return rows + [
-        _row("fails", "can get stuck without reaching the end", f"at {part(id_)}")
+        _row("fails", "can get stuck without reaching the end", f"at {session.name_of(id_)}")
         for id_ in (explored.stalls if explored.complete_search else ())
     ]
 
@@ -269,14 +270,17 @@ def _row(
     return {"sign": sign, "what": title, "about": about, "witness": witness, "pick": picked}
 
 
-def _unreachable_rows(explored: Exploration) -> list[DesignSlice]:
+def _unreachable_rows(explored: Exploration, session: DesignState) -> list[DesignSlice]:
     """Return one row for each edge, exit and socket that no explored cast reaches."""
     word = "never" if explored.certain else "so far not"
-    rows = [_row("never", f"{word} visited", part(id_), pick=("socket", id_)) for id_ in explored.not_visited]
+    rows = [
+        _row("never", f"{word} visited", session.name_of(id_), pick=("socket", id_)) for id_ in explored.not_visited
+    ]
     for edge_or_exit in explored.not_taken:
         if isinstance(edge_or_exit, tuple):
             edge = explored.graph.sockets[edge_or_exit[0]].edges[edge_or_exit[1] - 1]
-            about = f"edge {edge_or_exit[1]} of {part(edge_or_exit[0])}: {edge.when} → {part(edge.to)}"
+            source, target = session.name_of(edge_or_exit[0]), session.name_of(edge.to)
+            about = f"edge {edge_or_exit[1]} of {source}: {edge.when} → {target}"
             pick: Selection | None = edge_selection("edge", edge_or_exit[0], edge.index)
         else:
             about, pick = f"exit {part(edge_or_exit)}", None

@@ -161,6 +161,16 @@ class DesignState:
         return self._prompts[2]
 
     @property
+    def names(self) -> Mapping[str, str]:
+        """Display name of each socket that is not malformed, and of the end, by id."""
+        return self.design.graph().names
+
+    def name_of(self, value: JSON) -> str:
+        """Return the display name of a socket or of the end, or else the value as text."""
+        text = _text_of_value(value)
+        return part(self.names.get(text, text))
+
+    @property
     def facts(self) -> LoadoutFacts:
         """The parsed design and its materia, without malformed parts."""
         return parse_loadout(self.design.name, self.design.document, self.design.definitions)
@@ -248,7 +258,7 @@ def inspector_slice(session: DesignState) -> DesignSlice:
         return _loadout_form(session)
     kind, key = pick
     form = {"socket": _socket_form, "loop": _loop_form}.get(kind, _edge_form)(session, pick)
-    return {**form, "of": [kind, key], "marked": list(session.marked)}
+    return {**form, "of": [kind, key], "marked": list(session.marked), "names": dict(session.names)}
 
 
 def _fields(
@@ -269,13 +279,13 @@ def _fields(
 
 
 def _field_slice(session: DesignState, of: tuple[str, str], field: FormField, prefix: str) -> DesignSlice:
-    name = f"{prefix}{field.name}"
+    name, names = f"{prefix}{field.name}", session.names if field.shape.startswith("socket id") else {}
     refused = session.refused.get((*of, name))
     return {
         **field._asdict(),
         "name": name,
         "of": list(of),
-        "options": [list(option) for option in field.options],
+        "options": [[value, names.get(value, label)] for value, label in field.options],
         "typed": None if refused is None else refused.typed,
         "error": refused.reason if refused else "",
     }
@@ -305,7 +315,7 @@ def _marked_form(session: DesignState) -> DesignSlice:
         "kind": "marked",
         "of": ["marked", ""],
         "title": counted(len(session.marked), "socket"),
-        "sub": ", ".join(part(id_) for id_ in session.marked),
+        "sub": ", ".join(session.name_of(id_) for id_ in session.marked),
         "marked": list(session.marked),
         "fields": [],
     }
@@ -463,7 +473,7 @@ def _edge_form(session: DesignState, pick: Selection) -> DesignSlice:
     raw = as_object(edges[index])
     when, to = (raw.get(name) for name in END_FIELDS[kind])
     if kind == "edge":
-        source, owner_text, exit_prefix = owner, f"from {part(owner)}", ""
+        source, owner_text, exit_prefix = owner, f"from {session.name_of(owner)}", ""
         facts = session.facts
         loops = facts.sockets[source].loops
         leaves_loop = any(loop.iterates and to not in loop.members for loop in loops)
@@ -477,9 +487,9 @@ def _edge_form(session: DesignState, pick: Selection) -> DesignSlice:
     limit = f", at most {brief(traversals)} times for each item" if traversals is not None else ""
     return {
         "kind": kind,
-        "title": f"{part(source)} → {part(_text_of_value(to))}",
+        "title": f"{session.name_of(source)} → {session.name_of(to)}",
         "sub": f"{kind} {index + 1} of {len(edges)} {owner_text}",
-        "sentence": f"{exit_prefix}From {part(source)} {condition} to {part(str(to))}{limit}.",
+        "sentence": f"{exit_prefix}From {session.name_of(source)} {condition} to {session.name_of(to)}{limit}.",
         "first": index == 0,
         "last": index == len(edges) - 1,
         "turn": conversion,

@@ -8,6 +8,7 @@ A part of a design is a :data:`Selection` whose key contains its position in the
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from materia_nb.cast.formatting import describe_outcome
@@ -57,10 +58,10 @@ def selection_of(link: Link) -> Selection | None:
     return ("exit" if link.kind == "exit" else "edge", link.key)
 
 
-def link_title(link: Link) -> str:
+def link_title(link: Link, names: Mapping[str, str]) -> str:
     """Return the condition and target of a line, but not its source."""
     label = "no edges" if link.kind == "implied" else link_label(link) or link.condition
-    return f"{label} → {part(link.to)}"
+    return f"{label} → {part(names.get(link.to, link.to))}"
 
 
 def selectable_parts(graph: Graph) -> list[tuple[str, Selection]]:
@@ -68,21 +69,27 @@ def selectable_parts(graph: Graph) -> list[tuple[str, Selection]]:
     links_by_source: dict[str, list[Link]] = {}
     for link in links(graph):
         links_by_source.setdefault(link.source, []).append(link)
-    title_counts = Counter(link_title(link) for socket_links in links_by_source.values() for link in socket_links)
+    title_counts = Counter(
+        link_title(link, graph.names) for socket_links in links_by_source.values() for link in socket_links
+    )
     named: list[tuple[str, Selection]] = []
     for socket in graph.sockets.values():
         entry = " · entry" if socket.id == graph.entry else ""
-        label = part(socket.materia.label)
-        name = part(socket.id) if socket.id == socket.materia.label else f"{part(socket.id)} · {label}"
-        title = f"{name} · {', '.join(socket_kinds(socket))}{entry}"
+        title = f"{_socket_title(graph.names, socket.id, ', '.join(socket_kinds(socket)))}{entry}"
         named.append((title, ("socket", socket.id)))
         for link in links_by_source.get(socket.id, ()):
-            selection, title = selection_of(link), link_title(link)
+            selection, title = selection_of(link), link_title(link, graph.names)
             if selection is not None:
-                source = f" (from {part(socket.id)})" if title_counts[title] > 1 else ""
+                source = f" (from {part(graph.names[socket.id])})" if title_counts[title] > 1 else ""
                 named.append((f"{_LIST_INDENT}{title}{source}", selection))
     named += [(f"loop {part(loop)}", ("loop", loop)) for loop in graph.loops]
     return make_unique(named)
+
+
+def _socket_title(names: Mapping[str, str], id_: str, description: str) -> str:
+    """Return the name of a socket with its description, and its id unless the name contains the id."""
+    name = names.get(id_, id_)
+    return " · ".join([part(name), description, *([] if id_ in name else [part(id_)])])
 
 
 def make_unique(named: list[tuple[str, Selection]]) -> list[tuple[str, Selection]]:
@@ -138,21 +145,22 @@ def members_of(document: Object, loop: str) -> list[str]:
 def parts(document: Object, graph: Graph) -> list[tuple[str, Selection]]:
     """Return all parts of a design with unique names: sockets with their edges, and loops with their exits."""
     named: list[tuple[str, Selection]] = []
+    names = graph.names
     for id_, raw in as_object(document.get("sockets")).items():
         socket = graph.sockets.get(id_)
-        description = (
-            f"{part(socket.materia.label)} · {', '.join(socket_kinds(socket))}" if socket else part(brief(raw))
-        )
+        description = ", ".join(socket_kinds(socket)) if socket else part(brief(raw))
         entry = " · entry" if id_ == graph.entry else ""
-        named.append((f"{part(id_)} · {description}{entry}", ("socket", id_)))
+        named.append((f"{_socket_title(names, id_, description)}{entry}", ("socket", id_)))
         for index, edge in enumerate(edges_of(document, "edge", id_)):
-            title = f"{_LIST_INDENT}{index + 1} {_endpoints_text(edge, 'edge')} (from {part(id_)})"
+            ends = _endpoints_text(edge, "edge", names)
+            title = f"{_LIST_INDENT}{index + 1} {ends} (from {part(names.get(id_, id_))})"
             named.append((title, edge_selection("edge", id_, index)))
     for id_, raw in as_object(document.get("loops")).items():
         named.append((f"loop {part(id_)}", ("loop", id_)))
         for index, route in enumerate(edges_of(document, "exit", id_)):
-            source = part(as_object(route).get("from", "?"))
-            title = f"{_LIST_INDENT}exit {_endpoints_text(route, 'exit')} (from {source}, loop {part(id_)})"
+            source = str(as_object(route).get("from", "?"))
+            ends = _endpoints_text(route, "exit", names)
+            title = f"{_LIST_INDENT}exit {ends} (from {part(names.get(source, source))}, loop {part(id_)})"
             named.append((title, edge_selection("exit", id_, index)))
         if is_object(as_object(raw).get("exit")):
             named.append((f"{_LIST_INDENT}legacy exit field (loop {part(id_)})", edge_selection("exit", id_, LEGACY)))
@@ -189,10 +197,11 @@ def _route_key(route: JSON) -> tuple[JSON, JSON, JSON]:
     return raw.get("from"), raw.get("condition"), raw.get("targetSocketId")
 
 
-def _endpoints_text(raw: JSON, kind: Kind) -> str:
+def _endpoints_text(raw: JSON, kind: Kind, names: Mapping[str, str]) -> str:
     if not is_object(raw):
         return part(brief(raw))
-    return " → ".join(part(raw[name] if is_text(raw.get(name)) else "?") for name in END_FIELDS[kind])
+    condition, target = (str(raw[name]) if is_text(raw.get(name)) else "?" for name in END_FIELDS[kind])
+    return f"{part(condition)} → {part(names.get(target, target))}"
 
 
 _MAX_HANDOFFS: Final = 3
@@ -247,7 +256,7 @@ class Inspector:
             ("group", socket.materia.group or ""),
             ("now", state_label(key, marks)),
             ("visits", str(marks.visits.get(key, 0)) if cast is not None else ""),
-            ("breakpoint", "; ".join(stop.words(self.graph) for stop in stops if stop.socket == key)),
+            ("breakpoint", "; ".join(stop.words(self.graph, self.names) for stop in stops if stop.socket == key)),
             ("output", socket.parse + (" (derived)" if socket.parse_derived else "")),
             ("protocol", "" if socket.is_utility else socket.handoff),
             ("item", f"{iterator.items} at the cursor {iterator.cursor}" if iterator is not None else ""),
@@ -255,7 +264,11 @@ class Inspector:
             ("loops", ", ".join(socket.loops)),
         ]
         edges = [
-            (link_title(link), self._uses_text(link, marks), str(self._times_taken(link)) if cast is not None else "")
+            (
+                link_title(link, self.names),
+                self._uses_text(link, marks),
+                str(self._times_taken(link)) if cast is not None else "",
+            )
             for link in self._links.values()
             if link.source == key
         ]
@@ -352,7 +365,11 @@ class Inspector:
         ]
         if loop.iterator is not None:
             rows += [("list", loop.iterator.items), ("cursor", loop.iterator.cursor)]
-        exits = [link_title(link) for link in self._links.values() if link.kind == "exit" and link.loop == loop.id]
+        exits = [
+            link_title(link, self.names)
+            for link in self._links.values()
+            if link.kind == "exit" and link.loop == loop.id
+        ]
         return [
             FactTable(rows),
             Heading("Exits, when the list is exhausted"),

@@ -354,13 +354,14 @@ def test_loop_and_its_exit_can_be_built_by_keyboard_alone(designer: Designer):
         keys.key("Enter")
         keys.wait_for_text(f"added Socket-{number}")
     for source, to in ((1, 2), (2, 3), (3, 4), (3, 2), (4, 2)):
-        keys.connect_by_form(f"Socket-{source}", f"Socket-{to}", f"connected Socket-{source} to Socket-{to}")
-    for one in (2, 3, 4):
-        keys.select(f"Socket-{one}")
+        names = MATERIA[source - 1], MATERIA[to - 1]
+        keys.connect_by_form(*names, f"connected Socket-{source} to Socket-{to}")
+    for member in MATERIA[1:4]:
+        keys.select(member)
         keys.button("Mark")
     keys.button("Make loop (3)")
     keys.wait_for_text("over the work items of Socket-1")
-    keys.connect_by_form("Socket-4", "Socket-5", "added exit")
+    keys.connect_by_form("Maintain", "Auto-Plan", "added exit")
     document = designer.document(2)
     assert [socket["materia"] for socket in document["sockets"].values()] == [*MATERIA[:5]]
     [loop] = document["loops"].values()
@@ -369,9 +370,9 @@ def test_loop_and_its_exit_can_be_built_by_keyboard_alone(designer: Designer):
     assert [route["targetSocketId"] for route in loop["exits"]] == ["Socket-5"]
 
     # The ways out say what they wait for, in the tone of that.
-    keys.select("Socket-3")
+    keys.select("Eval")
     ways = keys.panel.locator(".mnb-d-way .mnb-d-link")
-    assert ways.all_inner_texts() == ["✗ not satisfied → Socket-2", "always → Socket-4"]
+    assert ways.all_inner_texts() == ["✗ not satisfied → Build", "always → Maintain"]
     tones = ways.evaluate_all(
         "(all) => all.map((one) => [...one.classList].filter((name) => name.startsWith('mnb-t-')))"
     )
@@ -602,7 +603,7 @@ def test_designer_has_no_accessibility_violations(lab: Lab):
     def look_at_parts(*rules: str) -> None:
         seek = designer.panel.locator(".mnb-d-seek")
         for words, tabs in (
-            ("Socket-3", ("Socket", "Edges and exits 2", "JSON", "Materia")),
+            ("Eval ·", ("Socket", "Edges 2", "JSON", "Materia")),
             ("loop items", ("Exits 2", "Fields")),
             ("exit always", ()),
         ):

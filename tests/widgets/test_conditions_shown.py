@@ -102,7 +102,7 @@ def test_designer_offers_each_condition(condition, project):
         session.on_message("connect", {"from": "Socket-1", "to": "Socket-2", "when": condition})
         told = design_slice(session)["inspector"]
         row = CONDITION_SPECS[condition]
-        assert told["sentence"] == f"From Socket-1 {row.phrase} to Socket-2."
+        assert told["sentence"] == f"From Plan {row.phrase} to Build."
         session.on_message("pick", {"part": ["socket", "Socket-1"]})
         told = design_slice(session)["inspector"]
         assert [condition, row.choice] in told["conditions"]

@@ -140,7 +140,7 @@ def test_form_of_a_new_edge_is_empty_for_each_socket(session):
     do(session, "connect", **{"from": "Socket-5", "to": "Socket-1", "when": "not_satisfied", "max_traversals": "7"})
     made = do(session, "connect", **{"from": "Socket-4", "to": "Socket-3", "when": "satisfied"})
     assert "maxTraversals" not in session.design.document["sockets"]["Socket-4"]["edges"][0]
-    assert made["inspector"]["sentence"] == "From Socket-4 when satisfied to Socket-3."
+    assert made["inspector"]["sentence"] == "From Maintain when satisfied to Eval."
 
 
 # -- materia -----------------------------------------------------------------------------
@@ -312,7 +312,7 @@ def test_sockets_are_copied_with_their_inner_edges(session):
     assert sockets["Socket-3"] == session.design.saved_document["sockets"]["Socket-3"]
     assert session.marked == ["Socket-6", "Socket-7"], "the copies can be moved or deleted at once"
     told = inspector_slice(session)
-    assert (told["kind"], told["title"], told["sub"]) == ("marked", "2 sockets", "Socket-6, Socket-7")
+    assert (told["kind"], told["title"], told["sub"]) == ("marked", "2 sockets", "Socket-6 Build, Socket-7 Eval")
     do(session, "pick", part=["socket", "Socket-6"])
     assert inspector_slice(session)["of"] == ["socket", "Socket-6"], "one that is picked out of them"
     do(session, "marquee", ids=["Socket-6", "Socket-7"])
@@ -429,7 +429,7 @@ def test_exploration_shows_an_example_run_and_becomes_outdated_after_an_edit(ses
     assert {
         "sign": "never",
         "what": "never visited",
-        "about": "Socket-6",
+        "about": "Socket-6 Narrate",
         "witness": None,
         "pick": ["socket", "Socket-6"],
     } in rows

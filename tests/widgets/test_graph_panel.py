@@ -545,8 +545,8 @@ def test_names_in_the_list_of_elements_are_unique():
     ]
     assert len(names) == len(set(names)) == 5
     built = [words.strip() for words, _ in selectable_parts(rework())]
-    assert "always → Socket-4 (from Socket-6)" in built
-    assert "always → Socket-2" in built
+    assert "always → Build (from Maintain)" in built
+    assert "always → Detect-VCS" in built
 
 
 def test_selection_listeners_can_be_removed():
@@ -705,7 +705,7 @@ def test_loop_and_graph_details_are_shown():
     panel = GraphPanel(rework())
     panel.select("loop", "workItemIteration")
     assert "Build, Auto-Eval, Maintain" in details(panel)
-    assert "exit ✗ not_satisfied → Socket-8" in details(panel)
+    assert "exit ✗ not_satisfied → Ask a person" in details(panel)
     panel.select("edge", "edge:1:Socket-5")
     assert "3 times for each item" in details(panel)
 

@@ -103,7 +103,7 @@ def test_socket_details_show_the_status_and_the_targets(checking):
     checking.breakpoints.add("Socket-3")
     facts, _, ways, *_ = Inspector(checking.graph, checking.now).about("socket", "Socket-3")
     rows = dict(facts.rows)
-    assert (rows["materia"], rows["visits"], rows["breakpoint"]) == ("Check (Check)", "2", "before Socket-3")
+    assert (rows["materia"], rows["visits"], rows["breakpoint"]) == ("Check (Check)", "2", "before Check")
     assert (rows["output"], rows["loops"], rows["protocol"]) == ("json", "L", "sparse")
     assert rows["item"] == "state.workItems at the cursor workItemIndex"
     assert "group" not in rows

@@ -10,7 +10,7 @@ const ICON_OF = { agent: "model", utility: "utility", loop: "loop", exit: "exit"
 /** @type {Record<string, string[]>} */
 const TABS = { socket: ["materia", "socket", "ways", "json"], loop: ["form", "exits", "json"], loadout: ["form", "json"], edge: ["form", "json"], exit: ["form", "json"], oldExit: ["form"], marked: ["form"] };
 /** @type {Record<string, string>} */
-const TITLES = { materia: "Materia", socket: "Socket", ways: "Edges and exits", json: "JSON", form: "Fields", exits: "Exits" };
+const TITLES = { materia: "Materia", socket: "Socket", ways: "Edges", json: "JSON", form: "Fields", exits: "Exits" };
 
 /** @param {HTMLElement} host @param {SendToDesigner} send @returns {Part} */
 export function designInspectorPart(host, send) {
@@ -79,14 +79,15 @@ export function designInspectorPart(host, send) {
     forms.push(newForm);
     return newForm;
   };
-  const selectOf = (/** @type {string} */ label, /** @type {string[]} */ options, value = "") =>
-    h("select", { class: "mnb-in", "aria-label": label }, h("option", { value: "", selected: !value }, label), options.map((option) => h("option", { value: option, selected: option === value }, option)));
+  const nameOf = (/** @type {string} */ id) => data.names[id] ?? id;
+  const selectOf = (/** @type {string} */ label, /** @type {string[]} */ ids, value = "") =>
+    h("select", { class: "mnb-in", "aria-label": label }, h("option", { value: "", selected: !value }, label), ids.map((id) => h("option", { value: id, title: id, selected: id === value }, nameOf(id))));
   const chooser = (/** @type {string} */ label, /** @type {[string, string][]} */ options, /** @type {string} */ value, /** @type {(value: string) => void} */ choose) => {
     const { node, set } = radios(options, choose, { "aria-label": label });
     set(value);
     return node;
   };
-  const edgeList = (/** @type {HTMLElement} */ list, /** @type {EdgeRow[]} */ all, /** @type {string} */ none) => refill(list, all.map((exit, index) => edgeItem(exit, index, act)), !all.length && h("li", { class: "mnb-dim" }, none));
+  const edgeList = (/** @type {HTMLElement} */ list, /** @type {EdgeRow[]} */ all, /** @type {string} */ none) => refill(list, all.map((edge, index) => edgeItem(edge, index, act, nameOf)), !all.length && h("li", { class: "mnb-dim" }, none));
   /** @type {Record<string, (into: HTMLElement) => () => void>} */
   const make = {
     /** The edges of a socket in evaluation order, and a form for a new edge. */
@@ -94,7 +95,7 @@ export function designInspectorPart(host, send) {
       const list = h("ol", { class: "mnb-d-ways" }), sentence = h("div", { class: "mnb-dim" }), to = selectOf("to …", data.targets), id = data.of[1];
       const limit = h("input", { class: "mnb-in mnb-d-most", placeholder: "no limit", "aria-label": "maximum number of times for each item", inputmode: "numeric" });
       let when = "";
-      const say = () => setText(sentence, to.value && `${id} → ${to.value}${when && `, ${new Map(data.conditions).get(when)}`}${limit.value.trim() && `, at most ${limit.value.trim()} times`}`);
+      const say = () => setText(sentence, to.value && `${nameOf(id)} → ${nameOf(to.value)}${when && `, ${new Map(data.conditions).get(when)}`}${limit.value.trim() && `, at most ${limit.value.trim()} times`}`);
       const connect = (/** @type {string} */ target) => act("connect", { from: id, to: target, ...(when && { when }), ...(limit.value.trim() && { max_traversals: limit.value.trim() }) });
       for (const input of [to, limit]) input.addEventListener("input", say);
       into.append(list, h("div", { class: "mnb-d-box" }, labelled("new edge"),
@@ -104,7 +105,7 @@ export function designInspectorPart(host, send) {
           say();
         }),
         line(h("span", { class: "mnb-dim" }, "at most"), limit, h("span", { class: "mnb-dim" }, "times for each item")), sentence,
-        line(button("Connect → click the target", "then click the target in the picture", () => arm(`Click the target of the new edge from ${id}.`, connect)))));
+        line(button("Connect → click the target", "then click the target in the picture", () => arm(`Click the target of the new edge from ${nameOf(id)}.`, connect)))));
       return () => edgeList(list, data.ways, "no edges: the cast ends here");
     },
     exits(into) {
@@ -118,15 +119,15 @@ export function designInspectorPart(host, send) {
       into.append(list, h("div", { class: "mnb-d-box" }, labelled("new exit, taken after the last item"), line(from, to, add), chooser("condition of the new exit", data.conditions, when, (condition) => void (when = condition))), members);
       return () => {
         edgeList(list, data.exits, "no exits: the cast ends with the last item");
-        setText(members, `members: ${data.members.join(", ") || "none"}`);
+        setText(members, `members: ${data.members.map(nameOf).join(", ") || "none"}`);
       };
     },
     loop(into) {
       const source = h("div", {}), members = h("div", { class: "mnb-d-members" }), part = h("div", {}), fieldForm = form(part);
       into.append(h("div", { class: "mnb-d-row" }, h("span", { class: "mnb-d-label" }, "iterates over"), source), part, members);
       const change = (/** @type {string[]} */ ids) => act("members", { loop: data.of[1], ids });
-      const member = (/** @type {string} */ id) => h("span", { class: "mnb-d-member" }, button(id, `select ${id}`, () => act("pick", { part: ["socket", id], keep: true }), { class: "mnb-d-link" }),
-        button("×", `remove ${id} from the loop`, () => change(data.members.filter((other) => other !== id)), { class: "mnb-x", "aria-label": `remove ${id} from the loop` }));
+      const member = (/** @type {string} */ id) => h("span", { class: "mnb-d-member" }, button(nameOf(id), `select ${id}`, () => act("pick", { part: ["socket", id], keep: true }), { class: "mnb-d-link" }),
+        button("×", `remove ${nameOf(id)} from the loop`, () => change(data.members.filter((other) => other !== id)), { class: "mnb-x", "aria-label": `remove ${nameOf(id)} from the loop` }));
       return () => {
         const more = selectOf("add a member …", data.sockets.filter((id) => !data.members.includes(id)));
         more.addEventListener("change", () => more.value && change([...data.members, more.value]));
@@ -268,11 +269,11 @@ function promptPreviews(into) {
   return draw;
 }
 
-/** Return the list item of an edge. @param {EdgeRow} edge @param {number} index @param {SendToDesigner} act */
-function edgeItem(edge, index, act) {
-  const label = `${edge.when} → ${edge.to}${edge.most ? `, at most ${edge.most}` : ""}`;
+/** Return the list item of an edge. @param {EdgeRow} edge @param {number} index @param {SendToDesigner} act @param {(id: string) => string} nameOf */
+function edgeItem(edge, index, act, nameOf) {
+  const label = `${edge.when} → ${nameOf(edge.to)}${edge.most ? `, at most ${edge.most}` : ""}`;
   return h("li", { class: "mnb-d-way" },
-    button(edge.from ? `${edge.from}: ${label}` : edge.loop ? `exit of ${edge.loop}: ${label}` : label, "select it", () => act("pick", { part: edge.what, keep: true }), { class: `mnb-d-link${edge.tone ? ` mnb-t-${edge.tone}` : ""}` }),
+    button(edge.from ? `${nameOf(edge.from)}: ${label}` : edge.loop ? `exit of ${edge.loop}: ${label}` : label, "select it", () => act("pick", { part: edge.what, keep: true }), { class: `mnb-d-link${edge.tone ? ` mnb-t-${edge.tone}` : ""}` }),
     edge.place !== null && button("↑", "check it earlier", () => act("reorder", { of: edge.what, offset: -1 }), { class: "mnb-x", "aria-label": `${label}: earlier`, "aria-disabled": index === 0 && "true" }),
     button("×", "remove it", () => act("delete", { of: edge.what }), { class: "mnb-x", "aria-label": `${label}: remove` }));
 }

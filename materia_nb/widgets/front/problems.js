@@ -44,11 +44,11 @@ export function problemsPart(host, send) {
     const explored = data.happens;
     const exploreButton = button(explored ? "Explore again" : "Explore", "explore every route that a cast can take, without calling an agent", () => act("explore"));
     if (!explored) return h("div", note, exploreButton, h("span", dim, " every route that a cast can take, without calling an agent. This shows whether a cast can end, fail or get stuck, and which edges are never taken"));
-    const { rows, notes, route, states, whole: isComplete, stale } = explored;
+    const { rows, notes, route, names, states, whole: isComplete, stale } = explored;
     return h("div", {},
       h("div", note, stale && h("b", { class: "mnb-d-stale" }, "The design has changed since this search. "), exploreButton, h("span", dim, ` ${states.toLocaleString("en")} states with lists of 0 to 3${isComplete ? "" : "; stopped early: other states are unknown"}`)),
       notes.map((noteText) => h("p", { class: "mnb-dim mnb-d-note" }, noteText)),
-      route.length > 0 && h("p", { ...note, role: "status" }, "shortest route: ", route.map((socket, index) => [index ? " → " : "", picks(socket, ["socket", socket])])),
+      route.length > 0 && h("p", { ...note, role: "status" }, "shortest route: ", route.map((socket, index) => [index ? " → " : "", picks(names[socket] ?? socket, ["socket", socket])])),
       table(["outcome", "details", "example"], rows.map(({ sign, what: outcome, about, pick, witness }) => h("tr", { "data-tone": SIGNS[sign].tone },
         cell(`${SIGNS[sign].sign} ${outcome}`), cell(picks(about, pick)),
         cell(witness && button("example", "show the shortest run with this outcome", () => act("witness", { outcome: witness }), { class: "mnb-b mnb-small", "aria-label": `example: ${outcome}` }))))));

@@ -85,7 +85,7 @@ type Group = {title: string, entries: Entry[]};
 type What = [kind: string, id: string];
 type Problem = {severity: string, where: string, what: string, todo: string, code: string, source: string, fix?: string, pick?: What};
 type Outcome = {sign: "ends"|"fails"|"never", what: string, about: string, witness?: string, pick?: What};
-type Outcomes = {rows: Outcome[], notes: string[], route: string[], states: number, whole: boolean, stale: boolean};
+type Outcomes = {rows: Outcome[], notes: string[], route: string[], names: Record<string, string>, states: number, whole: boolean, stale: boolean};
 type Changes = {steps: string[], undone: string[], unsaved: {verb: string, where: string, about: string}[], more: number};
 type Dock = {problems: Problem[], happens: Outcomes|null, changes: Changes};
 
@@ -102,7 +102,7 @@ type Selected = {
   kind: string; of: What; title: string; sub: string; work?: string; fields: Field[]; json?: string; sentence?: string;
   empty?: boolean; targets: string[]; members: string[]; sockets: string[]; conditions: [string, string][]; ways: EdgeRow[];
   exits: EdgeRow[]; materia?: Materia; marked: string[]; isMarked?: boolean; entry?: boolean; source: string; removes?: string;
-  first?: boolean; last?: boolean; turn?: string;
+  first?: boolean; last?: boolean; turn?: string; names: Record<string, string>;
 };
 
 // materia_form.js
