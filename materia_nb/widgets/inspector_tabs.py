@@ -37,7 +37,6 @@ from materia_nb.widgets.state_tree import diff_blocks, limit_blocks, state_nodes
 
 if TYPE_CHECKING:
     from materia_nb.cast.snapshot import Snapshot
-    from materia_nb.engine.session import StepRecord
 
 KINDS: Final = ("socket", "edge", "exit", "loop", "item", "step")
 

@@ -53,11 +53,7 @@ export class Canvas {
   #surroundings = null;
   #ends = new AbortController();
 
-  /**
-   * @param {HTMLElement} graph the box of the graph
-   * @param {HTMLElement} host an empty layer over cytoscape's canvas, inside it
-   * @param {SendToCanvas} send
-   */
+  /** @param {HTMLElement} graph the box of the graph @param {HTMLElement} host an empty layer over cytoscape's canvas, inside it @param {SendToCanvas} send */
   constructor(graph, host, send) {
     this.graph = graph;
     this.host = host;

@@ -109,18 +109,15 @@ export function designInspectorPart(host, send) {
       return () => edgeList(list, data.ways, "no edges: the cast ends here");
     },
     exits(into) {
-      const list = h("ol", { class: "mnb-d-ways" }), members = h("div", { class: "mnb-d-members" });
+      const list = h("ol", { class: "mnb-d-ways" });
       const from = selectOf("from …", data.members, data.members.at(-1)), to = selectOf("to …", data.targets);
       let when = data.conditions[0][0];
       const add = button("Add exit", "add an exit that is taken after the last item", () => {
         if (!from.value || !to.value) return (from.value ? to : from).focus();
         act("exit", { loop: data.of[1], from: from.value, when, to: to.value });
       }, { class: "mnb-b mnb-main" });
-      into.append(list, h("div", { class: "mnb-d-box" }, labelled("new exit, taken after the last item"), line(from, to, add), chooser("condition of the new exit", data.conditions, when, (condition) => void (when = condition))), members);
-      return () => {
-        edgeList(list, data.exits, "no exits: the cast ends with the last item");
-        setText(members, `members: ${data.members.map(nameOf).join(", ") || "none"}`);
-      };
+      into.append(list, h("div", { class: "mnb-d-box" }, labelled("new exit, taken after the last item"), line(from, to, add), chooser("condition of the new exit", data.conditions, when, (condition) => void (when = condition))));
+      return () => edgeList(list, data.exits, "no exits: the cast ends with the last item");
     },
     loop(into) {
       const source = h("div", {}), members = h("div", { class: "mnb-d-members" }), part = h("div", {}), fieldForm = form(part);

@@ -3,12 +3,7 @@ import { h, button, setAttr, setText } from "./dom.js";
 
 let idCount = 0;
 
-/**
- * Make a form that follows the fields of the state.
- * @param {HTMLElement} host an empty element
- * @param {SendToDesigner} send
- * @param {Help} [help]
- */
+/** Make a form that follows the fields of the state. @param {HTMLElement} host an empty element @param {SendToDesigner} send @param {Help} [help] */
 export function designForm(host, send, help = {}) {
   const seldom = h("details", { class: "mnb-d-seldom" }, h("summary", {}, "more fields"));
   /** @type {Map<string, ReturnType<typeof formRow>>} */
@@ -153,10 +148,7 @@ function flagControl({ id, field, commit }) {
   return { root: input, input, labelled: true, update: (now) => void (input.checked = now.value === true) };
 }
 
-/**
- * Make radio buttons.
- * @param {[string, string][]} options @param {(value: string) => void} choose @param {Attributes} attrs the label, or the id of the labelling element
- */
+/** Make radio buttons. @param {[string, string][]} options @param {(value: string) => void} choose @param {Attributes} attrs the label, or the id of the labelling element */
 export function radios(options, choose, attrs) {
   const name = `mnb-d-${++idCount}`;
   const inputs = options.map(([value]) => {

@@ -5,13 +5,7 @@
 /** @typedef {[text: number, socket: string | null, end: string | null, complete: number, turns: number, moves: Move[]]} State */
 /** @typedef {{ texts: string[], start: number, states: State[] }} Play */
 
-/**
- * Follow the answers of a link, such as "#0.2", as far as they exist.
- *
- * @param {Play} play
- * @param {string} hash
- * @returns {{ from: State, move: Move, number: number }[]}
- */
+/** Follow the answers of a link, such as "#0.2", as far as they exist. @param {Play} play @param {string} hash @returns {{ from: State, move: Move, number: number }[]} */
 export function follow(play, hash) {
   const steps = [];
   let from = play.states[0];
@@ -24,13 +18,7 @@ export function follow(play, hash) {
   return steps;
 }
 
-/**
- * Return a sentence about the odds in a state, compared with the previous state.
- *
- * @param {State} state
- * @param {State | undefined} before
- * @param {number} turns
- */
+/** Return a sentence about the odds in a state, compared with the previous state. @param {State} state @param {State | undefined} before @param {number} turns */
 export function oddsText(state, before, turns) {
   const chance = (/** @type {State} */ { 3: complete }) => `${(100 * complete).toFixed(1)} %`;
   const remaining = (/** @type {State} */ { 4: mean }) => mean.toFixed(1);

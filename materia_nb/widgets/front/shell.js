@@ -17,10 +17,7 @@ const cell = (name, attrs = {}) => h("div", { class: `mnb-${name}`, ...KEEP_KEYS
 /** @type {Set<number>} the numbers of the views in the page */
 const views = new Set();
 
-/**
- * The regions of one view, each labelled with its role and its cast, since a page may have several views.
- * @param {Record<string, string>} labels of each part
- */
+/** The regions of one view, each labelled with its role and its cast, since a page may have several views. @param {Record<string, string>} labels of each part */
 function regions(labels) {
   let number = 1;
   while (views.has(number)) number += 1;

@@ -10,10 +10,7 @@ const COLUMNS = "48px var(--mnb-lane-column, 0px) minmax(76px,1.2fr) var(--mnb-i
 /** Minimum number of steps that can be played. */
 const MIN_TO_PLAY = 10;
 
-/**
- * Return the position of a step on the axis, in percent of its width; all waits are equally short.
- * @param {Time} time @param {Span} span @param {boolean} waiting
- */
+/** Return the position of a step on the axis, in percent of its width; all waits are equally short. @param {Time} time @param {Span} span @param {boolean} waiting */
 export function barOf([over, , , ms, waits, msAfter, waitsAfter], [allMs, allWaits], waiting) {
   const folds = allWaits + (over ? 0 : 1), fold = folds ? Math.min(8, 40 / folds) : 0;
   const scale = (100 - folds * fold) / Math.max(1, allMs), left = ms * scale + waits * fold, long = (msAfter - ms) * scale;
@@ -65,9 +62,7 @@ export function timelinePart(host, send, controls) {
     return data.own ? [{ words: "Go back to here", acts: true, act: () => send("back", { step }) }, fork] : [fork];
   };
   const grid = makeGrid({
-    label: "steps",
-    height: 24,
-    template: COLUMNS,
+    label: "steps", height: 24, template: COLUMNS,
     columns: [{ name: "step", class: "mnb-r" }, { name: "lane" }, { name: "socket" }, { name: "item" }, { name: "output" }, { name: "next" }, { name: "tokens", class: "mnb-r" }, { name: "cost", class: "mnb-r" }, { name: "s", class: "mnb-r" }, { name: "time" }],
     cells: (index) => cells(rowAt(index)),
     pick: (index) => look(rowAt(index)),
