@@ -73,7 +73,7 @@ class Agents(AgentTable):
 
     def decorator(self, name: str) -> Callable[[_Function], _Function]:
         """Return a decorator that sets a function as the agent of a socket or materia."""
-        self.needs(name)
+        self.require_known_name(name)
 
         def decorate(function: _Function) -> _Function:
             self.set(name, function)
@@ -119,12 +119,12 @@ class Agents(AgentTable):
     def knows(self, name: str) -> bool:
         """Return True if ``name`` is ``*`` or the name of a materia or socket."""
         try:
-            self.needs(name)
+            self.require_known_name(name)
         except MateriaError:
             return False
         return True
 
-    def needs(self, name: str) -> None:
+    def require_known_name(self, name: str) -> None:
         """Raise MateriaError (``unknown_materia``) unless ``name`` is ``*`` or the name of a materia or socket."""
         if name == "*":
             return
@@ -146,7 +146,7 @@ class Agents(AgentTable):
         Raises:
             MateriaError: the name is unknown (``unknown_materia``), or belongs to a utility (``not_an_agent``).
         """
-        self.needs(name)
+        self.require_known_name(name)
         materia = as_object(self._loadouts.config.document.get("materia"))
         loadout = as_object(self._loadouts.config.document.get("loadouts", {}).get(self._loadouts.chosen))
         socket = as_object(as_object(loadout.get("sockets")).get(name))
@@ -236,7 +236,7 @@ class Agents(AgentTable):
         """
         table, utilities = AgentTable(lower_table=self), utilities_of(graph)
         for key, agent in (agents or {}).items():
-            self.needs(key)
+            self.require_known_name(key)
             if key in graph.sockets and key in utilities:
                 raise utility_error(key, utilities[key])
             table.set(key, self._answerer(agent))

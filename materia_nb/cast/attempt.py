@@ -153,7 +153,7 @@ class Trial(Runner):
         super().run_command(command, *arguments)
         self.done.append(lambda runner, _: runner.run_command(command, *arguments))
 
-    def keep(self, events: Events, *, later: bool = False) -> None:  # noqa: ARG002
+    def record_events(self, events: Events, *, later: bool = False) -> None:  # noqa: ARG002
         """Apply events to the session in memory, without writing them to disk."""
         self.session = fold(self.rules, self.session, events)
 

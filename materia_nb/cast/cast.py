@@ -556,7 +556,7 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
             if self.status not in ("ready", "waiting", "held"):
                 message = f"The cast {self.runner.session.state.status_phrase} already."
                 raise MateriaError(message, hint=CONTINUATION_HINTS[self.status], kind="over")
-            self.runner.keep(decide.abort(self.runner.rules, self.runner.session, reason, now()))
+            self.runner.record_events(decide.abort(self.runner.rules, self.runner.session, reason, now()))
             self.runner.write_derived()
 
     def retry(self, *, turn: bool = False, limit: bool = False) -> StepRecord | None:

@@ -181,13 +181,13 @@ class Loadouts(Mapping[str, str], Displayable):
 
     def use(self, name: str) -> LoadoutView:
         """Select the loadout to cast, and return a view of it."""
-        self.needs(name)
+        self.require_loadout(name)
         self._chosen, self.refused = name, None
         return self._show_selected()
 
     def show(self, name: str | None = None) -> LoadoutView:
         """Return a view of a loadout, by default of the selected one, with its problems if there are any."""
-        name = self.needs(name or self.chosen)
+        name = self.require_loadout(name or self.chosen)
         report = self.check(name)
         graph = None if report.problems else self.graph(name)
         return LoadoutView(name, self.config.origin("loadout", name).name, graph, report)
@@ -204,7 +204,7 @@ class Loadouts(Mapping[str, str], Displayable):
         Raises:
             MateriaError: the loadout (``unknown_loadout``) or the engine (``unknown_engine``) does not exist.
         """
-        name = self.needs(name or self.chosen)
+        name = self.require_loadout(name or self.chosen)
         report = self.config.check(name)
         if engine is None:
             return Report(report.problems, (*report.hints, *self._missing_commands(name)))
@@ -228,7 +228,7 @@ class Loadouts(Mapping[str, str], Displayable):
         Raises:
             MateriaError: the loadout does not exist, has problems or uses an unknown handoff protocol.
         """
-        return require_known_protocols(self.config.graph(self.needs(name or self.chosen)))
+        return require_known_protocols(self.config.graph(self.require_loadout(name or self.chosen)))
 
     def define(self, name: str, body: str | Mapping[str, JSON]) -> LoadoutView:
         """Define a loadout in this notebook, and select it unless it has problems.
@@ -251,7 +251,7 @@ class Loadouts(Mapping[str, str], Displayable):
         if not isinstance(materia, dict):
             raise MateriaError("materia must be an object of definitions.", where=f"{name}.materia")
         if "sockets" in document:  # a complete loadout, not a change of the same loadout in a lower layer
-            document = self.whole("loadout", name, document)
+            document = self.override_all_fields("loadout", name, document)
         self._notebook["loadouts"][name] = document
         self._notebook["materia"].update(materia)
         before, self._config = self.chosen, None
@@ -326,7 +326,7 @@ class Loadouts(Mapping[str, str], Displayable):
             if name is not None and name not in self.config.loadout_names:
                 hint = f"{did_you_mean(name, self.config.loadout_names)}; create it with design --new {name}"
                 raise MateriaError(f"The loadout {name!r} does not exist.", hint=hint, kind="unknown_loadout")
-            design = open_design(self.config, self.needs(name or self.chosen), self.project)
+            design = open_design(self.config, self.require_loadout(name or self.chosen), self.project)
         return autosave(design, self.casts_root, by)
 
     def save(self, design: Design, to: str | Path | None = None, *, anyway: bool = False) -> str:
@@ -354,8 +354,8 @@ class Loadouts(Mapping[str, str], Displayable):
             _check_name(design.name, "loadout")
             for id_, raw in design.changed_materia.items():
                 _check_name(id_, "materia")
-                self._notebook["materia"][id_] = None if raw is None else self.whole("materia", id_, raw)
-            self._notebook["loadouts"][design.name] = self.whole("loadout", design.name, design.document)
+                self._notebook["materia"][id_] = None if raw is None else self.override_all_fields("materia", id_, raw)
+            self._notebook["loadouts"][design.name] = self.override_all_fields("loadout", design.name, design.document)
             self._config, self._chosen, self.refused = None, design.name, None
             design.saved()
             return "saved in this notebook"
@@ -439,10 +439,12 @@ class Loadouts(Mapping[str, str], Displayable):
         definition: dict[str, JSON] = {"type": "utility", "command": command, "parse": parse}
         if generator:
             definition["generator"] = True
-        self.define_materia(name, self.whole("materia", name, {**definition, **fields}))
+        self.define_materia(name, self.override_all_fields("materia", name, {**definition, **fields}))
         return path
 
-    def whole(self, kind: Literal["loadout", "materia"], name: str, definition: Mapping[str, JSON]) -> dict[str, JSON]:
+    def override_all_fields(
+        self, kind: Literal["loadout", "materia"], name: str, definition: Mapping[str, JSON]
+    ) -> dict[str, JSON]:
         """Return a definition that overrides or removes every field that lower config layers define."""
         return replacing(definition, self.config.below(kind, name, "notebook"))
 
@@ -461,7 +463,7 @@ class Loadouts(Mapping[str, str], Displayable):
         Raises:
             MateriaError: the loadout does not exist, the new name is already used, or the file cannot be written.
         """
-        name, new = self.needs(name), new or f"{name}-Copy"
+        name, new = self.require_loadout(name), new or f"{name}-Copy"
         _check_name(new, "loadout")
         if new in self:
             message = f"The layer {self[new]} already has a loadout {new!r}."
@@ -475,7 +477,7 @@ class Loadouts(Mapping[str, str], Displayable):
         self._config, self._chosen, self.refused = None, new, None
         return self.show()
 
-    def needs(self, name: str | None) -> str:
+    def require_loadout(self, name: str | None) -> str:
         """Return ``name`` if a loadout with this name exists.
 
         Raises:

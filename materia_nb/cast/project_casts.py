@@ -127,7 +127,7 @@ class Casts(Displayable):
         with _closing(start_cast(prepared.plan, request, prepared.table)) as cast:
             for key, chosen in prepared.pins.items():
                 cast.pins.put(key, chosen)
-            return self.take(cast)
+            return self.make_current(cast)
 
     def open(self, reference: str | Path) -> Cast:
         """Open a cast read-only, and make it the current cast; casts of the reference engine can also be opened.
@@ -136,7 +136,7 @@ class Casts(Displayable):
             reference: the id of a cast or the beginning of the id, the name of a cast, ``-1`` for the latest cast, or
                 the path of a run directory.
         """
-        return self.take(self.load(reference))
+        return self.make_current(self.load(reference))
 
     def resume(self, reference: str | Path = "-1") -> Cast:
         """Open a cast in order to continue it, for example after a restart or a crash, and make it the current cast.
@@ -154,12 +154,12 @@ class Casts(Displayable):
         if cast.run_dir.parent.resolve() == self.root.resolve():
             with suppress(OSError):
                 record_latest(cast.run_dir)
-        return self.take(cast)
+        return self.make_current(cast)
 
     def _resumed(self, path: Path) -> Cast:
         return resume_cast(path, self._table, utilities=utility_folders(), sync=self.sync)
 
-    def take(self, cast: Cast) -> Cast:
+    def make_current(self, cast: Cast) -> Cast:
         """Make a cast the current cast, and connect it to the breakpoints of its loadout."""
         if cast.now.writable:
             cast.runner.messages += copy_scripts(cast.graph)

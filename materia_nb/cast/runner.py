@@ -371,9 +371,9 @@ class Runner(Work):
         return name or name_of(agent)
 
     def apply(self, command: Callable[..., Events], *arguments: object, later: bool = False) -> None:
-        """Apply the events that ``command(rules, session, *arguments, now)`` returns; see :meth:`keep` for ``later``."""
+        """Apply the events of a command to the session; for the arguments see :meth:`Work.apply`."""
         with self.recording:  # because the agents of lanes report from their own threads
-            self.keep(command(self.rules, self.session, *arguments, now()), later=later)
+            self.record_events(command(self.rules, self.session, *arguments, now()), later=later)
 
     def edit(self, command: Callable[..., Events], *arguments: object, while_running: bool = False) -> None:
         """Run a command under the lock of the cast.
@@ -395,7 +395,7 @@ class Runner(Work):
             work.ask()
             self.write_derived()
 
-    def keep(self, events: Events, *, later: bool = False) -> None:
+    def record_events(self, events: Events, *, later: bool = False) -> None:
         """Apply events to the session, write them to the journal and call the callbacks.
 
         With ``later``, the events are only queued; the caller must write them with :meth:`write_queued`.
@@ -472,7 +472,7 @@ class Runner(Work):
         snapshot = self.keeper_of(self.project, skip=own_folders).take(None)
         self.keeper_of(self.files.path / FORK_DIR, own=True).check_out(snapshot.commit)
         event = ev.FilesKept(commit=snapshot.commit, by="start", left_out=snapshot.left_out, folder=FORK_DIR, ts=now())
-        self.keep((event,))
+        self.record_events((event,))
 
     def file_snapshots(self) -> FileSnapshots:
         """Return the store of file snapshots for the working directory of the cast."""
@@ -500,8 +500,8 @@ class Runner(Work):
                 raise missing_snapshot_error(number)
             fold(self.rules, self.session, events)  # raises if going back is impossible
             self.file_snapshots().restore(now_kept, then)
-            self.keep(events)
-            self.keep((ev.FilesKept(step=number, commit=then, by="back", ts=now()),))
+            self.record_events(events)
+            self.record_events((ev.FilesKept(step=number, commit=then, by="back", ts=now()),))
 
     # -- steps ----------------------------------------------------------------------------
 
@@ -521,7 +521,7 @@ class Runner(Work):
             try:
                 if self.session.state.status == "ready":
                     self.worked = 0
-                    self.keep(decide.enter(self.rules, self.session, now()), later=True)
+                    self.record_events(decide.enter(self.rules, self.session, now()), later=True)
                 waits = self.session.state.status == "waiting"
                 self.ask(stops_after)
             except BaseException:
@@ -620,7 +620,7 @@ class Runner(Work):
         session_there = session.streams[-1].lanes[work.lane].session if work.lane else session
         decide.check_reply(self.rules, session_there, text)
         self.stop.clear()
-        self.keep(opened, later=True)
+        self.record_events(opened, later=True)
         try:
             work.handle_reply(reply._replace(by="person"))
         finally:

@@ -195,7 +195,7 @@ class CastDisplay:
         from materia_nb.widgets import cast_panel
 
         bench = self._workbench()
-        return cast_panel.show(cast, bench.casts.take, bench=bench)
+        return cast_panel.show(cast, bench.casts.make_current, bench=bench)
 
     def _show_casts(self, casts: Casts) -> None:
         self._panel(casts.show)._ipython_display_()

@@ -356,7 +356,7 @@ class Sweeps:
             raise usage_error("A sweep needs at least one worker.", "set workers to 1 or more")
         if isinstance(loadouts, str):
             loadouts = [loadouts]
-        names = list(loadouts or [bench.loadouts.needs(bench.loadouts.chosen)])
+        names = list(loadouts or [bench.loadouts.require_loadout(bench.loadouts.chosen)])
         folder = bench.casts.root / "sweep" if dir is None else bench.project / expanded(Path(dir))
         named_checks = results.named_checks(checks, (*results.FIELDS, "passed"))
 

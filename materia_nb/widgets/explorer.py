@@ -219,7 +219,7 @@ class CastExplorer(Panel):
     def _show_below(self, id_: str, cast: Cast) -> None:
         self._close_cast()
         self._selected_id = id_
-        self._open_panel = CastPanel(cast, self._casts.take, bench=self._casts.bench)
+        self._open_panel = CastPanel(cast, self._casts.make_current, bench=self._casts.bench)
         path = cast.run_dir
         self._open_panel.on_close(cast.follow.changes(lambda _: self._reread_later(path)))
         self.set_widgets(self.front, self._open_panel.view)
@@ -233,7 +233,7 @@ class CastExplorer(Panel):
     def _fork(self, cast: ShortText) -> None:
         """Fork a cast at its current state, and show the fork below the list."""
         entry = self._entry(cast)
-        fork = self._casts.take(self._casts.load(entry.path if entry is not None else cast).fork())
+        fork = self._casts.make_current(self._casts.load(entry.path if entry is not None else cast).fork())
         self._show_below(fork.id, fork)
         self.read()
 

@@ -317,7 +317,7 @@ def test_breakpoints_apply_to_new_casts_of_their_loadout(bench, cast):
     for one in (cast, made):
         assert (sockets(one), one.breakpoints.paths) == ({"Socket-2"}, ["plan"])
     assert not bench.cast("x", loadout="Hello-Utility").breakpoints
-    bench.casts.take(made)
+    bench.casts.make_current(made)
     bench.breakpoints.clear()
     assert not sockets(cast), "taken away of all, gone in all"
 
@@ -359,7 +359,7 @@ def test_breakpoints_can_be_set_before_a_cast(bench):
 def test_fork_and_resumed_cast_keep_breakpoints(bench, cast):
     cast.breakpoints.add("Socket-3")
     cast.step()
-    fork = bench.casts.take(cast.fork())
+    fork = bench.casts.make_current(cast.fork())
     assert sockets(fork) == {"Socket-3"}
     fork.close()
     resumed = bench.resume(fork.id)

@@ -143,7 +143,7 @@ def test_agent_and_pin_requests_succeed_or_are_clearly_refused(tmp_path):
         "no agent": lambda: bench.agent("Plan", 7),
         "utility": lambda: bench.agent("U", "person"),
         "known": lambda: [str(bench.agents.knows(one)) for one in ("Plan", "Socket-1", "Nobody", "*")],
-        "needs": lambda: bench.agents.needs("Nobody"),
+        "needs": lambda: bench.agents.require_known_name("Nobody"),
         "needs an agent": lambda: bench.agents.require_agent("U"),
         "no recording": lambda: bench.agents.recorded("none"),
         "pin": lambda: bench.agents.pin("Build", "pinned").words,

@@ -65,7 +65,7 @@ def test_steps_after_a_retry_are_aligned_again(bench, cast_of):
 
 def test_first_difference_of_a_fork_is_its_changed_answer(bench, cast_of):
     cast = cast_of()
-    fork = bench.casts.take(cast.fork(2))
+    fork = bench.casts.make_current(cast.fork(2))
     fork.agents.set("Eval", lambda turn: {"satisfied": turn.visit != 1, "context": "seen"})
     fork.run()
     d = bench.compare(cast, fork)
@@ -82,7 +82,7 @@ def test_unfinished_fork_is_reported_as_shorter(bench, cast_of):
 
 def test_comparison_names_an_edit_as_the_cause_of_a_difference(bench, cast_of):
     cast = cast_of()
-    fork = bench.casts.take(cast.fork(2))
+    fork = bench.casts.make_current(cast.fork(2))
     fork.edit.set("note", "by hand")
     fork.run()
     why = bench.compare(cast, fork).first.why

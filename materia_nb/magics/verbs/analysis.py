@@ -277,7 +277,7 @@ def _replay(call: Call, loadout: str | None = None, *, all_: bool = False, go_on
     if all_:
         return bench.casts.replay(loadout)
     replay = bench.current.replay(bench.graph(loadout))
-    return status_view(bench.casts.take(replay.go_on()).now) if go_on else replay
+    return status_view(bench.casts.make_current(replay.go_on()).now) if go_on else replay
 
 
 def _parse_step_number(value: object) -> int:
@@ -413,7 +413,7 @@ def _show(call: Call, panel: str | None = None) -> Any:
 
     if panel is not None:
         return cast_panel.show_part(call.cast, str(panel))
-    return cast_panel.show(call.cast, call.bench.casts.take, bench=call.bench)
+    return cast_panel.show(call.cast, call.bench.casts.make_current, bench=call.bench)
 
 
 @verb("doctor", example="%materia doctor\n%materia doctor -1")

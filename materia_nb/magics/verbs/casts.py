@@ -405,7 +405,9 @@ def _remember(call: Call, number: int | None = None) -> Any:
 
 
 from_method("back", Cast.back, status_after, example="%materia back 3")
-from_method("fork", Cast.fork, lambda call, cast: call.bench.casts.take(cast), only="step", example="%materia fork 3")
+from_method(
+    "fork", Cast.fork, lambda call, cast: call.bench.casts.make_current(cast), only="step", example="%materia fork 3"
+)
 
 
 @verb("list casts", verdict={"choices": VERDICTS}, example="%materia list casts --tag rain --verdict good")

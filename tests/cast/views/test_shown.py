@@ -271,7 +271,7 @@ def test_views_of_comparisons_replays_blame_and_attempts_match_the_snapshot(tmp_
         cast.run()
         casts.append(cast)
     one, other, failed = casts
-    fork = bench.casts.take(one.fork(3))
+    fork = bench.casts.make_current(one.fork(3))
     changed = json.loads(json.dumps(h.loop_config()))
     changed["loadouts"]["T"]["sockets"]["Socket-3"]["edges"].reverse()
     changed["loadouts"]["T"]["sockets"]["Socket-5"] = at("Tell")
