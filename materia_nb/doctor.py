@@ -207,17 +207,17 @@ def check_config(wb: Workbench) -> Iterator[Finding]:
             details = f"{counted(len(layer.loadouts), 'loadout')}, {len(layer.materia)} materia"
             yield Finding("config", str(layer), "ok", details)
     if name is None:
-        advice = "choose a loadout with %materia use NAME, or load a file with %materia load FILE"
+        advice = "use `%materia use NAME` to choose a loadout, or `%materia load FILE` to load a file"
         yield Finding("config", "the loadout", "missing", "no loadout is chosen", advice)
         return
     try:
         graph = wb.graph()
     except MateriaError as error:
-        yield Finding("config", f"loadout {name}", "missing", error.what, "list the problems with %materia check")
+        yield Finding("config", f"loadout {name}", "missing", error.what, "use `%materia check` to list the problems")
         return
     hints = len(wb.check(name).hints)
     details = counted(len(graph.sockets), "socket") + (f", {counted(hints, 'hint')}" if hints else "")
-    yield Finding("config", f"loadout {name}", "ok", details, "list the hints with %materia check" if hints else "")
+    yield Finding("config", f"loadout {name}", "ok", details, "use `%materia check` to list the hints" if hints else "")
     yield from check_agents(wb, graph)
 
 

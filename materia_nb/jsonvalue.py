@@ -43,7 +43,7 @@ def refuse_change(*_: object, **__: object) -> NoReturn:
     """Raise MateriaError for an attempt to modify a read-only value; casts and loadouts return such values (R47)."""
     raise MateriaError(
         "Values of a cast or a loadout cannot be changed in place.",
-        hint="cast.edit.set(path, value) changes the state; dict(...), list(...) or copy.deepcopy create a copy that you can change",
+        hint="use `cast.edit.set(path, value)` to change the state; use `dict(...)`, `list(...)` or `copy.deepcopy` to create a copy that you can change",
         kind="frozen",
     )
 
@@ -336,7 +336,7 @@ def _with_changed_item(value: list[JSON], name: str, rest: Sequence[str], new: J
     can_append = not rest and new is not MISSING
     if not 0 <= index < len(value) + can_append:
         raise MateriaError(
-            f"The list has no element {name!r}.", hint=f"its {len(value)} elements are numbered from 0", kind="path"
+            f"The list has no element {name!r}.", hint=f"the {len(value)} elements are numbered from 0", kind="path"
         )
     head, tail = value[:index], value[index + 1 :]
     if rest:

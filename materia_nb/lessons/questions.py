@@ -235,8 +235,8 @@ class Question:
         step = fork.steps[-1]
         if step.decision is None or (fork.status == "waiting" and _count_outputs(fork) == before):
             raise MateriaError(
-                f"{step.socket} waits for a person, so its target is not decided yet.",
-                hint="answer it with reply, or set an agent with agent; then predict the next step",
+                f"{step.socket} is waiting for a person, so its target is not decided yet.",
+                hint="answer the socket with `reply`, or set an agent with `agent`; then predict the next step",
                 kind="not_decided",
             )
         return fork.why().title, step.decision, step.entry
@@ -279,7 +279,7 @@ def _next_socket(cast: Cast) -> str:
         if target == END:
             raise MateriaError(
                 "No socket runs next, because the cast has reached its end.",
-                hint="complete the cast with run, or start another with cast",
+                hint="use `run` to complete the cast, or `cast` to start another cast",
                 kind="nothing_to_predict",
             )
         raise MateriaError(
@@ -287,7 +287,7 @@ def _next_socket(cast: Cast) -> str:
         )
     raise MateriaError(
         f"The cast {cast.runner.session.state.status_phrase}, so no further step can be predicted.",
-        hint="start another cast with cast",
+        hint="use `cast` to start another cast",
         kind="nothing_to_predict",
     )
 
@@ -370,7 +370,7 @@ class Patient(Displayable):
         rows: dict[str, QuestionRow] = {name: (diagnosis.get(name, ...), right) for name, right in truth.items()}
         verdict = judge_answers(f"clinic: {self.card.name}", "", _HINTS, rows, self.card.graph)
         return Text(
-            f"{verdict}\n{self._diagnosis.why}\nThe command check reports this mistake as {self._diagnosis.code}."
+            f"{verdict}\n{self._diagnosis.why}\nThe command `check` reports this mistake as `{self._diagnosis.code}`."
         )
 
     def fix(self, loadout: str | Mapping[str, JSON]) -> Text:

@@ -118,7 +118,7 @@ def copy_bundle(bundle: Bundle, folder: Path, *, force: bool = False) -> list[Pa
         raise MateriaError(
             f"This would overwrite {counted(len(conflicts), 'file')}, among them {conflicts[0]}. Nothing was written.",
             where=str(folder),
-            hint="specify another folder, or use --force to overwrite the files",
+            hint="specify another folder, or use `--force` to overwrite the files",
             kind="exists",
         )
     try:
@@ -229,7 +229,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             terminal.print_error(f"The output could not be written: {error.strerror}.")
         return ExitCode.PROBLEMS
     except KeyboardInterrupt:
-        terminal.print_error("The command was interrupted. No recorded data is lost. Continue with materia run.")
+        terminal.print_error("The command was interrupted. No recorded data is lost. Continue with `materia run`.")
         return ExitCode.INTERRUPTED
     return int(code)
 
@@ -274,7 +274,7 @@ def parse_command(words: Sequence[str]) -> tuple[Verb, dict[str, Any]]:
     """Return the command on a command line and its arguments; raise MateriaError (``usage``) if the line is invalid."""
     name = _command_name(words)
     if name not in COMMANDS and not subverbs(name, COMMANDS) and (name in SHELL["notebook"] or subverbs(name)):
-        hint = "name loadouts with --file and agents with --agent; commands continue the latest cast, or the cast named with --cast"
+        hint = "name loadouts with `--file` and agents with `--agent`; commands continue the latest cast, or the cast that `--cast` names"
         raise usage_error(f"{name} works only in a notebook.", hint)
     command = find_verb(name, COMMANDS)
     return command, parse(command, words[len(command.name.split()) :], {})
@@ -345,14 +345,14 @@ def _open_bench(access: str, values: Mapping[str, Any]) -> Iterator[Any]:
     """Open the workbench of a command. For the access ``tests``, it is a :class:`DryBench`, which cannot run casts."""
     project = Path(values.get("project", "."))
     if not project.is_dir():
-        raise usage_error(f"The project directory {project} does not exist.", "name a directory after --project")
+        raise usage_error(f"The project directory {project} does not exist.", "name a directory after `--project`")
     bench: Any = DryBench(project) if access == "tests" else Workbench(project)
     with nullcontext() if access == "tests" else closing(bench):
         bench.load(values["file"]) if "file" in values else terminal.select_own_loadout(bench)
         for assignment in values.get("agent", ()):
             name, equals, agent = assignment.partition("=")
             if not equals:
-                raise usage_error(f"--agent {assignment} does not name an agent.", "write --agent NAME=AGENT")
+                raise usage_error(f"--agent {assignment} does not name an agent.", "write `--agent NAME=AGENT`")
             parsed = parse(VERBS["agent"], f'"{name}" {agent}', {})
             VERBS["agent"].handler(Call(bench, parsed, None, {}))
         yield bench
@@ -366,7 +366,7 @@ def _make_call(verb: Verb, bench: Workbench, values: Mapping[str, Any]) -> Call:
             arguments[argument.key] = bench.load(values[argument.key]).name
     body = arguments.pop("body", None)
     if body is None and verb.cell == "must":
-        raise usage_error(f"{verb.name} needs the body of a cell.", "write --body FILE, or --body - for standard input")
+        raise usage_error(f"{verb.name} needs the body of a cell.", "write `--body FILE`, or `--body -` for stdin")
     return Call(bench, arguments, None if body is None else _body_text(body), {})
 
 
@@ -376,7 +376,7 @@ def _body_text(name: str) -> str:
     try:
         return read_plain(name, follow=True).decode()
     except (OSError, UnicodeDecodeError) as error:
-        raise usage_error(f"The file after --body cannot be read: {error}.", "name a text file in UTF-8") from None
+        raise usage_error(f"The file after `--body` cannot be read: {error}.", "name a text file in UTF-8") from None
 
 
 def _report_result(verb: Verb, value: object, bench: Workbench, values: Mapping[str, Any]) -> int:
@@ -412,10 +412,10 @@ def _run_cast(values: Mapping[str, Any]) -> int:
     with _open_bench("changes", values) as bench:
         if "request" in values:
             if "cast" in values:
-                raise usage_error("A request starts a new cast.", "omit --cast or the request")
+                raise usage_error("A request starts a new cast.", "omit `--cast` or the request")
             cast_verb.handler(_make_call(cast_verb, bench, values))
         elif "loadout" in values:
-            raise usage_error("The request is missing.", "write run REQUEST --loadout NAME")
+            raise usage_error("The request is missing.", "write `run REQUEST --loadout NAME`")
         else:
             bench.resume(values.get("cast", "-1"))
         call = _make_call(run, bench, values)

@@ -540,4 +540,4 @@ def test_error_is_shown_below_the_panel_with_escaped_names(bench, make):
     assert "<img" not in shown(panel)
     panel = make(bench.cast("x", agents={"Plan": "person"}))
     click(panel, "end")
-    assert "waits for a person" in panel.notice.value
+    assert "is waiting for a person" in panel.notice.value

@@ -271,7 +271,7 @@ def test_fixes_of_a_yaml_file_are_saved_as_json(shell, project):
     assert "--to two.json" in text(line(shell, "check --fix"))
     with pytest.raises(MateriaError, match="is a YAML file, which cannot be changed") as caught:
         line(shell, "check --fix --save")
-    assert caught.value.hint == "write check --fix --to two.json"
+    assert caught.value.hint == "write `check --fix --to two.json`"
     assert "saved in" in text(line(shell, "check --fix --to two.json"))
     assert json.loads((project / "two.json").read_text())["loadouts"]["Two"]["entry"] == "Socket-1"
     assert (project / "two.yaml").read_text() == text_of

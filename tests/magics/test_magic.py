@@ -210,7 +210,7 @@ def test_error_of_a_failing_agent_names_the_agent(shell):
 def test_run_can_raise_when_the_cast_fails_or_waits(shell):
     cell(shell, "define loadout Ask", ASK)
     line(shell, "cast x")
-    with pytest.raises(MateriaError, match="waits for a person") as waits:
+    with pytest.raises(MateriaError, match="is waiting for a person") as waits:
         line(shell, "run --raise")
     cell(shell, "agent Judge", "return 1 / 0")
     line(shell, "cast x")

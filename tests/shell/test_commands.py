@@ -101,7 +101,7 @@ def test_help_of_a_command_names_its_options_but_no_magics(capsys):
         (["explore", "--items"], "needs a value"),
         (["explore", "Asks", "--items", "x"], "range of list lengths"),
         (["step", "many"], "must be a whole number"),
-        (["run", "hi", "--agent", "Judge"], "write --agent NAME=AGENT"),
+        (["run", "hi", "--agent", "Judge"], "write `--agent NAME=AGENT`"),
         (["compare"], "A is missing"),
         (["status", "--project", "nowhere"], "directory nowhere does not exist"),
         (["edit", "prompt", "task"], "--body FILE"),
@@ -180,7 +180,7 @@ def test_exit_codes_distinguish_problems_invalid_usage_failure_and_waiting(bench
     raised = [run_program(*words, "--raise", stdin=subprocess.DEVNULL) for words in (FAILING, lines[4])]
     assert [process.returncode for process in raised] == [3, 4]
     assert b"no-such-program-here" in raised[0].stderr
-    assert b"waits for a person" in raised[1].stderr
+    assert b"is waiting for a person" in raised[1].stderr
 
 
 @pytest.mark.parametrize("agent", ["*=command:no-such-preset", "*=opnai:gpt", "Nobody=person"])

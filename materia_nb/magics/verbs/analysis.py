@@ -273,7 +273,7 @@ def _replay(call: Call, loadout: str | None = None, *, all_: bool = False, go_on
     """
     bench = call.bench
     if all_ and go_on:
-        raise usage_error("--all and --go-on cannot be combined.", "open the cast, then use replay --go-on")
+        raise usage_error("`--all` and `--go-on` cannot be combined.", "open the cast, then use `replay --go-on`")
     if all_:
         return bench.casts.replay(loadout)
     replay = bench.current.replay(bench.graph(loadout))
@@ -285,7 +285,7 @@ def _parse_step_number(value: object) -> int:
     try:
         return int(text)
     except ValueError:
-        raise usage_error(f"{text!r} is not the number of a step.", "write compare --steps 3 5") from None
+        raise usage_error(f"{text!r} is not the number of a step.", "write `compare --steps 3 5`") from None
 
 
 from_method("blame", Cast.blame, value_of, example="%materia blame workItems.0.title")

@@ -63,7 +63,7 @@ def _step(call: Call, count: int | None = None, *, enter: bool = False) -> Any:
     cast = call.cast
     if enter:
         if count is not None:
-            raise usage_error("Only one socket can be entered at a time.", "write step --enter without a number")
+            raise usage_error("Only one socket can be entered at a time.", "write `step --enter` without a number")
         cast.step(ask=False)
         return status_view(cast.now)
     if count is not None and count < 1:
@@ -90,9 +90,9 @@ def _run(call: Call, *, until: str | None = None, steps: int | None = None, rais
         failure = stopped_error(cast.now.session)
         raise MateriaError(failure.what, where=failure.where, hint=failure.hint, kind="cast_failed")
     if raise_ and pause == "person":
-        message = "The cast waits for a person."
+        message = "The cast is waiting for a person."
         raise MateriaError(
-            message, where=cast.now.next_socket, hint="answer with reply, then continue with run", kind="cast_waits"
+            message, where=cast.now.next_socket, hint="answer with `reply`, then continue with `run`", kind="cast_waits"
         )
     return status_view(cast.now, pause, cast.now.breakpoints_hit)
 
@@ -216,7 +216,7 @@ def _attempt(
     if take is not None or pin is not None:
         attempts = cast.now.attempts
         if attempts is None:
-            raise usage_error("No attempt has been made yet.", "make one with attempt, then write attempt --take 1")
+            raise usage_error("No attempt has been made yet.", "write `attempt`, and then `attempt --take 1`")
         if pin is not None:
             attempts.pin(pin)
         if take is None:
@@ -262,7 +262,7 @@ def _sweep(
     if call.body is not None:
         request = [line.strip() for line in call.body.splitlines() if line.strip()]
     if not request:
-        hint = "write a request after the verb, or one on each line of the cell (in a terminal: --body FILE)"
+        hint = "write a request after the verb, or a request on each line of the cell (in a terminal: `--body FILE`)"
         raise usage_error("A sweep needs at least one request.", hint)
     arguments = (_split_commas(loadouts), request, _split_commas(agents), repeat, checks, dir_)
     return call.bench.sweep(*arguments, retry=retry, most=most, progress=True)
@@ -281,7 +281,7 @@ def _split_commas(value: Any) -> Any:
     example="%materia link Planning-Consult Full-Auto -- ship the widget",
 )
 def _link(call: Call, parts: Several, request: Rest = "", *, from_: str | None = None) -> Any:
-    """Start a cast of several loadouts and materia, one after another. Continue it with step or run.
+    """Start a cast of several loadouts and materia, one after another. Continue the cast with step or run.
 
     Args:
         parts: the loadouts and materia in order; write loadout:NAME or materia:NAME if the name is ambiguous
@@ -290,7 +290,7 @@ def _link(call: Call, parts: Several, request: Rest = "", *, from_: str | None =
     """
     request = call.request(request)
     if not request:
-        raise usage_error("The request is missing.", "write the request after --: link A B -- REQUEST")
+        raise usage_error("The request is missing.", "write the request after `--`, as in `link A B -- REQUEST`")
     return call.bench.link(*map(str, parts), request=request, from_cast=from_)
 
 
@@ -338,7 +338,7 @@ def _set(call: Call, path: str, value: Rest = None) -> Any:
     """
     value = call.body_or(value)
     if value is None:
-        raise usage_error("The value is missing.", "write the value after the path: edit set plan.approved true")
+        raise usage_error("The value is missing.", "write a value after the path: `edit set plan.approved true`")
     call.cast.edit.set(str(path), _parse_value(value) if isinstance(value, str) else value)
     return JsonView("state", dict(call.cast.state))
 
@@ -462,7 +462,7 @@ def _inbox(call: Call, number: int | None = None, answer: Rest = None, *, loadou
     if number is None:
         return inbox
     if not 0 < number <= len(inbox):
-        raise MateriaError(f"The inbox has no cast number {number}.", hint="list the numbers with inbox")
+        raise MateriaError(f"The inbox has no cast number {number}.", hint="use `inbox` to list the numbers")
     cast = call.bench.resume(inbox[number - 1].entry.id)
     if (answer := call.body_or(answer)) is not None:
         cast.reply(answer)

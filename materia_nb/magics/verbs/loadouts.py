@@ -110,12 +110,12 @@ def _check(
         fix: show which problems and hints can be fixed by one change, and how
         save: with --fix, make the changes that need no choice, and save them where the loadout is defined
         to: with --fix, make these changes in a copy and save it in this JSON file; required for YAML files
-        for_: the engine pi-materia; also report the parts that it refuses or treats differently
+        for_: the engine pi-materia; also report the parts that pi-materia rejects or treats differently
     """
     bench, name = call.bench, loadout or call.bench.loadouts.chosen
     if not fix:
         if save or to:
-            raise usage_error("Only fixes can be saved.", "write check --fix --save")
+            raise usage_error("Only fixes can be saved.", "write `check --fix --save`")
         report = bench.check(name, engine=for_)
         return report_view(name or "", report.strict() if strict else report)
     design = bench.design(name)
@@ -123,10 +123,10 @@ def _check(
     if path is not None and EXTENSIONS[path.suffix.lower()] == "yaml":
         option = f"--to {path.with_suffix('.json').name}"
         if save and not to:
-            raise usage_error(f"{path.name} is a YAML file, which cannot be changed.", f"write check --fix {option}")
+            raise usage_error(f"{path.name} is a YAML file, which cannot be changed.", f"write `check --fix {option}`")
     if save or to:
         if not (changes := design.fix_all()):
-            return Text("No problem can be fixed automatically. List the possible changes with check --fix.")
+            return Text("No problem can be fixed automatically. Use `check --fix` to list the possible changes.")
         if not to:
             from materia_nb.loadout.design.saving import refuse_locked
 
@@ -219,7 +219,7 @@ def _agent(
         if call.body is not None:
             raise usage_error(
                 "The materia or socket is missing.",
-                "write %%materia agent NAME at the top of the cell; * stands for all others",
+                "write `%%materia agent NAME` at the top of the cell; `*` stands for all others",
             )
         return agents_view(call.bench.agents)
     if call.body is not None:
@@ -272,10 +272,10 @@ def _pin(call: Call, name: str | None = None, to: Rest = None, *, off: bool = Fa
     bench, to = call.bench, call.body_or(to)
     if name is None:
         if call.body is not None or off:
-            raise usage_error("The socket or materia is missing.", "write pin NAME, or pin --off NAME")
+            raise usage_error("The socket or materia is missing.", "write `pin NAME`, or `pin --off NAME`")
     elif off:
         if to is not None or visit is not None:
-            raise usage_error("--off cannot be combined with an answer or a visit.", "write pin --off NAME")
+            raise usage_error("`--off` cannot be combined with an answer or a visit.", "write `pin --off NAME`")
         bench.unpin(name)
     else:
         bench.pin(name, to, visit=visit)
