@@ -510,7 +510,7 @@ def _layers(session: Session, wording: Wording | None) -> dict[str, str]:
     if session.change_request is not None:
         raise MateriaError(
             "The next prompt is your message about the draft, so its wording cannot be changed.",
-            hint="send another message with refine",
+            hint="use `refine` to send another message",
             kind="prompt",
         )
     if isinstance(wording, str):

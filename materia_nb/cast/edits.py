@@ -556,7 +556,7 @@ class Approvals(ApprovalRequests):
         if (request := self.request) is not None:
             return request
         message = f"Nothing waits for approval; the cast {self.cast.engine.status_phrase}."
-        hint = "use allow to let a tool run without approval"
+        hint = "use `allow` to let a tool run without approval"
         if (hold := self.cast.held) is not None:
             message = f"The agent asks for {hold.needs or 'a decision'}, not for approval of a command."
             hint = "reply, or accept its output"

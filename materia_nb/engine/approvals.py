@@ -46,7 +46,7 @@ def decide_calls(
     """
     waiting_calls = calls_awaiting_approval(session)
     if not waiting_calls or (calls is not None and tuple(calls) != waiting_calls):
-        problem, hint = "No tool call is waiting for approval.", "use allow to let a tool run without approval"
+        problem, hint = "No tool call is waiting for approval.", "use `allow` to let a tool run without approval"
         if waiting_calls:
             problem = "Other tool calls are now waiting for approval."
             hint = "review the current calls, then approve or deny them"
@@ -108,7 +108,7 @@ def approve(rules: Rules, session: Session, request: ApprovalRequest, ts: int) -
     if approval is None:
         raise MateriaError(
             "The approval request expired before anybody answered it.",
-            hint="deny the request, or use reply to tell the agent to ask again",
+            hint="deny the request, or use `reply` to tell the agent to ask again",
             kind="approval",
         )
     return _answer_approval(rules, session, request, answer_note(approval), approval, ts)
@@ -172,7 +172,7 @@ def known_tools(rules: Rules, tools: Sequence[str]) -> frozenset[str]:
         if name in known or name.startswith(FOLDER_PREFIX) or f"{name.partition('.')[0]}.*" in known:
             continue
         raise MateriaError(
-            f"{name!r} is not a tool that asks for approval.",
+            f"{name!r} is not a tool that can need approval.",
             hint=did_you_mean(name, (*known, "all")),
             kind="unknown_tool",
         )

@@ -285,7 +285,7 @@ def _unvisited_items(
         skipped_unentered = state.passed_items.get((cursor, index, outer))
         if item is None or item.id in state.items or item.id in state.joined_items or skipped_unentered:
             continue
-        why = "the cast ended before"
+        why = "the cast ended before reaching it"
         if index < reached and skipped_unentered is None:
             if session.edits or not is_replaced:
                 continue
@@ -391,7 +391,9 @@ def _unanswered_verdict_warning(rules: Rules, decision: Decision) -> CastWarning
             return None  # the work was sent back; a retry edge taken after the advance works on the next item instead
     item = decision.at.item if decision.at is not None else None
     about = f" about item {item.key} ({item.label})" if item is not None else ""
-    message = f"the last output of {decision.socket}{about} has satisfied: false, but no edge or exit handled that"
+    message = (
+        f"the last output of {decision.socket}{about} has satisfied: false, but no edge or exit handled this result"
+    )
     return CastWarning("unanswered-verdict", message, decision.socket, decision.step, decision.item_key)
 
 
@@ -485,7 +487,7 @@ def our_route(session: Session, step: Transition | None) -> str:
     state = step.state if step else session.state
     visit = state.at
     if state.status == "waiting" and visit is not None:
-        return f"continues to {visit.socket}" if step else f"still waits for an output of {visit.socket}"
+        return f"continues to {visit.socket}" if step else f"is still waiting for an output of {visit.socket}"
     if state.status == "failed" and state.failure is not None:
         return f"fails ({state.failure.kind})"
     if state.status == "ready" and step is None:

@@ -267,7 +267,7 @@ def check_budget(rules: Rules, draft: Draft, visit: Visit) -> tuple[tuple[Event,
     """Return the budget events, and a failure if the budget is used up (R20); each warning is reported once (R56)."""
     events = _uncounted_usage_events(rules, draft, visit)
     if (problem := budget_problem(draft)) is not None:
-        hint = "raise the budget of this cast (edit budget N), then use retry --limit"
+        hint = "raise the budget of this cast (`edit budget N`), then use `retry --limit`"
         return (*events, ev.BudgetLimit(**_budget_rows(draft))), Failure("budget", problem, visit.socket, hint)
     if not draft.warned and is_budget_nearly_used_up(draft):
         draft.warned = True

@@ -118,7 +118,9 @@ def run_in_lane(rules: Rules, session: Session, name: str, command: Callable[...
     """
     lane, ts = streams.lane_named(session, name), arguments[-1]
     if lane.is_over and lane.status != "failed":
-        raise MateriaError(f"The lane {name!r} is {lane.status}.", hint="continue it with retry", kind="lane_over")
+        raise MateriaError(
+            f"The lane {name!r} is {lane.status}.", hint="continue the lane with `retry`", kind="lane_over"
+        )
     starts = (ev.LaneStarted(lane=name, ts=ts),) if command is enter and lane.status == "waiting" else ()
     events = (*starts, *(streams.event_in_lane(event, name) for event in command(rules, lane.session, *arguments)))
     if any(isinstance(event, ev.SocketComplete | ev.SocketFailed) for event in events):
@@ -281,7 +283,7 @@ def _refuse_stop_in_lanes(session: Session) -> None:
     if lanes_at_work(session) is not None:
         raise MateriaError(
             "The cast stopped in its lanes.",
-            hint="use retry to continue all lanes that were not accepted, or reply with a lane to answer in that lane",
+            hint="use `retry` to continue all lanes that were not accepted, or use `reply` with a lane to answer in that lane",
             kind="nothing_owed",
         )
 
@@ -311,12 +313,12 @@ def skip_item(rules: Rules, session: Session, note: str, ts: int) -> Events:
     items = session.state.data.get(WORK_ITEMS)
     if visit is None or not isinstance(items, list):
         raise MateriaError(
-            "The cast did not stop at a work item.", hint="use skip without item to skip the socket", kind="no_item"
+            "The cast did not stop at a work item.", hint="use `skip` without `item` to skip the socket", kind="no_item"
         )
     abandon_events = edit_items(rules, session, items, range(len(items)), ts, abandon=True)
     state = fold(rules, session, abandon_events).state
     if state.failure is not None:
-        raise MateriaError("No work item is in progress.", hint="use skip without item", kind="no_item")
+        raise MateriaError("No work item is in progress.", hint="use `skip` without `item`", kind="no_item")
     about = routing.about(rules, visit)
     event = ev.SocketSkipped(about=about, visit=visit.visit, note=note, next=state.next, item=True, ts=ts)
     return (*abandon_events, event)
@@ -333,7 +335,7 @@ def check_reply(rules: Rules, session: Session, text: str) -> None:
         socket = waiting_visit_of(session).socket
         fields = ", ".join(rules.sockets[socket].required_fields)
         wanted_fields = f" The answer must contain {fields}." if fields and issues[0].path == "$" else ""
-        raise RefusedAnswer(f"{socket} still waits, because the answer was refused.{wanted_fields}", issues)
+        raise RefusedAnswer(f"{socket} is still waiting, because the answer was refused.{wanted_fields}", issues)
 
 
 def record(_: Rules, __: Session, event: ev.Event, ts: int) -> Events:
@@ -356,7 +358,7 @@ def refine(rules: Rules, session: Session, message: str, ts: int) -> Events:
     if visit.mode != "draft" or not visit.drafts:
         raise MateriaError(
             f"{visit.socket} has no draft to refine.",
-            hint="use refine only after a multi-turn socket has returned a draft",
+            hint="use `refine` only after a multi-turn socket has returned a draft",
             kind="no_draft",
         )
     return (ev.RefinementMessage(about=routing.about(rules, visit), text=message, ts=ts),)
@@ -411,7 +413,7 @@ def edit_state(
     _refuse_edit_with_lanes(session)
     if before.status == "complete":
         raise MateriaError(
-            "The cast is complete.", hint="go back to an earlier step with back STEP, or fork the cast", kind="over"
+            "The cast is complete.", hint="use `back STEP` to go back to an earlier step, or fork the cast", kind="over"
         )
     try:
         edited = edit_lists(rules, before, data, list_edits)
@@ -441,7 +443,7 @@ def edit_prompt(rules: Rules, session: Session, part: str, text: str, ts: int) -
     if session.change_request is not None:
         raise MateriaError(
             "The next prompt is your message about the draft, which has no parts.",
-            hint="send another message with refine",
+            hint="use `refine` to send another message",
             kind="prompt",
         )
     changed = replace_part(prompt, part, text)
@@ -458,7 +460,7 @@ def undo(rules: Rules, session: Session, ts: int) -> Events:
     if session.edits[-1].after != session.state:
         raise MateriaError(
             "The cast has continued since the last edit.",
-            hint="go back to the step before the edit with back STEP",
+            hint="use `back STEP` to go back to the step before the edit",
             kind="undo",
         )
     return (ev.EditUndone(ts=ts),)
@@ -469,7 +471,7 @@ def _refuse_edit_with_lanes(session: Session) -> None:
     if (open_streams := lanes_at_work(session)) is not None:
         raise MateriaError(
             "The lanes started from an earlier copy of the state, so an edit now would not reach them.",
-            hint=f"go back to the step before the lanes with back {open_streams.step}; the items are then distributed again",
+            hint=f"use `back {open_streams.step}` to go back to the step before the lanes; the items are then distributed again",
             kind="lanes",
         )
 
@@ -481,7 +483,7 @@ def edit_output(rules: Rules, session: Session, text: str, ts: int, *, discard_e
     if record is None or not record.turns or session.state.status == "waiting":
         raise MateriaError(
             "No step is completed, so no output can be corrected.",
-            hint="answer a waiting socket with reply",
+            hint="use `reply` to answer a waiting socket",
             kind="edit_output",
         )
     name = name_of_correction(session)
@@ -540,8 +542,8 @@ def _edits_lost(description: str, count: int, why: str) -> MateriaError:
     """Return the error for edits that cannot be applied to the earlier state."""
     more = f" {counted(count, 'edit')} would be lost." if count > 1 else ""
     return MateriaError(
-        f"Nothing was changed: {description} does not fit the earlier state.{more}{' ' * bool(why)}{why}",
-        hint="to continue without the edits, repeat the command with discard_edits=True (--discard-edits)",
+        f"Nothing was changed: {description} cannot be applied to the earlier state.{more}{' ' * bool(why)}{why}",
+        hint="to continue without the edits, repeat the command with `discard_edits=True` (`--discard-edits`)",
         kind="edits_lost",
     )
 
@@ -574,7 +576,7 @@ def unlabel(rules: Rules, session: Session, by: str, ts: int) -> Events:
     """Undo the last change to a label."""
     if not session.labels_before:
         raise MateriaError(
-            "No label has been set, so no change can be undone.", hint="add a label with the command label", kind="undo"
+            "No label has been set, so no change can be undone.", hint="use `label` to add a label", kind="undo"
         )
     key, before = session.labels_before[-1]
     event = _label_event(key, before, ts).replace(undoes=True, by=before.by or by)
@@ -597,7 +599,7 @@ def waiting_visit_of(session: Session) -> Visit:
 def _require_decided_calls(session: Session) -> None:
     if calls_awaiting_approval(session):
         raise MateriaError(
-            "Tool calls wait for your approval.",
+            "Tool calls are waiting for your approval.",
             hint="approve or deny the calls first, or reply instead of the agent",
             kind="asking",
         )

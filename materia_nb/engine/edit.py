@@ -245,7 +245,7 @@ def apply_patch(data: Mapping[str, JSON], patch: Sequence[Mapping[str, JSON]]) -
         raise nested_too_deeply() from error
     except (MateriaError, LookupError, TypeError) as error:
         raise MateriaError(
-            f"An edit in the journal does not fit the state before it: {error}.",
+            f"An edit in the journal does not match the state before the edit: {error}.",
             hint="restore the run directory from a copy, because its journal or an output was changed or lost",
             kind="damaged_journal",
         ) from error
@@ -396,7 +396,7 @@ def _check_label(label: Label) -> None:
     if len(label.tags) > _MAX_TAGS:
         raise _bad_label(
             f"The label would have {len(label.tags)} tags, but at most {_MAX_TAGS} are allowed.",
-            "remove some tags with untag",
+            "use `untag` to remove some tags",
         )
     if len(label.note) > _MAX_NOTE_CHARS:
         raise _bad_label(

@@ -147,7 +147,7 @@ def enter(rules: Rules, state: CastState) -> Transition:
     if state.status != "ready":
         raise MateriaError(
             f"The cast {state.status_phrase}, so no socket can be entered.",
-            hint="answer a waiting socket with reply, or continue a stopped cast with retry",
+            hint="use `reply` to answer a waiting socket, or `retry` to continue a stopped cast",
             kind="not_ready",
         )
     draft = Draft(state)
@@ -207,7 +207,7 @@ def _end_of_lane(draft: Draft, lane: LaneScope, skips: list[SkippedSocket]) -> T
         "stream_left",
         f"The lane {lane.name!r} continued to {draft.next or END} with {counted(left, 'item')} left.",
         draft.at.socket if draft.at else None,
-        "use why to find the reason, then retry; a lane may leave its loop only through an exit after its last item",
+        "use `why` to find the reason, then use `retry`; a lane may leave its loop only through an exit after its last item",
     )
     return stop_cast(draft, failure)
 

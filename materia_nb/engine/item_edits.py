@@ -188,7 +188,7 @@ class _ListEditor:
                     action = "restarted" if index in kept_origins else "removed"
                     hint = "abandon the item to continue with the next item, or only change its text"
                     if status != IN_PROGRESS:
-                        hint = "use retry first, or leave the item in the list"
+                        hint = "use `retry` first, or keep the item in the list"
                     raise MateriaError(
                         f"{_title(item)!r} is being worked on{self._location_phrase(other)}, so it cannot be {action}.",
                         hint=hint,

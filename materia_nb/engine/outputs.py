@@ -37,9 +37,7 @@ from materia_nb.loadout.vocabulary import ACCEPTED, Result
 
 _CONTINUE_WORK: Final = "Continue this work where you stopped."
 
-CORRECT_THE_UTILITY: Final = (
-    "correct the utility, then retry; if you changed its definition, apply the change to this cast with edit redefine"
-)
+CORRECT_THE_UTILITY: Final = "correct the utility, then retry; if you changed its definition, use `edit redefine` to apply the change to this cast"
 """Hint for a cast that stopped because a utility failed."""
 
 
@@ -142,7 +140,7 @@ def complete_held_output(
     if word is None and target is None and socket_rules.wanted.only_guarded:
         raise MateriaError(
             f"The output has no verdict, but every edge of {visit.socket} needs a verdict.",
-            hint="use accept satisfied or accept not_satisfied, or name the next socket",
+            hint="use `accept satisfied` or `accept not_satisfied`, or name the next socket",
             kind="usage",
         )
     reading = Reading(
@@ -282,18 +280,20 @@ def finalize(rules: Rules, state: CastState, prompt: Prompt) -> Transition:
     if visit.mode != "draft":
         raise MateriaError(
             f"{visit.socket} is not a multi-turn socket with a draft.",
-            hint="use reply to answer the socket",
+            hint="use `reply` to answer the socket",
             kind="not_multi_turn",
         )
     if not visit.drafts:
-        raise MateriaError(f"{visit.socket} has no draft yet.", hint="run its agent first with step", kind="no_draft")
+        raise MateriaError(
+            f"{visit.socket} has no draft yet.", hint="use `step` to run its agent first", kind="no_draft"
+        )
     visit = visit._replace(mode="final")
     request = next_prompt(prompt, "draft", DRAFT_ACCEPTED, answer_format(rules, state, visit))
     return Transition(state._replace(at=visit), (), None, request)
 
 
 _ASK_AGAIN_HINT: Final = (
-    "use retry to ask again, use retry --limit for another repair turn, or correct the answer yourself"
+    "use `retry` to ask again, use `retry --limit` for another repair turn, or correct the answer yourself"
 )
 _MORE_TOKENS_HINT: Final = (
     "raise the agent's max_tokens (--max-tokens N, or in its settings) or ask for a shorter answer, then retry"

@@ -43,7 +43,7 @@ def abort(state: CastState, reason: str) -> Transition:
         ABORTED,
         reason,
         state.at.socket if state.at else None,
-        "continue from this socket with retry",
+        "use `retry` to continue from this socket",
         again=state.status == "waiting",
     )
     at = state.at and state.at._replace(approval=None)  # the approval of a command is revoked with it
@@ -79,7 +79,7 @@ def retry_turn(rules: Rules, state: CastState) -> Transition:
     if socket_rules is None or visit is None or socket_rules.socket.is_utility or failure is None or not failure.again:
         raise MateriaError(
             "No agent turn was interrupted, so no turn can be retried.",
-            hint="use retry to run the socket again, or retry --limit to raise an exhausted limit",
+            hint="use `retry` to run the socket again, or `retry --limit` to raise an exhausted limit",
             kind="nothing_to_send",
         )
     event = ev.TurnRetried(about=about(rules, visit))
@@ -94,7 +94,7 @@ def answer_by_hand(rules: Rules, state: CastState) -> Transition:
     Raises:
         MateriaError: the cast did not stop during a visit (``nothing_owed``).
     """
-    visit = _unanswered_visit(state, "correct the last output with edit output")
+    visit = _unanswered_visit(state, "use `edit output` to correct the last output")
     mode = "final" if visit.mode in rules.sockets[visit.socket].any_text else visit.mode
     after = (state.failure or Failure("", "")).kind
     visit = visit._replace(mode=mode, turn=visit.turn + 1, approval=None)
@@ -107,7 +107,7 @@ def skip(rules: Rules, state: CastState) -> Transition:
     Raises:
         MateriaError: the cast did not stop during a visit (``nothing_owed``).
     """
-    visit = _unanswered_visit(state, "use retry --limit to continue after an exhausted limit")
+    visit = _unanswered_visit(state, "use `retry --limit` to continue after an exhausted limit")
     draft = Draft(state._replace(at=visit._replace(approval=None)))
     draft.failure = None
     event = ev.SocketSkipped(about=about(rules, visit), visit=visit.visit)
@@ -132,7 +132,7 @@ def raise_limit(rules: Rules, state: CastState) -> Transition:
     if state.status == "held":
         raise MateriaError(
             "The cast is held, so no limit can be raised.",
-            hint="answer or decide first, or use retry to ask the agent again",
+            hint="answer or decide first, or use `retry` to ask the agent again",
             kind="not_stopped",
         )
     kind = failure.kind if failure else "passive"
@@ -182,7 +182,7 @@ def _with_waiting_visit(state: CastState, visit: Visit) -> CastState:
 def refuse_exhausted_budget(state: CastState) -> None:
     """Raise MateriaError (``budget``) if the budget is used up."""
     if (problem := budget_problem(state)) is not None:
-        hint = "raise the budget with edit budget N, then retry"
+        hint = "raise the budget with `edit budget N`, then use `retry`"
         raise MateriaError(f"The budget is still used up: {problem}", hint=hint, kind="budget")
 
 

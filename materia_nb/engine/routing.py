@@ -417,7 +417,7 @@ def _with_use(check: RouteCheck, used: int, limit: int | None) -> RouteCheck:
 
 
 _RAISE_LIMIT_HINT: Final = (
-    "find the reason with why, then use retry --limit to allow it again, or raise the limit in the loadout"
+    "use `why` to find the reason, then use `retry --limit` to allow it again, or raise the limit in the loadout"
 )
 
 
@@ -495,7 +495,7 @@ def cycles_failure(rules: Rules, state: StateView, socket: str, item: Item, limi
         f"Item {item.key} completed {counted(limit + 1, 'cycle')} without advancing, the last one "
         f"{_cycle_of(state.trail, socket, step - first_step)}.",
         socket,
-        "find the reason with why, then use retry --limit to allow more cycles, or set maxTraversals on the retry edge",
+        "use `why` to find the reason, then use `retry --limit` to allow more cycles, or set maxTraversals on the retry edge",
         socket,
         (("cycles", item.id), max(rules.graph.limits.max_no_advance_cycles, 1)),
     )

@@ -574,11 +574,11 @@ class CastState(NamedTuple):
 
 
 CONTINUATION_HINTS: Final[Mapping[Status, str]] = {
-    "ready": "continue it with step or run",
-    "waiting": "continue it with step, or answer yourself with reply",
-    "complete": "continue from an earlier step with back STEP or fork STEP",
-    "failed": "continue it with retry",
-    "aborted": "continue it with retry",
+    "ready": "continue the cast with `step` or `run`",
+    "waiting": "continue the cast with `step`, or answer yourself with `reply`",
+    "complete": "continue from an earlier step with `back STEP` or `fork STEP`",
+    "failed": "continue the cast with `retry`",
+    "aborted": "continue the cast with `retry`",
     "held": "answer the agent, decide for the agent, or approve its command first",
 }
 """The hint for continuing a cast, by the status of the cast."""

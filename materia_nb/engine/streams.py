@@ -41,8 +41,8 @@ def schedule_of(state: CastState, region: Region) -> tuple[Stream, ...]:
     values = {**output, WORK_ITEMS: state.data.get(WORK_ITEMS)}
     if issues := tuple(schedule_issues(values)):
         raise RefusedAnswer(
-            f"The schedule of {region.generator} does not fit the work items: undo the edit, or correct the output "
-            "(edit output).",
+            f"The schedule of {region.generator} does not match the work items: undo the edit, or use `edit output` to "
+            "correct the output.",
             issues,
             "stale_schedule",
         )
@@ -239,7 +239,7 @@ def _apply_lane_start(_: Rules, session: Session, event: ev.LaneStarted) -> Sess
 
 def _apply_failure(_: Rules, session: Session, event: ev.StreamsFailed) -> Session:
     streams, state = _finished_lanes(session, event), session.state
-    first = "" if event.kind == "stream_failed" else "raise the budget (edit budget N); then "
+    first = "" if event.kind == "stream_failed" else "raise the budget (`edit budget N`), then "
     failure = Failure(event.kind, event.error, streams.region.generator, first + RETRY_LANES)
     return session._replace(
         state=state._replace(status="failed", failure=failure),
@@ -247,7 +247,7 @@ def _apply_failure(_: Rules, session: Session, event: ev.StreamsFailed) -> Sessi
     )
 
 
-RETRY_LANES: Final = "use retry to continue the lanes that were not accepted; accepted lanes do not run again"
+RETRY_LANES: Final = "use `retry` to continue the lanes that were not accepted; accepted lanes do not run again"
 """Hint for a cast that stopped in its lanes."""
 
 

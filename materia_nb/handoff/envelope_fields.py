@@ -95,7 +95,7 @@ def _text_field(missing: str = "", *, optional: bool = False) -> HandoffField:
         missing: the issue code to report if the text is blank; empty if the text may be blank.
         optional: True if the field is optional in the JSON Schema.
     """
-    return HandoffField("text", missing, "write a text", optional=optional)
+    return HandoffField("text", missing, "write some text", optional=optional)
 
 
 def _word_field(choices: tuple[str, ...], code: str, missing: str = "") -> HandoffField:

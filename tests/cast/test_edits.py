@@ -429,7 +429,7 @@ def test_an_edit_made_while_a_step_waits_is_applied_once(bench, cast):
 def test_going_back_needs_confirmation_if_an_edit_no_longer_applies(bench, cast):
     cast.run(steps=1)
     cast.edit.items([item("x"), *PLAN])
-    with pytest.raises(MateriaError, match="your edit of the work items after step 1 does not fit") as caught:
+    with pytest.raises(MateriaError, match="your edit of the work items after step 1 cannot be applied") as caught:
         cast.back(0)
     assert caught.value.kind == "edits_lost"
     assert titles(cast) == ["x", "a", "b", "c"], "nothing was changed"

@@ -31,7 +31,7 @@ def failed(shell):
 
 
 def test_hint_for_a_failed_utility_explains_that_the_cast_uses_a_config_copy(shell, failed):
-    assert "apply the change to this cast with edit redefine" in failed.failure.hint
+    assert "use `edit redefine` to apply the change to this cast" in failed.failure.hint
 
 
 def test_retry_runs_the_corrected_command(shell, failed):

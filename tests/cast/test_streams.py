@@ -426,7 +426,7 @@ def test_schedule_that_no_longer_matches_the_work_items_is_refused(tmp_path):
     cast = h.start(tmp_path, streams_config(), stream_agents())
     cast.step()
     cast.edit.items(h.items("only one"))
-    with pytest.raises(MateriaError, match="does not fit"):
+    with pytest.raises(MateriaError, match="does not match"):
         cast.step()
     cast.edit.undo()
     cast.run()

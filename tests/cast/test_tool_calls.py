@@ -373,7 +373,7 @@ def test_draft_cannot_be_refined_while_calls_wait(tmp_path):
     cast.refine("first wish")
     assert cast.approvals.asking
     for act in (lambda: cast.refine("second wish"), cast.accept):
-        with pytest.raises(MateriaError, match="wait for your approval"):
+        with pytest.raises(MateriaError, match="are waiting for your approval"):
             act()
     assert cast.approvals.approve().output == "made"
     assert "first wish" in [message.text for message in cast.now.conversation]

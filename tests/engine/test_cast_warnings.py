@@ -334,7 +334,7 @@ def test_r67_items_after_the_cursor_of_a_left_loop_are_reported(tmp_path):
         ("never-worked-on", "WI-2"),
         ("never-worked-on", "WI-3"),
     ]
-    assert "b (WI-2) was never worked on: the cast ended before" in str(cast.now.warnings[0])
+    assert "b (WI-2) was never worked on: the cast ended before reaching it" in str(cast.now.warnings[0])
 
 
 def test_r67_items_added_after_leaving_the_loop_are_reported(tmp_path):

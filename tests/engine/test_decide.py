@@ -271,6 +271,6 @@ def test_labels_can_be_added_and_removed_but_not_repeated():
 
 def test_invalid_manual_answer_is_refused_before_it_is_recorded():
     cast = Folded(config({"A": asks(edge("B", "satisfied")), "B": at("P")})).do(decide.enter)
-    with pytest.raises(MateriaError, match="still waits"):
+    with pytest.raises(MateriaError, match="is still waiting"):
         decide.check_reply(cast.rules, cast.session, "not json")
     decide.check_reply(cast.rules, cast.session, say(satisfied=True))

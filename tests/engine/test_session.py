@@ -128,7 +128,10 @@ def test_r62_prose_is_shown_only_where_it_is_assigned(assign, shown):
 
 @pytest.mark.parametrize(
     "status, hint",
-    [("ready", "continue it with step or run"), ("waiting", "continue it with step, or answer yourself with reply")],
+    [
+        ("ready", "continue the cast with `step` or `run`"),
+        ("waiting", "continue the cast with `step`, or answer yourself with `reply`"),
+    ],
 )
 def test_cast_without_a_hold_accepts_no_decision_or_answer(status, hint):
     cast = Folded(CHAIN)

@@ -210,7 +210,7 @@ def test_each_lane_has_its_own_folder_with_a_safe_name():
 
 # -- how lanes end, and go on --------------------------------------------------------------------
 
-GO_ON = "use retry to continue the lanes that were not accepted; accepted lanes do not run again"
+GO_ON = "use `retry` to continue the lanes that were not accepted; accepted lanes do not run again"
 
 
 def lanes(cast):
@@ -242,7 +242,7 @@ def test_exhausted_budget_stops_all_lanes_until_it_is_raised():
     cast = worked(InOrder(), budget={"maxTokens": 12})
     assert set(lanes(cast).values()) == {"interrupted"}
     failure = cast.session.state.failure
-    assert (failure.kind, failure.hint) == ("budget", f"raise the budget (edit budget N); then {GO_ON}")
+    assert (failure.kind, failure.hint) == ("budget", f"raise the budget (`edit budget N`), then {GO_ON}")
     assert [event.type for event in cast.events if event.type.startswith("budget")] == [
         "budget_warning",
         "budget_limit",

@@ -20,7 +20,7 @@ def test_route_reason_names_the_entry_or_the_unanswered_socket():
     cast = Folded(CHAIN)
     assert our_cast(cast) == ("continues to A", "the entry socket of the loadout comes first")
     cast.do(decide.enter)
-    assert our_cast(cast) == ("still waits for an output of A", "the socket has not answered yet")
+    assert our_cast(cast) == ("is still waiting for an output of A", "the socket has not answered yet")
 
 
 def test_route_reason_names_the_matching_edge():

@@ -1550,7 +1550,7 @@ def test_user_can_continue_by_dropping_conflicting_edits(tmp_path, make):
     panel.refresh()
     say(panel, "back", step=0)
     notice = panel.front.surface["notice"]
-    assert "your edit of the work items after step 1 does not fit" in notice["words"]
+    assert "your edit of the work items after step 1 cannot be applied" in notice["words"]
     assert notice["without_edits"] == {"kind": "back", "step": 0, "discard_edits": True}
     assert len(cast.steps) == 1
     kind, fields = notice["without_edits"]["kind"], dict(notice["without_edits"])
