@@ -316,41 +316,41 @@ class ModelAgent:
 
     def not_ready(self, model: str | None, project: Path) -> AgentError | None:  # noqa: ARG002 - a model does not run in the project
         """Return an error if the model, its API key or a required package is missing; otherwise return None."""
-        chosen = self.model if self.model is not None else model
-        if not chosen:
+        selected_model = self.model if self.model is not None else model
+        if not selected_model:
             return _no_model_error("The materia")
         try:
             with HeldInterrupts():
-                make_model(chosen, self.base_url, self.key_env)
+                make_model(selected_model, self.base_url, self.key_env)
         except AgentError as error:
             return error
         return None
 
     def price_names(self, model: str | None) -> tuple[str, ...]:
         """Return the names under which a config may list the agent's price: the name of the agent, then the model."""
-        chosen = self.model if self.model is not None else model
-        return (self.name, chosen) if isinstance(chosen, str) else (self.name,)
+        selected_model = self.model if self.model is not None else model
+        return (self.name, selected_model) if isinstance(selected_model, str) else (self.name,)
 
     def price(self, model: str | None, tokens_in: int, tokens_out: int) -> float | None:
         """Return the cost of a request for a materia that requests ``model``, in US dollars.
 
         The cost is unknown (None) if ``base_url`` is set, and for models that are not named ``provider:model`` (R56).
         """
-        chosen = self.model if self.model is not None else model
-        if not isinstance(chosen, str) or self.base_url or find_spec("pydantic_ai") is None:
+        selected_model = self.model if self.model is not None else model
+        if not isinstance(selected_model, str) or self.base_url or find_spec("pydantic_ai") is None:
             return None
         with HeldInterrupts():
             from materia_nb.agents.model_requests import price_of
 
-        return price_of(chosen, tokens_in, tokens_out)
+        return price_of(selected_model, tokens_in, tokens_out)
 
     def _chosen_model(self, turn: Turn) -> ModelHandle:
-        chosen = self.model if self.model is not None else turn.model
-        if not chosen:
+        selected_model = self.model if self.model is not None else turn.model
+        if not selected_model:
             raise _no_model_error(f"The materia {turn.materia_id}", turn.socket_id)
-        name = display_name(chosen)
+        name = display_name(selected_model)
         if name not in self._handles:
-            self._handles[name] = make_model(chosen, self.base_url, self.key_env)
+            self._handles[name] = make_model(selected_model, self.base_url, self.key_env)
         return self._handles[name]
 
     def __repr__(self) -> str:

@@ -139,8 +139,8 @@ def _turn_fields(function: Callable[..., Any], name: str) -> tuple[str, ...] | N
         return None
     required = [p for p in parameters if p.default is p.empty and p.kind not in {p.VAR_POSITIONAL, p.VAR_KEYWORD}]
     unknown = [p for p in required if p.kind not in _NAMED_KINDS or (p.name != "turn" and p.name not in TURN_FIELDS)]
-    only = required[0] if len(required) == 1 and required[0].kind is not inspect.Parameter.KEYWORD_ONLY else None
-    if only is not None and (only.name == "turn" or (unknown and not _is_misspelled_field(only.name))):
+    receiver = required[0] if len(required) == 1 and required[0].kind is not inspect.Parameter.KEYWORD_ONLY else None
+    if receiver is not None and (receiver.name == "turn" or (unknown and not _is_misspelled_field(receiver.name))):
         return None
     if unknown:
         raise AgentError(
@@ -600,9 +600,9 @@ class AgentTable:
 
     def for_turn(self, socket_id: str, materia_id: str) -> Agent:
         """Return the agent that answers the turns of a materia in a socket."""
-        chosen = self._agents.get(socket_id) or self._agents.get(materia_id) or self._default
-        if chosen is not None or self._lower_table is None:
-            return chosen or self.default
+        agent = self._agents.get(socket_id) or self._agents.get(materia_id) or self._default
+        if agent is not None or self._lower_table is None:
+            return agent or self.default
         renamed = self._renamed
         return self._lower_table.for_turn(renamed.get(socket_id, socket_id), renamed.get(materia_id, materia_id))
 

@@ -118,7 +118,7 @@ def _read_lines(question: str) -> str:
 
 
 _SUCCESS_RULES: Final[tuple[tuple[Any, Callable[[Any], bool]], ...]] = (
-    (Verification, lambda verified: verified.good),
+    (Verification, lambda verified: verified.is_intact),
     (Checkup, lambda checkup: all(finding.status != "missing" for finding in checkup.findings)),
     (Sweep, lambda sweep: not sweep.failures),
     (compared.CompareView | compared.StepCompareView | compared.LoadoutCompareView, lambda view: not view),

@@ -513,26 +513,26 @@ class Verification:
         steps: the number of steps before the first change.
         lines: the number of journal lines before the first change.
         problems: a sentence about each detected change; empty if the cast is intact.
-        torn: True if a crash left the last line incomplete. No finished step is lost in this case.
-        linked: True if the lines of the journal have hash links.
+        is_torn: True if a crash left the last line incomplete. No finished step is lost in this case.
+        has_links: True if the lines of the journal have hash links.
     """
 
     steps: int
     lines: int
     problems: tuple[str, ...]
-    torn: bool
-    linked: bool
+    is_torn: bool
+    has_links: bool
 
     @property
-    def good(self) -> bool:
+    def is_intact(self) -> bool:
         """True if the journal and the outputs are intact."""
         return not self.problems
 
     def __repr__(self) -> str:
         upto = f"up to step {self.steps} ({counted(self.lines, 'line')})" if self.steps else "before the first step"
-        head = f"The journal is intact {upto}." if self.good else f"The journal is intact only {upto}."
-        torn = ["The last line is incomplete, because a crash interrupted its write."] if self.torn else []
-        return "\n".join([head, *self.problems, *torn, *([] if self.linked else [_NO_LINKS_MESSAGE])])
+        head = f"The journal is intact {upto}." if self.is_intact else f"The journal is intact only {upto}."
+        torn = ["The last line is incomplete, because a crash interrupted its write."] if self.is_torn else []
+        return "\n".join([head, *self.problems, *torn, *([] if self.has_links else [_NO_LINKS_MESSAGE])])
 
 
 def verify(files: RunDir) -> Verification:

@@ -46,7 +46,7 @@ def changed_copy(finished_cast, tmp_path):
 
 def test_unmodified_cast_passes_verification(finished_cast):
     found = verify(RunDir(finished_cast[1]))
-    assert (found.good, found.steps, found.lines) == (True, 8, len(finished_cast[0]))
+    assert (found.is_intact, found.steps, found.lines) == (True, 8, len(finished_cast[0]))
     assert repr(found) == f"The journal is intact up to step 8 ({len(finished_cast[0])} lines)."
     assert verify(open_cast(finished_cast[1]).runner.files) == found
 
@@ -60,9 +60,9 @@ def test_flipped_bit_is_detected(finished_cast, changed_copy):
         found = verify(RunDir(folder))
         line = content[:place].count(b"\n")
         # A line break that became another blank takes nothing away; what JSON says is the same.
-        if found.good and json_lines(folder) != json_lines(finished_cast[1]):
+        if found.is_intact and json_lines(folder) != json_lines(finished_cast[1]):
             silent.append((place, bit))
-        assert found.good or found.lines <= line + 1
+        assert found.is_intact or found.lines <= line + 1
     assert silent == []
 
 
@@ -87,7 +87,7 @@ def test_removed_added_or_swapped_lines_are_detected(finished_cast, changed_copy
         else:
             made[one], made[other] = made[other], made[one]
         found = verify(RunDir(changed_copy(made)))
-        assert not found.good, (kind, one, other)
+        assert not found.is_intact, (kind, one, other)
         assert found.lines == (other if kind == "twice" else one), (kind, one, other)
 
 
@@ -111,23 +111,23 @@ def test_modified_output_is_reported_on_open_and_blocks_a_resume(finished_cast, 
     # What the error says to do helps.
     cut = resume_cast(changed_copy(lines[:place], manifest=False), h.table(h.loop_agents(2, refuse=[1])))
     assert cut.run() == "complete"
-    assert verify(cut.runner.files).good
+    assert verify(cut.runner.files).is_intact
 
 
 def test_truncated_journal_is_distinguished_from_a_partial_last_line(finished_cast, changed_copy):
     lines, _ = finished_cast
     shorter = changed_copy(lines[:-3])
     found = verify(RunDir(shorter))
-    assert (found.good, found.torn) == (False, False)
+    assert (found.is_intact, found.is_torn) == (False, False)
     assert "end of the journal is missing" in found.problems[0]
     assert "end of the journal is missing" in open_cast(shorter).now.messages[0]
     gone_on = resume_cast(shorter, h.table(h.loop_agents(2, refuse=[1])))
     assert "end of the journal is missing" in gone_on.now.messages[0]
     assert gone_on.run() == "complete"
-    assert verify(gone_on.runner.files).good, "what was found is told once"
+    assert verify(gone_on.runner.files).is_intact, "what was found is told once"
     gone_on.close()
     torn = verify(RunDir(changed_copy([*lines[:-1], lines[-1][:-9]], manifest=False)))
-    assert (torn.good, torn.torn, torn.lines) == (True, True, len(lines) - 1)
+    assert (torn.is_intact, torn.is_torn, torn.lines) == (True, True, len(lines) - 1)
     assert "The last line is incomplete" in repr(torn)
 
 
@@ -137,15 +137,15 @@ def test_journal_without_hash_links_continues_with_hash_links(finished_cast, cha
         for line in finished_cast[0]
     ]
     folder = changed_copy(early[:-4], manifest=False)
-    assert not verify(RunDir(folder)).linked
+    assert not verify(RunDir(folder)).has_links
     assert open_cast(folder).now.messages == []
     cast = resume_cast(folder, h.table(h.loop_agents(2, refuse=[1])))
     cast.run()
     cast.close()
-    assert verify(RunDir(folder)).good
+    assert verify(RunDir(folder)).is_intact
     lines = (folder / "events.jsonl").read_bytes().splitlines(keepends=True)
     broken = verify(RunDir(changed_copy([lines[0], *lines[2:]])))  # the links vouch for what came before them, too
-    assert not broken.good
+    assert not broken.is_intact
 
 
 def test_long_outputs_are_also_verified(tmp_path, bench):
@@ -154,7 +154,7 @@ def test_long_outputs_are_also_verified(tmp_path, bench):
     cast.close()
     (cast.run_dir / "sockets/Socket-2/1.md").write_text("y")
     found = verify(cast.runner.files)
-    assert (found.good, found.steps) == (False, 1)
+    assert (found.is_intact, found.steps) == (False, 1)
     assert "SHA-256" in found.problems[0]
 
 

@@ -151,8 +151,8 @@ def commit_item(document: dict[str, Any], before: dict[str, str], state: dict[st
     paths, listed = "\0".join(changed), ("--pathspec-from-file=-", "--pathspec-file-nul")
     git(root, "--literal-pathspecs", "add", "--all", *listed, stdin=paths)
     # Other staged changes do not belong to the item and are left out. During a merge, Git allows only a full commit.
-    only = () if merge_head(root) is not None else ("--only", *listed)
-    git(root, "--literal-pathspecs", "commit", "--quiet", f"--message={title}", *only, stdin=paths)
+    pathspec_options = () if merge_head(root) is not None else ("--only", *listed)
+    git(root, "--literal-pathspecs", "commit", "--quiet", f"--message={title}", *pathspec_options, stdin=paths)
     state |= {"committed": True, "commit": git(root, "rev-parse", "HEAD").strip()}
     return f"Committed {len(changed)} files as {state['commit'][:10]}: {title}"
 
