@@ -29,10 +29,11 @@ from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.session import StepRecord, current_item_id, lanes_at_work
 from materia_nb.errors import MateriaError, plain
 from materia_nb.handoff.jsontext import as_text
+from materia_nb.jsonvalue import as_object
 from materia_nb.loadout.graph import END
 from materia_nb.loadout.vocabulary import WORK_ITEMS
 from materia_nb.widgets.answering import answer_state
-from materia_nb.widgets.selection import Inspector, last_handoffs
+from materia_nb.widgets.selection import Inspector, last_handoffs, step_title
 from materia_nb.widgets.state_tree import diff_blocks, limit_blocks, state_nodes
 
 if TYPE_CHECKING:
@@ -109,7 +110,10 @@ def _item(cast: Snapshot, number: int) -> list[Block]:
         Heading(str(value.get("title", ""))),
         Code(str(value.get("context", ""))),
         Heading("Steps"),
-        Table(("step", "socket", "went to"), [(str(s.number), names[s.socket], describe_outcome(s)) for s in steps])
+        Table(
+            ("step", "socket", "went to"),
+            [(str(s.number), names[s.socket], names.get(to := describe_outcome(s), to)) for s in steps],
+        )
         if steps
         else Line("None yet.", "quiet"),
     ]
@@ -133,7 +137,7 @@ def step_blocks(name: str, cast: Snapshot, step: StepRecord | None) -> list[Bloc
         return call_blocks(step.calls)
     if name == "why":
         why = cast.why(step.number)
-        return [Heading(why.title), *why_blocks(why)]
+        return [Heading(step_title(step)), *why_blocks(why)]
     return [*_item_blocks(step), *handoff_blocks(cast, step)]
 
 
@@ -143,7 +147,7 @@ def _item_blocks(step: StepRecord) -> list[Block]:
     if item is None:
         return []
     value = item.value if isinstance(item.value, dict) else {}
-    heading = f"{item.key} {part(str(value.get('title', item.label)), 200)}"
+    heading = part(str(value.get("title", item.label or item.key)), 200)
     task = [Code(clip_plain(plain(as_text(value["context"])), 1_500))] if value.get("context") else []
     return [Heading(f"worked on {heading}"), *task]
 
@@ -346,7 +350,7 @@ def _socket_title(cast: Snapshot, element: Element | None, *, is_current: bool) 
     chips = [*_lane_chips(cast), part(element.id, 40), _agent_name(cast, element.id, pinned)]
     at = cast.engine.at
     if is_current and at is not None and at.socket == element.id and cast.status != "ready":
-        chips.append(f"visit {at.visit}" + (f" · {at.item.key} {part(at.item.label, 40)}" if at.item else ""))
+        chips.append(f"visit {at.visit}" + (f" · {part(at.item.label or at.item.key, 40)}" if at.item else ""))
     elif visits := cast.visits.get(element.id, 0):
         chips.append(f"{visits} visit{'s' * (visits > 1)}")
     return {
@@ -377,11 +381,10 @@ def _agent_name(cast: Snapshot, socket: str, pinned: str | None) -> str:
 def _step_title(past: Snapshot, record: StepRecord | None) -> dict[str, Any]:
     if record is None:
         return {"kind": "step", "name": "the start", "chips": ["looking back"], "id": None}
-    item = [f"{record.item_key} {part(record.item_label or '', 40)}"] if record.item_key else []
     return {
         "kind": "step",
         "name": past.names[record.socket],
-        "chips": [*_lane_chips(past), f"step {record.number}", f"visit {record.visit}", *item],
+        "chips": [*_lane_chips(past), step_title(record)],
         "id": None,
         "step": record.number,
     }
@@ -399,7 +402,9 @@ def _breakpoint_rows(cast: Snapshot, element: Element) -> list[list[Any]]:
 
 def _element_title(cast: Snapshot, element: Element) -> dict[str, Any]:
     if element.kind == "item":
-        return {"kind": "item", "name": f"WI-{element.id}", "chips": ["work item"], "id": None}
+        index = int(element.id) - 1
+        title = as_object(cast.work_items[index]).get("title") if 0 <= index < len(cast.work_items) else None
+        return {"kind": "item", "name": part(str(title or f"WI-{element.id}"), 60), "chips": ["work item"], "id": None}
     name, chip = f"loop {part(element.id, 60)}", "loop"
     if element.kind != "loop":
         link = next(link for link in links(cast.graph) if link.key == element.id)

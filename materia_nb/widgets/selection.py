@@ -349,7 +349,7 @@ class Inspector:
         rows = [row for row in why.rows if row[0] == name]
         reason, noun = "" if rows else ", because it was not checked", "exit" if link.kind == "exit" else "edge"
         return [
-            Heading(f"Last time: {why.title}"),
+            Heading(f"Last time: {step_title(step)}"),
             Line(f"This {noun} was taken.", "good") if was_taken else Line(f"This {noun} was not taken{reason}."),
             *([Table(EDGE_COLUMNS, rows)] if rows else ()),
             *lines(why.lines),
@@ -380,6 +380,12 @@ class Inspector:
         return overlay_of(self.cast) if self.cast is not None else NO_OVERLAY
 
 
+def step_title(step: StepRecord) -> str:
+    """Return the number of a step, its visit, and the title of its work item, such as ``step 4 · visit 1 · Bern``."""
+    item = f" · {part(step.item_label or step.item_key, 40)}" if step.item_key else ""
+    return f"step {step.number} · visit {step.visit}{item}"
+
+
 def last_handoffs(cast: Snapshot, socket: str) -> list[Block]:
     """Return the last handoffs of a socket, latest first."""
     steps = [step for step in cast.steps if step.socket == socket and step.turns]
@@ -387,9 +393,8 @@ def last_handoffs(cast: Snapshot, socket: str) -> list[Block]:
         return [Heading("Last handoffs"), Line("This socket has not answered yet.", "quiet")]
     parts: list[Block] = [Heading("Last handoffs")]
     for step in reversed(steps[-_MAX_HANDOFFS:]):
-        item = f", {step.item_key} {step.item_label or ''}" if step.item_key else ""
-        title = f"step {step.number}, visit {step.visit}{item} → {describe_outcome(step)}"
-        parts.append(Code(step.shown or "", 2_000, title))
+        target = describe_outcome(step)
+        parts.append(Code(step.shown or "", 2_000, f"{step_title(step)} → {cast.names.get(target, target)}"))
     return parts
 
 

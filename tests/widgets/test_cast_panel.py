@@ -666,7 +666,7 @@ def test_inspector_shows_the_selected_element(cast, make):
     assert panel.front.surface["selected"] == {"kind": "socket", "id": "Socket-4"}
     for kind, key, words in (
         ("loop", "items", "loop items"),
-        ("item", "2", "WI-2"),
+        ("item", "2", "b"),
         ("edge", "edge:1:Socket-3", "Eval → Build"),
     ):
         say(panel, "select", element={"kind": kind, "id": key})
@@ -687,7 +687,7 @@ def test_panel_can_show_an_earlier_step_and_return_to_the_present(cast, make):
     panel = make(cast)
     say(panel, "look", step=1)
     assert panel.front.timeline["at"] == 1
-    assert panel.front.inspector["title"]["chips"][0] == "step 1"
+    assert panel.front.inspector["title"]["chips"][0] == "step 1 · visit 1"
     assert [node["name"] for node in content(panel, "state")["nodes"]] == ["workItems"]
     assert not panel.front.inspector["content"]["edit"]
     say(panel, "step")

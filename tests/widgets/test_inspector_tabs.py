@@ -34,7 +34,7 @@ def test_inspector_has_all_tabs_for_a_past_step_and_only_the_state_tab_for_the_s
     assert view["title"] == {
         "kind": "step",
         "name": "Build",
-        "chips": ["step 2", "visit 1", "WI-1 Part 1"],
+        "chips": ["step 2 · visit 1 · Part 1"],
         "id": None,
         "step": 2,
     }
@@ -65,7 +65,7 @@ def test_inspector_shows_the_waiting_socket_by_default(cast):
         "Socket-3",
         True,
     )
-    assert title["chips"][-1] == "visit 1 · WI-1 Part 1"
+    assert title["chips"][-1] == "visit 1 · Part 1"
     assert (title["pinned"], title["answered"]) == (False, False)
     assert view["content"]["is"] == "answer"
     prompt = looked(cast, "prompt")["content"]
@@ -103,7 +103,7 @@ def test_inspector_of_an_edge_loop_or_item_has_only_the_about_tab(cast):
     assert (out["name"], out["chips"]) == ("Check → Tell", ["exit · satisfied"])
     assert looked(cast, "", ("loop", "L"))["title"]["name"] == "loop L"
     item = looked(cast, "", ("item", "1"))
-    assert item["title"] == {"kind": "item", "name": "WI-1", "chips": ["work item"], "id": None}
+    assert item["title"] == {"kind": "item", "name": "Part 1", "chips": ["work item"], "id": None}
     assert "Part 1" in str(item["content"]["blocks"])
     assert "Build" in str(item["content"]["blocks"])
     for number in ("0", "2"):

@@ -46,7 +46,7 @@ def test_step_details_show_input_and_output(cast):
     now = cast.now
     text = blocks_as_text(step_blocks("output", now, now.steps.at(2)))
     item = now.work_items[0]
-    assert text.startswith(f"worked on WI-1 {item['title']}\n{item['context']}\n")
+    assert text.startswith(f"worked on {item['title']}\n{item['context']}\n")
     assert "worked on" not in blocks_as_text(step_blocks("output", now, now.steps.at(1))), "a generator has no item"
 
 

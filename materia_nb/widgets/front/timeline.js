@@ -150,7 +150,7 @@ export function timelinePart(host, send, controls) {
     const tone = verdict === "yes" ? "mnb-t-good" : verdict === "no" ? "mnb-t-no" : "";
     return {
       cells: [
-        `${isCurrent ? "▸ " : ""}${number}`, lane, name, item ? item.join(" ") : "",
+        `${isCurrent ? "▸ " : ""}${number}`, lane, name, item ? h("span", { title: item[0] }, item[1] || item[0]) : "",
         h("span", {}, tone && h("span", { class: tone }, verdict === "yes" ? "✓ " : "✗ "), h("span", { class: "mnb-code" }, out || (waits ? "waits" : works ? "works" : "")), marks.map((mark) => [" ", h("span", { class: "mnb-mark" }, mark)])),
         h("span", { class: next.startsWith("failed") ? "mnb-t-bad" : tone }, works ? "working" : next),
         tokens ? countWords(tokens) : "", cost ? cost.toFixed(cost < 1 ? 3 : 2) : "", time[0] ? time[1] : "", timeBar(time, pieces),
