@@ -25,7 +25,7 @@ MAX_TOKENS: Final = {"Plan": 160, "Build": 40, "Eval": 60, "Maintain": 60, "Narr
 """Maximum length of an answer of each materia, in tokens, because such a small model may not stop."""
 
 
-def cast_with(served: Served, project: Path) -> Cast:
+def run_demo_cast(served: Served, project: Path) -> Cast:
     """Cast the loadout with the local model in every socket, and return the cast when it has stopped."""
     bench = Workbench(project=project)
     bench.use(LOADOUT)
@@ -65,7 +65,7 @@ def main() -> int:
     try:
         with local_model() as served:
             print(f"{served.model} is available at {served.url}")
-            show(cast_with(served, DEMO))
+            show(run_demo_cast(served, DEMO))
     except NoLocalModelError as error:
         print(error, file=sys.stderr)
         return 1

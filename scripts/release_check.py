@@ -40,7 +40,7 @@ PLACES: Final = (
     ("docs/command-line-and-ci.md", r"^  - repo: (.*)", "source"),
     (".github/workflows/release.yml", r"^          repository-url: (.*)", "index"),
 )
-"""Lines that repeat a value of ``[tool.home]``, as file, line and name of the value."""
+"""The places that repeat a value of ``[tool.home]``: the file, the pattern of the line, and the name of the value."""
 OUTDATED_STATEMENTS: Final = (
     ("README.md", "isn't on a package index yet", "replace it with `pip install materia-nb`"),
     ("docs/command-line-and-ci.md", "is not on a package index yet", "remove the sentence"),

@@ -26,7 +26,7 @@ def test_cast_with_a_local_model_has_a_documented_outcome_and_stops_its_server(t
     with local_model.local_model() as served:
         url = urlsplit(served.url)
         socket.create_connection((url.hostname, url.port)).close()
-        cast = demo_model.cast_with(served, tmp_path)
+        cast = demo_model.run_demo_cast(served, tmp_path)
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection((url.hostname, url.port))
     assert cast.status == "complete" or cast.failure.kind in BOUNDS, cast.failure

@@ -68,13 +68,13 @@ def differences(found: Mapping[str, JSON], expect: Mapping[str, JSON]) -> list[s
     """Return the differences from ``expect``; the order of ``errors`` and ``warnings`` is ignored, and ``parsed`` is
     compared only if it is expected.
     """
-    wrong = []
+    mismatches = []
     for name, wanted in expect.items():
         if name not in found:
-            wrong.append(f"{name}: there is nothing of that name to compare")
+            mismatches.append(f"{name}: the result has no field with this name")
         elif not _equal(name, found[name], wanted):
-            wrong.append(f"{name}: expected {compact(wanted)[:2000]}, found {compact(found[name])[:2000]}")
-    return wrong
+            mismatches.append(f"{name}: expected {compact(wanted)[:2000]}, found {compact(found[name])[:2000]}")
+    return mismatches
 
 
 def _equal(name: str, found: JSON, wanted: JSON) -> bool:
@@ -90,15 +90,15 @@ _NOW = 1_000_000.0
 
 def _run_output(vector: Mapping[str, Any]) -> list[str]:
     """Parse one reply; return the differences in its issues, its repair and its route."""
-    given, context = vector["input"], vector["input"].get("context") or {}
-    text = generated(given["generate"]) if "generate" in given else given["text"]
+    vector_input, context = vector["input"], vector["input"].get("context") or {}
+    text = generated(vector_input["generate"]) if "generate" in vector_input else vector_input["text"]
     facts = TurnFacts(agent_id=context.get("task_agent_id", ""), assignment=context.get("input_envelope") or {})
-    seen = contract_protocol.examine_contract(contract_fields.contract_in(text), _ANY_JSON, facts)
+    examined = contract_protocol.examine_contract(contract_fields.contract_in(text), _ANY_JSON, facts)
     found = {
-        **_read(seen.reading),
-        "repair_action": seen.checked.repair,
-        "tier": seen.checked.tier,
-        "parsed": _parsed(seen.checked.contract, facts),
+        **_read(examined.reading),
+        "repair_action": examined.checked.repair,
+        "tier": examined.checked.tier,
+        "parsed": _parsed(examined.checked.contract, facts),
     }
     return differences(found, vector["expect"])
 
@@ -130,8 +130,8 @@ def _run_transition(vector: Mapping[str, Any]) -> list[str]:
         "parsed": {"recorded_state": step.record.status, "in_progress_count": step.record.in_progress},
     }
     if step.issue is None:
-        way = contract_fields.contract_verdict(contract_fields.Contract({}), step.record.status or "")
-        found["routing"] = {"satisfied": way.satisfied, "action": way.action}
+        verdict = contract_fields.contract_verdict(contract_fields.Contract({}), step.record.status or "")
+        found["routing"] = {"satisfied": verdict.satisfied, "action": verdict.action}
     else:
         found["routing"] = {"satisfied": None, "action": contract_fields.reaction_to(step.issue)}
     return differences(found, vector["expect"])
@@ -141,12 +141,12 @@ def _run_merge(vector: Mapping[str, Any]) -> list[str]:
     """Merge one update into one stored section."""
     vector_input = vector["input"]
     name = vector_input["contract"]
-    done = runtime_rules.apply_updates(
+    update = runtime_rules.apply_updates(
         {name: vector_input["stored"]}, [{"contract": name, "payload": vector_input["payload"]}], [name]
     )
     found = {
-        **judged(done.issues, done.warnings),
-        "parsed": {"stored_after": done.document[name]},
+        **judged(update.issues, update.warnings),
+        "parsed": {"stored_after": update.document[name]},
     }
     return differences(found, vector["expect"])
 
@@ -154,18 +154,18 @@ def _run_merge(vector: Mapping[str, Any]) -> list[str]:
 def _run_updates(vector: Mapping[str, Any]) -> list[str]:
     """Apply the update clause of one contract to the project context."""
     vector_input = vector["input"]
-    done = runtime_rules.apply_updates(
+    update = runtime_rules.apply_updates(
         vector_input["stored"],
         vector_input["update_contracts"],
         vector_input["writable_sections"],
         vector_input["agent"],
     )
     found = {
-        **judged(done.issues, done.warnings),
+        **judged(update.issues, update.warnings),
         "parsed": {
-            "applied": list(done.applied),
-            "rejected": list(done.rejected),
-            "stored_after": dict(done.document),
+            "applied": list(update.applied),
+            "rejected": list(update.rejected),
+            "stored_after": dict(update.document),
         },
     }
     return differences(found, vector["expect"])
@@ -173,24 +173,24 @@ def _run_updates(vector: Mapping[str, Any]) -> list[str]:
 
 def _run_repair(vector: Mapping[str, Any]) -> list[str]:
     """Parse replies until one is accepted or the repairs are used up."""
-    given, context = vector["input"], vector["input"]["context"]
-    spared = contract_protocol.MAX_REPAIRS - context.get("max_repairs", contract_protocol.MAX_REPAIRS)
-    repairs, seen = 0, None
-    for text in given["outputs"]:
-        facts = TurnFacts(agent_id=context.get("task_agent_id", ""), refused=repairs + spared)
-        seen = contract_protocol.examine_contract(contract_fields.contract_in(text), _ANY_JSON, facts)
-        if seen.reading.accepted or seen.reading.action != "reissue":
+    vector_input, context = vector["input"], vector["input"]["context"]
+    unavailable_repairs = contract_protocol.MAX_REPAIRS - context.get("max_repairs", contract_protocol.MAX_REPAIRS)
+    repairs, examined = 0, None
+    for text in vector_input["outputs"]:
+        facts = TurnFacts(agent_id=context.get("task_agent_id", ""), refused=repairs + unavailable_repairs)
+        examined = contract_protocol.examine_contract(contract_fields.contract_in(text), _ANY_JSON, facts)
+        if examined.reading.accepted or examined.reading.action != "reissue":
             break
         repairs += 1
-    if seen is None:
+    if examined is None:
         return ["outputs: there are none"]
-    record = contract_fields.restore_status(seen.reading.memory)
+    record = contract_fields.restore_status(examined.reading.memory)
     parsed = {
-        **_parsed(seen.checked.contract, TurnFacts()),
+        **_parsed(examined.checked.contract, TurnFacts()),
         "recorded_state": record.status,
         "in_progress_count": record.in_progress,
     }
-    return differences({**_read(seen.reading), "repairs": repairs, "parsed": parsed}, vector["expect"])
+    return differences({**_read(examined.reading), "repairs": repairs, "parsed": parsed}, vector["expect"])
 
 
 def _run_approval(vector: Mapping[str, Any]) -> list[str]:
@@ -200,15 +200,15 @@ def _run_approval(vector: Mapping[str, Any]) -> list[str]:
     approval = None
     if vector_input["human"] == "approve" and reading.needs == "approval":
         approval = runtime_rules.seal_request(runtime_rules.request_of(vector_input["contract"]), _NOW).approve(_NOW)
-    told = None if approval is None else approval.as_json()
+    approval_json = None if approval is None else approval.as_json()
     allowed = []
     for command in vector_input.get("uses", []):
-        may, approval = approval.use(command, _NOW) if approval else (False, None)
-        allowed.append(may)
+        is_allowed, approval = approval.use(command, _NOW) if approval else (False, None)
+        allowed.append(is_allowed)
     found = {
         **judged(reading.issues, reading.warnings),
         "pause_kind": reading.needs,
-        "resume": {"action": "reissue", "grant": told},
+        "resume": {"action": "reissue", "grant": approval_json},
         "uses_allowed": allowed,
     }
     return differences(found, vector["expect"])
@@ -216,8 +216,12 @@ def _run_approval(vector: Mapping[str, Any]) -> list[str]:
 
 def _run_envelope(vector: Mapping[str, Any]) -> list[str]:
     """Check an envelope that is already a parsed object, and the resulting route."""
-    given, context = vector["input"], vector["input"]["context"]
-    value = json.loads(generated(given["generate_json"])) if "generate_json" in given else given["object"]
+    vector_input, context = vector["input"], vector["input"]["context"]
+    value = (
+        json.loads(generated(vector_input["generate_json"]))
+        if "generate_json" in vector_input
+        else vector_input["object"]
+    )
     loop = context.get("loop") or {}
     facts = TurnFacts(meta=context.get("kernel") or {}, rounds=loop.get("iteration", 0), max_rounds=loop.get("max", 3))
     reading = handoff_envelope.read_envelope(
@@ -250,11 +254,11 @@ def _run_parse(vector: Mapping[str, Any]) -> list[str]:
 def _run_finalization(vector: Mapping[str, Any]) -> list[str]:
     """Request an envelope until one is valid or the attempts are used up; the work itself runs once."""
     vector_input = vector["input"]
-    tries = vector_input["context"].get("max_attempts", handoff_envelope.MAX_TRIES)
+    max_tries = vector_input["context"].get("max_attempts", handoff_envelope.MAX_TRIES)
     kernel = vector_input["context"].get("kernel") or {}
     attempts, reading = 0, None
-    for reply in vector_input["finalization_replies"][:tries]:
-        facts = TurnFacts(meta=kernel, refused=attempts + handoff_envelope.MAX_TRIES - tries)
+    for reply in vector_input["finalization_replies"][:max_tries]:
+        facts = TurnFacts(meta=kernel, refused=attempts + handoff_envelope.MAX_TRIES - max_tries)
         attempts += 1
         if isinstance(reply, str):
             reading = handoff_envelope.EnvelopeProtocol().read(reply, _ANY_JSON, facts)
@@ -276,14 +280,16 @@ def run_path(vector: Mapping[str, Any]) -> list[str]:
     return differences(found, vector["expect"])
 
 
-def _path(given: Mapping[str, Any]) -> dict[str, JSON]:
-    fine = judged(())
-    if "filename" in given:
-        return {**fine, **_parse_envelope_name(given["filename"])}
-    if "files" in given:
-        return _find_envelope(given["files"], given["read"], given.get("run_base", ""))
-    names = runtime_rules.envelope_files(given["run_base"], given["flow"], given["step_id"], given["agent_key"])
-    return {**fine, "final": names.final, "draft": names.draft}
+def _path(vector_input: Mapping[str, Any]) -> dict[str, JSON]:
+    no_issues = judged(())
+    if "filename" in vector_input:
+        return {**no_issues, **_parse_envelope_name(vector_input["filename"])}
+    if "files" in vector_input:
+        return _find_envelope(vector_input["files"], vector_input["read"], vector_input.get("run_base", ""))
+    names = runtime_rules.envelope_files(
+        vector_input["run_base"], vector_input["flow"], vector_input["step_id"], vector_input["agent_key"]
+    )
+    return {**no_issues, "final": names.final, "draft": names.draft}
 
 
 def _parse_envelope_name(filename: str) -> dict[str, JSON]:
@@ -349,13 +355,13 @@ def _run_validate(vector: Mapping[str, Any]) -> list[str]:
     report = check_config(vector["config"])
     expect = vector["expect"]
     found = {(problem.code, problem.source) for problem in report.problems}
-    wrong = []
+    mismatches = []
     if (not found) != expect["ok"]:
-        wrong.append(f"ok: expected {expect['ok']}, found the problems {sorted(found)}")
+        mismatches.append(f"ok: expected {expect['ok']}, found the problems {sorted(found)}")
     missing = [pair for pair in expect.get("problems", []) if tuple(pair) not in found]
     if missing:
-        wrong.append(f"problems: {missing} not among {sorted(found)}")
-    return wrong
+        mismatches.append(f"problems: {missing} not among {sorted(found)}")
+    return mismatches
 
 
 def _run_handoff(vector: Mapping[str, Any]) -> list[str]:
@@ -374,18 +380,18 @@ def _run_handoff(vector: Mapping[str, Any]) -> list[str]:
     resolved = _socket_of(document)
     reading = protocol(resolved.handoff).read(vector["text"], requirements_of(resolved))
     expect = vector["expect"]
-    wrong = []
+    mismatches = []
     if reading.accepted != expect["accepted"]:
-        wrong.append(f"accepted: expected {expect['accepted']}, found {reading.error}: {reading.issues}")
+        mismatches.append(f"accepted: expected {expect['accepted']}, found {reading.error}: {reading.issues}")
     if "parsed" in expect and not equal_json(reading.value, expect["parsed"]):
-        wrong.append(f"parsed: expected {compact(expect['parsed'])}, found {compact(reading.value)}")
+        mismatches.append(f"parsed: expected {compact(expect['parsed'])}, found {compact(reading.value)}")
     if "error" in expect and reading.error != expect["error"]:
-        wrong.append(f"error: expected {expect['error']}, found {reading.error}")
+        mismatches.append(f"error: expected {expect['error']}, found {reading.error}")
     if "paths" in expect:
         paths = {issue.path for issue in reading.issues}
         if paths != set(expect["paths"]):
-            wrong.append(f"paths: expected {sorted(expect['paths'])}, found {sorted(paths)}")
-    return wrong
+            mismatches.append(f"paths: expected {sorted(expect['paths'])}, found {sorted(paths)}")
+    return mismatches
 
 
 def _socket_of(document: JSON) -> Socket:
@@ -404,7 +410,7 @@ class _VectorAgent:
 
     def __init__(self, replies: Mapping[str, Sequence[Any]]) -> None:
         self.replies = replies
-        self.given: dict[str, int] = {}
+        self.turn_counts: dict[str, int] = {}
         self.cast: Cast | None = None
         self.instructions: list[list[JSON]] = []
         self.follow_up: list[list[JSON]] = []
@@ -417,7 +423,7 @@ class _VectorAgent:
         entry = self.peek(turn.socket_id)
         if entry is None:
             return None
-        self.given[turn.socket_id] = self.given.get(turn.socket_id, 0) + 1
+        self.turn_counts[turn.socket_id] = self.turn_counts.get(turn.socket_id, 0) + 1
         if isinstance(entry, str):
             return Reply(entry)
         usage = entry.get("usage")
@@ -426,7 +432,7 @@ class _VectorAgent:
     def peek(self, socket: str) -> Any:
         """Return the next reply of a socket, or None."""
         replies = self.replies.get(socket, [])
-        index = self.given.get(socket, 0)
+        index = self.turn_counts.get(socket, 0)
         return replies[index] if index < len(replies) else None
 
 
@@ -474,7 +480,11 @@ def _compare(cast: Cast, agent: _VectorAgent, expect: Mapping[str, Any]) -> list
     hidden = {"item", "workItem", "currentWorkItem"} | {
         path[0] for one in state.shown for path in one.iteration.paths if len(path) == 1
     }
-    hidden |= {here.socket.iterator.alias for here in cast.now.rules.sockets.values() if here.socket.iterator}
+    hidden |= {
+        socket_rules.socket.iterator.alias
+        for socket_rules in cast.now.rules.sockets.values()
+        if socket_rules.socket.iterator
+    }
     found: dict[str, JSON] = {
         "outcome": state.status,
         "failure": state.failure.kind if state.failure else None,
@@ -538,10 +548,10 @@ def main(arguments: Sequence[str]) -> int:
     try:
         for name in arguments:
             for vector in _vectors(name):
-                kind, wrong = str(vector["kind"]), run_vector(vector)
-                (failed if wrong else passed)[kind] += 1
-                if wrong:
-                    _say(f"FAILED {kind} {vector['id']}: " + " | ".join(wrong))
+                kind, mismatches = str(vector["kind"]), run_vector(vector)
+                (failed if mismatches else passed)[kind] += 1
+                if mismatches:
+                    _say(f"FAILED {kind} {vector['id']}: " + " | ".join(mismatches))
     except UnusableInput as error:
         sys.stderr.write(f"{error}\n")
         return 2

@@ -1,7 +1,7 @@
 """Start test kernels that communicate through socket files instead of TCP ports.
 
-The kernel of another test worker can take a free TCP port before the kernel that reserved it uses it. JupyterLab and
-nbval do not recover from that.
+A kernel of another test worker can take a TCP port that is reserved but not used yet. JupyterLab and nbval do not
+recover from this conflict.
 """
 
 from __future__ import annotations

@@ -218,22 +218,22 @@ def random_document(random: Random) -> dict[str, Any]:
     """Return a random loadout that :class:`SecondEngine` supports."""
     members = [f"In{number}" for number in range(random.randint(1, 3))]
     outside = [f"Out{number}" for number in range(random.randint(1, 3))]
-    everywhere = [*members, "Plan", *outside, "end"]
-    sockets = {"Plan": at("G", *_edges(random, ["failed"], everywhere, 1), edge(members[0]), parse="json")}
+    targets = [*members, "Plan", *outside, "end"]
+    sockets = {"Plan": at("G", *_edges(random, ["failed"], targets, 1), edge(members[0]), parse="json")}
     for name, following in zip(members, [*members[1:], members[0]], strict=True):
-        edges = _edges(random, ["satisfied", "not_satisfied", "failed"], everywhere[:-1], 2)
+        edges = _edges(random, ["satisfied", "not_satisfied", "failed"], targets[:-1], 2)
         if random.random() < 0.9:
             edges.append(edge(following, most=_limit(random)))
         sockets[name] = at("P", *edges, parse="json")
         if random.random() < 0.15:
             sockets[name]["advance"] = {"when": random.choice(["always", "satisfied", "not_satisfied"])}
     for name in outside:
-        edges = _edges(random, ["satisfied", "not_satisfied", "failed"], everywhere, 2)
+        edges = _edges(random, ["satisfied", "not_satisfied", "failed"], targets, 2)
         if random.random() < 0.6:
-            edges.append(edge(random.choice(everywhere), most=_limit(random)))
+            edges.append(edge(random.choice(targets), most=_limit(random)))
         sockets[name] = at("P", *edges, parse=random.choice(["json", "text"]))
     routes = {(random.choice(members), random.choice(["always", "satisfied", "not_satisfied"])) for _ in range(3)}
-    exits = [exit_route(source, when, random.choice(everywhere)) for source, when in sorted(routes)]
+    exits = [exit_route(source, when, random.choice(targets)) for source, when in sorted(routes)]
     random.shuffle(exits)
     loops = {"L": {"sockets": members, "consumes": {"from": "Plan"}, "exits": exits}}
     limits = {
