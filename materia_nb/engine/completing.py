@@ -212,7 +212,7 @@ def _reset_loops(draft: Draft, cursors: tuple[str, ...]) -> None:
 def _run_assignments(
     socket_rules: SocketRules, draft: Draft, visit: Visit, reading: Reading
 ) -> tuple[tuple[AssignmentRecord, ...], Failure | None]:
-    """Run the assignments in order, so that each can read the values of earlier assignments (R11).
+    """Run the assignments in order, so that an assignment can read the values of earlier assignments (R11).
 
     Return the completed assignments, and a failure if a target is empty; the remaining assignments do not run then.
     """
@@ -403,13 +403,13 @@ def _reported_failure(socket_rules: SocketRules, draft: Draft, outcome: PendingR
 
 def _choose_target(rules: Rules, draft: Draft, visit: Visit, outcome: PendingRoute) -> Choice:
     """Choose the next socket: a person's choice first, then the return from a detour, then an exit or edge."""
-    back = draft.detours[-1:] if outcome.result in ACCEPTED else ()
-    if outcome.target is not None or back:
+    return_socket = draft.detours[-1:] if outcome.result in ACCEPTED else ()
+    if outcome.target is not None or return_socket:
         draft.detours = draft.detours[:-1]
     if outcome.target is not None:
         return Choice(outcome.target, "person")
-    if back:
-        return Choice(back[0], "return")
+    if return_socket:
+        return Choice(return_socket[0], "return")
     socket_rules = rules.sockets[visit.socket]
     choice = choose_edge(socket_rules, outcome.result, outcome.exhausted)
     assert choice is not None  # noqa: S101 - a failure that no edge waits for has stopped the cast
@@ -422,19 +422,19 @@ def start_detour(
     rules: Rules,
     draft: Draft,
     visit: Visit,
-    back: str,
+    return_socket: str,
     decision: Decision,
     *,
     events: tuple[Event, ...],
     reading: Reading | None,
 ) -> Transition:
-    """Enter the detour, which is the target of ``decision``, and return to ``back`` after the detour is completed.
+    """Enter the detour, which is the target of ``decision``; the cast continues at ``return_socket`` afterwards.
 
     Detours are limited in the same way as edges outside items.
     """
     target = decision.target or END
     failure = count_detour(rules, draft, visit, target)
-    draft.detours = (*draft.detours, back)
+    draft.detours = (*draft.detours, return_socket)
     if failure:
         return stop_cast(draft, failure, visit, reading, decision._replace(by="failure"), events=events)
     draft.status, draft.next = "ready", target

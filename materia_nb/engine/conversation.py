@@ -300,9 +300,11 @@ def shorten_with_note(text: str, max_chars: int) -> tuple[str, str]:
     if max_chars < NOTICE_CHARS:
         return "", "no room"
     if max_chars >= MAX_OUTPUT_CHARS:
-        left = len(text) - OUTPUT_HEAD - OUTPUT_TAIL
-        cut_out = f"\n[… {left:,} characters omitted …]\n"
-        return text[:OUTPUT_HEAD] + cut_out + text[-OUTPUT_TAIL:], f"{left:,} of {len(text):,} characters omitted"
+        omitted_count = len(text) - OUTPUT_HEAD - OUTPUT_TAIL
+        cut_out = f"\n[… {omitted_count:,} characters omitted …]\n"
+        return text[:OUTPUT_HEAD] + cut_out + text[
+            -OUTPUT_TAIL:
+        ], f"{omitted_count:,} of {len(text):,} characters omitted"
     return shorten_middle(text, max_chars), f"shortened to {max_chars:,} of {len(text):,} characters"
 
 
@@ -318,15 +320,15 @@ def _complete_json(value: JSON, indent: str, room: int) -> str | None:
     elif not isinstance(value, (dict, list)) or not value:
         text = pretty(whole_floats_as_integers(value))
     else:
-        inner, lines, left = f"{indent}  ", [], room - 2 * len(indent) - 4
-        if len(value) * (len(inner) + 3) > left:  # each member takes a line
+        inner, lines, remaining = f"{indent}  ", [], room - 2 * len(indent) - 4
+        if len(value) * (len(inner) + 3) > remaining:  # each member takes a line
             return None
         for head, child in _members(value):
-            text_of = _complete_json(child, inner, left - len(head) - 2)
+            text_of = _complete_json(child, inner, remaining - len(head) - 2)
             if text_of is None:
                 return None
             lines.append(head + text_of)
-            left -= len(inner) + len(head) + len(text_of) + 2
+            remaining -= len(inner) + len(head) + len(text_of) + 2
         text = _in_brackets(value, lines, indent)
     return text if len(text) <= room else None
 
@@ -338,16 +340,16 @@ def _shortened_json(value: JSON, indent: str, room: int) -> str:
     if not isinstance(value, (dict, list)):
         return ""
     inner, lines = f"{indent}  ", list[str]()
-    left = room - 2 * len(indent) - NOTICE_CHARS
+    remaining = room - 2 * len(indent) - NOTICE_CHARS
     for head, child in _members(value):
-        space = left - len(inner) - len(head) - 2
+        space = remaining - len(inner) - len(head) - 2
         text = _complete_json(child, inner, space)
         if text is None:
             text = _shortened_json(child, inner, space) if space >= NOTICE_CHARS else ""
             lines += [head + text] if text else []
             break
         lines.append(head + text)
-        left = space - len(text)
+        remaining = space - len(text)
     missing = len(value) - len(lines)
     if missing:
         notice = f"{missing} of {len(value)} entries omitted"

@@ -111,14 +111,14 @@ def socket_context(socket: Socket, graph: Graph, form: PromptForm = "md") -> Soc
     """Return the prompt data of a socket; ``form`` is the default prompt form of its model: ``md`` or ``plain``."""
     materia, iterator = socket.materia, socket.iterator
     label = truncate(" ".join(materia.label.split()), _MAX_LABEL_CHARS)
-    named = label if label == materia.id else f"{label} (materia {materia.id})"
+    title = label if label == materia.id else f"{label} (materia {materia.id})"
     names = ["item", "currentWorkItem", *([iterator.alias] if iterator else [])]
     if iterator and iterator.has_work_item_keys:
         names.append("workItem")
     iterations = [loop.iterator for loop in graph.loops.values() if loop.iterator is not None]
     aliases = tuple(tuple(name.split(".")) for name in names) if iterator else (("item",),)
     return SocketContext(
-        f"You are {named}, at {socket.id} in the loadout {graph.name}.",
+        f"You are {title}, at {socket.id} in the loadout {graph.name}.",
         len(graph.sockets) == 1,
         socket.is_generator,
         socket.cast_context,

@@ -190,8 +190,8 @@ class StepRecord(NamedTuple):
     @property
     def lane(self) -> str:
         """Name of the step's lane, or "" for the cast itself. Steps of different lanes can have the same number."""
-        of_lane = (self.states[0] if isinstance(self.states, tuple) else self.states).lane
-        return of_lane.name if of_lane is not None else ""
+        scope = (self.states[0] if isinstance(self.states, tuple) else self.states).lane
+        return scope.name if scope is not None else ""
 
     @property
     def item_key(self) -> str | None:
