@@ -326,14 +326,14 @@ class Attempts(Displayable, Sequence[Attempt]):
             raise
 
     @property
-    def _all(self) -> list[tuple[Attempt, Trial]]:
+    def _finished_attempts(self) -> list[tuple[Attempt, Trial]]:
         return [self._results[number] for number in sorted(self._results)]
 
     def __len__(self) -> int:
         return len(self._results)
 
     def __getitem__(self, index: Any) -> Any:
-        return [attempt for attempt, _ in self._all][index]
+        return [attempt for attempt, _ in self._finished_attempts][index]
 
     @property
     def socket(self) -> str:
@@ -443,7 +443,7 @@ class Attempts(Displayable, Sequence[Attempt]):
             raise MateriaError(
                 f"Attempt {number!r} does not exist.", hint=f"choose a number from 1 to {len(self)}", kind="no_attempt"
             )
-        return self._all[number - 1]
+        return self._finished_attempts[number - 1]
 
     def frame(self) -> Any:
         """Return the attempts as a pandas data frame, with one row per attempt.

@@ -280,11 +280,11 @@ def format_json(value: JSON, indent: int = 0) -> str:
 
 
 _FENCED: Final = re.compile(r"^```python ?(\w*)\n(.*?)\n```$", re.DOTALL | re.MULTILINE)
-_MARKED: Final[Mapping[str, JSON]] = {
+_CELL_METADATA: Final[Mapping[str, JSON]] = {
     "exercise": {"tags": ["raises-exception"]},  # raises until it is solved; the tag lets the run of all cells continue
     "folded": {"jupyter": {"source_hidden": True}},
 }
-"""Metadata of a notebook cell, by the word that follows the language of its code fence. Cells with the word ``castable``
+"""Maps the word after the language of a code fence to the metadata of its notebook cell. Cells with the word ``castable``
 are omitted if the loadout cannot be cast."""
 
 
@@ -295,7 +295,7 @@ def _cells(card: Card) -> Iterator[dict[str, JSON]]:
     yield markdown_cell(Template(prose.strip()).substitute(values))
     for mark, code, prose in zip(rest[::3], rest[1::3], rest[2::3], strict=True):
         if castable or mark != "castable":
-            metadata = {"metadata": _MARKED[mark]} if mark in _MARKED else {}
+            metadata = {"metadata": _CELL_METADATA[mark]} if mark in _CELL_METADATA else {}
             yield {**code_cell(Template(code).substitute(values)), **metadata}
         if prose.strip():
             yield markdown_cell(Template(prose.strip()).substitute(values))

@@ -58,7 +58,7 @@ class Loadouts(Mapping[str, str], Displayable):
         self._notebook: dict[str, dict[str, JSON]] = {"loadouts": {}, "materia": {}}
         self._chosen: str | None = None
         self.refused: str | None = None
-        self._gone: dict[str, str] = {}  # loadouts that are no longer loaded, with the name of their file
+        self._lost: dict[str, str] = {}  # loadouts that are no longer loaded, with the name of their file
         self._config: LayeredConfig | None = None
 
     @property
@@ -129,7 +129,7 @@ class Loadouts(Mapping[str, str], Displayable):
         loaded = path if isinstance(path, Mapping) else self.find(Path(path))
         config = self.read(loaded)
         before = self._loaded, self._config, self._chosen
-        lost = {} if self._config is None else _gone(self._config, config)
+        lost = {} if self._config is None else _lost_loadouts(self._config, config)
         self._loaded, self._config, self._chosen = loaded, config, config.active
         try:
             view = self._show_selected()
@@ -137,7 +137,7 @@ class Loadouts(Mapping[str, str], Displayable):
             self._loaded, self._config, self._chosen = before
             raise
         self.refused = None
-        self._gone = {name: label for name, label in {**self._gone, **lost}.items() if name not in config.loadout_names}
+        self._lost = {name: label for name, label in {**self._lost, **lost}.items() if name not in config.loadout_names}
         notes = (f"{name} from {label} is no longer loaded: the new file replaces it" for name, label in lost.items())
         return view.with_notes(*notes)
 
@@ -368,7 +368,7 @@ class Loadouts(Mapping[str, str], Displayable):
         self._chosen = chosen
         if is_new:
             self.refused = None
-        message = f"saved in {path}{_brought(path, used, scripts)}"
+        message = f"saved in {path}{_describe_copies(path, used, scripts)}"
         if design.name not in self.config.loadout_names:
             message += "; load it to cast it"
         elif (layer := self.config.origin("loadout", design.name)).path != path:
@@ -488,9 +488,9 @@ class Loadouts(Mapping[str, str], Displayable):
             raise MateriaError(
                 "No loadout is loaded.", hint="load a config file with %materia load FILE", kind="no_loadout"
             )
-        if name in self._gone and name not in names:
-            message = f"The loadout {name!r} of {self._gone[name]} is no longer loaded."
-            hint = f"load {self._gone[name]} again; only one file is loaded at a time"
+        if name in self._lost and name not in names:
+            message = f"The loadout {name!r} of {self._lost[name]} is no longer loaded."
+            hint = f"load {self._lost[name]} again; only one file is loaded at a time"
             raise MateriaError(message, hint=hint, kind="unknown_loadout")
         if name not in names:
             chosen = self.config.document.get("activeLoadout") == name
@@ -500,7 +500,7 @@ class Loadouts(Mapping[str, str], Displayable):
         return name
 
 
-def _brought(path: Path, used: Mapping[str, Object], scripts: Sequence[str]) -> str:
+def _describe_copies(path: Path, used: Mapping[str, Object], scripts: Sequence[str]) -> str:
     """Describe the materia that were saved with a loadout, and the scripts that were not copied."""
     written = as_object(as_object(read_config(path)).get("materia")) if used else {}
     along = [id_ for id_ in used if id_ in written]
@@ -512,7 +512,7 @@ def _brought(path: Path, used: Mapping[str, Object], scripts: Sequence[str]) -> 
     )
 
 
-def _gone(before: LayeredConfig, now: LayeredConfig) -> dict[str, str]:
+def _lost_loadouts(before: LayeredConfig, now: LayeredConfig) -> dict[str, str]:
     """Return the loadouts that are in ``before`` but not in ``now``, each with the name of the file that defined it."""
     lost = set(before.loadout_names).difference(now.loadout_names)
     layers = {name: before.origin("loadout", name) for name in before.loadout_names if name in lost}

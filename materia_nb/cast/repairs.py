@@ -95,7 +95,7 @@ class Redefinition(NamedTuple):
     def lines(self) -> list[tuple[str, str]]:
         """The changed lines of the JSON definition with some context, each as a pair of ``+``, ``-`` or a space and the line."""
         changed: list[tuple[str, str]] = []
-        for key in _differing(self.old, self.new):
+        for key in _differing_fields(self.old, self.new):
             compared = ndiff(_field(key, self.old), _field(key, self.new))
             lines = [(line[0], line[2:]) for line in compared if line[0] != "?"]
             near = {at + by for at, (sign, _) in enumerate(lines) if sign != " " for by in (-1, 0, 1)}
@@ -107,7 +107,7 @@ def _field(key: str, definition: Mapping[str, JSON]) -> list[str]:
     return pretty({key: definition[key]}).splitlines()[1:-1] if key in definition else []
 
 
-def _differing(old: Mapping[str, JSON], new: Mapping[str, JSON]) -> list[str]:
+def _differing_fields(old: Mapping[str, JSON], new: Mapping[str, JSON]) -> list[str]:
     """Return the names of the fields in which two definitions differ, in the order of the new definition."""
     keys = dict.fromkeys((*new, *old))
     return [key for key in keys if not equal_json(old.get(key, MISSING), new.get(key, MISSING))]
@@ -124,7 +124,7 @@ def redefinition(
         materia: the id of the materia.
         owner: the directory of the config file, to which relative paths in ``new`` refer.
     """
-    changed = _differing(old, new)
+    changed = _differing_fields(old, new)
     if not changed or equal_json(dict(old), with_absolute_paths(new, owner)):
         return None
     return Redefinition(materia, old, new, tuple(sorted({*changed} - CHANGEABLE)))
@@ -178,13 +178,13 @@ def requested_folders(cast: Snapshot) -> list[str]:
     base = cast.run_dir / cast.session.folder if cast.session.folder else cast.project
     asks = [
         engine
-        for engine in (snapshot.engine for snapshot in _stopped(cast))
+        for engine in (snapshot.engine for snapshot in _stopped_snapshots(cast))
         if engine.failure is not None and engine.failure.kind == "folder_asks" and engine.scope != BASE
     ]
     return list(dict.fromkeys(f"{approvals.FOLDER_PREFIX}{base / engine.scope.cwd}" for engine in asks))
 
 
-def _stopped(cast: Snapshot) -> list[Snapshot]:
+def _stopped_snapshots(cast: Snapshot) -> list[Snapshot]:
     """Return the snapshots of the cast and of its failed lanes."""
     return [cast, *(lane.now for lane in cast.lanes.values() if lane.status == "failed")]
 
@@ -205,7 +205,7 @@ def _answered_last(cast: Snapshot) -> bool:
 def _is_offered(cast: Snapshot, name: str, changed: Redefinition | None) -> bool:
     if lanes_at_work(cast.session) is not None and name in ("correct", "ask_again", "skip_item"):
         return False  # the lanes started from the values that these actions would change
-    stopped = _stopped(cast)
+    stopped = _stopped_snapshots(cast)
     cut_short = cast.interrupted_prompt is not None
     conditions: dict[str, bool] = {
         "apply_changes": changed is not None and not changed.fixed_fields,

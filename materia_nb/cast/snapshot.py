@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 LIMITS: Final = frozenset({"repair_exhausted", "edge_traversals_exhausted", "no_advance_cycles_exhausted", "budget"})
 """Kinds of failures that a limit causes, such as the limit of repair turns (R18, R19, R20)."""
 Definitions: TypeAlias = Callable[[], tuple[Mapping[str, JSON], Mapping[str, Path]]]
-"""Return the current materia of a workbench by id, and the directory of the config file of each materia."""
+"""A function that returns the current materia of a workbench by id, and the config directory of each materia."""
 RESUME: Final = "resume the cast, or use `cast.fork()` to continue in a copy of the cast"
 """Hint that is shown for a read-only cast that can be resumed."""
 

@@ -266,7 +266,7 @@ class Work(ABC):
         due = pending_action(self.rules, self.session)
         if due is None or due.visit is None or due.what not in ("agent", "utility") or self.stop.is_set():
             return None
-        pinned = self._pinned(due.visit) if self.session.pins else None
+        pinned = self._pinned_agent(due.visit) if self.session.pins else None
         try:
             folder = self.base if self.session.state.scope == BASE else self.folder()
         except MateriaError as error:
@@ -281,7 +281,7 @@ class Work(ABC):
         names = (socket, self.rules.sockets[socket].socket.materia.id)
         return next((name for name in names if name in self.session.pins), None)
 
-    def _pinned(self, visit: Visit) -> PinnedAgent | None:
+    def _pinned_agent(self, visit: Visit) -> PinnedAgent | None:
         """Return the agent that gives the pinned answer of a visit, or None if its socket is not pinned (R40).
 
         Raises:
@@ -353,9 +353,9 @@ class Work(ABC):
                 self._fail(result.failure, result.summary, CORRECT_THE_UTILITY)
             return False
 
-        return Job(partial(self._timed, run), take)
+        return Job(partial(self._measure_time, run), take)
 
-    def _timed(self, work: Callable[[], object]) -> object:
+    def _measure_time(self, work: Callable[[], object]) -> object:
         """Call ``work`` and measure its duration; the next event of the visit reports the duration as working time."""
         started = now()
         try:
@@ -402,7 +402,7 @@ class Work(ABC):
                     before=before,
                     functions=NOTHING if isinstance(socket.materia.tools, str) else self.agents.tools,
                 )
-                return self._timed(partial(agent.answer, turn))
+                return self._measure_time(partial(agent.answer, turn))
             except Exception as error:  # noqa: BLE001 - agents are other people's code
                 return error
             finally:
@@ -429,7 +429,7 @@ class Work(ABC):
                 any_text, thinks = visit.mode in socket_rules.any_text, can_think(agent)
                 reply = validate_reply(answer, _TheAgent(agent), socket_rules.write, any_text=any_text, thinks=thinks)
                 if reply.usage is not None:
-                    reply = reply._replace(usage=self._priced(agent, visit, reply.usage))
+                    reply = reply._replace(usage=self._add_cost(agent, visit, reply.usage))
             except Exception as invalid:  # noqa: BLE001 - agents are other people's code
                 error = invalid
         if error is not None:
@@ -446,7 +446,7 @@ class Work(ABC):
         self.handle_reply(reply._replace(usage=reply.usage if is_reported else UNREPORTED, pinned=pinned))
         return True
 
-    def _priced(self, agent: Agent, visit: Visit, used: Usage) -> Usage:
+    def _add_cost(self, agent: Agent, visit: Visit, used: Usage) -> Usage:
         """Return the usage with its cost added, if the config has prices for the model of the agent."""
         price = self.rules.graph.price(price_names(agent, self.materia(visit).model))
         cost = None if price is None else price.cost(used.input, used.output, used.cached)
@@ -469,7 +469,7 @@ class Work(ABC):
                 self.run_command(decide.record_in_turn, ev.AgentNote(text=redacted(text)))
             case UsageEvent(usage):
                 used = validate_usage(usage, f"The agent of {visit.socket}")
-                self.run_command(decide.record_in_turn, ev.TurnSpent(usage=self._priced(agent, visit, used)))
+                self.run_command(decide.record_in_turn, ev.TurnSpent(usage=self._add_cost(agent, visit, used)))
 
     def handle_reply(self, reply: Answer) -> None:
         """Apply an answer to the waiting visit.

@@ -71,7 +71,7 @@ def status_lines(cast: Snapshot, pause: str | None = None, hit: Sequence[Breakpo
         hit: the breakpoints that the cast has reached.
     """
     engine = cast.engine
-    lines = [*_progress(cast), *_lanes(cast), *_warnings(cast.warnings), *cast.messages, *_pinned(cast), *_notes(cast)]
+    lines = [*_progress(cast), *_lanes(cast), *_warnings(cast.warnings), *cast.messages, *_pins(cast), *_notes(cast)]
     if cast.stopping is not None:
         return (*lines, f"stopping, {cast.stopping}")
     failure = engine.failure
@@ -82,23 +82,23 @@ def status_lines(cast: Snapshot, pause: str | None = None, hit: Sequence[Breakpo
             lines.append(tried)
         if failure.hint:
             lines.append(f"to continue: {failure.hint}")
-        lines += _offered(cast)
+        lines += _offered_commands(cast)
     elif engine.hold is not None and engine.at is not None:
         lines += _held_for(cast, engine.hold, engine.at.socket)
     elif engine.status == "waiting":
-        lines.append(_waiting_for(cast) + _because(cast, pause, hit))
+        lines.append(_waiting_for(cast) + _pause_reason(cast, pause, hit))
     elif engine.status == "ready":
-        because = _because(cast, pause, hit)
+        because = _pause_reason(cast, pause, hit)
         if any(lane.waits_for_person for lane in cast.lanes.values()):
             lines.append(f"waits for you{because}: reply --lane NAME")
         else:
-            lines.append(f"next: {_next(cast)}{because}")
+            lines.append(f"next: {_describe_next(cast)}{because}")
     elif engine.status == "complete":
-        lines += _concluded(cast)
+        lines += _conclusion_lines(cast)
     return tuple(lines)
 
 
-def _next(cast: Snapshot) -> str:
+def _describe_next(cast: Snapshot) -> str:
     """Describe what runs next: a socket, the lanes, or the end of the cast."""
     if lanes_at_work(cast.session) is not None:
         waits = [shorten(name, 60) for name, lane in cast.lanes.items() if lane.status in ("running", "waiting")]
@@ -106,7 +106,7 @@ def _next(cast: Snapshot) -> str:
     return str(cast.engine.next) if cast.engine.next != END else "end (step or run completes the cast)"
 
 
-def _offered(cast: Snapshot) -> Iterator[str]:
+def _offered_commands(cast: Snapshot) -> Iterator[str]:
     """Yield the commands that continue a failed cast, and any changes in the definition of the failed materia."""
     changed = changed_definition(cast) if cast.writable else None
     if changed is not None:
@@ -122,7 +122,7 @@ def _offered(cast: Snapshot) -> Iterator[str]:
         yield f"ways to continue: {'; '.join(verbs)}"
 
 
-def _because(cast: Snapshot, pause: str | None, hit: Sequence[Breakpoint]) -> str:
+def _pause_reason(cast: Snapshot, pause: str | None, hit: Sequence[Breakpoint]) -> str:
     """Return the reason why a run stopped, in parentheses; "" if it is obvious from the next socket."""
     if pause == "breakpoint" and any(breakpoint_.kind != "before" or breakpoint_.nth for breakpoint_ in hit):
         return f" (breakpoint: {'; '.join(breakpoint_.words(cast.graph) for breakpoint_ in hit)})"
@@ -173,7 +173,7 @@ def _warnings(warnings: Sequence[CastWarning]) -> Iterator[str]:
         yield f"and {len(warnings) - _MAX_WARNINGS} more warnings; list them with cast.now.warnings"
 
 
-def _concluded(cast: Snapshot) -> Iterator[str]:
+def _conclusion_lines(cast: Snapshot) -> Iterator[str]:
     """Yield the lines of the agents' conclusion, and the number of suggestions for the project's knowledge."""
     conclusion = cast.conclusion
     yield from (shorten(line, _MAX_LINE) for line in conclusion[:_MAX_CONCLUSION_LINES])
@@ -184,7 +184,7 @@ def _concluded(cast: Snapshot) -> Iterator[str]:
         yield f"{counted(left, 'suggestion')} to review; list them with %materia edit remember"
 
 
-def _pinned(cast: Snapshot) -> Iterator[str]:
+def _pins(cast: Snapshot) -> Iterator[str]:
     """Yield a line about each pin, which also reports a pinned function that was lost with an earlier kernel (R40)."""
     for name, pin in cast.pins.items():
         is_lost = cast.writable and name in cast.lost_pins

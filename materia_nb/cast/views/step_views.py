@@ -52,8 +52,8 @@ from materia_nb.store.rundir import file_within
 if TYPE_CHECKING:
     from materia_nb.engine.session import TurnRecord
 
-_MOST_STEPS = 1_000
-_MOST_FILES = 2_000
+_MAX_STEPS = 1_000
+_MAX_FILES = 2_000
 
 
 def step_view(cast: Snapshot, approved: Sequence[str] = (), lane: str = "") -> View:
@@ -234,7 +234,7 @@ def cast_page_html(cast: Snapshot) -> str:
 
 
 def _page_blocks(cast: Snapshot) -> list[Block]:
-    failure, steps = cast.failure, cast.all_steps[-_MOST_STEPS:]
+    failure, steps = cast.failure, cast.all_steps[-_MAX_STEPS:]
     facts = [("request", cast.request), *(("status", line) for line in status_lines(cast))]
     blocks: list[Block] = [FactTable(facts), *([Code(failure.message)] if failure else [])]
     blocks += [Heading("Graph"), graph_block(cast.graph, overlay_of(cast))]
@@ -258,7 +258,7 @@ def _page_blocks(cast: Snapshot) -> list[Block]:
         for path in cast.run_dir.rglob("*")
         if path.is_file() and path.relative_to(cast.run_dir).parts[0] not in WORK_FOLDERS
     )
-    pointers = [(path.parts[0], Pointer(path.as_posix(), path.as_posix())) for path in files[:_MOST_FILES]]
+    pointers = [(path.parts[0], Pointer(path.as_posix(), path.as_posix())) for path in files[:_MAX_FILES]]
     return [*blocks, Heading("Artifacts"), Table(("what", "file"), pointers)] if pointers else blocks
 
 
@@ -301,7 +301,7 @@ def lanes_blocks(cast: Snapshot, now: int | None = None, past: Snapshot | None =
             lane_position(lane) + (", waits for you" if lane.waits_for_person else ""),
             _item_words(lane),
             f"{lane.done}/{len(lane.indexes)}",
-            _took(lane, until),
+            _format_duration(lane, until),
         )
         for name, lane in lanes.items()
     ]
@@ -352,7 +352,7 @@ def _item_words(lane: LaneSnapshot) -> str:
     return part(item.label, 60) if item is not None else ""
 
 
-def _took(lane: LaneSnapshot, until: int) -> str:
+def _format_duration(lane: LaneSnapshot, until: int) -> str:
     started = lane.lane.started
     return "" if started is None else format_seconds(max(0, (lane.lane.ended or until) - started))
 
@@ -383,13 +383,13 @@ def time_axis(cast: Snapshot, now: int | None = None, past: Snapshot | None = No
     started = generator.started
     work = format_work_time(*work_time([*own, *(step for lane in cast.lanes.values() for step in lane.now.steps)]))
     summary = f"{counted(len(rows) - 1, 'lane')}: {format_seconds(max(0, until - started))} elapsed, {work} of work"
-    placed = [(name, [_placed(scale, bar) for bar in bars]) for name, bars in rows]
+    placed = [(name, [_place_bar(scale, bar) for bar in bars]) for name, bars in rows]
     ticks = [(scale.position(time), format_seconds(time - started)) for time in scale.ticks()]
     at = None if past is None or past.latest is None else (past.latest.lane, past.latest.number)
     return TimeAxis(summary, placed, ticks, ["", *cast.lanes], at)
 
 
-def _placed(scale: TimeScale, bar: Bar) -> PlacedBar:
+def _place_bar(scale: TimeScale, bar: Bar) -> PlacedBar:
     left, width = scale.extent(bar)
     label = part(bar.label, 60)
     duration = format_seconds(max(0, (bar.ends or scale.until) - bar.begins))
