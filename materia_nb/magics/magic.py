@@ -123,9 +123,9 @@ def make_matcher(bench: Callable[[], Workbench]) -> Any:
     return materia_matcher
 
 
-def next_words(bench: Callable[[], Workbench], before: list[str]) -> list[str]:
-    """Return the words that can follow the words ``before`` on a ``%materia`` line."""
-    before = [word for word in before if word]
+def next_words(bench: Callable[[], Workbench], previous_words: list[str]) -> list[str]:
+    """Return the words that can follow ``previous_words`` on a ``%materia`` line."""
+    before = [word for word in previous_words if word]
     if not before:
         return registry.first_words()
     second_words = registry.subverbs(before[0]) if len(before) == 1 else []

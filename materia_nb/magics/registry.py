@@ -1,7 +1,7 @@
 """Registry of the verbs of ``%materia``, and parser for ``%materia`` lines.
 
 The name of a verb consists of one word or of two words, such as ``edit items``. A verb is defined by a decorated
-function (:func:`verb`) or by a method (:func:`from_method`), whose signature defines the arguments and whose docstring
+function (:func:`verb`) or by a method (:func:`method_verb`), whose signature defines the arguments and whose docstring
 is the help. In a line, ``$name`` is replaced with the value of a variable. Braces are not expanded, because the JSON of
 handoffs contains many of them.
 """
@@ -177,13 +177,15 @@ def verb(
             if parameter.kind is not inspect.Parameter.VAR_KEYWORD
         }
         arguments |= {name: Argument(**row) for name, row in overrides.items() if name not in arguments}
-        _add(name, summary, lambda call: function(call, **_argument_values(arguments, call)), arguments, cell, example)
+        _add_verb(
+            name, summary, lambda call: function(call, **_argument_values(arguments, call)), arguments, cell, example
+        )
         return function
 
     return register
 
 
-def _add(
+def _add_verb(
     name: str,
     summary: str,
     handler: Handler,
@@ -239,7 +241,7 @@ _NAME_KINDS: Final[Mapping[str, _NameKind]] = {
 """The kind of names that tab completion offers for a parameter, by parameter name."""
 
 
-def from_method(
+def method_verb(
     name: str,
     method: Callable[..., Any],
     show: Callable[[Call, Any], Any],
@@ -296,7 +298,7 @@ def from_method(
             value = call_method()
         return show(call, value)
 
-    _add(name, summary, handler, arguments, cell, example)
+    _add_verb(name, summary, handler, arguments, cell, example)
 
 
 def _is_integer(parameter: inspect.Parameter) -> bool:

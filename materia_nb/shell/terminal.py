@@ -336,17 +336,17 @@ def _check_file(
         return
     layer = next(layer for layer in bench.loadouts.config.layers if layer.name == "given")
     if not layer.loadouts:
-        yield name, _locate(bench, bench.loadouts.config.check(), strict=strict)
+        yield name, _locate_findings(bench, bench.loadouts.config.check(), strict=strict)
     for loadout in layer.loadouts:
         if layer.document["loadouts"][loadout] is not None:  # A null removes a loadout of a lower layer.
             yield f"{name}: {loadout}", _check_loadout(bench, loadout, strict=strict, engine=engine)
 
 
 def _check_loadout(bench: DryBench, name: str, *, strict: bool, engine: str | None) -> tuple[LocatedFinding, ...]:
-    return _locate(bench, bench.check(name, engine=engine), strict=strict)
+    return _locate_findings(bench, bench.check(name, engine=engine), strict=strict)
 
 
-def _locate(bench: DryBench, report: Report, *, strict: bool) -> tuple[LocatedFinding, ...]:
+def _locate_findings(bench: DryBench, report: Report, *, strict: bool) -> tuple[LocatedFinding, ...]:
     """Locate each finding in the file that contains the longest part of its path."""
     report = report.strict() if strict else report
     # Spelling mistakes come first, because they often cause other findings.
@@ -361,11 +361,11 @@ def _locate(bench: DryBench, report: Report, *, strict: bool) -> tuple[LocatedFi
     for problem in problems:
         matches = [(*line_of(text, problem.source, problem.loadout), path) for path, text in texts.items()]
         line, _, path = min(matches, key=lambda match: match[1], default=(1, 0, None))
-        located.append(LocatedFinding(problem, "" if path is None else _relative(path), line))
+        located.append(LocatedFinding(problem, "" if path is None else _relative_path(path), line))
     return tuple(located)
 
 
-def _relative(path: Path) -> str:
+def _relative_path(path: Path) -> str:
     """Return a path relative to the current directory, as CI systems expect; a path outside it is not changed."""
     return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
 
@@ -374,7 +374,7 @@ def _unreadable_files(bench: DryBench) -> Iterator[tuple[str, tuple[LocatedFindi
     """Yield the name of each config file that cannot be read, with a finding that describes the error."""
     for layer in bench.loadouts.config.layers:
         if layer.fault is not None and layer.path is not None:
-            yield _relative(layer.path), (_unreadable_finding(_relative(layer.path), layer.fault),)
+            yield _relative_path(layer.path), (_unreadable_finding(_relative_path(layer.path), layer.fault),)
 
 
 def _unreadable_finding(name: str, error: MateriaError) -> LocatedFinding:
@@ -391,7 +391,7 @@ def _check_case(path: Path) -> Iterator[LocatedFinding]:
     except MateriaError as error:
         failures, advice = [error.what], error.hint or advice
     for failure in failures:
-        yield LocatedFinding(Problem("failed-case", path.name, failure, advice), _relative(path.absolute()), 1)
+        yield LocatedFinding(Problem("failed-case", path.name, failure, advice), _relative_path(path.absolute()), 1)
 
 
 # -- formats of findings ---------------------------------------------------------
@@ -513,17 +513,17 @@ def _format_junit(checked: CheckRun) -> str:
     return report.decode()
 
 
-_WRITERS: Final[Mapping[str, Callable[[CheckRun], str]]] = {
+_FORMATTERS: Final[Mapping[str, Callable[[CheckRun], str]]] = {
     "text": _format_text,
     "json": _format_json,
     "github": _format_github,
     "sarif": _format_sarif,
     "junit": _format_junit,
 }
-FORMATS: Final = tuple(_WRITERS)
+FORMATS: Final = tuple(_FORMATTERS)
 """The formats in which findings can be written."""
 
 
 def findings_text(check_run: CheckRun, output_format: str) -> str:
     """Return the findings as text in a format that :data:`FORMATS` lists."""
-    return _WRITERS[output_format](check_run)
+    return _FORMATTERS[output_format](check_run)

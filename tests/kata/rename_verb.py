@@ -19,7 +19,7 @@ from materia_nb.magics.registry import help_text
 EDITS = {
     "magics/words.toml": ('"Loadouts and agents" = "load', '"Loadouts and agents" = "load rename-socket'),
     "magics/verbs/loadouts.py": (
-        'from_method(\n    "gallery",\n',
+        'method_verb(\n    "gallery",\n',
         '''@verb(
     "rename-socket",
     old={"completes": "socket"},
@@ -37,7 +37,7 @@ def rename_socket(call: Call, old: str, new: str) -> Any:
     return Text(call.bench.loadouts.save(design))
 
 
-from_method(
+method_verb(
     "gallery",
 ''',
     ),

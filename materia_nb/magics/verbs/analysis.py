@@ -23,13 +23,13 @@ from materia_nb.insight.odds import Chances, FailureChances, Probability
 from materia_nb.insight.values import compile_query
 from materia_nb.loadout.vocabulary import WITHOUT_OUTPUT
 from materia_nb.magics.cast_display import count_progress, run_progress
-from materia_nb.magics.registry import Call, Rest, Several, from_method, value_of, verb
+from materia_nb.magics.registry import Call, Rest, Several, method_verb, value_of, verb
 from materia_nb.registry import lookup
 from materia_nb.widgets.cast_parts import standalone_names
 
 
 @verb("explore", example="%materia explore Plan-Build-Eval")
-def _explore(call: Call, loadout: str | None = None, *, items: str = "0-3") -> Any:
+def _explore_loadout(call: Call, loadout: str | None = None, *, items: str = "0-3") -> Any:
     """Compute every route that casts of a loadout can take, without calling an agent.
 
     Args:
@@ -40,7 +40,7 @@ def _explore(call: Call, loadout: str | None = None, *, items: str = "0-3") -> A
 
 
 @verb("play", example="%materia play Plan-Build-Eval play.html")
-def _play(call: Call, loadout: str, page: str, *, satisfied: Any = 0.5, items: str = "0-3") -> Any:
+def _write_play_page(call: Call, loadout: str, page: str, *, satisfied: Any = 0.5, items: str = "0-3") -> Any:
     """Write an HTML page on which you play a loadout: choose each answer, and see where it leads and why.
 
     Args:
@@ -68,7 +68,7 @@ _FAILURES: Final[Mapping[str, Any]] = {
     example="%materia explore odds Plan-Build-Eval --satisfied 0.7 --tokens Build=2000,*=500",
     **_FAILURES,
 )
-def _odds(
+def _explore_odds(
     call: Call,
     loadout: str | None = None,
     *,
@@ -105,7 +105,7 @@ def _changes(call: Call, a: str, b: str, *, satisfied: Any = 0.5, items: int = 3
 
 
 @verb("estimate", example="%materia estimate Plan-Build-Eval --items 10 --satisfied 0.8 --answer 300", **_FAILURES)
-def _estimate(
+def _estimate_cast(
     call: Call,
     loadout: str | None = None,
     *,
@@ -153,7 +153,7 @@ def _check_limit(estimate: EstimateView, limit: Bound, maximum: float) -> None:
 
 
 @verb("explore simulate", example="%materia explore simulate Plan-Build-Eval --n 200 --satisfied 0.7", **_FAILURES)
-def _simulate(
+def _explore_simulate(
     call: Call,
     loadout: str | None = None,
     *,
@@ -175,7 +175,7 @@ def _simulate(
 
 
 @verb("explore prompts", example="%materia explore prompts Plan-Build-Eval --items 10 --context request")
-def _prompts(
+def _explore_prompts(
     call: Call,
     loadout: str | None = None,
     *,
@@ -242,7 +242,7 @@ def _parse_probability(text: str) -> Probability:
     example="%materia compare -2 -1\n%materia compare Plan-Build-Eval Full-Auto\n%materia compare --steps 3 5\n"
     "%materia compare --visit 5",
 )
-def _compare(call: Call, a: Any, b: Any = None, *, steps: bool = False, visit: bool = False) -> Any:
+def _compare_casts(call: Call, a: Any, b: Any = None, *, steps: bool = False, visit: bool = False) -> Any:
     """Show the first difference between two casts and the reasons for it, or compare two steps or two loadouts.
 
     Args:
@@ -264,7 +264,7 @@ def _compare(call: Call, a: Any, b: Any = None, *, steps: bool = False, visit: b
 
 
 @verb("replay", example="%materia replay Plan-Build-Eval\n%materia replay Plan-Build-Eval --go-on")
-def _replay(call: Call, loadout: str | None = None, *, all_: bool = False, go_on: bool = False) -> Any:
+def _replay_answers(call: Call, loadout: str | None = None, *, all_: bool = False, go_on: bool = False) -> Any:
     """Show which route the recorded answers take in another loadout or a changed one, without calling an agent.
 
     Args:
@@ -288,17 +288,17 @@ def _parse_step_number(value: object) -> int:
         raise usage_error(f"{text!r} is not the number of a step.", "write `compare --steps 3 5`") from None
 
 
-from_method("blame", Cast.blame, value_of, example="%materia blame workItems.0.title")
+method_verb("blame", Cast.blame, value_of, example="%materia blame workItems.0.title")
 
 
 @verb("status")
-def _status(call: Call) -> Any:
+def _show_status(call: Call) -> Any:
     """Show the status of the cast, and what you can do next."""
     return status_view(call.cast.now)
 
 
 @verb("state", example="%materia state workItems.0")
-def _state(call: Call, path: str | None = None, *, step: int | None = None, lane: str | None = None) -> Any:
+def _show_state(call: Call, path: str | None = None, *, step: int | None = None, lane: str | None = None) -> Any:
     """Show the state, or the value at a path in the state. Several matches of a JSONPath are shown as a list.
 
     Args:
@@ -321,7 +321,7 @@ def _state(call: Call, path: str | None = None, *, step: int | None = None, lane
 
 
 @verb("steps")
-def _steps(call: Call) -> Any:
+def _list_steps(call: Call) -> Any:
     """List the steps of the cast."""
     return steps_view(call.cast.now)
 
@@ -330,7 +330,7 @@ def _steps(call: Call) -> Any:
     "steps ask",
     example="%materia steps ask $.workItems[*].title\n%materia steps ask --tag rain $.context",
 )
-def _ask(call: Call, expression: Rest, *, all_: bool = False, tag: str | None = None) -> Any:
+def _ask_steps(call: Call, expression: Rest, *, all_: bool = False, tag: str | None = None) -> Any:
     """Search the outputs of all steps with JSONPath. Each match is listed with its step, socket and item.
 
     Args:
@@ -356,7 +356,7 @@ def _events(call: Call, *, severity: str | None = None, type_: str | None = None
 
 
 @verb("usage", example="%materia usage socket,item")
-def _usage(call: Call, by: str = "socket") -> Any:
+def _show_usage(call: Call, by: str = "socket") -> Any:
     """Show the tokens, cost and time of the cast by group, including discarded steps.
 
     Args:
@@ -366,13 +366,13 @@ def _usage(call: Call, by: str = "socket") -> Any:
 
 
 @verb("handoff", example="%materia handoff 3")
-def _handoff(call: Call, step: int = -1, *, lane: str | None = None) -> Any:
+def _show_handoff(call: Call, step: int = -1, *, lane: str | None = None) -> Any:
     """Show the handoff of a step: the raw output, the parsed value, its issues, requirements and assignments."""
     return HandoffView(call.cast.now, call.cast.now.lane(lane).steps.at(step))
 
 
 @verb("prompt")
-def _prompt(call: Call, step: int | None = None, *, lane: str | None = None) -> Any:
+def _show_prompt(call: Call, step: int | None = None, *, lane: str | None = None) -> Any:
     """Show the prompt that awaits an answer, or the prompt of a step."""
     view = call.cast.now.lane(lane)
     if step is None and view.prompt is not None:
@@ -388,7 +388,7 @@ def _prompt(call: Call, step: int | None = None, *, lane: str | None = None) -> 
 
 
 @verb("why", example="%materia why 3")
-def _why(call: Call, step: int | None = None, *, traceback: bool = False, lane: str | None = None) -> Any:
+def _explain_route(call: Call, step: int | None = None, *, traceback: bool = False, lane: str | None = None) -> Any:
     """Explain why a step took its route.
 
     Args:
@@ -407,7 +407,7 @@ def _why(call: Call, step: int | None = None, *, traceback: bool = False, lane: 
     panel={"help": f"show only this part of the cast: {join_with_or(standalone_names())}"},
     example="%materia show\n%materia show items",
 )
-def _show(call: Call, panel: str | None = None) -> Any:
+def _show_cast(call: Call, panel: str | None = None) -> Any:
     """Show the cast with its graph, items, state and handoffs, or only one part of it."""
     from materia_nb.widgets import cast_panel
 
@@ -417,7 +417,7 @@ def _show(call: Call, panel: str | None = None) -> Any:
 
 
 @verb("doctor", example="%materia doctor\n%materia doctor -1")
-def _doctor(call: Call, cast: Rest = None) -> Any:
+def _run_doctor(call: Call, cast: Rest = None) -> Any:
     """Check the installation (software, API key names, programs, folders, config and agents) or a recorded cast.
 
     Args:
@@ -428,7 +428,7 @@ def _doctor(call: Call, cast: Rest = None) -> Any:
 
 
 @verb("predict", example="%materia predict Socket-2")
-def _predict(
+def _predict_targets(
     call: Call,
     socket: Several = None,
     *,

@@ -32,8 +32,8 @@ from materia_nb.magics.registry import (
     Call,
     Rest,
     Several,
-    from_method,
     help_text,
+    method_verb,
     status_after,
     step_after,
     value_of,
@@ -41,7 +41,7 @@ from materia_nb.magics.registry import (
 )
 from materia_nb.quests import STOP_MESSAGES, QuestBoard
 
-from_method(
+method_verb(
     "cast",
     Workbench.cast,
     value_of,
@@ -53,7 +53,7 @@ from_method(
 
 
 @verb("step")
-def _step(call: Call, count: int | None = None, *, enter: bool = False) -> Any:
+def _run_step(call: Call, count: int | None = None, *, enter: bool = False) -> Any:
     """Run the next socket, or the next several sockets.
 
     Args:
@@ -75,7 +75,7 @@ def _step(call: Call, count: int | None = None, *, enter: bool = False) -> Any:
 
 
 @verb("run", until={"completes": "socket"}, example="%materia run --until Socket-3")
-def _run(call: Call, *, until: str | None = None, steps: int | None = None, raise_: bool = False) -> Any:
+def _run_cast(call: Call, *, until: str | None = None, steps: int | None = None, raise_: bool = False) -> Any:
     """Run until the cast ends, a person must answer, or a breakpoint is reached.
 
     Args:
@@ -97,9 +97,9 @@ def _run(call: Call, *, until: str | None = None, steps: int | None = None, rais
     return status_view(cast.now, pause, cast.now.breakpoints_hit)
 
 
-from_method("reply", Cast.reply, step_after, cell="may", example='%%materia reply\n{"satisfied": true}')
-from_method("refine", Cast.refine, step_after, cell="may", example="%materia refine make it shorter")
-from_method(
+method_verb("reply", Cast.reply, step_after, cell="may", example='%%materia reply\n{"satisfied": true}')
+method_verb("refine", Cast.refine, step_after, cell="may", example="%materia refine make it shorter")
+method_verb(
     "accept",
     Cast.accept,
     step_after,
@@ -109,7 +109,7 @@ from_method(
 
 
 @verb("approve")
-def _approve(call: Call, *, always: bool = False, lane: str | None = None) -> Any:
+def _approve_request(call: Call, *, always: bool = False, lane: str | None = None) -> Any:
     """Approve the tool calls or the exact command that an agent requests, and show what you approved.
 
     Args:
@@ -123,11 +123,11 @@ def _approve(call: Call, *, always: bool = False, lane: str | None = None) -> An
     return step_view(call.cast.now, approved, step.lane)
 
 
-from_method("deny", Approvals.deny, step_after, only="reason lane", runs=True)
+method_verb("deny", Approvals.deny, step_after, only="reason lane", runs=True)
 
 
 @verb("allow", example="%materia allow edit write")
-def _allow(call: Call, tools: Rest = "", *, ask: bool = False) -> Any:
+def _allow_tools(call: Call, tools: Rest = "", *, ask: bool = False) -> Any:
     """Allow tools to change files or run commands without approval in this cast. Without arguments, list the allowed tools.
 
     Args:
@@ -143,7 +143,7 @@ def _allow(call: Call, tools: Rest = "", *, ask: bool = False) -> Any:
 
 
 @verb("break", example='%materia break Socket-3 --when "state.retries > 2"', kind={"choices": OUTPUT_KINDS})
-def _break(
+def _set_breakpoint(
     call: Call,
     socket: str | None = None,
     *,
@@ -186,13 +186,13 @@ def _break(
     return breakpoints_view(bench.current.breakpoints, bench.current.graph)
 
 
-from_method("abort", Cast.abort, status_after, only="reason")
-from_method("retry", Cast.retry, step_after, runs=True, example="%materia retry\n%materia retry --limit")
-from_method("skip", Cast.skip, step_after, example="%materia skip the counter is down today")
+method_verb("abort", Cast.abort, status_after, only="reason")
+method_verb("retry", Cast.retry, step_after, runs=True, example="%materia retry\n%materia retry --limit")
+method_verb("skip", Cast.skip, step_after, example="%materia skip the counter is down today")
 
 
 @verb("attempt", cell="may", example="%materia attempt Socket-3 --n 3")
-def _attempt(
+def _attempt_turn(
     call: Call,
     socket: str | None = None,
     *,
@@ -234,7 +234,7 @@ def _attempt(
     loadouts={"completes": "loadout"},
     example="%materia sweep --loadouts Plan-Build-Eval,Full-Auto --repeat 3 a page on rain",
 )
-def _sweep(
+def _run_sweep(
     call: Call,
     request: Rest = (),
     *,
@@ -280,7 +280,7 @@ def _split_commas(value: Any) -> Any:
     from_={"completes": "cast"},
     example="%materia link Planning-Consult Full-Auto -- ship the widget",
 )
-def _link(call: Call, parts: Several, request: Rest = "", *, from_: str | None = None) -> Any:
+def _link_parts(call: Call, parts: Several, request: Rest = "", *, from_: str | None = None) -> Any:
     """Start a cast of several loadouts and materia, one after another. Continue the cast with step or run.
 
     Args:
@@ -305,7 +305,7 @@ _CAST: Final = {
     cell="may",
     example='%%materia edit items\n[{"title": "Outline", "context": "Three headings."}]',
 )
-def _items(call: Call, *, again: str | None = None, abandon: bool = False) -> Any:
+def _edit_items(call: Call, *, again: str | None = None, abandon: bool = False) -> Any:
     """Show the work items and their status. The body of a cell replaces the items: a JSON or YAML list, in the order finished, current, open.
 
     Args:
@@ -329,7 +329,7 @@ def _items(call: Call, *, again: str | None = None, abandon: bool = False) -> An
 
 
 @verb("edit set", cell="may", example="%materia edit set plan.approved true")
-def _set(call: Call, path: str, value: Rest = None) -> Any:
+def _edit_state(call: Call, path: str, value: Rest = None) -> Any:
     """Change one value in the state.
 
     Args:
@@ -363,19 +363,19 @@ def _edit_prompt(call: Call, part: Rest) -> Any:
     return prompt_view(call.cast.steps[-1], prompt)
 
 
-from_method(
+method_verb(
     "edit output",
     Edits.output,
     step_after,
     cell="may",
     example='%materia edit output {"satisfied": true}',
 )
-from_method("edit redefine", Edits.redefine, status_after, only="materia", example="%materia edit redefine Count")
-from_method("edit undo", Edits.undo, status_after)
+method_verb("edit redefine", Edits.redefine, status_after, only="materia", example="%materia edit redefine Count")
+method_verb("edit undo", Edits.undo, status_after)
 
 
 @verb("edit budget", example="%materia edit budget 200000")
-def _budget(call: Call, limit: Several = None) -> Any:
+def _edit_budget(call: Call, limit: Several = None) -> Any:
     """Show the usage of this cast, or set its budget in tokens, cost, working time or turns.
 
     Args:
@@ -387,7 +387,7 @@ def _budget(call: Call, limit: Several = None) -> Any:
 
 
 @verb("edit remember", example="%materia edit remember 2")
-def _remember(call: Call, number: int | None = None) -> Any:
+def _save_suggestion(call: Call, number: int | None = None) -> Any:
     """Save an agent's suggestion to the project's knowledge. Nothing is saved automatically.
 
     Args:
@@ -404,8 +404,8 @@ def _remember(call: Call, number: int | None = None) -> Any:
     return Table(("", "step", "kind", "suggestion", "details", "saved"), rows, "no suggestions")
 
 
-from_method("back", Cast.back, status_after, example="%materia back 3")
-from_method(
+method_verb("back", Cast.back, status_after, example="%materia back 3")
+method_verb(
     "fork", Cast.fork, lambda call, cast: call.bench.casts.make_current(cast), only="step", example="%materia fork 3"
 )
 
@@ -450,7 +450,7 @@ def _list_failures(call: Call, by: str = "", *, tag: str = "", loadout: str | No
 
 
 @verb("inbox", cell="may", example='%materia inbox\n%materia inbox 2 {"satisfied": true}')
-def _inbox(call: Call, number: int | None = None, answer: Rest = None, *, loadout: str | None = None) -> Any:
+def _show_inbox(call: Call, number: int | None = None, answer: Rest = None, *, loadout: str | None = None) -> Any:
     """List the casts that are waiting for a person. With a number, open that cast; with an answer, also reply to it.
 
     Args:
@@ -474,7 +474,7 @@ def _inbox(call: Call, number: int | None = None, answer: Rest = None, *, loadou
     verdict={"choices": VERDICTS},
     example='%materia label first-good-one --tag rain,short\n%materia label --step 3 --verdict bad --note "It should have asked."',
 )
-def _label(
+def _edit_labels(
     call: Call,
     name: str | None = None,
     *,
@@ -509,8 +509,8 @@ def _label(
     return Text(f"{subject}: {label.words}." if label.words else f"{subject} has no labels.")
 
 
-from_method("open", Casts.open, value_of, reference=_CAST, example="%materia open -1")
-from_method(
+method_verb("open", Casts.open, value_of, reference=_CAST, example="%materia open -1")
+method_verb(
     "notify",
     Casts.notify,
     lambda call, _: Text(
@@ -518,8 +518,8 @@ from_method(
     ),
     example="%materia notify --after 30 notify-send Materia",
 )
-from_method("resume", Casts.resume, value_of, reference=_CAST)
-from_method(
+method_verb("resume", Casts.resume, value_of, reference=_CAST)
+method_verb(
     "delete",
     Casts.delete,
     lambda _, id_: Text(f"Deleted {id_}."),
@@ -529,7 +529,7 @@ from_method(
 
 
 @verb("export page")
-def _page(call: Call, path: Rest = None) -> Any:
+def _export_page(call: Call, path: Rest = None) -> Any:
     """Save the cast as one HTML page.
 
     Args:
@@ -539,7 +539,7 @@ def _page(call: Call, path: Rest = None) -> Any:
 
 
 @verb("export recording", example="%materia export recording recordings/demo.json")
-def _record(call: Call, path: Rest = None) -> Any:
+def _export_recording(call: Call, path: Rest = None) -> Any:
     """Save the answers of the cast to a file, from which other casts can be answered (agent * recorded:FILE).
 
     Args:
@@ -557,7 +557,7 @@ def _write_export(call: Call, path: Any, name: str, write: Callable[[Path], obje
 
 
 @verb("help", verb={"completes": "verb"})
-def _help(call: Call, verb: Rest = None) -> Any:  # noqa: ARG001 - every verb receives the call
+def _show_help(call: Call, verb: Rest = None) -> Any:  # noqa: ARG001 - every verb receives the call
     """List the verbs, or explain a verb.
 
     Args:
@@ -566,17 +566,17 @@ def _help(call: Call, verb: Rest = None) -> Any:  # noqa: ARG001 - every verb re
     return Text(help_text(verb))
 
 
-def _board(call: Call, _: object = None) -> Table:
+def _board_view(call: Call, _: object = None) -> Table:
     return quests_view(call.bench.quests.quests)
 
 
 @verb("quest")
-def _quests(call: Call) -> Any:
+def _show_quests(call: Call) -> Any:
     """Show the quest board of this project, whose requests are cast one after another."""
-    return _board(call)
+    return _board_view(call)
 
 
-from_method("quest add", QuestBoard.add, _board, cell="may", example="%materia quest add ship the widget")
+method_verb("quest add", QuestBoard.add, _board_view, cell="may", example="%materia quest add ship the widget")
 
 
 @verb("quest run", example="%materia quest run 1")
@@ -588,9 +588,11 @@ def _run_quests(call: Call, count: int | None = None) -> Any:
     """
     board = call.bench.quests
     message = STOP_MESSAGES[board.run(count)]
-    return Text("\n\n".join(filter(None, [repr(_board(call)), message])))
+    return Text("\n\n".join(filter(None, [repr(_board_view(call)), message])))
 
 
-from_method("quest move", QuestBoard.move, _board, to={"kind": "word"}, example="%materia quest move 2 top")
-from_method("quest remove", QuestBoard.remove, _board, quest={"kind": "word"}, example="%materia quest remove 2")
-from_method("quest requeue", QuestBoard.requeue, _board, quest={"kind": "word"}, example="%materia quest requeue 2")
+method_verb("quest move", QuestBoard.move, _board_view, to={"kind": "word"}, example="%materia quest move 2 top")
+method_verb("quest remove", QuestBoard.remove, _board_view, quest={"kind": "word"}, example="%materia quest remove 2")
+method_verb(
+    "quest requeue", QuestBoard.requeue, _board_view, quest={"kind": "word"}, example="%materia quest requeue 2"
+)

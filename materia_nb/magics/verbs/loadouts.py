@@ -22,23 +22,23 @@ from materia_nb.display.blocks import Table, Text
 from materia_nb.display.svg import GraphPicture
 from materia_nb.errors import MateriaError, usage_error
 from materia_nb.loadout.config_files import EXTENSIONS
-from materia_nb.magics.registry import VERBS, Argument, Call, Rest, from_method, parse, value_of, verb
+from materia_nb.magics.registry import VERBS, Argument, Call, Rest, method_verb, parse, value_of, verb
 
-from_method(
+method_verb(
     "load",
     Loadouts.load,
     value_of,
     path={"name": "file", "completes": "file"},
     example="%materia load hello-utility.json",
 )
-from_method(
+method_verb(
     "use",
     Loadouts.use,
     value_of,
     name={"name": "loadout", "help": "its name", "completes": "loadout"},
     example="%materia use Hello-Utility",
 )
-from_method(
+method_verb(
     "copy",
     Loadouts.copy,
     value_of,
@@ -75,7 +75,7 @@ def _list_materia(call: Call, materia: Rest = None) -> Any:
 
 
 @verb("grid", to={"choices": ("mermaid",)}, example="%materia grid --to mermaid Plan-Build-Eval")
-def _grid(call: Call, loadout: Rest = None, *, to: Any = None) -> Any:
+def _draw_grid(call: Call, loadout: Rest = None, *, to: Any = None) -> Any:
     """Draw the graph of the cast or of a loadout.
 
     Args:
@@ -93,7 +93,7 @@ def _grid(call: Call, loadout: Rest = None, *, to: Any = None) -> Any:
 
 
 @verb("check", example="%materia check\n%materia check --fix --save Report")
-def _check(
+def _check_loadout(
     call: Call,
     loadout: Rest = None,
     *,
@@ -154,7 +154,7 @@ def _design(call: Call, loadout: Rest = None, *, new: bool = False) -> Any:
     return show_design(call.bench, loadout, new=new)
 
 
-from_method(
+method_verb(
     "gallery",
     Workbench.gallery,
     value_of,
@@ -172,7 +172,7 @@ from_method(
     "  Socket-1: {materia: Plan, edges: [{when: always, to: Socket-2}]}\n"
     "  Socket-2: {materia: Build}",
 )
-def _loadout(call: Call, name: Rest) -> Any:
+def _define_loadout(call: Call, name: Rest) -> Any:
     """Define a loadout in this notebook, in JSON or YAML.
 
     Args:
@@ -188,7 +188,7 @@ def _loadout(call: Call, name: Rest) -> Any:
     who={"completes": "agent"},
     example="%%materia agent Build\nreturn f'built {turn.item_label}'",
 )
-def _agent(
+def _set_agent(
     call: Call,
     name: str | None = None,
     who: Rest = None,
@@ -331,7 +331,7 @@ def _compile_function(name: str, body: str, names: Any) -> Any:
     "context = json.load(sys.stdin)\n"
     "print(json.dumps({'state': {'files': len(os.listdir(context['cwd']))}}))",
 )
-def _utility(
+def _define_utility(
     call: Call, name: str, *, text: bool = False, generator: bool = False, timeout_ms: int | None = None
 ) -> Any:
     """Define a utility materia whose script is the Python code in the cell.
