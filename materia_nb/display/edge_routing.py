@@ -280,7 +280,7 @@ class _Segment:
 
 
 def _segments_along(paths: Mapping[str, list[Point]], nets: Mapping[str, str], axis: int) -> list[_Segment]:
-    """Return all segments with a constant x (axis 0) or a constant y (axis 1), sorted by that coordinate."""
+    """Return all segments with a constant x (axis 0) or a constant y (axis 1), sorted by the constant coordinate."""
     segments = []
     for key, points in paths.items():
         for index in range(len(points) - 1):

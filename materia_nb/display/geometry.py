@@ -191,7 +191,7 @@ def bend_segments(points: Sequence[Point], source: Point, target: Point, label: 
 def _split_polyline(points: Sequence[Point], label: Point | None) -> tuple[list[Point], Point, list[Point]]:
     """Split the inner points of a polyline into two lists, and return them with the point at which it was split.
 
-    This point is the point nearest to ``label`` or, if there is no label, the middle of the middle segment.
+    The split point is the point nearest to ``label`` or, if there is no label, the middle of the middle segment.
     """
     if label is None:
         segment = (len(points) - 2) // 2

@@ -210,7 +210,7 @@ def _read_submission(path: Path) -> Mapping[str, Any]:
 
 
 def marks_table(marked: Sequence[MarkedAnswer]) -> Table:
-    """Return a table with the points of each learner in each lesson, and the questions that were not answered right."""
+    """Return a table with the points of each learner in each lesson, and the questions that were not answered correctly."""
     columns: dict[str, Callable[[list[MarkedAnswer]], str]] = {
         "points": lambda rows: f"{sum(row.points for row in rows)} of {len(rows)}",
         "not right": lambda rows: ", ".join(row.question for row in rows if not row.points),

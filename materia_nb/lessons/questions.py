@@ -149,7 +149,7 @@ class Question:
 
     @property
     def marks_after(self) -> CastOverlay:
-        """The marks in the picture of the graph after the outcome is revealed, which show the route."""
+        """The marks that show the route in the picture of the graph after the outcome is revealed."""
         return overlay_of(self.fork.now)
 
     @property
