@@ -247,7 +247,7 @@ class Trial(Runner):
         if state.failure is not None:
             return None, f"fails: {describe_failure(state.failure.kind)}"
         if state.hold is not None and state.status == "held":
-            return None, f"holds the cast: {state.hold.reason}"
+            return None, f"puts the cast on hold: {state.hold.reason}"
         turn = state.at.mode if state.at is not None else ""
         asks = {"repair": "would be asked to repair the answer", "draft": "a draft waits for a decision"}
         return None, _approval_question(self.session) or asks.get(turn, "")
@@ -288,7 +288,7 @@ class Attempts(Displayable, Sequence[Attempt]):
             MateriaError: no turn of an agent is waiting, or ``n`` is less than 1 (``usage``).
         """
         if n < 1:
-            raise MateriaError("At least one attempt is needed.", hint="set n to 1 or more", kind="usage")
+            raise MateriaError("At least one attempt is needed.", hint="set `n` to 1 or more", kind="usage")
         if runner.session.snapshot_method:
             with runner.lock():
                 runner.begin()  # which keeps the files as they are now
@@ -310,7 +310,7 @@ class Attempts(Displayable, Sequence[Attempt]):
         """Run the attempts, ``at_once`` of them in parallel; if interrupted, keep those that have finished."""
         if at_once < 1:
             raise MateriaError(
-                "The number of parallel attempts must be at least 1.", hint="set at_once to 1 or more", kind="usage"
+                "The number of parallel attempts must be at least 1.", hint="set `at_once` to 1 or more", kind="usage"
             )
 
         def run(index: int) -> tuple[Attempt, Trial]:
@@ -385,7 +385,7 @@ class Attempts(Displayable, Sequence[Attempt]):
             raise MateriaError(
                 f"Attempt {number} has no answer that would be accepted: {why}",
                 where=self.socket,
-                hint="take another attempt, or reply with a corrected answer",
+                hint="use another attempt, or reply with a corrected answer",
                 kind="refused",
             )
         runner = self._runner
@@ -404,7 +404,7 @@ class Attempts(Displayable, Sequence[Attempt]):
                 if runner.session.files != trial.wrote[0]:
                     raise MateriaError(
                         "The files have changed since the attempt began.",
-                        hint="call cast.attempt again, or go back one step and restore its files",
+                        hint="call `cast.attempt` again, or go back one step and restore its files",
                         kind="gone_on",
                     )
                 runner.file_snapshots().restore(*trial.wrote)
@@ -479,12 +479,12 @@ def _session_to_ask(runner: Runner, socket: str | None) -> Session:
     if socket not in (None, visit.socket):
         raise MateriaError(
             f"The turn of {visit.socket} is waiting, not a turn of {socket}.",
-            hint=f"continue with run(until={socket!r}), or fork the cast after the step before {socket}",
+            hint=f"continue with `run(until={socket!r})`, or fork the cast after the step before {socket}",
             kind="not_waiting",
         )
     if runner.rules.sockets[visit.socket].socket.is_utility:
         raise MateriaError(
-            f"{visit.socket} is a utility, so a process answers it.", hint="run it with step", kind="not_an_agent"
+            f"{visit.socket} is a utility, so a process answers it.", hint="run it with `step`", kind="not_an_agent"
         )
     if session.open_calls or (visit.mode == "draft" and visit.drafts and session.change_request is None):
         question = "tool calls wait for approval" if session.open_calls else "a draft waits for a decision"

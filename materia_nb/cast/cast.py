@@ -493,7 +493,7 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
         socket_rules = None if visit is None else work.rules.sockets[visit.socket]
         if socket_rules is not None and socket_rules.socket.is_utility and not stopped:
             message = f"{socket_rules.socket.id} is a utility, so a process answers it."
-            raise MateriaError(message, hint="run it with step", kind="not_an_agent")
+            raise MateriaError(message, hint="run it with `step`", kind="not_an_agent")
         reply = validate_reply(copied_answer(answer), "The reply", None if socket_rules is None else socket_rules.write)
         if stopped:
             self.runner.by_hand(work, reply, clean(reply.text))
@@ -579,7 +579,7 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
         if failure is not None and failure.blocked and not limit:
             raise MateriaError(
                 f"{failure.socket} has answered; a limit stopped the cast after the answer.",
-                hint=f"continue past the limit with retry --limit, or ask {failure.socket} again with back {steps - 1}, then step",
+                hint=f"continue past the limit with `retry --limit`, or ask {failure.socket} again with `back {steps - 1}`, then `step`",
                 kind="at_limit",
             )
         with self.runner.lock():

@@ -440,7 +440,7 @@ def _redefined(
     if differences is None:
         raise MateriaError(
             f"The cast already has this definition of {materia}.",
-            hint="use retry to run it again; a script is read from its file each time",
+            hint="use `retry` to run it again; a script is read from its file each time",
             kind="redefine",
         )
     if differences.fixed_fields:

@@ -190,7 +190,7 @@ class Gallery(Displayable, Mapping[str, Card]):
 
 _TITLES: Final[Mapping[CardKind, str]] = {
     "pattern": "Patterns",
-    "mistake": "Common mistakes, each with the problem that check reports",
+    "mistake": "Common mistakes, each with the problem that `check` reports",
 }
 
 

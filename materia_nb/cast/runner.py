@@ -584,7 +584,7 @@ class Runner(Work):
             waiting = [lane.name for lane in lanes if lane.status == "failed" or lane.session.state.waiting_at]
         if name is None and len(waiting) != 1:
             message = "Several lanes are waiting." if waiting else "No lane is waiting for a person."
-            hint = f"name one of the lanes {', '.join(waiting)}" if waiting else "continue the lanes with run or retry"
+            hint = f"name a lane: {', '.join(waiting)}" if waiting else "continue the lanes with `run` or `retry`"
             raise MateriaError(message, hint=hint, kind="which_lane")
         return self.lanes.work(streams.lane_named(self.session, name or waiting[0]).name)
 
