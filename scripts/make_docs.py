@@ -265,16 +265,16 @@ def field_table(rows: Sequence[FieldRow]) -> str:
     """Return a table of fields, followed by the fields that are kept for other tools or accepted without effect."""
     lines = ["| field | what it looks like | what it means | rules |", "|---|---|---|---|"]
     kept = [row for row in rows if row.description.startswith("Reserved for ")]
-    lines += [table_line(row) for row in rows if row.ignored is None and row not in kept]
+    lines += [table_line(row) for row in rows if row.ignored_reason is None and row not in kept]
     if len(lines) == 2:
         lines.clear()
     if kept:
         names = ", ".join(f"`{row.field}`" for row in kept)
         lines += ["", f"Reserved for the reference engine and its editor: {names}."]
-    ignored = [row for row in rows if row.ignored is not None]
+    ignored = [row for row in rows if row.ignored_reason is not None]
     if ignored:
         lines += ["", "Accepted, without effect:", ""] if lines else ["Accepted, without effect:", ""]
-        lines += [f"- `{row.field}`: {row.ignored}." for row in ignored]
+        lines += [f"- `{row.field}`: {row.ignored_reason}." for row in ignored]
     return "\n".join(["", *lines, "", ""])
 
 

@@ -20,7 +20,7 @@ from materia_nb.loadout import Graph, LayeredConfig, Report, load_layers, read_c
 from materia_nb.loadout.config_files import expanded, path_exists, resolved
 from materia_nb.loadout.graph_import import import_graph
 from materia_nb.loadout.items import with_advances
-from materia_nb.loadout.layers import PROJECT_FILE, placed_definitions, profile_directory, replacing
+from materia_nb.loadout.layers import PROJECT_FILE, placed_definitions, profile_directory, with_removed_fields
 from materia_nb.loadout.report import MISSING_COMMAND, Problem
 from materia_nb.loadout.topology import loadout_facts, materia_kind
 from materia_nb.platform import recording_folder
@@ -357,13 +357,13 @@ class Loadouts(Mapping[str, str], Displayable):
                 self._notebook["materia"][id_] = None if raw is None else self.override_all_fields("materia", id_, raw)
             self._notebook["loadouts"][design.name] = self.override_all_fields("loadout", design.name, design.document)
             self._config, self._chosen, self.refused = None, design.name, None
-            design.saved()
+            design.mark_saved()
             return "saved in this notebook"
         is_new = design.name not in self.config.loadout_names
         chosen = design.name if is_new else self.chosen
         path = design.home.path if to is None else self.find(Path(to))
         used, scripts = self._used_by_copy(design, path)
-        path = save_design(design, path, used=used, anyway=anyway)
+        path = save_design(design, path, copied_materia=used, anyway=anyway)
         self.reload()
         self._chosen = chosen
         if is_new:
@@ -446,7 +446,7 @@ class Loadouts(Mapping[str, str], Displayable):
         self, kind: Literal["loadout", "materia"], name: str, definition: Mapping[str, JSON]
     ) -> dict[str, JSON]:
         """Return a definition that overrides or removes every field that lower config layers define."""
-        return replacing(definition, self.config.below(kind, name, "notebook"))
+        return with_removed_fields(definition, self.config.definition_below(kind, name, "notebook"))
 
     def copy(self, name: str, new: str | None = None, *, materia: bool = False) -> LoadoutView:
         """Copy a loadout to the project's ``.pi/pi-materia.json`` for editing, and select the copy.

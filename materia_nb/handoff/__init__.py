@@ -9,7 +9,7 @@ from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.handoff.base import HandoffProtocol, Issue, Reading, Requirements, TurnFacts
 from materia_nb.handoff.checks import requirements_of
 from materia_nb.handoff.sparse import item_issues
-from materia_nb.loadout.vocabulary import GROUP, OWN_PROTOCOLS, protocol_names
+from materia_nb.loadout.vocabulary import ENTRY_POINT_GROUP, OWN_PROTOCOLS, protocol_names
 
 __all__ = [
     "HandoffProtocol",
@@ -24,7 +24,8 @@ __all__ = [
 ]
 
 _BUILT_IN: Final = {
-    name: EntryPoint(name, f"materia_nb.handoff.{own.implementation}", GROUP) for name, own in OWN_PROTOCOLS.items()
+    name: EntryPoint(name, f"materia_nb.handoff.{own.implementation}", ENTRY_POINT_GROUP)
+    for name, own in OWN_PROTOCOLS.items()
 }
 
 
@@ -41,7 +42,7 @@ def protocol(name: str) -> HandoffProtocol:
     """
     if name in _BUILT_IN:
         return _load(_BUILT_IN[name])
-    entries = list(entry_points(group=GROUP, name=name))
+    entries = list(entry_points(group=ENTRY_POINT_GROUP, name=name))
     if not entries:
         raise MateriaError(
             f"The handoff protocol {name!r} does not exist.",

@@ -26,11 +26,11 @@ from materia_nb.loadout.report import (
     suggested_fix,
 )
 from materia_nb.loadout.topology import BUILT_IN, materia_kind, parts_to_check
-from materia_nb.loadout.vocabulary import CONDITIONS, NAMED, tint_of
+from materia_nb.loadout.vocabulary import COLOUR_NAMES, CONDITIONS, tint_of
 
 
 def check_fields(
-    findings: Findings, model: type[Model], raw: JSON, path: str = "", *, itself: str | None = None
+    findings: Findings, model: type[Model], raw: JSON, path: str = "", *, object_path: str | None = None
 ) -> None:
     """Report problems with the fields of an object and of the objects inside it.
 
@@ -39,16 +39,16 @@ def check_fields(
         model: the model of the object.
         raw: the object as written.
         path: the path of the object, with which the paths of its fields begin.
-        itself: the path for problems with the object as a whole; None uses ``path``.
+        object_path: the path for problems with the object as a whole; None uses ``path``.
     """
     try:
         model.model_validate(raw)
     except ValidationError as error:
         for fault in error.errors(include_url=False):
-            _report_error(findings, model, fault, path, path if itself is None else itself)
+            _report_error(findings, model, fault, path, path if object_path is None else object_path)
 
 
-def _report_error(findings: Findings, model: type[Model], error: ErrorDetails, path: str, itself: str) -> None:
+def _report_error(findings: Findings, model: type[Model], error: ErrorDetails, path: str, object_path: str) -> None:
     """Report a pydantic error as a problem with a field, or with an object or entry of the wrong type."""
     row: FieldRow | None = None
     whole_entry = True
@@ -61,15 +61,15 @@ def _report_error(findings: Findings, model: type[Model], error: ErrorDetails, p
     if row is None or (whole_entry and row.part is not None):
         expected = model if row is None or row.part is None else row.part
         message = f"the value is {brief(error['input'])}, not {expected.noun}"
-        findings.problem(expected.code, path if row else itself, message, f"write {expected.example}")
+        findings.problem(expected.code, path if row else object_path, message, f"write {expected.example}")
         return
     fault = error.get("ctx", {}).get("error")
     fault = fault if isinstance(fault, Fault) else Fault()
     message = fault.message or f"{path if whole_entry else row.field} cannot be {brief(error['input'])}"
     if error["type"] == "missing":
-        message = row.missing or f"{row.field} is missing"
-    hint = fault.hint if fault.message or whole_entry else row.write or fault.hint
-    fix = _field_fix(findings, row, error, itself)
+        message = row.missing_message or f"{row.field} is missing"
+    hint = fault.hint if fault.message or whole_entry else row.advice or fault.hint
+    fix = _field_fix(findings, row, error, object_path)
     findings.problem(row.code or model.code, path + fault.path, message, hint or _advice(row), fix)
 
 
@@ -197,7 +197,7 @@ def _hint_materia(findings: Findings, path: str, raw: Object) -> None:
         findings.hint(NO_EFFECT, f"{path}.utility", message, "remove `utility`")
     colour = raw.get("color")
     if colour is not None and tint_of(colour) is None:
-        advice = f"write #rgb, #rrggbb, or a name: {', '.join(NAMED)}"
+        advice = f"write #rgb, #rrggbb, or a name: {', '.join(COLOUR_NAMES)}"
         findings.hint(NO_EFFECT, f"{path}.color", f"{brief(colour)} is not a known colour", advice)
 
 
@@ -209,9 +209,11 @@ def _hint_fields(findings: Findings, model: type[Model], raw: Object, path: str 
             row = rows.get(field) or find_row(part, field)
             if row is None:
                 _hint_unknown(findings, part, owner, field, part_path)
-            elif row.ignored is not None and _has_effect(value):
+            elif row.ignored_reason is not None and _has_effect(value):
                 fix = removal_fix(part_path, field) if part is models.SocketFields else None
-                findings.hint(NO_EFFECT, field_path(part_path, field), f"`{field}` has no effect", row.ignored, fix)
+                findings.hint(
+                    NO_EFFECT, field_path(part_path, field), f"`{field}` has no effect", row.ignored_reason, fix
+                )
 
 
 def _hint_unknown(findings: Findings, model: type[Model], owner: Object, field: str, path: str) -> None:

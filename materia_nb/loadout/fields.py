@@ -318,13 +318,13 @@ class FieldRow:
         description: the effect of the field, in one or two sentences.
         rules: the numbers of the rules that the field implements, such as R26.
         required: True if a config without the field is invalid.
-        needed: True if the field is required, but ``check_graph`` rather than pydantic reports that it is missing.
+        checked_in_graph: True if the field is required, but ``check_graph`` rather than pydantic reports that it is missing.
         part: the class of the objects in the field, or None.
         container: list or dict if the field has several entries, else None.
-        ignored: the reason why the field has no effect; None if the field has an effect.
+        ignored_reason: the reason why the field has no effect; None if the field has an effect.
         code: the code of problems with the field; None selects the code of the object.
-        missing: the message if the field is missing; None selects a general message.
-        write: the advice for an invalid value; None selects the advice of the kind.
+        missing_message: the message if the field is missing; None selects a general message.
+        advice: the advice for an invalid value; None selects the advice of the kind.
         omitted_in_paths: True if paths of the entries omit the field name, as in ``Socket-1`` for ``sockets.Socket-1``.
         first_value: the value of a required field in a new object.
         label: the label of the field in a form; if empty, the field name.
@@ -332,7 +332,7 @@ class FieldRow:
         order: the position of the field in the part of a form that is always visible, from 1; 0 if the field is in the
             part that is collapsed.
         multiline: True if a form shows a text area with several lines.
-        apart: True if the form of the object omits the field, because other forms or operations edit it.
+        omitted_in_form: True if the form of the object omits the field, because other forms or operations edit it.
     """
 
     description: str
@@ -345,18 +345,18 @@ class FieldRow:
     required: bool = False
     part: type[Model] | None = None
     container: type | None = None
-    needed: bool = False
-    ignored: str | None = None
+    checked_in_graph: bool = False
+    ignored_reason: str | None = None
     code: str | None = None
-    missing: str | None = None
-    write: str | None = None
+    missing_message: str | None = None
+    advice: str | None = None
     omitted_in_paths: bool = False
     first_value: JSON = None
     label: str = ""
     unit: str = ""
     order: int = 0
     multiline: bool = False
-    apart: bool = False
+    omitted_in_form: bool = False
 
     def entry(self, path: str, key: JSON) -> str:
         """Return the path of the entry ``key`` of this field, whose own path is ``path``."""
@@ -368,8 +368,10 @@ class FieldRow:
         """Add the description to the JSON Schema of the field. Pydantic calls this method."""
         if schema.get("default", ...) is None:
             del schema["default"]
-        schema["description"] = self.description if self.ignored is None else f"No effect: {self.ignored}."
-        if self.ignored is not None:
+        schema["description"] = (
+            self.description if self.ignored_reason is None else f"No effect: {self.ignored_reason}."
+        )
+        if self.ignored_reason is not None:
             schema["deprecated"] = True
 
 

@@ -64,7 +64,7 @@ def _forbid_unknown(model: type[Model], schema: dict[str, Any]) -> None:
     if issubclass(model, SnakeCaseModel):
         schema["properties"] |= {row.name: schema["properties"][name] for name, row in rows.items()}
     if model not in _PARTIAL_OBJECTS:
-        needed = [name for name, row in rows.items() if row.required or row.needed]
+        needed = [name for name, row in rows.items() if row.required or row.checked_in_graph]
         schema |= {"required": needed} if needed else {}
     schema |= {"additionalProperties": False, "patternProperties": {"^x-": {}}}
 
@@ -163,71 +163,72 @@ def form_fields(model: type[Model], raw: Object, known: Mapping[str, Iterable[st
     rows = [
         row
         for name, row in model.rows.items()
-        if not row.apart and (name in raw or not (row.ignored or row.description.startswith(_FOREIGN_FIELDS)))
+        if not row.omitted_in_form
+        and (name in raw or not (row.ignored_reason or row.description.startswith(_FOREIGN_FIELDS)))
     ]
     return [_form_field(model, row, raw, known or {}) for row in sorted(rows, key=lambda row: row.order or len(rows))]
 
 
-def read_field(model: type[Model], name: str, typed: JSON) -> JSON:
+def read_field(model: type[Model], name: str, form_value: JSON) -> JSON:
     """Return the JSON value of the input in a form field, or None if the input is empty.
 
     Args:
         model: the model of the object.
         name: the name of the field in the config.
-        typed: the input, which is a boolean for a flag and a string otherwise.
+        form_value: the input, which is a boolean for a flag and a string otherwise.
 
     Raises:
         MateriaError: the form has no such field, or the input is invalid.
     """
     row = model.rows.get(name)
-    if row is None or row.apart:
+    if row is None or row.omitted_in_form:
         raise design_error(f"{model.noun} has no field {name!r}", name, "use a field of the form")
     schema = _schema(model, name)
-    input_ = _input_kind(row, schema, typed)
+    input_ = _input_kind(row, schema, form_value)
     label = row.label or name
     if input_ == "flag":
-        if not isinstance(typed, bool):
+        if not isinstance(form_value, bool):
             raise design_error(f"{label} must be true or false", name, "enter true or false")
-        return True if typed else None
-    if typed is None or (isinstance(typed, str) and not typed.strip()):
+        return True if form_value else None
+    if form_value is None or (isinstance(form_value, str) and not form_value.strip()):
         return None
-    if not isinstance(typed, str):
+    if not isinstance(form_value, str):
         raise design_error(f"{label} must be text", name, "send text")
-    return _parse_input(input_, typed, row, schema)
+    return _parse_input(input_, form_value, row, schema)
 
 
 def _form_field(model: type[Model], row: FieldRow, raw: Object, names: Mapping[str, Iterable[str]]) -> FormField:
     schema, value = _schema(model, row.field), raw.get(row.field)
-    typed = "" if value is None else value if isinstance(value, str) else pretty(value)
-    input_ = _input_kind(row, schema, typed if isinstance(value, str) or value is None else value)
+    form_value = "" if value is None else value if isinstance(value, str) else pretty(value)
+    input_ = _input_kind(row, schema, form_value if isinstance(value, str) or value is None else value)
     options: tuple[tuple[str, str], ...] = ()
     if input_ == "choice":
         options = tuple((word, word) for word in schema.get("enum") or _allowed_words(schema))
         if not row.required:
             options = (("", _empty_choice_label(row, schema)), *options)
-        if typed not in [word for word, _ in options]:
-            options = (*options, (typed, f"{typed} (unknown)"))
+        if form_value not in [word for word, _ in options]:
+            options = (*options, (form_value, f"{form_value} (unknown)"))
     elif input_ == "scope":
         options = tuple((word, word) for word in _allowed_words(schema))
     elif input_ in ("reference", "text"):
         options = tuple((word, word) for word in names.get(row.field, names.get(row.shape, ())))
     if input_ == "lines" and isinstance(value, list):
-        typed = "\n".join(str(entry) for entry in value)
+        form_value = "\n".join(str(entry) for entry in value)
     if input_ == "scope" and not isinstance(value, str) and value is not None:
         tool_names = value.get("tools") if is_object(value) else value
-        typed = ", ".join(str(entry) for entry in as_list(tool_names))
+        form_value = ", ".join(str(entry) for entry in as_list(tool_names))
     return FormField(
         row.field,
         row.label or row.field,
         input_,
-        value is True if input_ == "flag" else typed,
+        value is True if input_ == "flag" else form_value,
         options,
         row.description.replace(" Required.", "").replace("`", ""),
         row.shape,
         row.unit,
         row.required or " Required." in row.description,
         row.order > 0,
-        row.ignored or "",
+        row.ignored_reason or "",
     )
 
 
@@ -281,17 +282,17 @@ def _empty_choice_label(row: FieldRow, schema: Mapping[str, Any]) -> str:
     return f"default: {default}" if default is not None else "not set"
 
 
-def _parse_input(input_: _Input, typed: str, row: FieldRow, schema: Mapping[str, Any]) -> JSON:
+def _parse_input(input_: _Input, form_value: str, row: FieldRow, schema: Mapping[str, Any]) -> JSON:
     """Parse the non-empty input of a form field; raises MateriaError if it is invalid."""
-    text, label = typed.strip(), row.label or row.field
+    text, label = form_value.strip(), row.label or row.field
     if input_ == "prose":
-        return typed
+        return form_value
     if input_ == "json" or (input_ == "lines" and text.startswith("[")):
-        return read_text(typed, where=label)  # a list with multi-line entries is typed as JSON
+        return read_text(form_value, where=label)  # a list with multi-line entries is entered as JSON
     if input_ == "lines":
-        return [line for line in typed.splitlines() if line.strip()]
+        return [line for line in form_value.splitlines() if line.strip()]
     if input_ == "scope" and text not in _allowed_words(schema):
-        return [name.strip() for name in typed.replace("\n", ",").split(",") if name.strip()]
+        return [name.strip() for name in form_value.replace("\n", ",").split(",") if name.strip()]
     value = _number_or_text(text) if input_ == "number" else text
     if input_ in ("number", "choice") and row.kind is not None and not row.kind.accepts(value):
         raise design_error(f"{label} cannot be {text!r}", row.field, f"enter {row.shape}, or leave the field empty")

@@ -126,7 +126,7 @@ class LayeredConfig:
         """Return a mapping from each field to the layer that determines it (R33); it is empty if ``name`` is unknown."""
         return self._merged(kind, name, self.layers)[1]
 
-    def below(self, kind: DefinitionKind, name: str, layer: LayerName) -> Object:
+    def definition_below(self, kind: DefinitionKind, name: str, layer: LayerName) -> Object:
         """Return the definition of a loadout or materia merged only from the layers below ``layer``."""
         return self._merged(kind, name, takewhile(lambda lower: lower.name != layer, self.layers))[0]
 
@@ -220,7 +220,7 @@ def _bundled() -> JSON:
     return frozen(read_config(BUNDLED))
 
 
-def replacing(definition: Mapping[str, JSON], below: Mapping[str, JSON]) -> Object:
+def with_removed_fields(definition: Mapping[str, JSON], below: Mapping[str, JSON]) -> Object:
     """Return ``definition`` with null for each field that only ``below`` has, so that merging removes it (R33)."""
     return {**definition, **dict.fromkeys(key for key in below if key not in definition)}
 

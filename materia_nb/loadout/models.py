@@ -80,7 +80,7 @@ class LimitsFields(Model):
         "Maximum length of a prompt, in characters.", "R50", default=_LIMITS.prompt_characters)
     max_socket_visits: object = config_field(
         "Maximum number of visits of a socket.", "R21", shape="whole number",
-        ignored="visits are counted but not limited")
+        ignored_reason="visits are counted but not limited")
 
 
 class McpServer(Model):
@@ -97,7 +97,7 @@ class McpServer(Model):
     allow: fields.Texts | None = config_field(
         "Names of the tools that need no approval, or `*` for all tools.", shape="list of names")
     timeout_ms: fields.Milliseconds | None = config_field("Timeout of a call, in milliseconds.", default=120000)
-    type: object = config_field("Server type, which only other programs read.", ignored="a command or a url is enough")
+    type: object = config_field("Server type, which only other programs read.", ignored_reason="a command or a url is enough")
 
 
 class Parallel(Model):
@@ -129,7 +129,7 @@ class Config(Model):
         shape="path or address")
     artifact_dir: fields.FilePath | None = config_field(
         "Parent directory of the run directories, relative to the project. Defaults to `.pi/pi-materia`.", "R29",
-        write='write a path, such as ".pi/pi-materia"')
+        advice='write a path, such as ".pi/pi-materia"')
     artifacts: fields.Artifacts | None = config_field(
         "Derived files that a cast writes: only the outputs of sockets (`outputs`), or `all`, which includes prompts.",
         "R63", default="outputs")
@@ -139,8 +139,8 @@ class Config(Model):
     active_loadout: fields.Reference | None = config_field(
         "Name of the loadout to cast. Defaults to the first loadout.", shape="name of a loadout")
     loadouts: dict[fields.Key, object] = config_field(
-        "Loadouts by name. Required.", "R26", required=True, min_length=1, missing="the config has no loadouts",
-        write='write {"My loadout": {"entry": ..., "sockets": ...}}')
+        "Loadouts by name. Required.", "R26", required=True, min_length=1, missing_message="the config has no loadouts",
+        advice='write {"My loadout": {"entry": ..., "sockets": ...}}')
     materia: dict[fields.Key, object] | None = config_field("Materia by id.", "R26")
     budget: BudgetFields | None = config_field("Maximum usage of a cast.", "R20")
     prices: dict[fields.Key, PriceFields | None] | None = config_field(
@@ -160,11 +160,11 @@ class Config(Model):
     webui: object = config_field("Reserved for the reference editor.", shape="object")
     central: object = config_field("Reserved for the reference engine.", shape="object")
     compaction: object = config_field(
-        "Compaction settings of the reference engine's host.", shape="object", ignored="only another host uses the field")
+        "Compaction settings of the reference engine's host.", shape="object", ignored_reason="only another host uses the field")
     finalization: object = config_field(
-        "Finalization settings of the reference engine's host.", shape="object", ignored="only another host uses the field")
+        "Finalization settings of the reference engine's host.", shape="object", ignored_reason="only another host uses the field")
     eventing: object = config_field(
-        "Event sinks of the reference engine's host.", shape="object", ignored="only another host uses the field")
+        "Event sinks of the reference engine's host.", shape="object", ignored_reason="only another host uses the field")
     quest_default_loadout_id: object = config_field("Reserved for the reference quest board.")
     mcp_servers: dict[fields.Key, McpServer] | None = config_field(
         "MCP servers by name. A materia lists their tools in `tools`, as `name.tool` or `name.*`.")
@@ -182,9 +182,9 @@ class EdgeFields(Model):
     when: fields.When = config_field(
         "Condition of the edge: `always`; `satisfied` or `not_satisfied`, by the field `satisfied` of the parsed "
         "output; or `failed`, if the visit has no accepted output. Required.", "R3", required=True, order=1,
-        code=INVALID_CONDITION, missing="the condition is missing")
+        code=INVALID_CONDITION, missing_message="the condition is missing")
     to: fields.Reference | None = config_field(
-        "Next socket, or `end`. Required.", "R26", needed=True, order=2)
+        "Next socket, or `end`. Required.", "R26", checked_in_graph=True, order=2)
     max_traversals: fields.PositiveCount = config_field(
         "Maximum number of traversals for one work item or, outside items, in the whole cast. One more traversal fails "
         "the cast.", "R18", label="at most", unit="times for each item", order=3)
@@ -203,9 +203,9 @@ class AdvanceFields(Model):
         "List that the cursor points into. Defaults to the list of the socket's iterator.", "R13", "R14")
     when: fields.WhenOutput = config_field(
         "Condition of the move. Defaults to `always`.", "R14", code=INVALID_CONDITION,
-        missing="the condition is missing")
+        missing_message="the condition is missing")
     done: fields.Reference | None = config_field(
-        "Socket after the last item in older loadouts. It must exist.", "R14", ignored="use the exits of the loop")
+        "Socket after the last item in older loadouts. It must exist.", "R14", ignored_reason="use the exits of the loop")
 
 
 class Foreach(Model):
@@ -217,13 +217,13 @@ class Foreach(Model):
 
     items: fields.SourcePath = config_field(
         "Source of the list, such as `state.rows`. Other values count as an empty list. Required.", "R12",
-        required=True, write='write the path of a list, such as "state.rows"', label="list", order=1)
+        required=True, advice='write the path of a list, such as "state.rows"', label="list", order=1)
     as_: fields.Name | None = config_field(
         "Name of the current item in the state. Defaults to `item`.", "R12", alias="as", label="name of item",
         order=2)
     cursor: fields.Name | None = config_field("Name of the cursor. Defaults to `<socket id>Index`.", "R13", order=3)
     done: fields.Reference | None = config_field(
-        "Socket after the last item in older loadouts. It must exist.", "R14", ignored="use the exits of the loop")
+        "Socket after the last item in older loadouts. It must exist.", "R14", ignored_reason="use the exits of the loop")
 
 
 class Assignment(SnakeCaseModel):
@@ -253,12 +253,12 @@ class SocketLimits(Model):
 
     max_visits: object = config_field(
         "Maximum number of visits of the socket.", "R21", shape="whole number",
-        ignored="visits are counted but not limited")
+        ignored_reason="visits are counted but not limited")
     max_edge_traversals: object = config_field(
         "Maximum number of traversals from the socket.", "R21", shape="whole number",
-        ignored="write `maxTraversals` on an edge")
+        ignored_reason="write `maxTraversals` on an edge")
     max_output_bytes: object = config_field(
-        "Maximum size of an output, in bytes.", shape="whole number", ignored="outputs are stored completely")
+        "Maximum size of an output, in bytes.", shape="whole number", ignored_reason="outputs are stored completely")
 
 
 class SocketFields(Model):
@@ -269,17 +269,17 @@ class SocketFields(Model):
     code = INVALID_SOCKET
 
     materia: fields.Reference | None = config_field(
-        "Id of the materia. Required.", "R26", shape="materia id", needed=True, order=1)
+        "Id of the materia. Required.", "R26", shape="materia id", checked_in_graph=True, order=1)
     parse: fields.Parse = config_field(
         "Format of an agent's output: `json` or `text` (the default). A utility has `parse` on its materia, and a "
         "generator always returns `json`.", "R4", label="output", order=3)
     assign: dict[fields.Key, fields.AssignedSource] | None = config_field(
         "Assignments to the state, in order: from a source (`$.plan`, `$`, `state.x`, `item.x`, `lastJson.x`, `lastOutput` or "
         "JSONPath) to a dotted target. A utility has `assign` on its materia.", "R4", "R11",
-        write='write an object from targets to sources: {"plan": "$.plan"}')
+        advice='write an object from targets to sources: {"plan": "$.plan"}')
     edges: list[EdgeFields] | None = config_field(
         "Edges to the next socket, in order. The cast ends if no edge matches.", "R3",
-        write='write a list: [{"when": "always", "to": "Socket-2"}]', apart=True)
+        advice='write a list: [{"when": "always", "to": "Socket-2"}]', omitted_in_form=True)
     advance: AdvanceFields | None = config_field("Advance to the next item.", "R14")
     foreach: Foreach | None = config_field(
         "The socket's own list. It overrides the list of the loop.", "R1", "R12")
@@ -297,9 +297,9 @@ class SocketFields(Model):
     prompt_form: fields.PromptStyle | None = config_field(
         "Format of the prompt: headings and fences (`md`), or plain names and blank lines (`plain`). Defaults to the "
         "profile of the model, else `md`.", "R50")
-    limits: SocketLimits | None = config_field("Limits of a socket in other engines.", "R21", apart=True)
+    limits: SocketLimits | None = config_field("Limits of a socket in other engines.", "R21", omitted_in_form=True)
     layout: object = config_field(
-        "Position in the drawing, unless the layout of the loadout has one.", shape="object with x and y", apart=True)
+        "Position in the drawing, unless the layout of the loadout has one.", shape="object with x and y", omitted_in_form=True)
     socket_kind: object = config_field("Reserved for the reference editor.", shape="entry or normal")
     empty: object = config_field("Reserved for the reference editor.", shape="true or false")
     label: object = config_field("Display name.", order=2)
@@ -314,10 +314,10 @@ class Consumes(Model):
 
     from_: fields.Reference | None = config_field(
         "Socket of the generator. It is not a member, and exactly one of its edges enters the loop. Required.", "R27",
-        alias="from", shape="socket id", needed=True, order=1)
+        alias="from", shape="socket id", checked_in_graph=True, order=1)
     output: fields.WorkItemsList = config_field(
         "Name of the generator's list. Defaults to `workItems`.", "R12",
-        write='write "workItems" or remove the field; for another list use iterator {"items": "state...."}')
+        advice='write "workItems" or remove the field; for another list use iterator {"items": "state...."}')
     as_: fields.Name | None = config_field(
         "Name of the current item in the state. Defaults to `workItem`.", "R12", alias="as", label="name of item",
         order=2)
@@ -325,7 +325,7 @@ class Consumes(Model):
         "Name of the cursor. Defaults to `workItemIndex`. Loops of the same generator need different cursors.", "R13",
         "R27")
     done: fields.Reference | None = config_field(
-        "Socket after the last item in older loadouts. It must exist.", "R14", ignored="use the exits of the loop")
+        "Socket after the last item in older loadouts. It must exist.", "R14", ignored_reason="use the exits of the loop")
 
 
 class IteratorFields(Foreach):
@@ -344,15 +344,15 @@ class ExitRouteFields(Model):
 
     id: fields.NonBlankText = config_field(
         "Id of the exit, unique in the loop. Required.", "R26", required=True,
-        write="write an id that is unique in this loop", order=4)
+        advice="write an id that is unique in this loop", order=4)
     from_: fields.Reference | None = config_field(
-        "Member that completes the last item. Required.", "R16", alias="from", shape="socket id", needed=True, order=2)
+        "Member that completes the last item. Required.", "R16", alias="from", shape="socket id", checked_in_graph=True, order=2)
     condition: fields.WhenOutput = config_field(
         "Condition of the exit: `always`, `satisfied` or `not_satisfied`. A source can have one exit per condition. "
         "Required.", "R16", "R27", required=True, label="when", order=1, code=INVALID_CONDITION,
-        missing="the condition is missing")
+        missing_message="the condition is missing")
     target_socket_id: fields.Reference | None = config_field(
-        "Next socket, or `end`. Required.", "R27", needed=True, label="to", order=3)
+        "Next socket, or `end`. Required.", "R27", checked_in_graph=True, label="to", order=3)
 
 
 class LegacyExit(Model):
@@ -363,11 +363,11 @@ class LegacyExit(Model):
     code = INVALID_LOOP
 
     from_: fields.Reference | None = config_field(
-        "Member whose output is tested. Required.", "R15", alias="from", shape="socket id", needed=True)
+        "Member whose output is tested. Required.", "R15", alias="from", shape="socket id", checked_in_graph=True)
     when: fields.WhenOutput = config_field(
         "Condition that ends an item. Required.", "R15", required=True, code=INVALID_CONDITION,
-        missing="the condition is missing")
-    to: fields.Reference | None = config_field("Socket after the last item, or `end`. Required.", "R15", needed=True)
+        missing_message="the condition is missing")
+    to: fields.Reference | None = config_field("Socket after the last item, or `end`. Required.", "R15", checked_in_graph=True)
 
 
 class LoopFields(Model):
@@ -379,18 +379,18 @@ class LoopFields(Model):
 
     sockets: list[fields.Reference] = config_field(
         "Ids of the members. Their edges form a cycle. Required.", "R27", required=True, min_length=1,
-        shape="list of socket ids", missing="the loop lists no sockets",
-        write='list its members: ["Socket-2", "Socket-3"]', apart=True)
+        shape="list of socket ids", missing_message="the loop lists no sockets",
+        advice='list its members: ["Socket-2", "Socket-3"]', omitted_in_form=True)
     consumes: Consumes | None = config_field(
-        "Generator whose work items the loop processes.", "R12", "R27", apart=True)
-    iterator: IteratorFields | None = config_field("List that the loop processes instead of work items.", "R12", apart=True)
+        "Generator whose work items the loop processes.", "R12", "R27", omitted_in_form=True)
+    iterator: IteratorFields | None = config_field("List that the loop processes instead of work items.", "R12", omitted_in_form=True)
     exits: list[ExitRouteFields] = config_field(
         "Exits. If no member has an `advance`, the source of each exit also moves the cursor.", "R15", "R16",
-        write="write a list of routes: [{ ... }]", apart=True)
-    exit: LegacyExit | None = config_field("Exit in the older form, which also sets an advance.", "R15", apart=True)
+        advice="write a list of routes: [{ ... }]", omitted_in_form=True)
+    exit: LegacyExit | None = config_field("Exit in the older form, which also sets an advance.", "R15", omitted_in_form=True)
     label: object = config_field("Display name.")
     parallel: Parallel | None = config_field(
-        "Settings for the lanes of a `parallel` generator. Defaults to `parallelism` of the config.", apart=True)
+        "Settings for the lanes of a `parallel` generator. Defaults to `parallelism` of the config.", omitted_in_form=True)
 
 
 class Loadout(Model):
@@ -403,11 +403,11 @@ class Loadout(Model):
         "Socket where a cast starts. Defaults to the first socket.", "R26", "R36", shape="socket id", order=3)
     sockets: dict[fields.Key, SocketFields] = config_field(
         "Sockets by id. `Socket-1`, `Socket-2`, ... are the canonical ids. Required.", "R26", required=True,
-        min_length=1, code=INVALID_SOCKET, missing="the loadout has no sockets",
-        write='write {"Socket-1": {"materia": "..."}, ...}', omitted_in_paths=True, apart=True)
+        min_length=1, code=INVALID_SOCKET, missing_message="the loadout has no sockets",
+        advice='write {"Socket-1": {"materia": "..."}, ...}', omitted_in_paths=True, omitted_in_form=True)
     loops: dict[fields.Key, LoopFields] | None = config_field(
         "Loop regions by id.", "R15", "R27", code=INVALID_LOOP,
-        write='write an object: {"name": {"sockets": [...]}}', apart=True)
+        advice='write an object: {"name": {"sockets": [...]}}', omitted_in_form=True)
     handoff: fields.NonBlankText = config_field(
         f"Handoff protocol of the agents. Defaults to `{DEFAULT_HANDOFF}`.", shape="name of a protocol", order=5)
     finalize: fields.Flag | None = config_field(
@@ -417,7 +417,7 @@ class Loadout(Model):
         "Parts of the cast that agents see, unless the socket or materia sets `castContext`. Defaults to the config.",
         "R50", label="context", order=4)
     origin_default_id: object = config_field("Reserved for the reference editor.")
-    layout: object = config_field("Positions of the sockets in the drawing.", shape="object", apart=True)
+    layout: object = config_field("Positions of the sockets in the drawing.", shape="object", omitted_in_form=True)
     description: object = config_field("Purpose of the loadout.", order=1)
     label: object = config_field("Display name.", order=2)
     id: object = config_field("Reserved for the reference editor.")
@@ -434,7 +434,7 @@ class MateriaFields(Model):
 
     type: fields.MateriaType = config_field(
         "Kind of materia: `agent` or `utility`. Defaults to `utility` for a materia with a command or script.", "R26",
-        apart=True)
+        omitted_in_form=True)
     label: object = config_field("Display name. Defaults to the id.")
     description: object = config_field("Purpose of the materia.")
     group: object = config_field(
@@ -461,10 +461,10 @@ class AgentMateria(MateriaFields):
 
     prompt: fields.NonBlankText = config_field(
         "Task of the agent, with `{{...}}` variables. Required.", "R26", "R31", required=True,
-        write='write the task of the agent, or "type": "utility" for a process', order=1, multiline=True)
+        advice='write the task of the agent, or "type": "utility" for a process', order=1, multiline=True)
     tools: fields.Tools = config_field(
         'Allowed tools: `none`, `readOnly`, `coding`, a list of names, or `{"type": "custom", "tools": '
-        "[...]}`. Required.", "R26", required=True, write='write "none", "readOnly", "coding" or a list of tool names',
+        "[...]}`. Required.", "R26", required=True, advice='write "none", "readOnly", "coding" or a list of tool names',
         first_value="none", order=3)
     model: fields.AnyText = config_field("Model of the agent. Defaults to the model of its settings.", "R26", order=2)
     thinking: fields.AnyText = config_field("Thinking level of the model, in the terms of its provider.")
@@ -472,7 +472,7 @@ class AgentMateria(MateriaFields):
         "True if a person refines drafts before the final answer.", "R26", label="drafts", order=5)
     cast_context: fields.Context | None = config_field(
         "Parts of the cast that the agent sees, unless the socket sets `castContext`.", "R50", label="context")
-    parse: fields.Parse = config_field("Format of the output.", "R4", ignored="write `parse` on the socket")
+    parse: fields.Parse = config_field("Format of the output.", "R4", ignored_reason="write `parse` on the socket")
 
 
 class Script(Model):
@@ -484,11 +484,11 @@ class Script(Model):
 
     kind: fields.ShippedUtility = config_field(
         "Always `shippedUtility`. Required.", "R25", required=True,
-        write='write "shippedUtility", or use command for a script of your own')
+        advice='write "shippedUtility", or use command for a script of your own')
     name: fields.ScriptName = config_field(
         "File name, such as `detect-vcs.mjs`. The `.py` file with the same name is run instead; the reference engine requires names "
         "that end in `.mjs`. Required.", "R25", required=True)
-    runtime: object = config_field("Runtime in the reference engine.", ignored="scripts run with the kernel's Python")
+    runtime: object = config_field("Runtime in the reference engine.", ignored_reason="scripts run with the kernel's Python")
 
 
 class UtilityMateria(MateriaFields):
@@ -498,20 +498,20 @@ class UtilityMateria(MateriaFields):
 
     command: list[fields.CommandPart] | None = config_field(
         "Program and its arguments, run without a shell. Either `command` or `script` is required.", "R23", "R24",
-        min_length=1, shape="list of text", write='write a list of strings, such as ["python3", "script.py"]; no '
+        min_length=1, shape="list of text", advice='write a list of strings, such as ["python3", "script.py"]; no '
         "shell is used", order=1)
     script: Script | None = config_field("Shipped script, instead of `command`.", "R25")
     params: dict[fields.Key, object] | None = config_field(
-        "Parameters that the process receives on stdin.", "R23", write="write an object: { ... }")
+        "Parameters that the process receives on stdin.", "R23", advice="write an object: { ... }")
     parse: fields.Parse = config_field(
         "Format of stdout: `json` or `text` (the default).", "R4", "R6", label="output", order=2)
     assign: dict[fields.Key, fields.SourcePath] | None = config_field(
         "Assignments to the state, in order: from a source to a dotted target.", "R4", "R11",
-        write='write an object from targets to sources: {"plan": "$.plan"}')
+        advice='write an object from targets to sources: {"plan": "$.plan"}')
     timeout_ms: fields.Milliseconds = config_field(
         "Timeout of the process, in milliseconds.", "R23", default=DEFAULT_TIMEOUT_MS,
-        write="write a number of milliseconds above 0, such as 30000", label="time limit", unit="milliseconds", order=4)
-    multi_turn: fields.Flag = config_field("Drafts before the final answer.", ignored="a process returns one output")
+        advice="write a number of milliseconds above 0, such as 30000", label="time limit", unit="milliseconds", order=4)
+    multi_turn: fields.Flag = config_field("Drafts before the final answer.", ignored_reason="a process returns one output")
     utility: object = config_field(
         f"Shipped script by its name in the reference engine, instead of `script`: {_BUILT_IN_NAMES}.", "R61")
 

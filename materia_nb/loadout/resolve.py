@@ -63,7 +63,7 @@ def find_problems(document: JSON, loadout: str | None) -> list[Problem]:
     from materia_nb.loadout.models import Config, Loadout
 
     findings = Findings()
-    check_fields(findings, Config, document, itself="config")
+    check_fields(findings, Config, document, object_path="config")
     if not is_object(document):
         return findings.entries
     check_servers(findings, document.get("mcpServers"))

@@ -123,7 +123,7 @@ class ConditionSpec:
         return set(ACCEPTED).issubset(self.needs)
 
     @property
-    def guards(self) -> bool:
+    def is_guard(self) -> bool:
         """True if the condition matches only outputs that set ``satisfied``, which plain text never does."""
         return not self.matches(Result.NOTHING) and not set(VERDICTS).isdisjoint(self.needs)
 
@@ -154,7 +154,7 @@ CONDITION_SPECS: Final[Mapping[Condition, ConditionSpec]] = {
 }
 """The conditions, in the order in which menus list them. The type :data:`Condition` must list the same names."""
 CONDITIONS: Final[tuple[Condition, ...]] = tuple(CONDITION_SPECS)
-GUARDS: Final[tuple[Condition, ...]] = tuple(condition for condition, spec in CONDITION_SPECS.items() if spec.guards)
+GUARDS: Final[tuple[Condition, ...]] = tuple(condition for condition, spec in CONDITION_SPECS.items() if spec.is_guard)
 """The conditions that match only outputs that set ``satisfied``, and therefore never match plain text."""
 GUARD_FOR: Final[Mapping[Result, Condition]] = {
     verdict: next(condition for condition, spec in CONDITION_SPECS.items() if spec.needs == (verdict,))
@@ -206,7 +206,7 @@ def condition_spec(condition: str) -> ConditionSpec:
     return row
 
 
-GROUP: Final = "materia_nb.handoff_protocols"
+ENTRY_POINT_GROUP: Final = "materia_nb.handoff_protocols"
 """The entry point group in which other packages register handoff protocols."""
 
 
@@ -243,7 +243,7 @@ def requires_verdict(protocol: object) -> bool:
 
 def protocol_names() -> list[str]:
     """Return the names of all installed handoff protocols, starting with the protocols of this package."""
-    foreign = {entry.name for entry in entry_points(group=GROUP)}
+    foreign = {entry.name for entry in entry_points(group=ENTRY_POINT_GROUP)}
     return [*OWN_PROTOCOLS, *sorted(foreign.difference(OWN_PROTOCOLS))]
 
 
@@ -307,7 +307,7 @@ def jsonpath_fault(source: str) -> str | None:
 
 _HEX: Final = re.compile(r"#(?:[0-9a-f]{3}|[0-9a-f]{6})")
 _PREFIX: Final = "materia-color-"
-NAMED: Final[Mapping[str, str]] = _TABLE["colours"]
+COLOUR_NAMES: Final[Mapping[str, str]] = _TABLE["colours"]
 """Names of background colours; the editor of the reference engine adds the prefix ``materia-color-``."""
 
 
@@ -326,7 +326,7 @@ def tint_of(colour: JSON) -> Tint | None:
     if not isinstance(colour, str):
         return None
     name = colour.strip().lower()
-    fill = NAMED.get(name.removeprefix(_PREFIX), name)
+    fill = COLOUR_NAMES.get(name.removeprefix(_PREFIX), name)
     if not _HEX.fullmatch(fill):
         return None
     if len(fill) == 4:

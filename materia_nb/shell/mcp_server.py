@@ -83,7 +83,7 @@ class DesignServer:
 
         def run(args: Any, _stop: object) -> ToolResult:
             step = do(operation.name, **model.read(args))
-            return ToolResult(self._report(self.design.apply(self.design.changed_by(step))), ok=True)
+            return ToolResult(self._report(self.design.apply(self.design.combined_change(step))), ok=True)
 
         return Tool(operation.name, operation.about, model.schema, has_side_effects=True, run=run)
 

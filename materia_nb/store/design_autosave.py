@@ -29,7 +29,7 @@ from materia_nb.errors import MateriaError, counted, outgoing_line
 from materia_nb.file_io import open_plain, read_plain, replace_file, write_all
 from materia_nb.jsonvalue import JSON, Object, as_object, is_object, whole_number
 from materia_nb.loadout.design import Design
-from materia_nb.loadout.design.document import DesignChange, exact
+from materia_nb.loadout.design.document import DesignChange, exact_text
 from materia_nb.platform import HeldInterrupts, file_is_locked, lock_file, unlock_file
 from materia_nb.store.files import CAST_ID, NO_FILE, disk_errors, hold_file_lock, json_bytes
 from materia_nb.store.rundir import RunDir
@@ -84,8 +84,8 @@ class SavedDraft:
         """Return True if the latest step of the draft differs from the current state of ``design``."""
         last = self.steps[-1]
         definitions = design.definitions
-        return exact(last.document) != exact(design.document) or any(
-            exact(raw) != exact(definitions.get(id_)) for id_, raw in last.materia.items()
+        return exact_text(last.document) != exact_text(design.document) or any(
+            exact_text(raw) != exact_text(definitions.get(id_)) for id_, raw in last.materia.items()
         )
 
     def continue_in(self, design: Design) -> str:
@@ -102,7 +102,7 @@ class SavedDraft:
             self.discard()
         if self.home not in (None, str(design.home)):
             return f"{message}; the draft was started for {self.home}, which is not loaded, so saving writes to {design.home}"
-        if exact(self.original) != exact(design.saved_document):
+        if exact_text(self.original) != exact_text(design.saved_document):
             message += f"; {design.home} was changed in the meantime, so saving overwrites {design.name} in it"
         return message
 
@@ -209,7 +209,7 @@ def _parse_change(text: str, title: str) -> DesignChange:
 
 def _serialize_change(change: DesignChange, originals: Mapping[str, Object | None]) -> str:
     """Serialize a change with the definition of every edited materia, because saved definitions may change later."""
-    return exact({"document": change.document, "materia": {**originals, **change.materia}})
+    return exact_text({"document": change.document, "materia": {**originals, **change.materia}})
 
 
 class _Autosaver:
@@ -236,13 +236,16 @@ class _Autosaver:
             if self._must_keep_draft(design):
                 return ""
             if not design.changed and (
-                complete or self._path is None or self._steps[0] is design.now or design.home.path is not None
+                complete
+                or self._path is None
+                or self._steps[0] is design.current_change
+                or design.home.path is not None
             ):
                 self._delete_draft()
             elif complete or self._path is None or self._size > _MAX_BYTES or not self._path.exists():
                 self._begin_draft(design)
             else:
-                self._append(self._change_or_undo(design.now, design.originals))
+                self._append(self._change_or_undo(design.current_change, design.originals))
         except (OSError, ValueError) as error:
             self._release()
             self._path = None
@@ -258,7 +261,7 @@ class _Autosaver:
             design.home.path is None
             and self._path is not None
             and len(self._steps) > 1
-            and self._steps[-1] is design.now
+            and self._steps[-1] is design.current_change
         )
 
     def _change_or_undo(self, now: DesignChange, originals: Mapping[str, Object | None]) -> dict[str, JSON]:
@@ -287,7 +290,7 @@ class _Autosaver:
     def _begin_draft(self, design: Design) -> None:
         """Write the unsaved steps to a new draft, and then delete the previous draft."""
         previous_path, release = self._path, self._release
-        base, steps = design.unsaved
+        base, steps = design.unsaved_steps
         self._steps, self._undone, self._size = [base], [], 0
         self._text = _serialize_change(base, design.originals)
         first_line: dict[str, JSON] = {

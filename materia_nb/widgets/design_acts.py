@@ -66,7 +66,7 @@ def handle(session: DesignState, kind: str, values: Values) -> str | None:
         for name, parameter in operation.parameters.items()
         if parameter.default is Parameter.empty or values.get(name.strip("_")) is not None
     }
-    return session.design.apply(session.design.changed_by(do(operation.name, **arguments)))
+    return session.design.apply(session.design.combined_change(do(operation.name, **arguments)))
 
 
 def _read_part(value: object, info: ValidationInfo) -> Selection:
@@ -327,7 +327,7 @@ def _set_field(session: DesignState, kind: str, key: str, field: str, typed: JSO
     value = read_field(model, name if kind != "materia" else field, typed)
     if kind == "socket" and field == "materia":
         _check_materia(session, owner, value)
-    return session.design.apply(session.design.changed_by(_set_operation(kind, owner, index, field, value)))
+    return session.design.apply(session.design.combined_change(_set_operation(kind, owner, index, field, value)))
 
 
 def _rename(session: DesignState, kind: str, old: str, new: str) -> str:

@@ -240,7 +240,7 @@ def explore(session: DesignState) -> str:
         reason = f"the design has {counted(len(problems), 'problem')}"
         raise design_error(reason, "what can happen", "fix the problems first")
     exploration = Exploration(session.design.graph(), range(4), _MAX_EXPLORED_STATES)
-    session.explored, session.route, session.odds = (session.design.now, exploration), (), {}
+    session.explored, session.route, session.odds = (session.design.current_change, exploration), (), {}
     with suppress(MateriaError):  # no mean, too much to solve, or not all was looked at: then it is left out
         session.odds = dict(exploration.odds(SATISFIED_PROBABILITY, 3).ends)
     return f"explored {exploration.states:,} states"
@@ -254,7 +254,7 @@ def estimate(session: DesignState) -> None:
         line = f"satisfied {SATISFIED_PROBABILITY}, {estimated.line}"
     except MateriaError as error:
         line = f"no estimate is available: {error.what}"
-    session.estimated = session.design.now, line
+    session.estimated = session.design.current_change, line
 
 
 @act

@@ -72,10 +72,10 @@ def _bar_slice(session: DesignState) -> DesignSlice:
         "problems": len(design.report.problems),
         "hints": len(design.report.hints),
         "undo": shorten(design.steps[-1], _MAX_STEP_CHARS) if design.steps else None,
-        "redo": shorten(design.undone[0], _MAX_STEP_CHARS) if design.undone else None,
+        "redo": shorten(design.undone_steps[0], _MAX_STEP_CHARS) if design.undone_steps else None,
         "home": str(design.home),
         "where": "this notebook" if design.home.path is None else design.home.path.name,
-        "why": design.home.why,
+        "why": design.home.reason,
         "note": {"sign": sign, "words": shorten(note, 2_000)},
         "question": question
         and {
@@ -83,7 +83,7 @@ def _bar_slice(session: DesignState) -> DesignSlice:
             "words": question.text,
             "choices": [shorten(choice, 80) for choice, _ in question.choices],
         },
-        "estimate": session.estimated[1] if session.estimated and session.estimated[0] is design.now else "",
+        "estimate": session.estimated[1] if session.estimated and session.estimated[0] is design.current_change else "",
         "left": _unsaved_changes_text(design),
     }
 
@@ -94,7 +94,7 @@ def _unsaved_changes_text(design: Design) -> str:
         return "all changes are saved."
     if design.draft_error:
         return f"the file has the last saved version; {design.draft_error}."
-    return f"the new panel offers the draft of {part(design.name)}, with all {counted(len(design.unsaved[1]), 'step')}."
+    return f"the new panel offers the draft of {part(design.name)}, with all {counted(len(design.unsaved_steps[1]), 'step')}."
 
 
 def _palette_slice(design: Design) -> DesignSlice:
@@ -219,7 +219,7 @@ def possible_outcomes(session: DesignState) -> DesignSlice | None:
         return None
     at, explored = session.explored
     return {
-        "stale": at is not session.design.now,
+        "stale": at is not session.design.current_change,
         "states": explored.states,
         "whole": explored.complete_search,
         "notes": list(explored.notes),
@@ -294,7 +294,7 @@ def _changes_slice(design: Design) -> DesignSlice:
     patch = [*design.patch(), *materia_changes]
     return {
         "steps": [shorten(done, _MAX_STEP_CHARS) for done in reversed(design.steps[-_MAX_CHANGES:])],
-        "undone": [shorten(undone, _MAX_STEP_CHARS) for undone in design.undone[:_MAX_CHANGES]],
+        "undone": [shorten(undone, _MAX_STEP_CHARS) for undone in design.undone_steps[:_MAX_CHANGES]],
         "unsaved": [_patch_text(change) for change in patch[:_MAX_CHANGES]],
         "more": max(0, len(patch) - _MAX_CHANGES),
     }

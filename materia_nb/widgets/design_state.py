@@ -129,7 +129,7 @@ class DesignState:
     @property
     def parts(self) -> list[tuple[str, Selection]]:
         """All parts of the design, each with a unique name."""
-        now, config = self.design.now, self.design.config
+        now, config = self.design.current_change, self.design.config
         if self._parts is None or self._parts[0] is not now or self._parts[1] is not config:
             self._parts = now, config, parts(self.design.document, self.design.graph())
         return self._parts[2]
@@ -137,7 +137,7 @@ class DesignState:
     @property
     def identity(self) -> str:
         """Identity of the current design, which a message must repeat to start a cast (R69); each cast changes it."""
-        now, config = self.design.now, self.design.config
+        now, config = self.design.current_change, self.design.config
         if self._identity is None or self._identity[0] is not now or self._identity[1] is not config:
             digest = json_digest([self.design.name, self.design.document, dict(self.design.definitions)])
             self._identity = now, config, digest

@@ -20,7 +20,7 @@ from materia_nb.handoff import Reading, TurnFacts, protocol, protocol_names, run
 from materia_nb.handoff.base import HandoffProtocol, Section
 from materia_nb.handoff.jsontext import MAX_DEPTH
 from materia_nb.insight.explore import Exploration
-from materia_nb.loadout.vocabulary import GROUP, OWN_PROTOCOLS
+from materia_nb.loadout.vocabulary import ENTRY_POINT_GROUP, OWN_PROTOCOLS
 from materia_nb.widgets.selection import Inspector
 from protocol_helpers import (
     CONTRACT,
@@ -134,7 +134,7 @@ def offer(monkeypatch):
     monkeypatch.setitem(sys.modules, "shouting", sys.modules[__name__])
 
     def install(*offers):
-        entries = metadata.EntryPoints(metadata.EntryPoint(name, value, GROUP) for name, value in offers)
+        entries = metadata.EntryPoints(metadata.EntryPoint(name, value, ENTRY_POINT_GROUP) for name, value in offers)
         for module in ("handoff", "loadout.vocabulary"):
             monkeypatch.setattr(sys.modules[f"materia_nb.{module}"], "entry_points", entries.select)
 

@@ -163,7 +163,7 @@ def test_each_field_has_a_description_and_ignored_fields_are_marked():
     for row in [row for model in MODELS for row in model.rows.values()]:
         said = definitions[row.model]["properties"][row.field]
         assert said["description"].endswith(".")
-        assert said.get("deprecated", False) is (row.ignored is not None)
+        assert said.get("deprecated", False) is (row.ignored_reason is not None)
 
 
 def test_a_config_may_name_its_schema():

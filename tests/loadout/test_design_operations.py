@@ -460,12 +460,12 @@ def test_undo_and_redo_restore_documents(draft):
     after = draft.document
     assert draft.steps == ("added Socket-5 (P)", "connected Socket-4 to Socket-5 (always) as edge 1")
     assert draft.undo() == "connected Socket-4 to Socket-5 (always) as edge 1"
-    assert draft.undone == ("connected Socket-4 to Socket-5 (always) as edge 1",)
+    assert draft.undone_steps == ("connected Socket-4 to Socket-5 (always) as edge 1",)
     draft.redo()
     assert draft.document is after
     draft.undo()
     draft.set_entry("Socket-4")
-    assert draft.undone == (), "a new step removes the undone steps"
+    assert draft.undone_steps == (), "a new step removes the undone steps"
     draft.set_entry("Socket-4")
     assert len(draft.steps) == 2, "an operation without effect is not a step"
 
@@ -474,7 +474,7 @@ def test_autosaved_design_restores_its_undo_history(draft):
     draft.set_materia("P", "prompt", "other")
     draft.set_socket("Socket-4", "label", "L")
     draft.set_materia("U", "label", "utility")
-    *steps, undone = draft.unsaved[1]
+    *steps, undone = draft.unsaved_steps[1]
     draft.undo()
     kept = []
     taken_up = design()
@@ -510,7 +510,7 @@ def test_patch_covers_only_unsaved_changes(draft):
         {"op": "add", "path": "/sockets/Socket-4/edges", "value": [{"when": "always", "to": "end"}]}
     ]
     assert draft.changed
-    draft.saved(draft.home)
+    draft.mark_saved(draft.home)
     assert not draft.changed
     assert draft.patch() == []
     draft.undo()

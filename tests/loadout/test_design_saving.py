@@ -196,7 +196,7 @@ def test_edited_bundled_loadout_is_saved_as_a_copy_in_the_project(wb, project):
     bundled = BUNDLED.read_bytes()
     draft = wb.design("Ask")
     assert str(draft.home) == str(project / PROJECT_FILE)
-    assert "bundled" in draft.home.why
+    assert "bundled" in draft.home.reason
     draft.add_edge("Socket-1", "end")
     wb.loadouts.save(draft)
     assert BUNDLED.read_bytes() == bundled

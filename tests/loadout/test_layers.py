@@ -251,7 +251,7 @@ def test_settings_show_their_layer_and_overridden_values(project, profile, env):
     config = load_layers(project=project, env=env, bundled=False)
     assert [layer.materia for layer in config.layers] == [("P",), ("P",)]
     assert [config.origin("setting", name).name for name in ("artifacts", "limits")] == ["profile", "project"]
-    assert config.below("materia", "P", "project") == low["materia"]["P"]
+    assert config.definition_below("materia", "P", "project") == low["materia"]["P"]
     assert {key: layer.name for key, layer in config.origins("materia", "P").items()} == {
         "prompt": "profile",
         "tools": "profile",

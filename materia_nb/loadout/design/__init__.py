@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from materia_nb.errors import MateriaError, counted
 from materia_nb.jsonvalue import JSON, Object, as_object, equal_json, without_field
 from materia_nb.loadout.design import edges, sockets  # noqa: F401 - importing them fills the table of operations
-from materia_nb.loadout.design.document import DESIGN_KIND, OPERATIONS, DesignChange, as_json, design_error, exact
+from materia_nb.loadout.design.document import DESIGN_KIND, OPERATIONS, DesignChange, as_json, design_error, exact_text
 from materia_nb.loadout.graph import Graph
 from materia_nb.loadout.items import implied_advances
 from materia_nb.loadout.report import Fix, FixStep, Problem, Report
@@ -26,7 +26,7 @@ class Home:
     Attributes:
         path: the path of the file; None if the design is saved in the current notebook.
         text_read: the text of the file when it was last read; None if the file did not exist.
-        why: the reason why the design is saved in a different file than it was read from; "" if it is the same file.
+        reason: the reason why the design is saved in a different file than it was read from; "" if it is the same file.
         below: the definition of the loadout in the lower config layers. A field that the design removes is saved as
             null, because the value of the lower layers would apply otherwise (R33).
         materia: the materia definitions in the lower config layers, by id.
@@ -34,7 +34,7 @@ class Home:
 
     path: Path | None
     text_read: str | None = field(default=None, repr=False)
-    why: str = ""
+    reason: str = ""
     below: Object = field(default_factory=dict, repr=False, compare=False)
     materia: Object = field(default_factory=dict, repr=False, compare=False)
 
@@ -105,7 +105,7 @@ class Design:
     @property
     def changed(self) -> bool:
         """True if there are unsaved changes."""
-        return exact(self.document) != exact(self.saved_document) or bool(self.changed_materia)
+        return exact_text(self.document) != exact_text(self.saved_document) or bool(self.changed_materia)
 
     @property
     def definitions(self) -> Object:
@@ -121,7 +121,7 @@ class Design:
     def changed_materia(self) -> dict[str, Object | None]:
         """The definitions of the materia that have unsaved changes, by id; None for a removed materia."""
         before, now = self._defined(self._base), self.definitions
-        return {id_: now.get(id_) for id_ in self.originals if exact(now.get(id_)) != exact(before.get(id_))}
+        return {id_: now.get(id_) for id_ in self.originals if exact_text(now.get(id_)) != exact_text(before.get(id_))}
 
     def _defined(self, step: DesignChange) -> Object:
         # The config may already contain a saved version of an edited materia, so the original is used.
@@ -136,16 +136,16 @@ class Design:
         return tuple(step.summary for step in self._steps[1:])
 
     @property
-    def undone(self) -> tuple[str, ...]:
+    def undone_steps(self) -> tuple[str, ...]:
         """The summaries of the changes that :meth:`redo` can redo, in the order of redoing them."""
         return tuple(step.summary for step in reversed(self._undone))
 
     @property
-    def now(self) -> DesignChange:
+    def current_change(self) -> DesignChange:
         """The change that produced the current document. Its identity differs after every change, undo and redo."""
         return self._steps[-1]
 
-    def changed_by(self, *steps: FixStep) -> DesignChange:
+    def combined_change(self, *steps: FixStep) -> DesignChange:
         """Return the combined change of several operations without applying it.
 
         Raises:
@@ -166,8 +166,8 @@ class Design:
         If the change has no effect, no step is added.
         """
         change, known = self._with_current_advances(change), self.definitions
-        edited = {id_: raw for id_, raw in change.materia.items() if exact(raw) != exact(known.get(id_))}
-        if exact(change.document) != exact(self.document) or edited:
+        edited = {id_: raw for id_, raw in change.materia.items() if exact_text(raw) != exact_text(known.get(id_))}
+        if exact_text(change.document) != exact_text(self.document) or edited:
             for id_ in edited:
                 self.originals.setdefault(id_, as_object(self.config.get("materia")).get(id_))
             self._steps.append(replace(change, materia={**self._steps[-1].materia, **edited}))
@@ -245,13 +245,13 @@ class Design:
         self._save_draft()
         return self._steps[-1].summary
 
-    def saved(self, home: Home = NOTEBOOK) -> None:
+    def mark_saved(self, home: Home = NOTEBOOK) -> None:
         """Record that the current document has been saved at ``home``. Its changes can still be undone."""
         self._base, self.home = self._steps[-1], home
         self._save_draft(complete=True)
 
     @property
-    def unsaved(self) -> tuple[DesignChange, Sequence[DesignChange]]:
+    def unsaved_steps(self) -> tuple[DesignChange, Sequence[DesignChange]]:
         """The last saved change, and the changes made since.
 
         If the saved change has been undone, the second value contains only the change that is now the latest.
@@ -264,7 +264,7 @@ class Design:
     @property
     def full_config(self) -> Object:
         """The config that a cast would use, including the unsaved changes to the loadout and to its materia."""
-        return self._whole(self.now)
+        return self._whole(self.current_change)
 
     def _whole(self, change: DesignChange) -> Object:
         loadouts = {**as_object(self.config.get("loadouts")), self.name: change.document}
@@ -305,7 +305,7 @@ class Design:
 
     def _change_of(self, fix: Fix) -> DesignChange | None:
         try:
-            return self.changed_by(*fix.steps)
+            return self.combined_change(*fix.steps)
         except MateriaError:
             return None  # a part that the fix changes does not exist or is not well formed
 
@@ -378,7 +378,7 @@ def _method(name: str) -> Callable[..., str]:
 
     @functools.wraps(OPERATIONS[name].function)
     def run(self: Design, /, *arguments: Any, **options: Any) -> str:
-        return self.apply(self.changed_by(FixStep(name, arguments, options)))
+        return self.apply(self.combined_change(FixStep(name, arguments, options)))
 
     return run
 

@@ -137,7 +137,7 @@ def design_error(message: str, where: str, hint: str) -> MateriaError:
     return MateriaError(message, where=where, hint=hint, kind=DESIGN_KIND)
 
 
-def exact(value: JSON) -> str:
+def exact_text(value: JSON) -> str:
     """Return a string that two values share only if they have the same JSON types, values and key order."""
     return json.dumps(value, ensure_ascii=True)
 

@@ -82,7 +82,7 @@ class EdgeList:
             hint = f"use a position from 0 to {last}" if last >= 0 else f"add an {self.kind} first"
             raise design_error(f"{self.owner_name} has no {self.kind} at position {index!r}", self.path, hint)
 
-    def at(self, index: int) -> Object:
+    def entry_at(self, index: int) -> Object:
         """Return the entry at ``index``; raises MateriaError if it does not exist or is not an object."""
         self.check_index(index)
         entry = self.entries[index]
@@ -179,7 +179,7 @@ def change_edge(
         MateriaError: the edge, the condition or the target does not exist.
     """
     edges = EdgeList(document, "edge", source)
-    edge, path = edges.at(index), f"{edges.path}[{index}]"
+    edge, path = edges.entry_at(index), f"{edges.path}[{index}]"
     if when is not None:
         check_condition(when, f"{path}.when")
         edge = {**edge, "when": when}
@@ -198,7 +198,7 @@ def limit_edge(document: Object, source: str, index: int, max_traversals: int | 
         MateriaError: the edge does not exist, or the maximum is not a whole number of at least 1.
     """
     edges = EdgeList(document, "edge", source)
-    edge, path = edges.at(index), f"{edges.path}[{index}].maxTraversals"
+    edge, path = edges.entry_at(index), f"{edges.path}[{index}].maxTraversals"
     maximum = None if max_traversals is None else _check_limit(max_traversals, path)
     limit = "has no separate limit" if maximum is None else f"can be taken at most {counted(maximum, 'time')}"
     changed = edges.with_entry(index, with_field(edge, "maxTraversals", maximum))
@@ -272,7 +272,7 @@ def change_exit(
     edges = EdgeList(document, "exit", loop)
     fields = {"id": id_, "from": source, "condition": condition, "targetSocketId": target}
     changes = {key: value for key, value in fields.items() if value is not None}
-    route = {**edges.at(index), **changes}
+    route = {**edges.entry_at(index), **changes}
     _check_route(edges, changes, route, edges.entries_except(index))
     summary = f"{route.get('from')} to {route.get('targetSocketId')} ({route.get('condition')})"
     return DesignChange(edges.with_entry(index, route), f"exit {index + 1} of loop {loop} now leads from {summary}")
@@ -335,7 +335,7 @@ def edge_to_exit(document: Object, socket: str, index: int, loop: str) -> Design
     Raises:
         MateriaError: the edge or the loop does not exist, or an exit has the same source and condition.
     """
-    edge = EdgeList(document, "edge", socket).at(index)
+    edge = EdgeList(document, "edge", socket).entry_at(index)
     rest = remove_edge(document, socket, index).document
     change = add_exit(rest, loop, socket, str(edge.get("when")), str(edge.get("to")))
     return DesignChange(change.document, f"turned edge {index + 1} of {socket} into an exit of loop {loop}")
@@ -344,7 +344,7 @@ def edge_to_exit(document: Object, socket: str, index: int, loop: str) -> Design
 @operation
 def exit_to_edge(document: Object, loop: str, index: int) -> DesignChange:
     """Turn a loop exit into an edge, which is taken after any item; raises MateriaError if the exit does not exist."""
-    route = EdgeList(document, "exit", loop).at(index)
+    route = EdgeList(document, "exit", loop).entry_at(index)
     rest = remove_exit(document, loop, index).document
     source, when, to = (str(route.get(name)) for name in ("from", "condition", "targetSocketId"))
     change = add_edge(rest, source, to, when)

@@ -14,9 +14,9 @@ from materia_nb.errors import MateriaError, counted, join_with_or
 from materia_nb.jsonvalue import JSON, Object, as_object, is_object
 from materia_nb.loadout.config_files import EXTENSIONS, config_text, dumps, expanded, read_text, write_text
 from materia_nb.loadout.design import NOTEBOOK, Design, Home
-from materia_nb.loadout.design.document import DESIGN_KIND, design_error, exact
+from materia_nb.loadout.design.document import DESIGN_KIND, design_error, exact_text
 from materia_nb.loadout.items import with_advances
-from materia_nb.loadout.layers import BUNDLED, PROJECT_FILE, LayeredConfig, LayerName, replacing
+from materia_nb.loadout.layers import BUNDLED, PROJECT_FILE, LayeredConfig, LayerName, with_removed_fields
 from materia_nb.loadout.report import brief
 from materia_nb.loadout.topology import parse_loadout
 
@@ -65,7 +65,7 @@ def rewrite_json(text: str, new: JSON) -> str:
         rewritten = text[: root.start] + _Writer(text, root).value(root, new, "") + text[root.end :]
     except RecursionError:
         rewritten = "null"
-    if exact(json.loads(rewritten)) == exact(new):
+    if exact_text(json.loads(rewritten)) == exact_text(new):
         return rewritten
     # A text that is nested too deeply or was scanned wrongly is formatted from scratch, so that the file is correct.
     return dumps(new, indent=2) + "\n"
@@ -130,7 +130,7 @@ class _Writer:
 
     def value(self, node: _Node, new: JSON, indent: str) -> str:
         """Return the text of ``new``, which replaces ``node`` on a line that is indented by ``indent``."""
-        if exact(node.value) == exact(new):
+        if exact_text(node.value) == exact_text(new):
             return self.text[node.start : node.end]
         if not node.parts or not new or not isinstance(new, type(node.value)):
             return self._new_value(new, indent)
@@ -165,10 +165,10 @@ class _Writer:
         return members
 
     def _entries(self, node: _Node, new: list[JSON], inner: str) -> list[str]:
-        known = {exact(part.value): self.text[part.start : part.end] for part in node.parts}
+        known = {exact_text(part.value): self.text[part.start : part.end] for part in node.parts}
         entries = []
         for position, value in enumerate(new):
-            if (unchanged_text := known.get(exact(value))) is not None:
+            if (unchanged_text := known.get(exact_text(value))) is not None:
                 entries.append(unchanged_text)
             elif position < len(node.parts):
                 entries.append(self.value(node.parts[position], value, inner))
@@ -238,13 +238,13 @@ def open_design(config: LayeredConfig, name: str, project: Path) -> Design:
         message = f"The loadout is {brief(document)}, not an object."
         raise design_error(message, name, "correct the file, or start a new design")
     layer = config.origin("loadout", name)
-    below = config.below("loadout", name, layer.name)
+    below = config.definition_below("loadout", name, layer.name)
     if layer.path is None:
         home = NOTEBOOK
     elif layer.name in _EDITED_LAYERS:
         home = _config_home(layer.path)
         written = as_object(as_object(_read(layer.path, home.text_read or "{}")).get("loadouts")).get(name)
-        if exact(written) != exact(as_object(layer.document.get("loadouts")).get(name)):
+        if exact_text(written) != exact_text(as_object(layer.document.get("loadouts")).get(name)):
             raise _changed_on_disk(layer.path)
     else:
         home = _config_home(project / PROJECT_FILE, f"saved as a copy, since {layer.name} loadouts are read-only")
@@ -256,7 +256,7 @@ def open_design(config: LayeredConfig, name: str, project: Path) -> Design:
 def _materia_below(config: LayeredConfig, layer: LayerName) -> Object:
     """Return the materia definitions below ``layer``, or all materia definitions if no layer has this name."""
     known = as_object(config.document.get("materia"))
-    return {id_: raw for id_ in known if (raw := config.below("materia", id_, layer))}
+    return {id_: raw for id_ in known if (raw := config.definition_below("materia", id_, layer))}
 
 
 def new_design(config: LayeredConfig, name: str, project: Path) -> Design:
@@ -272,12 +272,12 @@ def new_design(config: LayeredConfig, name: str, project: Path) -> Design:
     return Design(name, {}, config.document, home)
 
 
-def _config_home(path: Path, why: str = "") -> Home:
+def _config_home(path: Path, reason: str = "") -> Home:
     """Return the :class:`Home` of a design that is saved in a config file, which need not exist yet.
 
     Args:
         path: the path of the config file.
-        why: a note that explains the choice of the file to the user; "" if no explanation is needed.
+        reason: a note that explains the choice of the file to the user; "" if no explanation is needed.
 
     Raises:
         MateriaError: the file name has an unknown extension, or the file exists but cannot be read.
@@ -285,14 +285,14 @@ def _config_home(path: Path, why: str = "") -> Home:
     if path.suffix.lower() not in EXTENSIONS:
         message = "The name of a config file has an unknown extension."
         raise design_error(message, str(path), f"use {join_with_or(EXTENSIONS)}")
-    return Home(path, config_text(path) if path.exists() else None, why)
+    return Home(path, config_text(path) if path.exists() else None, reason)
 
 
 def save_design(
     design: Design,
     to: str | Path | None = None,
     *,
-    used: Mapping[str, Object] = MappingProxyType({}),
+    copied_materia: Mapping[str, Object] = MappingProxyType({}),
     anyway: bool = False,
 ) -> Path:
     """Save a design in its own file, or save a copy in another file. Return the path of the file.
@@ -301,7 +301,7 @@ def save_design(
         design: the design.
         to: the path of another file for a copy, whose extension must be ``.json`` if the file is new; None saves the
             design in its own file.
-        used: the definitions of the materia that the copy needs, by id. Definitions that are identical to bundled
+        copied_materia: the definitions of the materia that the copy needs, by id. Definitions that are identical to bundled
             definitions are not written.
         anyway: True to save a loadout that has problems or is locked, and to replace loadouts and materia of the same name in
             another file.
@@ -323,11 +323,11 @@ def save_design(
         raise _changed_on_disk(path)
     bundled = as_object(as_object(_read(BUNDLED, config_text(BUNDLED))).get("materia"))
     below = bundled if copied else design.home.materia
-    materia = (design.changed_materia | dict(used) if copied else design.changed_materia, below)
+    materia = (design.changed_materia | dict(copied_materia) if copied else design.changed_materia, below)
     text = _updated_file_text(path, current_text, design, materia, replace_existing=anyway or not copied)
     write_text(path, text)
     if not copied:
-        design.saved(replace(home, text_read=text, why=""))
+        design.mark_saved(replace(home, text_read=text, reason=""))
     return path
 
 
@@ -404,7 +404,9 @@ def _updated_file_text(
     document = _with_loadout(_read_strictly(path, text), path, _saved_form(design), replace_existing=replace_existing)
     changed = _with_materia(document, *materia)
     before, after = as_object(document.get("materia")), as_object(changed.get("materia"))
-    if not replace_existing and (clash := [name for name in before if exact(before[name]) != exact(after.get(name))]):
+    if not replace_existing and (
+        clash := [name for name in before if exact_text(before[name]) != exact_text(after.get(name))]
+    ):
         advice = "choose another file, or save anyway to replace the definition"
         raise design_error(f"The file defines the materia {clash[0]!r} differently.", str(path), advice)
     return rewrite_json(text, changed)
@@ -451,7 +453,7 @@ def _with_loadout(document: JSON, path: Path, own: Object, *, replace_existing: 
 def _saved_form(design: Design) -> Object:
     """Return an object with the loadout of a design in the form in which it is saved, with explicit advances (R74)."""
     facts = parse_loadout(design.name, design.document, design.definitions)
-    return {design.name: replacing(with_advances(facts), design.home.below)}
+    return {design.name: with_removed_fields(with_advances(facts), design.home.below)}
 
 
 def _with_materia(document: Object, changed: Mapping[str, Object | None], below: Object) -> Object:
@@ -480,7 +482,9 @@ def _fields_to_save(raw: Object, below: Object, before: Object) -> Object:
         before: the previous definition in this layer, whose fields keep their order.
     """
     repeated = {key: raw.get(key) for key in before if key in raw or key in below}
-    differs = {key: value for key, value in raw.items() if key not in below or exact(below[key]) != exact(value)}
+    differs = {
+        key: value for key, value in raw.items() if key not in below or exact_text(below[key]) != exact_text(value)
+    }
     removed = dict.fromkeys(key for key in below if key not in raw)
     return {**repeated, **differs, **removed}
 

@@ -303,7 +303,8 @@ def never_taken(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
             continue  # a problem with the code unreachable-edge
         if matched and first_edges.keys() >= set(matched):
             earlier = join_with_or(f"edge {index + 1}" for index in sorted({first_edges[result] for result in matched}))
-            verdict = "" if Result.NOTHING in results or condition.guards else " (the output must contain `satisfied`)"
+            requirement = " (the output must contain `satisfied`)"
+            verdict = "" if Result.NOTHING in results or condition.is_guard else requirement
             yield Hint(
                 f"{socket.id}.edges[{edge.index}]",
                 f"edge {edge.index + 1} is never taken, because {earlier} matches its results first{verdict}",
