@@ -209,11 +209,9 @@ def _hint_fields(findings: Findings, model: type[Model], raw: Object, path: str 
             row = rows.get(field) or find_row(part, field)
             if row is None:
                 _hint_unknown(findings, part, owner, field, part_path)
-            elif row.ignored_reason is not None and _has_effect(value):
+            elif (reason := row.ignored_reason) is not None and _has_effect(value):
                 fix = removal_fix(part_path, field) if part is models.SocketFields else None
-                findings.hint(
-                    NO_EFFECT, field_path(part_path, field), f"`{field}` has no effect", row.ignored_reason, fix
-                )
+                findings.hint(NO_EFFECT, field_path(part_path, field), f"`{field}` has no effect", reason, fix)
 
 
 def _hint_unknown(findings: Findings, model: type[Model], owner: Object, field: str, path: str) -> None:

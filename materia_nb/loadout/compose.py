@@ -107,12 +107,9 @@ def _choose_empty_exit(graph: Graph, routes_of: _ExitRoutes, loop: Loop) -> str:
 
 
 def _dead_end_error(graph: Graph, loop: str, why: str, hint: str) -> MateriaError:
-    return MateriaError(
-        f"No part can follow {graph.name!r}, since an empty list in its loop {loop!r} would end the cast: {why}.",
-        where=f"loops.{loop}",
-        hint=f"{hint}, or move {graph.name} to the end of the sequence",
-        kind="no_way_on",
-    )
+    message = f"No part can follow {graph.name!r}, since an empty list in its loop {loop!r} would end the cast: {why}."
+    advice = f"{hint}, or move {graph.name} to the end of the sequence"
+    return MateriaError(message, where=f"loops.{loop}", hint=advice, kind="no_way_on")
 
 
 def _always_exit(source: str, target: str) -> Object:
@@ -240,11 +237,8 @@ def compose(document: Object, names: Sequence[str], folders: Mapping[str, Path] 
             would end the cast before the next part (``no_way_on``).
     """
     if not names:
-        raise MateriaError(
-            "No loadout or materia was named.",
-            hint="write the names of the loadouts and materia to link, in order",
-            kind="unknown_part",
-        )
+        advice = "write the names of the loadouts and materia to link, in order"
+        raise MateriaError("No loadout or materia was named.", hint=advice, kind="unknown_part")
     parts = [find_part(document, name) for name in names]
     # problems of the parts are reported before problems of the composition
     graphs = [build_graph({**document, "loadouts": {name: raw}}, name, folders) for name, raw in parts]
@@ -292,9 +286,8 @@ def find_part(document: Object, name: str) -> tuple[str, Object]:
         kinds = [kind for kind in _PREFIXES if name in groups[kind]]
         known = [*groups["loadout"], *groups["materia"]]
     if not kinds:
-        raise MateriaError(
-            f"The loadout or materia {name!r} does not exist.", hint=did_you_mean(name, known), kind="unknown_part"
-        )
+        message = f"The loadout or materia {name!r} does not exist."
+        raise MateriaError(message, hint=did_you_mean(name, known), kind="unknown_part")
     if len(kinds) > 1:
         message = f"{name!r} is the name of a loadout and of a materia."
         raise MateriaError(message, hint=f"write `loadout:{name}` or `materia:{name}`", kind="ambiguous_part")
@@ -377,12 +370,9 @@ def _renamed_materia(composition: _Builder, name: str, cursors: Mapping[str, str
     if changed == prompt:
         return name
     renamed: Object = {"label": name, **raw, "prompt": changed}
-    existing_copy = next(
-        (id_ for id_, of in composition.copies.items() if of == name and composition.materia[id_] == renamed),
-        None,
-    )
-    if existing_copy is not None:
-        return existing_copy
+    for copy, original in composition.copies.items():
+        if original == name and composition.materia[copy] == renamed:
+            return copy
     id_ = free_name(name, composition.materia)
     composition.materia[id_], composition.copies[id_] = renamed, name
     return id_

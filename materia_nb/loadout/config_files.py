@@ -69,17 +69,14 @@ def _parse_json(text: str) -> JSON:
     except RecursionError as error:
         raise ParseError("the JSON is nested too deeply", f"use at most {_MAX_DEPTH} levels") from error
     except ValueError as error:  # a number with thousands of digits
-        raise ParseError(
-            f"the JSON contains a value that cannot be stored: {error}", "write a number that JSON can represent"
-        ) from error
+        message = f"the JSON contains a value that cannot be stored: {error}"
+        raise ParseError(message, "write a number that JSON can represent") from error
     if repeated:
         owner, key = repeated[0]
         path = next((_path_text(keys) for keys, value in _walk_values(document) if value is owner), "the config")
-        raise ParseError(
-            f"the key {key!r} occurs twice in {path}",
-            "remove the duplicate key, since only the last value would be used",
-            *_duplicate_position(text, key, is_only_duplicate=len(repeated) == 1),
-        )
+        position = _duplicate_position(text, key, is_only_duplicate=len(repeated) == 1)
+        hint = "remove the duplicate key, since only the last value would be used"
+        raise ParseError(f"the key {key!r} occurs twice in {path}", hint, *position)
     return _bounded_json(document)
 
 
@@ -107,9 +104,8 @@ def parse_yaml(text: str) -> JSON:
     except (YAMLError, ValueError, TypeError, ArithmeticError, LookupError, AttributeError) as error:
         # the library does not wrap errors of its constructors, such as an impossible date
         message = next(iter(str(error).splitlines()), type(error).__name__)[:_MAX_REASON]
-        raise ParseError(
-            f"the text is not valid YAML: {message}", "write values with special characters in quotes"
-        ) from error
+        hint = "write values with special characters in quotes"
+        raise ParseError(f"the text is not valid YAML: {message}", hint) from error
     _bounded_json(document, _MAX_YAML_VALUES)
     # a document without escapes has no surrogates
     return _with_joined_surrogates(document) if re.search(r"\\u", text, re.IGNORECASE) else document
@@ -127,10 +123,8 @@ def _yaml_constructor() -> type:
         def flatten_mapping(self, node: Any) -> None:
             for key, _ in node.value:
                 if key.tag == "tag:yaml.org,2002:merge":
-                    raise ConstructorError(
-                        problem="YAML 1.2 has no merge keys (<<): write each field instead",
-                        problem_mark=key.start_mark,
-                    )
+                    problem = "YAML 1.2 has no merge keys (<<): write each field instead"
+                    raise ConstructorError(problem=problem, problem_mark=key.start_mark)
 
     return Constructor
 
@@ -351,9 +345,8 @@ def config_text(path: str | Path) -> str:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise config_error(
-            f"the file is not UTF-8: byte {data[error.start]:#04x}", f"{path}:{line}", "save the file as UTF-8"
-        ) from error
+        message = f"the file is not UTF-8: byte {data[error.start]:#04x}"
+        raise config_error(message, f"{path}:{line}", "save the file as UTF-8") from error
 
 
 def read_text(text: str, format_: _Format | None = None, *, where: str = "the text") -> JSON:
@@ -393,9 +386,8 @@ def write_config(path: str | Path, document: JSON) -> None:
     try:
         text = dumps(document, indent=2) + "\n"
     except (TypeError, ValueError, RecursionError) as error:
-        raise config_error(
-            f"the config contains a value that is not JSON: {error}", path, "remove the value"
-        ) from error
+        message = f"the config contains a value that is not JSON: {error}"
+        raise config_error(message, path, "remove the value") from error
     write_text(path, text)
 
 
@@ -485,8 +477,6 @@ def _suggest_file(path: Path) -> str:
     match = close_match(path.name, names)
     if match:
         return f"did you mean {match!r}?"
-    return (
-        f"choose a config file: {', '.join(names[:10])}"
-        if names
-        else "check the path: the directory has no config files"
-    )
+    if names:
+        return f"choose a config file: {', '.join(names[:10])}"
+    return "check the path: the directory has no config files"

@@ -383,9 +383,8 @@ def _check_boundary(findings: Findings, facts: LoadoutFacts, region: Region) -> 
     last = (region.generator, *region.prelude)[-1]
     if facts.entry in region.sockets:
         message = f"the entry {brief(facts.entry)} is in the lanes of {region.generator!r}"
-        findings.problem(
-            INVALID_LOOP, "entry", message, f"set the entry to {region.generator!r} or to a socket before it"
-        )
+        advice = f"set the entry to {region.generator!r} or to a socket before it"
+        findings.problem(INVALID_LOOP, "entry", message, advice)
     outside = [(f"loops.{loop.id}", to) for loop in facts.loops if loop.id != region.loop for _, to in _exits(loop)]
     for source, target in outside:
         if target in region.sockets:

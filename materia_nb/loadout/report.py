@@ -181,12 +181,8 @@ class LoadoutError(MateriaError):
         subject = f"the loadout {name!r}" if name is not None else "the config"
         first = report.problems[0]
         if len(report.problems) == 1:
-            super().__init__(
-                f"{subject} cannot be cast: {first.message}",
-                where=first.source,
-                hint=outgoing_line(first.hint),
-                kind="refused",
-            )
+            message = f"{subject} cannot be cast: {first.message}"
+            super().__init__(message, where=first.source, hint=outgoing_line(first.hint), kind="refused")
         else:
             brief = report.problems[:_SHOWN_IN_ERROR]
             lines = [f"  - {problem.source}: {problem.message}; {problem.hint}" for problem in brief]

@@ -90,9 +90,8 @@ def _check_loadout_name(findings: Findings, document: Object, loadout: str | Non
     """Report a loadout name that does not exist: ``loadout`` or, if that is None, ``activeLoadout``."""
     loadouts = as_object(document.get("loadouts"))
     if loadout is not None and loadouts and loadout not in loadouts:
-        findings.problem(
-            INVALID_CONFIG, "loadouts", f"the loadout {loadout!r} does not exist", findings.suggest(loadout, loadouts)
-        )
+        message = f"the loadout {loadout!r} does not exist"
+        findings.problem(INVALID_CONFIG, "loadouts", message, findings.suggest(loadout, loadouts))
     active = document.get("activeLoadout")
     named = loadout is None and active is not None and is_object(document.get("loadouts"))
     if named and not (isinstance(active, str) and active in loadouts):

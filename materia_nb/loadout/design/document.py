@@ -147,9 +147,8 @@ def as_json(value: JSON, where: str) -> JSON:
     try:
         return json.loads(json.dumps(value, allow_nan=False))
     except (TypeError, ValueError, RecursionError) as error:
-        raise design_error(
-            f"the value is not JSON: {error}", where, "use only strings, numbers, lists and objects"
-        ) from error
+        hint = "use only strings, numbers, lists and objects"
+        raise design_error(f"the value is not JSON: {error}", where, hint) from error
 
 
 def with_field(owner: Object, name: str, value: JSON) -> Object:

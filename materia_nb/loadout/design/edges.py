@@ -305,9 +305,8 @@ def _check_route(edges: EdgeList, changes: Object, route: Object, others: list[J
     """
     path = edges.path
     source, condition, id_ = changes.get("from"), changes.get("condition"), changes.get("id")
-    members = [
-        other for other in as_list(loop_in(edges.document, edges.owner).get("sockets")) if isinstance(other, str)
-    ]
+    sockets = as_list(loop_in(edges.document, edges.owner).get("sockets"))
+    members = [socket for socket in sockets if isinstance(socket, str)]
     if "from" in changes and source not in members:
         hint = did_you_mean(str(source), members)
         raise design_error(f"{brief(source)} is not a member of loop {edges.owner!r}", f"{path}.from", hint)
@@ -490,9 +489,8 @@ def set_source(
         rest = {key: value for key, value in loop.items() if key not in SOURCES}
         return DesignChange(with_loop(document, id_, rest), f"loop {id_} no longer processes a list")
     if source not in SOURCES:
-        raise design_error(
-            f"{source!r} cannot be the source of a loop", f"loops.{id_}", did_you_mean(str(source), SOURCES)
-        )
+        message = f"{source!r} cannot be the source of a loop"
+        raise design_error(message, f"loops.{id_}", did_you_mean(str(source), SOURCES))
     path = f"loops.{id_}.{source}"
     allowed = {"consumes": ("from", "output", "as", "cursor"), "iterator": ("items", "as", "cursor")}[source]
     fields = {"from": from_, "items": items, "output": output, "as": as_, "cursor": cursor}

@@ -142,9 +142,8 @@ def set_socket(document: Object, id_: str, field: str, value: JSON) -> DesignCha
     """
     socket = socket_in(document, id_)
     if field == "edges":
-        raise design_error(
-            "set_socket cannot change edges", f"{id_}.edges", "use `add_edge`, `change_edge` or `remove_edge`"
-        )
+        hint = "use `add_edge`, `change_edge` or `remove_edge`"
+        raise design_error("`set_socket` cannot change edges", f"{id_}.edges", hint)
     if field not in SOCKET_FIELDS and not (value is None and field in socket):
         raise design_error(f"a socket has no field {field!r}", f"{id_}.{field}", did_you_mean(field, SOCKET_FIELDS))
     changed, summary = with_value(socket, id_, field, value, f"{id_}.{field}")
@@ -346,7 +345,6 @@ def make_materia(document: Object, definitions: Object, id_: str, kind: str) -> 
         hint = f"use one line of text, at most {_MAX_ID_LENGTH} characters"
         raise design_error(f"{brief(id_)} is not a valid id of a materia", "materia", hint)
     if id_ in definitions:
-        raise design_error(
-            f"the materia {id_!r} already exists", "materia", "choose another id, or edit the existing materia"
-        )
+        hint = "choose another id, or edit the existing materia"
+        raise design_error(f"the materia {id_!r} already exists", "materia", hint)
     return DesignChange(document, f"created the {kind} {id_}", {id_: dict(_TEMPLATES[kind])})

@@ -50,9 +50,8 @@ def _legacy_exit(_facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
     """A loop with the older field `exit`."""
     if loop.legacy is not None:
         why = "" if loop.consumes is not None else ", and does not set an advance, since the loop has no `consumes`"
-        yield Hint(
-            f"loops.{loop.id}.exit", f"the field `exit` is the older form of `exits`{why}", "use `exits` instead"
-        )
+        message = f"the field `exit` is the older form of `exits`{why}"
+        yield Hint(f"loops.{loop.id}.exit", message, "use `exits` instead")
 
 
 @rule(EDGE_RULES, "loop", "two-lists")
@@ -68,12 +67,9 @@ def _cursor_per_member(_facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
     """A loop with several members whose iterator does not name a cursor, so each member gets its own cursor."""
     if loop.iterator is not None and loop.iterator.get("cursor") is None and len(loop.members) > 1:
         cursor = f"{loop.id}Index"
-        yield Hint(
-            f"loops.{loop.id}.iterator",
-            "the iterator does not set `cursor`, so each member has a separate cursor, `<socket id>Index`",
-            f'write "cursor": "{cursor}"',
-            safe_fix(f"Share the cursor {cursor}", do("set_source", loop.id, "iterator", cursor=cursor)),
-        )
+        message = "the iterator does not set `cursor`, so each member has a separate cursor, `<socket id>Index`"
+        fix = safe_fix(f"Share the cursor {cursor}", do("set_source", loop.id, "iterator", cursor=cursor))
+        yield Hint(f"loops.{loop.id}.iterator", message, f'write "cursor": "{cursor}"', fix)
 
 
 @rule(EDGE_RULES, "loop", "never-advances")
@@ -102,14 +98,13 @@ def _leaves_loop(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
     for id_ in advances_of(facts, loop):
         for edge in facts.sockets[id_].edges:
             if edge.to is not None and edge.to not in loop.members and (edge.to == END or edge.to in facts.ids):
-                yield Hint(
-                    f"{id_}.edges[{edge.index}]",
-                    f"the edge leaves loop {loop.id!r} from its exit socket and silently skips the remaining items",
-                    "turn the edge into an exit of the loop, or set the `to` of the edge to a member",
-                    suggested_fix(
-                        f"Turn the edge into an exit of {loop.id}", do("edge_to_exit", id_, edge.index, loop.id)
-                    ),
+                message = (
+                    f"the edge leaves loop {loop.id!r} from its exit socket and silently skips the remaining items"
                 )
+                advice = "turn the edge into an exit of the loop, or set the `to` of the edge to a member"
+                step = do("edge_to_exit", id_, edge.index, loop.id)
+                fix = suggested_fix(f"Turn the edge into an exit of {loop.id}", step)
+                yield Hint(f"{id_}.edges[{edge.index}]", message, advice, fix)
 
 
 @rule(EDGE_RULES, "loop", "late-retry")
@@ -118,12 +113,10 @@ def _late_retry(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
     for id_, when in advances_of(facts, loop).items():
         for edge in facts.sockets[id_].edges if when == "always" else ():
             if edge.to in loop.members and edge.when in REWORK_CONDITIONS:
-                yield Hint(
-                    f"{id_}.edges[{edge.index}]",
-                    f"{id_!r} advances loop {loop.id!r} after every result, so this retry runs for the next item",
-                    'change the condition of its exits to satisfied, or write "advance": {"when": "satisfied"}',
-                    safe_fix("Advance when satisfied", set_advance_condition(facts.sockets[id_], "satisfied")),
-                )
+                message = f"{id_!r} advances loop {loop.id!r} after every result, so this retry runs for the next item"
+                advice = 'change the condition of its exits to satisfied, or write "advance": {"when": "satisfied"}'
+                fix = safe_fix("Advance when satisfied", set_advance_condition(facts.sockets[id_], "satisfied"))
+                yield Hint(f"{id_}.edges[{edge.index}]", message, advice, fix)
 
 
 @rule(EDGE_RULES, "loop", "budget-on-advance")
@@ -237,12 +230,10 @@ def _one_sided_guard(facts: LoadoutFacts) -> Iterator[Hint]:
             continue
         missing = unmatched_verdicts({edge.when for edge in socket.edges if edge.when is not None})
         if len(missing) == 1 and missing[0] not in advance_results.get(id_, ()):
-            yield Hint(
-                f"{id_}.edges",
-                f"no edge of {id_!r} matches {missing[0]}, so this result ends the cast as complete",
-                f'add a {missing[0]} edge; to end the cast there, set its target to "end"',
-                safe_fix(f"Add an edge to the end ({missing[0]})", do("add_edge", id_, END, missing[0])),
-            )
+            message = f"no edge of {id_!r} matches {missing[0]}, so this result ends the cast as complete"
+            advice = f'add a {missing[0]} edge; to end the cast there, set its target to "end"'
+            fix = safe_fix(f"Add an edge to the end ({missing[0]})", do("add_edge", id_, END, missing[0]))
+            yield Hint(f"{id_}.edges", message, advice, fix)
 
 
 def _overlap(edge: Condition | None, advance: Condition) -> bool:

@@ -70,12 +70,12 @@ def _foreach_never_advances(facts: LoadoutFacts) -> Iterator[Hint]:
     for id_, socket in facts.sockets.items():
         if socket.foreach is not None and socket.iterator and socket.iterator.cursor not in moved:
             when = "always" if id_ in facts.text_sockets else "satisfied"
-            yield Hint(
-                f"{id_}.foreach",
-                "no socket advances the cursor of this list, so only the first item is processed",
-                'write "advance": {"when": "satisfied"} on this socket, or on the last socket that processes an item',
-                suggested_fix(f"Advance when {when}", set_advance_condition(socket, when)),
+            message = "no socket advances the cursor of this list, so only the first item is processed"
+            advice = (
+                'write "advance": {"when": "satisfied"} on this socket, or on the last socket that processes an item'
             )
+            fix = suggested_fix(f"Advance when {when}", set_advance_condition(socket, when))
+            yield Hint(f"{id_}.foreach", message, advice, fix)
 
 
 @rule(SOCKET_RULES, "socket", "assign-target")
@@ -178,9 +178,8 @@ def _unused_materia(document: Object) -> Iterator[Hint]:
         used |= {name for socket in sockets if isinstance(name := as_object(socket).get("materia"), str)}
     for id_ in as_object(document.get("materia")):
         if id_ not in used:
-            yield Hint(
-                f"materia.{id_}", f"no loadout uses the materia {id_!r}", "place the materia in a loadout, or remove it"
-            )
+            message = f"no loadout uses the materia {id_!r}"
+            yield Hint(f"materia.{id_}", message, "place the materia in a loadout, or remove it")
 
 
 _FOREIGN_PROTOCOL: Final = OwnProtocol("", includes_assignment=True)
