@@ -515,7 +515,7 @@ class ApprovalRequests:
 
     @property
     def cast(self) -> Snapshot:
-        """A snapshot of the cast or lane whose approvals these are."""
+        """A snapshot of the cast or lane that the requests belong to."""
         return self._snapshot()
 
     @property

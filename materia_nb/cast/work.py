@@ -62,7 +62,7 @@ def now() -> int:
 
 
 def clean(text: str) -> str:
-    """Return the string with every character replaced that UTF-8 cannot encode."""
+    """Replace every character that UTF-8 cannot encode, and return the string."""
     return to_bytes(text).decode()
 
 
@@ -72,7 +72,7 @@ def copied_answer(answer: str | Mapping[str, JSON]) -> str | dict[str, JSON]:
 
 
 def redacted(text: str) -> str:
-    """Return the string with secret keys redacted and with every character replaced that UTF-8 cannot encode."""
+    """Redact secret keys, replace every character that UTF-8 cannot encode, and return the string."""
     return redact(text if text.isascii() else clean(text))
 
 

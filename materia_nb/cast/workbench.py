@@ -401,7 +401,7 @@ class Workbench(DryBench):
     def link(self, *names: str, request: str, from_cast: str | Path | None = None) -> Cast:
         """Start a cast that runs several materia and loadouts in sequence.
 
-        They are combined to a single loadout that is stored only with the cast.
+        They are combined into a single loadout that is stored only with the cast.
 
         Args:
             names: the names of the loadouts and materia, in order; ``loadout:NAME`` or ``materia:NAME`` if a name is
