@@ -10,7 +10,7 @@ from materia_nb.cast.formatting import describe_failure, format_cost
 from materia_nb.cast.repairs import Redefinition, changed_definition, offered_actions
 from materia_nb.cast.views.status import describe_steps, describe_tries
 from materia_nb.display.blocks import Block, Code, FactTable, Fold, Heading, Line, LineDiff, Table, clip_plain, lines
-from materia_nb.display.escape import part
+from materia_nb.display.escape import part, shorten
 from materia_nb.display.sections import issue_rows
 from materia_nb.engine import decide, evolve, outputs
 from materia_nb.engine.session import branch_suffix, lanes_at_work, output_name
@@ -89,7 +89,7 @@ def _failure_blocks(now: Snapshot, changed: Redefinition | None) -> list[Block]:
     ending = _exit_text(command) or describe_failure(failure.kind)
     parts = [Heading(f"{name} {ending}", tone="bad"), Line(" · ".join(_failure_details(now)), "quiet")]
     if failure.refused is None and (command is None or failure.kind == "invalid_output"):
-        parts.append(Line(failure.message))
+        parts.append(Line(_limit_text(now) or failure.message))
     if failure.refused is not None:
         issues, text = failure.refused
         parts += [
@@ -114,6 +114,18 @@ def _failure_blocks(now: Snapshot, changed: Redefinition | None) -> list[Block]:
         if changed.fixed_fields:
             parts.append(Line("Only a new cast uses this change.", "quiet"))
     return parts
+
+
+def _limit_text(now: Snapshot) -> str:
+    """Return how often a socket may send its work on, and its last reason; "" if no limit of an edge was exceeded."""
+    failure, record = now.failure, now.latest
+    if failure is None or failure.kind != "edge_traversals_exhausted" or failure.allow is None or record is None:
+        return ""
+    limit = failure.allow[1] + now.engine.extra.get(failure.allow[0], 0)
+    source, target = (now.names.get(id_ or "", id_ or "") for id_ in (failure.socket, failure.blocked))
+    text = f"{source} may send {record.item_label or 'its work'} to {target} {counted(limit, 'time')}."
+    reason = record.reading.context if record.reading is not None else None
+    return f"{text} Last reason: “{shorten(reason, 200)}”" if isinstance(reason, str) and reason else text
 
 
 def _failure_details(now: Snapshot) -> list[str]:

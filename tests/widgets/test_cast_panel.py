@@ -1329,6 +1329,8 @@ def stopped_by_a_limit(tmp_path, make):
 
 def test_answer_that_reached_a_limit_can_be_requested_again(stopped_by_a_limit):
     panel = stopped_by_a_limit
+    message = content(panel, "answer")["failed"]["blocks"][2]["text"]
+    assert message == "Check may send Part 1 to Build 1 time. Last reason: “once more”"
     labels = ["Retry with 1 more allowed", "Discard the last answer and ask again", "Fork", "Cast again"]
     assert list(repetitions(panel)) == labels
     with pytest.raises(MateriaError, match="has answered"):
