@@ -18,14 +18,7 @@ export function h(tag, attrs = {}, ...children) {
   return node;
 }
 
-/**
- * Make an SVG element.
- * @template {keyof SVGElementTagNameMap} T
- * @param {T} tag
- * @param {Attributes} [attrs]
- * @param {...Child} children
- * @returns {SVGElementTagNameMap[T]}
- */
+/** Make an SVG element. @template {keyof SVGElementTagNameMap} T @param {T} tag @param {Attributes} [attrs] @param {...Child} children @returns {SVGElementTagNameMap[T]} */
 export function svg(tag, attrs = {}, ...children) {
   const node = document.createElementNS("http://www.w3.org/2000/svg", tag);
   fill(node, attrs, children);
@@ -179,12 +172,7 @@ export function isNew(node, value) {
 /** Return a key that identifies a control across redraws. @param {HTMLElement} node */
 const nameOf = (node) => node.dataset.key ?? (node.id || node.getAttribute("aria-label") || node.textContent);
 
-/**
- * Redraw the content of an element; the focus stays on the same control, or moves to `fallback`.
- * @param {Element} node
- * @param {() => Child} make
- * @param {HTMLElement|null} [fallback]
- */
+/** Redraw the content of an element; the focus stays on the same control, or moves to `fallback`. @param {Element} node @param {() => Child} make @param {HTMLElement|null} [fallback] */
 export function redraw(node, make, fallback = null) {
   const held = focused(node);
   const name = held && held !== node ? nameOf(held) : null;
@@ -194,11 +182,7 @@ export function redraw(node, make, fallback = null) {
   (/** @type {HTMLElement|undefined} */ (same) ?? fallback)?.focus({ preventScroll: true });
 }
 
-/**
- * Listen to keys by name; a handled key does not propagate unless its listener returns false.
- * @param {HTMLElement} node
- * @param {Record<string, (event: KeyboardEvent) => unknown>} keys
- */
+/** Listen to keys by name; a handled key does not propagate unless its listener returns false. @param {HTMLElement} node @param {Record<string, (event: KeyboardEvent) => unknown>} keys */
 export function onKeys(node, keys) {
   node.addEventListener("keydown", (event) => {
     if (!keys[event.key] || keys[event.key](event) === false) return;

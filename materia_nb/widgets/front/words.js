@@ -22,11 +22,7 @@ export const counted = (n, noun) => `${n} ${noun}${n === 1 ? "" : "s"}`;
 /** Return the number of rows that a field of this width needs for a text. @param {string} text @param {number} [wide] */
 export const rowsFor = (text, wide = 56) => text.split("\n").reduce((sum, line) => sum + 1 + Math.floor(line.length / wide), 0);
 
-/**
- * Parse spreadsheet rows from the clipboard (RFC 4180 with tabs): a quoted cell may contain tabs, line breaks and
- * doubled quotes. Rows without text are dropped.
- * @param {string} text
- */
+/** Parse spreadsheet rows from the clipboard (RFC 4180 with tabs): a quoted cell may contain tabs, line breaks and doubled quotes. Rows without text are dropped. @param {string} text */
 export function rowsOf(text) {
   const cell = /(?:"((?:[^"]|"")*)"(?=\t|\r?\n|$)|([^\t\r\n]*))(\t|\r?\n|\r|$)/y;
   /** @type {string[][]} */
