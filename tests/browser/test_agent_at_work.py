@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from browser.lab import Lab
-from browser.surface import Surface
+from browser.surface import Surface, violations
 from model_server import LONG_S, Slow, says, serving
 
 HOSTILE = "<img src=x onerror=window.__owned=1>"
@@ -75,6 +75,7 @@ def test_text_is_streamed_and_a_command_waits_for_approval(lab: Lab):
     assert "bash make widget" in lab.outputs(4)[0].text
     panel.tab("Calls 2")
     panel.wait_for_text("allowed once")
+    assert violations(lab, "Calls") == []
     assert lab.page.evaluate("window.__owned") is None
 
 
