@@ -128,11 +128,9 @@ class Case:
 
     def _differences(self, replayed: Session, missing_answer: MissingAnswer | None) -> list[str]:
         expected = self.fields["expect"]
-        failures = (
-            []
-            if missing_answer is None or expected["ends"] == "needs"
-            else [f"The replay needs an answer: {missing_answer.why}."]
-        )
+        failures = []
+        if missing_answer is not None and expected["ends"] != "needs":
+            failures.append(f"The replay needs an answer: {missing_answer.why}.")
         failures += _route_differences(expected["route"], _visits(replayed))
         if (ends := replay_end(replayed, missing_answer)) != expected["ends"]:
             failures.append(f"Expected end: {expected['ends']}. Actual end: {ends}.")

@@ -28,7 +28,7 @@ from materia_nb.display.blocks import Block, Displayable
 from materia_nb.engine.state import Pin
 from materia_nb.errors import MateriaError, needs_one_of
 from materia_nb.handoff.base import SAMPLE
-from materia_nb.insight.estimate import DEFAULT_CASTS, QUICK_CASTS
+from materia_nb.insight.estimate import DEFAULT_CASTS
 from materia_nb.insight.odds import Assumptions, Chances, FailureChances, PerSocket, simulate_casts
 from materia_nb.insight.reachable_states import MAX_STATES
 from materia_nb.jsonvalue import JSON
@@ -102,11 +102,7 @@ class DryBench(Displayable):
             MateriaError: the loadout has problems, or a socket does not accept scripted answers (``no_answer``).
         """
         graph = self.graph(loadout)
-
-        def estimated(length: int) -> EstimateView:
-            return self._estimate(graph, items=length, casts=QUICK_CASTS)
-
-        return ExploreView(graph, items, states, progress=progress, document=graph.document, estimated=estimated)
+        return ExploreView(graph, items, states, progress=progress, document=graph.document)
 
     def odds(
         self,
@@ -166,20 +162,10 @@ class DryBench(Displayable):
             MateriaError: the loadout has problems, a probability is missing or invalid (``bad_chance``), or a socket
                 does not accept scripted answers (``no_answer``).
         """
-        assumptions = {
-            "request": request,
-            "items": items,
-            "satisfied": satisfied,
-            "answer": answer,
-            "casts": casts,
-            **failures,
-        }
-        return self._estimate(self._graph_of(loadout), model, **assumptions)
-
-    def _estimate(self, graph: Graph, model: str | None = None, **assumptions: Any) -> EstimateView:
-        """Estimate a cast with the prices of ``model``, by default with the prices of the agents that would answer."""
+        graph = self._graph_of(loadout)
         table, pins = self._agents_for(graph)
-        return estimated(with_prompt_forms(graph, table), table, pins, model, **assumptions)
+        assumed: dict[str, Any] = {"request": request, "items": items, "satisfied": satisfied, "answer": answer}
+        return estimated(with_prompt_forms(graph, table), table, pins, model, **assumed, casts=casts, **failures)
 
     def simulate(
         self,

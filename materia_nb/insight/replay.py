@@ -89,9 +89,8 @@ class Replay:
         state = self.original.session.state
         if difference is None or difference.aspects or self.needs is None or state.status == "complete":
             return difference
-        stopped_by_rule = state.failure is not None and (
-            state.failure.blocked is not None or state.failure.allow is not None
-        )
+        failure = state.failure
+        stopped_by_rule = failure is not None and (failure.blocked is not None or failure.allow is not None)
         return None if difference.shorter != "B" and not stopped_by_rule else difference
 
     @property

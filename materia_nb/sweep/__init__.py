@@ -354,9 +354,8 @@ class Sweeps:
         bench = self._bench
         if workers < 1:
             raise usage_error("A sweep needs at least one worker.", "set workers to 1 or more")
-        if isinstance(loadouts, str):
-            loadouts = [loadouts]
-        names = list(loadouts or [bench.loadouts.require_loadout(bench.loadouts.chosen)])
+        chosen = [loadouts] if isinstance(loadouts, str) else loadouts
+        names = list(chosen or [bench.loadouts.require_loadout(bench.loadouts.chosen)])
         folder = bench.casts.root / "sweep" if dir is None else bench.project / expanded(Path(dir))
         named_checks = results.named_checks(checks, (*results.FIELDS, "passed"))
 

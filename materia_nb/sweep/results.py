@@ -6,8 +6,9 @@ import inspect
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
+from math import ceil, inf, sqrt
 from pathlib import Path
-from statistics import fmean
+from statistics import NormalDist, fmean, pstdev, pvariance, stdev
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from materia_nb.agents.interface import Agent, AgentError, Turn, name_of, validate_reply
@@ -209,14 +210,18 @@ class Sweep(Displayable, Sequence[SweepRow]):
         row_axis = rows or next(axis for axis in (*varying_axes, *_AXES) if axis != columns)
         column_axis = columns or next(axis for axis in (*varying_axes, "agents", *_AXES) if axis != row_axis)
         needs_one_of(value, ("passed", *_NUMBERS, *self.checks), f"Sweep rows have no value {value!r}.", "usage")
+        choosable = {"agents", "loadout"}.intersection(varying_axes)
+        compared = next((axis for axis in (column_axis, row_axis) if axis in choosable), "")
         cells: dict[tuple[str, str], list[bool | float]] = {}
+        choices: dict[str, dict[_CastKey, bool | float]] = {}
         for row in self:
             numbers = cells.setdefault((str(getattr(row, row_axis)), str(getattr(row, column_axis))), [])
             if (number := row.value_of(value)) is not None:
                 numbers.append(number)
-        numbers_of_all = [number for numbers in cells.values() for number in numbers]
-        is_rate = bool(numbers_of_all) and all(isinstance(number, bool) for number in numbers_of_all)
-        return Matrix(row_axis, cells, is_rate=is_rate)
+                if compared:
+                    key = tuple(getattr(row, axis) for axis in _AXES if axis != compared)
+                    choices.setdefault(getattr(row, compared), {})[key] = number
+        return Matrix(row_axis, cells, choices)
 
     def _usage_text(self) -> str:
         missing = sum(row.tokens is None for row in self)
@@ -254,32 +259,125 @@ class Sweep(Displayable, Sequence[SweepRow]):
         return [*blocks, Heading("failed checks"), Table(("rows", "check", "why"), reasons)] if reasons else blocks
 
 
-class Matrix(Table):
-    """A table over two axes of a sweep, with the mean of a value in each cell.
+_CastKey: TypeAlias = tuple[object, ...]  # the position of a cast in the grid, without the compared axis
+_Z, _Z_POWER = NormalDist().inv_cdf(0.975), NormalDist().inv_cdf(0.8)
+
+
+class Interval(NamedTuple):
+    """A mean and the bounds of its 95 % confidence interval, which are infinite for a single number."""
+
+    mean: float
+    low: float
+    high: float
+
+
+def confidence_interval(numbers: Sequence[float], *, is_rate: bool) -> Interval:
+    """Return the mean with the Wilson score interval for a rate, or with Student's interval for other numbers."""
+    n, mean = len(numbers), fmean(numbers)
+    if is_rate:
+        centre, scale = (mean + _Z**2 / (2 * n)) / (1 + _Z**2 / n), _Z / (1 + _Z**2 / n)
+        half = scale * sqrt(mean * (1 - mean) / n + (_Z / (2 * n)) ** 2)
+        return Interval(mean, centre - half, centre + half)
+    if n == 1:
+        return Interval(mean, -inf, inf)
+    quantile = _Z + (_Z**3 + _Z) / (4 * n - 4) + (5 * _Z**5 + 16 * _Z**3 + 3 * _Z) / (96 * (n - 1) ** 2)
+    half = quantile * stdev(numbers) / sqrt(n)
+    return Interval(mean, mean - half, mean + half)
+
+
+class PairedDifference(NamedTuple):
+    """The mean difference between two choices of loadouts or agents, over pairs of casts that differ only in the choice.
 
     Attributes:
-        means: the means, by row name and column name.
+        choice: the label of the choice.
+        baseline: the label of the first choice, with which it is compared.
+        interval: the mean difference, with its confidence interval.
+        pairs: the number of pairs.
+        needed: the number of pairs that would show this difference with a chance of 80 %; None if it is 0 or unknown.
     """
 
-    def __init__(self, down: str, cells: Mapping[tuple[str, str], Sequence[bool | float]], *, is_rate: bool) -> None:
-        self.means = {names: fmean(numbers) for names, numbers in cells.items() if numbers}
-        largest = max((abs(mean) for mean in self.means.values()), default=0.0) or 1.0
-        if is_rate:
-            largest = max(largest, 1.0)
+    choice: str
+    baseline: str
+    interval: Interval
+    pairs: int
+    needed: int | None
+
+
+def paired_difference(choice: str, baseline: str, numbers: Sequence[float], *, is_rate: bool) -> PairedDifference:
+    """Return the mean of the differences between paired casts, which are -1, 0 or 1 for a rate.
+
+    The interval of a rate contains one more pair in favour of each choice (Bonett and Price), since the differences
+    between few casts are often all 0.
+    """
+    spread, mean = [*numbers, *[1.0, -1.0] * is_rate], fmean(numbers)
+    _, low, high = confidence_interval(spread, is_rate=False)
+    if is_rate:
+        half = _Z * pstdev(spread) / sqrt(len(spread))
+        low, high = fmean(spread) - half, fmean(spread) + half
+    needed = ceil((_Z + _Z_POWER) ** 2 * pvariance(spread) / mean**2) if mean and len(numbers) > 1 else None
+    return PairedDifference(choice, baseline, Interval(mean, low, high), len(numbers), needed)
+
+
+def _number(number: float) -> str:
+    return f"{number:,.0f}" if abs(number) >= 100 else f"{number:.3g}"
+
+
+class Matrix(Displayable):
+    """A table over two axes of a sweep, with the mean of a value and its 95 % confidence interval in each cell.
+
+    Attributes:
+        intervals: the means and their intervals, by row name and column name.
+        means: the means, by row name and column name.
+        differences: the difference between each choice of loadouts or agents and the first choice.
+        table: the table of the means.
+    """
+
+    def __init__(
+        self,
+        down: str,
+        cells: Mapping[tuple[str, str], Sequence[bool | float]],
+        choices: Mapping[str, Mapping[_CastKey, bool | float]],
+    ) -> None:
+        values = [value for numbers in cells.values() for value in numbers]
+        is_rate = self._is_rate = bool(values) and all(isinstance(value, bool) for value in values)
+        self.intervals = {names: confidence_interval(n, is_rate=is_rate) for names, n in cells.items() if n}
+        self.means = {names: interval.mean for names, interval in self.intervals.items()}
+        largest = 1.0 if is_rate else max(map(abs, self.means.values()), default=0.0) or 1.0
 
         def cell(names: tuple[str, str]) -> Cell:
-            if names not in self.means:
+            if names not in self.intervals:
                 return ""
-            mean = self.means[names]
-            text = f"{mean:.0%} of {len(cells[names])}" if is_rate else f"{mean:,.4g}"
-            return Bar(text, abs(mean) / largest)
+            mean, low, high = self.intervals[names]
+            number = _number(mean) if high == inf else f"{_number(mean)} ± {_number(high - mean)}"
+            rate = f"{mean:.0%} of {len(cells[names])} ({low:.0%} to {high:.0%})"
+            return Bar(rate if is_rate else number, abs(mean) / largest)
 
-        columns = list(dict.fromkeys(column for _, column in cells))
-        body = [
-            (shorten(row, 60), *(cell((row, column)) for column in columns))
-            for row in dict.fromkeys(row for row, _ in cells)
+        rows, columns = (list(dict.fromkeys(names)) for names in zip(*cells, strict=True)) if cells else ([], [])
+        body = [(shorten(row, 60), *(cell((row, column)) for column in columns)) for row in rows]
+        self.table = Table((down, *(shorten(column, 40) for column in columns)), body, "no casts")
+        baseline = next(iter(choices), "")
+        self.differences = [
+            paired_difference(
+                choice, baseline, [numbers[key] - choices[baseline][key] for key in keys], is_rate=is_rate
+            )
+            for choice, numbers in choices.items()
+            if choice != baseline and (keys := numbers.keys() & choices[baseline].keys())
         ]
-        super().__init__((down, *(shorten(column, 40) for column in columns)), body, "no casts")
+
+    def _sentence(self, difference: PairedDifference) -> str:
+        choice, baseline, (mean, low, high), count, needed = difference
+        scale, unit = (100, " points") if self._is_rate else (1, "")
+        pairs = counted(count, "pair of casts", "pairs of casts")
+        interval = "" if high == inf else f", 95 % interval {_number(low * scale)} to {_number(high * scale)}"
+        if not mean:
+            return f"{choice} and {baseline} do not differ on average{interval} ({pairs})."
+        size = f"{_number(abs(mean) * scale)}{unit} {'higher' if mean > 0 else 'lower'} than {baseline}{interval}"
+        is_shown = low > 0 or high < 0
+        more = "" if needed is None or is_shown else f"; about {needed:,} would show it"
+        return f"{choice} is {size}: {'' if is_shown else 'not '}shown by {pairs}{more}."
+
+    def _blocks(self) -> list[Block]:
+        return [self.table, *lines(map(self._sentence, self.differences))]
 
 
 _VERDICT_CHARS: Final = 2_000

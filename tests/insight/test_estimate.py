@@ -139,13 +139,6 @@ def test_estimate_uses_prices_of_configured_models(bench):
     assert not bench.casts()
 
 
-def test_exploration_shows_an_estimate_in_one_line(bench):
-    output = repr(bench.explore(items=2))
-    (line,) = (one for one in output.splitlines() if "a cast over lists of 2 takes about" in one)
-    assert line.startswith("if half of the verdicts are satisfied, ")
-    assert "its cost is unknown" in line
-
-
 TOKENS = 400
 """Number of tokens in each answer of the real casts, at four characters per token."""
 

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -16,6 +17,7 @@ from materia_nb.agents import Reply, Usage
 from materia_nb.cast import open_cast
 from materia_nb.errors import MateriaError
 from materia_nb.sweep import Judge, row_of
+from materia_nb.sweep.results import confidence_interval, paired_difference
 
 DO_AND_CHECK = config(
     {"Do": at("D", edge("Check")), "Check": asks(edge("Do", "not_satisfied", 1), materia="C")},
@@ -366,6 +368,101 @@ def test_sweep_table_is_escaped_and_available_as_a_data_frame(wb):
     assert list(frame[hostile]) == [True, False, True, False]
     with pytest.raises(MateriaError, match="no value"):
         s.matrix("tokns")
+
+
+# -- differences with intervals -----------------------------------------------------------------
+
+
+def outcomes(rng, count, old, new):
+    """Return paired outcomes of two choices with the given chances."""
+    return [(rng.random() < old, rng.random() < new) for _ in range(count)]
+
+
+@pytest.mark.parametrize("count", [10, 30, 100])
+@pytest.mark.parametrize("chance", [0.5, 0.8, 0.95])
+def test_interval_of_a_rate_contains_the_true_rate_in_95_percent_of_samples(count, chance):
+    rng, samples = Random(1), 4_000
+    intervals = (
+        confidence_interval([rng.random() < chance for _ in range(count)], is_rate=True) for _ in range(samples)
+    )
+    covered = sum(low <= chance <= high for _, low, high in intervals)
+    expected = 0.914 if (count, chance) == (10, 0.95) else 0.95  # the exact coverage of Wilson's interval is 0.9139
+    assert expected - 0.025 <= covered / samples <= 0.99
+
+
+@pytest.mark.parametrize("count", [3, 5, 10, 50])
+def test_interval_of_a_mean_contains_the_true_mean_in_95_percent_of_samples(count):
+    rng, samples = Random(2), 4_000
+    intervals = (confidence_interval([rng.gauss(7, 3) for _ in range(count)], is_rate=False) for _ in range(samples))
+    covered = sum(low <= 7 <= high for _, low, high in intervals)
+    assert 0.935 <= covered / samples <= 0.965
+
+
+@pytest.mark.parametrize("old, new", [(0.5, 0.5), (0.73, 0.8), (0.9, 0.95), (0.3, 0.6)])
+@pytest.mark.parametrize("count", [10, 30, 100])
+def test_interval_of_a_difference_contains_the_true_difference(count, old, new):
+    rng, samples = Random(3), 3_000
+    covered = 0
+    for _ in range(samples):
+        numbers = [b - a for a, b in outcomes(rng, count, old, new)]
+        _, low, high = paired_difference("new", "old", numbers, is_rate=True).interval
+        covered += low <= new - old <= high
+    assert covered / samples >= 0.93  # the interval is wider than necessary for few casts
+
+
+def test_needed_pairs_show_the_difference_with_a_chance_of_80_percent():
+    """The number of pairs that is computed from a sample with exactly the true shares."""
+    exact = [1] * 30 + [-1] * 15 + [0] * 55
+    needed = paired_difference("new", "old", exact, is_rate=True).needed
+    rng, samples, shown = Random(4), 1_000, 0
+    for _ in range(samples):
+        numbers = rng.choices([1, -1, 0], [30, 15, 55], k=needed)
+        _, low, high = paired_difference("new", "old", numbers, is_rate=True).interval
+        shown += low > 0 or high < 0
+    assert 0.76 <= shown / samples <= 0.84
+
+
+def test_example_of_an_undecided_comparison_of_prompts():
+    """22 of 30 against 24 of 30: an exact test gives p = 0.76."""
+    numbers = [1] * 6 + [-1] * 4 + [0] * 20
+    found = paired_difference("new", "old", numbers, is_rate=True)
+    assert found.interval.mean == pytest.approx(2 / 30)
+    assert found.interval.low < 0 < found.interval.high
+    assert found.needed > 300
+
+
+def test_matrix_pairs_casts_by_request_and_repeat(wb):
+    def sometimes(turn):
+        return {"satisfied": turn.request != "sun"} if turn.required_fields else "did it"
+
+    s = wb.sweep("T", ["rain", "sun"], agents={"never": never, "good": good, "sometimes": sometimes}, repeat=3)
+    matrix = s.matrix()
+    assert matrix.means["sometimes", "rain"] == 1
+    assert matrix.intervals["good", "sun"].mean == 1
+    assert 0.4 < matrix.intervals["good", "sun"].low < 0.5
+    better, partly = matrix.differences
+    assert (better.choice, better.baseline, better.interval.mean, better.pairs) == ("good", "never", 1, 6)
+    assert (partly.choice, partly.interval.mean) == ("sometimes", 0.5)
+    output = text(matrix)
+    assert "100% of 3 (44% to 100%)" in output
+    assert "good is 100 points higher than never, 95 % interval" in output
+    assert "shown by 6 pairs of casts." in output
+    assert "sometimes is 50 points higher than never" in output
+    assert "good is 100 points higher" in text(s.matrix(columns="agents"))
+    assert s.matrix(rows="request", columns="repeat").differences == []
+
+
+def test_numbers_have_intervals_and_equal_choices_do_not_differ(wb):
+    s = wb.sweep("T", ["rain", "sun"], agents={"good": good, "also good": good, "slow": slow_to_please})
+    same, slow = s.matrix("turns").differences
+    assert (same.interval.mean, same.needed) == (0, None)
+    assert slow.interval.mean == 2
+    output = text(s.matrix("turns"))
+    assert "also good and good do not differ on average" in output
+    assert "slow is 2 higher than good" in output
+    (single,) = wb.sweep("T", ["rain"], agents={"good": good, "slow": slow_to_please}).matrix("turns").differences
+    assert single.needed is None
+    assert "95 %" not in text(wb.sweep("T", ["rain"], agents={"good": good, "slow": slow_to_please}).matrix("turns"))
 
 
 def test_sweep_verb_uses_each_line_of_a_cell_as_a_request(shell):

@@ -307,11 +307,8 @@ class ReplayView(Displayable, Replay, Generic[_Cast]):
 
     def _lines(self) -> list[str]:
         first, same_route, missing_answer = self.first, self.other_difference, self.needs
-        sentences = [
-            "The replay takes the same route, with the same results."
-            if same_route is None
-            else "The replay takes the same route."
-        ]
+        results = ", with the same results" if same_route is None else ""
+        sentences = [f"The replay takes the same route{results}."]
         if first is not None:
             sentences = [
                 f"The replay takes another route from {first.location}.",

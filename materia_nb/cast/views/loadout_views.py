@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property, partial
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from math import ceil
 from pathlib import Path
 from statistics import mean
@@ -198,8 +198,6 @@ class ExploreView(_View, Exploration):
         max_states: the number of states after which the exploration stops.
         progress: True to show a progress bar, or a function that receives the progress.
         document: the config of the loadout, which :meth:`save_tests` needs.
-        estimated: a function that estimates a cast whose lists have the given length; without it, no estimate is
-            displayed.
     """
 
     def __init__(
@@ -210,20 +208,9 @@ class ExploreView(_View, Exploration):
         *,
         progress: Progress = False,
         document: Mapping[str, JSON] | None = None,
-        estimated: Callable[[int], EstimateView] | None = None,
     ) -> None:
         super().__init__(graph, items, max_states, progress=progress)
-        self._document, self._estimated = document, estimated
-
-    @cached_property
-    def _estimate(self) -> list[str]:
-        """A line with the estimated usage of a cast over the longest lists; empty if there is no estimator."""
-        if self._estimated is None:
-            return []
-        try:
-            return [f"if half of the verdicts are satisfied, {self._estimated(max(self.items)).line}"]
-        except MateriaError as error:
-            return [f"The usage of a cast cannot be estimated: {error.what}"]
+        self._document = document
 
     def save_tests(self, folder: str | Path, *, follows: str | Path | None = None) -> list[Path]:
         """Write test cases that fail if a route of the loadout appears or disappears, and return their paths.
@@ -304,14 +291,10 @@ class ExploreView(_View, Exploration):
         yield from lines(self.notes)
         if all(socket.is_utility for socket in self.graph.sockets.values()):
             yield Line("no agents: casts of this loadout cost nothing")
-        else:
-            if self.complete_search:
-                max_turns = self.most_turns()
-                most = (
-                    "no maximum of agent turns" if max_turns is None else f"at most {counted(max_turns, 'agent turn')}"
-                )
-                yield Line(f"{most}, not counting repairs")
-            yield from lines(self._estimate)
+        elif self.complete_search:
+            max_turns = self.most_turns()
+            most = "no maximum of agent turns" if max_turns is None else f"at most {counted(max_turns, 'agent turn')}"
+            yield Line(f"{most}, not counting repairs")
         ends = self.ends_seen
         first = {end: counted(len(self.witness(end).route), "visit") for end in ends}
         ended = [(_ENDS.get(end, f"failed: {end}"), ", ".join(at), first[end]) for end, at in ends.items()]
@@ -495,9 +478,7 @@ def estimated(
         own = graph.price(price_names(agent, materia.model))
         if own is not None:
             return own.cost(tokens_in, tokens_out)
-        if not isinstance(agent, ModelAgent):
-            return None
-        return agent.price(materia.model, tokens_in, tokens_out)
+        return agent.price(materia.model, tokens_in, tokens_out) if isinstance(agent, ModelAgent) else None
 
     return EstimateView(**vars(estimate_cast(graph, price=price, pins=pins, **assumptions)))
 
