@@ -261,11 +261,9 @@ def relative_config_path(folder: Path, follows: str | Path | None) -> str | None
 
 
 def _no_test(why: str) -> MateriaError:
-    return MateriaError(
-        f"This cast cannot be exported as a test: {why}.",
-        hint="use a cast without decisions by a person and without raised limits",
-        kind="no_test",
-    )
+    message = f"This cast cannot be exported as a test: {why}."
+    hint = "use a cast without decisions by a person and without raised limits"
+    return MateriaError(message, hint=hint, kind="no_test")
 
 
 def _turn_as_json(turn: TurnRecord) -> JSON:

@@ -527,9 +527,8 @@ def previous_visit(steps: Sequence[StepRecord], number: int) -> StepRecord:
     step = steps[index]
     earlier = [visit for visit in steps[:index] if visit.socket == step.socket]
     if not earlier:
-        raise MateriaError(
-            f"{step.socket} was not visited before step {number}.", hint="compare other steps", kind="no_step"
-        )
+        message = f"{step.socket} was not visited before step {number}."
+        raise MateriaError(message, hint="compare other steps", kind="no_step")
     return next((visit for visit in reversed(earlier) if visit.item_key == step.item_key), earlier[-1])
 
 

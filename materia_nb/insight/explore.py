@@ -445,11 +445,8 @@ class Exploration:
             problem = "No route leads" if self.certain else "No route was seen"
             if not self.complete_search:
                 problem = f"The search stopped {self._space.stopped} and saw no route"
-            raise MateriaError(
-                f"{problem} to {description}.",
-                hint="compare the event with `not_taken` and `not_visited`",
-                kind="no_witness",
-            )
+            message = f"{problem} to {description}."
+            raise MateriaError(message, hint="compare the event with `not_taken` and `not_visited`", kind="no_witness")
         state = path[-1][1].to if path else 0
         end_path = _find_path(self._space, _end_test(COMPLETE), start=state)
         if end_path is None:
@@ -544,11 +541,9 @@ class Exploration:
         if isinstance(name, tuple):
             socket = self.graph.sockets.get(name[0])
             if socket is None or not 1 <= name[1] <= len(socket.edges):
-                raise MateriaError(
-                    f"The socket {name[0]!r} has no edge {name[1]}.",
-                    hint=did_you_mean(str(name[0]), self.graph.sockets) + "; edges count from 1",
-                    kind="unknown_socket",
-                )
+                message = f"The socket {name[0]!r} has no edge {name[1]}."
+                hint = did_you_mean(str(name[0]), self.graph.sockets) + "; edges count from 1"
+                raise MateriaError(message, hint=hint, kind="unknown_socket")
             return {name}
         routes: set[EdgeRef] = {route.edge_id for route in self._routes() if name in (route.id, route.edge_id)}
         return routes or None
@@ -564,11 +559,8 @@ class Exploration:
             return lambda node: node.end == name
         routes = map(self._route_name, self._routes())
         known_names = [COMPLETE, FAILED, HELD, *self.graph.sockets, *routes, *_FAILURES]
-        raise MateriaError(
-            f"{name!r} is not a socket, exit or end of {self.graph.name}.",
-            hint=did_you_mean(name, known_names),
-            kind="unknown_socket",
-        )
+        message = f"{name!r} is not a socket, exit or end of {self.graph.name}."
+        raise MateriaError(message, hint=did_you_mean(name, known_names), kind="unknown_socket")
 
 
 class BehaviourChange(NamedTuple):

@@ -42,10 +42,8 @@ def check_list_lengths(*lengths: object) -> None:
     """Raise MateriaError (kind ``usage``) unless every value is a valid list length."""
     for length in lengths:
         if not isinstance(length, int) or length < 0:
-            raise usage_error(
-                f"{length!r:.60} is not a valid list length.",
-                "set a whole number from 0; explore accepts several, such as range(0, 4)",
-            )
+            hint = "set a whole number from 0; explore accepts several, such as range(0, 4)"
+            raise usage_error(f"{length!r:.60} is not a valid list length.", hint)
 
 
 # -- the loadout without its prompts ---------------------------------------------------------

@@ -294,8 +294,6 @@ def _nested_values(root: JSON) -> Iterator[JSON]:
 
 
 def _query_error(expression: str, reason: str) -> MateriaError:
-    return MateriaError(
-        f"{expression[:100]!r} cannot be evaluated: {reason.rstrip('.!')}.",
-        hint="write a dotted path such as plan.name, or JSONPath such as $.workItems[*].title",
-        kind="question",
-    )
+    message = f"{expression[:100]!r} cannot be evaluated: {reason.rstrip('.!')}."
+    hint = "write a dotted path such as plan.name, or JSONPath such as $.workItems[*].title"
+    return MateriaError(message, hint=hint, kind="question")

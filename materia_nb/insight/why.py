@@ -329,9 +329,8 @@ def resolve_target(graph: Graph, word: str) -> str:
         return matches[0] if len(matches) == 1 else word
     matches = [socket.id for socket in graph.sockets.values() if socket.materia.id.casefold() == normalized]
     if len(matches) > 1:
-        raise MateriaError(
-            f"{word.strip()} is the materia of {' and '.join(matches)}.", hint="name the socket", kind="ambiguous"
-        )
+        message = f"{word.strip()} is the materia of {' and '.join(matches)}."
+        raise MateriaError(message, hint="name the socket", kind="ambiguous")
     return matches[0] if matches else word
 
 
@@ -464,11 +463,9 @@ def suggestions_of(rules: Rules, steps: Sequence[StepRecord], kept_entries: Sequ
 def suggestion_at(suggestions: Sequence[Suggestion], number: int) -> Suggestion:
     """Return the suggestion with the given number, or raise MateriaError (``no_suggestion``) if there is none."""
     if type(number) is not int or not 1 <= number <= len(suggestions):
-        raise MateriaError(
-            f"Suggestion {number!r} does not exist; the cast has {counted(len(suggestions), 'suggestion')}.",
-            hint="list the suggestions with edit remember; they are numbered from 1",
-            kind="no_suggestion",
-        )
+        message = f"Suggestion {number!r} does not exist; the cast has {counted(len(suggestions), 'suggestion')}."
+        hint = "list the suggestions with edit remember; they are numbered from 1"
+        raise MateriaError(message, hint=hint, kind="no_suggestion")
     return suggestions[number - 1]
 
 
@@ -476,11 +473,8 @@ def with_memory_entry(document: Mapping[str, JSON], entry: JSON) -> dict[str, JS
     """Return the document with an entry added at the end of its section, unless the entry already exists."""
     section = document.get(_SECTION, [])
     if not isinstance(section, list):
-        raise MateriaError(
-            f"The section {_SECTION!r} of the project's document is not a list.",
-            hint="fix the section in the document, or rename it",
-            kind="bad_context",
-        )
+        message = f"The section {_SECTION!r} of the project's document is not a list."
+        raise MateriaError(message, hint="fix the section in the document, or rename it", kind="bad_context")
     return {**document, _SECTION: section if entry in section else [*section, entry]}
 
 

@@ -186,9 +186,8 @@ def agent_choices(agents: object, is_known: Callable[[str], bool]) -> list[Agent
     if not choices:
         raise usage_error("The argument agents is empty.", "omit the argument to use the agents of the workbench")
     if len({choice.label for choice in choices}) < len(choices):
-        raise usage_error(
-            "Two choices of agents have the same name.", 'label the choices: {"first": ..., "second": ...}'
-        )
+        hint = 'label the choices: {"first": ..., "second": ...}'
+        raise usage_error("Two choices of agents have the same name.", hint)
     return choices
 
 

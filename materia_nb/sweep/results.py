@@ -524,10 +524,8 @@ def _required_parameters(name: str, check: object) -> tuple[str, ...] | None:
         return tuple(required)
     if len(required) == 1:
         return None
-    raise usage_error(
-        f"The check {name!r} has the unknown parameter {unknown[0]!r}.",
-        f"{did_you_mean(unknown[0], _ARGUMENTS)}; a single parameter receives the cast",
-    )
+    hint = f"{did_you_mean(unknown[0], _ARGUMENTS)}; a single parameter receives the cast"
+    raise usage_error(f"The check {name!r} has the unknown parameter {unknown[0]!r}.", hint)
 
 
 def verdict_of(name: str, check: Check, cast: Cast) -> Verdict:

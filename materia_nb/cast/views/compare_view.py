@@ -401,11 +401,8 @@ def compare_view(a: Any, b: Any, behaviour: tuple[Chances, int] | None = None) -
     if isinstance(a, Graph) and isinstance(b, Graph):
         return LoadoutCompareView(a, b)
     names = {ComparedCast: "a cast", StepRecord: "a step", Graph: "a loadout"}
-    raise MateriaError(
-        f"{names.get(type(a), type(a).__name__)} and {names.get(type(b), type(b).__name__)} cannot be compared.",
-        hint="compare two casts, two steps, or two loadouts",
-        kind="compare",
-    )
+    message = f"{names.get(type(a), type(a).__name__)} and {names.get(type(b), type(b).__name__)} cannot be compared."
+    raise MateriaError(message, hint="compare two casts, two steps, or two loadouts", kind="compare")
 
 
 def _replay_cells(replay: ReplayView[Any]) -> tuple[str, str, str]:

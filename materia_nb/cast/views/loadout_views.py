@@ -231,17 +231,12 @@ class ExploreView(_View, Exploration):
                 (``no_test``); or a file cannot be written.
         """
         if self._document is None:
-            raise MateriaError(
-                "This exploration was not created by `wb.explore`, so it has no config to test.",
-                hint="create it with wb.explore",
-                kind="no_test",
-            )
+            message = "This exploration was not created by `wb.explore`, so it has no config to test."
+            raise MateriaError(message, hint="create it with wb.explore", kind="no_test")
         if others := sockets_without_samples(self.graph):
-            raise MateriaError(
-                f"Answers cannot be generated in the handoff format of {', '.join(others)}.",
-                hint="write a test case from a real cast with cast.export.test(path)",
-                kind="no_test",
-            )
+            message = f"Answers cannot be generated in the handoff format of {', '.join(others)}."
+            hint = "write a test case from a real cast with cast.export.test(path)"
+            raise MateriaError(message, hint=hint, kind="no_test")
         rules, target = Rules(self.graph), Path(folder).absolute()
         self._require_complete_search()
         ends = list(self.ending_witnesses())
