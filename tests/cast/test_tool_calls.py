@@ -148,7 +148,7 @@ def test_allowed_tool_needs_no_approval_until_it_is_disallowed(tmp_path):
     assert cast.run() == "person"
     cast.approvals.disallow()
     assert not cast.approvals.allowed
-    with pytest.raises(MateriaError, match=r"'bsh' is not a tool that asks.*\n.*bash"):
+    with pytest.raises(MateriaError, match=r"'bsh' is not a tool that can need approval\.\n.*bash"):
         cast.approvals.allow("bsh")
     assert not cast.approvals.allowed
     reopened(cast)
