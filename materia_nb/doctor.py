@@ -193,7 +193,7 @@ def check_scripts(folders: Iterable[Path]) -> Iterator[Finding]:
         yield Finding("scripts", copy.script, "hint" if advice else "ok", f"{copy.status}: {copy.path}", advice)
 
 
-def check_config(wb: Workbench) -> Iterator[Finding]:
+def check_loadout_config(wb: Workbench) -> Iterator[Finding]:
     """Yield findings about the config layers, the selected loadout and its agents."""
     try:
         layers, name = wb.loadouts.config.layers, wb.loadouts.chosen
@@ -289,6 +289,6 @@ def checkup(wb: Workbench) -> Checkup:
             *check_programs(wb.project),
             *check_folders(named_folders),
             *check_scripts(utility_folders()),
-            *check_config(wb),
+            *check_loadout_config(wb),
         ]
     )
