@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from browser.lab import Lab
+from browser.surface import Surface
 
 pytestmark = pytest.mark.browser
 
@@ -60,3 +61,37 @@ def test_long_runs_and_simulations_show_progress(lab: Lab):
     gate.touch()
     lab.wait_idle()
     assert lab.cell(2).locator(".widget-hprogress").count() == 0
+
+
+LONG = """
+import threading
+%load_ext materia_nb
+%materia use Plan-Build-Eval
+wb.agent("Plan", lambda: {"workItems": [{"title": f"item {n}", "context": "c"} for n in range(300)]})
+wb.agent("Build", lambda: threading.Event().wait(0.02) or "built")
+wb.agent("*", lambda: {"satisfied": True})
+%materia cast long
+%materia show
+"""
+DRAWN_COUNTS = r"""(surface) => {
+    const cy = surface.querySelector(".mnb-canvas")._cyreg.cy;
+    const drawn = (id) => decodeURIComponent(cy.getElementById(id).data("img"));
+    const visits = (number) => Number((drawn(`n:Socket-${number}`).match(/\u00d7(\d+)/) ?? [0, 1])[1]);
+    return [visits(2), visits(3), visits(4)];
+}"""
+
+
+def test_counts_on_the_graph_belong_to_the_same_moment_during_a_run(lab: Lab):
+    lab.open(lab.notebook(LONG))
+    lab.run_all()
+    panel = Surface(lab, 0)
+    panel.press("Run")
+    panel.wait_for_status("Running")
+    samples = []
+    for _ in range(10):
+        lab.page.wait_for_timeout(400)
+        samples.append(panel.at.evaluate(DRAWN_COUNTS))
+    assert samples[-1][0] > 10, "the pictures follow the run"
+    for build, evaluate, maintain in samples:
+        assert build - 1 <= evaluate <= build, samples
+        assert evaluate - 1 <= maintain <= evaluate, samples

@@ -4,8 +4,11 @@ import { canvasStyle, coloured, pictureAddress } from "./canvas_style.js";
 export class Drawing {
   /** @type {Map<string, string>} the fixed classes of each element */
   bases = new Map();
-  /** @type {Map<string, string>} the picture that each node should get */
-  #wanted = new Map();
+  /** @type {Set<string>} the elements whose look has changed since the last update began */
+  #changed = new Set();
+  #isLoading = false;
+  /** Number of the scene. */
+  #scene = 0;
   #canvas;
 
   /** @param {import("./canvas.js").Canvas} canvas @param {Cy} cy */
@@ -19,54 +22,67 @@ export class Drawing {
     const { cy, bases } = this;
     cy.batch(() => {
       cy.elements().remove();
-      this.#wanted.clear();
+      this.#scene += 1;
       this.bases.clear();
       for (const element of [...nodes, ...edges]) bases.set(element.id, element.classes);
       cy.add(nodes.map(({ id, x, y, w, h, fold, of, classes }) => (
         { group: "nodes", data: { id, w, h, iw: w + 2 * edge, ih: h + 2 * edge, fold, of }, position: { x, y }, grabbable: classes.startsWith("socket"), selectable: false })));
       cy.add(edges.map(({ id, source, target, ws, ds, from, to, dx, dy }) => (
         { group: "edges", data: { id, source, target, ws, ds, from, to, dx, dy }, selectable: false })));
-      for (const [id, classes] of bases) this.#canvas.look[id] ? this.#dress(id) : cy.getElementById(id).classes(classes);
+      for (const [id, classes] of bases) this.#canvas.look[id] ? this.#dress(id, this.#canvas.look[id]) : cy.getElementById(id).classes(classes);
     });
   }
 
-  /** Update the look of some elements. @param {string[]} ids */
+  /** Update the look of some elements. Their pictures appear together when all have loaded, so that all numbers belong to the same moment. @param {string[]} ids */
   dress(ids) {
-    this.cy.batch(() => ids.forEach((id) => this.#dress(id)));
+    for (const id of ids) this.#changed.add(id);
+    if (!this.#isLoading) void this.#dressChanged();
   }
 
-  /** @param {string} id */
-  #dress(id) {
-    const element = this.cy.getElementById(id), now = this.#canvas.look[id];
-    if (element.empty() || !now) return;
-    element.classes(`${this.bases.get(id) ?? ""} ${now.classes ?? ""}`);
-    element.scratch("_mnb", now);
-    if (now.svg) this.#paint(element, now.svg);
+  /** Load the pictures of the changed elements and show them, until no element has changed in the meantime. */
+  async #dressChanged() {
+    this.#isLoading = true;
+    while (this.#changed.size) {
+      const scene = this.#scene, looks = [...this.#changed].map((id) => ({ id, look: this.#canvas.look[id] }));
+      this.#changed.clear();
+      await Promise.all(looks.map(({ id, look }) => this.#load(id, this.#addressOf(look))));
+      if (this.cy.destroyed()) return;
+      if (scene === this.#scene) this.cy.batch(() => looks.forEach(({ id, look }) => this.#dress(id, look)));
+    }
+    this.#isLoading = false;
   }
 
-  /** Change the picture of a node; the old picture stays until the new one has loaded, to avoid flicker. @param {CyElements} node @param {string} svg */
-  #paint(node, svg) {
-    const id = node.id(), old = node.data("img"), address = pictureAddress(coloured(svg, this.#canvas.colours));
-    if (address === old) return;
-    this.#wanted.set(id, address);
-    const setImage = () => {
-      if (this.#wanted.get(id) !== address || node.removed()) return;
-      node.data("img", address);
-      const cache = this.cy.renderer().imageCache;
-      if (old && cache && ![...this.#wanted.values()].includes(old)) delete cache[old];
-    };
-    const image = old ? this.cy.renderer().getCachedImage?.(address, null, setImage) : null;
-    if (!image || image.complete) setImage();
+  /** @param {Look[string]|undefined} look */
+  #addressOf = (look) => (look?.svg ? pictureAddress(coloured(look.svg, this.#canvas.colours)) : "");
+
+  /** Load a picture that replaces another one, which stays until then to avoid flicker. @param {string} id @param {string} address @returns {Promise<unknown>|undefined} */
+  #load(id, address) {
+    const old = this.cy.getElementById(id).data("img");
+    if (!old || !address || address === old) return undefined;
+    return new Promise((resolve) => {
+      const image = this.cy.renderer().getCachedImage?.(address, null, resolve);
+      if (!image || image.complete) return resolve(null);
+      image.addEventListener("error", resolve);
+    });
+  }
+
+  /** @param {string} id @param {Look[string]|undefined} look */
+  #dress(id, look) {
+    const element = this.cy.getElementById(id), address = this.#addressOf(look), old = element.data("img");
+    if (element.empty() || !look) return;
+    element.classes(`${this.bases.get(id) ?? ""} ${look.classes ?? ""}`);
+    element.scratch("_mnb", look);
+    if (!address || address === old) return;
+    element.data("img", address);
+    const cache = this.cy.renderer().imageCache;
+    if (old && cache && !this.cy.nodes().toArray().some((node) => node.data("img") === old)) delete cache[old];
   }
 
   /** Redraw everything in the current colours. */
   restyle() {
     const { colours, fixed, look } = this.#canvas;
     this.cy.style().fromJson(canvasStyle(colours, fixed.conditions, fixed.font)).update();
-    for (const node of this.cy.nodes().toArray()) {
-      const svg = look[node.id()]?.svg;
-      if (svg) this.#paint(node, svg);
-    }
+    this.dress(Object.keys(look));
   }
 
   /** Mark the selection, and the source and target of a connection. @param {Record<string, string|null|undefined>} marks the id of the element for each class */

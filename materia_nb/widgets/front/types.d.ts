@@ -148,6 +148,7 @@ interface CyEvent {
 }
 
 interface Cy {
+  destroyed(): boolean;
   add(elements: object[]): void;
   autoungrabify(on: boolean): void;
   autounselectify(on: boolean): void;
