@@ -121,7 +121,7 @@ _SUCCESS_RULES: Final[tuple[tuple[Any, Callable[[Any], bool]], ...]] = (
     (Verification, lambda verified: verified.is_intact),
     (Checkup, lambda checkup: all(finding.status != "missing" for finding in checkup.findings)),
     (Sweep, lambda sweep: not sweep.failures),
-    (compared.CompareView | compared.StepCompareView | compared.LoadoutCompareView, lambda view: not view),
+    (compared.Compared, lambda view: not view),
     (ExploreView, lambda view: view.complete_search and not view.stalls),
 )
 """Functions that return True if a result means success, by its type. A comparison with a difference is a failure."""

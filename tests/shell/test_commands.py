@@ -362,6 +362,14 @@ def test_json_of_every_verb_agrees_with_its_exit_code(name, bench, capsys, proje
     assert ("error" in result) == (name in REFUSED), result
 
 
+def test_changed_behaviour_is_a_difference_and_the_same_behaviour_is_success(project, capsys):
+    """The exit codes are those of ``compare``."""
+    assert materia(capsys, "explore", "changes", "Ask", "Ask")[0] == 0
+    code, out, _ = materia(capsys, "explore", "changes", "Plan-Build-Eval", "Full-Auto")
+    assert code == 1
+    assert "A continues at" in out
+
+
 def test_json_contains_the_data_of_a_cast(bench, capsys):
     bench.cast("rain", agents={"*": lambda: {"satisfied": True}}, loadout="Asks").run(steps=1)
     bench.close()
