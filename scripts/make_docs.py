@@ -207,7 +207,7 @@ def with_failures(page: str) -> str:
     }
     acts = ["| on the button | does | verbs | offered where |", "|---|---|---|---|"]
     acts += [
-        f"| {act.label.format(**descriptions)} | {cell(act.does.format(**descriptions))} | `{act.verbs.format(**descriptions)}` | {act.when} |"
+        f"| {act.label.format(**descriptions)} | {cell(act.does.format(**descriptions))} | {act.verbs.format(**descriptions)} | {act.when} |"
         for act in ACTIONS.values()
     ]
     kinds_by_acts = defaultdict(list)

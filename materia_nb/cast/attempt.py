@@ -230,7 +230,7 @@ class Trial(Runner):
             turns=len(turns),
             calls=len(step.calls) - len(step_before.calls),
             seconds=seconds,
-            error=error or (None if turns or self.session.open_calls else "the agent gave no answer"),
+            error=error or (None if turns or self.session.open_calls else "the agent did not answer"),
             prompt=prompt,
         )
 
@@ -249,13 +249,13 @@ class Trial(Runner):
         if state.hold is not None and state.status == "held":
             return None, f"puts the cast on hold: {state.hold.reason}"
         turn = state.at.mode if state.at is not None else ""
-        asks = {"repair": "would be asked to repair the answer", "draft": "a draft waits for a decision"}
+        asks = {"repair": "would be asked to repair the answer", "draft": "a draft is waiting for a decision"}
         return None, _approval_question(self.session) or asks.get(turn, "")
 
 
 def _approval_question(session: Session) -> str:
     tools = ", ".join(dict.fromkeys(call.tool for call in session.open_calls))
-    return f"asks for approval of {tools}" if tools else ""
+    return f"is asking for approval of {tools}" if tools else ""
 
 
 def _asked_text(session: Session) -> str:
@@ -365,9 +365,9 @@ class Attempts(Displayable, Sequence[Attempt]):
 
     def _problems(self) -> Iterator[str]:
         for attempt in self:
-            yield from (f"{attempt.number} is refused: {issue.summary}" for issue in attempt.issues[:3])
+            yield from (f"Attempt {attempt.number} was refused: {issue.summary}" for issue in attempt.issues[:3])
             if attempt.error:
-                yield f"{attempt.number} has no answer: {attempt.error}"
+                yield f"Attempt {attempt.number} has no answer: {attempt.error}"
 
     def take(self, number: int) -> StepRecord:
         """Use an attempt as the answer of the turn, and return the resulting step.
@@ -487,7 +487,7 @@ def _session_to_ask(runner: Runner, socket: str | None) -> Session:
             f"{visit.socket} is a utility, so a process answers it.", hint="run it with `step`", kind="not_an_agent"
         )
     if session.open_calls or (visit.mode == "draft" and visit.drafts and session.change_request is None):
-        question = "tool calls wait for approval" if session.open_calls else "a draft waits for a decision"
+        question = "tool calls are waiting for approval" if session.open_calls else "a draft is waiting for a decision"
         raise MateriaError(
             f"A person must decide first: {question}.",
             hint="approve or deny the tool calls, or refine or accept the draft",

@@ -61,7 +61,7 @@ def path_segments(path: str) -> list[str]:
     """
     segments = split_path(path.strip())
     if not segments:
-        raise MateriaError("The path is empty.", hint="use a path such as plan.approved", kind="bad_path")
+        raise MateriaError("The path is empty.", hint="use a path such as `plan.approved`", kind="bad_path")
     return segments
 
 
@@ -352,7 +352,7 @@ def compile_condition(text: str) -> Callable[[ConditionVariables], bool]:
         raise MateriaError(
             f"The condition is invalid: {getattr(error, 'msg', None) or error}.",
             where=part(text, 200),
-            hint='write a condition such as state.score < 3, item.title == "Draft" or "TODO" in output; it can use '
+            hint='write a condition such as `state.score < 3`, `item.title == "Draft"` or `"TODO" in output`; it can use '
             + ", ".join(_NAMES),
             kind="bad_condition",
         ) from None

@@ -31,7 +31,7 @@ from materia_nb.store.files import FileFormat, disk_errors
 
 CASE_FORMAT: Final = "materia-nb case 1"
 SUFFIX: Final = ".materia-case.json"
-_CASE: Final = FileFormat("case", CASE_FORMAT, "write a test case with cast.export.test(path)")
+_CASE: Final = FileFormat("case", CASE_FORMAT, "write a test case with `cast.export.test(path)`")
 _FIELDS: Final = ("config", "loadout", "answers", "expect", "request")
 _BOUNDS: Final = [bound for bound in BOUNDS if bound.quantity != "seconds"]
 """Budget limits that a test case stores; time limits are omitted because replayed answers take no time."""
@@ -65,7 +65,7 @@ class Case:
             raise MateriaError(
                 f"The case is damaged: {message}.",
                 where=str(self.path),
-                hint="undo the change, or write the case again with cast.export.test(path)",
+                hint="undo the change, or write the case again with `cast.export.test(path)`",
                 kind="bad_case",
             ) from error
 

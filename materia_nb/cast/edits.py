@@ -137,7 +137,7 @@ class Edits:
         if IN_PROGRESS not in snapshot.item_statuses:
             raise MateriaError(
                 "There is no current work item to abandon.",
-                hint="remove an open item from the list with edit items",
+                hint="remove an open item from the list with `edit items`",
                 kind="no_item",
             )
         return self.items(snapshot.work_items, range(len(snapshot.work_items)), abandon=True)
@@ -555,7 +555,7 @@ class Approvals(ApprovalRequests):
     def _require_request(self) -> ApprovalRequest:
         if (request := self.request) is not None:
             return request
-        message = f"Nothing waits for approval; the cast {self.cast.engine.status_phrase}."
+        message = f"Nothing is waiting for approval; the cast {self.cast.engine.status_phrase}."
         hint = "use `allow` to let a tool run without approval"
         if (hold := self.cast.held) is not None:
             message = f"The agent asks for {hold.needs or 'a decision'}, not for approval of a command."
@@ -642,7 +642,7 @@ def _outputs_in(cast: Snapshot, name: str, visit: int | None, origin: str = "") 
         raise MateriaError(
             f"{subject} in {origin or 'this cast'} that could be pinned.",
             where=name,
-            hint=f"step first, or pin {_FORMS}",
+            hint=f"use `step` first, or pin {_FORMS}",
             kind="no_output",
         )
     if origin and visit is None:

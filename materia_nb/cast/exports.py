@@ -93,7 +93,7 @@ class Exports:
 
 RECORDING_FORMAT: Final = "materia-nb recording 1"
 _RECORDING: Final = FileFormat(
-    "recording", RECORDING_FORMAT, "write a recording of the current cast with export recording FILE"
+    "recording", RECORDING_FORMAT, "write a recording of the current cast with `export recording FILE`"
 )
 _META: Final = ("model", "provider", "finish")
 """Metadata of answers that recordings include; other metadata may contain paths or secret keys."""

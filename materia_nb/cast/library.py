@@ -312,7 +312,7 @@ class Loadouts(Mapping[str, str], Displayable):
         if draft is True:
             drafts = self.drafts(name or self.chosen)
             if not drafts:
-                hint = "list the drafts that are not open in a designer with wb.loadouts.drafts()"
+                hint = "list the drafts that are not open in a designer with `wb.loadouts.drafts()`"
                 raise MateriaError(f"{name or self.chosen} has no draft.", hint=hint, kind="no_draft")
             draft = drafts[0]
         if draft is not False:
@@ -486,7 +486,7 @@ class Loadouts(Mapping[str, str], Displayable):
         names = self.config.loadout_names
         if name is None:
             raise MateriaError(
-                "No loadout is loaded.", hint="load a config file with %materia load FILE", kind="no_loadout"
+                "No loadout is loaded.", hint="load a config file with `%materia load FILE`", kind="no_loadout"
             )
         if name in self._lost and name not in names:
             message = f"The loadout {name!r} of {self._lost[name]} is no longer loaded."

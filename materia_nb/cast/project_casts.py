@@ -212,7 +212,7 @@ class Casts(Displayable):
             MateriaError: no cast has been started or opened (``no_cast``).
         """
         if self.last is None:
-            hint = "start one with %materia cast REQUEST, or list saved casts with %materia list casts"
+            hint = "start a cast with `%materia cast REQUEST`, or list saved casts with `%materia list casts`"
             raise MateriaError("No cast has been started.", hint=hint, kind="no_cast")
         return self.last
 
@@ -255,7 +255,7 @@ class Casts(Displayable):
                 f"This would delete the cast {entry.id}{name} ({entry.loadout or 'no loadout'}, {entry.status}{steps}): "
                 f"{short_label(entry.request or 'no request', 80)}",
                 where=str(path),
-                hint=f"to delete it, use wb.casts.delete({entry.id!r}, yes=True) or delete {entry.id} --yes",
+                hint=f"to delete it, use `wb.casts.delete({entry.id!r}, yes=True)` or `delete {entry.id} --yes`",
                 kind="not_confirmed",
             )
         delete_cast(self.root, path)

@@ -312,7 +312,7 @@ def replay_directory(runner: Runner, replay: Replay) -> Path:
     """Create the run directory of a cast that starts with a replay of recorded answers in another loadout."""
     rules, when, original = replay.replayed.rules, now(), runner.session
     if not rules.graph.document:
-        hint = "pass wb.graph(name) or the config itself"
+        hint = "pass `wb.graph(name)` or the config itself"
         raise MateriaError(
             "The loadout was given without its config, which a cast must store.", hint=hint, kind="no_config"
         )

@@ -628,9 +628,9 @@ def graph_of(loadout: object) -> Graph:
     if isinstance(graph, Graph):
         return graph
     if graph is None:
-        raise MateriaError("The loadout has problems.", hint="list them with %materia check", kind="bad_loadout")
+        raise MateriaError("The loadout has problems.", hint="list them with `%materia check`", kind="bad_loadout")
     raise MateriaError(
         f"The loadout must be a graph or a config, not a value of type {type(loadout).__name__}.",
-        hint="pass wb.graph(name), or use wb.casts.replay(name)",
+        hint="pass `wb.graph(name)`, or use `wb.casts.replay(name)`",
         kind="bad_loadout",
     )

@@ -95,11 +95,11 @@ def stopped_error(session: Session) -> MateriaError:
         return MateriaError(
             f"The cast is held ({hold.action}): {hold.reason}",
             where=state.at.socket if state.at else None,
-            hint=f"{choices}, accept its output as it is (accept), correct it (edit output), or abort",
+            hint=f"{choices}, accept its output as it is (`accept`), correct it (`edit output`), or abort the cast (`abort`)",
             kind="held",
         )
     if failure is None:
-        return MateriaError("The cast is complete.", hint="start another cast with wb.cast(request)", kind="over")
+        return MateriaError("The cast is complete.", hint="start another cast with `wb.cast(request)`", kind="over")
     return MateriaError(failure.message, where=failure.socket, hint=failure.hint, kind=failure.kind)
 
 
@@ -313,13 +313,15 @@ class Work(ABC):
         folder = project / scope.cwd
         if not folder.is_dir():
             message = f"The scope {scope.id!r} works in a directory that does not exist."
-            raise AgentError(message, where=str(folder), hint="create it, then retry", kind="no_folder")
+            raise AgentError(
+                message, where=str(folder), hint="create the directory, then use `retry`", kind="no_folder"
+            )
         real, leave = folder.resolve(), approvals.FOLDER_PREFIX + str(folder)
         if not real.is_relative_to(project.resolve()) and leave not in self.session.allowed:
             raise AgentError(
                 f"The scope {scope.id!r} works outside the project, in {real}.",
                 where=str(folder),
-                hint=f"cast.approvals.allow({leave!r}) lets this cast work there; then retry",
+                hint=f"cast.approvals.allow({leave!r}) lets this cast work there; then use `retry`",
                 kind="folder_asks",
             )
         return folder
@@ -437,7 +439,7 @@ class Work(ABC):
             if not (self.stop.is_set() and getattr(error, "kind", None) == "interrupted"):
                 kind, message, hint = agent_failure(agent, visit.socket, error)
                 if self.rules.sockets[visit.socket].socket.is_utility:
-                    hint = "fix or remove the pin, then retry"
+                    hint = "fix or remove the pin, then use `retry`"
                 self._fail(kind, message, hint)
         if reply is None:
             return False

@@ -396,7 +396,7 @@ def _reported_failure(socket_rules: SocketRules, draft: Draft, outcome: PendingR
         "utility_failed",
         truncate(why, 800),
         socket_rules.socket.id,
-        f"fix the cause that state.{name} describes, then retry; or add a not_satisfied edge that handles the failure",
+        f"fix the cause that state.{name} describes, then use `retry`; or add a not_satisfied edge that handles the failure",
         undo=advance.cursor if advance is not None and outcome.advanced is not None else None,
     )
 

@@ -37,7 +37,7 @@ from materia_nb.loadout.vocabulary import ACCEPTED, Result
 
 _CONTINUE_WORK: Final = "Continue this work where you stopped."
 
-CORRECT_THE_UTILITY: Final = "correct the utility, then retry; if you changed its definition, use `edit redefine` to apply the change to this cast"
+CORRECT_THE_UTILITY: Final = "correct the utility, then use `retry`; if you changed its definition, use `edit redefine` to apply the change to this cast"
 """Hint for a cast that stopped because a utility failed."""
 
 
@@ -296,7 +296,7 @@ _ASK_AGAIN_HINT: Final = (
     "use `retry` to ask again, use `retry --limit` for another repair turn, or correct the answer yourself"
 )
 _MORE_TOKENS_HINT: Final = (
-    "raise the agent's max_tokens (--max-tokens N, or in its settings) or ask for a shorter answer, then retry"
+    "raise the agent's max_tokens (--max-tokens N, or in its settings) or ask for a shorter answer, then use `retry`"
 )
 
 

@@ -391,7 +391,7 @@ class _CastSimulator:
         for visit in play_cast(self.rules, state, choose, _MAX_VISITS, edit):
             state = visit.next_state
             if not visit.socket_rules.socket.is_utility and not self._pinned_text(visit.start, visit.socket_rules)[0]:
-                visit.require_accepted("show the usage of an earlier cast with cast.usage() instead")
+                visit.require_accepted("use `cast.usage()` to show the usage of an earlier cast instead")
                 turns += self._estimate_turns(visit)
         return state, turns
 

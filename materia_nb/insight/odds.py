@@ -94,7 +94,7 @@ def _eliminate(rows: dict[int, dict[int, float]], constants: dict[int, float]) -
         if pivot < _MIN_PIVOT:
             raise MateriaError(
                 "With these chances, a cast can repeat a cycle forever, so its number of turns has no mean.",
-                hint="find the cycle with explore, then set a chance between 0 and 1, or limit the cycle with maxTraversals",
+                hint="find the cycle with `explore`, then set a chance between 0 and 1, or limit the cycle with maxTraversals",
                 kind="endless",
             )
         weights = {j: weight / pivot for j, weight in rows.pop(i).items()}

@@ -464,7 +464,7 @@ def suggestion_at(suggestions: Sequence[Suggestion], number: int) -> Suggestion:
     """Return the suggestion with the given number, or raise MateriaError (``no_suggestion``) if there is none."""
     if type(number) is not int or not 1 <= number <= len(suggestions):
         message = f"Suggestion {number!r} does not exist; the cast has {counted(len(suggestions), 'suggestion')}."
-        hint = "list the suggestions with edit remember; they are numbered from 1"
+        hint = "use `edit remember` to list the suggestions; they are numbered from 1"
         raise MateriaError(message, hint=hint, kind="no_suggestion")
     return suggestions[number - 1]
 

@@ -283,7 +283,7 @@ def _next_socket(cast: Cast) -> str:
                 kind="nothing_to_predict",
             )
         raise MateriaError(
-            "The next socket cannot be entered.", hint="use step to see the reason", kind="nothing_to_predict"
+            "The next socket cannot be entered.", hint="use `step` to see the reason", kind="nothing_to_predict"
         )
     raise MateriaError(
         f"The cast {cast.runner.session.state.status_phrase}, so no further step can be predicted.",

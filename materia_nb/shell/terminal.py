@@ -385,7 +385,7 @@ def _unreadable_finding(name: str, error: MateriaError) -> LocatedFinding:
 
 
 def _check_case(path: Path) -> Iterator[LocatedFinding]:
-    advice = "fix the loadout, or save the test again if the change is intended (cast.export.test)"
+    advice = "fix the loadout, or save the test again with `cast.export.test(path)` if the change is intended"
     try:
         failures = read_case(path).check()
     except MateriaError as error:

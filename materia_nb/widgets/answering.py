@@ -69,7 +69,7 @@ def answer_state(now: Snapshot, *, busy: bool) -> dict[str, Any]:
         state["asks"] = {
             "is": "calls",
             "key": identity(now),
-            "words": f"{now.names.get(socket, socket)} asks for approval to run",
+            "words": f"{now.names.get(socket, socket)} is asking for approval to run",
             "said": plain(_approval_reason(now)),
             "blocks": call_blocks(now.approvals.asking, judged=True),
         }

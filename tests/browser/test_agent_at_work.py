@@ -64,7 +64,7 @@ def test_text_is_streamed_and_a_command_waits_for_approval(lab: Lab):
     panel.at.locator("[role=tab][aria-selected=true]", has_text="State").wait_for()
     (lab.folder / "go on").touch()
     panel.wait_for_status("Your turn: Build asks for approval")
-    panel.wait_for_text("asks for approval to run")  # what waits for a person comes to the front
+    panel.wait_for_text("is asking for approval to run")  # what waits for a person comes to the front
     panel.at.locator(".mnb-said", has_text="I have read the Makefile").wait_for()
     panel.wait_for_text("make widget")
     lab.screenshot("agent-asks", cell=3)

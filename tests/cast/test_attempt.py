@@ -45,7 +45,7 @@ def test_attempts_are_shown_side_by_side_with_cost_validity_and_next_socket(at_e
     output = repr(tried)
     assert "2 answers would be accepted" in output
     assert tried[0].leads == "Socket-4 (WI-1)"
-    assert "2 is refused" in output
+    assert "Attempt 2 was refused" in output
 
 
 def test_attempts_do_not_change_the_cast_until_one_is_accepted(at_eval, monkeypatch):
@@ -147,7 +147,7 @@ def test_attempts_never_run_tools_with_side_effects_without_approval(at_eval):
     at_eval.approvals.allow("write")
     (one,) = at_eval.attempt(agents=[Writer()])
     assert given == [frozenset()]
-    assert (one.valid, one.leads, one.calls, one.usage.tokens) == (False, "asks for approval of write", 1, 5)
+    assert (one.valid, one.leads, one.calls, one.usage.tokens) == (False, "is asking for approval of write", 1, 5)
 
 
 def test_work_and_handoff_turns_form_one_attempt_with_its_tool_calls(tmp_path):
@@ -184,7 +184,7 @@ def test_attempts_are_refused_while_a_draft_waits(tmp_path):
     wb = Workbench(tmp_path, bundled=False)
     wb.load(config({"A": at("M")}))
     cast = wb.cast("r", agents={"*": lambda: "a draft"})
-    assert cast.attempt()[0].leads == "a draft waits for a decision"
+    assert cast.attempt()[0].leads == "a draft is waiting for a decision"
     cast.run()
     with pytest.raises(MateriaError, match="person must decide first"):
         cast.attempt()

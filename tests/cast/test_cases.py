@@ -92,7 +92,7 @@ def test_invalid_case_is_refused(tmp_path, text, told):
     with pytest.raises(MateriaError, match=told) as error:
         read_case(path)
     assert error.value.kind == ("no_case" if text is None else "bad_case")
-    assert (error.value.where, error.value.hint) == (str(path), "write a test case with cast.export.test(path)")
+    assert (error.value.where, error.value.hint) == (str(path), "write a test case with `cast.export.test(path)`")
 
 
 def test_damaged_case_raises_an_error_with_its_path(case):

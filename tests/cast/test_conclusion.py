@@ -65,7 +65,7 @@ def test_a_complete_cast_ends_with_the_summary_and_the_suggestions(tmp_path):
     cast = cast_of(tmp_path, user_facing_summary="It is <b>done</b>.", memory_suggestions=["a", "b"])
     assert repr(cast).splitlines()[-2:] == [
         "It is <b>done</b>.",
-        "2 suggestions to review; list them with %materia edit remember",
+        "2 suggestions to review; list them with `%materia edit remember`",
     ]
     assert "<b>done" not in status_view(cast.now)._repr_mimebundle_()["text/html"]
     cast.edit.remember(1)
@@ -77,7 +77,7 @@ def test_a_complete_cast_ends_with_the_summary_and_the_suggestions(tmp_path):
 def test_long_summary_is_truncated_and_names_the_location_of_the_full_text(tmp_path):
     cast = cast_of(tmp_path, user_facing_summary="x" * 5000 + "\ny" * 100)
     assert len(repr(cast)) < 3000
-    assert "and 61 more lines; list them with cast.now.conclusion" in repr(cast)
+    assert "and 61 more lines; list them with `cast.now.conclusion`" in repr(cast)
     assert len(cast.now.conclusion) == 101
 
 

@@ -110,7 +110,7 @@ def test_tool_call_with_side_effects_waits_for_approval(tmp_path):
 def test_cast_lists_its_waiting_calls(tmp_path):
     cast = start(tmp_path, Toolsmith())
     cast.run()
-    assert "asks for approval to run bash" in str(cast)
+    assert "is asking for approval to run bash" in str(cast)
 
 
 def test_denied_call_is_reported_with_the_reason_and_never_run(tmp_path):
@@ -171,7 +171,7 @@ def test_person_can_answer_instead_of_the_agent(tmp_path):
     cast.reply("done by hand")
     assert cast.steps[0].turns[0].calls == (READ,)
     assert not cast.approvals.asking
-    with pytest.raises(MateriaError, match="Nothing waits for approval"):
+    with pytest.raises(MateriaError, match="Nothing is waiting for approval"):
         cast.approvals.approve()
     reopened(cast)
 
@@ -392,7 +392,7 @@ def test_refused_prompt_edit_leaves_the_cast_failed(tmp_path):
 def test_refused_approval_does_not_cancel_a_requested_stop(tmp_path):
     cast = start(tmp_path, Toolsmith())
     cast.stop()
-    with pytest.raises(MateriaError, match="Nothing waits for approval"):
+    with pytest.raises(MateriaError, match="Nothing is waiting for approval"):
         cast.approvals.approve()
     assert cast.now.live.stop_asked
 

@@ -112,5 +112,5 @@ def test_approve_verb_shows_the_approved_command(shell):
 
 def test_approve_verb_without_a_pending_request_raises_an_error(shell):
     ran(shell)
-    with pytest.raises(MateriaError, match="Nothing waits for approval"):
+    with pytest.raises(MateriaError, match="Nothing is waiting for approval"):
         line(shell, "approve")

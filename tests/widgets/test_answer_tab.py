@@ -125,7 +125,7 @@ def test_calls_waiting_for_approval_are_shown_before_the_answer(tmp_path):
     asks = state["asks"]
     assert (asks["is"], asks["words"], asks["said"]) == (
         "calls",
-        "M asks for approval to run",
+        "M is asking for approval to run",
         "To see it.",
     )
     assert "make it" in blocks_as_text(asks["blocks"])

@@ -292,7 +292,7 @@ class ReplayView(Displayable, Replay, Generic[_Cast]):
             MateriaError: the loadout is a graph without a config (``no_config``), or the directory cannot be written.
         """
         if self._onward is None:
-            hint = "call cast.replay(loadout).go_on()"
+            hint = "call `cast.replay(loadout).go_on()`"
             raise MateriaError("This replay was not created from a cast.", hint=hint, kind="no_cast")
         return self._onward(self)
 
@@ -321,7 +321,7 @@ class ReplayView(Displayable, Replay, Generic[_Cast]):
             item = f", item {missing_answer.item_key}" if missing_answer.item_key else ""
             sentences.append(
                 f"To continue, the replay needs an answer from {missing_answer.socket}, visit {missing_answer.visit}{item}: {missing_answer.why}. "
-                "To ask for it in a new cast, call go_on()."
+                "To ask for it in a new cast, call `go_on()`."
             )
         elif first is not None:
             sentences.append(f"The end of the replay: {self.ends}.")

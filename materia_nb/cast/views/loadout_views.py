@@ -79,7 +79,7 @@ class LoadoutView(Displayable):
         """
         if self.graph is None:
             message = f"The loadout {self.name!r} has problems, so it has no graph."
-            raise MateriaError(message, hint="list them with %materia check")
+            raise MateriaError(message, hint="list them with `%materia check`")
         return GraphPicture(self.graph)
 
     def _blocks(self) -> list[Block]:
@@ -88,7 +88,7 @@ class LoadoutView(Displayable):
             return [*notes, report_view(self.name, self.report)]
         text = [f"{self.name} (from {self.origin})", graph_text(self.graph)]
         if hints := len(self.report.hints):
-            text.append(f"{counted(hints, 'hint')}: %materia check shows them")
+            text.append(f"{counted(hints, 'hint')}: see `%materia check`")
         return [*notes, graph_block(self.graph, text="\n".join(text))]
 
 
@@ -232,10 +232,10 @@ class ExploreView(_View, Exploration):
         """
         if self._document is None:
             message = "This exploration was not created by `wb.explore`, so it has no config to test."
-            raise MateriaError(message, hint="create it with wb.explore", kind="no_test")
+            raise MateriaError(message, hint="create it with `wb.explore`", kind="no_test")
         if others := sockets_without_samples(self.graph):
             message = f"Answers cannot be generated in the handoff format of {', '.join(others)}."
-            hint = "write a test case from a real cast with cast.export.test(path)"
+            hint = "write a test case from a real cast with `cast.export.test(path)`"
             raise MateriaError(message, hint=hint, kind="no_test")
         rules, target = Rules(self.graph), Path(folder).absolute()
         self._require_complete_search()

@@ -90,7 +90,7 @@ def status_lines(cast: Snapshot, pause: str | None = None, hit: Sequence[Breakpo
     elif engine.status == "ready":
         because = _pause_reason(cast, pause, hit)
         if any(lane.waits_for_person for lane in cast.lanes.values()):
-            lines.append(f"waits for you{because}: reply --lane NAME")
+            lines.append(f"waiting for you{because}: use `reply --lane NAME`")
         else:
             lines.append(f"next: {_describe_next(cast)}{because}")
     elif engine.status == "complete":
@@ -103,7 +103,7 @@ def _describe_next(cast: Snapshot) -> str:
     if lanes_at_work(cast.session) is not None:
         waits = [shorten(name, 60) for name, lane in cast.lanes.items() if lane.status in ("running", "waiting")]
         return f"lanes {', '.join(waits)}" if waits else "the join of the lanes"
-    return str(cast.engine.next) if cast.engine.next != END else "end (step or run completes the cast)"
+    return str(cast.engine.next) if cast.engine.next != END else "end (`step` or `run` completes the cast)"
 
 
 def _offered_commands(cast: Snapshot) -> Iterator[str]:
@@ -162,7 +162,7 @@ def _lanes(cast: Snapshot) -> Iterator[str]:
     if cast.lanes and cast.session.streams[-1].status != "joined":
         for name, lane in cast.lanes.items():
             at = f", at {lane.now.next_socket}" if lane.status == "running" and lane.now.next_socket else ""
-            wants = ", waits for you" if lane.waits_for_person else ""
+            wants = ", waiting for you" if lane.waits_for_person else ""
             yield f"lane {shorten(name, 60)}: {lane.status}{at}{wants}, {lane.done} of {len(lane.indexes)} items done"
 
 
@@ -170,7 +170,7 @@ def _warnings(warnings: Sequence[CastWarning]) -> Iterator[str]:
     """Yield the warnings about a complete cast (R45)."""
     yield from (f"warning: {warning}" for warning in warnings[:_MAX_WARNINGS])
     if len(warnings) > _MAX_WARNINGS:
-        yield f"and {len(warnings) - _MAX_WARNINGS} more warnings; list them with cast.now.warnings"
+        yield f"and {len(warnings) - _MAX_WARNINGS} more warnings; list them with `cast.now.warnings`"
 
 
 def _conclusion_lines(cast: Snapshot) -> Iterator[str]:
@@ -178,10 +178,10 @@ def _conclusion_lines(cast: Snapshot) -> Iterator[str]:
     conclusion = cast.conclusion
     yield from (shorten(line, _MAX_LINE) for line in conclusion[:_MAX_CONCLUSION_LINES])
     if len(conclusion) > _MAX_CONCLUSION_LINES:
-        yield f"and {counted(len(conclusion) - _MAX_CONCLUSION_LINES, 'more line')}; list them with cast.now.conclusion"
+        yield f"and {counted(len(conclusion) - _MAX_CONCLUSION_LINES, 'more line')}; list them with `cast.now.conclusion`"
     left = sum(not suggestion.is_kept for suggestion in cast.suggestions)
     if left:
-        yield f"{counted(left, 'suggestion')} to review; list them with %materia edit remember"
+        yield f"{counted(left, 'suggestion')} to review; list them with `%materia edit remember`"
 
 
 def _pins(cast: Snapshot) -> Iterator[str]:
@@ -223,28 +223,28 @@ def _waiting_for(cast: Snapshot) -> str:
     if cast.pin_name_of(visit.socket) in cast.lost_pins:
         return f"waiting: {visit.socket} is pinned to a function that was lost when its kernel ended; pin it again, or unpin it"
     if socket.is_utility:
-        return f"waiting: {visit.socket} was interrupted; step runs it again"
+        return f"waiting: {visit.socket} was interrupted; use `step` to run it again"
     item = f" for {visit.item.key} ({short_label(visit.item.label)})" if visit.item else ""
     if cast.approvals.asking or cast.approvals.due:
         return f"waiting: {visit.socket}{item} {_call_status(cast)}"
     if visit.mode == "draft" and visit.drafts:
-        return f"waiting: {visit.socket}{item} has a draft; refine it, or accept it"
+        return f"waiting: {visit.socket}{item} has a draft; use `refine` or `accept`"
     who = f"{visit.socket} ({socket.materia.label}){item}"
     need = "needs an answer"
     if cast.approvals.current is not None:
-        need = f"may run this command once: {shorten(cast.approvals.current.exact_content, 200)} (abort withdraws the approval)"
+        need = f"may run this command once: {shorten(cast.approvals.current.exact_content, 200)} (`abort` withdraws the approval)"
     elif visit.mode == "final":
         need = "must still give its final result"
     yours = cast.writable and cast.answered_by(visit.socket) in (None, "person")
-    return f"waiting: {who} {need}; reply{'' if yours else ', or step to ask its agent'}"
+    return f"waiting: {who} {need}; use `reply`{'' if yours else ', or use `step` to ask its agent'}"
 
 
 def _call_status(cast: Snapshot) -> str:
     if cast.approvals.asking:
         calls = "; ".join(call_line(call) for call in cast.approvals.asking)
-        return f"asks for approval to run {calls}; approve, approve --always, or deny"
+        return f"is asking for approval to run {calls}; use `approve`, `approve --always` or `deny`"
     calls = "; ".join(call_line(call) for call in cast.approvals.due)
-    return f"has approval to run {calls}; use step to continue its agent"
+    return f"has approval to run {calls}; use `step` to continue its agent"
 
 
 _REQUEST_LABELS: Final = {
@@ -282,7 +282,7 @@ def _held_for(cast: Snapshot, hold: Hold, socket: str) -> list[str]:
     return [
         f"held by {socket} ({hold.action}): {hold.reason}",
         *approval_lines(cast),
-        f"to continue: {needed}, accept its output as it is (accept), correct it (edit output), or abort",
+        f"to continue: {needed}, accept its output as it is (`accept`), correct it (`edit output`), or abort the cast (`abort`)",
     ]
 
 

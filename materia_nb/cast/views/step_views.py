@@ -298,7 +298,7 @@ def lanes_blocks(cast: Snapshot, now: int | None = None, past: Snapshot | None =
         (
             part(name, 60),
             Badge(lane.status),
-            lane_position(lane) + (", waits for you" if lane.waits_for_person else ""),
+            lane_position(lane) + (", waiting for you" if lane.waits_for_person else ""),
             _item_words(lane),
             f"{lane.done}/{len(lane.indexes)}",
             _format_duration(lane, until),
@@ -307,7 +307,7 @@ def lanes_blocks(cast: Snapshot, now: int | None = None, past: Snapshot | None =
     ]
     actions = [
         Action(
-            f"{part(name, 60)} waits for you." if lane.waits_for_person else f"{part(name, 60)} failed.",
+            f"{part(name, 60)} is waiting for you." if lane.waits_for_person else f"{part(name, 60)} failed.",
             "Answer" if lane.waits_for_person else "Inspect",
             "Show this lane in the inspector.",
             "lane",
@@ -420,7 +420,7 @@ def _lane_bars(lane: LaneSnapshot, forked: int) -> list[Bar]:
         bars.insert(0, Bar("waits for a free lane", forked, first, "wait"))
     last = bars[-1] if bars else None
     if last is not None and last.kind == "now" and lane.waits_for_person:
-        bars[-1] = last._replace(kind="wait", label=f"{last.label}, waits for you")
+        bars[-1] = last._replace(kind="wait", label=f"{last.label}, waiting for you")
     elif last is not None and (lane.status == "failed" or (last.kind == "now" and lane.lane.is_over)):
         bars[-1] = last._replace(kind="bad", ends=last.ends or lane.lane.ended)
     return bars

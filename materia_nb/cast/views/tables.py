@@ -300,7 +300,7 @@ def quests_view(quests: Sequence[Quest]) -> Table:
         for quest in quests
     ]  # fmt: skip
     columns = ("quest", "status", "request", "loadout", "cast", "note")
-    return Table(columns, rows, "No quest has been added. Add one with quest add REQUEST.")
+    return Table(columns, rows, "No quest has been added. Add a quest with `quest add REQUEST`.")
 
 
 def items_table(cast: Snapshot) -> Table:
@@ -474,7 +474,9 @@ def _patch_blocks(patch: str) -> list[Block]:
             rows.append((" ", line))
     if len(patch.splitlines()) > _MAX_LINES:
         blocks.append(
-            Line("The rest of the differences is hidden. Use cast.files.difference(step) for the full patch.", "quiet")
+            Line(
+                "The rest of the differences is hidden. Use `cast.files.difference(step)` for the full patch.", "quiet"
+            )
         )
     return blocks
 

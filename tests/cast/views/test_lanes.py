@@ -37,8 +37,8 @@ def test_lane_row_shows_its_socket_and_progress(waiting):
     assert "2 lanes, at most 2 in parallel; 0 at the join" in text
     row = next(line for line in text.splitlines() if line.startswith("ui "))
     assert row.split("  ")[0] == "ui"
-    assert all(words in row for words in ("running", "Check, waits for you", "Part 2", "0/2"))
-    assert "lane ui: running, at Socket-4, waits for you, 0 of 2 items done" in status_lines(waiting.now)
+    assert all(words in row for words in ("running", "Check, waiting for you", "Part 2", "0/2"))
+    assert "lane ui: running, at Socket-4, waiting for you, 0 of 2 items done" in status_lines(waiting.now)
 
 
 def test_graph_cards_show_and_count_the_lanes_at_each_socket(waiting):
@@ -86,7 +86,7 @@ def test_time_axis_has_a_row_for_each_lane_with_an_escaped_name(waiting):
     assert [(kind, words, step) for _, _, kind, words, _, step in axis.rows[1][1]] == [
         ("work", "Setup", 2),
         ("work", "Build 3", 3),
-        ("wait", "Check 3, waits for you", 4),
+        ("wait", "Check 3, waiting for you", 4),
     ]
     assert axis.rows[2][1][1][4].startswith("Build 2: ")
     assert "<img" not in blocks_as_html(lanes_blocks(waiting.now)) + cast_page_html(waiting.now)
@@ -187,7 +187,7 @@ def test_steps_of_lanes_are_counted_and_shown_in_their_lane(done):
         (2, ""),
     ]
     assert steps_view(now).headers[:3] == ("step", "lane", "socket")
-    assert "8 more steps in lanes: cast.now.all_steps" in repr(done.steps)
+    assert "8 more steps in lanes: see `cast.now.all_steps`" in repr(done.steps)
     assert "lane" not in steps_view(done.at(1)).headers
     assert "more" not in repr(done.at(1).steps)
 

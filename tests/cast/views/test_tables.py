@@ -94,4 +94,4 @@ def test_quest_table_keeps_the_order_and_truncates_long_texts():
     first, second = quests_view(quests).rows
     assert (first[0], first[1], len(first[2]), *first[3:]) == ("Q-1", "pending", 80, "the chosen loadout", "", "")
     assert (*second[:5], len(second[5])) == ("Q-2", "failed", "r", "T", "", 120)
-    assert repr(quests_view([])) == "No quest has been added. Add one with quest add REQUEST."
+    assert repr(quests_view([])) == "No quest has been added. Add a quest with `quest add REQUEST`."
