@@ -237,7 +237,7 @@ def _agent_finding(socket: Socket, agent: Agent, project: Path, tools: MoreTools
         return Finding("agents", name, "missing", f"{details}: {problem.what}", problem.hint or "")
     if isinstance(agent, PersonAgent) and materia.model is not None:
         materia_name = f'"{materia.id}"' if " " in materia.id else materia.id
-        advice = f"to let a model or a program answer: %materia agent {materia_name} WHO"
+        advice = f"use `%materia agent {materia_name} WHO` to let a model or a program answer"
         return Finding("agents", name, "hint", f"{details}, but the materia names model {materia.model}", advice)
     if unknown := [tool for tool in choose_tools(materia.tools)[1] if not is_known_tool(tool, tools)]:
         advice = "fix the names in the materia's tools; a model answers without unknown tools"

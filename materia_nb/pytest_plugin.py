@@ -46,7 +46,7 @@ class CaseItem(pytest.Item):
         case = read_case(self.path)
         if differences := "\n".join(case.check()):
             if not self.config.getoption("--materia-update"):
-                raise CaseFailed(f"{differences}\nTo accept the change, run pytest --materia-update.")
+                raise CaseFailed(f"{differences}\nTo accept the change, run `pytest --materia-update`.")
             case.update()
             self.warn(pytest.PytestWarning(f"{self.path.name} was updated:\n{differences}"))
 

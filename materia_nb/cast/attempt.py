@@ -383,9 +383,9 @@ class Attempts(Displayable, Sequence[Attempt]):
         if not attempt.valid:
             why = attempt.error or summarize_issues(attempt.issues, 3) or attempt.leads
             raise MateriaError(
-                f"Attempt {number} has no answer that would be accepted: {why}",
+                f"Attempt {number} has no acceptable answer:  {why}",
                 where=self.socket,
-                hint="use another attempt, or reply with a corrected answer",
+                hint="use another attempt, or use `reply` to send a corrected answer",
                 kind="refused",
             )
         runner = self._runner

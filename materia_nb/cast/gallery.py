@@ -177,7 +177,7 @@ class Gallery(Displayable, Mapping[str, Card]):
         lines = []
         for kind, title in _TITLES.items():
             lines += ["", title, *(f"  {card.name:<{width}}  {card.purpose}" for card in self.of(kind))]
-        return "\n".join([*lines[1:], "", "write a card as a notebook with %materia gallery NAME"])
+        return "\n".join([*lines[1:], "", "write a card as a notebook with `%materia gallery NAME`"])
 
     def _mime_bundle(self) -> dict[str, Any]:
         parts = []

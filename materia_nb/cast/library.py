@@ -324,7 +324,7 @@ class Loadouts(Mapping[str, str], Displayable):
             design = new_design(self.config, name or "", self.project)
         else:
             if name is not None and name not in self.config.loadout_names:
-                hint = f"{did_you_mean(name, self.config.loadout_names)}; create it with design --new {name}"
+                hint = f"{did_you_mean(name, self.config.loadout_names)}; create it with `design --new {name}`"
                 raise MateriaError(f"The loadout {name!r} does not exist.", hint=hint, kind="unknown_loadout")
             design = open_design(self.config, self.require_loadout(name or self.chosen), self.project)
         return autosave(design, self.casts_root, by)
@@ -376,7 +376,7 @@ class Loadouts(Mapping[str, str], Displayable):
         elif is_new:
             message += f"; {design.name} is now chosen"
         elif design.name != chosen:
-            message += f"; select it with use {design.name}"
+            message += f"; select it with `use {design.name}`"
         if not used and (missing := materia_without_file(self.config, design)):
             message += f"; no file defines the materia {', '.join(missing)}"
         return message

@@ -363,7 +363,7 @@ class Runner(Work):
         busy_sockets = [visit.socket] if visit is not None else [] if self._lanes is None else self._lanes.busy_sockets
         agents = (socket for socket in busy_sockets if not self.rules.sockets[socket].socket.is_utility)
         agent_names = " and ".join(f"{self._agent_name(socket)} of {socket}" for socket in agents)
-        return f"waits for {agent_names + ' to return' if agent_names else 'the step to end'} ({time.monotonic() - since:.0f} s)"
+        return f"waiting for {agent_names + ' to return' if agent_names else 'the step to end'} ({time.monotonic() - since:.0f} s)"
 
     def _agent_name(self, socket: str) -> str:
         agent = self.agents.for_turn(socket, self.rules.sockets[socket].socket.materia.id)

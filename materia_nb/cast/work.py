@@ -321,7 +321,7 @@ class Work(ABC):
             raise AgentError(
                 f"The scope {scope.id!r} works outside the project, in {real}.",
                 where=str(folder),
-                hint=f"cast.approvals.allow({leave!r}) lets this cast work there; then use `retry`",
+                hint=f"use `cast.approvals.allow({leave!r})` to let this cast work there; then use `retry`",
                 kind="folder_asks",
             )
         return folder

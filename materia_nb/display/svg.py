@@ -157,7 +157,7 @@ def status_tag(socket_id: str, marks: CastOverlay) -> tuple[str, str]:
         if marks.working:
             status = "working"
         elif marks.answers.get(socket_id, "").startswith("person") and socket_id not in marks.pins:
-            status = "waits for you"
+            status = "waiting for you"
     colour_roles = {"✖ failed": "bad", "only A": "A", "only B": "B", "never visited": "line"}
     return status, colour_roles.get(status, "now")
 

@@ -326,7 +326,7 @@ def skip_item(rules: Rules, session: Session, note: str, ts: int) -> Events:
 
 def _require_note(note: str) -> None:
     if not note.strip():
-        raise MateriaError("The note is missing.", hint="write the reason in a few words into the note", kind="usage")
+        raise MateriaError("The note is missing.", hint="write a short reason in the note", kind="usage")
 
 
 def check_reply(rules: Rules, session: Session, text: str) -> None:

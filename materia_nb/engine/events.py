@@ -860,6 +860,6 @@ def from_json(kind: str, data: Mapping[str, JSON], ts: int = 0, *, lenient: bool
 def _damaged(kind: str, key: str, why: str) -> MateriaError:
     return MateriaError(
         f"The journal is damaged: the field {key!r} of a {kind!r} event {why}.",
-        hint="restore the file, or remove the damaged line and all later lines, then resume",
+        hint="restore the file, or remove the damaged line and all later lines, then use `resume`",
         kind="damaged_journal",
     )

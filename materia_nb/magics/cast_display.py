@@ -69,7 +69,7 @@ def record_text(cast: Cast) -> MimeBundle:
     earlier = [f"... {earlier_count} earlier steps"] if earlier_count > 0 else []
     step_table = [table(steps.rows[-MAX_STEPS:], steps.headers)] if steps.rows else []
     purpose, verb = ("look at", "open") if cast.status == "complete" else ("continue", "resume")
-    advice = f"To {purpose} this cast in a new kernel, run %load_ext materia_nb and %materia {verb} {cast.id}"
+    advice = f"To {purpose} this cast in a new kernel, run `%load_ext materia_nb` and `%materia {verb} {cast.id}`"
     wrapped = [wrapped_line for line in (title, *status) for wrapped_line in textwrap.wrap(plain(line), WIDTH)]
     text = "\n".join([*wrapped, *earlier, *step_table, "", advice])
     return record_bundle(text, blocks_as_html([Heading(title), *lines(status), *lines(earlier), *folds, Line(advice)]))

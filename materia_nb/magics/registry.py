@@ -363,7 +363,7 @@ def find_verb(name: str, verbs: Mapping[str, Verb] = VERBS) -> Verb:
     if second_words := subverbs(name, verbs):
         raise usage_error(f"The verb {name} needs a second word.", f"write {name} {join_with_or(second_words)}")
     hint = _WRONG_VERB_HINTS.get(name.lower()) or did_you_mean(name, first_words(verbs))
-    raise usage_error(f"%materia has no verb {name!r}.", f"{hint} (%materia help lists all verbs)")
+    raise usage_error(f"%materia has no verb {name!r}.", f"{hint} (`%materia help` lists all verbs)")
 
 
 def help_text(name: str | None = None, verbs: Mapping[str, Verb] = VERBS) -> str:

@@ -96,7 +96,7 @@ def run_copy(bundle: Bundle, folder: Path | None, *, force: bool = False) -> str
     """Copy a bundle to a folder and return the next steps for the user; if no folder is named, list the files."""
     if folder is None:
         listing = "\n".join(map(str, bundle.notebooks() or bundle.files()))
-        return f"{listing}\n\nmateria {bundle.command} DIR copies them to DIR."
+        return f"{listing}\n\nUse `materia {bundle.command} DIR` to copy them to DIR."
     written = copy_bundle(bundle, folder, force=force)
     trusted = trust_notebooks([folder / target for target in written if target.suffix == ".ipynb"])
     return "\n".join(_next_steps(bundle, folder, written, trusted=trusted))

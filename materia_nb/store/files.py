@@ -73,7 +73,9 @@ def disk_error(path: Path | str, action: str, error: OSError) -> DiskError:
     )
 
 
-_RESUME_HINT: Final = "free disk space or make the directory writable, then resume; everything recorded so far is kept"
+_RESUME_HINT: Final = (
+    "free disk space or make the directory writable, then use `resume`; everything recorded so far is kept"
+)
 
 
 @contextlib.contextmanager

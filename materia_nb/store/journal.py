@@ -196,14 +196,14 @@ class Journal:
             raise DiskError(
                 "The journal of this cast was removed or replaced while it was open.",
                 where=str(self.path),
-                hint="restore the journal, then resume; events since its removal are not recorded",
+                hint="restore the journal, then use `resume`; events since its removal are not recorded",
                 kind="journal_gone",
             )
         if status.st_size != self.end.size:
             raise DiskError(
                 "The journal of this cast was changed by another program while it was open.",
                 where=str(self.path),
-                hint="close the cast, then resume it to continue from the changed journal",
+                hint="close the cast, then use `resume` to continue from the changed journal",
                 kind="journal_changed",
             )
 
@@ -326,7 +326,7 @@ def read_journal(
             raise MateriaError(
                 "The journal is damaged: a line before its end is not an event.",
                 where=f"{path}:{number}",
-                hint="restore the file, or remove the damaged line and all later lines, then resume",
+                hint="restore the file, or remove the damaged line and all later lines, then use `resume`",
                 kind="damaged_journal",
             )
     # A truncated JSON object is never valid JSON, so a last line that can be parsed is complete.

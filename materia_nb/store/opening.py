@@ -573,7 +573,7 @@ def require_intact(files: RunDir, contents: Contents) -> None:
         raise MateriaError(
             damage_messages(contents)[0],
             where=f"{files.journal}:{contents.first_broken_line + 1}",
-            hint="restore the file from a copy, or remove the damaged line and all later lines, then resume",
+            hint="restore the file from a copy, or remove the damaged line and all later lines, then use `resume`",
             kind="damaged_journal",
         )
 

@@ -366,7 +366,7 @@ def test_screenshot_shows_a_cast_with_lanes(lab: Lab):
     panel.press("Run")
     panel.wait_for_text("Your turn: docs · Check")
     panel.tab("Lanes 3")
-    panel.wait_for_text("release waits for you.")
+    panel.wait_for_text("release is waiting for you.")
     keep(lab, cell, "lanes")
 
 

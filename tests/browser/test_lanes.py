@@ -31,7 +31,7 @@ def test_a_person_answers_in_each_lane(lab: Lab):
     panel.press("Run")
     panel.wait_for_text("Your turn: docs · Check")
     panel.tab("Lanes 3")
-    panel.wait_for_text("release waits for you.")
+    panel.wait_for_text("release is waiting for you.")
     lab.screenshot("lanes", cell=3)
     lab.screenshot("lanes", cell=3, dark=True)
     press_button(panel.at.get_by_role("button", name="Answer").nth(1))

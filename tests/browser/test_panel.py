@@ -394,7 +394,7 @@ def test_several_panels_have_no_accessibility_violations(lab: Lab):
     panel = Surface(lab, 3)
     panel.press("Run")
     panel.tab("Lanes 2")
-    panel.wait_for_text("waits for you.")
+    panel.wait_for_text("is waiting for you.")
     lab.cell(5).get_by_role("region", name="palette of Plan-Build-Eval, panel 3").wait_for()
     regions = lab.page.get_by_role("region", name="inspector of")
     assert regions.evaluate_all("(all) => all.map((one) => one.getAttribute('aria-label'))") == [

@@ -49,7 +49,7 @@ def test_waiting_cast_is_answered_by_number_in_another_kernel(wb, project):
     assert [waiting.entry.request for waiting in wb.inbox()] == ["two"]
     assert "needs an answer" in repr(line(shell, "inbox 1"))
     assert wb.current.now.request == "two"
-    with pytest.raises(MateriaError, match="no cast number 3"):
+    with pytest.raises(MateriaError, match="no cast with the number 3"):
         line(shell, "inbox 3")
     wb.close()
 

@@ -195,7 +195,7 @@ def test_card_of_a_rejection_has_a_cross_and_card_with_a_warning_has_no_ring():
 
 def test_waiting_card_looks_different_from_a_working_card():
     waiting = replace(RUNNING, answers={"Socket-5": "person"})
-    assert "waits for you" in texts(parse(graph_svg(graphs.rework(), waiting)))
+    assert "waiting for you" in texts(parse(graph_svg(graphs.rework(), waiting)))
     assert "working" in texts(parse(graph_svg(graphs.rework(), replace(RUNNING, working=True))))
 
 

@@ -446,7 +446,7 @@ def test_status_and_breakpoints_are_described_in_words(project: Path, timers: li
     cast.step()
     panel = GraphPanel(cast)
     assert "waiting" in classes(panel, "n:Socket-1")
-    assert ">waits for you<" in svg(panel, "n:Socket-1")
+    assert ">waiting for you<" in svg(panel, "n:Socket-1")
     assert "break" in classes(panel, "n:Socket-2")
     assert "breakpoint" in words(panel, "n:Socket-2")
 

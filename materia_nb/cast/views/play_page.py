@@ -31,7 +31,7 @@ _ANSWERS: Final = {
     Result.YES: "✓ satisfied",
     Result.NO: "✗ not satisfied",
     Result.FAILED: "⚠ fails",
-    Result.REFUSED: "⚠ gives an unusable output",
+    Result.REFUSED: "⚠ returns an unusable output",
 }
 
 

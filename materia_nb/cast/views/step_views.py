@@ -417,7 +417,7 @@ def _lane_bars(lane: LaneSnapshot, forked: int) -> list[Bar]:
     started, bars = lane.lane.started, list(_bars(lane.now, lane.now.steps))
     first = bars[0].begins if bars else started if started is not None else lane.lane.ended
     if first is None or first - forked > _IMMEDIATE_MS:
-        bars.insert(0, Bar("waits for a free lane", forked, first, "wait"))
+        bars.insert(0, Bar("waiting for a free lane", forked, first, "wait"))
     last = bars[-1] if bars else None
     if last is not None and last.kind == "now" and lane.waits_for_person:
         bars[-1] = last._replace(kind="wait", label=f"{last.label}, waiting for you")

@@ -373,7 +373,7 @@ class FilesView(Displayable):
         if files is None:
             raise MateriaError(
                 f"The files of step {step} were not saved.",
-                hint=f"start the cast with files={FILES_NOT_IGNORED!r}; steps in a directory shared with other lanes or casts are not saved",
+                hint=f"start the cast with `files={FILES_NOT_IGNORED!r}`; steps in a directory shared with other lanes or casts are not saved",
                 kind="not_kept",
             )
         return files
@@ -385,7 +385,7 @@ class FilesView(Displayable):
         """Return a table of the steps that changed files, followed by the differences of the latest of these steps."""
         cast = self._cast
         if not cast.session.snapshot_method:
-            hint = f"This cast does not save the files of the project. Set files={FILES_NOT_IGNORED!r} in wb.cast or the config."
+            hint = f"This cast does not save the files of the project. Set `files={FILES_NOT_IGNORED!r}` in `wb.cast` or the config."
             return [Line(hint, "quiet")]
         not_kept = "not saved: the directory is shared, or saving failed (see messages)"
         rows = [

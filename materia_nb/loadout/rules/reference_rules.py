@@ -49,9 +49,9 @@ _IGNORED: Final = {
 
 @rule(REFERENCE_RULES, "socket", REFUSED)
 def _refused_socket(_facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
-    """A socket that pi-materia refuses."""
+    """A socket that pi-materia rejects."""
     if not CANONICAL_ID.fullmatch(socket.id):
-        message = f"pi-materia refuses the socket id {socket.id!r} (R26)"
+        message = f"pi-materia rejects the socket id {socket.id!r} (R26)"
         yield Hint(f"sockets.{socket.id}", message, "rename the socket to Socket-1, Socket-2, ...")
     for edge in socket.edges:
         if edge.when not in _CONDITIONS:
@@ -64,23 +64,23 @@ def _refused_socket(_facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]
 def _refused_label(_facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
     """A loop with a label."""
     if "label" in loop.raw:
-        message = "pi-materia refuses a config in which a loop has a label (R26)"
+        message = "pi-materia rejects a config in which a loop has a label (R26)"
         yield Hint(f"loops.{loop.id}.label", message, "remove `label`, and use the name of the loop")
 
 
 @rule(REFERENCE_RULES, "materia", REFUSED)
 def _refused_materia(id_: str, raw: Object) -> Iterator[Hint]:
-    """A materia that pi-materia refuses or cannot run."""
+    """A materia that pi-materia rejects or cannot run."""
     name, tools = as_object(raw.get("script")).get("name"), raw.get("tools")
     if isinstance(name, str) and not name.endswith(".mjs"):
-        message = f"pi-materia refuses every config with the script name {name!r} (R25)"
+        message = f"pi-materia rejects every config with the script name {name!r} (R25)"
         advice = f"write {name.removesuffix('.py')}.mjs, which runs the same script in this engine"
         yield Hint(f"materia.{id_}.script.name", message, advice)
     elif isinstance(name, str) and not name.startswith(_SCRIPT_PREFIXES):
         message = f"pi-materia has no script {name!r}, so a cast fails at this materia (R25)"
         yield Hint(f"materia.{id_}.script.name", message, "use a command, or a script that both engines have")
     if isinstance(tools, list):
-        message = "pi-materia refuses a list of tools (R26)"
+        message = "pi-materia rejects a list of tools (R26)"
         advice = f'write {{"type": "custom", "tools": {brief(tools)}}}'
         yield Hint(f"materia.{id_}.tools", message, advice)
 
@@ -202,7 +202,7 @@ def _ignored_fields(facts: LoadoutFacts) -> Iterator[Hint]:
 def reference_report(document: JSON, loadout: str, files: Sequence[Object]) -> Report:
     """Check whether pi-materia can run a loadout in the same way.
 
-    The report lists what pi-materia refuses as problems, and what it does differently as hints.
+    The report lists what pi-materia rejects as problems, and what it does differently as hints.
 
     Args:
         document: the config.
@@ -217,7 +217,7 @@ def reference_report(document: JSON, loadout: str, files: Sequence[Object]) -> R
     defined = {id_ for file in files for id_ in as_object(file.get("materia"))}
     for id_ in [id_ for id_ in materia if id_ not in defined]:
         message = (
-            f"no file defines {id_!r}, so pi-materia refuses the loadout or uses its own materia of this name (R74)"
+            f"no file defines {id_!r}, so pi-materia rejects the loadout or uses its own materia of this name (R74)"
         )
         findings.hint(
             REFUSED, f"materia.{id_}", message, f"save the definitions with the command `copy {loadout} --materia`"

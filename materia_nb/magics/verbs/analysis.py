@@ -200,7 +200,9 @@ def _parse_lengths(text: str) -> list[int]:
     for piece in text.split(","):
         first, _, last = piece.partition("-")
         if not first.strip().isdecimal() or not (last or "0").strip().isdecimal():
-            raise usage_error(f"{text!r} is not a range of list lengths.", "write a range such as 0-3, or 2,5")
+            raise usage_error(
+                f"{text!r} is not a range of list lengths.", "write a range such as `0-3`, or numbers such as `2,5`"
+            )
         lengths += range(int(first), int(last or first) + 1)
     return lengths
 
@@ -217,7 +219,7 @@ def _parse_odds(value: object) -> Chances:
     except ValueError:
         raise usage_error(
             f"{text!r} is not a valid probability.",
-            "write 0.7, or Check=0.7,*=0.9; 0.6/0.3 also sets the probability 0.3 that there is no verdict",
+            "write `0.7`, or `Check=0.7,*=0.9`; `0.6/0.3` also sets the probability 0.3 that there is no verdict",
         ) from None
 
 
@@ -226,7 +228,7 @@ def _parse_failures(failures: Mapping[str, object]) -> FailureChances:
     chances = {name: _parse_odds(value) for name, value in failures.items()}
     for value in chances.values():
         if any(isinstance(chance, tuple) for chance in (value.values() if isinstance(value, Mapping) else (value,))):
-            raise usage_error("The probability of a failure must be a single number.", "write 0.1, or Build=0.1")
+            raise usage_error("The probability of a failure must be a single number.", "write `0.1`, or `Build=0.1`")
     return cast("FailureChances", chances)
 
 

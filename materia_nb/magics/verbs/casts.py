@@ -462,7 +462,7 @@ def _show_inbox(call: Call, number: int | None = None, answer: Rest = None, *, l
     if number is None:
         return inbox
     if not 0 < number <= len(inbox):
-        raise MateriaError(f"The inbox has no cast number {number}.", hint="use `inbox` to list the numbers")
+        raise MateriaError(f"The inbox has no cast with the number {number}.", hint="use `inbox` to list the numbers")
     cast = call.bench.resume(inbox[number - 1].entry.id)
     if (answer := call.body_or(answer)) is not None:
         cast.reply(answer)

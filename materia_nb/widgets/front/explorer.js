@@ -112,7 +112,7 @@ export function castsView({ model, el }) {
       cells: [
         h("span", { class: `mnb-stands mnb-tone-${tone}`, title: more || word }, icon(SIGNS[tone] ?? "more", 14), ` ${word}`),
         h("span", { title: `${request}\n${id}` }, name && [h("strong", {}, name), " "], h("span", { class: name ? "mnb-dim" : "" }, request || "no request"), tags.map((tag) => h("span", { class: "mnb-mark" }, tag))),
-        loadout, h("span", { title: exactly }, when), steps, h("span", { class: "mnb-dim", title: warnings }, warnings), price || h("span", { class: "mnb-dim", title: "its cost was not reported" }, "–"),
+        loadout, h("span", { title: exactly }, when), steps, h("span", { class: "mnb-dim", title: warnings }, warnings), price || h("span", { class: "mnb-dim", title: "cost not reported" }, "–"),
       ],
       class: id === data.below ? "mnb-here" : "",
       key: JSON.stringify([row, id === data.below]),

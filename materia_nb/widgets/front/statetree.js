@@ -50,8 +50,8 @@ export function statePart(host, send) {
   /** @param {StateNode} node @returns {HTMLElement} */
   const line = (node) => {
     const path = node.path.join("."), can = data.edit && node.path.every((key) => key && !key.includes("."));
-    const name = h("span", { class: "mnb-key" }, node.name, node.same && h("span", { class: "mnb-dim", title: "the same item under several names" }, ` (= ${node.same.join(", ")})`),
-      data.watched?.includes(path) && h("span", { class: "mnb-dot", title: "runs stop when this changes" }, " ●"));
+    const name = h("span", { class: "mnb-key" }, node.name, node.same && h("span", { class: "mnb-dim", title: "one item with several names" }, ` (= ${node.same.join(", ")})`),
+      data.watched?.includes(path) && h("span", { class: "mnb-dot", title: "runs stop when this value changes" }, " ●"));
     if (node.children) return branch(node, node.children, path, name, can);
     const text = node.text + (node.cut ? `… (${node.cut.toLocaleString("en")} characters)` : "") || "(empty text)", style = `mnb-value mnb-${node.kind}`;
     const leaf = h("div", { class: "mnb-leaf" }, name, ": ");

@@ -20,7 +20,7 @@ export function tabRow(label, pick, style = "mnb-") {
     panel,
     /** @param {[name: string, words: string, waits?: boolean][]} all true if the tab waits for the user @param {string} open */
     update(all, open) {
-      const dot = () => h("span", { class: "mnb-dot", title: "waits for you" }, " ●");
+      const dot = () => h("span", { class: "mnb-dot", title: "waiting for you" }, " ●");
       const tab = (/** @type {string} */ name, /** @type {string} */ caption, waits = false) =>
         h("button", { type: "button", role: "tab", class: `${style}tab`, id: `${mine}-${name}`, "data-tab": name, "aria-controls": panel.id, onclick: () => pick(name) }, caption, waits && dot());
       if (isNew(row, all)) redraw(row, () => all.map((entry) => tab(...entry)));

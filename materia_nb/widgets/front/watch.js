@@ -6,7 +6,7 @@ import { counted } from "./words.js";
 
 /** @param {HTMLElement} host @param {PanelSender} send @param {HTMLElement} controls @returns {Part} */
 export function watchPart(host, send, controls) {
-  const field = h("input", { class: "mnb-in mnb-find", placeholder: "state path, such as plan.title", "aria-label": "a path of the state to watch" });
+  const field = h("input", { class: "mnb-in mnb-find", placeholder: "state path, such as plan.title", "aria-label": "state path to watch" });
   const add = () => {
     if (field.value.trim()) send("follow", { path: field.value.trim(), on: true });
     field.value = "";
