@@ -30,7 +30,7 @@ from materia_nb.engine.state import Pin
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import JSON, as_object, with_value_at
 from materia_nb.loadout.compose import Composition
-from materia_nb.loadout.config_files import expanded
+from materia_nb.loadout.config_files import expand_path
 from materia_nb.loadout.graph import Graph, PromptForm
 from materia_nb.loadout.topology import materia_kind
 from materia_nb.store.catalogue import find_cast
@@ -106,7 +106,7 @@ class Agents(AgentTable):
 
     def _recording(self, reference: str | Path) -> RecordedAgent | None:
         """Read a recording; return None if the reference is neither an existing file nor a path that ends with ``.json``."""
-        path = self._loadouts.project / expanded(reference)
+        path = self._loadouts.project / expand_path(reference)
         is_file = os.path.isfile(path)  # noqa: PTH113 - False also for an invalid path
         return read_recording(path) if path.suffix == ".json" or is_file else None
 

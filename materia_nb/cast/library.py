@@ -17,7 +17,7 @@ from materia_nb.file_io import replace_file
 from materia_nb.handoff import protocol
 from materia_nb.jsonvalue import JSON, Object, as_list, as_object
 from materia_nb.loadout import Graph, LayeredConfig, Report, load_layers, read_config, read_text
-from materia_nb.loadout.config_files import expanded, path_exists, resolved
+from materia_nb.loadout.config_files import expand_path, path_exists, resolve_path
 from materia_nb.loadout.graph_import import import_graph
 from materia_nb.loadout.items import with_advances
 from materia_nb.loadout.layers import PROJECT_FILE, placed_definitions, profile_directory, with_removed_fields
@@ -148,9 +148,9 @@ class Loadouts(Mapping[str, str], Displayable):
 
     def find(self, path: Path) -> Path:
         """Return the path of a file in the project if it exists there, or else in the current directory."""
-        path = expanded(path)
+        path = expand_path(path)
         inside = self.project / path
-        return inside if path_exists(inside) or not path_exists(path) else resolved(path)
+        return inside if path_exists(inside) or not path_exists(path) else resolve_path(path)
 
     def __getitem__(self, name: str) -> str:
         """Return the name of the config layer that defines a loadout."""

@@ -34,7 +34,7 @@ from materia_nb.insight.reachable_states import MAX_STATES
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout import build_graph
 from materia_nb.loadout.compose import compose
-from materia_nb.loadout.config_files import resolved
+from materia_nb.loadout.config_files import resolve_path
 from materia_nb.loadout.vocabulary import FILE_CHOICES, FilesChoice
 from materia_nb.platform import Progress
 from materia_nb.registry import lookup
@@ -57,7 +57,7 @@ class DryBench(Displayable):
     """
 
     def __init__(self, project: str | Path = ".", *, bundled: bool = True) -> None:
-        self.loadouts = Loadouts(resolved(project), bundled=bundled)
+        self.loadouts = Loadouts(resolve_path(project), bundled=bundled)
         # Shortcuts for frequent methods of the members.
         self.load, self.use, self.check = self.loadouts.load, self.loadouts.use, self.loadouts.check
         self.graph, self.design = self.loadouts.graph, self.loadouts.design

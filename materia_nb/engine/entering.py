@@ -330,7 +330,7 @@ def stop_cast(
 ) -> Transition:
     """Return the transition that fails the cast; ``events`` are recorded before its final event."""
     if decision is None:
-        result = Result.of_failure(failure.kind) if reading is None else None
+        result = Result.from_failure(failure.kind) if reading is None else None
         decision = decision_of(visit or draft.at, "failure", None, reading, result=result)
     draft.status, draft.failure, draft.next = "failed", failure, None
     end = CastEnd(ok=False, error=failure.message, kind=failure.kind, socket=failure.socket or None)

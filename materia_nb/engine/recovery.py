@@ -28,7 +28,7 @@ def fail(rules: Rules, state: CastState, failure: Failure) -> Transition:
     visit = waiting_visit(state)
     socket_rules = rules.sockets[visit.socket]
     failure = failure._replace(again=True)
-    result = Result.of_failure(failure.kind)
+    result = Result.from_failure(failure.kind)
     if choose_edge(socket_rules, result, exhausted=False) is None:
         return stop_cast(Draft(state), failure, visit)
     failed = ev.SocketFailed(

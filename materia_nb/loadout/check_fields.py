@@ -25,7 +25,7 @@ from materia_nb.loadout.report import (
     safe_fix,
     suggested_fix,
 )
-from materia_nb.loadout.topology import BUILT_IN, materia_kind, parts_to_check
+from materia_nb.loadout.topology import BUILT_IN_SCRIPTS, materia_kind, parts_to_check
 from materia_nb.loadout.vocabulary import COLOUR_NAMES, CONDITIONS, tint_of
 
 
@@ -133,7 +133,7 @@ def _is_ambiguous(raw: Object) -> bool:
 
 
 def _check_program(findings: Findings, path: str, name: str, alias: JSON) -> None:
-    if isinstance(alias, str) and alias in BUILT_IN:
+    if isinstance(alias, str) and alias in BUILT_IN_SCRIPTS:
         return
     findings.problem(
         INVALID_MATERIA,
@@ -246,8 +246,8 @@ def _misplacement(model: type[Model], owner: Object, field: str) -> str | None:
     ):
         return None
     if model is models.SocketFields:
-        named = owner.get("materia")
-        return f"the field belongs to {f'materia.{named}' if isinstance(named, str) else 'the materia'}"
+        materia_id = owner.get("materia")
+        return f"the field belongs to {f'materia.{materia_id}' if isinstance(materia_id, str) else 'the materia'}"
     assigns = model is models.AgentMateria and "assign" in owner
     return f"this materia is {model.noun}{', so `assign` belongs to its socket' * assigns}"
 

@@ -152,15 +152,15 @@ def _check_sources(findings: Findings, socket: SocketFacts) -> None:
 
 
 def _check_placement(findings: Findings, facts: LoadoutFacts, socket: SocketFacts) -> None:
-    named, source = socket.raw.get("materia"), f"{socket.id}.materia"
-    if not is_text(named):
-        fault_text = f"materia cannot be {brief(named)}" if "materia" in socket.raw else "materia is missing"
+    materia_id, source = socket.raw.get("materia"), f"{socket.id}.materia"
+    if not is_text(materia_id):
+        fault_text = f"materia cannot be {brief(materia_id)}" if "materia" in socket.raw else "materia is missing"
         findings.problem(UNKNOWN_MATERIA, source, fault_text, findings.suggest("", facts.definitions))
-    elif named not in facts.definitions:
-        closest = findings.closest(named, facts.definitions)
+    elif materia_id not in facts.definitions:
+        closest = findings.closest(materia_id, facts.definitions)
         fix = suggested_fix(f"Use {closest}", do("set_socket", socket.id, "materia", closest)) if closest else None
-        advice = findings.suggest(named, facts.definitions)
-        findings.problem(UNKNOWN_MATERIA, source, f"the materia {brief(named)} does not exist", advice, fix)
+        advice = findings.suggest(materia_id, facts.definitions)
+        findings.problem(UNKNOWN_MATERIA, source, f"the materia {brief(materia_id)} does not exist", advice, fix)
 
 
 def _check_edges(findings: Findings, facts: LoadoutFacts, socket: SocketFacts) -> None:

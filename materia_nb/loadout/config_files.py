@@ -191,12 +191,12 @@ def _path_text(keys: list[Any]) -> str:
     return "".join(steps).removeprefix(".") or "the config"
 
 
-_LIKE_JSON: Final = re.compile(r"\s*(?://|/\*|\{\s*(?:[\"}/]|\Z))")
+_JSON_START: Final = re.compile(r"\s*(?://|/\*|\{\s*(?:[\"}/]|\Z))")
 _COMMENT: Final = re.compile(r'"(?:[^"\\]|\\.)*"?|//[^\n\r]*|/\*.*?(?:\*/|\Z)', re.DOTALL)
 _TRAILING_COMMA: Final = re.compile(r'"(?:[^"\\]|\\.)*"?|,(?=\s*[}\]])', re.DOTALL)
 
 
-def _uncommented(text: str) -> str:
+def _blank_comments(text: str) -> str:
     """Replace comments and trailing commas in JSON with spaces, so that line and column numbers do not change."""
     text = _COMMENT.sub(lambda match: _blank_out(match[0], "/"), text)
     return _TRAILING_COMMA.sub(lambda match: _blank_out(match[0], ","), text)
@@ -250,7 +250,7 @@ def line_of(text: str, source: str, loadout: str | None = None) -> tuple[int, in
 
     as_json = text.lstrip().startswith(("{", "/"))
     try:  # JSON is YAML, except for comments and tabs
-        root = YAML(pure=True).compose(_uncommented(text).replace("\t", " ") if as_json else text)
+        root = YAML(pure=True).compose(_blank_comments(text).replace("\t", " ") if as_json else text)
     except YAMLError:
         return 1, len(source)
     prefixes = [] if loadout is None else [f"loadouts.{loadout}.sockets.", f"loadouts.{loadout}."]
@@ -321,7 +321,7 @@ def read_config(path: str | Path) -> JSON:
         MateriaError: the file does not exist, cannot be read, is too large, or is not valid in its format. ``where``
             contains the path and, if known, the line and the column.
     """
-    path = expanded(path)
+    path = expand_path(path)
     text = config_text(path)
     format_ = EXTENSIONS.get(path.suffix.lower())
     if format_ is None:
@@ -332,7 +332,7 @@ def read_config(path: str | Path) -> JSON:
 
 def config_text(path: str | Path) -> str:
     """Return the text of a config file; raises the same errors as :func:`read_config`."""
-    path = expanded(path)
+    path = expand_path(path)
     _check_regular_file(path)
     try:
         data = read_plain(path, _MAX_CONFIG_BYTES, follow=True)
@@ -363,8 +363,8 @@ def read_text(text: str, format_: _Format | None = None, *, where: str = "the te
     """
     text = text.removeprefix("\ufeff")
     if format_ is None:
-        format_ = "jsonc" if _LIKE_JSON.match(text) else "yaml"
-    parse = {"json": _parse_json, "jsonc": lambda text: _parse_json(_uncommented(text)), "yaml": parse_yaml}[format_]
+        format_ = "jsonc" if _JSON_START.match(text) else "yaml"
+    parse = {"json": _parse_json, "jsonc": lambda text: _parse_json(_blank_comments(text)), "yaml": parse_yaml}[format_]
     try:
         return parse(text)
     except ParseError as error:
@@ -378,7 +378,7 @@ def write_config(path: str | Path, document: JSON) -> None:
     Raises:
         MateriaError: the extension is not .json or .jsonc, the document is not JSON, or the file cannot be written.
     """
-    path = expanded(path)
+    path = expand_path(path)
     if EXTENSIONS.get(path.suffix.lower()) not in ("json", "jsonc"):
         name = path.with_suffix(".json").name
         hint = f"choose a name that ends with .json, such as {name}"
@@ -404,7 +404,7 @@ def write_text(path: Path, text: str) -> None:
         raise _os_error("written", path, error) from error
 
 
-def expanded(path: str | Path) -> Path:
+def expand_path(path: str | Path) -> Path:
     """Return the path with ``~`` expanded; raises MateriaError if the home directory is unknown."""
     try:
         return Path(path).expanduser()
@@ -412,10 +412,10 @@ def expanded(path: str | Path) -> Path:
         raise config_error(str(error), path, "use the full path") from error
 
 
-def resolved(path: str | Path) -> Path:
+def resolve_path(path: str | Path) -> Path:
     """Return the absolute path with ``~`` and symbolic links resolved; raises MateriaError if the path is invalid."""
     try:
-        return expanded(path).resolve()
+        return expand_path(path).resolve()
     # a cycle of links, a NUL in the name, or a number
     except (OSError, ValueError, RuntimeError, TypeError) as error:
         name = repr(str(path))[:200]

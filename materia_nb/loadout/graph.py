@@ -314,7 +314,7 @@ class Price:
 
 
 @dataclass(frozen=True, slots=True)
-class Derived:
+class DerivedValue:
     """A value that the loadout does not contain but implies (R15): its path, and a sentence that describes it."""
 
     source: str
@@ -350,7 +350,7 @@ class Graph:
     loops: Mapping[str, Loop]
     limits: Limits = Limits()
     budget: Budget = Budget()
-    derived: tuple[Derived, ...] = ()
+    derived: tuple[DerivedValue, ...] = ()
     consumers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     document: Mapping[str, JSON] = field(default_factory=dict, compare=False, repr=False)
     keep_thinking: bool = True

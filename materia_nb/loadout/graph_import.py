@@ -15,7 +15,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import JSON
-from materia_nb.loadout.config_files import config_text, expanded, read_text
+from materia_nb.loadout.config_files import config_text, expand_path, read_text
 from materia_nb.loadout.mermaid_import import parse_mermaid
 from materia_nb.loadout.topology import free_name
 
@@ -184,7 +184,7 @@ _SOURCE_ADVICE: Final = (
 )
 
 
-class Imported(NamedTuple):
+class ImportedLoadout(NamedTuple):
     """A loadout that was imported from another tool.
 
     Attributes:
@@ -198,7 +198,7 @@ class Imported(NamedTuple):
     notes: tuple[Note, ...]
 
 
-def import_graph(source: object) -> Imported:
+def import_graph(source: object) -> ImportedLoadout:
     """Import a LangGraph graph or a Mermaid flowchart as a loadout.
 
     Args:
@@ -215,7 +215,7 @@ def import_graph(source: object) -> Imported:
         raise _error(f"The graph has {len(flow.steps)} nodes.", f"use at most {_MAX_NODES} nodes")
     _correct_kinds(flow)
     document = _LoadoutBuilder(flow).document()
-    return Imported(document, flow.origin, tuple(flow.notes))
+    return ImportedLoadout(document, flow.origin, tuple(flow.notes))
 
 
 def _correct_kinds(flow: Flow) -> None:
@@ -234,7 +234,7 @@ def _read_source(source: object) -> Flow:
     if callable(get_graph):
         return read_langgraph(get_graph().to_json())
     if isinstance(source, Path) or (isinstance(source, str) and _PATH.fullmatch(source)):
-        path = expanded(source)
+        path = expand_path(source)
         try:
             return _read_text(config_text(path), str(path), path.suffix.lower())
         except MateriaError as error:

@@ -12,7 +12,7 @@ from typing import TypeGuard
 
 from materia_nb.errors import counted
 from materia_nb.jsonvalue import JSON, Object, as_object, is_text, split_path, text_or, whole_number, without_field
-from materia_nb.loadout.graph import DEFAULT_LANES, END, Advance, Derived, ExitRoute, Iterator, Loop, Region
+from materia_nb.loadout.graph import DEFAULT_LANES, END, Advance, DerivedValue, ExitRoute, Iterator, Loop, Region
 from materia_nb.loadout.report import INVALID_LOOP, INVALID_MATERIA, INVALID_SOCKET, Findings, brief, do, suggested_fix
 from materia_nb.loadout.topology import ExitFacts, LoadoutFacts, LoopFacts, SocketFacts, parse_loadout
 from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, GUARDS, WORK_ITEMS, Condition, is_condition
@@ -49,11 +49,11 @@ class Derivation:
     advancing_loops: dict[str, str] = field(default_factory=dict)
     conflicts: list[tuple[str, str, str]] = field(default_factory=list)
     json_sources: set[str] = field(default_factory=set)
-    sentences: list[Derived] = field(default_factory=list)
+    sentences: list[DerivedValue] = field(default_factory=list)
 
     def note(self, source: str, text: str) -> None:
         """Add a sentence that describes the derived value at the path ``source``."""
-        self.sentences.append(Derived(source, text))
+        self.sentences.append(DerivedValue(source, text))
 
     def is_target(self, to: JSON) -> TypeGuard[str]:
         """Return True if ``to`` is an existing socket or the end."""

@@ -64,8 +64,8 @@ def _forbid_unknown(model: type[Model], schema: dict[str, Any]) -> None:
     if issubclass(model, SnakeCaseModel):
         schema["properties"] |= {row.name: schema["properties"][name] for name, row in rows.items()}
     if model not in _PARTIAL_OBJECTS:
-        needed = [name for name, row in rows.items() if row.required or row.checked_in_graph]
-        schema |= {"required": needed} if needed else {}
+        required_fields = [name for name, row in rows.items() if row.required or row.checked_in_graph]
+        schema |= {"required": required_fields} if required_fields else {}
     schema |= {"additionalProperties": False, "patternProperties": {"^x-": {}}}
 
 

@@ -23,7 +23,7 @@ from typing import Final, Literal, TypeAlias
 
 from materia_nb.errors import MateriaError, counted, did_you_mean
 from materia_nb.jsonvalue import JSON, Object, as_object, frozen, is_object
-from materia_nb.loadout.config_files import EXTENSIONS, config_error, expanded, read_config, read_text
+from materia_nb.loadout.config_files import EXTENSIONS, config_error, expand_path, read_config, read_text
 from materia_nb.loadout.graph import Graph
 from materia_nb.loadout.report import Report, brief
 from materia_nb.loadout.resolve import active_loadout, build_graph, check_config
@@ -190,7 +190,7 @@ def load_layers(
         MateriaError: ``path`` or the file in ``MATERIA_CONFIG`` cannot be read. A profile or project file that cannot be
             read is skipped instead, and listed in :attr:`LayeredConfig.faults`.
     """
-    base = Path.cwd() if project is None else expanded(project).absolute()
+    base = Path.cwd() if project is None else expand_path(project).absolute()
     environment = os.environ if env is None else env
     merge = _Merge()
     if bundled:
@@ -202,13 +202,13 @@ def load_layers(
         merge.add_file("project", base / PROJECT_FILE, tolerant=True)
     env_file = environment.get(_CONFIG_VARIABLE)
     if env_file:
-        merge.add_file("environment", base / expanded(env_file), variable=_CONFIG_VARIABLE)
+        merge.add_file("environment", base / expand_path(env_file), variable=_CONFIG_VARIABLE)
     if isinstance(path, Mapping):
         merge.add("given", label, None, dict(path))
     elif isinstance(path, str) and ("{" in path or "\n" in path):  # the text of a config, not a path
         merge.add("given", label, None, read_text(path, where=label))
     elif path is not None:
-        merge.add_file("given", base / expanded(path))
+        merge.add_file("given", base / expand_path(path))
     if notebook:
         merge.add("notebook", "this notebook", None, dict(notebook))
     return LayeredConfig(merge.document, tuple(merge.layers), merge.folders)
@@ -236,9 +236,9 @@ def _profile_file(env: Mapping[str, str]) -> Path | None:
 
 def profile_directory(env: Mapping[str, str]) -> Path | None:
     """Return the directory of the user's profile, which may not exist; None if the user has no home directory."""
-    named = env.get(_PROFILE_VARIABLE)
-    if named:
-        return expanded(named).absolute()
+    directory = env.get(_PROFILE_VARIABLE)
+    if directory:
+        return expand_path(directory).absolute()
     from platformdirs import user_config_path
 
     try:
@@ -253,9 +253,9 @@ def pi_profile_directory(env: Mapping[str, str]) -> Path | None:
     The result is None if environment variables set only the profile of this package, or if the user has no home
     directory.
     """
-    named = env.get(_PI_PROFILE_VARIABLE)
-    if named:
-        return expanded(named).absolute()
+    directory = env.get(_PI_PROFILE_VARIABLE)
+    if directory:
+        return expand_path(directory).absolute()
     if env.get(_PROFILE_VARIABLE):
         return None
     try:

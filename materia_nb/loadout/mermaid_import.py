@@ -81,22 +81,22 @@ _SUBGRAPH: Final = re.compile(rf"subgraph{_WORD}[ \t]*")
 _SUBGRAPH_END: Final = re.compile(rf"end{_WORD}")
 _SUBGRAPH_TITLE: Final = re.compile(r'(?:"[^"]*"|[^\n;"\[%]|%(?!%))*')
 _DIRECTION: Final = re.compile(rf"direction[ \t]+(?:TB|TD|BT|RL|LR){_WORD}")
-_ACCESSIBLE: Final = re.compile(r"acc(?:Title|Descr)[ \t]*:.*|accDescr[ \t]*\{[^}]*\}")
+_ACCESSIBILITY_TEXT: Final = re.compile(r"acc(?:Title|Descr)[ \t]*:.*|accDescr[ \t]*\{[^}]*\}")
 _STYLE: Final = re.compile(r"(?:style|classDef|class|linkStyle|click)[ \t]+(?=[^\s&])")
 _STYLE_BODY: Final = re.compile(r'(?:"[^"]*"|[^\n;"]|;(?=[ \t]*[a-z-]+:(?!::)))*')
-_RESERVED: Final = re.compile(rf"end(?![^\s;&-])|(?:subgraph|direction|style|classDef|class|linkStyle|click){_WORD}")
+_KEYWORD: Final = re.compile(rf"end(?![^\s;&-])|(?:subgraph|direction|style|classDef|class|linkStyle|click){_WORD}")
 
 _LINK_ID: Final = re.compile(r"[ \t]*([^\s\"@]+)@(?=[-=~.<xo])")
 _LINK: Final = re.compile(
     r"(?:[ \t]*[xo]|\s*(?P<start><)?)(?:--+(?P<end>[-xo>])|==+(?P<end2>[=xo>])|-?\.+-(?P<end3>[xo>])?)|\s*(?P<hidden>~~~+)"
 )
-_LABELLED: Final = re.compile(r"(?:[ \t]*[xo]|\s*(?P<start><)?)(?:--|==|-\.)[ \t]*")
+_LABELLED_LINK: Final = re.compile(r"(?:[ \t]*[xo]|\s*(?P<start><)?)(?:--|==|-\.)[ \t]*")
 _LABEL: Final = {
     "--": re.compile(r"((?:[^-\n]|-(?!-))*?)(?:(?<=\s)[xo<])?--+([-xo>])"),
     "==": re.compile(r"((?:[^=\n]|=(?!=))*?)(?:(?<=\s)[xo<])?==+([=xo>])"),
     "-.": re.compile(r"((?:[^.\n]|\.(?![.-]))*?)(?:(?<=\s)[xo<])?-?\.+-([xo>]?)"),
 }
-_QUOTED: Final = re.compile(r'\s*"([^"]*)"\s*')
+_QUOTED_TEXT: Final = re.compile(r'\s*"([^"]*)"\s*')
 _PIPE_LABEL: Final = re.compile(r'\s*\|(?:\s*"([^"]*)"\s*|([^|"]*))\|')
 _SHAPES: Final = (  # opening brackets with their closing brackets, longer openings first
     ("(((", (")))",)), ("((", ("))",)), ("([", ("])",)), ("(-", ("-)",)), ("[[", ("]]",)), ("[(", (")]",)),
@@ -184,7 +184,7 @@ class _Parser:
                 self.at = start
                 raise self._syntax_error()
             self._consume(_STYLE_BODY)
-        elif not (self._consume(_ACCESSIBLE) or self._consume(_DIRECTION)):
+        elif not (self._consume(_ACCESSIBILITY_TEXT) or self._consume(_DIRECTION)):
             self._read_chain()
         if self._consume(_END) is None:
             raise self._syntax_error()
@@ -233,7 +233,7 @@ class _Parser:
             The label, True if the line is dotted, and the number of directions, which is 0 for an invisible link.
         """
         link_start = self.at
-        named = self._consume(_LINK_ID)
+        link_id = self._consume(_LINK_ID)
         link = self._consume(_LINK)
         if link is not None:
             start, end = link["start"], link["end"] or link["end2"] or link["end3"] or "-"
@@ -241,24 +241,24 @@ class _Parser:
             text = (label[1] or label[2] or "") if label else ""
             if self.text.startswith("|", self.at) or (link["hidden"] and label):
                 raise self._syntax_error()
-        elif (opening := self._consume(_LABELLED)) is not None:
+        elif (opening := self._consume(_LABELLED_LINK)) is not None:
             start, style = opening["start"], opening[0].strip().lstrip("xo<")
-            quoted = self._consume(_QUOTED)
+            quoted = self._consume(_QUOTED_TEXT)
             closing = self._consume(_LABEL[style])
             if closing is None or (quoted and closing[1].strip()) or not (quoted or closing[1].strip()):
                 self.at = link_start
                 raise self._syntax_error()
             link, end, text = opening, closing[2] or "-", quoted[1] if quoted else closing[1]
         else:
-            if named:
+            if link_id:
                 self.at = link_start
                 raise self._syntax_error()
             return None
         if start == "<" and end != ">":
             self.at = link_start
             raise self._error("The link only points backwards.", "swap the two ends of the link")
-        if named:
-            self.link_ids.add(named[1])
+        if link_id:
+            self.link_ids.add(link_id[1])
         hidden = link.groupdict().get("hidden") is not None
         return _plain_label(text), "." in link[0], 0 if hidden else 2 if start == "<" else 1
 
@@ -270,7 +270,7 @@ class _Parser:
 
     def _read_node(self) -> str:
         start = self.at
-        match = None if _RESERVED.match(self.text, self.at) else self._consume(_ID)
+        match = None if _KEYWORD.match(self.text, self.at) else self._consume(_ID)
         if match is None or match[0] == "end":
             self.at = start
             raise self._syntax_error()
@@ -300,7 +300,7 @@ class _Parser:
     def _read_bracket_label(self, opening: str, closings: tuple[str, ...]) -> str:
         start = self.at
         self.at += len(opening)
-        quoted = self._consume(_QUOTED)
+        quoted = self._consume(_QUOTED_TEXT)
         text = quoted[1] if quoted else ""
         if not quoted:
             plain = self._consume(_PLAIN_LABEL)
@@ -383,7 +383,7 @@ class _Parser:
 
     def _syntax_error(self) -> MateriaError:
         self._consume(_SPACE)
-        reserved = _RESERVED.match(self.text, self.at)
+        reserved = _KEYWORD.match(self.text, self.at)
         if reserved:
             message, hint = (
                 f"{reserved[0]!r} is a keyword of Mermaid and cannot be the id of a node.",

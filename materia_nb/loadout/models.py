@@ -19,12 +19,12 @@ from materia_nb.loadout.report import (
     INVALID_MATERIA,
     INVALID_SOCKET,
 )
-from materia_nb.loadout.topology import BUILT_IN, materia_kind
+from materia_nb.loadout.topology import BUILT_IN_SCRIPTS, materia_kind
 from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, OWN_PROTOCOLS
 
 _BUDGET: Final = Budget()
 _LIMITS: Final = Limits()
-_BUILT_IN_NAMES: Final = ", ".join(f"`{name}`" for name in BUILT_IN)
+_BUILT_IN_NAMES: Final = ", ".join(f"`{name}`" for name in BUILT_IN_SCRIPTS)
 _TASK_PROTOCOLS: Final = ", ".join(f"`{name}`" for name, own in OWN_PROTOCOLS.items() if own.includes_assignment)
 
 # fmt: off

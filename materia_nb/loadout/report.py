@@ -186,9 +186,9 @@ class LoadoutError(MateriaError):
         else:
             brief = report.problems[:_SHOWN_IN_ERROR]
             lines = [f"  - {problem.source}: {problem.message}; {problem.hint}" for problem in brief]
-            left = len(report.problems) - len(brief)
-            if left:
-                lines.append(f"  - and {left} more")
+            omitted_count = len(report.problems) - len(brief)
+            if omitted_count:
+                lines.append(f"  - and {omitted_count} more")
             message = f"{subject} cannot be cast: {len(report.problems)} problems"
             super().__init__(message, more=lines, kind="refused")
         self.report = report

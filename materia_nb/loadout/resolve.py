@@ -20,7 +20,7 @@ from materia_nb.loadout.items import (
 )
 from materia_nb.loadout.report import INVALID_CONFIG, Findings, LoadoutError, Problem, Report, brief
 from materia_nb.loadout.topology import (
-    BUILT_IN,
+    BUILT_IN_SCRIPTS,
     GIT_TASK_OF,
     LoadoutFacts,
     MateriaFacts,
@@ -93,8 +93,8 @@ def _check_loadout_name(findings: Findings, document: Object, loadout: str | Non
         message = f"the loadout {loadout!r} does not exist"
         findings.problem(INVALID_CONFIG, "loadouts", message, findings.suggest(loadout, loadouts))
     active = document.get("activeLoadout")
-    named = loadout is None and active is not None and is_object(document.get("loadouts"))
-    if named and not (isinstance(active, str) and active in loadouts):
+    has_active = loadout is None and active is not None and is_object(document.get("loadouts"))
+    if has_active and not (isinstance(active, str) and active in loadouts):
         message = f"the loadout {brief(active)} does not exist"
         findings.problem(INVALID_CONFIG, "activeLoadout", message, findings.suggest(str(active), loadouts))
 
@@ -285,16 +285,16 @@ def _params(raw: Object) -> Object:
 def _built_in_script(raw: Object) -> Object | None:
     """Return the bundled script that replaces a built-in utility of the reference engine, or None (R61)."""
     name = raw.get("utility")
-    if raw.get("command") is not None or not isinstance(name, str) or name not in BUILT_IN:
+    if raw.get("command") is not None or not isinstance(name, str) or name not in BUILT_IN_SCRIPTS:
         return None
-    return {"kind": "shippedUtility", "name": BUILT_IN[name]}
+    return {"kind": "shippedUtility", "name": BUILT_IN_SCRIPTS[name]}
 
 
 def _settings_from(kind: type[_Settings], model: type[Model], raw: JSON) -> _Settings:
     """Return the limits, budget or price in ``raw``. Fields that are missing or null have their default values."""
     read = model.model_validate(as_object(raw)).model_dump()
-    named = {field.name for field in fields(kind)}
-    return kind(**{name: value for name, value in read.items() if name in named and value is not None})
+    field_names = {field.name for field in fields(kind)}
+    return kind(**{name: value for name, value in read.items() if name in field_names and value is not None})
 
 
 def _resolve_prices(raw: JSON) -> dict[str, Price]:

@@ -200,8 +200,8 @@ class LoadoutFacts:
     @property
     def placed_materia(self) -> list[str]:
         """The ids of the materia that the sockets place, in the order of the sockets."""
-        named = (socket.raw.get("materia") for socket in self.sockets.values())
-        return [id_ for id_ in named if isinstance(id_, str)]
+        materia_ids = (socket.raw.get("materia") for socket in self.sockets.values())
+        return [id_ for id_ in materia_ids if isinstance(id_, str)]
 
     @property
     def subjects(self) -> dict[str, list[tuple[Any, ...]]]:
@@ -339,8 +339,8 @@ def _parse_socket(
     raw = sockets[id_]
     # An agent that returns its handoff in a separate turn returns json.
     agent_parse_mode = "json" if loadout.get("finalize") is True else None
-    named = raw.get("materia")
-    materia = definitions.get(named, NO_MATERIA) if isinstance(named, str) else NO_MATERIA
+    materia_id = raw.get("materia")
+    materia = definitions.get(materia_id, NO_MATERIA) if isinstance(materia_id, str) else NO_MATERIA
     own_loops = tuple([loop for loop in loops if id_ in loop.members])
     foreach, advance = _object_or_none(raw.get("foreach")), _object_or_none(raw.get("advance"))
     edges = _parse_edges(raw.get("edges"))
@@ -348,7 +348,7 @@ def _parse_socket(
     cursor = None
     if advance is not None:
         cursor = text_or(advance.get("cursor"), "") or (iterator.cursor if iterator else None)
-    owner, path = (materia.raw, f"materia.{named}") if materia.is_utility else (raw, id_)
+    owner, path = (materia.raw, f"materia.{materia_id}") if materia.is_utility else (raw, id_)
     assign = as_object(owner.get("assign"))
     return SocketFacts(
         id=id_,
@@ -512,7 +512,7 @@ SHIPPED_SCRIPTS: Final = (
     "git-tasks.py",
 )
 """File names of the utility scripts in this package (R25)."""
-BUILT_IN: Final = {
+BUILT_IN_SCRIPTS: Final = {
     "echo": "echo.py",
     "project.ensureIgnored": "ensure-ignored.py",
     "vcs.detect": "detect-vcs.py",

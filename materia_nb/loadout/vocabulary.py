@@ -57,7 +57,7 @@ class Result(StrEnum):
         return cls.YES if satisfied is True else cls.NO if satisfied is False else cls.NOTHING
 
     @classmethod
-    def of_failure(cls, kind: str) -> Result:
+    def from_failure(cls, kind: str) -> Result:
         """Return the result of a visit that ended with this kind of failure."""
         return next((result for result in cls if kind in result.kinds), cls.FAILED)
 
@@ -141,7 +141,7 @@ class ConditionSpec:
 _TABLE: Final = read_package_toml(__file__, "vocabulary.toml")
 
 
-def _in_tuples(row: Mapping[str, Any]) -> dict[str, Any]:
+def _with_tuples(row: Mapping[str, Any]) -> dict[str, Any]:
     return {key: tuple(value) if isinstance(value, list) else value for key, value in row.items()}
 
 
@@ -150,7 +150,7 @@ def _condition_spec(needs: tuple[str, ...], **row: Any) -> ConditionSpec:
 
 
 CONDITION_SPECS: Final[Mapping[Condition, ConditionSpec]] = {
-    condition: _condition_spec(**_in_tuples(row)) for condition, row in _TABLE["conditions"].items()
+    condition: _condition_spec(**_with_tuples(row)) for condition, row in _TABLE["conditions"].items()
 }
 """The conditions, in the order in which menus list them. The type :data:`Condition` must list the same names."""
 CONDITIONS: Final[tuple[Condition, ...]] = tuple(CONDITION_SPECS)
@@ -229,7 +229,7 @@ class OwnProtocol(NamedTuple):
 
 
 OWN_PROTOCOLS: Final[Mapping[str, OwnProtocol]] = {
-    name: OwnProtocol(**_in_tuples(row)) for name, row in _TABLE["protocols"].items()
+    name: OwnProtocol(**_with_tuples(row)) for name, row in _TABLE["protocols"].items()
 }
 """The protocols of this package by name, starting with the default. Other packages cannot use these names."""
 DEFAULT_HANDOFF: Final = next(iter(OWN_PROTOCOLS))

@@ -22,7 +22,7 @@ from materia_nb.errors import MateriaError, counted, usage_error
 from materia_nb.file_io import append_line, read_plain
 from materia_nb.insight.estimate import work_time
 from materia_nb.jsonvalue import JSON
-from materia_nb.loadout.config_files import expanded
+from materia_nb.loadout.config_files import expand_path
 from materia_nb.platform import Progress, ProgressBar, run_jobs
 from materia_nb.store.catalogue import list_casts
 from materia_nb.store.files import disk_errors
@@ -356,7 +356,7 @@ class Sweeps:
             raise usage_error("A sweep needs at least one worker.", "set workers to 1 or more")
         chosen = [loadouts] if isinstance(loadouts, str) else loadouts
         names = list(chosen or [bench.loadouts.require_loadout(bench.loadouts.chosen)])
-        folder = bench.casts.root / "sweep" if dir is None else bench.project / expanded(Path(dir))
+        folder = bench.casts.root / "sweep" if dir is None else bench.project / expand_path(Path(dir))
         named_checks = results.named_checks(checks, (*results.FIELDS, "passed"))
 
         def prepare(loadout: str, choice: Mapping[str, Any] | None) -> Prepared:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from display_graphs import graph, socket
 from materia_nb.display.graph_parts import CastOverlay
-from materia_nb.loadout.graph import Advance, Derived, ExitRoute, Graph, Iterator, Loop
+from materia_nb.loadout.graph import Advance, DerivedValue, ExitRoute, Graph, Iterator, Loop
 
 HOSTILE = [
     "<img src=x onerror=alert(1)>",
@@ -51,7 +51,7 @@ def hostile_graph(texts: list[str]) -> Graph:
     route = ExitRoute(text(10), loop, b, "not_satisfied", a)
     region = Loop(loop, (b,), a, text(11), Iterator(text(12), text(13), text(14), loop), (route,))
     made = graph("n" + text(15), [first, second], [region])
-    return replace(made, derived=(Derived(text(16), text(17)),))
+    return replace(made, derived=(DerivedValue(text(16), text(17)),))
 
 
 def hostile_marks(made: Graph) -> CastOverlay:

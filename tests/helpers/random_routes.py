@@ -44,7 +44,7 @@ def _take_turn(play: Play, rng: Random) -> None:
     kind = rng.choice(FAILURE_KINDS)
     if play.visit.mode == "draft" and play.visit.drafts:
         play.take(outputs.finalize(play.rules, play.state, play.prompt))
-    elif number < 0.3 and choose_edge(here, Result.of_failure(kind), exhausted=False) is not None:
+    elif number < 0.3 and choose_edge(here, Result.from_failure(kind), exhausted=False) is not None:
         play.take(recovery.fail(play.rules, play.state, Failure(kind, "it broke")))
     elif number > 0.8:
         play.answer("no JSON")

@@ -136,7 +136,7 @@ def check_random_loadouts(document: dict, seed: int) -> None:
 
 if __name__ == "__main__":
     assert {"timed_out", "refused"} < set(CONDITIONS)
-    assert Result.of_failure("agent_timeout") == "timed_out"
+    assert Result.from_failure("agent_timeout") == "timed_out"
     check_routing_and_why()
     check_overlaps()
     check_dead_edges_are_hinted()

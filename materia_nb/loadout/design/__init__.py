@@ -110,7 +110,7 @@ class Design:
     @property
     def definitions(self) -> Object:
         """The current definitions of all materia in the config, by id, including unsaved changes."""
-        return self._defined(self._steps[-1])
+        return self._definitions_after(self._steps[-1])
 
     @property
     def materia(self) -> tuple[str, ...]:
@@ -120,10 +120,10 @@ class Design:
     @property
     def changed_materia(self) -> dict[str, Object | None]:
         """The definitions of the materia that have unsaved changes, by id; None for a removed materia."""
-        before, now = self._defined(self._base), self.definitions
+        before, now = self._definitions_after(self._base), self.definitions
         return {id_: now.get(id_) for id_ in self.originals if exact_text(now.get(id_)) != exact_text(before.get(id_))}
 
-    def _defined(self, step: DesignChange) -> Object:
+    def _definitions_after(self, step: DesignChange) -> Object:
         # The config may already contain a saved version of an edited materia, so the original is used.
         definitions = {**as_object(self.config.get("materia")), **self.originals, **step.materia}
         return {id_: raw for id_, raw in definitions.items() if raw is not None}
@@ -182,10 +182,10 @@ class Design:
         """
         if change.document.get("loops") == self.document.get("loops"):
             return change
-        implied = implied_advances(parse_loadout(self.name, self.document, self.definitions))
-        placed = as_object(change.document.get("sockets"))
-        ids = [id_ for id_, advance in implied.items() if as_object(placed.get(id_)).get("advance") == advance]
-        current = {**placed, **{id_: without_field(placed[id_], "advance") for id_ in ids}}
+        advances = implied_advances(parse_loadout(self.name, self.document, self.definitions))
+        raw = as_object(change.document.get("sockets"))
+        ids = [id_ for id_, advance in advances.items() if as_object(raw.get(id_)).get("advance") == advance]
+        current = {**raw, **{id_: without_field(raw[id_], "advance") for id_ in ids}}
         return replace(change, document={**change.document, "sockets": current}) if ids else change
 
     def restore_draft(self, steps: Sequence[DesignChange], undone: Sequence[DesignChange] = ()) -> None:
@@ -264,9 +264,9 @@ class Design:
     @property
     def full_config(self) -> Object:
         """The config that a cast would use, including the unsaved changes to the loadout and to its materia."""
-        return self._whole(self.current_change)
+        return self._config_with(self.current_change)
 
-    def _whole(self, change: DesignChange) -> Object:
+    def _config_with(self, change: DesignChange) -> Object:
         loadouts = {**as_object(self.config.get("loadouts")), self.name: change.document}
         materia = {**self.definitions, **change.materia}
         definitions = {id_: raw for id_, raw in materia.items() if raw is not None}
@@ -294,13 +294,13 @@ class Design:
         change = None if now is None or now.fix is None else self._change_of(now.fix)
         if now is None or now.fix is None or change is None:
             return None
-        after = check_config(self._whole(change), self.name)
-        before, left = (
+        new_report = check_config(self._config_with(change), self.name)
+        before, remaining_findings = (
             {(problem.code, problem.source) for problem in (*report.problems, *report.hints)}
-            for report in (self.report, after)
+            for report in (self.report, new_report)
         )
-        new = {(problem.code, problem.source) for problem in after.problems} - before
-        is_fixed = (finding.code, finding.source) not in left
+        new = {(problem.code, problem.source) for problem in new_report.problems} - before
+        is_fixed = (finding.code, finding.source) not in remaining_findings
         return replace(now.fix, summary=change.summary) if is_fixed and not new else None
 
     def _change_of(self, fix: Fix) -> DesignChange | None:
@@ -326,8 +326,8 @@ class Design:
         summaries: list[str] = []
         while len(summaries) < _MAX_FIXES:
             findings = (*self.report.problems, *self.report.hints)
-            safe = [candidate for candidate in findings if candidate.fix is not None and not candidate.fix.suggestion]
-            finding = next((candidate for candidate in safe if self.fix_of(candidate) is not None), None)
+            fixable = [entry for entry in findings if entry.fix is not None and not entry.fix.suggestion]
+            finding = next((entry for entry in fixable if self.fix_of(entry) is not None), None)
             if finding is None:
                 break
             summaries.append(self.fix(finding))
@@ -355,7 +355,7 @@ class Design:
     def materia_patch(self) -> list[dict[str, JSON]]:
         """Return the unsaved changes to the materia as a JSON Patch for the field ``materia`` of the config."""
         ids = self.changed_materia
-        before, after = self._defined(self._base), self.definitions
+        before, after = self._definitions_after(self._base), self.definitions
         return self._patch(*({id_: at[id_] for id_ in ids if id_ in at} for at in (before, after)))
 
     @staticmethod

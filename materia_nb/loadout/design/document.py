@@ -57,8 +57,8 @@ class Operation:
     @property
     def parameters(self) -> dict[str, Parameter]:
         """The parameters by name, without the document or the materia definitions."""
-        named = list(signature(self.function).parameters.items())
-        return dict(named[2 if self.on_materia else 1 :])
+        all_parameters = list(signature(self.function).parameters.items())
+        return dict(all_parameters[2 if self.on_materia else 1 :])
 
     @property
     def about(self) -> str:
@@ -194,7 +194,7 @@ def objects_in(document: Object, name: str) -> Object:
     Raises:
         MateriaError: the value of the field is not an object.
     """
-    return _object(document.get(name), name)
+    return _require_object(document.get(name), name)
 
 
 def list_in(owner: Object, name: str, where: str) -> list[JSON]:
@@ -211,7 +211,7 @@ def list_in(owner: Object, name: str, where: str) -> list[JSON]:
     return value
 
 
-def _object(value: JSON, where: str) -> Object:
+def _require_object(value: JSON, where: str) -> Object:
     if value is None:
         return {}
     if not is_object(value):
@@ -223,7 +223,7 @@ def _part_in(document: Object, kind: str, id_: str) -> Object:
     parts = objects_in(document, f"{kind}s")
     if id_ not in parts:
         raise design_error(f"the {kind} {id_!r} does not exist", f"{kind}s", did_you_mean(str(id_), parts))
-    return _object(parts[id_], f"{kind}s.{id_}")
+    return _require_object(parts[id_], f"{kind}s.{id_}")
 
 
 def socket_in(document: Object, id_: str) -> Object:

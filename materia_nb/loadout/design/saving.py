@@ -12,7 +12,7 @@ from typing import Final
 
 from materia_nb.errors import MateriaError, counted, join_with_or
 from materia_nb.jsonvalue import JSON, Object, as_object, is_object
-from materia_nb.loadout.config_files import EXTENSIONS, config_text, dumps, expanded, read_text, write_text
+from materia_nb.loadout.config_files import EXTENSIONS, config_text, dumps, expand_path, read_text, write_text
 from materia_nb.loadout.design import NOTEBOOK, Design, Home
 from materia_nb.loadout.design.document import DESIGN_KIND, design_error, exact_text
 from materia_nb.loadout.items import with_advances
@@ -311,7 +311,7 @@ def save_design(
             file is not strict JSON, or the file cannot be written.
     """
     refuse_problems(design, anyway=anyway)
-    path = design.home.path if to is None else expanded(to)
+    path = design.home.path if to is None else expand_path(to)
     if path is None:
         raise MateriaError("The design has no file.", hint="choose a file name that ends with .json", kind=DESIGN_KIND)
     copied = path != design.home.path

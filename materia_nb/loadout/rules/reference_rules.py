@@ -27,12 +27,12 @@ from materia_nb.loadout.topology import (
 from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF
 
 REFERENCE_RULES: Final[list[HintRule]] = []
-REFUSED: Final = "pi-materia-refuses"
-DIFFERENT: Final = "pi-materia-differs"
+REFUSAL: Final = "pi-materia-refuses"
+DIFFERENCE: Final = "pi-materia-differs"
 _CONDITIONS: Final = ("always", "satisfied", "not_satisfied")
 _SCRIPT_PREFIXES: Final = ("blackbelt", "mime", "commit-sigil.", "detect-vcs.", "ensure-ignored.")
 """Prefixes of the script names that the reference engine knows."""
-_IGNORED: Final = {
+_IGNORED_FIELDS: Final = {
     "handoff": "R74",
     "castContext": "R50",
     "promptForm": "R50",
@@ -47,7 +47,7 @@ _IGNORED: Final = {
 """Fields that the reference engine ignores, each with the number of the rule that defines it, or R74."""
 
 
-@rule(REFERENCE_RULES, "socket", REFUSED)
+@rule(REFERENCE_RULES, "socket", REFUSAL)
 def _refused_socket(_facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
     """A socket that pi-materia rejects."""
     if not CANONICAL_ID.fullmatch(socket.id):
@@ -60,7 +60,7 @@ def _refused_socket(_facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]
             yield Hint(f"{socket.id}.edges[{edge.index}].when", message, advice)
 
 
-@rule(REFERENCE_RULES, "loop", REFUSED)
+@rule(REFERENCE_RULES, "loop", REFUSAL)
 def _refused_label(_facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
     """A loop with a label."""
     if "label" in loop.raw:
@@ -68,7 +68,7 @@ def _refused_label(_facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
         yield Hint(f"loops.{loop.id}.label", message, "remove `label`, and use the name of the loop")
 
 
-@rule(REFERENCE_RULES, "materia", REFUSED)
+@rule(REFERENCE_RULES, "materia", REFUSAL)
 def _refused_materia(id_: str, raw: Object) -> Iterator[Hint]:
     """A materia that pi-materia rejects or cannot run."""
     name, tools = as_object(raw.get("script")).get("name"), raw.get("tools")
@@ -85,7 +85,7 @@ def _refused_materia(id_: str, raw: Object) -> Iterator[Hint]:
         yield Hint(f"materia.{id_}.tools", message, advice)
 
 
-@rule(REFERENCE_RULES, "loadout", DIFFERENT)
+@rule(REFERENCE_RULES, "loadout", DIFFERENCE)
 def _unwritten_advance(facts: LoadoutFacts) -> Iterator[Hint]:
     """A loop whose advance is derived from its exits, or does not name its cursor and list."""
     derived = "pi-materia does not advance at {!r} (R15): with two items, it repeats the first until the cast fails"
@@ -96,7 +96,7 @@ def _unwritten_advance(facts: LoadoutFacts) -> Iterator[Hint]:
             yield Hint(f"{id_}.advance", message.format(id_), advice)
 
 
-@rule(REFERENCE_RULES, "loop", DIFFERENT)
+@rule(REFERENCE_RULES, "loop", DIFFERENCE)
 def _empty_list(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
     """A loop that is entered at a member without an exit, where pi-materia ends the cast if the list is empty."""
     exits = {exit_.source: exit_.target for exit_ in loop.exits if exit_.condition == "always"}
@@ -109,7 +109,7 @@ def _empty_list(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
         yield Hint(f"loops.{loop.id}.exits", message, f"let the generator never return an empty list for {id_}")
 
 
-@rule(REFERENCE_RULES, "loop", DIFFERENT)
+@rule(REFERENCE_RULES, "loop", DIFFERENCE)
 def _stale_cursor(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
     """A generator that can run after the cursor of its loop has moved, so that pi-materia skips the first new items."""
     source = facts.sockets.get(loop.source or "")
@@ -117,8 +117,8 @@ def _stale_cursor(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
         return
     cursor, targets = loop.cursor(source.id), successors_of(facts)
     for other in facts.loops:
-        moving = [id_ for id_ in advances_of(facts, other) if other.cursor(id_) == cursor]
-        route = next(filter(None, (shortest_route(id_, source.id, targets) for id_ in moving)), None)
+        advancing = [id_ for id_ in advances_of(facts, other) if other.cursor(id_) == cursor]
+        route = next(filter(None, (shortest_route(id_, source.id, targets) for id_ in advancing)), None)
         if route:
             message = (
                 f"pi-materia does not reset the cursor {cursor} when {source.id!r} creates new work items (R17): after "
@@ -131,14 +131,14 @@ def _stale_cursor(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
             return
 
 
-@rule(REFERENCE_RULES, "socket", DIFFERENT)
+@rule(REFERENCE_RULES, "socket", DIFFERENCE)
 def _shared_limit(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
     """Two edges to the same socket that both have `maxTraversals`, which pi-materia limits together."""
-    unused = {hint.source for hint in never_taken(facts, socket)}
+    idle_paths = {hint.source for hint in never_taken(facts, socket)}
+    edges = [edge for edge in socket.edges if f"{socket.id}.edges[{edge.index}]" not in idle_paths]
     for to in dict.fromkeys(socket.targets):
-        edges = [edge for edge in socket.edges if edge.to == to and f"{socket.id}.edges[{edge.index}]" not in unused]
-        written = {edge.index + 1: whole_number(edge.raw.get("maxTraversals")) for edge in edges}
-        limits = {number: limit for number, limit in written.items() if limit is not None}
+        values = {edge.index + 1: whole_number(edge.raw.get("maxTraversals")) for edge in edges if edge.to == to}
+        limits = {number: limit for number, limit in values.items() if limit is not None}
         if len(limits) > 1:
             first, second = sorted(limits, key=limits.__getitem__)[:2]
             message = (
@@ -149,7 +149,7 @@ def _shared_limit(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
             yield Hint(f"{socket.id}.edges", message, "write `maxTraversals` on only one of the edges")
 
 
-@rule(REFERENCE_RULES, "socket", DIFFERENT)
+@rule(REFERENCE_RULES, "socket", DIFFERENCE)
 def _rewritten_output(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
     """An assignment of a JSON output from `lastOutput`, for which pi-materia removes the white space of the output."""
     for path, _, source in socket.assignments:
@@ -161,7 +161,7 @@ def _rewritten_output(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint
             yield Hint(path, message, 'assign "$", which is the parsed output in both engines')
 
 
-@rule(REFERENCE_RULES, "loadout", DIFFERENT)
+@rule(REFERENCE_RULES, "loadout", DIFFERENCE)
 def _endless_cycle(facts: LoadoutFacts) -> Iterator[Hint]:
     """A cycle that processes no items and has no `maxTraversals`, which pi-materia can repeat forever."""
     unlimited = {id_: _unlimited_targets(facts, socket) for id_, socket in facts.sockets.items()}
@@ -188,14 +188,14 @@ def _unlimited_targets(facts: LoadoutFacts, socket: SocketFacts) -> list[str]:
     return [target for target in exits[:1] if target in facts.sockets]
 
 
-@rule(REFERENCE_RULES, "loadout", DIFFERENT)
+@rule(REFERENCE_RULES, "loadout", DIFFERENCE)
 def _ignored_fields(facts: LoadoutFacts) -> Iterator[Hint]:
     """A field of the config, the loadout or a socket that pi-materia ignores."""
     owners = [("", facts.config), ("budget.", as_object(facts.config.get("budget"))), ("", facts.raw)]
     owners += [(f"{socket.id}.", socket.raw) for socket in facts.sockets.values()]
     for path, owner in owners:
-        for field in [field for field in _IGNORED if owner.get(field) not in (None, DEFAULT_HANDOFF)]:
-            message = f"pi-materia ignores `{field}` ({_IGNORED[field]})"
+        for field in [field for field in _IGNORED_FIELDS if owner.get(field) not in (None, DEFAULT_HANDOFF)]:
+            message = f"pi-materia ignores `{field}` ({_IGNORED_FIELDS[field]})"
             yield Hint(f"{path}{field}", message, "remove the field if both engines must behave the same")
 
 
@@ -220,10 +220,10 @@ def reference_report(document: JSON, loadout: str, files: Sequence[Object]) -> R
             f"no file defines {id_!r}, so pi-materia rejects the loadout or uses its own materia of this name (R74)"
         )
         findings.hint(
-            REFUSED, f"materia.{id_}", message, f"save the definitions with the command `copy {loadout} --materia`"
+            REFUSAL, f"materia.{id_}", message, f"save the definitions with the command `copy {loadout} --materia`"
         )
     if not any("activeLoadout" in file for file in files):
         message = "no file sets `activeLoadout`, so pi-materia casts its own default loadout, Full-Auto (R74)"
-        findings.hint(DIFFERENT, "activeLoadout", message, f'write "activeLoadout": "{loadout}"')
-    refused = tuple(replace(finding, severity="problem") for finding in findings.entries if finding.code == REFUSED)
-    return Report(refused, tuple(finding for finding in findings.entries if finding.code != REFUSED))
+        findings.hint(DIFFERENCE, "activeLoadout", message, f'write "activeLoadout": "{loadout}"')
+    refused = tuple(replace(finding, severity="problem") for finding in findings.entries if finding.code == REFUSAL)
+    return Report(refused, tuple(finding for finding in findings.entries if finding.code != REFUSAL))

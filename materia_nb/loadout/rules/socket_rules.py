@@ -390,9 +390,9 @@ def _unwritten_hint(read: _StateRead, others: set[str], route: list[str]) -> Hin
     when = f"on the path {' → '.join(route)}" if others else "on any path"
     advice = "assign the value on an earlier socket, or correct the name"
     if others:
-        named = ", ".join(sorted(others)[:_MAX_NAMES])
+        writers = ", ".join(sorted(others)[:_MAX_NAMES])
         verb = "writes" if len(others) == 1 else "write"
-        advice = f"assign the value on every path; only {named} {verb} the value"
+        advice = f"assign the value on every path; only {writers} {verb} the value"
     path = ".".join(("state", *read.path))
     return Hint(read.reader_path, f"{path} is not written {when}, so {read.effect}", advice)
 
@@ -429,8 +429,8 @@ def _state_path_read(name: str) -> StatePath | None:
 
 def _aliases(facts: LoadoutFacts) -> Iterator[str]:
     for socket in facts.sockets.values():
-        if socket.foreach is not None and is_text(named := socket.foreach.get("as")) and split_path(named):
-            yield named
+        if socket.foreach is not None and is_text(alias := socket.foreach.get("as")) and split_path(alias):
+            yield alias
     for loop in facts.loops:
         if loop.iterates and split_path(loop.alias):
             yield loop.alias
