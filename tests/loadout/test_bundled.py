@@ -25,7 +25,7 @@ BUILT = ["built"] * 9
 
 @pytest.fixture
 def jj(tmp_path, monkeypatch):
-    """Put a fake ``jj`` command in front of all others on PATH."""
+    """Put a directory with a fake ``jj`` command first on PATH."""
     folder = tmp_path / "bin"
     folder.mkdir()
     made = StandIn(folder)
