@@ -241,6 +241,7 @@ class CommandAgent:
         name: the display name of the agent; defaults to the name of the program.
         parse: a function that parses the program's output, such as a :class:`JsonOutput`. By default, all of stdout is
             the answer, and the token counts and the cost are unknown (R56).
+        any_tools: True if the program may change files whatever the tools of the materia are (R73).
 
     Raises:
         AgentError: ``argv`` is not a list of strings.
@@ -254,6 +255,7 @@ class CommandAgent:
         *,
         name: str | None = None,
         parse: OutputParser | None = None,
+        any_tools: bool = False,
     ) -> None:
         if isinstance(argv, str) or not argv or not all(isinstance(part, str) for part in argv):
             raise AgentError(
@@ -264,7 +266,7 @@ class CommandAgent:
         self.timeout_s = timeout_s
         self.cwd = cwd
         self.name = name or PurePath(self.argv[0]).name
-        self.parse = parse
+        self.parse, self.any_tools = parse, any_tools
 
     def command(self, turn: Turn) -> tuple[str, ...]:  # noqa: ARG002 - for subclasses whose command depends on the turn
         """Return the program and its arguments for a turn."""
@@ -290,13 +292,44 @@ class CommandAgent:
         """Run the program with the prompt on its stdin and return its answer.
 
         In later turns of a visit, the prompt includes the whole conversation, unless the program resumes its own
-        session.
+        session. If the materia allows only reading, check afterwards that no file has changed. In a lane, this is not
+        checked, because the other lanes may change the same folder.
 
         Raises:
-            AgentError: kinds ``agent_not_started``, ``agent_timeout``, ``agent_exit``, ``agent_reply_too_long``, and
+            AgentError: kinds ``agent_not_started``, ``agent_timeout``, ``agent_exit``, ``agent_reply_too_long``,
+                ``wrote_read_only`` if files in the project changed although the program may only read (R73), and
                 ``interrupted`` if the cast is stopped.
             KeyboardInterrupt: the user interrupted the call, and the program has ended.
         """
+        if _required_scope(turn.tools) == "coding" or self.any_tools or turn.lane:
+            return self._run(turn)
+        casts = Path(turn.more_tools.run_dir).parent
+        old_stamps = _file_stamps(turn.project, casts)
+        try:
+            reply = self._run(turn)
+        except AgentError as error:
+            if (write_error := self._read_only_error(turn, old_stamps, casts)) is not None:
+                raise write_error from error
+            raise
+        if (write_error := self._read_only_error(turn, old_stamps, casts)) is not None:
+            turn.report(UsageEvent(reply.usage or Usage(None, None)))
+            raise write_error
+        return reply
+
+    def _read_only_error(self, turn: Turn, old_stamps: Mapping[str, tuple[int, int]], casts: Path) -> AgentError | None:
+        new_stamps = _file_stamps(turn.project, casts)
+        changed = sorted(path for path in {*old_stamps, *new_stamps} if old_stamps.get(path) != new_stamps.get(path))
+        if not changed:
+            return None
+        return AgentError(
+            f"{self.argv[0]} changed files, although the materia {turn.materia_id} allows only reading: "
+            f"{summarize(', '.join(changed), _MAX_FILE_NAMES_CHARS)}",
+            where=turn.socket_id,
+            hint="use `back N --files` or version control to restore the files, then run `retry`",
+            kind="wrote_read_only",
+        )
+
+    def _run(self, turn: Turn) -> Reply:
         request = turn.prompt if self.session_to_resume(turn) else request_text(turn)
         with self._complete_command(turn) as argv:
             result = run_process(
@@ -534,8 +567,9 @@ class PresetAgent(CommandAgent):
         self, preset: Preset, model: str | None = None, timeout_s: float | None = TIMEOUT_S, *, any_tools: bool = False
     ) -> None:
         name = f"{COMMAND_PREFIX}{preset.name}{ANY_TOOLS_SUFFIX * any_tools}" + (f":{model}" if model else "")
-        super().__init__(preset.command(model) if model else preset.argv, timeout_s, name=name, parse=preset.parse)
-        self.preset, self.model, self.any_tools = preset, model, any_tools
+        argv = preset.command(model) if model else preset.argv
+        super().__init__(argv, timeout_s, name=name, parse=preset.parse, any_tools=any_tools)
+        self.preset, self.model = preset, model
 
     def command(self, turn: Turn) -> tuple[str, ...]:
         """Return the command line for a turn, with its model, tools, thinking level, schema and session.
@@ -554,43 +588,6 @@ class PresetAgent(CommandAgent):
         if session := self.session_to_resume(turn):
             extra_args += (part.replace("{session}", session) for part in preset.resume)
         return preset.command(self.model or turn.model, *extra_args)
-
-    def answer(self, turn: Turn) -> Reply:
-        """Run the program and return its answer.
-
-        If the program may only read files, check afterwards that it has not changed a file. In a lane, this is not checked.
-
-        Raises:
-            AgentError: kind ``wrote_read_only``: files in the project changed although the program may only read (R73).
-        """
-        # In a lane, the other lanes may change the same folder.
-        if _required_scope(turn.tools) == "coding" or self.any_tools or turn.lane:
-            return super().answer(turn)
-        casts = Path(turn.more_tools.run_dir).parent
-        old_stamps = _file_stamps(turn.project, casts)
-        try:
-            reply = super().answer(turn)
-        except AgentError as error:
-            if (write_error := self._read_only_error(turn, old_stamps, casts)) is not None:
-                raise write_error from error
-            raise
-        if (write_error := self._read_only_error(turn, old_stamps, casts)) is not None:
-            turn.report(UsageEvent(reply.usage or Usage(None, None)))
-            raise write_error
-        return reply
-
-    def _read_only_error(self, turn: Turn, old_stamps: Mapping[str, tuple[int, int]], casts: Path) -> AgentError | None:
-        new_stamps = _file_stamps(turn.project, casts)
-        changed = sorted(path for path in {*old_stamps, *new_stamps} if old_stamps.get(path) != new_stamps.get(path))
-        if not changed:
-            return None
-        return AgentError(
-            f"{self.argv[0]} changed files, although the materia {turn.materia_id} allows only reading: "
-            f"{summarize(', '.join(changed), _MAX_FILE_NAMES_CHARS)}",
-            where=turn.socket_id,
-            hint="use `back N --files` or version control to restore the files, then run `retry`",
-            kind="wrote_read_only",
-        )
 
     def environment(self, turn: Turn) -> Mapping[str, str]:
         """Return the environment variables of the preset and of the scope of tools."""

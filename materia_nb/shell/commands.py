@@ -11,6 +11,7 @@ import json
 import os
 import shlex
 import shutil
+import signal
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext, suppress
@@ -218,6 +219,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # The encoding of the stream may be Latin-1.
     words = list(sys.argv[1:] if arguments is None else arguments)
+    if arguments is None:  # The process belongs to this program. Otherwise, child processes would outlive it.
+        for number in (signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)):
+            signal.signal(number, lambda *_: signal.raise_signal(signal.SIGINT))
     try:
         code = _run_command_line(words)
         sys.stdout.flush()
@@ -229,7 +233,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             terminal.print_error(f"The output could not be written: {error.strerror}.")
         return ExitCode.PROBLEMS
     except KeyboardInterrupt:
-        terminal.print_error("The command was interrupted. No recorded data is lost. Continue with `materia run`.")
+        terminal.print_error(
+            "The command was interrupted. No recorded data is lost. Continue with `materia run` and the same `--agent`."
+        )
         return ExitCode.INTERRUPTED
     return int(code)
 

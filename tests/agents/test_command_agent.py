@@ -106,3 +106,18 @@ def test_stop_ends_a_running_command(turn):
 def test_invalid_command_is_refused_immediately(argv):
     with pytest.raises(AgentError, match="is not a command"):
         CommandAgent(argv)
+
+
+@pytest.mark.parametrize("any_tools", [False, True])
+def test_own_command_under_read_only_may_not_change_files(tmp_path, any_tools):
+    (tmp_path / "page.txt").write_text("a page")
+    agent = CommandAgent(["sh", "-c", "echo changed > page.txt; echo done"], any_tools=any_tools)
+    turn = h.work_turn(tmp_path, "Read it.", tools="readOnly")
+    if any_tools:
+        assert agent.answer(turn).text == "done"
+        return
+    with pytest.raises(
+        AgentError, match=r"sh changed files, although the materia .* allows only reading: page\.txt"
+    ) as caught:
+        agent.answer(turn)
+    assert caught.value.kind == "wrote_read_only"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -20,6 +21,7 @@ from materia_nb.loadout.layers import PROJECT_FILE
 from materia_nb.magics.registry import SHELL, VERBS
 from materia_nb.shell import terminal
 from materia_nb.shell.commands import COMMANDS, main
+from process_helpers import is_running, wait_for
 
 WITH_PROCESS = {
     "activeLoadout": "Both",
@@ -431,3 +433,18 @@ def test_notebook_command_in_a_terminal_names_its_replacement(words, capsys):
     assert f"{words.split()[0]} works only in a notebook" in complaint
     assert "--file" in complaint
     assert "--cast" in complaint
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_stopped_command_ends_its_agents_first(project, number):
+    """CI systems send SIGTERM, and a closed terminal SIGHUP; a program that edits files must not go on alone."""
+    program = "import os, time\nopen('pid', 'w').write(str(os.getpid()))\nos.rename('pid', 'started')\ntime.sleep(60)"
+    (project / "agent.py").write_text(program)
+    agent = f"*=command {sys.executable} {project / 'agent.py'}"
+    words = [sys.executable, "-m", "materia_nb", "run", "a page", "--loadout", "Ask", "--agent", agent]
+    process = subprocess.Popen(words, cwd=project, stderr=subprocess.PIPE, text=True)
+    wait_for((project / "started").exists, 30)
+    process.send_signal(number)
+    _, problem = process.communicate(timeout=30)
+    assert (process.returncode, "interrupted" in problem) == (130, True)
+    assert not is_running(int((project / "started").read_text()))

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from materia_nb.agents.command_agent import COMMAND_PREFIX
+from materia_nb.agents.command_agent import COMMAND_PREFIX, PRESETS
 from materia_nb.agents.interface import AGENT_CELL_PREFIX
 from materia_nb.agents.model_agent import ModelAgent, suggest_model
 from materia_nb.agents.notebook_agents import is_model
@@ -245,7 +245,7 @@ def _set_agent(
         raise MateriaError(
             f"{who!r} is not an agent.",
             hint=f"did you mean {model!r}?"
-            if (model := suggest_model(who))
+            if (model := f"{COMMAND_PREFIX}{who}" if who in PRESETS else suggest_model(who))
             else "write provider:model, person, command:NAME, command PROGRAM ARGUMENT..., recorded:FILE, "
             "a $variable, or a cell with the body of a function",
             kind="bad_agent",
