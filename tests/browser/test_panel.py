@@ -44,6 +44,42 @@ wb = """,
 )
 
 
+def test_reason_is_in_view_and_the_focus_follows_the_questions(lab: Lab):
+    lab.page.set_viewport_size({"width": 1280, "height": 800})
+    start = "%load_ext materia_nb\n%materia use Plan-Build-Eval\nwb.agent('Build', lambda: 'built')\n%materia cast x"
+    lab.open(lab.notebook(start, "%materia show"))
+    lab.run_all()
+    panel = Surface(lab, 1)
+
+    def focused() -> str:
+        lab.page.wait_for_timeout(500)
+        return str(lab.page.evaluate("() => document.activeElement.ariaLabel ?? document.activeElement.className"))
+
+    panel.press("Step")
+    panel.field("title of item 1").fill("Outline")
+    panel.field("context of item 1").fill("three headings")
+    panel.press("Send these items")
+    panel.wait_for_status("Build is next")
+    assert "mnb-pill" in focused(), "where the status is"
+    panel.press("Run")
+    panel.wait_for_status("Your turn: Eval")
+    reason = panel.field("the reason")
+    assert reason.evaluate(IS_VISIBLE), "not below the buttons"
+    reason.fill("There are four.")
+    panel.press("✗ not satisfied")
+    panel.at.locator(".mnb-under", has_text="visit 2").wait_for()
+    assert focused() == "the reason", "of the next question"
+    lab.page.set_viewport_size({"width": 853, "height": 533})  # 1280 x 800 at 150 %
+    reason.evaluate("(one) => one.scrollIntoView({ block: 'nearest' })")
+    assert reason.evaluate(IS_VISIBLE)
+
+
+IS_VISIBLE = """(field) => {
+    const { left, right, top, bottom } = field.getBoundingClientRect(), at = document.elementFromPoint;
+    return [top + 4, bottom - 4].every((y) => at.call(document, (left + right) / 2, y) === field);
+}"""
+
+
 @both_kernels
 def test_cast_can_be_completed_by_clicks_alone(lab: Lab):
     lab.open(lab.notebook("%load_ext materia_nb", "%materia use Plan-Build-Eval", f"%materia cast a guide {HOSTILE}"))

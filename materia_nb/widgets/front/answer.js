@@ -1,5 +1,5 @@
 /** The tab Answer: the failure, pending approvals, the agent's live text, and the form for a person's answer. */
-import { actButton, h, append, button, isEnabled, isNew, onKeys, refill, setText, setAttr, setEnabled } from "./dom.js";
+import { actButton, h, append, button, focused, isEnabled, isNew, onKeys, refill, setText, setAttr, setEnabled } from "./dom.js";
 import { drawBlocks } from "./blocks.js";
 import { checkedField } from "./checking.js";
 import { rowsOf } from "./words.js";
@@ -110,9 +110,11 @@ function liveBox(send) {
 
 /** The form for a person's answer: two verdict buttons with a reason, a table of items, plain text, or JSON. @param {PanelSender} send */
 function formBox(send) {
-  const question = h("div", { class: "mnb-ask" }), before = h("div", {}), body = h("div", { class: "mnb-col" });
-  const node = h("div", { role: "group", "aria-label": "your answer", hidden: true }, question, before, body);
+  const question = h("div", { class: "mnb-ask" }), before = h("div", {}), body = h("div", { class: "mnb-contents" });
+  const node = h("div", { class: "mnb-col", role: "group", "aria-label": "your answer", hidden: true }, question, before, body);
   let key = "";
+  /** @type {HTMLElement|null} the control that received the focus when the form was hidden */
+  let parked = null;
   /** @type {HTMLTextAreaElement|null} */
   let text = null;
   const make = (/** @type {Form} */ form, /** @type {string} */ typed) => {
@@ -146,9 +148,18 @@ function formBox(send) {
     node,
     /** @param {Form|null} form @param {string} now @param {boolean} busy */
     update(form, now, busy) {
+      const held = focused(node);
       node.hidden = !form || busy;
+      if (held && node.hidden) {
+        parked = node.closest(".mnb-surface")?.querySelector(".mnb-pill") ?? null;
+        parked?.focus({ preventScroll: true });
+      }
       if (!form) return;
       if (isNew(body, [now, form.text, form.draft, form.items, form.verdict, form.wanted])) make(form, (key === now && text?.value) || "");
+      if (!node.hidden && ((held && !focused(node)) || (parked && parked === document.activeElement))) {
+        parked = null;
+        /** @type {HTMLElement|null} */ (body.querySelector("textarea, input"))?.focus({ preventScroll: true });
+      }
       key = now;
       drawBlocks(question, [{ is: "line", text: form.words, tone: form.person ? "now" : "" }, ...(form.verdict ? [{ is: "line", text: `✓ leads to ${form.verdict.yes}; ✗ leads to ${form.verdict.no}` }] : [])], send);
       const head = (/** @type {string} */ title) => ({ is: "head", text: title, small: true });
@@ -165,10 +176,10 @@ function formBox(send) {
 
 /** @param {PanelSender} send @param {{yes: string, no: string}} verdict */
 function verdictForm(send, { yes, no }) {
-  const reason = h("textarea", { class: "mnb-in", rows: "1", placeholder: "the reason, for the next agent", "aria-label": "the reason" });
+  const reason = h("textarea", { class: "mnb-in", rows: "2", placeholder: "the reason, for the next agent", "aria-label": "the reason" });
   const say = (/** @type {boolean} */ satisfied) => () => send("verdict", { satisfied, reason: reason.value });
-  const row = h("div", { class: "mnb-row mnb-send" }, actButton("✓ satisfied", `goes to ${yes}`, say(true), YES), actButton("✗ not satisfied", `goes to ${no}, with the reason`, say(false), NO));
-  return { node: h("div", { class: "mnb-col" }, reason, row), row };
+  const row = h("div", { class: "mnb-row" }, actButton("✓ satisfied", `goes to ${yes}`, say(true), YES), actButton("✗ not satisfied", `goes to ${no}, with the reason`, say(false), NO));
+  return { node: h("div", { class: "mnb-col mnb-send" }, reason, row), row };
 }
 
 /** A small table for typing work items; Enter in the last row adds another row. @param {PanelSender} send @param {Form} form */
