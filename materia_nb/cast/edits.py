@@ -559,7 +559,7 @@ class Approvals(ApprovalRequests):
         hint = "use `allow` to let a tool run without approval"
         if (hold := self.cast.held) is not None:
             message = f"The agent asks for {hold.needs or 'a decision'}, not for approval of a command."
-            hint = "reply, or accept its output"
+            hint = "use `reply` to answer, or use `accept` to accept its output"
         raise MateriaError(message, hint=hint, kind="not_asked")
 
     def decide(self, *, satisfied: bool | None = None, target: str | None = None) -> StepRecord:

@@ -474,7 +474,7 @@ class Snapshot:
         from materia_nb.insight.why import explain
 
         if not self.steps:
-            raise MateriaError("The cast has no step yet.", hint="step first", kind="no_step")
+            raise MateriaError("The cast has no step yet.", hint="use `step` first", kind="no_step")
         record = self.steps.at(-1 if step is None else step)
         latest = record is self.steps[-1] and self.engine.status == "failed"
         after = self.engine if latest else record.after

@@ -600,6 +600,6 @@ def _require_decided_calls(session: Session) -> None:
     if calls_awaiting_approval(session):
         raise MateriaError(
             "Tool calls are waiting for your approval.",
-            hint="approve or deny the calls first, or reply instead of the agent",
+            hint="approve or deny the calls first, or use `reply` to answer instead of the agent",
             kind="asking",
         )
