@@ -411,7 +411,7 @@ def json_error_advice(text: str, error: json.JSONDecodeError) -> str:
     cases = (
         ("control character" in error.msg, "write \\n for a line break inside a string"),
         (bracket in ("}", "]") and (rest[0] == "," or before.endswith(",")), f"remove the comma before {bracket}"),
-        (rest[:1] == "'", "put strings and names into double quotes, not single quotes"),
+        (rest[:1] == "'", "put strings and names in double quotes, not single quotes"),
         (rest.startswith(tuple(_CURLY_QUOTES)), "write straight double quotes"),
         (rest.startswith(("#", "//", "/*")), REMOVE_COMMENT),
         ("Extra data" in error.msg, "remove the text after the first value, or put all of it into one object or list"),
@@ -425,4 +425,4 @@ def json_error_advice(text: str, error: json.JSONDecodeError) -> str:
 def _word_advice(word: str) -> str:
     if word in _CONSTANTS:
         return f"write {_CONSTANTS[word]} instead of {word}"
-    return f'put {word[:40]} into double quotes: "{word[:40]}"'
+    return f'put {word[:40]} in double quotes: "{word[:40]}"'

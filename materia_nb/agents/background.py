@@ -52,7 +52,7 @@ def _complete(future: Future[T], work: Callable[[], T]) -> None:
         future.set_exception(error)
 
 
-class LoopInbox(Generic[T]):
+class EventLoopInbox(Generic[T]):
     """Passes events from an event loop to the thread that waits for the result of an awaitable.
 
     Args:
@@ -102,7 +102,7 @@ class BackgroundLoop:
         self._thread: platform.BackgroundWork | None = threading.current_thread() if running else None
 
     def run(
-        self, awaitable: Awaitable[T], stop: threading.Event | None = None, inbox: LoopInbox[Any] | None = None
+        self, awaitable: Awaitable[T], stop: threading.Event | None = None, inbox: EventLoopInbox[Any] | None = None
     ) -> T:
         """Wait for an awaitable and return its result, or raise its exception.
 
@@ -113,7 +113,7 @@ class BackgroundLoop:
             AgentError: kind ``interrupted``: ``stop`` was set, and the awaitable was cancelled.
             KeyboardInterrupt: the user interrupted the call, and the awaitable was cancelled.
         """
-        inbox = inbox or LoopInbox(ignore_event)
+        inbox = inbox or EventLoopInbox(ignore_event)
         if not platform.CAN_START_THREADS:
             return _run_inline(awaitable, stop, inbox)
         loop = self._running_loop()
@@ -160,7 +160,7 @@ class BackgroundLoop:
             return self._loop
 
 
-def _run_inline(awaitable: Awaitable[T], stop: threading.Event | None, inbox: LoopInbox[Any]) -> T:
+def _run_inline(awaitable: Awaitable[T], stop: threading.Event | None, inbox: EventLoopInbox[Any]) -> T:
     """Run an awaitable to completion in a kernel that has no threads; no other task runs in the meantime.
 
     The awaitable can compute, but it cannot wait for a timer, the network or another task.

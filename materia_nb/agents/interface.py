@@ -423,7 +423,7 @@ def validate_usage(usage: Any, agent_name: object) -> StepUsage:
     except (AttributeError, TypeError, ValueError, OverflowError) as error:
         raise AgentError(f"{agent_name} returned usage values that are not numbers: {usage!r}") from error
     if any(count is not None and not 0 <= count < math.inf for count in step_usage):
-        raise AgentError(f"{agent_name} returned an invalid usage: {usage!r}")
+        raise AgentError(f"{agent_name} returned invalid usage data: {usage!r}")
     return step_usage
 
 

@@ -36,7 +36,7 @@ from pydantic_ai.models import Model, ModelRequestParameters, StreamedResponse
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.usage import RequestUsage
 
-from materia_nb.agents.background import BackgroundLoop, LoopInbox
+from materia_nb.agents.background import BackgroundLoop, EventLoopInbox
 from materia_nb.agents.interface import AgentError, AgentEvent, NoteEvent, TextEvent, Usage
 from materia_nb.engine.conversation import truncate
 from materia_nb.errors import named_error, redact
@@ -330,7 +330,7 @@ class Requests:
     def _try_once(
         self, messages: Sequence[ModelMessage], settings: ModelSettings, parameters: ModelRequestParameters
     ) -> ModelResponse:
-        inbox: LoopInbox[AgentEvent] = LoopInbox(self.report)
+        inbox: EventLoopInbox[AgentEvent] = EventLoopInbox(self.report)
         streams: list[StreamedResponse] = []
         try:
             response = LOOP.run(self._stream(messages, settings, parameters, inbox, streams), self.stop, inbox)
@@ -349,7 +349,7 @@ class Requests:
         messages: Sequence[ModelMessage],
         settings: ModelSettings,
         parameters: ModelRequestParameters,
-        inbox: LoopInbox[AgentEvent],
+        inbox: EventLoopInbox[AgentEvent],
         streams: list[StreamedResponse],
     ) -> ModelResponse:
         fresh = True
@@ -397,7 +397,7 @@ def _accept_unstreamed(model: Model) -> None:
 
 
 async def _as_stream(response: Any) -> None:
-    """Convert a complete JSON response to a stream. If the response contains an error, set the status of the error."""
+    """Convert a complete JSON response to a stream. If it contains an error, use the error's status."""
     if response.status_code != 200 or "json" not in response.headers.get("content-type", ""):
         return
     try:

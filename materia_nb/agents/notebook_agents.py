@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
-from materia_nb.agents.background import CALLER_LOOP, LoopInbox, run_abandonable
+from materia_nb.agents.background import CALLER_LOOP, EventLoopInbox, run_abandonable
 from materia_nb.agents.command_agent import COMMAND_PREFIX, PRESETS, CommandAgent, preset_agent
 from materia_nb.agents.interface import (
     TOKEN_KINDS,
@@ -77,7 +77,7 @@ class FunctionAgent:
             KeyboardInterrupt: the user interrupted the function.
         """
         if self._is_coroutine:  # the coroutine is cancelled when the cast must stop
-            inbox = LoopInbox(turn.report)
+            inbox = EventLoopInbox(turn.report)
             return self._answer(turn.reporting_to(inbox.add), inbox)
         abandoned = False
 
@@ -90,7 +90,7 @@ class FunctionAgent:
         finally:
             abandoned = True  # an abandoned function may report more events later
 
-    def _answer(self, turn: Turn, inbox: LoopInbox[AgentEvent] | None = None) -> Reply:
+    def _answer(self, turn: Turn, inbox: EventLoopInbox[AgentEvent] | None = None) -> Reply:
         try:
             if self._turn_fields is None:
                 value = self.function(turn)
@@ -126,7 +126,7 @@ class CoroutineAgent:
 
     def answer(self, turn: Turn) -> Any:
         """Wait for the answer and return it, and deliver the agent's events in the calling thread while waiting."""
-        inbox = LoopInbox(turn.report)
+        inbox = EventLoopInbox(turn.report)
         answer: Any = self._agent.answer(turn.reporting_to(inbox.add))
         return CALLER_LOOP.get().run(answer, turn.stop, inbox)
 
@@ -609,8 +609,8 @@ class AgentTable:
     @property
     def selected_agents(self) -> tuple[object, ...]:
         """The agents of this table and its lower tables; two tables with equal values select equal agents."""
-        lower_agents = () if self._lower_table is None else self._lower_table.selected_agents
-        return (dict(self._agents), self._default, *lower_agents)
+        inherited_agents = () if self._lower_table is None else self._lower_table.selected_agents
+        return (dict(self._agents), self._default, *inherited_agents)
 
     def describe(self) -> list[AgentEntry]:
         """Return an entry for each name that has an agent, followed by the default agent."""

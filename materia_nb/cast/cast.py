@@ -653,7 +653,7 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
             root: the parent directory of the new run directory; by default the parent directory of this cast.
 
         Raises:
-            MateriaError: the step does not exist (``no_step``), or the cast did not continue from it (``back``).
+            MateriaError: the step does not exist (``no_step``), or the cast later went back to a step before it (``back``).
         """
         number = self.steps.at(step).number if step else step
         if self.runner.reading is not None and not self.runner.reading.ours:

@@ -41,7 +41,7 @@ _NAME = re.compile(r"[A-Za-z][A-Za-z0-9 _.-]{0,63}")
 class Loadouts(Mapping[str, str], Displayable):
     """The loadouts and materia of a workbench, available as ``wb.loadouts``.
 
-    It maps the name of each loadout to the name of the config layer that defines it.
+    The mapping contains the name of each loadout, with the name of the config layer that defines it.
 
     Args:
         project: the directory that contains the config file, to which copies and new loadouts are written.

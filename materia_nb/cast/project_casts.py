@@ -402,7 +402,7 @@ class Casts(Displayable):
         loadouts, ``differences`` lists the differences. The current cast does not change.
 
         With ``behaviour=True``, all possible casts of two loadouts are compared. ``changes`` lists each result after
-        which they continue differently, and is empty exactly if all casts take the same route.
+        which they continue differently, and is empty if and only if all casts take the same route.
 
         Args:
             a: a cast or a reference to it (as for :meth:`open`), a step of a cast, the name of a loadout, or the result

@@ -135,7 +135,7 @@ _RECORD_CSS: Final = (
     # Without its widget, the output contains only JupyterLab's "model not found".
     f"{_CHILD}:not(:has(>.jp-OutputArea-output>*)):has(+{_CHILD} .mnb-record){{display:none!important}}"
 )
-"""CSS for Jupyter that shows a panel's live widgets or, in their absence, the two recorded outputs below them."""
+"""CSS for Jupyter that shows a panel's live widgets or, if there are none, the two recorded outputs that follow."""
 
 
 def record_bundle(text: str, html: str) -> MimeBundle:

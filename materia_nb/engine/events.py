@@ -353,7 +353,7 @@ class SocketWorked(Output, type="socket_worked"):
 
 
 class SocketRefused(Output, type="socket_refused"):
-    """An output was refused, and the cast fails."""
+    """An output was refused, so the cast failed."""
 
     process: str = ""
 

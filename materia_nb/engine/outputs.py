@@ -435,7 +435,7 @@ class PastStates:
         return states[index], states[index + 1]
 
     def compute(self, count: int) -> tuple[CastState, ...]:
-        """Compute the states before and after the first ``count`` steps."""
+        """Compute the states before and after each of the first ``count`` steps."""
         states = [self.start]
         for turn in list(self._turns.values())[:count]:
             waiting = enter(self._rules, states[-1]).state

@@ -53,11 +53,11 @@ _FILLER: Final = " and more of the same"
 
 def _check_context(context: JSON) -> None:
     """Raise MateriaError (kind ``usage``) unless a value is valid for the field ``castContext`` of a loadout."""
-    from materia_nb.loadout.fields import CONTEXT_SHAPE, Fault, is_context  # it loads pydantic
+    from materia_nb.loadout.fields import CONTEXT_SHAPE, Fault, check_context  # it loads pydantic
 
     hint = f"write {CONTEXT_SHAPE}"
     try:
-        if is_context(context):
+        if check_context(context):
             return
     except Fault as fault:
         hint = fault.hint or hint

@@ -444,7 +444,7 @@ class Exploration:
                 return None
             problem = "No route leads" if self.certain else "No route was seen"
             if not self.complete_search:
-                problem = f"The search stopped {self._space.stopped} and saw no route"
+                problem = f"The search stopped {self._space.stopped} and found no route"
             message = f"{problem} to {description}."
             raise MateriaError(message, hint="compare the event with `not_taken` and `not_visited`", kind="no_witness")
         state = path[-1][1].to if path else 0
@@ -580,10 +580,10 @@ class BehaviourChange(NamedTuple):
 
 
 def behaviour_changes(a: Exploration, b: Exploration) -> list[BehaviourChange]:
-    """Return the differences between the casts of two loadouts that get the same results, shortest cast first.
+    """Return the differences between the casts of two loadouts when both get the same results, shortest cast first.
 
-    The list is empty exactly if every cast takes the same route in both loadouts. After a difference, a cast is not
-    followed further.
+    The list is empty if and only if every cast takes the same route in both loadouts. A cast is not followed past its
+    first difference.
 
     Raises:
         MateriaError: kind ``not_explored``: a search stopped early.

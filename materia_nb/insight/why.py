@@ -418,7 +418,7 @@ def _reason_not_checked(rules: Rules, decision: Decision, guess: str) -> str:
         return f"There is an edge to {name}, but an earlier edge matched."
     if any(route.target == guess for route in socket_rules.exits):
         return f"There is an exit to {name}, but exits count only in a step that exhausts the list."
-    return f"No edge and no exit leads from {rules.graph.names[decision.socket or END]} to {name}."
+    return f"No edge or exit leads from {rules.graph.names[decision.socket or END]} to {name}."
 
 
 _SECTION: Final = "memory"

@@ -179,7 +179,7 @@ _CONTEXT_PARTS: Final[Mapping[str, ValueKind]] = {
 """The fields of a ``castContext`` object (R50)."""
 
 
-def is_context(value: JSON) -> bool:
+def check_context(value: JSON) -> bool:
     """Return True if ``value`` is valid for ``castContext``.
 
     Raises:
@@ -281,7 +281,7 @@ ShippedUtility: TypeAlias = Annotated[str, _choice_of("shippedUtility")]
 Context: TypeAlias = Annotated[
     object,
     ValueKind(
-        is_context,
+        check_context,
         _CONTEXT_SCHEMA,
         CONTEXT_SHAPE,
         f"write {', '.join(CAST_CONTEXTS)}, or an object with any of {', '.join(_CONTEXT_PARTS)}",

@@ -236,19 +236,19 @@ def _read_source(source: object) -> Flow:
     if isinstance(source, Path) or (isinstance(source, str) and _PATH.fullmatch(source)):
         path = expand_path(source)
         try:
-            return _read_text(config_text(path), str(path), path.suffix.lower())
+            return _parse_flow(config_text(path), str(path), path.suffix.lower())
         except MateriaError as error:
             hint = _SOURCE_ADVICE if error.kind != "bad_graph" and "UTF-8" not in error.what else error.hint
             raise MateriaError(error.what, where=error.where, hint=hint, kind="bad_graph") from error
     if isinstance(source, str):
-        return _read_text(source, "", "")
+        return _parse_flow(source, "", "")
     if isinstance(source, Mapping):
         return read_langgraph(source)
     raise _error(f"Cannot import a graph from an object of type {type(source).__name__}.", _SOURCE_ADVICE)
 
 
-def _read_text(text: str, where: str, suffix: str) -> Flow:
-    """Convert JSON, a Mermaid flowchart, or a Markdown document that contains one flowchart to a flow."""
+def _parse_flow(text: str, where: str, suffix: str) -> Flow:
+    """Parse a flow from JSON, a Mermaid flowchart, or a Markdown document that contains exactly one flowchart."""
     text = text.removeprefix("\ufeff")
     if not text.strip():
         raise _error("The graph is empty.", _SOURCE_ADVICE, where=where or None)

@@ -84,7 +84,7 @@ class Call:
     Attributes:
         bench: the workbench.
         arguments: the parsed arguments, by key.
-        body: the body of the cell, or None if the verb was called on a line.
+        body: the body of the cell, or None if the verb was called as a line magic.
         names: the user's variables.
     """
 
@@ -99,7 +99,7 @@ class Call:
         return self.bench.current
 
     def body_or(self, value: Any) -> Any:
-        """Return the body of the cell, or ``value`` if the verb was called on a line."""
+        """Return the body of the cell, or ``value`` if the verb was called as a line magic."""
         return value if self.body is None else self.body
 
     def request(self, value: Any) -> Any:

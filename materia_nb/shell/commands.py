@@ -348,7 +348,7 @@ def _run_verb(verb: Verb, access: str, values: Mapping[str, Any]) -> int:
 
 @contextmanager
 def _open_bench(access: str, values: Mapping[str, Any]) -> Iterator[Any]:
-    """Open the workbench of a command. For the access ``tests``, it is a :class:`DryBench`, which cannot run casts."""
+    """Open the workbench of a command. If ``access`` is ``tests``, it is a :class:`DryBench`, which cannot run casts."""
     project = Path(values.get("project", "."))
     if not project.is_dir():
         raise usage_error(f"The project directory {project} does not exist.", "name a directory after `--project`")

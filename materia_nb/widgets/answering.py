@@ -289,7 +289,7 @@ def _socket_after_verdict(now: Snapshot, satisfied: bool) -> str | None:
     except MateriaError:
         return None
     if done.state.status == "held":
-        return "a stop for your decision"
+        return "a pause for your decision"
     if done.state.failure is not None and done.decision is not None:
         return f"a failure: {done.state.failure.kind}"
     return None if done.decision is None else _edge_text(now, done.decision)

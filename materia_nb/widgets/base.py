@@ -47,7 +47,7 @@ class Panel(Displayable):
     """A view made of widgets, which the panel creates and closes.
 
     A subclass builds its widgets, calls :meth:`set_widgets`, and changes widgets only in :meth:`draw`. A panel is displayed as
-    the value of a cell, or inside another panel that :meth:`own` it.
+    the value of a cell, or inside another panel that owns it (see :meth:`own`).
 
     Args:
         title: the title for screen readers and for notebooks that are opened without a kernel.
@@ -105,7 +105,7 @@ class Panel(Displayable):
 
     def _on_run_change(self, runs: RunControl) -> None:
         if runs.error is not None:
-            self.fail(runs.error)
+            self.show_error(runs.error)
         self.refresh()  # the user who pressed a button sees the result at once
 
     def own(self, panel: _Panel) -> _Panel:
@@ -160,7 +160,7 @@ class Panel(Displayable):
                         self.notify("")
                     callback(*args, **kwargs)
                 except Exception as error:  # noqa: BLE001 - it would only reach the log otherwise
-                    self.fail(error)
+                    self.show_error(error)
                 finally:
                     self._callback_thread = outer
                     if outer is None and self._redraw_after_callback:
@@ -190,7 +190,7 @@ class Panel(Displayable):
                     self.notify("")
             except Exception as error:  # noqa: BLE001 - a failing panel must not break its cast
                 self._has_draw_error = True
-                self.fail(error)
+                self.show_error(error)
             finally:
                 self._drawing_thread = outer
 
@@ -227,7 +227,7 @@ class Panel(Displayable):
         """Show one line of text in the panel; an empty string removes the line."""
         self._notice(Html(f'<div role="status">{html_text(text, _MAX_NOTICE_CHARS)}</div>') if text else Html())
 
-    def fail(self, error: Exception) -> None:
+    def show_error(self, error: Exception) -> None:
         """Show an exception in the panel."""
         message = error_message(error, self.title)
         sign = '<b aria-hidden="true" style="color:#d5404d">✖</b>'

@@ -323,7 +323,7 @@ class CastSurface(Panel):
         """Show a line of text above the graph; an empty string removes the line."""
         self._show_notice({"words": text, "tone": "fine"} if text else {})
 
-    def fail(self, error: Exception) -> None:
+    def show_error(self, error: Exception) -> None:
         """Show an exception above the graph; the refusal of an outdated click is shown as a plain notice."""
         tone = "fine" if isinstance(error, MateriaError) and error.kind == "outdated" else "bad"
         notice: dict[str, Any] = {"words": clip_plain(error_message(error, self.title), 2_000), "tone": tone}

@@ -89,7 +89,7 @@ class DesignPanel(Panel):
             self.session.note = "status", text
             self.schedule_refresh()
 
-    def fail(self, error: Exception) -> None:
+    def show_error(self, error: Exception) -> None:
         """Show an error below the bar."""
         message = error_message(error, self.title)
         self.session.note = "alert", message

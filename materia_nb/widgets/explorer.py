@@ -136,7 +136,7 @@ class CastExplorer(Panel):
                     return
                 self.schedule_refresh()
         except Exception as error:  # noqa: BLE001 - the panel shows it; a thread has nobody else to tell
-            self.fail(error)
+            self.show_error(error)
         finally:
             self._is_reading = False
             self.schedule_refresh()
@@ -307,7 +307,7 @@ class CastExplorer(Panel):
         """Show a line of text above the list; an empty string removes the line."""
         self._show_notice({"words": text, "tone": "fine"} if text else {})
 
-    def fail(self, error: Exception) -> None:
+    def show_error(self, error: Exception) -> None:
         """Show an exception above the list."""
         self._show_notice({"words": clip_plain(error_message(error, self.title), 2_000), "tone": "bad"})
 

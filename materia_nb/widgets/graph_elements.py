@@ -196,11 +196,11 @@ class GraphElements:
 
     # -- what follows a cast ----------------------------------------------------------
 
-    def look(self, marks: CastOverlay) -> Looks:
+    def appearance(self, marks: CastOverlay) -> Looks:
         """Return the appearance of every element for one state of a cast, by element id.
 
-        Only elements whose marks have changed are drawn again, because a step changes few of possibly hundreds of
-        elements.
+        Only elements whose marks have changed are drawn again, because a graph can have hundreds of elements
+        and a step changes only a few.
         """
         changed = None if self._marks is None else _changed_keys(self._marks, marks)
         for element, keys, draw in self._drawn:

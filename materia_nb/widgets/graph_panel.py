@@ -515,7 +515,7 @@ class GraphPanel(Panel):
         ]
         scene = self._scene.data() | {"number": self._scene_number, "fresh": fresh, "list": listed}
         with self.front.hold_sync():
-            self.front.look = dict(self._scene.look(self.marks))
+            self.front.look = dict(self._scene.appearance(self.marks))
             self.front.scene = scene
 
     def draw(self) -> None:
@@ -523,7 +523,7 @@ class GraphPanel(Panel):
         moment = self._moment()
         marks = self._marks_at(moment)
         self._fold_finished(marks)
-        look = self._scene.look(marks)
+        look = self._scene.appearance(marks)
         before = self.front.look
         changed = {key: element for key, element in look.items() if before.get(key) != element}
         if changed:

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from materia_nb.agents.background import BackgroundLoop, LoopInbox
+from materia_nb.agents.background import BackgroundLoop, EventLoopInbox
 from materia_nb.agents.interface import AgentError
 
 
@@ -20,7 +20,7 @@ def loop():
 
 def test_notifications_are_delivered_in_order_before_the_result(loop):
     events = []
-    inbox = LoopInbox(lambda thing: events.append((thing, threading.get_ident())))
+    inbox = EventLoopInbox(lambda thing: events.append((thing, threading.get_ident())))
 
     async def report_events():
         for number in range(50):
@@ -34,7 +34,7 @@ def test_notifications_are_delivered_in_order_before_the_result(loop):
 
 def test_notifications_sent_before_a_failure_are_delivered(loop):
     events = []
-    inbox = LoopInbox(events.append)
+    inbox = EventLoopInbox(events.append)
 
     async def report_events():
         inbox.add("last words")
@@ -51,7 +51,7 @@ def test_exception_in_a_listener_ends_the_call(loop):
     def take(_):
         raise OSError("the disk is full")
 
-    inbox = LoopInbox(take)
+    inbox = EventLoopInbox(take)
 
     async def report_events():
         try:
@@ -67,7 +67,7 @@ def test_exception_in_a_listener_ends_the_call(loop):
 
 def test_stop_request_takes_effect_during_many_notifications(loop):
     stop = threading.Event()
-    inbox = LoopInbox(lambda _: stop.set())
+    inbox = EventLoopInbox(lambda _: stop.set())
 
     async def report_events():
         while True:

@@ -234,7 +234,7 @@ def test_a_function_without_a_model_can_return_any_text(tmp_path):
 # -- answers that were cut (R52) ------------------------------------------------------
 
 
-def test_repair_prompt_and_failure_name_truncation_as_the_first_issue(tmp_path):
+def test_truncation_is_the_first_issue_in_the_repair_prompt_and_the_failure(tmp_path):
     half = says('{"satisfied": tr', finish="length")
     with serving(half, half) as server:
         cast = h.start(tmp_path, judged_loadout(), agent(server, settings={"max_tokens": 25}))

@@ -41,7 +41,7 @@ def test_pinned_utility_starts_no_process_and_uses_the_pinned_text_as_stdout(ben
     assert cast.steps[0].output == json.dumps(PIN)
 
 
-def test_pinned_text_that_is_not_json_fails_like_stdout(bench):
+def test_pinned_text_that_is_not_json_fails_like_invalid_stdout(bench):
     cast = bench.cast("go", pins={"Count": "no json"})
     assert cast.run() == "failed"
     assert cast.failure.kind == "invalid_output"

@@ -66,7 +66,7 @@ def test_status_marks_do_not_change_the_colour_of_a_card(colour):
 
 
 def test_live_canvas_shows_the_colour_of_a_socket():
-    look = scene_of(coloured("#ffe680")).look(CastOverlay())
+    look = scene_of(coloured("#ffe680")).appearance(CastOverlay())
     assert 'stroke="#ffe680"' in look["n:Socket-1"]["svg"]
 
 
@@ -74,7 +74,7 @@ def test_every_view_marks_the_consumers_of_a_loop():
     loadout_graph = rework()
     member = next(iter(loadout_graph.loops.values())).sockets[0]
     text = graph_text(loadout_graph)
-    scene, look = scene_of(loadout_graph), scene_of(loadout_graph).look(CastOverlay())[f"n:{member}"]
+    scene, look = scene_of(loadout_graph), scene_of(loadout_graph).appearance(CastOverlay())[f"n:{member}"]
     assert any(re.search(rf"\b{member} .*loop consumer", line) for line in text.splitlines())
     assert "loop consumer" in look["words"]
     node = next(node for node in scene.nodes if node["id"] == f"n:{member}")
@@ -95,7 +95,7 @@ def test_card_grid_and_canvas_name_the_agent_of_a_socket():
     graph, marks = coloured(None), CastOverlay(answers={"Socket-1": "person"})
     assert ">you · Socket-1<" in graph_svg(graph, marks)
     assert "agent · person" in graph_text(graph, marks)
-    look = scene_of(graph).look(marks)["n:Socket-1"]
+    look = scene_of(graph).appearance(marks)["n:Socket-1"]
     assert ">you · Socket-1<" in look["svg"]
     assert "answered by person" in look["words"]
 
@@ -142,4 +142,4 @@ def test_card_shows_a_pinned_answer_instead_of_the_agent():
     assert ">pinned · Socket-1<" in svg
     assert "<title>agent; pinned: its output in step 3</title>" in svg
     assert "pinned: its output in step 3" in graph_text(graph, marks)
-    assert "pinned: its output in step 3" in scene_of(graph).look(marks)["n:Socket-1"]["words"]
+    assert "pinned: its output in step 3" in scene_of(graph).appearance(marks)["n:Socket-1"]["words"]

@@ -72,7 +72,7 @@ def test_hostile_text_in_every_field_is_shown_as_text(start):
 
 @given(st.lists(st.text(st.characters(codec=None), max_size=30), min_size=1, max_size=20))
 @settings(max_examples=60)
-def test_any_text_in_every_field_is_well_formed(strings):
+def test_svg_is_well_formed_for_any_text_in_every_field(strings):
     graph = hostile_graph(strings)
     parse(graph_svg(graph, hostile_marks(graph)))
 

@@ -49,7 +49,7 @@ def test_prediction_explains_both_the_taken_and_the_guessed_edge():
     assert "So edge 2 (✗) leads to To1 P." in text
     assert "The edge to To0 P was checked, but the output sets satisfied: false" in text
     assert "There is an edge to To2 P, but an earlier edge matched." in explanation_of(play, "To2")
-    assert "No edge and no exit leads from Ask P to Ask P." in explanation_of(play, "Ask")
+    assert "No edge or exit leads from Ask P to Ask P." in explanation_of(play, "Ask")
     assert "Nothing failed" in explanation_of(play, STOP)
 
 
@@ -170,7 +170,7 @@ def test_a_first_wrong_guess_is_explained_without_revealing_the_answer(bench):
     question = Question(cast, tries=2)
     first = question.guess("end", sure=True)
     assert (first.right, first.is_revealed) == (False, False)
-    assert "No edge and no exit leads from Plan to the end." in repr(first)
+    assert "No edge or exit leads from Plan to the end." in repr(first)
     assert "half a point" in repr(first)
     assert "Socket-5" not in str(first._repr_mimebundle_())
     assert question.guess("end").is_revealed is False, "the same guess again is not a second one"
@@ -219,7 +219,7 @@ def test_a_route_is_judged_up_to_the_first_wrong_guess(bench):
     assert "Right so far. Socket-2 runs next." in repr(route("Socket-2"))
     wrong = route("Socket-2", "Socket-4", "Socket-5")
     assert (wrong.right, len(wrong.steps)) == (False, 2)
-    assert "No edge and no exit leads from Build to Maintain." in repr(wrong)
+    assert "No edge or exit leads from Build to Maintain." in repr(wrong)
     over = route("Socket-2", "Socket-3", "Socket-4", "Socket-5", "end", "end")
     assert not over.right
     assert "1 guess too many" in over._repr_mimebundle_()["text/html"]

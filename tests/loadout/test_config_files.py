@@ -95,7 +95,7 @@ def test_json_errors_have_a_position_and_advice(text, place, hint):
 
 
 def test_field_named_comment_is_not_a_comment():
-    assert fault("{comment: 1}", "json").hint == 'put comment into double quotes: "comment"'
+    assert fault("{comment: 1}", "json").hint == 'put comment in double quotes: "comment"'
 
 
 @pytest.mark.parametrize(

@@ -83,7 +83,7 @@ def test_typed_answer_is_checked_before_it_is_sent(tmp_path):
     prose = check_text(cast.now, "well", "reply")
     assert (prose["fine"], prose["advice"], prose["issues"][0][0]) == (False, "", "$")
     assert check_text(cast.now, "3", "value") == fine
-    assert check_text(cast.now, "x", "value") == {**nothing, "advice": 'line 1: put x into double quotes: "x"'}
+    assert check_text(cast.now, "x", "value") == {**nothing, "advice": 'line 1: put x in double quotes: "x"'}
     assert check_text(cast.now, h.YES, "correction") == fine
     assert check_text(cast.now, "x", "by_hand") == fine, "nothing failed"
     cast.close()

@@ -403,7 +403,7 @@ def test_verdict_button_of_an_edge_over_its_limit_says_that_the_cast_stops(tmp_p
     panel = make(cast)
     say(panel, "enter")
     say(panel, "items_answer", rows=[["a", "about a", None]], reason="", satisfied=None)
-    for leads in ("Build (1st of 1 times)", "a stop for your decision"):
+    for leads in ("Build (1st of 1 times)", "a pause for your decision"):
         cast.run()
         assert content(panel, "answer")["form"]["verdict"] == {"yes": "Tell", "no": leads}
         assert say(panel, "verdict", satisfied=False, reason="not yet") == ""

@@ -150,7 +150,7 @@ def test_every_part_of_a_graph_is_drawn_as_one_element(name: str, direction: Dir
 
 def test_card_picture_has_size_and_border():
     scene = drawn(rework())
-    look = scene.look(CastOverlay())
+    look = scene.appearance(CastOverlay())
     for id_, box in scene.placed.nodes.items():
         size = f'width="{box.w + 2 * OUTSET:.0f}" height="{box.h + 2 * OUTSET:.0f}"'
         assert size in look[f"n:{id_}"]["svg"]
@@ -167,7 +167,7 @@ def test_elements_refer_to_existing_elements(name: str, direction: Direction):
         assert edge["source"] != edge["target"]
     ids = [one["id"] for one in (*scene.nodes, *scene.edges)]
     assert len(ids) == len(set(ids))
-    assert scene.look(CastOverlay()).keys() <= set(ids)
+    assert scene.appearance(CastOverlay()).keys() <= set(ids)
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -767,7 +767,7 @@ def test_only_trusted_markup_is_unescaped():
 
 def test_pictures_use_colour_variables_of_the_page():
     made = graph("at", [socket("a@ink@b", "x@now@y", ("always", "end"))])
-    look = drawn(made).look(CastOverlay())["n:a@ink@b"]["svg"]
+    look = drawn(made).appearance(CastOverlay())["n:a@ink@b"]["svg"]
     assert "x&#64;now&#64;y" in look
     assert set(re.findall("@([^@ ]+)@", look)) <= LIGHT.keys()
 
@@ -956,4 +956,4 @@ def test_redrawn_picture_equals_a_new_picture(tmp_path):
         replace(one, unused_routes=frozenset({("Socket-2", 0)}), sides={"Socket-3": "A"}) for one in moments[:2]
     ]
     for marks in [*moments, *reversed(moments)]:
-        assert kept.look(marks) == GraphElements(cast.graph, drawn).look(marks)
+        assert kept.appearance(marks) == GraphElements(cast.graph, drawn).appearance(marks)

@@ -45,7 +45,7 @@ _MAX_CHANGES: Final = 20
 _MAX_LATER: Final = 20
 """Maximum number of steps after the first difference whose differences are displayed."""
 _MAX_VALUE: Final = 120
-_MAX_VERDICT: Final = 80
+_MAX_CELL_CHARS: Final = 80
 """Maximum length of values and outputs in a table row, in characters."""
 _PAIR_COLUMNS: Final = ("step", "A", "B", "differs in")
 _SIDE_COLUMNS: Final = ("", "A", "B")
@@ -428,7 +428,7 @@ def _step_words(step: StepRecord | None, names: Mapping[str, str]) -> str:
         return ""
     name, target = _place(step, names), step_target(step) or "failed"
     target = f"{name}, waiting" if step.decision is None else f"{name} → {names.get(target, target)}"
-    verdict = summarize_verdict(step, _MAX_VERDICT)
+    verdict = summarize_verdict(step, _MAX_CELL_CHARS)
     return f"{target}: {verdict}" if verdict else target
 
 
