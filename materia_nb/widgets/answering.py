@@ -99,7 +99,8 @@ def named_files(blocks: Sequence[Block], folders: Sequence[Path]) -> dict[str, s
     files: dict[str, str] = {}
     if not notebook.is_absolute():
         return files
-    names = dict.fromkeys(name.strip("\"'") for name in _FILE_NAME.findall(blocks_as_text(blocks)))
+    text = blocks_as_text(inner for block in blocks for inner in (block.inside if isinstance(block, Fold) else [block]))
+    names = dict.fromkeys(name.strip("\"'") for name in _FILE_NAME.findall(text))
     for name in islice((name for name in names if re.search(r"[./\\]", name)), _MAX_FILE_NAMES):
         for folder in folders:
             with contextlib.suppress(OSError, ValueError):  # what cannot be a path, or is on another drive
