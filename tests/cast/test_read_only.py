@@ -12,6 +12,7 @@ import pytest
 import cast_helpers as h
 from materia_nb import Workbench
 from materia_nb.cast import open_cast
+from materia_nb.cast.views.status import status_lines
 from materia_nb.display.blocks import blocks_as_text
 from materia_nb.errors import MateriaError
 from materia_nb.widgets.answering import answer_state
@@ -120,6 +121,7 @@ def test_panel_names_the_agent_at_work_and_the_interruption_that_pi_materia_reco
     interruption = {"ts": 1, "type": "inference_interruption", "data": data}
     journal.write_text("\n".join([*lines, json.dumps(interruption)]) + "\n")
     assert pill(cast.now, IDLE).since == cast.now.latest.started
+    assert status_lines(cast.now)[-1].endswith(" is working; the cast is run by pi-materia")
     answer = blocks_as_text(answer_state(cast.now, busy=False)["top"])
     name = cast.now.names[data["socket"]]
     assert f"{name} is working on Task 1 in pi-materia." in answer

@@ -217,8 +217,8 @@ def draft_of(cast: Snapshot) -> str | None:
 
 def _waiting_for(cast: Snapshot) -> str:
     visit = cast.waiting_at
-    if visit is None:
-        return ""
+    if visit is None or cast.live.writer is not None:
+        return "" if visit is None else f"{cast.names[visit.socket]} is working; the cast is run by {cast.live.writer}"
     socket = cast.graph.sockets[visit.socket]
     if cast.pin_name_of(visit.socket) in cast.lost_pins:
         return f"waiting: {visit.socket} is pinned to a function that was lost when its kernel ended; pin it again, or unpin it"
