@@ -1,6 +1,11 @@
 """Build the site of the documentation into build/site: ``python scripts/make_site.py``.
 
+<<<<<<< HEAD
 The site includes the notebooks that run in the browser if ``make lite`` has built them. Every warning, such as a broken link or an unknown name in a docstring, is an error.
+=======
+The site begins with the levels. It includes the notebooks that run in the browser if ``make lite`` has built them. Every warning is an error, such
+as a broken link or an unknown name in a docstring.
+>>>>>>> 407f2895 (Add twelve levels that are played on a page)
 """
 
 from __future__ import annotations
@@ -10,6 +15,8 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Final
+
+from materia_nb.lessons.levels import write_levels
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 SITE: Final = ROOT / "build" / "site"
@@ -21,6 +28,7 @@ def main(site: Path = SITE) -> int:
     """Build the site from scratch; return the exit code."""
     shutil.rmtree(site, ignore_errors=True)
     done = subprocess.run([sys.executable, "-m", "sphinx", *arguments(site)], cwd=ROOT, check=False)
+    write_levels(site / "levels")
     if (lite := site.parent / LITE).is_dir():
         shutil.copytree(lite, site / LITE)
     if done.returncode == 0:

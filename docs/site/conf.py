@@ -75,6 +75,7 @@ html_theme_options = {
 html_static_path = ["static"]
 html_css_files = ["pages.css"]
 html_additional_pages = {"index": "front.html"}
+html_context = {"lite": (ROOT / "build" / "lite").is_dir()}
 html_copy_source = False
 html_search_scorer = str(Path(__file__).with_name("scorer.js"))
 

@@ -1,4 +1,4 @@
-"""The program ``python -m materia_nb.lessons``, which marks submitted lessons and summarizes the guesses of a class.
+"""The program ``python -m materia_nb.lessons``: it writes levels, marks lessons, and summarizes the guesses of a class.
 
 Answers are parsed as literals from the cells of a submission, so the submitted code is never run. The right answers are
 computed by running the package's copy of the lesson with the numbers of the learner who submitted the notebook.
@@ -19,9 +19,10 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from materia_nb.display.blocks import Table
-from materia_nb.errors import MateriaError, needs_one_of
+from materia_nb.errors import MateriaError, counted, needs_one_of
 from materia_nb.file_io import read_package_text, read_plain, replace_file
 from materia_nb.lessons import checks
+from materia_nb.lessons.levels import write_levels
 
 _PACKAGE: Final = Path(__file__).resolve().parents[1]
 _MAX_NOTEBOOK_BYTES: Final = 2**26
@@ -224,7 +225,8 @@ def main(arguments: Sequence[str]) -> int:
     Invalid arguments exit with code 2.
     """
     parser = argparse.ArgumentParser(
-        prog="python -m materia_nb.lessons", description="Mark lessons and show the progress of a class."
+        prog="python -m materia_nb.lessons",
+        description="Write the levels, mark lessons, and show the progress of a class.",
     )
     commands = parser.add_subparsers(dest="command", required=True)
     progress = commands.add_parser("progress", help="print a table that summarizes the guesses of a class")
@@ -233,11 +235,15 @@ def main(arguments: Sequence[str]) -> int:
     )
     mark = commands.add_parser("mark", help="mark submitted notebooks without running them")
     mark.add_argument("paths", type=Path, nargs="+", metavar="DIR", help="a folder that contains WHO/LESSON.ipynb")
+    pages = commands.add_parser("levels", help="write the levels, which are played in a browser without Python")
+    pages.add_argument("folder", type=Path, metavar="DIR", help="the folder for the pages")
     for command in (progress, mark):
         command.add_argument("--csv", action="store_true", help="print CSV with one line for each question")
     options = parser.parse_args(arguments)
     try:
-        if options.command == "mark":
+        if options.command == "levels":
+            print(f"{counted(len(write_levels(options.folder)), 'page')} written. Open {options.folder / 'index.html'}")
+        elif options.command == "mark":
             marks = mark_submissions(options.paths)
             print(checks.csv_text(MarkedAnswer._fields, marks) if options.csv else repr(marks_table(marks)))
         else:

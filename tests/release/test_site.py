@@ -95,7 +95,8 @@ def test_site_has_every_page_and_notebook(site):
     assert len(wanted) > 10
     assert wanted - set(pages_of(site)) == set()
     assert not any((site / path.relative_to(ROOT)).with_suffix(".html").exists() for path in OF_CONTRIBUTORS)
-    assert 'content="0; url=README.html"' in (site / "index.html").read_text()
+    assert {"levels/index.html", "README.html"} <= set(pages_of(site)[site / "index.html"].links)
+    assert "levels/index.html" in {path.relative_to(site).as_posix() for path in pages_of(site)}
 
 
 def test_table_of_contents_is_grouped_by_task_and_lists_every_guide(site):

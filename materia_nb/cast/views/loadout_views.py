@@ -14,7 +14,7 @@ from materia_nb.agents import ModelAgent
 from materia_nb.agents.interface import price_names
 from materia_nb.agents.notebook_agents import AgentTable
 from materia_nb.cast.cases import case_of, moves_case, relative_config_path, write_case, write_export
-from materia_nb.cast.views.play_page import play_page
+from materia_nb.cast.views.play_page import play_data, play_page
 from materia_nb.display.blocks import Badge, Bar, Block, Cell, Displayable, Fold, Line, Table, View, lines
 from materia_nb.display.escape import part, shorten
 from materia_nb.display.graph_parts import NO_OVERLAY, CastOverlay
@@ -265,7 +265,8 @@ class ExploreView(_View, Exploration):
                 (``bad_chance``), a cast could run forever (``endless``), or the file cannot be written.
         """
         self._require_complete_search()
-        return write_export(Path(path), "page", play_page(self.graph, self._space, satisfied))
+        data = play_data(self.graph, self._space, satisfied)
+        return write_export(Path(path), "page", play_page(f"Play {part(self.graph.name, 80)}", self.graph, data))
 
     def odds(self, satisfied: Chances = 0.5, items: int = 3, **assumed: Unpack[Assumptions]) -> OddsView:
         """Return the probability of each end and the average number of turns; see :meth:`Exploration.odds`."""

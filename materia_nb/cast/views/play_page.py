@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -20,7 +21,7 @@ from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.graph import END, Graph
 from materia_nb.loadout.vocabulary import Result
 
-_SCRIPT: Final = Path(__file__).parents[2] / "widgets" / "bundle" / "play.js"
+SCRIPT: Final = Path(__file__).parents[2] / "widgets" / "bundle" / "play.js"
 _POSITIONS: Final = {
     "only": "the only item",
     "first": "the first item",
@@ -35,16 +36,23 @@ _ANSWERS: Final = {
 }
 
 
-def play_page(graph: Graph, space: StateSpace, satisfied: Chances) -> str:
-    """Return an HTML page on which the user plays through all states of a loadout.
+def play_page(title: str, graph: Graph, data: Mapping[str, JSON], changed: Sequence[Graph] = ()) -> str:
+    """Return an HTML page with the picture of a loadout, on which the user plays through its states.
 
     The page is a single file without external resources, so it works without a network.
+
+    Args:
+        title: the title of the page.
+        graph: the loadout.
+        data: the data from :func:`play_data`. A level has an additional field ``level``, which contains its task.
+        changed: the loadouts after each change that a level offers; their pictures are hidden at first.
     """
-    data = json.dumps(play_data(graph, space, satisfied), ensure_ascii=False, separators=(",", ":"))
-    picture = blocks_as_html([graph_block(graph)])
-    stored = Html(f'<script type="application/json" id="play-data">{data.replace("<", chr(92) + "u003c")}</script>')
-    body = Html(f'<div id="picture">{picture}</div><main id="play"></main>{stored}')
-    return html_page(f"Play {part(graph.name, 80)}", body, read_package_text(_SCRIPT))
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
+    stored = Html(f'<script type="application/json" id="play-data">{text}</script>')
+    pictures = [f"<div>{blocks_as_html([graph_block(graph)])}</div>"]
+    pictures += [f"<div hidden>{blocks_as_html([graph_block(other)])}</div>" for other in changed]
+    body = Html(f'<div id="picture">{"".join(pictures)}</div><main id="play"></main>{stored}')
+    return html_page(title, body, read_package_text(SCRIPT))
 
 
 def play_data(graph: Graph, space: StateSpace, satisfied: Chances) -> dict[str, JSON]:

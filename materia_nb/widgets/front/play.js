@@ -3,9 +3,11 @@
 
 /** @typedef {[to: number, answer: number, reason: number, turns: number, ...lines: number[]]} Move */
 /** @typedef {[text: number, socket: string | null, end: string | null, complete: number, turns: number, moves: Move[]]} State */
-/** @typedef {{ texts: string[], start: number, states: State[] }} Play */
+/** @typedef {{ name: string, goal: string, event: string, without: string | null, since: string | null, targets: [string, string][], paths: [number[], Record<string, string>[]][], changes: { label: string, play: Play }[] }} Level */
+/** @typedef {{ texts: string[], start: number, states: State[], level?: Level }} Play */
+/** @typedef {{ from: State, move: Move, number: number }} Step */
 
-/** Follow the answers of a link, such as "#0.2", as far as they exist. @param {Play} play @param {string} hash @returns {{ from: State, move: Move, number: number }[]} */
+/** Follow the answers of a link, such as "#0.2", as far as they exist. @param {Play} play @param {string} hash @returns {Step[]} */
 export function follow(play, hash) {
   const steps = [];
   let from = play.states[0];
@@ -39,26 +41,101 @@ function element(tag, text, attributes = {}, ...children) {
 /** @param {number[]} numbers */
 const linkTo = (numbers) => `#${numbers.join(".")}`;
 
+/** Read or store a value in the browser, which may refuse to store anything. @param {string} key @param {unknown} [value] */
+function remembered(key, value) {
+  try {
+    if (value !== undefined) localStorage.setItem(key, JSON.stringify(value));
+    return JSON.parse(localStorage.getItem(key) ?? "null");
+  } catch {
+    return null;
+  }
+}
+
+/** Return the drawn route of a level for the name of the learner. @param {Level} level */
+function drawnPath(level) {
+  const draw = [...String(remembered("materia-learner") ?? "")].reduce((sum, letter) => 31 * sum + letter.charCodeAt(0), 0);
+  return level.paths[draw % level.paths.length];
+}
+
 /** @param {Play} play */
 function start(play) {
   document.head.append(element("style", STYLES));
-  const main = /** @type {HTMLElement} */ (document.getElementById("play"));
+  const main = /** @type {HTMLElement} */ (document.getElementById("play")), level = play.level;
+  const task = element("p", level?.goal ?? "", { role: "status", class: "task" });
   const said = element("div", "", { "aria-live": "polite" });
   const controls = element("div", "");
-  main.append(said, controls);
+  main.append(task, said, controls, ...(level ? [element("a", "All levels", { href: "index.html" })] : []));
   const text = (/** @type {number} */ index) => play.texts[index];
+  let timer = 0;
+
+  function solve(/** @type {string} */ sentence) {
+    task.textContent = `\u2713 ${sentence}`;
+    if (level) remembered("materia-levels", [...new Set([...(remembered("materia-levels") ?? []), level.name])]);
+  }
+
+  function highlight(/** @type {Step | undefined} */ last, /** @type {State} */ state, shown = play) {
+    const lines = last ? last.move.slice(4).map((index) => shown.texts[index]) : [];
+    for (const line of document.querySelectorAll("[data-edge]")) line.classList.toggle("taken", lines.includes(line.getAttribute("data-edge") ?? ""));
+    for (const card of document.querySelectorAll("[data-socket]")) {
+      const here = card.getAttribute("data-socket") === state[1];
+      card.classList.toggle("here", here);
+      if (here) card.scrollIntoView({ block: "nearest", inline: "center" });
+    }
+  }
+
+  const button = (/** @type {string} */ words, /** @type {() => void} */ act) => {
+    const node = element("button", words, { type: "button", class: "answer" });
+    node.addEventListener("click", act);
+    return node;
+  };
+
+  /** @param {Level} current @param {Step[]} steps @param {State} state */
+  function predict(current, steps, state) {
+    const [path, beliefs] = drawnPath(current), done = steps.length;
+    if (steps.some((step, index) => step.number !== path[index])) location.hash = "";
+    const last = steps.at(-1), feedback = element("p", "", { role: "alert" });
+    const parts = [element("p", text(last ? last.move[2] : play.start), { class: "why" }), element("h2", text(state[0]))];
+    if (done >= path.length) solve(`You have predicted all ${path.length} moves.`);
+    else parts.push(element("p", `The answer: ${text(state[5][path[done]][1])}. Where does the cast go?`));
+    said.replaceChildren(...parts, feedback);
+    const target = done < path.length ? eventsOf(play, state, state[5][path[done]]).at(-1) : "";
+    const choices = current.targets.map(([id, label]) => button(label, () => {
+      if (({ complete: "end", failed: "stop" })[target ?? ""] === id || target === id) location.hash = linkTo(path.slice(0, done + 1));
+      else feedback.textContent = beliefs[done][id] ? `No. That would be right if ${beliefs[done][id]}.` : "No. Check the edges in their order.";
+    }));
+    controls.replaceChildren(element("nav", "", { "aria-label": "Where does the cast go?" }, ...(target ? choices : [])));
+  }
+
+  /** @param {Level} current @param {Play} shown @param {string} label */
+  function judge(current, shown, label) {
+    clearInterval(timer);
+    const steps = shortestSteps(shown, current);
+    said.replaceChildren(element("h2", label), element("p", steps ? "A counterexample is left:" : "No cast can do that."));
+    if (!steps) return solve("You have found a change that leaves no counterexample.");
+    task.textContent = current.goal;
+    said.append(element("ol", "", {}, ...steps.map(({ from, move }) => element("li", `${shown.texts[from[0]]}: ${shown.texts[move[1]]}`))));
+    let shownSteps = 0;
+    const walk = () => highlight(steps[shownSteps], shown.states[steps[shownSteps++ % steps.length].move[0]], shown);
+    walk();
+    timer = setInterval(() => (shownSteps < steps.length ? walk() : clearInterval(timer)), 900);
+  }
 
   function show() {
     const steps = follow(play, location.hash);
     const last = steps.at(-1);
     const state = last ? play.states[last.move[0]] : play.states[0];
+    highlight(last, state);
+    if (level?.paths.length) return predict(level, steps, state);
+    if (level?.changes.length) return;
     const numbers = steps.map((step) => step.number);
     const turns = steps.reduce((sum, step) => sum + step.move[3], 0);
     const others = last ? last.from[5].filter((move) => move[1] !== last.move[1]) : [];
+    if (level) task.textContent = level.goal;
+    if (level && isReached(play, level, steps)) solve(`Reached with ${steps.length} answers. The fewest are ${shortestSteps(play, level)?.length}.`);
     said.replaceChildren(
       element("p", text(last ? last.move[2] : play.start), { class: "why" }),
       element("h2", text(state[0])),
-      element("p", oddsText(state, last?.from, turns)),
+      ...(level ? [] : [element("p", oddsText(state, last?.from, turns))]),
     );
     const answers = state[5].map((move, index) => element("a", text(move[1]), { href: linkTo([...numbers, index]), class: "answer" }));
     const back = steps.length ? [element("a", "Back", { href: linkTo(numbers.slice(0, -1)), class: "back" }), element("a", "Start again", { href: "#", class: "back" })] : [];
@@ -69,18 +146,11 @@ function start(play) {
       ...(instead.length ? [element("h3", "Other answers"), element("ul", "", {}, ...instead)] : []),
       ...(route.length ? [element("h3", "The route so far"), element("ol", "", {}, ...route)] : []),
     );
-    const lines = last ? last.move.slice(4).map(text) : [];
-    for (const line of document.querySelectorAll("[data-edge]")) line.classList.toggle("taken", lines.includes(line.getAttribute("data-edge") ?? ""));
-    for (const card of document.querySelectorAll("[data-socket]")) {
-      const here = card.getAttribute("data-socket") === state[1];
-      card.classList.toggle("here", here);
-      if (here) card.scrollIntoView({ block: "nearest", inline: "center" });
-    }
   }
 
   addEventListener("hashchange", () => {
     show();
-    /** @type {HTMLElement | null} */ (controls.querySelector("a"))?.focus();
+    /** @type {HTMLElement | null} */ (controls.querySelector("a, button"))?.focus();
   });
   addEventListener("keydown", (event) => {
     const answers = /** @type {NodeListOf<HTMLElement>} */ (controls.querySelectorAll(".answer"));
@@ -90,8 +160,27 @@ function start(play) {
   const colour = () => document.body.setAttribute("data-jp-theme-light", String(!dark.matches));
   dark.addEventListener("change", colour);
   colour();
+  if (level?.changes.length) {
+    const choices = level.changes.map((change, index) => button(change.label, () => {
+      document.querySelectorAll("#picture > div").forEach((picture, number) => picture.toggleAttribute("hidden", number !== index + 1));
+      judge(level, change.play, change.label);
+    }));
+    controls.append(element("nav", "", { "aria-label": "What do you change?" }, ...choices));
+    judge(level, play, "As it is");
+  }
   show();
+}
+
+/** Mark the solved levels in the overview, and ask for the name from which routes are drawn. @param {HTMLElement} overview */
+function startOverview(overview) {
+  document.head.append(element("style", STYLES));
+  for (const name of remembered("materia-levels") ?? []) document.querySelector(`[data-level="${name}"]`)?.append(" \u2713");
+  const field = /** @type {HTMLInputElement} */ (element("input", "", { id: "learner", value: remembered("materia-learner") ?? "" }));
+  field.addEventListener("change", () => remembered("materia-learner", field.value));
+  overview.append(element("label", "Your name, from which routes are drawn: ", { for: "learner" }), field);
 }
 
 const stored = typeof document === "undefined" ? null : document.getElementById("play-data");
 if (stored) start(JSON.parse(stored.textContent ?? ""));
+const overview = typeof document === "undefined" ? null : document.getElementById("levels");
+if (overview) startOverview(overview);
