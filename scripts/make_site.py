@@ -16,7 +16,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from materia_nb.lessons.levels import write_levels
+from materia_nb.lessons.questions import write_levels
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 SITE: Final = ROOT / "build" / "site"

@@ -22,7 +22,7 @@ from materia_nb.display.blocks import Table
 from materia_nb.errors import MateriaError, counted, needs_one_of
 from materia_nb.file_io import read_package_text, read_plain, replace_file
 from materia_nb.lessons import checks
-from materia_nb.lessons.levels import write_levels
+from materia_nb.lessons.questions import write_levels
 
 _PACKAGE: Final = Path(__file__).resolve().parents[1]
 _MAX_NOTEBOOK_BYTES: Final = 2**26

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from playwright.sync_api import expect
 
-from materia_nb.lessons.levels import levels, write_levels
+from materia_nb.lessons.questions import levels, write_levels
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,8 +10,8 @@ import pytest
 from materia_nb.insight.explore import Exploration
 from materia_nb.insight.reachable_states import explore_states
 from materia_nb.lessons.__main__ import lessons_folder, main
-from materia_nb.lessons.levels import changed_graphs, level_data, level_graph, levels, write_levels
 from materia_nb.lessons.misreadings import MISREADINGS, ScriptedVerdicts, walk
+from materia_nb.lessons.questions import changed_graphs, level_data, level_graph, levels, write_levels
 from materia_nb.loadout.graph import END
 
 LEVELS = {level.name: level for level in levels()}

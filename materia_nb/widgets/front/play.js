@@ -20,6 +20,43 @@ export function follow(play, hash) {
   return steps;
 }
 
+/** Return the events of a move: the verdict, the edges and exits, and then the next socket or the end. @param {Play} play @param {State} from @param {Move} move */
+function eventsOf(play, from, move) {
+  const [, socket, end] = play.states[move[0]];
+  const target = end === null || end === "complete" || end === "held" ? end ?? socket : "failed";
+  return [`${from[1]} ${play.texts[move[1]][0]}`, ...move.slice(4).map((index) => play.texts[index]), target];
+}
+
+/** Return true or false if the event of a level can or cannot come next after some events, or null if it has happened. @param {Level} level @param {boolean} isOpen @param {(string | null)[]} events */
+function afterEvents(level, isOpen, events) {
+  for (const event of events) {
+    if (isOpen && event === level.event) return null;
+    isOpen = (isOpen && event !== level.without) || event === level.since;
+  }
+  return isOpen;
+}
+
+/** Return whether steps reach the event of a level. @param {Play} play @param {Level} level @param {Step[]} steps */
+export const isReached = (play, level, steps) => afterEvents(level, level.since === null, steps.flatMap((step) => eventsOf(play, step.from, step.move))) === null;
+
+/** Return a shortest series of steps to the event of a level, or null if no cast can reach the event. @param {Play} play @param {Level} level @returns {Step[] | null} */
+export function shortestSteps(play, level) {
+  /** @type {{ state: number, isOpen: boolean, steps: Step[] }[]} */
+  const queue = [{ state: 0, isOpen: level.since === null, steps: [] }];
+  const seen = new Set();
+  for (const { state, isOpen, steps } of queue) {
+    const from = play.states[state];
+    for (const [number, move] of from[5].entries()) {
+      const after = afterEvents(level, isOpen, eventsOf(play, from, move));
+      const longer = [...steps, { from, move, number }];
+      if (after === null) return longer;
+      if (!seen.has(`${move[0]} ${after}`)) queue.push({ state: move[0], isOpen: after, steps: longer });
+      seen.add(`${move[0]} ${after}`);
+    }
+  }
+  return null;
+}
+
 /** Return a sentence about the odds in a state, compared with the previous state. @param {State} state @param {State | undefined} before @param {number} turns */
 export function oddsText(state, before, turns) {
   const chance = (/** @type {State} */ { 3: complete }) => `${(100 * complete).toFixed(1)} %`;
