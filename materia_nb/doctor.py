@@ -86,8 +86,7 @@ _PROGRAMS: Final = (
         ("agents' programs", f"{COMMAND_PREFIX}{preset.name}", preset.argv[0], preset.about, preset.tested)
         for preset in PRESETS.values()
     ),
-)
-"""The optional programs: area, name, program, advice, and the tested version or ""."""
+)  # The optional programs: area, name, program, advice, and the tested version or "".
 
 
 def check_packages() -> Iterator[Finding]:

@@ -21,8 +21,7 @@ from unicodedata import normalize
 from urllib.parse import quote, quote_plus
 
 _MAX_COMPARED_CHARS: Final = 200  # the time to compare two names grows with the square of their length
-_MAX_SHORT_WORD: Final = 6
-"""Maximum length of words that can be similar by chance, such as pause and use."""
+_MAX_SHORT_WORD: Final = 6  # Maximum length of words that can be similar by chance, such as pause and use.
 
 _NUMBER: Final = re.compile(r"\d+")
 _WORD: Final = re.compile(r"[a-z0-9]+")

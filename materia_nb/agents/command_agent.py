@@ -59,8 +59,7 @@ class ProgramAnswer(NamedTuple):
     cut: str = ""
 
 
-_MAX_SHOWN_CHARS: Final = 200
-"""Maximum length, in characters, of the excerpt of unreadable output in a message."""
+_MAX_SHOWN_CHARS: Final = 200  # Maximum length, in characters, of the excerpt of unreadable output in a message.
 _CUT_LIMIT: Final = "its maximum number of tokens"
 _CUT_REASONS: Final = frozenset({"length", "max_tokens"})
 """Finish reasons with which programs report that an answer reached the maximum number of tokens."""
@@ -224,8 +223,7 @@ def _parse_count(text: str) -> int:
     return round(float(text.rstrip("kM").replace(",", "")) * unit)
 
 
-_MAX_REPLY_BYTES: Final = 8 * 1024 * 1024
-"""Maximum size of a program's output, in bytes."""
+_MAX_REPLY_BYTES: Final = 8 * 1024 * 1024  # Maximum size of a program's output, in bytes.
 
 _SESSION_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
 """Pattern of a valid session id. The id becomes a command-line argument, so it must not look like an option."""
@@ -413,8 +411,7 @@ class CommandAgent:
 _FAILURE_HINTS: Final = {
     "agent_not_started": "install the program; `%materia doctor` lists the known programs that are installed",
     "agent_timeout": "increase `timeout_s` of the agent",
-}
-"""Hints for program failures, by kind of failure."""
+}  # Hints for program failures, by kind of failure.
 
 
 def _json_at_end(stderr: str) -> str:
@@ -624,8 +621,7 @@ class PresetAgent(CommandAgent):
         return super().not_ready(model, project)
 
 
-_MAX_FILE_NAMES_CHARS: Final = 500
-"""Maximum total length, in characters, of the names of changed files in a message."""
+_MAX_FILE_NAMES_CHARS: Final = 500  # Maximum total length, in characters, of the names of changed files in a message.
 
 
 def _file_stamps(project: Path, casts: Path) -> dict[str, tuple[int, int]]:

@@ -66,8 +66,7 @@ _CLASSES_WITH_FINISH_REASON: Final = frozenset(
         "MistralModel",
         "OpenAIChatModel",
     }
-)
-"""Model classes of pydantic-ai whose complete streams always end with a finish reason."""
+)  # Model classes of pydantic-ai whose complete streams always end with a finish reason.
 _ERRORS_WITH_UNKNOWN_USAGE: Final = (ai.ModelTimeoutError, ai.ModelRequestTimeout, AgentError, KeyboardInterrupt)
 """Errors after which it is unknown how many tokens the provider charges for, even if no answer has begun (R56)."""
 

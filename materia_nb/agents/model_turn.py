@@ -57,8 +57,7 @@ _THINKING_VALUES: Final[Mapping[str, Any]] = {level: level for level in THINKING
     "off": False,
     "none": False,
     "on": True,
-}
-"""Values of the setting ``thinking`` of pydantic-ai, by thinking level of a materia."""
+}  # Values of the setting `thinking` of pydantic-ai, by thinking level of a materia.
 
 _REQUIRE_THINKING: Final = ("anthropic", "bedrock")
 

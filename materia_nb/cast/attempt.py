@@ -267,8 +267,7 @@ _MAX_OPEN: Final = 6
 _FIELDS: Final = (
     *("number", "agent", "wording", "valid", "satisfied", "leads", "turns", "calls", "input", "output"),
     *("tokens", "cost", "seconds", "text", "error"),
-)
-"""Columns of the data frame that ``attempts.frame()`` returns."""
+)  # Columns of the data frame that `attempts.frame()` returns.
 
 
 class Attempts(Displayable, Sequence[Attempt]):

@@ -103,8 +103,7 @@ _KINDS: Final[Mapping[str, TurnKind]] = {
     "draft": "refine",
     "final": "finalize",
     "resume": "resume",
-}
-"""Kind of a turn by the ``kind`` field of a recording; the first draft of a visit is a ``work`` turn."""
+}  # Kind of a turn by the `kind` field of a recording; the first draft of a visit is a `work` turn.
 
 
 def _recorded_steps(session: Session) -> list[StepRecord]:

@@ -332,8 +332,7 @@ def step_table(steps: Sequence[StepRecord], graph: Graph) -> Table:
     return Table(headers, rows, "no steps yet")
 
 
-_MAX_READ: Final = 4_000
-"""Maximum number of characters of an output that are used for its summary."""
+_MAX_READ: Final = 4_000  # Maximum number of characters of an output that are used for its summary.
 
 
 def summarize_output(step: StepRecord) -> str:

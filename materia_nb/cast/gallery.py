@@ -211,8 +211,7 @@ def _card(kind: CardKind, path: Path) -> Card:
     return Card(name, kind, document=document, diagnosis=diagnosis, look=look, fix=fix, **fields)
 
 
-_LINE: Final = 92
-"""Maximum length of a line of code in a notebook, in characters, so that it fits on small screens."""
+_LINE: Final = 92  # Maximum length of a line of code in a notebook, in characters, so that it fits on small screens.
 
 
 @dataclass(frozen=True, slots=True, repr=False)

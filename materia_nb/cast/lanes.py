@@ -21,8 +21,7 @@ from materia_nb.handoff.base import BASE
 from materia_nb.store.file_snapshots import LANE_SEPARATOR, FileSnapshots
 
 _POLL_S = 0.1
-_END_S = 1.0
-"""Maximum time to wait for running jobs to end after an interrupt, in seconds."""
+_END_S = 1.0  # Maximum time to wait for running jobs to end after an interrupt, in seconds.
 
 
 class LaneWork(Work):

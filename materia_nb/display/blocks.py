@@ -134,8 +134,7 @@ _RECORD_CSS: Final = (
     f"{_LIVE_OUTPUT}+{_CHILD},{_LIVE_OUTPUT}+{_CHILD}+{_CHILD},"
     # Without its widget, the output contains only JupyterLab's "model not found".
     f"{_CHILD}:not(:has(>.jp-OutputArea-output>*)):has(+{_CHILD} .mnb-record){{display:none!important}}"
-)
-"""CSS for Jupyter that shows a panel's live widgets or, if there are none, the two recorded outputs that follow."""
+)  # CSS for Jupyter that shows a panel's live widgets or, if there are none, the two recorded outputs that follow.
 
 
 def record_bundle(text: str, html: str) -> MimeBundle:
@@ -152,8 +151,7 @@ _MAX_CODE_CHARS: Final = 6_000
 _MAX_CELL_CHARS: Final = 1_000
 _MAX_LINE_CHARS: Final = 20_000
 _MAX_HEADING_CHARS: Final = 300
-_MAX_ROWS: Final = 200
-"""Maximum number of table rows that are sent to a panel."""
+_MAX_ROWS: Final = 200  # Maximum number of table rows that are sent to a panel.
 
 _Tone: TypeAlias = Literal["", "bad", "warn", "good", "quiet", "said"]
 

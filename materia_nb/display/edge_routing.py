@@ -34,16 +34,13 @@ _LANE_WIDTH: Final = 8.0
 _BEND_COST: Final = 34.0
 _BOX_FACTOR: Final = 50.0
 """Cost factor of a path through a box. The router chooses such a path only if no other path exists."""
-_OTHER_LOOP_FACTOR: Final = 2.5
-"""Cost factor of a path through a loop that contains neither end of the line."""
+_OTHER_LOOP_FACTOR: Final = 2.5  # Cost factor of a path through a loop that contains neither end of the line.
 _OTHER_NET_FACTOR: Final = 1.4
 _SAME_NET_FACTOR: Final = 0.9
 
 
-_CHIP_GAP: Final = 10.0
-"""Distance between a chip and its card, in pixels."""
-_SLOT_WIDTH: Final = 14.0
-"""Width that a line without a chip occupies on a side of a card, in pixels."""
+_CHIP_GAP: Final = 10.0  # Distance between a chip and its card, in pixels.
+_SLOT_WIDTH: Final = 14.0  # Width that a line without a chip occupies on a side of a card, in pixels.
 
 
 @dataclass(slots=True, eq=False)

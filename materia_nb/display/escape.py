@@ -31,8 +31,7 @@ _WORD: Final = re.compile(r"\w+|\s+|.")
 _LINE: Final = re.compile(r"[^\n]*\n|[^\n]+")
 _MAX_DIFF_WORDS: Final = 800
 """Maximum length of text to compare by word, in words. Longer text is compared by line to save time."""
-_CONTEXT_CHARS: Final = 120
-"""Number of unchanged characters that are displayed before and after a change."""
+_CONTEXT_CHARS: Final = 120  # Number of unchanged characters that are displayed before and after a change.
 
 
 @lru_cache(64)  # An open panel draws the same texts again and again.

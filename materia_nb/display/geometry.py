@@ -127,8 +127,7 @@ def wrap_text(text: str, size: float, max_width: float, max_lines: int) -> tuple
 _CORNER_RADIUS: Final = 6.0
 
 
-_CORNER_SEGMENTS: Final = 4
-"""Number of straight segments that approximate a rounded corner."""
+_CORNER_SEGMENTS: Final = 4  # Number of straight segments that approximate a rounded corner.
 
 
 def _round_corners(points: Sequence[Point]) -> Iterator[tuple[Point, Point, Point]]:

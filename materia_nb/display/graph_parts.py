@@ -410,8 +410,7 @@ def graph_summary(graph: Graph, marks: CastOverlay = NO_OVERLAY) -> str:
 TITLE_SIZE: Final = 13.0
 SMALL_SIZE: Final = 11.0
 """Font size of secondary text on cards that show more than the name, in pixels."""
-_MIN_FONT_SIZE: Final = 9.0
-"""Minimum readable font size on the screen, in pixels."""
+_MIN_FONT_SIZE: Final = 9.0  # Minimum readable font size on the screen, in pixels.
 LINE_HEIGHT: Final = 16.0
 ICON_SIZE: Final = 16.0
 PADDING: Final = 10.0

@@ -55,8 +55,7 @@ _GAPS: Final = {1: (60.0, 50.0), 2: (72.0, 52.0), 3: (72.0, 52.0)}
 """Horizontal and vertical gap between cards by level, in pixels, with space for chips, arrow heads and headings."""
 _FRAME_PADDING: Final = 14.0
 _HEADING: Final = 24.0
-_LOOP_MARGIN: Final = 32.0
-"""Space at the sides of a loop, in pixels."""
+_LOOP_MARGIN: Final = 32.0  # Space at the sides of a loop, in pixels.
 _LARGE_GRAPH_SOCKETS: Final = 30
 _MAX_LONG_LINES: Final = 150
 """Maximum number of long lines that are drawn in full. Any other long line ends at a label that names its target."""

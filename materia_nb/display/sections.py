@@ -161,12 +161,10 @@ def _omit_middle(text: str, limit: int) -> str:
 
 # -- the time axis ---------------------------------------------------------------------------
 
-_IDLE_MS: Final = 1_000
-"""Minimum duration of an idle period that is shortened on the axis, in milliseconds."""
+_IDLE_MS: Final = 1_000  # Minimum duration of an idle period that is shortened on the axis, in milliseconds.
 _IDLE_SHARE: Final = 0.03
 _MAX_IDLE_SHARE: Final = 0.3
-_TAIL_SHARE: Final = 0.12
-"""Share of the axis after the last known time, into which open-ended bars extend."""
+_TAIL_SHARE: Final = 0.12  # Share of the axis after the last known time, into which open-ended bars extend.
 
 BarKind: TypeAlias = Literal["work", "now", "wait", "bad", "unsure"]
 """Kind of a bar: finished work, current work, waiting, failure, or a step whose working time is unknown (R56)."""

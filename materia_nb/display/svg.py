@@ -81,8 +81,7 @@ _COLOURS: Final[Mapping[str, tuple[str, str]]] = {
     "pick": ("#1565c0", "#8ab8f0"),
     "A": ("#2b62bd", "#7db4ee"),
     "B": ("#a82a7f", "#ec8fc9"),
-}
-"""The light and the dark variant of each colour, by role."""
+}  # The light and the dark variant of each colour, by role.
 LIGHT: Final[Colours] = {role: light for role, (light, _) in _COLOURS.items()}
 DARK: Final[Colours] = {role: dark for role, (_, dark) in _COLOURS.items()}
 THEMES: Final[Mapping[ThemeName, Colours]] = {"light": LIGHT, "dark": DARK}

@@ -256,8 +256,7 @@ class EntryPrompt(Prompt):
 
     __slots__ = ("_before", "_number", "_rules")
 
-    _before: CastState | Past
-    """The state before the socket is entered, or the object that recomputes this state."""
+    _before: CastState | Past  # The state before the socket is entered, or the object that recomputes this state.
 
     def __init__(self, rules: Rules, before: CastState, number: int) -> None:
         self._rules, self._number = rules, number

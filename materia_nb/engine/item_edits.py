@@ -30,8 +30,7 @@ IN_PROGRESS: Final = "being worked on"
 
 _DONE_STATUSES: Final = ("done", "skipped")
 
-_MAX_LISTED_ITEMS: Final = 5
-"""Maximum number of items that a message names."""
+_MAX_LISTED_ITEMS: Final = 5  # Maximum number of items that a message names.
 
 
 class ListEdit(NamedTuple):

@@ -156,11 +156,9 @@ def complete_held_output(
     return complete(rules, draft, visit, hold.text, reading, target=target)
 
 
-_ANSWER_CUT: Final = "answer_cut"
-"""Code of the issue that reports a truncated answer (R52)."""
+_ANSWER_CUT: Final = "answer_cut"  # Code of the issue that reports a truncated answer (R52).
 
-_MAX_REPAIR_TURNS: Final = 2
-"""Maximum number of repair turns for one output, if the protocol itself requests repairs."""
+_MAX_REPAIR_TURNS: Final = 2  # Maximum number of repair turns for one output, if the protocol itself requests repairs.
 
 
 def output(  # noqa: PLR0913 - what is known of an output, by name

@@ -713,8 +713,7 @@ _ARTIFACT_WORDS: Final[Mapping[type[Output], str]] = {
     SocketWorked: "work",
     SocketHeld: "held",
     SocketContinued: "continued",
-}
-"""The word in the artifact name of an output that did not complete its socket, by event class."""
+}  # The word in the artifact name of an output that did not complete its socket, by event class.
 
 
 def branch_suffix(branch: int) -> str:

@@ -202,8 +202,7 @@ def list_of(entry: JSON) -> dict[str, JSON]:
 _FieldKind: TypeAlias = Literal["any", "word", "text", "texts", "flag", "numbers", "object", "objects"]
 MAX_ISSUES: Final = 1000
 """Maximum number of issues per reply, because a reply of one megabyte could contain a million problems."""
-_MAX_EXCERPT_CHARS: Final = 100
-"""Maximum length of an invalid word that is quoted in an issue code, in characters."""
+_MAX_EXCERPT_CHARS: Final = 100  # Maximum length of an invalid word that is quoted in an issue code, in characters.
 
 
 def is_null(value: JSON) -> bool:
@@ -268,8 +267,7 @@ _KIND_SPECS: Final[Mapping[_FieldKind, tuple[type, str, object, Callable[[Any], 
     "numbers": (dict, "an object", None, is_null),
     "object": (dict, "an object", None, is_null),
     "objects": (list, "a list of objects", (), is_null),
-}
-"""Maps each kind of field to a Python type, a name for messages, a default value and a test for missing values."""
+}  # Maps each kind of field to a Python type, a name for messages, a default value and a test for missing values.
 
 
 class Checker:

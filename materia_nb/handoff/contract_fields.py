@@ -233,8 +233,7 @@ def _parse_consumption(value: Mapping[str, JSON]) -> dict[str, JSON]:
     return {"tokens_used": _parse_int(value.get("tokens_used")), "pct_window": percentage if is_number else None}
 
 
-_MAX_IN_PROGRESS: Final = 2
-"""Maximum number of consecutive turns in which an agent may report IN_PROGRESS."""
+_MAX_IN_PROGRESS: Final = 2  # Maximum number of consecutive turns in which an agent may report IN_PROGRESS.
 
 
 class StatusRecord(NamedTuple):
@@ -531,8 +530,7 @@ _STATUS_AND_RESULT: Final[dict[Outcome, tuple[str, str | None]]] = {
     "again": ("IN_PROGRESS", "fail"),
     "open": ("IN_PROGRESS", None),
     "stuck": ("BLOCKED", None),
-}
-"""Maps each outcome to a plan status and a verification result. Work that was not checked has no result."""
+}  # Maps each outcome to a plan status and a verification result. Work that was not checked has no result.
 
 
 def contract_of(answer: SimpleAnswer) -> dict[str, JSON]:

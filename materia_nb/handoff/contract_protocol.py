@@ -285,8 +285,7 @@ class ExaminedOutput(NamedTuple):
     checked: CheckedContract
 
 
-_SAMPLE_ID: Final = "a000000"
-"""A valid agent id for sample outputs; real agents never have this id."""
+_SAMPLE_ID: Final = "a000000"  # A valid agent id for sample outputs; real agents never have this id.
 
 
 class ContractProtocol(HandoffProtocol):

@@ -151,8 +151,7 @@ _FIELDS: Final[Fields] = {
             "can_further_iteration_help": HandoffField("flag", optional=True),
         },
     ),
-}
-"""The fields of an envelope, except meta, which the runtime fills in (sections 1 and 3)."""
+}  # The fields of an envelope, except meta, which the runtime fills in (sections 1 and 3).
 
 Profile: TypeAlias = Literal["final", "fragment"]
 Channel: TypeAlias = Literal["text", "structured", "file"]

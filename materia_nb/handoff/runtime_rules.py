@@ -421,8 +421,7 @@ def rejected_update(index: int, name: JSON, agent: str, writable: Collection[str
 # Files of envelopes (envelope rules, section 6)
 
 MISSING_ENVELOPE: Final = issue_of("ENVELOPE_MISSING")
-_MAX_PART_BYTES: Final = 200
-"""Maximum length of each of the two parts of an envelope's file name, in bytes."""
+_MAX_PART_BYTES: Final = 200  # Maximum length of each of the two parts of an envelope's file name, in bytes.
 
 
 class EnvelopeFiles(NamedTuple):

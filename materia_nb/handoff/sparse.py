@@ -158,8 +158,7 @@ _FIX_BY_NAME: Final = {
     "decisions": _CONTEXT_FIX,
     "risks": _CONTEXT_FIX,
     "state": "remove the field; only utilities patch the state",
-}
-"""Fixes for unknown fields that models often add, by the name of the field."""
+}  # Fixes for unknown fields that models often add, by the name of the field.
 _ITEM_FIX_BY_NAME: Final = {
     "id": "remove the field; the key of an item follows from its position in the list",
     "description": "put the value into context",

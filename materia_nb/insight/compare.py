@@ -573,8 +573,7 @@ def _routes_taken(cast: ComparedCast) -> list[Route]:
 _ComparedObject: TypeAlias = Socket | Loop | Materia | Limits | Budget
 _NOT_COMPARED: Final = frozenset(
     {"id", "edges", "materia", "loops", "routes", "layout", "parse_derived", "raw", "folder", "group"}
-)
-"""Fields that are not compared as a whole, because their parts are compared or because they cannot affect a route."""
+)  # Fields that are not compared as a whole, because their parts are compared or because they cannot affect a route.
 _SHOWN_ALONE: Final = ("materia", "sockets")
 """Fields that are listed for a socket or loop that only one of the loadouts contains."""
 

@@ -44,11 +44,9 @@ from materia_nb.jsonvalue import JSON, FrozenDict, compact, frozen, get_path, wi
 from materia_nb.loadout.graph import Graph, parse_cast_context
 from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, REWORK_CONDITIONS, Result
 
-_MAX_VISITS: Final = 1_000
-"""Number of visits after which a scripted cast is stopped."""
+_MAX_VISITS: Final = 1_000  # Number of visits after which a scripted cast is stopped.
 _CHARACTERS_A_TOKEN: Final = 4
-_FILLER: Final = " and more of the same"
-"""Text that is repeated to extend a sample answer to the required length."""
+_FILLER: Final = " and more of the same"  # Text that is repeated to extend a sample answer to the required length.
 
 
 def _check_context(context: JSON) -> None:
@@ -456,8 +454,7 @@ def _compute_spread(numbers: Sequence[float]) -> Spread:
     return Spread(fmean(ordered), ordered[tenth], ordered[-1 - tenth])
 
 
-_GROUPS: Final = ("socket", "materia", "item")
-"""Criteria by which usage can be grouped."""
+_GROUPS: Final = ("socket", "materia", "item")  # Criteria by which usage can be grouped.
 _COUNTS: Final = ("visits", "turns", "calls", "untimed", "waited")
 
 
@@ -556,8 +553,7 @@ class StepTime(NamedTuple):
         return f"{format_seconds(self.work)}{waited}"
 
 
-_MIN_WAIT_MS: Final = 5_000
-"""Minimum wait that is reported, in milliseconds; a busy machine can cause shorter waits."""
+_MIN_WAIT_MS: Final = 5_000  # Minimum wait that is reported, in milliseconds; a busy machine can cause shorter waits.
 
 
 def step_time(step: StepRecord) -> StepTime:

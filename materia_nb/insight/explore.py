@@ -44,8 +44,7 @@ from materia_nb.loadout.topology import reachable_from, reversed_edges, strong_c
 from materia_nb.loadout.vocabulary import Result
 from materia_nb.platform import Progress
 
-_Path: TypeAlias = list[tuple[int, Move]]
-"""Consecutive moves, each with the number of the state in which it starts."""
+_Path: TypeAlias = list[tuple[int, Move]]  # Consecutive moves, each with the number of the state in which it starts.
 EventName: TypeAlias = str | tuple[str, int]
 """The name of an event in a cast, such as a visit to a socket; :meth:`Exploration.can` lists all forms."""
 _EventPredicate: TypeAlias = Callable[[EdgeRef | StateNode], bool]
@@ -220,8 +219,7 @@ def _next_command(
 _UNEXPLORED_FAILURES: Final = frozenset(
     {"budget", "invalid_output", "repair_exhausted"}
     | {"utility_exit", "utility_timeout", "utility_not_started", "utility_failed"}
-)
-"""Kinds of failures that are not explored, because they require a malformed answer, a process or a budget."""
+)  # Kinds of failures that are not explored, because they require a malformed answer, a process or a budget.
 _FAILURES: Final = _UNEXPLORED_FAILURES | {"edge_traversals_exhausted", "no_advance_cycles_exhausted", "assignment"}
 
 

@@ -534,10 +534,8 @@ def _seconds_by_lanes(
 
 # -- simulations -----------------------------------------------------------------------------
 
-_MAX_VISITS: Final = 10_000
-"""Number of visits after which a simulated cast is stopped."""
-_UNFINISHED: Final = "unfinished"
-"""The end of a simulated cast that was stopped."""
+_MAX_VISITS: Final = 10_000  # Number of visits after which a simulated cast is stopped.
+_UNFINISHED: Final = "unfinished"  # The end of a simulated cast that was stopped.
 
 
 @dataclass(frozen=True)

@@ -45,8 +45,7 @@ HELD: Final = "held"
 """The end of a cast that an agent holds for a person; the decisions of the person are not explored."""
 
 _RANDOM_CASTS: Final = 300
-_MAX_RANDOM_VISITS: Final = 1_000
-"""Maximum number of visits in one random cast."""
+_MAX_RANDOM_VISITS: Final = 1_000  # Maximum number of visits in one random cast.
 _SATISFIED_CHANCES: Final = (1.0, 0.9, 0.5, 0.1, 0.0)
 """Chances of ``satisfied: true`` for random casts, which are used in turn."""
 
@@ -213,10 +212,8 @@ def quantile(distribution: Distribution, share: float) -> float:
     )
 
 
-_NEGLIGIBLE: Final = 1e-9
-"""Chance below which paths through a cycle are no longer followed."""
-_MAX_TOTALS: Final = 1_000
-"""Number of different totals in one state above which neighbouring totals are combined."""
+_NEGLIGIBLE: Final = 1e-9  # Chance below which paths through a cycle are no longer followed.
+_MAX_TOTALS: Final = 1_000  # Number of different totals in one state above which neighbouring totals are combined.
 
 
 def compute_distribution(

@@ -217,8 +217,7 @@ MAX_EXPRESSION_CHARS: Final = 500
 """Maximum length of a query expression, in characters."""
 MAX_VALUES: Final = 100_000
 """Maximum number of nodes (objects, lists and scalars) in a value that a query searches."""
-_MAX_MATCHES: Final = 1_000
-"""Maximum number of matches that a query returns."""
+_MAX_MATCHES: Final = 1_000  # Maximum number of matches that a query returns.
 _Query = Callable[[JSON], list[JSON]]
 
 

@@ -171,8 +171,7 @@ _EXPLANATIONS: Final = {
     "return": "The detour has ended; the cast returns to {target}.",
     "person": "A person chose to continue with {target}.",
     "recording": "The recording leads to {target}. Its edges are not evaluated: the loadout cannot be cast here.",
-}
-"""Explanations of decisions that neither an edge nor an exit made, by kind of decision."""
+}  # Explanations of decisions that neither an edge nor an exit made, by kind of decision.
 
 
 def _explain_route(rules: Rules, decision: Decision, after: CastState) -> list[str]:

@@ -449,8 +449,7 @@ def cast_once(document: Mapping[str, JSON], request: str, answers: Mapping[str, 
 
 # -- levels: exercises on pages that need no kernel ---------------------------------------------
 
-_PATHS: Final = 8
-"""Number of routes from which a level draws one for each learner."""
+_PATHS: Final = 8  # Number of routes from which a level draws one for each learner.
 _MAX_DRAWS, _MAX_MOVES = 2_000, 14
 
 

@@ -218,8 +218,7 @@ def _check_advance(findings: Findings, facts: LoadoutFacts, socket: SocketFacts,
 # -- loop regions ----------------------------------------------------------------------------
 
 
-_InboundEdges: TypeAlias = Sequence[tuple[str, str]]
-"""Edges from generators, as pairs of source and target."""
+_InboundEdges: TypeAlias = Sequence[tuple[str, str]]  # Edges from generators, as pairs of source and target.
 
 
 def check_loops(findings: Findings, facts: LoadoutFacts) -> None:

@@ -28,8 +28,7 @@ _MAX_YAML_VALUES: Final = 200_000
 _MAX_TEXT_CHARACTERS: Final = 50_000_000
 """Maximum total length of all strings and keys in a config, in characters, after aliases are expanded."""
 _MAX_DEPTH: Final = 500
-_MAX_REASON: Final = 200
-"""Maximum length, in characters, to which error messages of the parsers are truncated."""
+_MAX_REASON: Final = 200  # Maximum length, in characters, to which error messages of the parsers are truncated.
 
 
 class ParseError(Exception):

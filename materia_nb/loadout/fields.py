@@ -175,8 +175,7 @@ _CONTEXT_PARTS: Final[Mapping[str, ValueKind]] = {
         "true, false or a number of characters",
     ),
     "previous": ValueKind(_is_bool, _BOOLEAN, "true or false"),
-}
-"""The fields of a ``castContext`` object (R50)."""
+}  # The fields of a `castContext` object (R50).
 
 
 def check_context(value: JSON) -> bool:

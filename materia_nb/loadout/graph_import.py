@@ -161,8 +161,7 @@ _KIND_BY_SHAPE: Final[dict[str, StepKind]] = {
     **dict.fromkeys(("{", "diamond", "diam", "decision", "question", "rhombus"), "decide"),
     **dict.fromkeys(("start", "sm-circ", "small-circle"), "start"),
     **dict.fromkeys(("stop", "fr-circ", "framed-circle"), "end"),
-}
-"""Kind of a step by the shape of its node, which takes precedence over the label."""
+}  # Kind of a step by the shape of its node, which takes precedence over the label.
 
 _YES_WORDS: Final = re.compile(
     r"yes|y|true|ok|pass(?:e[ds])?|approved?|accept(?:ed)?|good|valid|success|done|useful|satisfied|relevant|grounded"

@@ -21,8 +21,7 @@ _IS_UTILITY: Final = {
         {"properties": {"type": {"const": "utility"}}, "required": ["type"]},
         {"not": {"required": ["type"]}, "anyOf": [{"required": ["command"]}, {"required": ["script"]}]},
     ]
-}
-"""JSON Schema that matches utilities in the same way as ``materia_kind``."""
+}  # JSON Schema that matches utilities in the same way as `materia_kind`.
 
 
 def field_schemas() -> dict[str, Any]:

@@ -49,11 +49,9 @@ if TYPE_CHECKING:
 
 MAX_STEPS: Final = 30
 """Maximum number of steps in the record. Earlier steps are omitted."""
-_OUTPUT_CHARS: Final = 1_500
-"""Maximum length of a step's output in the record, in characters."""
+_OUTPUT_CHARS: Final = 1_500  # Maximum length of a step's output in the record, in characters.
 
-_IDLE_S: Final = 0.6
-"""Time without changes to the cast after which the record is updated, in seconds."""
+_IDLE_S: Final = 0.6  # Time without changes to the cast after which the record is updated, in seconds.
 
 _log = logging.getLogger("materia_nb.magics")
 
@@ -240,11 +238,9 @@ class CastDisplay:
 
 SHOW_AFTER_S = 0.5
 """Delay before a progress bar appears, in seconds. A shorter run shows no progress bar."""
-_REDRAW_S = 0.1
-"""Delay between an update and the redraw of the progress bar, in seconds."""
+_REDRAW_S = 0.1  # Delay between an update and the redraw of the progress bar, in seconds.
 _BAR_FORMAT = "{desc} |{bar}|"
-_ANSWER_CHARS = 60
-"""Maximum length of an agent's unfinished answer next to the progress bar, in characters."""
+_ANSWER_CHARS = 60  # Maximum length of an agent's unfinished answer next to the progress bar, in characters.
 
 
 @contextmanager

@@ -20,8 +20,7 @@ from materia_nb.magics import registry
 from materia_nb.magics import verbs as _verbs  # noqa: F401 - importing it registers the verbs
 from materia_nb.widgets.cast_parts import standalone_names
 
-_BENCH_NAME = "wb"
-"""The notebook variable that contains the workbench."""
+_BENCH_NAME = "wb"  # The notebook variable that contains the workbench.
 
 
 class Interrupted(MateriaError):

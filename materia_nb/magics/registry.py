@@ -26,8 +26,7 @@ from materia_nb.magics.cast_display import run_progress
 
 _NameKind: TypeAlias = Literal[
     "verb", "loadout", "socket", "materia", "part", "cast", "file", "agent", "pin", "card", "panel"
-]
-"""The kinds of names that tab completion can offer for an argument."""
+]  # The kinds of names that tab completion can offer for an argument.
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,8 +146,7 @@ FAMILIES: Final[Mapping[str, str]] = _HELP_TEXTS["families"]
 """Summaries of the first words that need a second word, such as ``edit``, by first word."""
 _WRONG_VERB_HINTS: Final[Mapping[str, str]] = {
     synonym: hint for synonyms, hint in _HELP_TEXTS["instead"].items() for synonym in synonyms.split()
-}
-"""Maps each wrong word that users often type to a hint that names the correct verb."""
+}  # Maps each wrong word that users often type to a hint that names the correct verb.
 SHELL: Final[Mapping[str, Sequence[str]]] = _HELP_TEXTS["shell"]
 """Maps each kind of access in a terminal, such as ``reads``, to its verbs. ``notebook`` verbs need a notebook."""
 
@@ -227,8 +225,7 @@ _OWNERS: Final[Mapping[str, Callable[[Call], Any]]] = {
     "Edits": lambda call: call.cast.edit,
     "Approvals": lambda call: call.cast.approvals,
     "QuestBoard": lambda call: call.bench.quests,
-}
-"""Functions that return the object on which a verb calls its method, by the name of the object's class."""
+}  # Functions that return the object on which a verb calls its method, by the name of the object's class.
 
 _NAME_KINDS: Final[Mapping[str, _NameKind]] = {
     "loadout": "loadout",
@@ -237,8 +234,7 @@ _NAME_KINDS: Final[Mapping[str, _NameKind]] = {
     "reference": "cast",
     "cast": "cast",
     "panel": "panel",
-}
-"""The kind of names that tab completion offers for a parameter, by parameter name."""
+}  # The kind of names that tab completion offers for a parameter, by parameter name.
 
 
 def method_verb(

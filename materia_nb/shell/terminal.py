@@ -123,8 +123,7 @@ _SUCCESS_RULES: Final[tuple[tuple[Any, Callable[[Any], bool]], ...]] = (
     (Sweep, lambda sweep: not sweep.failures),
     (compared.Compared, lambda view: not view),
     (ExploreView, lambda view: view.complete_search and not view.stalls),
-)
-"""Functions that return True if a result means success, by its type. A comparison with a difference is a failure."""
+)  # Functions that return True if a result means success, by its type. A comparison with a difference is a failure.
 
 
 _RUNNING_VERBS: Final = frozenset({"run", "step", "reply", "accept", "refine", "approve", "deny", "retry", "skip"})
@@ -233,8 +232,7 @@ _CONVERTERS: Final[tuple[tuple[Any, Callable[[Any], object]], ...]] = (
     (UsageView, lambda view: view.values),
     (HandoffView, lambda view: _step_data(view.step)),
     (Exploration, _exploration_data),
-)
-"""Functions that convert a result to JSON, by its type, if its fields or table rows are not its whole content."""
+)  # Functions that convert a result to JSON, by its type, if its fields or table rows are not its whole content.
 
 
 def _to_json(value: Any) -> JSON:

@@ -24,8 +24,7 @@ from materia_nb.store.rundir import creation_time, is_cast_id, manifest_head, re
 CastStatus: TypeAlias = Literal["ready", "waiting", "held", "complete", "failed", "aborted", "broken"]
 
 _REQUEST_CHARS: Final = 200
-_END_BYTES: Final = 8_192
-"""Number of bytes that are read from the beginning and from the end of a journal."""
+_END_BYTES: Final = 8_192  # Number of bytes that are read from the beginning and from the end of a journal.
 _MAX_LINE_BYTES: Final = 262_144
 """Number of bytes to read if the first or the last line of a journal is longer than ``_END_BYTES``."""
 _MAX_SUGGESTIONS: Final = 5

@@ -38,10 +38,8 @@ _FOLDER: Final = "drafts"
 _FORMAT: Final = "materia-nb draft 1"
 _DRAFT_FILE: Final = re.compile(r"(.*)\.[0-9a-f]{8}\.jsonl")
 _NEW_FILE_FLAGS: Final = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND
-_MAX_BYTES: Final = 2**25
-"""Maximum size of a draft, in bytes. A larger draft is rewritten with only its last change."""
-_MAX_DRAFTS: Final = 5
-"""Maximum number of drafts of a loadout that are kept while no design is writing to them."""
+_MAX_BYTES: Final = 2**25  # Maximum size of a draft, in bytes. A larger draft is rewritten with only its last change.
+_MAX_DRAFTS: Final = 5  # Maximum number of drafts of a loadout that are kept while no design is writing to them.
 
 
 @dataclass(frozen=True, slots=True)

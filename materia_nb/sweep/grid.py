@@ -29,8 +29,7 @@ from materia_nb.errors import usage_error
 from materia_nb.jsonvalue import JSON
 
 _ALL_SOCKETS: Final = "*"
-_WORKBENCH_AGENTS: Final = "as set"
-"""Label for the agents of the workbench, which a sweep uses by default."""
+_WORKBENCH_AGENTS: Final = "as set"  # Label for the agents of the workbench, which a sweep uses by default.
 _NAME_CHARS: Final = 40
 
 

@@ -572,5 +572,4 @@ _ARGUMENTS: Final[Mapping[str, Callable[[Cast], Any]]] = {
     "steps": lambda cast: cast.steps,
     "request": lambda cast: cast.now.request,
     "ends": ends_of,
-}
-"""Functions that compute the arguments of a check from the cast, by parameter name."""
+}  # Functions that compute the arguments of a check from the cast, by parameter name.

@@ -169,8 +169,7 @@ def _script_environment(
                 del sys.modules[name]
 
 
-_KILL_AFTER_S: Final = 1.0
-"""Time between SIGTERM and SIGKILL, in seconds (R23)."""
+_KILL_AFTER_S: Final = 1.0  # Time between SIGTERM and SIGKILL, in seconds (R23).
 
 _PIPE_GRACE_S: Final = 0.2  # maximum time to read the remaining output after the command has ended
 _POLL_S: Final = 0.05  # interval between checks whether the command has ended or must be stopped

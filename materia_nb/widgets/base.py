@@ -35,8 +35,7 @@ CALLBACKS: Final = threading.RLock()
 """Lock that is held while a panel callback runs, because panels share casts and callbacks run in several threads."""
 
 NO_KERNEL_TEXT: Final = "The buttons need a running kernel. Run this cell again."
-_POLL_INTERVAL_S: Final = 0.4
-"""Minimum delay before the journal of a read-only cast is read again, in seconds."""
+_POLL_INTERVAL_S: Final = 0.4  # Minimum delay before the journal of a read-only cast is read again, in seconds.
 _RECORD_DELAY_S: Final = 0.6
 """Delay between a redraw and the update of the static output for viewers without a kernel, in seconds."""
 _MAX_NOTICE_CHARS: Final = 2_000

@@ -48,8 +48,7 @@ if TYPE_CHECKING:
 
 _MIN_HEIGHT: Final = 320
 _MAX_HEIGHT: Final = 2_000
-_MAX_CASTS: Final = 200
-"""Maximum number of the project's casts that are offered for comparison, latest first."""
+_MAX_CASTS: Final = 200  # Maximum number of the project's casts that are offered for comparison, latest first.
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,8 +44,7 @@ if TYPE_CHECKING:
 
 HEIGHT: Final = 600
 """Default height of the surface, in pixels."""
-_ITEM_LISTS: Final = 20
-"""Number of recent lists of work items on which an edit may be based."""
+_ITEM_LISTS: Final = 20  # Number of recent lists of work items on which an edit may be based.
 _EDIT_DISCARDING: Final = ("back", "ask_again", "edit_output")
 
 

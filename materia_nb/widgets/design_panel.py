@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from materia_nb.cast import Cast
     from materia_nb.cast.workbench import Workbench
 
-_HEIGHT: Final = 620
-"""Default height of the surface, in pixels."""
+_HEIGHT: Final = 620  # Default height of the surface, in pixels.
 
 
 class DesignFront(FrontendWidget):

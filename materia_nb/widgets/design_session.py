@@ -30,8 +30,7 @@ from materia_nb.widgets.graph_panel import Gesture, GraphPanel
 
 _UNSAVED_DESIGNS: Final[WeakKeyDictionary[Workbench, dict[str, Design]]] = WeakKeyDictionary()
 """Designs with unsaved changes that are not open in a panel, by the name of the loadout."""
-_OPEN_DESIGNERS: Final[WeakSet[Designer]] = WeakSet()
-"""The designers that are open in any panel."""
+_OPEN_DESIGNERS: Final[WeakSet[Designer]] = WeakSet()  # The designers that are open in any panel.
 _MAX_EXPLORED_STATES: Final = 8_000
 """Maximum number of states explored to find the possible outcomes, which limits how long the user has to wait."""
 _log = logging.getLogger("materia_nb.widgets")

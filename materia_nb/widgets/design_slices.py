@@ -134,8 +134,7 @@ _EMPTY_DESIGN_HINT: Final = "click a materia in the palette"
 _OWNERS: Final[tuple[tuple[Kind, Kind, str, str], ...]] = (
     ("loop", "exit", "loops.", "exits"),
     ("socket", "edge", "", "edges"),
-)
-"""For each kind of owner: the kind of its edges or exits, its path prefix, and its field of edges or exits."""
+)  # For each kind of owner: the kind of its edges or exits, its path prefix, and its field of edges or exits.
 
 
 def dock_slice(session: DesignState) -> DesignSlice:

@@ -48,8 +48,7 @@ _STATUS_LABELS: Final[Mapping[str, tuple[str, str, str]]] = {
     "ready": ("paused", "paused", "nothing is pending; resume it to continue"),
     "aborted": ("aborted", "aborted", ""),
     "complete": ("done", "complete", ""),
-}
-"""Colour tone, label and tooltip of each status, in sorting order."""
+}  # Colour tone, label and tooltip of each status, in sorting order.
 _STATUS_ORDER: Final = tuple(_STATUS_LABELS)
 
 

@@ -36,12 +36,10 @@ if TYPE_CHECKING:
     from materia_nb.cast import Cast
     from materia_nb.cast.snapshot import Snapshot
 
-_HEIGHT: Final = 420
-"""Default height of a graph that is shown alone, in pixels."""
+_HEIGHT: Final = 420  # Default height of a graph that is shown alone, in pixels.
 _DEFAULT_CANVAS_SIZE: Final = (535.0, 490.0)
 """Width and height of the canvas, in pixels, that are assumed until the page reports the actual size."""
-_MIN_SOCKETS_TO_FOLD: Final = 30
-"""Minimum number of sockets at which a graph folds its finished loops automatically."""
+_MIN_SOCKETS_TO_FOLD: Final = 30  # Minimum number of sockets at which a graph folds its finished loops automatically.
 SelectionCallback: TypeAlias = Callable[[Kind, str], object]
 """Callback that receives the kind and id of the selected part."""
 

@@ -61,8 +61,7 @@ _LEGEND: Final = (
 )
 
 
-_MAX_GUESSES: Final = 2
-"""Number of guesses before the answer is shown."""
+_MAX_GUESSES: Final = 2  # Number of guesses before the answer is shown.
 
 
 class PredictPanel(Panel):

@@ -204,8 +204,7 @@ def _endpoints_text(raw: JSON, kind: Kind, names: Mapping[str, str]) -> str:
     return f"{part(condition)} → {part(names.get(target, target))}"
 
 
-_MAX_HANDOFFS: Final = 3
-"""Maximum number of handoffs shown for a socket, latest first."""
+_MAX_HANDOFFS: Final = 3  # Maximum number of handoffs shown for a socket, latest first.
 
 
 class Inspector:

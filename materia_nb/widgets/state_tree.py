@@ -104,10 +104,8 @@ def limit_blocks(cast: Snapshot) -> list[Block]:
     return [Table(("cursors and limits", "now", "limit"), rows)]
 
 
-_MAX_PATHS: Final = 20
-"""Maximum number of watched paths."""
-_MAX_CHANGES: Final = 40
-"""Maximum number of changes shown for each path, latest first."""
+_MAX_PATHS: Final = 20  # Maximum number of watched paths.
+_MAX_CHANGES: Final = 40  # Maximum number of changes shown for each path, latest first.
 _MAX_VALUE_CHARS: Final = 200
 
 

@@ -45,14 +45,11 @@ if TYPE_CHECKING:
     from mcp.types import CallToolResult
     from mcp.types import Tool as ServerTool
 
-_STREAM_TIMEOUT_S: Final = 300.0
-"""Time limit for an HTTP stream on which the server sends nothing, in seconds."""
+_STREAM_TIMEOUT_S: Final = 300.0  # Time limit for an HTTP stream on which the server sends nothing, in seconds.
 CONNECT_TIMEOUT_S: Final = 30.0
 """Time limit for starting a server and listing its tools, in seconds."""
-_CALL_TIMEOUT_S: Final = 120.0
-"""Default time limit of a tool call, in seconds."""
-_MAX_TOOLS: Final = 128
-"""Maximum number of tools that are used from one server."""
+_CALL_TIMEOUT_S: Final = 120.0  # Default time limit of a tool call, in seconds.
+_MAX_TOOLS: Final = 128  # Maximum number of tools that are used from one server.
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _TOOL_NAME: Final = re.compile(r"[A-Za-z0-9_./-]{1,100}")

@@ -32,8 +32,7 @@ _PROTECTED_NAMES: Final = {
     **dict.fromkeys((".git", ".hg", ".svn", ".jj"), "belongs to version control"),
     ".pi": "belongs to the config and the casts of this project",
     "notebook-utilities": "contains the scripts that utilities run",
-}
-"""Files and directories that the file tools never change, because their contents run without approval."""
+}  # Files and directories that the file tools never change, because their contents run without approval.
 _REPLACED_REASON: Final = "was replaced while it was being opened"
 _ERROR_REASONS: Final = {
     errno.ENOENT: "does not exist",

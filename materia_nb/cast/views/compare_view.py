@@ -42,11 +42,9 @@ if TYPE_CHECKING:
 _MAX_ALIKE: Final = 3
 """Maximum number of equal steps that are displayed at the beginning and at the end of a longer sequence of them."""
 _MAX_CHANGES: Final = 20
-_MAX_LATER: Final = 20
-"""Maximum number of steps after the first difference whose differences are displayed."""
+_MAX_LATER: Final = 20  # Maximum number of steps after the first difference whose differences are displayed.
 _MAX_VALUE: Final = 120
-_MAX_CELL_CHARS: Final = 80
-"""Maximum length of values and outputs in a table row, in characters."""
+_MAX_CELL_CHARS: Final = 80  # Maximum length of values and outputs in a table row, in characters.
 _PAIR_COLUMNS: Final = ("step", "A", "B", "differs in")
 _SIDE_COLUMNS: Final = ("", "A", "B")
 

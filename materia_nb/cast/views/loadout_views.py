@@ -156,8 +156,7 @@ view_registry[AgentTable] = agents_view
 
 _ENDS: Final = {COMPLETE: "complete", HELD: "on hold for a person"}
 _MAX_ROWS: Final = 60
-_DECIMAL_BELOW: Final = 100
-"""Means below this number are displayed with one decimal."""
+_DECIMAL_BELOW: Final = 100  # Means below this number are displayed with one decimal.
 
 
 class _View(Displayable):

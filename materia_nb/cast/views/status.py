@@ -28,8 +28,7 @@ from materia_nb.handoff.runtime_rules import request_of
 from materia_nb.loadout.graph import END, Route
 
 _MAX_CONCLUSION_LINES: Final = 40
-_MAX_LINE: Final = 1_000
-"""Maximum length of a line of the conclusion in a status, in characters."""
+_MAX_LINE: Final = 1_000  # Maximum length of a line of the conclusion in a status, in characters.
 _MAX_STEPS: Final = 12
 _MAX_LOOPS: Final = 4
 _MAX_WARNINGS: Final = 8
@@ -253,8 +252,7 @@ _REQUEST_LABELS: Final = {
     "risk_level": "risk",
     "rollback": "rollback",
     "verification": "confirmation",
-}
-"""Labels of the fields that are displayed with a command awaiting approval."""
+}  # Labels of the fields that are displayed with a command awaiting approval.
 
 
 def approval_lines(cast: Snapshot) -> list[str]:

@@ -202,8 +202,7 @@ def set_loadout(document: Object, field: str, value: JSON) -> DesignChange:
 
 # -- copies ----------------------------------------------------------------------------------
 
-_COPY_ROW_OFFSET: Final = 1
-"""Number of rows between a socket and its copy."""
+_COPY_ROW_OFFSET: Final = 1  # Number of rows between a socket and its copy.
 
 
 def copied_sockets(document: Object, sockets: Iterable[str]) -> Object:
@@ -304,8 +303,7 @@ _TEMPLATES: Final[dict[str, Object]] = {
         "command": ["python3", "-c", "import json; print(json.dumps({'satisfied': True}))"],
         "parse": "json",
     },
-}
-"""Definition of a new materia, by kind."""
+}  # Definition of a new materia, by kind.
 
 
 @materia_operation

@@ -43,8 +43,7 @@ _IGNORED_FIELDS: Final = {
     "maxSeconds": "R56",
     "maxTurns": "R20",
     "mcpServers": "R74",
-}
-"""Fields that the reference engine ignores, each with the number of the rule that defines it, or R74."""
+}  # Fields that the reference engine ignores, each with the number of the rule that defines it, or R74.
 
 
 @rule(REFERENCE_RULES, "socket", REFUSAL)

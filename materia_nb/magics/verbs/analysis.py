@@ -59,8 +59,7 @@ _FAILURES: Final[Mapping[str, Any]] = {
         "kind": "option",
     }
     for result in WITHOUT_OUTPUT
-}
-"""An option for the probability of each failure of a visit."""
+}  # An option for the probability of each failure of a visit.
 
 
 @verb(
