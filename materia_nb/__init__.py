@@ -37,20 +37,9 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-__all__ = [
-    "Cast",
-    "MateriaError",
-    "Workbench",
-    "__version__",
-    "load_ipython_extension",
-    "unload_ipython_extension",
-]
+__all__ = ["Cast", "MateriaError", "Workbench", "__version__", "load_ipython_extension", "unload_ipython_extension"]
 
-_MODULES = {
-    "Cast": "materia_nb.cast",
-    "MateriaError": "materia_nb.errors",
-    "Workbench": "materia_nb.cast.workbench",
-}
+_MODULES = {"Cast": "materia_nb.cast", "MateriaError": "materia_nb.errors", "Workbench": "materia_nb.cast.workbench"}
 
 register("checkup", lambda: import_module("materia_nb.doctor").checkup)
 register("panel of all casts", lambda: import_module("materia_nb.widgets.explorer"))

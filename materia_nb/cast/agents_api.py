@@ -215,10 +215,7 @@ class Agents(AgentTable):
         return self._casts().load(reference) if recording is None else recording
 
     def prepared(
-        self,
-        graph: Graph,
-        agents: Mapping[str, AgentLike] | None = None,
-        pins: Mapping[str, object] | None = None,
+        self, graph: Graph, agents: Mapping[str, AgentLike] | None = None, pins: Mapping[str, object] | None = None
     ) -> Prepared:
         """Copy the scripts of a loadout to the profile, and return all settings that a new cast needs besides its request."""
         table = self.table(graph, agents)

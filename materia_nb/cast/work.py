@@ -79,10 +79,7 @@ def redacted(text: str) -> str:
 def without_keys(call: ToolCall) -> ToolCall:
     """Return the tool call with secret keys redacted in its arguments, its result and the accompanying message."""
     return replace(
-        call,
-        args=redact_json(dict(call.args)),
-        said=redact(call.said),
-        result=call.result and redact(call.result),
+        call, args=redact_json(dict(call.args)), said=redact(call.said), result=call.result and redact(call.result)
     )
 
 

@@ -105,11 +105,7 @@ class DryBench(Displayable):
         return ExploreView(graph, items, states, progress=progress, document=graph.document)
 
     def odds(
-        self,
-        loadout: str | None = None,
-        satisfied: Chances = 0.5,
-        items: int = 3,
-        **assumed: Unpack[Assumptions],
+        self, loadout: str | None = None, satisfied: Chances = 0.5, items: int = 3, **assumed: Unpack[Assumptions]
     ) -> OddsView:
         """Compute the probability of each end of a cast and the average number of turns, without calling agents.
 

@@ -240,11 +240,7 @@ def html_pre(text: str, limit: int = 20_000) -> Html:
 
 
 def html_table(
-    headers: Sequence[str],
-    rows: Iterable[Sequence[object]],
-    *,
-    caption: str = "",
-    marked: int | None = None,
+    headers: Sequence[str], rows: Iterable[Sequence[object]], *, caption: str = "", marked: int | None = None
 ) -> Html:
     """Return a table whose cells are text or :class:`Html`. The row with the index ``marked`` is highlighted."""
     rows = [tuple(row) for row in rows]

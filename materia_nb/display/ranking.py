@@ -218,10 +218,7 @@ def assign_ranks(order: Sequence[str], arcs: Sequence[_Arc], back_arcs: set[int]
 
 
 def place_near_neighbours(
-    positions: Mapping[str, GridPosition],
-    links: Iterable[Link],
-    keys: Sequence[str],
-    loops: Iterable[Sequence[str]],
+    positions: Mapping[str, GridPosition], links: Iterable[Link], keys: Sequence[str], loops: Iterable[Sequence[str]]
 ) -> dict[str, GridPosition]:
     """Return positions for all ``keys``: existing positions do not change, and new cards avoid other cards and loops.
 

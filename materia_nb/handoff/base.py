@@ -351,10 +351,7 @@ class HandoffProtocol(ABC):
         return ()
 
     def learn(
-        self,
-        value: Mapping[str, JSON],
-        assignment: Mapping[str, JSON],
-        knowledge: Mapping[str, JSON],
+        self, value: Mapping[str, JSON], assignment: Mapping[str, JSON], knowledge: Mapping[str, JSON]
     ) -> KnowledgeUpdate:
         """Return the project's knowledge after an accepted output.
 

@@ -339,11 +339,7 @@ def assignment_of(task: Task) -> dict[str, JSON]:
             "writable_sections": _strings_in(read_field("writable_sections")),
             "readable_sections": sections,
         },
-        "metadata": {
-            "session_id": task.session or task.agent_id,
-            "provider": task.provider,
-            "contract_version": "1",
-        },
+        "metadata": {"session_id": task.session or task.agent_id, "provider": task.provider, "contract_version": "1"},
     }
 
 

@@ -173,10 +173,7 @@ _REQUEST: Final = _required_object(
     "APPROVAL_REQUEST",
     "describe the command that needs approval",
     _required_fields(
-        {
-            "rollback": "write how to undo the command",
-            "verification": "write how to check that the command worked",
-        },
+        {"rollback": "write how to undo the command", "verification": "write how to check that the command worked"},
         "APPROVAL_REQUEST_",
     ),
 )

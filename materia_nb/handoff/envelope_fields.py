@@ -173,11 +173,7 @@ class CheckedEnvelope(NamedTuple):
 
 
 def check_envelope(
-    value: Mapping[str, JSON],
-    meta: Mapping[str, str],
-    *,
-    profile: Profile = "final",
-    channel: Channel = "text",
+    value: Mapping[str, JSON], meta: Mapping[str, str], *, profile: Profile = "final", channel: Channel = "text"
 ) -> CheckedEnvelope:
     """Parse and check an envelope. This function never raises an error.
 

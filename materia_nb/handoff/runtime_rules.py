@@ -124,15 +124,7 @@ def _index_issues(path: str, indexes: JSON, count: int | None, path_by_index: di
 
 _APPROVAL_SECONDS: Final = 60 * 60
 _REQUEST_SECONDS: Final = 24 * 60 * 60
-_SEALED_FIELDS: Final = (
-    "operation",
-    "exact_content",
-    "scope",
-    "risk_level",
-    "rollback_hint",
-    "rationale",
-    "commands",
-)
+_SEALED_FIELDS: Final = ("operation", "exact_content", "scope", "risk_level", "rollback_hint", "rationale", "commands")
 _APPROVAL_ID = re.compile(r"P-[0-9a-f]{32}")
 
 _ApprovalStatus: TypeAlias = Literal["PENDING", "CONSUMED", "EXPIRED"]

@@ -453,9 +453,7 @@ def _weigh_moves(space: StateSpace, chances: Mapping[str, Chance]) -> list[list[
     return weighted_moves
 
 
-def _transitions(
-    weighted_moves: Sequence[Sequence[tuple[Move, float]]],
-) -> tuple[list[dict[int, float]], list[float]]:
+def _transitions(weighted_moves: Sequence[Sequence[tuple[Move, float]]]) -> tuple[list[dict[int, float]], list[float]]:
     """Return, for each state, the chances of the next states and the mean number of turns of its visit."""
     onward: list[dict[int, float]] = [defaultdict(float) for _ in weighted_moves]
     for weights, moves in zip(onward, weighted_moves, strict=True):

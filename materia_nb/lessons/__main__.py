@@ -85,10 +85,7 @@ def _run_lesson(lesson: str, learner: str) -> checks.Numbers:
     (check,) = (number for number, cell in enumerate(cells) if "raises-exception" in cell["metadata"].get("tags", ()))
     with tempfile.TemporaryDirectory(prefix="materia-marks-") as folder:
         _copy_recordings(Path(folder), json.dumps(notebook))
-        settings = {
-            checks.LEARNER_VARIABLE: learner,
-            checks.GUESSES_VARIABLE: str(Path(folder) / "guesses.jsonl"),
-        }
+        settings = {checks.LEARNER_VARIABLE: learner, checks.GUESSES_VARIABLE: str(Path(folder) / "guesses.jsonl")}
         with contextlib.chdir(folder), _environment(settings):
             names = run_cells(("".join(cell["source"]), cell is cells[check]) for cell in cells[: check + 1])
             names["wb"].close()

@@ -231,9 +231,7 @@ def progress(path: Path | None = None) -> Table:
         for score in learner_scores
     ]
     return Table(
-        ("lesson", "question", "tries", "right", "points"),
-        rows,
-        "No answers yet. Answer a question in a lesson first.",
+        ("lesson", "question", "tries", "right", "points"), rows, "No answers yet. Answer a question in a lesson first."
     )
 
 
@@ -343,11 +341,7 @@ def check(**questions: QuestionRow) -> Text:
 
 
 def judge_answers(
-    lesson: str,
-    seed: str,
-    hints: Mapping[str, str],
-    questions: Mapping[str, QuestionRow],
-    graph: Graph | None = None,
+    lesson: str, seed: str, hints: Mapping[str, str], questions: Mapping[str, QuestionRow], graph: Graph | None = None
 ) -> Text:
     """Check answers like :func:`check`, but also display a hint for each wrong answer.
 

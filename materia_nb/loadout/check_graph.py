@@ -375,12 +375,7 @@ def _check_legacy_advance(findings: Findings, loop: LoopFacts, socket: SocketFac
 
 
 def _exit_source(
-    findings: Findings,
-    facts: LoadoutFacts,
-    loop: LoopFacts,
-    source: JSON,
-    path: str,
-    fix_for: _FixFactory = _no_fix,
+    findings: Findings, facts: LoadoutFacts, loop: LoopFacts, source: JSON, path: str, fix_for: _FixFactory = _no_fix
 ) -> str | None:
     """Report an invalid source of an exit. Return the id of the source if it is a well-formed member of the loop."""
     known = _check_endpoint(findings, facts, source, path, end=False, fix_for=fix_for)

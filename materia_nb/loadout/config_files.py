@@ -295,12 +295,7 @@ def _longest_name(node: Any, path: str) -> tuple[Any, Any, str]:
 
 _Format: TypeAlias = Literal["json", "jsonc", "yaml"]
 
-EXTENSIONS: Final[dict[str, _Format]] = {
-    ".json": "json",
-    ".jsonc": "jsonc",
-    ".yaml": "yaml",
-    ".yml": "yaml",
-}
+EXTENSIONS: Final[dict[str, _Format]] = {".json": "json", ".jsonc": "jsonc", ".yaml": "yaml", ".yml": "yaml"}
 _MAX_CONFIG_BYTES: Final = 50_000_000
 _CONFIG_KIND: Final = "config"
 

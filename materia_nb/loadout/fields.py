@@ -236,10 +236,7 @@ Amount: TypeAlias = Annotated[float, _number_from_0("number of at least 0", "wri
 Date: TypeAlias = Annotated[
     str,
     ValueKind(
-        _is_date,
-        {"type": "string", "format": "date"},
-        "date, such as 2026-11-23",
-        'write a date, such as "2026-11-23"',
+        _is_date, {"type": "string", "format": "date"}, "date, such as 2026-11-23", 'write a date, such as "2026-11-23"'
     ),
 ]
 Milliseconds: TypeAlias = Annotated[
@@ -255,10 +252,7 @@ FilePath: TypeAlias = Annotated[str, ValueKind(lambda value: is_text(value) and 
 Name: TypeAlias = Annotated[
     str,
     ValueKind(
-        lambda value: is_text(value) and bool(split_path(value)),
-        _STRING,
-        "name",
-        "write a name, or remove the field",
+        lambda value: is_text(value) and bool(split_path(value)), _STRING, "name", "write a name, or remove the field"
     ),
 ]
 """The name of a cursor or of the current item in the state (R12, R13)."""

@@ -152,12 +152,7 @@ SHELL: Final[Mapping[str, Sequence[str]]] = _HELP_TEXTS["shell"]
 
 
 def verb(
-    name: str,
-    /,
-    *,
-    cell: Literal["never", "may", "must"] = "never",
-    example: str = "",
-    **overrides: Mapping[str, Any],
+    name: str, /, *, cell: Literal["never", "may", "must"] = "never", example: str = "", **overrides: Mapping[str, Any]
 ) -> Callable[[_Function], _Function]:
     """Register a function as a verb. The parameters after the first are its arguments, and the docstring is its help.
 

@@ -234,10 +234,7 @@ class DesignServer:
 
     def _create_cast(self, witness: Witness, target: str) -> str:
         cast = self.bench.cast(
-            f"{_REQUEST}: {target}",
-            loadout=self.design,
-            agents={"*": witness.answers},
-            pins=dict(witness.pins),
+            f"{_REQUEST}: {target}", loadout=self.design, agents={"*": witness.answers}, pins=dict(witness.pins)
         )
         try:
             for _ in witness.route:  # The run stops at each draft that must be accepted.
@@ -311,11 +308,7 @@ def serve(project: Path) -> None:
         return CallToolResult(content=[TextContent(type="text", text=result.text)], is_error=not result.ok)
 
     server: Any = Server(
-        "materia",
-        version=__version__,
-        instructions=INSTRUCTIONS,
-        on_list_tools=list_tools,
-        on_call_tool=call_tool,
+        "materia", version=__version__, instructions=INSTRUCTIONS, on_list_tools=list_tools, on_call_tool=call_tool
     )
 
     async def run() -> None:

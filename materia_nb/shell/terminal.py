@@ -215,13 +215,7 @@ def _exploration_data(exploration: Exploration) -> dict[str, object]:
     complete = exploration.complete_search
     fields = {name: getattr(exploration, name) for name in _EXPLORATION_FIELDS}
     certain = {"stalls": exploration.stalls, "most_turns": exploration.most_turns()} if complete else {}
-    return {
-        "loadout": exploration.graph.name,
-        "complete": complete,
-        "ends": exploration.ends_seen,
-        **fields,
-        **certain,
-    }
+    return {"loadout": exploration.graph.name, "complete": complete, "ends": exploration.ends_seen, **fields, **certain}
 
 
 _CONVERTERS: Final[tuple[tuple[Any, Callable[[Any], object]], ...]] = (

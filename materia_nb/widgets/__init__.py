@@ -10,16 +10,7 @@ if TYPE_CHECKING:
     from materia_nb.widgets.design_panel import DesignPanel, show_design
     from materia_nb.widgets.graph_panel import GraphPanel
 
-__all__ = [
-    "CastPanel",
-    "DesignPanel",
-    "GraphPanel",
-    "Panel",
-    "show",
-    "show_design",
-    "show_panel",
-    "show_part",
-]
+__all__ = ["CastPanel", "DesignPanel", "GraphPanel", "Panel", "show", "show_design", "show_panel", "show_part"]
 
 _PANEL_MODULES = {
     "CastPanel": "materia_nb.widgets.cast_panel",

@@ -250,10 +250,7 @@ PARTS: Final[dict[str, Part]] = {
         Part(name="handoff", at="inspector", tab_name="output"),
         Part(name="reply", at="inspector", tab_name="answer"),
         Part(
-            name="inspector",
-            at="inspector",
-            state=_inspector,
-            depends_on=("selected", "past", "tab", "lane", "only"),
+            name="inspector", at="inspector", state=_inspector, depends_on=("selected", "past", "tab", "lane", "only")
         ),
         Part(name="toolbar", at="bar", state=_bar, depends_on=("mode", "modes", "past", "rows", "lane"), height=44),
         Part(name="graph", at="graph", height=480),

@@ -92,10 +92,7 @@ def _failure_blocks(now: Snapshot, changed: Redefinition | None) -> list[Block]:
         parts.append(Line(_limit_text(now) or failure.message))
     if failure.refused is not None:
         issues, text = failure.refused
-        parts += [
-            Table(("where", "issue", "what to do"), issue_rows(issues)),
-            Fold("the refused answer", [Code(text)]),
-        ]
+        parts += [Table(("where", "issue", "what to do"), issue_rows(issues)), Fold("the refused answer", [Code(text)])]
     if command is not None:
         parts += _process_blocks(now, command)
     if not now.writable:  # otherwise there are buttons

@@ -184,11 +184,7 @@ class PageMessage:
     """
 
     def __init__(
-        self,
-        function: Callable[..., Any],
-        guards: Sequence[Callable[..., None]] = (),
-        *,
-        is_question: bool = False,
+        self, function: Callable[..., Any], guards: Sequence[Callable[..., None]] = (), *, is_question: bool = False
     ) -> None:
         self.kind = function.__name__.strip("_")
         self.about = " ".join((function.__doc__ or "").split("\n\n")[0].split())

@@ -193,13 +193,7 @@ _NO_PROMPT: Final = "A utility has no prompt: its process receives the state and
 
 
 def inspector_state(
-    now: Snapshot,
-    selected: Element | None,
-    past: Snapshot | None,
-    tab: str,
-    *,
-    busy: bool,
-    only: str = "",
+    now: Snapshot, selected: Element | None, past: Snapshot | None, tab: str, *, busy: bool, only: str = ""
 ) -> dict[str, Any]:
     """Return the title and tabs of the inspector, and the content of the open tab.
 

@@ -369,11 +369,7 @@ class Inspector:
             for link in self._links.values()
             if link.kind == "exit" and link.loop == loop.id
         ]
-        return [
-            FactTable(rows),
-            Heading("Exits, when the list is exhausted"),
-            *lines(exits or ["none: the cast ends"]),
-        ]
+        return [FactTable(rows), Heading("Exits, when the list is exhausted"), *lines(exits or ["none: the cast ends"])]
 
     def _marks(self) -> CastOverlay:
         return overlay_of(self.cast) if self.cast is not None else NO_OVERLAY

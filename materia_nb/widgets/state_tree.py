@@ -302,11 +302,7 @@ def items_to_redo(
 
 
 def preview_edit(
-    cast: Snapshot,
-    items: list[JSON],
-    origins: Sequence[int | None] | None,
-    repeat: Sequence[int],
-    abandon: bool,
+    cast: Snapshot, items: list[JSON], origins: Sequence[int | None] | None, repeat: Sequence[int], abandon: bool
 ) -> tuple[list[str], list[int] | None]:
     """Return a description of the effects of an edited list, and the resulting order of its rows.
 

@@ -115,9 +115,7 @@ class SearchResultsView(TableOf[tuple[str, "OutputMatch"]]):
     """A table of search results in the outputs of several casts. Iterating over it yields pairs of a cast id and a match."""
 
     def __init__(
-        self,
-        matches: Sequence[tuple[CastEntry | Snapshot, OutputMatch]],
-        problems: Sequence[tuple[str, str]] = (),
+        self, matches: Sequence[tuple[CastEntry | Snapshot, OutputMatch]], problems: Sequence[tuple[str, str]] = ()
     ) -> None:
         self.problems = tuple(problems)
         cells = search_results_table([match for _, match in matches]).rows

@@ -10,14 +10,8 @@ from materia_nb.loadout.report import MISSING_COMMAND, Findings, HintRule, Probl
 from materia_nb.loadout.rules import edge_rules, socket_rules
 from materia_nb.loadout.topology import cached_per_config, loadout_facts, parts_to_check
 
-RULES: Final[tuple[HintRule, ...]] = (
-    *socket_rules.SOCKET_RULES,
-    *edge_rules.EDGE_RULES,
-)
-HINT_CODES: Final = {
-    **FIELD_HINTS,
-    MISSING_COMMAND: "A utility whose program or script is missing on this machine",
-}
+RULES: Final[tuple[HintRule, ...]] = (*socket_rules.SOCKET_RULES, *edge_rules.EDGE_RULES)
+HINT_CODES: Final = {**FIELD_HINTS, MISSING_COMMAND: "A utility whose program or script is missing on this machine"}
 """Description of each hint code."""
 for _rule in RULES:
     HINT_CODES.setdefault(_rule.code, _rule.about)

@@ -401,10 +401,7 @@ def _reads(socket: SocketFacts) -> Iterator[_StateRead]:
     for name in socket.materia.variables:
         if (path := _state_path_read(name)) is not None:
             yield _StateRead(
-                f"materia.{socket.materia.id}.prompt",
-                path,
-                "the prompt contains an empty string instead",
-                shared=True,
+                f"materia.{socket.materia.id}.prompt", path, "the prompt contains an empty string instead", shared=True
             )
     for where, _, source in socket.assignments:
         if isinstance(source, str) and not source.startswith("$") and (path := _state_path_read(source)) is not None:

@@ -327,10 +327,7 @@ def _list_steps(call: Call) -> Any:
     return steps_view(call.cast.now)
 
 
-@verb(
-    "steps ask",
-    example="%materia steps ask $.workItems[*].title\n%materia steps ask --tag rain $.context",
-)
+@verb("steps ask", example="%materia steps ask $.workItems[*].title\n%materia steps ask --tag rain $.context")
 def _ask_steps(call: Call, expression: Rest, *, all_: bool = False, tag: str | None = None) -> Any:
     """Search the outputs of all steps with JSONPath. Each match is listed with its step, socket and item.
 

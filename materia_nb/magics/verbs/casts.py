@@ -300,11 +300,7 @@ _CAST: Final = {
 }
 
 
-@verb(
-    "edit items",
-    cell="may",
-    example='%%materia edit items\n[{"title": "Outline", "context": "Three headings."}]',
-)
+@verb("edit items", cell="may", example='%%materia edit items\n[{"title": "Outline", "context": "Three headings."}]')
 def _edit_items(call: Call, *, again: str | None = None, abandon: bool = False) -> Any:
     """Show the work items and their status. The body of a cell replaces the items: a JSON or YAML list, in the order finished, current, open.
 
@@ -363,13 +359,7 @@ def _edit_prompt(call: Call, part: Rest) -> Any:
     return prompt_view(call.cast.steps[-1], prompt)
 
 
-method_verb(
-    "edit output",
-    Edits.output,
-    step_after,
-    cell="may",
-    example='%materia edit output {"satisfied": true}',
-)
+method_verb("edit output", Edits.output, step_after, cell="may", example='%materia edit output {"satisfied": true}')
 method_verb("edit redefine", Edits.redefine, status_after, only="materia", example="%materia edit redefine Count")
 method_verb("edit undo", Edits.undo, status_after)
 

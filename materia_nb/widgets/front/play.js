@@ -99,9 +99,9 @@ function start(play) {
   document.head.append(element("style", STYLES));
   const main = /** @type {HTMLElement} */ (document.getElementById("play")), level = play.level;
   const task = element("p", level?.goal ?? "", { role: "status", class: "task" });
-  const said = element("div", "", { "aria-live": "polite" });
+  const panel = element("div", "", { "aria-live": "polite" });
   const controls = element("div", "");
-  main.append(task, said, controls, ...(level ? [element("a", "All levels", { href: "index.html" })] : []));
+  main.append(task, panel, controls, ...(level ? [element("a", "All levels", { href: "index.html" })] : []));
   const text = (/** @type {number} */ index) => play.texts[index];
   let timer = 0;
 
@@ -110,8 +110,8 @@ function start(play) {
     if (level) remembered("materia-levels", [...new Set([...(remembered("materia-levels") ?? []), level.name])]);
   }
 
-  function highlight(/** @type {Step | undefined} */ last, /** @type {State} */ state, shown = play) {
-    const lines = last ? last.move.slice(4).map((index) => shown.texts[index]) : [];
+  function highlight(/** @type {Step | undefined} */ last, /** @type {State} */ state, variant = play) {
+    const lines = last ? last.move.slice(4).map((index) => variant.texts[index]) : [];
     for (const line of document.querySelectorAll("[data-edge]")) line.classList.toggle("taken", lines.includes(line.getAttribute("data-edge") ?? ""));
     for (const card of document.querySelectorAll("[data-socket]")) {
       const here = card.getAttribute("data-socket") === state[1];
@@ -128,33 +128,33 @@ function start(play) {
 
   /** @param {Level} current @param {Step[]} steps @param {State} state */
   function predict(current, steps, state) {
-    const [path, beliefs] = drawnPath(current), done = steps.length;
+    const [path, beliefs] = drawnPath(current), count = steps.length;
     if (steps.some((step, index) => step.number !== path[index])) location.hash = "";
     const last = steps.at(-1), feedback = element("p", "", { role: "alert" });
     const parts = [element("p", text(last ? last.move[2] : play.start), { class: "why" }), element("h2", text(state[0]))];
-    if (done >= path.length) solve(`You have predicted all ${path.length} moves.`);
-    else parts.push(element("p", `The answer: ${text(state[5][path[done]][1])}. Where does the cast go?`));
-    said.replaceChildren(...parts, feedback);
-    const target = done < path.length ? eventsOf(play, state, state[5][path[done]]).at(-1) : "";
+    if (count >= path.length) solve(`You have predicted all ${path.length} moves.`);
+    else parts.push(element("p", `The answer: ${text(state[5][path[count]][1])}. Where does the cast go?`));
+    panel.replaceChildren(...parts, feedback);
+    const target = count < path.length ? eventsOf(play, state, state[5][path[count]]).at(-1) : "";
     const choices = current.targets.map(([id, label]) => button(label, () => {
-      if (({ complete: "end", failed: "stop" })[target ?? ""] === id || target === id) location.hash = linkTo(path.slice(0, done + 1));
-      else feedback.textContent = beliefs[done][id] ? `No. That would be right if ${beliefs[done][id]}.` : "No. Check the edges in their order.";
+      if (({ complete: "end", failed: "stop" })[target ?? ""] === id || target === id) location.hash = linkTo(path.slice(0, count + 1));
+      else feedback.textContent = beliefs[count][id] ? `No. That would be right if ${beliefs[count][id]}.` : "No. Check the edges in their order.";
     }));
     controls.replaceChildren(element("nav", "", { "aria-label": "Where does the cast go?" }, ...(target ? choices : [])));
   }
 
-  /** @param {Level} current @param {Play} shown @param {string} label */
-  function judge(current, shown, label) {
+  /** @param {Level} current @param {Play} variant @param {string} label */
+  function judge(current, variant, label) {
     clearInterval(timer);
-    const steps = shortestSteps(shown, current);
-    said.replaceChildren(element("h2", label), element("p", steps ? "A counterexample is left:" : "No cast can do that."));
+    const steps = shortestSteps(variant, current);
+    panel.replaceChildren(element("h2", label), element("p", steps ? "A counterexample is left:" : "No cast can do that."));
     if (!steps) return solve("You have found a change that leaves no counterexample.");
     task.textContent = current.goal;
-    said.append(element("ol", "", {}, ...steps.map(({ from, move }) => element("li", `${shown.texts[from[0]]}: ${shown.texts[move[1]]}`))));
-    let shownSteps = 0;
-    const walk = () => highlight(steps[shownSteps], shown.states[steps[shownSteps++ % steps.length].move[0]], shown);
+    panel.append(element("ol", "", {}, ...steps.map(({ from, move }) => element("li", `${variant.texts[from[0]]}: ${variant.texts[move[1]]}`))));
+    let stepIndex = 0;
+    const walk = () => highlight(steps[stepIndex], variant.states[steps[stepIndex++ % steps.length].move[0]], variant);
     walk();
-    timer = setInterval(() => (shownSteps < steps.length ? walk() : clearInterval(timer)), 900);
+    timer = setInterval(() => (stepIndex < steps.length ? walk() : clearInterval(timer)), 900);
   }
 
   function show() {
@@ -169,7 +169,7 @@ function start(play) {
     const others = last ? last.from[5].filter((move) => move[1] !== last.move[1]) : [];
     if (level) task.textContent = level.goal;
     if (level && isReached(play, level, steps)) solve(`Reached with ${steps.length} answers. The fewest are ${shortestSteps(play, level)?.length}.`);
-    said.replaceChildren(
+    panel.replaceChildren(
       element("p", text(last ? last.move[2] : play.start), { class: "why" }),
       element("h2", text(state[0])),
       ...(level ? [] : [element("p", oddsText(state, last?.from, turns))]),
