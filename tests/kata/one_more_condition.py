@@ -108,7 +108,7 @@ def designed(folder: Path) -> None:
         session.on_message("connect", {"from": "Socket-2", "to": "Socket-3", "when": WORD})
         assert session.note[0] == "status", session.note
         told = design_slice(session)["inspector"]
-        assert told["sentence"] == "From Socket-2 when nothing is said to Socket-3."
+        assert told["sentence"] == "From Build when nothing is said to Eval."
         field = next(one for one in told["fields"] if one["name"] == "when")
         assert WORD in [option[0] for option in field["options"]]
         session.on_message("pick", {"part": ["socket", "Socket-2"]})

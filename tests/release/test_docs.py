@@ -29,6 +29,7 @@ from conformance.run import run_vector
 from magics_helpers import new_shell
 from materia_nb import Workbench
 from materia_nb.agents import AgentError, CallEvent, NeedsApproval, NoteEvent, ToolCall, Usage, UsageEvent
+from materia_nb.lessons.__main__ import main as lessons_main
 from materia_nb.loadout import check_config, read_text
 from materia_nb.loadout.vocabulary import OWN_PROTOCOLS
 from materia_nb.magics.registry import VERBS
@@ -213,7 +214,8 @@ def test_notebook_cells_run_in_order(one, shell):
 def test_shell_commands_print_what_the_page_shows(one, in_project, capsys):
     for line in one.text.splitlines():
         words = shlex.split(line.partition("  #")[0])
-        main(words[3:] if words[0] == "python" else words[1:])
+        run = lessons_main if "materia_nb.lessons" in words else main
+        run(words[3:] if words[0] == "python" else words[1:])
     assert_output(one, capsys.readouterr().out)
 
 
@@ -268,6 +270,8 @@ def test_shell_blocks_contain_only_known_commands(one):
             assert match[1] in extras, line
         elif match := re.fullmatch(r"(?:materia|python -m materia_nb) (.+)", line):
             assert match[1] == "--help" or parse_command(shlex.split(match[1])), line
+        elif match := re.fullmatch(r"python -m materia_nb\.lessons (\w+) \S+", line):
+            assert match[1] == "levels", line
         elif match := re.fullmatch(r"jupyter lab my-lessons/(\S+)", line):
             assert (ROOT / "notebooks" / match[1]).exists(), line
         elif match := re.fullmatch(r"python ((?:[\w.-]+/?)+\.py)((?: [\w/.-]+)*)", line):
