@@ -345,7 +345,7 @@ def test_allow_accepts_only_tools_of_the_materia(tmp_path):
     cast.approvals.allow("own.append")
     assert cast.approvals.allowed == {"own.append"}
     for name in ("other.append", "read"):
-        with pytest.raises(MateriaError, match="not a tool that asks"):
+        with pytest.raises(MateriaError, match="is not a tool that can need approval"):
             cast.approvals.allow(name)
 
 

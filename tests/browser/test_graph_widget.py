@@ -340,7 +340,7 @@ def test_graph_can_be_used_by_keyboard(cast: Lab):
     for key in ("m", "Escape", "d", "d", "b"):
         cast.page.keyboard.press(key)
     assert cast.page.locator(".jp-Notebook .jp-Cell").count() == cells
-    cast.cell(2).get_by_role("option").filter(has_text="Eval").wait_for(state="attached")
+    cast.cell(2).get_by_role("option").filter(has_text="Eval · agent").wait_for(state="attached")
 
 
 def test_context_menu_and_labels_can_be_used(cast: Lab):

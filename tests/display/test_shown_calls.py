@@ -109,7 +109,7 @@ def test_text_and_html_status_show_the_end_of_a_long_command(tmp_path):
     cast.run()
     view = status_view(cast.now)
     for text in (repr(view), view._repr_mimebundle_()["text/html"]):
-        assert "rm -rf ~; approve" in text
+        assert "rm -rf ~; use `approve`" in text
         assert "[1,608 characters are not shown]" in text
 
 
