@@ -51,33 +51,36 @@ def test_reason_is_in_view_and_the_focus_follows_the_questions(lab: Lab):
     lab.run_all()
     panel = Surface(lab, 1)
 
-    def focused() -> str:
-        lab.page.wait_for_timeout(500)
-        return str(lab.page.evaluate("() => document.activeElement.ariaLabel ?? document.activeElement.className"))
+    def wait_for_focus(name: str) -> None:
+        has_focus = "(name) => [document.activeElement.ariaLabel, ...document.activeElement.classList].includes(name)"
+        lab.page.wait_for_function(has_focus, arg=name)
 
     panel.press("Step")
     panel.field("title of item 1").fill("Outline")
     panel.field("context of item 1").fill("three headings")
     panel.press("Send these items")
     panel.wait_for_status("Build is next")
-    assert "mnb-pill" in focused(), "where the status is"
+    wait_for_focus("mnb-pill")
     panel.press("Run")
     panel.wait_for_status("Your turn: Eval")
     reason = panel.field("the reason")
-    assert reason.evaluate(IS_VISIBLE), "not below the buttons"
+    wait_until_in_view(lab, reason)  # without scrolling
     reason.fill("There are four.")
     panel.press("✗ not satisfied")
     panel.at.locator(".mnb-under", has_text="visit 2").wait_for()
-    assert focused() == "the reason", "of the next question"
+    wait_for_focus("the reason")
     lab.page.set_viewport_size({"width": 853, "height": 533})  # 1280 x 800 at 150 %
-    reason.evaluate("(one) => one.scrollIntoView({ block: 'nearest' })")
-    assert reason.evaluate(IS_VISIBLE)
+    wait_until_in_view(lab, reason, scroll=True)
 
 
-IS_VISIBLE = """(field) => {
-    const { left, right, top, bottom } = field.getBoundingClientRect(), at = document.elementFromPoint;
-    return [top + 4, bottom - 4].every((y) => at.call(document, (left + right) / 2, y) === field);
-}"""
+def wait_until_in_view(lab: Lab, field: Locator, *, scroll: bool = False) -> None:
+    """Wait until nothing covers the field at its top and bottom; JupyterLab lays out its page some time after a resize."""
+    in_view = """([field, scroll]) => {
+        if (scroll) field.scrollIntoView({ block: 'nearest' });
+        const { left, right, top, bottom } = field.getBoundingClientRect();
+        return [top + 4, bottom - 4].every((y) => document.elementFromPoint((left + right) / 2, y) === field);
+    }"""
+    lab.page.wait_for_function(in_view, arg=[field.element_handle(), scroll])
 
 
 @both_kernels
