@@ -66,7 +66,7 @@ KEYS: Final = tuple(
 VERSION_TIMEOUT_S: Final = 10.0
 """Time limit for a program to print its version, in seconds."""
 
-_VERSION_BYTES: Final = 10_000
+_MAX_VERSION_BYTES: Final = 10_000
 _MAX_VERSION_CHARS: Final = 60
 _INSTALL_LAB: Final = 'pip install "materia-nb[lab]"'
 _PACKAGES: Final = (
@@ -133,7 +133,7 @@ def _run_version(program: str, project: Path, stop: Stop) -> ProcessResult | Non
     if path is None:
         return None
     command, limit = [path, "--version"], VERSION_TIMEOUT_S
-    return run_process(command, stdin=b"", cwd=project, timeout_s=limit, capture=Capture(_VERSION_BYTES), stop=stop)
+    return run_process(command, stdin=b"", cwd=project, timeout_s=limit, capture=Capture(_MAX_VERSION_BYTES), stop=stop)
 
 
 def _program_finding(area: str, name: str, result: ProcessResult | None, advice: str, tested: str) -> Finding:

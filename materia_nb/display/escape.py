@@ -52,7 +52,7 @@ def word_parts(a: str, b: str) -> Parts:
 
 def _diff_by_line(a: str, b: str) -> Iterator[tuple[str, str]]:
     """Yield the word diff of two texts. Equal lines are matched first, then the words in lines that differ."""
-    for old, new, is_equal in _matching_stretches(_LINE.findall(a), _LINE.findall(b)):
+    for old, new, is_equal in _aligned_pieces(_LINE.findall(a), _LINE.findall(b)):
         if is_equal:
             yield " ", old
             continue
@@ -60,11 +60,11 @@ def _diff_by_line(a: str, b: str) -> Iterator[tuple[str, str]]:
         if max(map(len, old_and_new_words)) > _MAX_DIFF_WORDS:
             yield from (("-", old), ("+", new))
             continue
-        for removed, added, is_equal_word in _matching_stretches(*old_and_new_words):
+        for removed, added, is_equal_word in _aligned_pieces(*old_and_new_words):
             yield from [(" ", removed)] if is_equal_word else [("-", removed), ("+", added)]
 
 
-def _matching_stretches(a: Sequence[str], b: Sequence[str]) -> Iterator[tuple[str, str, bool]]:
+def _aligned_pieces(a: Sequence[str], b: Sequence[str]) -> Iterator[tuple[str, str, bool]]:
     """Yield pairs of pieces from both sequences, with True if the two pieces are equal.
 
     Whitespace between two changes does not split a piece.

@@ -400,8 +400,8 @@ class PastStates:
             last._next = following._next or following  # noqa: SLF001 - its own class; the next time it is half as far
             last = following
         entries, context_text = last._start.handoffs  # noqa: SLF001 - its own class
-        handed = Handoffs(entries[: self._shared_sizes[0]], context_text[: self._shared_sizes[1]])
-        return begin._replace(data=FrozenDict({**begin.data, "context": handed.text}), handoffs=handed)
+        handoffs = Handoffs(entries[: self._shared_sizes[0]], context_text[: self._shared_sizes[1]])
+        return begin._replace(data=FrozenDict({**begin.data, "context": handoffs.text}), handoffs=handoffs)
 
     def append_step(self, rules: Rules, turn: TurnRecord, before: CastState, after: CastState) -> bool:
         """Append a step if it starts from the latest state under the same rules; return True if it was appended."""

@@ -462,7 +462,7 @@ class PromptContext(NamedTuple):
         return PromptPart("changed", text)
 
     def quote(self, text: str) -> str:
-        """Return text by others in a code fence, or unchanged if the prompt form is ``plain``."""
+        """Return text from outside the loadout in a code fence, or unchanged if the prompt form is ``plain``."""
         return text if self.socket.form == "plain" else fence_text(text)
 
 

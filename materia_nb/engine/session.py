@@ -678,7 +678,7 @@ class PendingAction(NamedTuple):
 
 
 def pending_actions(rules: Rules, session: Session) -> tuple[PendingAction, ...]:
-    """Return the actions that the cast is waiting for, or () if the cast has ended; lanes can run in parallel."""
+    """Return the actions that the cast is waiting for, or () if the cast has ended. There can be several, because lanes can run in parallel."""
     if (streams := lanes_running(session)) is not None:
         return tuple(_pending_actions_in(rules, streams)) or (PendingAction("enter"),)
     action = pending_action(rules, session)

@@ -239,7 +239,8 @@ class SparseProtocol(HandoffProtocol):
                 lines.append("- workItems: one object for each work item, [] if there are none")
             if requirements.why_satisfied:
                 lines.append(f"- satisfied: true or false; {requirements.why_satisfied}")
-            lines.append("- context is optional; other fields are refused")
+            need = "required" if "context" in self.fields(requirements) else "optional"
+            lines.append(f"- context is {need}; other fields are refused")
             lines += [
                 f"- {name}: {source} is stored as state.{target}"
                 for target, source in requirements.sources

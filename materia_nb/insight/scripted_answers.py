@@ -136,7 +136,7 @@ def is_not_asked(socket_rules: SocketRules) -> bool:
 
 
 class ScriptedResult(NamedTuple):
-    """A possible result of a visit, with a sample answer that has this result.
+    """A possible result of a visit, with a sample answer that produces this result.
 
     Attributes:
         text: the sample answer; empty for a failure without an output.

@@ -129,7 +129,7 @@ class DesignServer:
         )
 
     def fix(self, code: str, source: str) -> str:
-        """Fix a problem or hint that a single change can fix. Identify it by the code and source that check lists."""
+        """Fix a problem or hint that a single change can fix. Identify it by its code and source, as listed by `check`."""
         report = self.design.report
         for problem in (*report.problems, *report.hints):
             if (problem.code, problem.source) == (code, source):

@@ -49,7 +49,7 @@ def build_recording(rules: Rules, lines: Sequence[JournalLine], read: Callable[[
 
     Each step has its item, its outputs, its tool calls and its token usage. Outputs are not parsed, and assignments are
     not executed. Therefore the recording reports no differences, and the values in the state are the initial values. Each step is
-    routed to the socket that the journal started next.
+    routed to the socket that was started next according to the journal.
 
     Args:
         rules: the rules of a substitute loadout that contains every visited socket.

@@ -172,3 +172,13 @@ def test_only_allowed_statuses_are_in_the_form():
         assert "IN_PROGRESS" in form
         assert "COMPLETE" not in form
         assert "a1b2c3d4e" in form
+
+
+def test_sparse_form_requires_the_context_if_the_socket_stores_it():
+    sparse, optional = protocol("sparse"), wants(satisfied=True)
+    stored = wants(satisfied=True, sources=(("lastFeedback", "context"),))
+    answer = '{"satisfied": true}'
+    assert sparse.read(answer, optional).accepted
+    assert "- context is optional; other fields are refused" in sparse.form(optional)
+    assert not sparse.read(answer, stored).accepted
+    assert "- context is required; other fields are refused" in sparse.form(stored)

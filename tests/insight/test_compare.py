@@ -305,7 +305,7 @@ def test_removed_edge_for_a_failure_stops_the_cast(tmp_path):
     assert [(change.after, change.a, change.b) for change in d.changes] == [("Do, a failure", "Do", "the cast stops")]
 
 
-def test_changed_behaviour_is_shown_by_a_verb(shell, bench):
+def test_magic_shows_changed_behaviour(shell, bench):
     shell.user_ns["wb"] = bench
     edited(bench, Socket_3=[{"when": "always", "to": "Socket-4"}])
     output = text(run(shell, "%materia explore changes Plan-Build-Eval Edited --satisfied Eval=0.9,*=0.7 --items 2"))

@@ -123,7 +123,7 @@ def test_reading_the_lock_does_not_acquire_it(tmp_path):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_forked_child_neither_holds_nor_opens_the_lock(tmp_path):
+def test_forked_child_neither_holds_nor_releases_the_lock(tmp_path):
     lock = CastLock(tmp_path)
     ready, done = multiprocessing.Pipe()
     child = os.fork()

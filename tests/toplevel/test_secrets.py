@@ -238,7 +238,7 @@ MIXED_KEY = "Grüße/a+b \"c'\\d&😀-0123456789"
         html.escape(MIXED_KEY).encode("ascii", "xmlcharrefreplace").decode(),
     ],
 )
-def test_a_key_is_removed_in_every_escape_of_the_standard_library(written, monkeypatch):
+def test_key_is_removed_in_every_escaped_form_of_the_standard_library(written, monkeypatch):
     monkeypatch.setenv("SOME_API_KEY", MIXED_KEY)
     assert "0123456789" not in redact(f"<{written}>")
     assert "0123456789" not in json.dumps(redact_json({"text": written}))

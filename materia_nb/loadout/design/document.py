@@ -117,7 +117,7 @@ Arguments with other annotations are checked by the operations themselves.
 
 _Operation = TypeVar("_Operation", bound=Callable[..., DesignChange])
 OPERATIONS: Final[dict[str, Operation]] = {}
-"""All operations by name, which fixes and the panel use, and from which the methods of :class:`Design` are generated."""
+"""All operations, by name. The fixes and the panel use them, and from them the methods of :class:`Design` are generated."""
 
 
 def operation(function: _Operation) -> _Operation:
