@@ -221,7 +221,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     if arguments is None:  # The process belongs to this program. Otherwise, child processes would outlive it.
         for number in (signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)):
-            signal.signal(number, lambda *_: signal.raise_signal(signal.SIGINT))
+            if signal.getsignal(number) is not signal.SIG_IGN:  # nohup lets a program ignore SIGHUP
+                signal.signal(number, lambda *_: signal.raise_signal(signal.SIGINT))
     try:
         code = _run_command_line(words)
         sys.stdout.flush()

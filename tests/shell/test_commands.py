@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -435,16 +436,32 @@ def test_notebook_command_in_a_terminal_names_its_replacement(words, capsys):
     assert "--cast" in complaint
 
 
+def start_with_slow_agent(project, **options):
+    """Start a cast whose agent answers once the file ``finish`` exists beside the project; return the process and agent id."""
+    lines = ["import os, time", "open('../pid', 'w').write(str(os.getpid()))", "os.rename('../pid', '../started')"]
+    lines += ["while not os.path.exists('../finish'): time.sleep(0.01)", "print('done')"]
+    (project / "agent.py").write_text("\n".join(lines))
+    agent = f"*=command {sys.executable} {project / 'agent.py'}"
+    words = [sys.executable, "-m", "materia_nb", "run", "a page", "--loadout", "Ask", "--agent", agent]
+    process = subprocess.Popen(words, cwd=project, stderr=subprocess.PIPE, text=True, **options)
+    wait_for((project.parent / "started").exists, 30)
+    return process, int((project.parent / "started").read_text())
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_stopped_command_ends_its_agents_first(project, number):
     """CI systems send SIGTERM, and a closed terminal SIGHUP; a program that edits files must not go on alone."""
-    program = "import os, time\nopen('pid', 'w').write(str(os.getpid()))\nos.rename('pid', 'started')\ntime.sleep(60)"
-    (project / "agent.py").write_text(program)
-    agent = f"*=command {sys.executable} {project / 'agent.py'}"
-    words = [sys.executable, "-m", "materia_nb", "run", "a page", "--loadout", "Ask", "--agent", agent]
-    process = subprocess.Popen(words, cwd=project, stderr=subprocess.PIPE, text=True)
-    wait_for((project / "started").exists, 30)
+    process, agent = start_with_slow_agent(project)
     process.send_signal(number)
     _, problem = process.communicate(timeout=30)
     assert (process.returncode, "interrupted" in problem) == (130, True)
-    assert not is_running(int((project / "started").read_text()))
+    assert not is_running(agent)
+
+
+def test_command_started_with_nohup_continues_after_its_terminal_was_closed(project):
+    ignore = partial(signal.signal, signal.SIGHUP, signal.SIG_IGN)
+    process, _ = start_with_slow_agent(project, preexec_fn=ignore)
+    process.send_signal(signal.SIGHUP)
+    (project.parent / "finish").touch()
+    _, problem = process.communicate(timeout=30)
+    assert process.returncode == 0, problem
