@@ -88,9 +88,15 @@ function remembered(key, value) {
   }
 }
 
+/** Return the names of the solved levels. @returns {unknown[]} */
+function solvedLevels() {
+  const names = remembered("materia-levels");
+  return Array.isArray(names) ? names : [];
+}
+
 /** Return the drawn route of a level for the name of the learner. @param {Level} level */
 function drawnPath(level) {
-  const draw = [...String(remembered("materia-learner") ?? "")].reduce((sum, letter) => 31 * sum + letter.charCodeAt(0), 0);
+  const draw = [...String(remembered("materia-learner") ?? "")].reduce((sum, letter) => (31 * sum + letter.charCodeAt(0)) % 2 ** 31, 0);
   return level.paths[draw % level.paths.length];
 }
 
@@ -107,7 +113,7 @@ function start(play) {
 
   function solve(/** @type {string} */ sentence) {
     task.textContent = `\u2713 ${sentence}`;
-    if (level) remembered("materia-levels", [...new Set([...(remembered("materia-levels") ?? []), level.name])]);
+    if (level) remembered("materia-levels", [...new Set([...solvedLevels(), level.name])]);
   }
 
   function highlight(/** @type {Step | undefined} */ last, /** @type {State} */ state, variant = play) {
@@ -211,7 +217,8 @@ function start(play) {
 /** Mark the solved levels in the overview, and ask for the name from which routes are drawn. @param {HTMLElement} overview */
 function startOverview(overview) {
   document.head.append(element("style", STYLES));
-  for (const name of remembered("materia-levels") ?? []) document.querySelector(`[data-level="${name}"]`)?.append(" \u2713");
+  const solved = solvedLevels();
+  for (const link of document.querySelectorAll("[data-level]")) if (solved.includes(link.getAttribute("data-level"))) link.append(" \u2713");
   const field = /** @type {HTMLInputElement} */ (element("input", "", { id: "learner", value: remembered("materia-learner") ?? "" }));
   field.addEventListener("change", () => remembered("materia-learner", field.value));
   overview.append(element("label", "Your name, from which routes are drawn: ", { for: "learner" }), field);
