@@ -86,6 +86,11 @@ class Live:
     definitions: Definitions | None = None
     agents: tuple[object, ...] = ()
 
+    @property
+    def writer_name(self) -> str:
+        """The name of the program that runs a read-only cast, without its computer; "" if there is none."""
+        return (self.writer or "").partition(" on ")[0]
+
 
 class Snapshot:
     """An immutable view of a cast at one moment.

@@ -122,7 +122,7 @@ def _work_elsewhere(now: Snapshot, visit: Visit | None) -> list[Block]:
     if now.writable or visit is None:
         return []
     name, item = now.names[visit.socket], f" on {part(visit.item.label, 40)}" if visit.item else ""
-    writer = (now.live.writer or "").partition(" on ")[0]
+    writer = now.live.writer_name
     text = f"{name} is working{item} in {writer}." if writer else f"{name} has not answered{item}."
     return [Line(text), Line(f"You can {now.live.continue_hint}.", "quiet")]
 

@@ -84,7 +84,7 @@ def _read_only_pill(now: Snapshot) -> Pill:
     if writer is None or now.status not in ("ready", "waiting", "held"):
         return Pill("gone", f"{now.status} · read-only", detail=hint)
     where = f" at {now.names[now.next_socket]}" if now.next_socket else ""
-    label = f"{now.status}{where} · run by {writer.partition(' on ')[0]}"
+    label = f"{now.status}{where} · run by {now.live.writer_name}"
     return Pill("gone", label, now.latest.started if now.latest is not None else None, detail=f"{writer} · {hint}")
 
 
