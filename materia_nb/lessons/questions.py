@@ -507,8 +507,8 @@ def write_levels(folder: Path) -> list[Path]:
     overview = Html(f'<ol>{html_join(entries)}</ol><main id="levels"></main>')
     pages = {"index": html_page("Levels", overview, read_package_text(SCRIPT))}
     for level in defined:
-        changed = list(changed_graphs(level).values())
-        pages[level.name] = play_page(level.title, level_graph(level), level_data(level), changed)
+        graph, changed = level_graph(level), changed_graphs(level)
+        pages[level.name] = play_page(level.title, graph, level_data(level, graph, changed), list(changed.values()))
     return [write_export(folder / f"{name}.html", "page", page) for name, page in pages.items()]
 
 
@@ -520,9 +520,14 @@ def level_graph(level: PlayLevel, change: Sequence[Mapping[str, JSON]] = ()) -> 
     return build_graph(as_object(with_patch(document, [*level.patch, *change])), name)
 
 
-def level_data(level: PlayLevel) -> dict[str, JSON]:
-    """Return the states and answers of a level, and its task, in the form that the page reads."""
-    graph = level_graph(level)
+def level_data(level: PlayLevel, graph: Graph, changed: Mapping[str, Graph]) -> dict[str, JSON]:
+    """Return the states and answers of a level, and its task, in the form that the page reads.
+
+    Args:
+        level: the level.
+        graph: the loadout of the level.
+        changed: the loadout after each change that the level offers, by the label of the change.
+    """
     space = explore_states(graph, level.items)
     ends = [(END, "The cast completes"), (STOP, "The cast fails")]
     task: dict[str, JSON] = {
@@ -538,8 +543,8 @@ def level_data(level: PlayLevel) -> dict[str, JSON]:
         if level.misreadings
         else [],
         "changes": [
-            {"label": label, "play": play_data(changed, explore_states(changed, level.items), 0.5)}
-            for label, changed in changed_graphs(level).items()
+            {"label": label, "play": play_data(other, explore_states(other, level.items), 0.5)}
+            for label, other in changed.items()
         ],
     }
     return {**play_data(graph, space, 0.5), "level": task}
@@ -560,9 +565,10 @@ def draw_paths(level: PlayLevel, graph: Graph, space: StateSpace) -> Iterator[tu
     each of its steps.
     """
     rng, drawn = Random(level.name), []  # noqa: S311 - the routes are not secret
+    misreadings = {name: MISREADINGS[name] for name in level.misreadings}
     for _ in range(_MAX_DRAWS):
         path = _random_path(space, rng)
-        beliefs = _beliefs(graph, space, path, {name: MISREADINGS[name] for name in level.misreadings})
+        beliefs = _beliefs(graph, space, path, misreadings)
         if beliefs is not None and path not in drawn:
             drawn.append(path)
             yield path, beliefs

@@ -17,6 +17,10 @@ PREDICTED = [name for name, level in LEVELS.items() if level.misreadings]
 VERDICTS = {"✓": True, "✗": False}
 
 
+def data_of(level):
+    return level_data(level, level_graph(level), changed_graphs(level))
+
+
 def route_of(data, path):
     """Return the sockets and the end of a route on a page, and the verdicts that lead there, from the page alone."""
     state, sockets, verdicts, items = data["states"][0], [], {}, 0
@@ -39,7 +43,7 @@ def test_there_are_twelve_levels_and_each_belongs_to_a_lesson():
 
 @pytest.mark.parametrize("name", PREDICTED)
 def test_every_drawn_route_is_right_and_reveals_all_misreadings_of_its_level(name):
-    level, data = LEVELS[name], level_data(LEVELS[name])
+    level, data = LEVELS[name], data_of(LEVELS[name])
     paths = data["level"]["paths"]
     assert len(paths) >= 3
     assert len({tuple(path) for path, _ in paths}) == len(paths)
@@ -56,7 +60,7 @@ def test_every_drawn_route_is_right_and_reveals_all_misreadings_of_its_level(nam
 
 @pytest.mark.parametrize("name", PREDICTED)
 def test_no_belief_leads_to_the_right_target(name):
-    data = level_data(LEVELS[name])
+    data = data_of(LEVELS[name])
     for path, beliefs in data["level"]["paths"]:
         route, _ = route_of(data, path)
         assert not any(route[step + 1] in wrong for step, wrong in enumerate(beliefs))
