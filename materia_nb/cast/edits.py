@@ -635,7 +635,7 @@ def _outputs_in(cast: Snapshot, name: str, visit: int | None, origin: str = "") 
         steps = steps or [
             step
             for step in line
-            if _matches(cast.graph, step.socket, name) and _was_accepted(step) and visit in (None, step.visit)
+            if _has_name(cast.graph, step.socket, name) and _was_accepted(step) and visit in (None, step.visit)
         ]
     if not steps:
         subject = f"{name}{'' if visit is None else f', visit {visit},'} has no output"
@@ -661,7 +661,7 @@ def _by_visit(outputs: Iterable[tuple[str, int, str]]) -> dict[str, dict[str, st
 
 
 def _recorded(agent: RecordedAgent, name: str, cast: Snapshot | None) -> Pin:
-    known = ((*key, text) for key, text in agent.outputs.items() if cast is None or _matches(cast.graph, key[0], name))
+    known = ((*key, text) for key, text in agent.outputs.items() if cast is None or _has_name(cast.graph, key[0], name))
     outputs = _by_visit(known)
     if not outputs:
         raise MateriaError(
@@ -673,7 +673,7 @@ def _recorded(agent: RecordedAgent, name: str, cast: Snapshot | None) -> Pin:
     return Pin("visits", f"the recording {name_of(agent)}", visits=outputs)
 
 
-def _matches(graph: Graph, socket: str, name: str) -> bool:
+def _has_name(graph: Graph, socket: str, name: str) -> bool:
     """Return True if ``name`` is the id of a socket or of the materia at that socket."""
     placed = graph.sockets.get(socket)
     return name == socket or (placed is not None and placed.materia.id == name)

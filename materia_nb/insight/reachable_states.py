@@ -201,6 +201,9 @@ def _item_position(state: CastState) -> str:
 
 Distribution: TypeAlias = Mapping[str, Mapping[float, float]]
 """The chance of each total of a quantity in a cast, by the end of the cast."""
+_TOLERANCE: Final = 1e-9  # Rounding error that is allowed in a sum of chances.
+_NEGLIGIBLE: Final = 1e-12  # Chance below which paths through a cycle are no longer followed.
+_MAX_TOTALS: Final = 1_000  # Number of different totals in one state above which neighbouring totals are combined.
 
 
 def quantile(distribution: Distribution, share: float) -> float:
@@ -208,12 +211,8 @@ def quantile(distribution: Distribution, share: float) -> float:
     pairs = sorted(pair for chances in distribution.values() for pair in chances.items())
     reached = accumulate(chance for _, chance in pairs)
     return next(
-        (total for (total, _), sum_ in zip(pairs, reached, strict=True) if sum_ >= share - _NEGLIGIBLE), pairs[-1][0]
+        (total for (total, _), sum_ in zip(pairs, reached, strict=True) if sum_ >= share - _TOLERANCE), pairs[-1][0]
     )
-
-
-_NEGLIGIBLE: Final = 1e-9  # Chance below which paths through a cycle are no longer followed.
-_MAX_TOTALS: Final = 1_000  # Number of different totals in one state above which neighbouring totals are combined.
 
 
 def compute_distribution(
@@ -242,9 +241,7 @@ def compute_distribution(
                     amount = move.turns if amounts is None else amounts[number]
                     for total, chance in combined.items():
                         target[total + amount] += chance * weight
-            front = {
-                number: reached for number, reached in following.items() if sum(reached.values()) > _NEGLIGIBLE / 1e3
-            }
+            front = {number: reached for number, reached in following.items() if sum(reached.values()) > _NEGLIGIBLE}
     ends: dict[str, dict[float, float]] = {}
     for node, reached in zip(space.nodes, totals, strict=True):
         if node.end is not None and reached:

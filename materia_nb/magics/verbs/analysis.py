@@ -93,7 +93,7 @@ def _explore_odds(
 
 
 @verb("explore changes", example="%materia explore changes Plan-Build-Eval Full-Auto --satisfied 0.7")
-def _changes(call: Call, a: str, b: str, *, satisfied: Any = 0.5, items: int = 3) -> Any:
+def _explore_changes(call: Call, a: str, b: str, *, satisfied: Any = 0.5, items: int = 3) -> Any:
     """Compare all possible casts of two loadouts: the results after which they continue differently, and their odds.
 
     Args:
