@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 
 import pytest
 
 from cast_helpers import items
 from materia_nb.cast.cases import read_case
 from materia_nb.errors import MateriaError
+from process_helpers import RUN_CASES
 
 
 @pytest.fixture
@@ -103,16 +103,9 @@ def test_damaged_case_raises_an_error_with_its_path(case):
 def test_pytest_runs_cases_and_reports_differences(case):
     other = case.with_name("broken.materia-case.json")
     other.write_text(case.read_text().replace('"ends": "complete"', '"ends": "failed"'))
-    ours = (
-        "-p",
-        "materia_nb.pytest_plugin",
-        "-p",
-        "no:cacheprovider",
-        "-p",
-        "no:nbval",
-    )  # which takes long to load
-    command = [sys.executable, "-m", "pytest", *ours]
-    result = subprocess.run([*command, str(case.parent)], cwd=case.parent, capture_output=True, text=True, check=False)
+    result = subprocess.run(
+        [*RUN_CASES, str(case.parent)], cwd=case.parent, capture_output=True, text=True, check=False
+    )
     assert "1 failed, 1 passed" in result.stdout, result.stdout + result.stderr
     assert "Expected end: failed. Actual end: complete." in result.stdout
     assert "Traceback" not in result.stdout

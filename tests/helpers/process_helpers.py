@@ -3,10 +3,24 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pytest
+
+RUN_CASES = (
+    sys.executable,
+    "-m",
+    "pytest",
+    "-p",
+    "materia_nb.pytest_plugin",
+    "-p",
+    "no:cacheprovider",
+    "-p",
+    "no:nbval",
+)
+"""The command that runs saved test cases with pytest, without nbval, which takes long to load."""
 
 
 def wait_for(condition, seconds: float = 5):

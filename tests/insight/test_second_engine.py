@@ -77,14 +77,19 @@ def test_random_casts_take_the_same_route_to_the_same_end(part):
             state, _ = second.complete(state, result, count)
 
 
-@in_parts
-def test_explore_and_odds_agree_with_the_enumeration_of_all_casts(part):
-    complete = 0
+def complete_explorations(part):
+    """Yield the seeds whose loadouts were explored completely, with the second engine, the list length and the result."""
     for seed in seeds(part):
         second, count = SecondEngine(document_of(seed)), seed % 3
         explored = Exploration(build_graph(document_of(seed)), count, MAX_STATES)
-        if not explored.complete_search:
-            continue
+        if explored.complete_search:
+            yield seed, second, count, explored
+
+
+@in_parts
+def test_explore_and_odds_agree_with_the_enumeration_of_all_casts(part):
+    complete = 0
+    for seed, second, count, explored in complete_explorations(part):
         complete += 1
         visited, taken, ends = everything_possible(second, count)
         edges = {
@@ -102,11 +107,7 @@ def test_explore_and_odds_agree_with_the_enumeration_of_all_casts(part):
 @in_parts
 def test_distributions_agree_with_the_enumeration_of_all_casts(part):
     complete = 0
-    for seed in seeds(part):
-        second, count = SecondEngine(document_of(seed)), seed % 3
-        explored = Exploration(build_graph(document_of(seed)), count, MAX_STATES)
-        if not explored.complete_search:
-            continue
+    for seed, second, count, explored in complete_explorations(part):
         complete += 1
         amounts = {name: 7 * number + 3 for number, name in enumerate(sorted(second.sockets))}
         odds = explored.odds(0.6, count, failed=0.1, tokens=amounts)

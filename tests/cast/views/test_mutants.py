@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 
 import pytest
@@ -22,6 +21,7 @@ from materia_nb.cast.gallery import gallery
 from materia_nb.cast.views.loadout_views import ExploreView
 from materia_nb.errors import MateriaError
 from materia_nb.loadout import build_graph
+from process_helpers import RUN_CASES
 from realistic_loadouts import cleaning, paper, release
 
 ALL = os.environ.get("MATERIA_NB_MUTANTS") == "all"
@@ -184,22 +184,11 @@ def test_pytest_accepts_changed_outcomes_on_request(tmp_path):
     document["loadouts"]["T"]["sockets"]["More"] = at("P")
     file.write_text(json.dumps(document))
     before = {path: path.read_text() for path in paths}
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-p",
-        "materia_nb.pytest_plugin",
-        "-p",
-        "no:cacheprovider",
-        "-p",
-        "no:nbval",
-    ]
 
     def run(*options):
         folder = tmp_path / "cases"
         return subprocess.run(
-            [*command, *options, str(folder)], cwd=folder, capture_output=True, text=True, check=False
+            [*RUN_CASES, *options, str(folder)], cwd=folder, capture_output=True, text=True, check=False
         )
 
     refused = run()
