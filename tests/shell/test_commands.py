@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -436,14 +435,19 @@ def test_notebook_command_in_a_terminal_names_its_replacement(words, capsys):
     assert "--cast" in complaint
 
 
-def start_with_slow_agent(project, **options):
-    """Start a cast whose agent answers once the file ``finish`` exists beside the project; return the process and agent id."""
+def start_with_slow_agent(project, number, disposition):
+    """Start a cast whose agent answers once the file ``finish`` exists beside the project; return the process and agent id.
+
+    The program starts with the given disposition of a signal, whatever started the tests.
+    """
     lines = ["import os, time", "open('../pid', 'w').write(str(os.getpid()))", "os.rename('../pid', '../started')"]
     lines += ["while not os.path.exists('../finish'): time.sleep(0.01)", "print('done')"]
     (project / "agent.py").write_text("\n".join(lines))
     agent = f"*=command {sys.executable} {project / 'agent.py'}"
-    words = [sys.executable, "-m", "materia_nb", "run", "a page", "--loadout", "Ask", "--agent", agent]
-    process = subprocess.Popen(words, cwd=project, stderr=subprocess.PIPE, text=True, **options)
+    start = f"import signal, sys; signal.signal({number:d}, signal.{disposition})"
+    start += "; from materia_nb.shell.commands import main; sys.exit(main())"
+    words = [sys.executable, "-c", start, "run", "a page", "--loadout", "Ask", "--agent", agent]
+    process = subprocess.Popen(words, cwd=project, stderr=subprocess.PIPE, text=True)
     wait_for((project.parent / "started").exists, 30)
     return process, int((project.parent / "started").read_text())
 
@@ -451,7 +455,7 @@ def start_with_slow_agent(project, **options):
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_stopped_command_ends_its_agents_first(project, number):
     """CI systems send SIGTERM, and a closed terminal SIGHUP; a program that edits files must not go on alone."""
-    process, agent = start_with_slow_agent(project)
+    process, agent = start_with_slow_agent(project, number, "SIG_DFL")
     process.send_signal(number)
     _, problem = process.communicate(timeout=30)
     assert (process.returncode, "interrupted" in problem) == (130, True)
@@ -459,8 +463,7 @@ def test_stopped_command_ends_its_agents_first(project, number):
 
 
 def test_command_started_with_nohup_continues_after_its_terminal_was_closed(project):
-    ignore = partial(signal.signal, signal.SIGHUP, signal.SIG_IGN)
-    process, _ = start_with_slow_agent(project, preexec_fn=ignore)
+    process, _ = start_with_slow_agent(project, signal.SIGHUP, "SIG_IGN")
     process.send_signal(signal.SIGHUP)
     (project.parent / "finish").touch()
     _, problem = process.communicate(timeout=30)
