@@ -1,11 +1,7 @@
 """Build the site of the documentation into build/site: ``python scripts/make_site.py``.
 
-<<<<<<< HEAD
-The site includes the notebooks that run in the browser if ``make lite`` has built them. Every warning, such as a broken link or an unknown name in a docstring, is an error.
-=======
-The site begins with the levels. It includes the notebooks that run in the browser if ``make lite`` has built them. Every warning is an error, such
-as a broken link or an unknown name in a docstring.
->>>>>>> 407f2895 (Add twelve levels that are played on a page)
+The site begins with the levels. It includes the notebooks that run in the browser if ``make lite`` has built them. Every
+warning, such as a broken link or an unknown name in a docstring, is an error.
 """
 
 from __future__ import annotations
