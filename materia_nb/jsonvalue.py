@@ -40,7 +40,7 @@ MISSING: Final = _Missing()
 
 
 def refuse_change(*_: object, **__: object) -> NoReturn:
-    """Raise MateriaError for an attempt to modify a read-only value; casts and loadouts return such values (R47)."""
+    """Raise MateriaError for an attempt to modify a read-only value, such as the state of a cast (R47)."""
     raise MateriaError(
         "Values of a cast or a loadout cannot be changed in place.",
         hint="use `cast.edit.set(path, value)` to change the state; use `dict(...)`, `list(...)` or `copy.deepcopy` to create a copy that you can change",

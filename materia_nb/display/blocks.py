@@ -52,7 +52,7 @@ from materia_nb.handoff.base import Pointer
 from materia_nb.jsonvalue import JSON, MISSING, pretty
 
 CELL_WIDTH: Final = 848
-"""Width of a notebook's output area at its default size, in pixels."""
+"""Default width of a notebook's output area, in pixels."""
 _SVG_SIZE: Final = re.compile(r' width="([\d.]+)" height="([\d.]+)"')
 _MAX_PNG_BYTES: Final = 1_000_000
 """Maximum size of a PNG, in bytes. A larger PNG is omitted, because notebooks store every picture."""
@@ -300,7 +300,7 @@ class JsonTree(Block):
 class Fold(Block):
     """Collapsible blocks under a title. Links on the page can refer to ``anchor``.
 
-    In a terminal, a closed fold shows whole lines from its beginning, up to about ``brief_chars`` characters.
+    In a terminal, a closed fold shows its first lines, up to about ``brief_chars`` characters.
     """
 
     title: str

@@ -1,7 +1,7 @@
-"""Orthogonal edge routing: attach lines to cards, position their labels ("chips"), and compute their paths.
+"""Orthogonal edge routing: attach lines to cards, position the labels of lines ("chips"), and compute paths.
 
 Paths consist of horizontal and vertical segments around cards, chips and headings. Each line takes the cheapest path on
-a sparse grid, which an A* search finds. Grid lines run next to boxes, midway between boxes and through the ends of
+a sparse grid; an A* search finds this path. Grid lines run next to boxes, midway between boxes and through the ends of
 lines. Segments that share a grid line are then moved apart into parallel lanes.
 """
 
@@ -172,7 +172,6 @@ class _Grid:
         return simplify_path([line.start, *points, line.tip])
 
     def _cost(self, axis: int, segment: int, line: RoutedLine) -> float:
-        """Return the cost of a segment for a line."""
         cost = self.costs[axis][segment]
         if (loops := self.frames[axis].get(segment)) and not line.loops.issuperset(loops):
             cost *= _OTHER_LOOP_FACTOR
@@ -445,7 +444,7 @@ def attach_lines(
 
 
 def _entry_coordinate(box: Box, side: int, incoming: Sequence[RoutedLine]) -> float:
-    """Return the coordinate at which lines enter a side: where a line can enter straight, or else the middle."""
+    """Return the coordinate at which lines enter a side: where a line can enter without a bend, or else the middle."""
     axis = side in (LEFT, RIGHT)
     low, high, middle = (box.y + 8, box.bottom - 8, box.cy) if axis else (box.x + 12, box.right - 12, box.cx)
     straight = (line.port[axis] for line in incoming if line.departure == line.arrival)

@@ -65,7 +65,7 @@ def _diff_by_line(a: str, b: str) -> Iterator[tuple[str, str]]:
 
 
 def _aligned_pieces(a: Sequence[str], b: Sequence[str]) -> Iterator[tuple[str, str, bool]]:
-    """Yield pairs of pieces from both sequences, with True if the two pieces are equal.
+    """Yield a piece of each sequence, with True if the two pieces are equal.
 
     Whitespace between two changes does not split a piece.
     """
@@ -231,7 +231,7 @@ def html_join(parts: Iterable[object]) -> Html:
 
 
 def html_pre(text: str, limit: int = 20_000) -> Html:
-    """Return text in a fixed-width font, cut at ``limit`` characters."""
+    """Return HTML that displays text in a fixed-width font, cut at ``limit`` characters."""
     return Html(
         f'<pre style="margin:4px 0;padding:6px 8px;border:1px solid {_BORDER_COLOUR};border-radius:4px;color:{_TEXT_COLOUR};'
         "font-size:0.92em;white-space:pre-wrap;word-break:normal;"
@@ -334,7 +334,7 @@ def _comparable_texts(a: JSON, b: JSON) -> list[str]:
 
 
 def json_tree(value: JSON, name: str = "", was: JSON = MISSING) -> dict[str, JSON]:
-    """Return a JSON value as a tree with a limited number of nodes. With ``was``, return only the differences from it.
+    """Return a JSON value as a tree with a limited number of nodes. With ``was``, return only the differences.
 
     Each node has a ``name``. A branch has ``words``, which summarize it, its ``children``, and the number of omitted
     children as ``more``. A leaf has its ``kind``, its ``text`` and, if the text is shortened, its full length as
@@ -402,7 +402,7 @@ def changed_leaves(node: Any, parent_path: str = "") -> Iterator[str]:
 
 
 def html_panel(title: str, body: object) -> Html:
-    """Return ``body`` in a frame with a title."""
+    """Return HTML that displays ``body`` in a frame with a title."""
     return Html(
         f'<section aria-label="{esc(shorten(title, 200))}" style="border:1px solid {_BORDER_COLOUR};border-radius:6px;'
         f'padding:8px 12px;margin:6px 0;color:{_TEXT_COLOUR}"><div style="font-weight:600;margin-bottom:4px">'
@@ -416,7 +416,7 @@ def html_link(href: str, text: str) -> Html:
 
 
 def html_bar(text: str, share: float) -> Html:
-    """Return text on top of a bar that fills ``share`` of the available width, from 0 to 1."""
+    """Return HTML that displays text on top of a bar, which fills ``share`` of the available width, from 0 to 1."""
     percentage = f"{100 * min(max(share, 0.0), 1.0):.0f}%"
     return Html(
         f'<div style="padding:0 4px;background:linear-gradient(90deg,#3b82c455 {percentage},transparent {percentage})">'
@@ -428,7 +428,7 @@ _TONE_STYLES: Final = {"bad": f"color:{_RED};font-weight:600", "quiet": "opacity
 
 
 def html_line(text: str, tone: str = "") -> Html:
-    """Return text on one line, such as a long command to approve.
+    """Return HTML that displays text on one line, such as a long command to approve.
 
     The tone ``bad`` makes the text red, and ``quiet`` makes it pale.
     """
@@ -438,17 +438,17 @@ def html_line(text: str, tone: str = "") -> Html:
 
 
 def html_lines(lines: Iterable[str]) -> Html:
-    """Return each text as a separate line."""
+    """Return HTML that displays each text on a separate line."""
     return Html("".join(map(html_line, lines)))
 
 
 def html_heading(text: str) -> Html:
-    """Return a heading in bold type."""
+    """Return HTML that displays a heading in bold type."""
     return Html(f'<div style="margin-top:6px"><b>{html_text(text)}</b></div>')
 
 
 def html_facts(facts: Iterable[tuple[str, str]]) -> Html:
-    """Return names and their values in two columns."""
+    """Return HTML that displays names and their values in two columns."""
     rows = "".join(
         f'<div style="opacity:0.75;white-space:nowrap">{html_text(name)}</div><div>{html_text(value)}</div>'
         for name, value in facts
@@ -485,7 +485,7 @@ def badge_sign(status: str) -> tuple[str, str]:
 
 
 def status_badge(status: str) -> Html:
-    """Return a status with a sign in a matching colour.
+    """Return HTML that displays a status with a sign in a matching colour.
 
     The sign alone identifies the status, because some readers do not see the colour.
     """

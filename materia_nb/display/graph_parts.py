@@ -144,7 +144,7 @@ def _are_exclusive(conditions: Sequence[Condition]) -> bool:
 
 
 def links(graph: Graph) -> list[Link]:
-    """Return every line of ``graph`` in a stable order: the start, the edges by socket, and the exits."""
+    """Return all lines of ``graph`` in a stable order: the line from the start sign, the edges by socket, the exits."""
     graph_links = [Link("start", "start", START_SIGN, graph.entry)] if graph.entry in graph.sockets else []
     for socket in graph.sockets.values():
         conditions = [edge.when for edge in socket.edges]
@@ -285,7 +285,7 @@ def short_number(number: int) -> str:
 
 
 def advance_label(advance: Advance, *, short: bool = False) -> str:
-    """Describe an advance, with a note if it was derived (R15); with ``short``, in a form that fits on a card."""
+    """Describe an advance, with a note if it was derived (R15). With ``short``, the text fits on a card."""
     condition = condition_spec(advance.when)
     when = "" if condition.matches_any_output else f" {condition.short}" if short else f" when {advance.when}"
     return f"advance ▸ {part(advance.cursor)}{when}{' (derived)' if advance.derived else ''}"
@@ -419,7 +419,7 @@ _CARD_SIZES: Final = {1: (144.0, 32.0), 2: (192.0, 44.0), 3: (192.0, 84.0)}
 
 
 def card_size(level: int) -> tuple[float, float]:
-    """Return the width and height of a card that shows the name (1), also the agent (2), or also two more lines (3)."""
+    """Return the width and height of a card at a level of detail, which determines the lines that the card shows."""
     return _CARD_SIZES[level]
 
 
@@ -481,7 +481,7 @@ def icon_name(socket: Socket, marks: CastOverlay) -> str:
 
 
 def chip_label(links: Sequence[Link], marks: CastOverlay, *, stub: bool) -> str:
-    """Return the text of a line's chip: condition, limit and, in a comparison, the side that alone has the line.
+    """Return the text of a line's chip: condition, limit and, in a comparison, the only side that has the line.
 
     Args:
         links: the link of the line, followed by the exits that share the line.

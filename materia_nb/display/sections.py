@@ -119,7 +119,6 @@ def call_line(call: ToolCall) -> str:
 
 
 def _call_outcome(call: ToolCall) -> str:
-    """Describe the outcome of a tool call in a few words."""
     if call.decided == "denied":
         return "not allowed"
     if call.result is None:
@@ -130,7 +129,6 @@ def _call_outcome(call: ToolCall) -> str:
 
 
 def _call_title(call: ToolCall) -> str:
-    """Return the name of the tool and the main argument of a tool call."""
     main_value = next((value for name in _MAIN_ARGUMENTS if isinstance(value := call.args.get(name), str)), "")
     return f"{part(call.tool, 40)} {part(main_value, 80)}".rstrip()
 
@@ -184,7 +182,7 @@ class Bar(NamedTuple):
 
 
 PlacedBar: TypeAlias = tuple[float, float, BarKind, str, str, int]
-"""Left end and width as shares of the axis, kind, label, tooltip, and number of the step."""
+"""A bar on the axis: its left end and width (as shares of the axis), kind, label, tooltip and step number."""
 
 
 class TimeScale:

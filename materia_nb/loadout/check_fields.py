@@ -38,7 +38,7 @@ def check_fields(
         findings: collects the problems.
         model: the model of the object.
         raw: the object as written.
-        path: the path of the object, with which the paths of its fields begin.
+        path: the path of the object; the paths of the fields begin with this path.
         object_path: the path for problems with the object as a whole; None uses ``path``.
     """
     try:
@@ -49,7 +49,7 @@ def check_fields(
 
 
 def _report_error(findings: Findings, model: type[Model], error: ErrorDetails, path: str, object_path: str) -> None:
-    """Report a pydantic error as a problem with a field, or with an object or entry of the wrong type."""
+    """Report a pydantic error as a problem with a field, or with an object or entry that has the wrong type."""
     row: FieldRow | None = None
     whole_entry = True
     for part in error["loc"]:
@@ -74,7 +74,7 @@ def _report_error(findings: Findings, model: type[Model], error: ErrorDetails, p
 
 
 def _field_fix(findings: Findings, row: FieldRow, error: ErrorDetails, owner: str) -> Fix | None:
-    """Return a fix for an invalid edge condition, or for a missing field that has a default value; otherwise None."""
+    """Return a fix for an invalid edge condition or for a missing field that has a default value, or None otherwise."""
     match error["loc"]:
         case ("sockets", str(id_), "edges", int(index), "when"):
             condition = findings.closest(error["input"], CONDITIONS) or "always"
@@ -202,7 +202,7 @@ def _hint_materia(findings: Findings, path: str, raw: Object) -> None:
 
 
 def _hint_fields(findings: Findings, model: type[Model], raw: Object, path: str = "") -> None:
-    """Add hints about fields, of an object and the objects inside it, that are unknown or have no effect."""
+    """Add hints about unknown fields and fields without effect, in an object and in the objects inside it."""
     for part, owner, part_path in walk_objects(model, raw, path):
         rows = part.rows
         for field, value in owner.items():
@@ -253,5 +253,5 @@ def _misplacement(model: type[Model], owner: Object, field: str) -> str | None:
 
 
 def _has_effect(value: JSON) -> bool:
-    """Return False if a value is empty, or is an object with ``enabled: false``."""
+    """Return True unless a value is empty or is an object with ``enabled: false``."""
     return bool(value) and not (is_object(value) and value.get("enabled") is False)

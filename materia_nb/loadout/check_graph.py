@@ -71,7 +71,7 @@ def check_sockets(findings: Findings, facts: LoadoutFacts) -> None:
 
 
 def renumber(facts: LoadoutFacts, socket: SocketFacts) -> Fix:
-    """Return a fix that renames a socket to a canonical id, and keeps the old id as the label of the socket."""
+    """Return a fix that renames a socket to a canonical id and sets the old id as the label of the socket."""
     old, new = socket.id, next_socket_id(facts.raw)
     label = () if socket.raw.get("label") else (do("set_socket", new, "label", old),)
     return safe_fix(f"Rename to {new}, and keep {old} as the label", do("rename_socket", old, new), *label)
@@ -126,7 +126,7 @@ def _suggest_entry(facts: LoadoutFacts) -> Fix | None:
 
 
 def _check_done(findings: Findings, facts: LoadoutFacts, path: str, spec: Object | None) -> None:
-    """Report a field ``done``, which only older loadouts contain, if its target does not exist."""
+    """Report the field ``done`` of an older loadout if the target of the field does not exist."""
     if spec is not None and "done" in spec:
         _check_endpoint(findings, facts, spec["done"], f"{path}.done", required=False)
 
@@ -144,7 +144,7 @@ def _check_socket(findings: Findings, facts: LoadoutFacts, socket: SocketFacts) 
 
 
 def _check_sources(findings: Findings, socket: SocketFacts) -> None:
-    """Report invalid sources in the assignments of an agent. A utility has its assignments on the materia (R4)."""
+    """Report invalid sources in the assignments of an agent. The assignments of a utility are on its materia (R4)."""
     for path, _, source in socket.assignments:
         fault = source_fault(source) if is_text(source) else None
         if fault is not None:
@@ -307,7 +307,7 @@ def _suggest_source(facts: LoadoutFacts, loop: LoopFacts, _closest: str | None =
 def _check_source(
     findings: Findings, facts: LoadoutFacts, entering_edges: list[tuple[str, str]], loop: LoopFacts, source: JSON
 ) -> None:
-    """Report a problem unless exactly one edge leads from a generator into the loop, and it starts at ``source`` (R27).
+    """Report a problem unless a single edge enters the loop from a generator, and this generator is ``source`` (R27).
 
     Also report members that are generators themselves.
     """
@@ -377,7 +377,7 @@ def _check_legacy_advance(findings: Findings, loop: LoopFacts, socket: SocketFac
 def _exit_source(
     findings: Findings, facts: LoadoutFacts, loop: LoopFacts, source: JSON, path: str, fix_for: _FixFactory = _no_fix
 ) -> str | None:
-    """Report an invalid source of an exit. Return the id of the source if it is a well-formed member of the loop."""
+    """Report an invalid source of an exit. Return the id of the source if it is a well-formed member, else None."""
     known = _check_endpoint(findings, facts, source, path, end=False, fix_for=fix_for)
     if not known or not isinstance(source, str):
         return None

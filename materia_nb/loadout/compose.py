@@ -27,7 +27,7 @@ class LinkedPart:
 
     Attributes:
         sockets: the sockets as JSON, by new id. They are modified when the part is connected to the next part.
-        loops: the loops as JSON, in their original order. They are modified in the same way.
+        loops: the loops as JSON, in their original order. They are modified at the same time.
         ids: the new id of each socket, by old id.
         cursors: the new name of each cursor, by old name.
     """
@@ -39,7 +39,7 @@ class LinkedPart:
 
 
 def _connect_to_next(part: LinkedPart, graph: Graph, target: str, *, used_loops: Collection[str]) -> None:
-    """Modify a part so that it continues at the next part wherever it would end.
+    """Modify a part so that the cast continues at the next part wherever the part would end.
 
     Args:
         part: the part, which is modified.
@@ -133,7 +133,7 @@ class _ExitRoutes:
         return any(route.condition == "always" for route in self._exits_from(source))
 
     def ends_at(self, socket: Socket) -> bool:
-        """Return True if the cast could end at a socket because a list is exhausted, or its own list is empty."""
+        """Return True if the cast can end at a socket because a list is exhausted, or because its own list is empty."""
         own = socket.iterator is not None and socket.iterator.loop is None
         if own and not any(self.always_exits(loop) for loop in socket.loops):
             return True
@@ -210,7 +210,7 @@ class Composition:
 
 @dataclass(slots=True)
 class _Builder:
-    """The parts of a composition that have been added so far."""
+    """A composition under construction, with the parts that have been added so far."""
 
     sockets: Object = field(default_factory=dict)
     loops: Object = field(default_factory=dict)
@@ -342,7 +342,7 @@ def _renamed_socket(composition: _Builder, facts: LoadoutFacts, raw: Object, cur
 
 
 def _renamed_loop(loop: Object, before: Object, cursors: Mapping[str, str]) -> Object:
-    """Return a loop with updated exit ids and, if the default cursor has been renamed, with an explicit cursor."""
+    """Return a loop with updated exit ids, and with an explicit cursor if the default cursor has been renamed."""
     consumes, default = loop.get("consumes"), cursors.get("workItemIndex", "workItemIndex")
     if is_object(consumes) and not is_text(consumes.get("cursor")) and default != "workItemIndex":
         loop = {**loop, "consumes": {**consumes, "cursor": default}}
@@ -360,7 +360,7 @@ def _exit_id(route: Object) -> str:
 def _renamed_materia(composition: _Builder, name: str, cursors: Mapping[str, str]) -> str:
     """Return the id of the materia to place instead of ``name``.
 
-    If its prompt contains a renamed cursor, the id is that of a copy of the materia with an updated prompt.
+    If the prompt of the materia contains a renamed cursor, this is the id of a copy with an updated prompt.
     """
     raw = as_object(composition.materia.get(name))
     prompt: JSON = raw.get("prompt")

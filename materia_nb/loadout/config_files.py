@@ -131,7 +131,7 @@ def _yaml_constructor() -> type:
 def _bounded_json(document: JSON, max_values: int = _MAX_JSON_VALUES) -> JSON:
     """Return the document if it is JSON of a reasonable size.
 
-    Every use of a YAML alias counts, because aliases can repeat a value many times, even inside itself.
+    Each use of a YAML alias counts as another copy of its value, because nested aliases can repeat a value many times.
 
     Raises:
         ParseError: the document is too large or nested too deeply, or contains a value that is not JSON.
@@ -235,7 +235,7 @@ _INDEX: Final = re.compile(r"\[(\d+)\]")
 
 
 def line_of(text: str, source: str, loadout: str | None = None) -> tuple[int, int]:
-    """Return the line number of a config path, from 1, and the length of the end of the path that was not found.
+    """Return the line number of a config path, from 1, and the length of the part of the path that was not found.
 
     Args:
         text: the config, in valid YAML or in JSON with or without comments.
@@ -283,7 +283,7 @@ def _follow_path(node: Any, path: str) -> tuple[int, int]:
 def _longest_name(node: Any, path: str) -> tuple[Any, Any, str]:
     """Return the key and value of the member whose name is the longest prefix of a path, and the remaining path.
 
-    The longest prefix counts because names may contain dots. The key and value are None if no name is a prefix.
+    Names may contain dots, so the longest prefix is used. The key and value are None if no name is a prefix.
     """
     members = node.value if node.id == "mapping" else ()
     candidates = [(key, value) for key, value in members if re.match(re.escape(key.value) + r"(?:[.\[]|$)", path)]

@@ -264,7 +264,7 @@ Parse: TypeAlias = Annotated[str, _choice_of("json", "text")]
 LockState: TypeAlias = Annotated[str, _choice_of("locked", "unlocked")]
 When: TypeAlias = Annotated[str, _choice_of(*CONDITIONS)]
 WhenOutput: TypeAlias = Annotated[str, _choice_of(*OUTPUT_CONDITIONS)]
-"""The condition of an advance or an exit, which excludes conditions on failures."""
+"""The condition of an advance or an exit. Conditions on failures are not allowed."""
 Artifacts: TypeAlias = Annotated[str, _choice_of("outputs", "all")]
 Files: TypeAlias = Annotated[str, _choice_of(*FILE_CHOICES)]
 PromptStyle: TypeAlias = Annotated[str, _choice_of(*PROMPT_FORMS)]
@@ -352,7 +352,7 @@ class FieldRow:
     omitted_in_form: bool = False
 
     def entry(self, path: str, key: JSON) -> str:
-        """Return the path of the entry ``key`` of this field, whose own path is ``path``."""
+        """Return the path of the entry ``key`` in this field, where ``path`` is the path of the field."""
         if self.omitted_in_paths:
             return str(key)
         return f"{path}[{key}]" if isinstance(key, int) else f"{path}.{key}"

@@ -23,7 +23,7 @@ DEFAULT_TIMEOUT_MS: Final = 30_000
 DEFAULT_LANES: Final = 2
 """Default number of lanes that run at the same time."""
 Route: TypeAlias = tuple[str, int | str]
-"""An edge or exit: the id of its source socket, and the index of the edge, the id of the exit, or ``"end"``."""
+"""An edge or exit: the id of its source socket, followed by the edge index, the exit id, or ``"end"``."""
 _ItemDetail: TypeAlias = Literal["whole", "titles", "none"]
 
 
@@ -73,7 +73,7 @@ def parse_cast_context(written: JSON) -> CastContext:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """An edge between sockets; ``index`` is its position in its socket's list of edges and identifies the edge (R18)."""
+    """An edge between sockets, identified by ``index``, the position in its source socket's list of edges (R18)."""
 
     when: Condition
     to: str
@@ -255,7 +255,7 @@ class Socket:
     assignment: Mapping[str, JSON] = field(default_factory=dict, compare=False)
     layout: Mapping[str, JSON] | None = field(default=None, compare=False)
     is_utility: bool = field(init=False, repr=False, compare=False)
-    """True if a process produces the output of this socket, False if an agent does."""
+    """True if a process produces the output of this socket, and False if an agent produces it."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "is_utility", self.materia.kind == "utility")
@@ -334,7 +334,7 @@ class Graph:
         budget: the maximum usage of a cast.
         derived: the values that the loadout implies, each with a description.
         consumers: the ids of the loops that process the items of each generator, by generator.
-        document: the config, reduced to this loadout and its materia, which is stored with each cast. It is empty if
+        document: the config, reduced to this loadout and its materia. Each cast stores this document. It is empty if
             the graph is only drawn.
         keep_thinking: True if the thinking of agents is stored (R49).
         regions: the sockets that run in lanes, by parallel generator.
@@ -368,7 +368,7 @@ class Graph:
         """Return the price that the config sets for an agent, or None.
 
         Args:
-            names: the names of the agent in the order of preference; the first name with a price counts.
+            names: the names of the agent, in order of preference. The first name that has a price is used.
         """
         return next((self.prices[name] for name in names if name in self.prices), None)
 

@@ -35,7 +35,7 @@ class Step(NamedTuple):
 
 
 class FlowEdge(NamedTuple):
-    """An edge of an imported graph. If ``choice`` is True, it is taken only if the source chooses ``label``."""
+    """An edge of an imported graph. If ``choice`` is True, the edge is taken only if the source chooses ``label``."""
 
     source: str
     target: str
@@ -44,7 +44,7 @@ class FlowEdge(NamedTuple):
 
 
 class Note(NamedTuple):
-    """A note about a node with a feature that has no equivalent in a loadout, and about its replacement."""
+    """A note that a node has a feature without an equivalent in a loadout, and how the feature was replaced."""
 
     node: str
     text: str
@@ -67,7 +67,7 @@ class Flow:
     notes: list[Note] = field(default_factory=list)
 
     def note(self, node: str, text: str) -> None:
-        """Add a note about a node with a feature that has no equivalent in a loadout."""
+        """Add a note about a feature of a node that has no equivalent in a loadout."""
         self.notes.append(Note(self.steps[node].title if node in self.steps else node, text))
 
     def edges_from(self, node: str) -> list[FlowEdge]:
@@ -220,7 +220,7 @@ def import_graph(source: object) -> ImportedLoadout:
 def _correct_kinds(flow: Flow) -> None:
     """Change the kind of a start with incoming edges, or of an end with outgoing edges, to ``work``.
 
-    In these cases, the guess from the title was wrong.
+    Such edges show that the guess from the title was wrong.
     """
     link_targets, link_sources = {edge.target for edge in flow.edges}, {edge.source for edge in flow.edges}
     for id_, step in flow.steps.items():
@@ -356,7 +356,7 @@ class _LoadoutBuilder:
         return [_edge("always", self._target_id(targets[0]))] if targets else []
 
     def _yes_no_edges(self, id_: str, edges: list[FlowEdge]) -> list[JSON]:
-        """Return the two edges that a verdict chooses between, starting with the edge for ``satisfied``."""
+        """Return the ``satisfied`` edge and the ``not_satisfied`` edge of a step that has two choices."""
         first, second = edges
         guesses = [self._means_yes(edge) for edge in edges]
         if guesses[0] is False or (guesses[0] is None and guesses[1]):

@@ -110,16 +110,16 @@ def unwritten_advances(facts: LoadoutFacts) -> dict[str, Object]:
 
 
 def implied_advances(facts: LoadoutFacts) -> dict[str, Object]:
-    """Return the explicit advances, by socket, that equal the advance which would be derived from ``exits`` (R74)."""
+    """Return the explicit advances, by socket, that equal the advance derived from ``exits`` (R74)."""
     sockets = {id_: without_field(socket.raw, "advance") for id_, socket in facts.sockets.items()}
     implied = unwritten_advances(parse_loadout(facts.name, {**facts.raw, "sockets": sockets}, facts.definitions))
     return {id_: advance for id_, advance in implied.items() if facts.sockets[id_].advance == advance}
 
 
 def incomplete_advances(facts: LoadoutFacts) -> dict[str, Object]:
-    """Return the explicit advances without a cursor or list, by socket, completed from the iterator (R14).
+    """Return a completed copy of each explicit advance that lacks a cursor or list, by socket (R14).
 
-    The reference engine fails at such an advance.
+    The missing part is taken from the iterator. The reference engine fails at an incomplete advance.
     """
     return {
         id_: {"cursor": socket.advance_cursor, "items": socket.iterator.items, **socket.advance}
@@ -145,7 +145,7 @@ def socket_iterator(socket: SocketFacts) -> Iterator | None:
 
 
 def socket_advance(derivation: Derivation, socket: SocketFacts) -> Advance | None:
-    """Return the explicit advance of a socket, completed from its iteration, else the derived advance or None (R14)."""
+    """Return the advance of a socket: explicit and completed from its iteration, else derived, else None (R14)."""
     if socket.advance is None:
         return derivation.advances.get(socket.id)
     raw, cursor, when = socket.advance, socket.advance_cursor or "?", socket.advance.get("when")
@@ -214,7 +214,7 @@ def _derive_from_exits(derivation: Derivation, loop: LoopFacts) -> None:
 
 
 def _moves_cursor(derivation: Derivation, loop: LoopFacts) -> bool:
-    """Return True if a member has an advance, explicit or derived from the older ``exit``, for the loop's cursor."""
+    """Return True if a member has an explicit advance, or an advance from the older ``exit``, for the loop's cursor."""
     for member in loop.members:
         socket, derived = derivation.facts.sockets.get(member), derivation.advances.get(member)
         cursors = (socket and socket.advance_cursor, derived and derived.cursor)
@@ -261,7 +261,7 @@ def _find_prelude(facts: LoadoutFacts, generator: str) -> tuple[tuple[str, ...],
 
 
 def entry_targets(facts: LoadoutFacts, generator: SocketFacts) -> tuple[str, ...]:
-    """Return the sockets that a generator leads to; for a parallel generator, skip the sockets before the loop (R27)."""
+    """Return the sockets that a generator leads to. A prelude of a parallel generator is skipped (R27)."""
     targets = generator.targets
     if not generator.materia.parallel or any(facts.sockets[to].loops for to in targets):
         return targets
@@ -426,7 +426,7 @@ def _check_exit(findings: Findings, facts: LoadoutFacts, region: Region) -> None
 
 
 def _check_parallel_safety(findings: Findings, facts: LoadoutFacts, region: Region) -> None:
-    """Report materia in the lanes that may not run in parallel or that need a person to refine drafts."""
+    """Report materia that are placed in lanes, but may not run in parallel or need a person to refine drafts."""
     placed = {str(facts.sockets[id_].raw.get("materia")): facts.sockets[id_] for id_ in region.sockets}
     for materia, socket in placed.items():
         raw = socket.materia.raw

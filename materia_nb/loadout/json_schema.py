@@ -37,7 +37,7 @@ def field_schemas() -> dict[str, Any]:
 
 
 def config_schema() -> dict[str, Any]:
-    """Return the JSON Schema of a config file, with which editors can highlight problems.
+    """Return the JSON Schema of a config file, which lets editors highlight problems.
 
     Unknown fields are errors unless their names begin with ``x-``, whereas ``check_config`` only reports them as hints
     (R28). Required fields of a loadout, a materia or the config may be missing, because lower config layers can define

@@ -36,7 +36,7 @@ BUNDLED: Final = Path(__file__).with_name("bundled") / "default.json"
 PROJECT_FILE: Final = Path(".pi") / "pi-materia.json"
 _PROFILE_VARIABLE: Final = "MATERIA_PROFILE_DIR"
 _PI_PROFILE_VARIABLE: Final = "PI_MATERIA_PROFILE_DIR"
-"""Environment variable for the reference engine's profile, which is used if this package has no profile config."""
+"""Environment variable for the reference engine's profile, the fallback if this package's profile has no config."""
 
 _CONFIG_VARIABLE: Final = "MATERIA_CONFIG"
 
@@ -50,12 +50,12 @@ class Layer:
 
     Attributes:
         name: the name of the layer.
-        label: the name of its source in messages, which is a path or the name of a cell.
+        label: the source of the layer as named in messages, which is a path or the name of a cell.
         path: the path of the config file; None if the config was not read from a file.
         loadouts: the names of the loadouts that the layer defines.
         materia: the ids of the materia that the layer defines.
         document: the content of the layer.
-        fault: the error because of which the layer was skipped, or None.
+        fault: the error that caused the layer to be skipped, or None.
     """
 
     name: LayerName
@@ -105,7 +105,7 @@ class LayeredConfig:
 
     @property
     def faults(self) -> tuple[MateriaError, ...]:
-        """The errors because of which layers were skipped; each error contains the path of its file."""
+        """The errors that caused layers to be skipped. Each error contains the path of its file."""
         return tuple(layer.fault for layer in self.layers if layer.fault is not None)
 
     def origin(self, kind: Literal["loadout", "materia", "setting"], name: str) -> Layer:
@@ -123,7 +123,7 @@ class LayeredConfig:
         raise config_error(f"no layer defines the {kind} {name!r}", None, did_you_mean(name, set(known)))
 
     def origins(self, kind: DefinitionKind, name: str) -> Mapping[str, Layer]:
-        """Return a mapping from each field to the layer that determines it (R33); it is empty if ``name`` is unknown."""
+        """Return the layer that determines each field, by field (R33). The mapping is empty if ``name`` is unknown."""
         return self._merged(kind, name, self.layers)[1]
 
     def definition_below(self, kind: DefinitionKind, name: str, layer: LayerName) -> Object:
@@ -273,7 +273,7 @@ def _may_exist(path: Path) -> bool:
 
 @dataclass(slots=True)
 class _Merge:
-    """The result of merging layers, to which the next higher layer can be added."""
+    """A merged config under construction. The next higher layer can be merged over it."""
 
     document: Object = field(default_factory=dict)
     layers: list[Layer] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""Reports about a config: problems, which prevent a cast, hints, which do not, and fixes for both.
+"""Reports about a config. Problems prevent a cast, hints do not, and both can have fixes.
 
 The module also defines the table rows and the decorator for rules, which are functions that yield hints.
 """
@@ -104,7 +104,7 @@ class Problem:
         loadout: the name of the loadout that contains ``source``; None if ``source`` is not in a loadout.
         severity: ``problem`` if it prevents a cast, and ``hint`` if it does not.
         fix: a fix that probably solves the problem; None if only a person can decide. The designer tests the fix before
-            it offers the fix.
+            offering it.
     """
 
     code: str

@@ -338,7 +338,7 @@ def sketch_graph(document: JSON, name: str | None, visited: Mapping[str, str | N
 
 
 def _sketch_materia(facts: MateriaFacts) -> Materia:
-    """Return a materia with only those attributes that can be read from a malformed definition as well."""
+    """Return a materia with only the attributes that can be read even from a malformed definition."""
     return Materia(
         id=facts.id,
         label=text_or(facts.raw.get("label"), facts.id),

@@ -205,7 +205,7 @@ class LoadoutFacts:
 
     @property
     def subjects(self) -> dict[str, list[tuple[Any, ...]]]:
-        """The arguments for one call of a rule function per loadout, socket or loop, by the scope of the rule."""
+        """The argument lists with which to call each rule function, by the scope of the rule."""
         return {
             "loadout": [(self,)],
             "socket": [(self, socket) for socket in self.sockets.values()],
@@ -218,7 +218,7 @@ class LoadoutFacts:
         return [id_ for id_, other in self.sockets.items() if other.raw.get("materia") == materia]
 
     def likely_generator(self, members: Collection[str]) -> str | None:
-        """Return the generator that leads into a loop of ``members``, or None if not exactly one generator does."""
+        """Return the only generator that leads into a loop of ``members``, or None if there is not exactly one."""
         candidates = [
             id_
             for id_, socket in self.sockets.items()
@@ -494,7 +494,7 @@ def strong_components(targets: Mapping[_Node, Iterable[_Node]]) -> list[list[_No
 
 
 def cycles_in(targets: Mapping[_Node, Iterable[_Node]]) -> dict[_Node, int]:
-    """Return the nodes that are on a cycle. Nodes with the same number belong to the same component."""
+    """Return the nodes that are on a cycle, each with the number of its strongly connected component."""
     cycles: dict[_Node, int] = {}
     for number, component in enumerate(strong_components(targets)):
         if len(component) > 1 or component[0] in targets[component[0]]:

@@ -27,7 +27,7 @@ class Result(StrEnum):
 
     An accepted output has the result YES, NO or NOTHING, depending on ``satisfied``; plain text has the result NOTHING.
     The result is FAILED if the agent or process returned no output, REFUSED if the output was still invalid after all
-    repairs, and STOPPED if a person must end the visit. A member with ``kinds`` is a special case of FAILED.
+    repairs, and STOPPED if a person must decide. A member with ``kinds`` is a special case of FAILED.
     """
 
     YES = "yes", "satisfied: true", "the output sets satisfied: true"
@@ -110,7 +110,7 @@ class ConditionSpec:
     tone: str = ""
 
     def matches(self, result: Result) -> bool:
-        """Return True if the condition matches a result. If it matches FAILED, it matches the special cases too."""
+        """Return True if the condition matches a result. Special cases of FAILED match where FAILED matches."""
         return result in self.needs or (Result.FAILED in self.needs and result.is_silent)
 
     def overlaps(self, other: ConditionSpec) -> bool:
@@ -180,7 +180,7 @@ CONDITION_ADVICE: Final = "write " + join_with_or(f'"{condition}"' for condition
 
 
 def unmatched_verdicts(conditions: Iterable[Condition]) -> list[Condition]:
-    """Return those of ``satisfied`` and ``not_satisfied`` whose result matches none of ``conditions``."""
+    """Return the verdicts, ``satisfied`` or ``not_satisfied``, that none of ``conditions`` matches."""
     matched = {result for condition in conditions for result in CONDITION_SPECS[condition].needs}
     return [word for verdict, word in GUARD_FOR.items() if verdict not in matched]
 
@@ -321,7 +321,7 @@ class Tint(NamedTuple):
 def tint_of(colour: JSON) -> Tint | None:
     """Return the tint for a colour such as ``#1ab``, ``#11aabb`` or ``teal``, or None if the colour is invalid.
 
-    The text is black or white, whichever has the higher contrast.
+    The text is black or white, depending on which colour has the higher contrast.
     """
     if not isinstance(colour, str):
         return None

@@ -145,7 +145,7 @@ def next_words(bench: Callable[[], Workbench], previous_words: list[str]) -> lis
 
 
 def _next_positional(verb: registry.Verb, typed_words: list[str]) -> registry.Argument | None:
-    """Return the positional argument to which the next word belongs, or None."""
+    """Return the positional argument that receives the next word, or None."""
     positional = [argument for argument in verb.arguments if argument.is_positional]
     index, is_option_value = 0, False
     for word in typed_words:

@@ -148,7 +148,7 @@ _WRONG_VERB_HINTS: Final[Mapping[str, str]] = {
     synonym: hint for synonyms, hint in _HELP_TEXTS["instead"].items() for synonym in synonyms.split()
 }  # Maps each wrong word that users often type to a hint that names the correct verb.
 SHELL: Final[Mapping[str, Sequence[str]]] = _HELP_TEXTS["shell"]
-"""Maps each kind of access in a terminal, such as ``reads``, to its verbs. ``notebook`` verbs need a notebook."""
+"""Verbs by the kind of access they need in a terminal, such as ``reads``; ``notebook`` verbs need a notebook."""
 
 
 def verb(
@@ -207,7 +207,7 @@ def status_after(call: Call, _: object) -> Any:
 
 
 def step_after(call: Call, result: object) -> Any:
-    """Return a view of the latest step. If ``result`` is a step in a lane, return its lane's latest step."""
+    """Return a view of the latest step, or of the latest step in the same lane if ``result`` is a step in a lane."""
     return step_view(call.cast.now, lane=result.lane if isinstance(result, StepRecord) else "")
 
 

@@ -26,7 +26,7 @@ class Home:
     Attributes:
         path: the path of the file; None if the design is saved in the current notebook.
         text_read: the text of the file when it was last read; None if the file did not exist.
-        reason: the reason why the design is saved in a different file than it was read from; "" if it is the same file.
+        reason: the reason why the design is not saved in the file from which it was read; "" if it is saved there.
         below: the definition of the loadout in the lower config layers. A field that the design removes is saved as
             null, because the value of the lower layers would apply otherwise (R33).
         materia: the materia definitions in the lower config layers, by id.
@@ -114,7 +114,7 @@ class Design:
 
     @property
     def materia(self) -> tuple[str, ...]:
-        """The ids of all materia in the config, which sockets can place."""
+        """The ids of all materia in the config. A socket can place any of them."""
         return tuple(self.definitions)
 
     @property
@@ -142,7 +142,7 @@ class Design:
 
     @property
     def current_change(self) -> DesignChange:
-        """The change that produced the current document. Its identity differs after every change, undo and redo."""
+        """The change that produced the current document. It is a different object after every change, undo and redo."""
         return self._steps[-1]
 
     def combined_change(self, *steps: FixStep) -> DesignChange:
@@ -234,7 +234,7 @@ class Design:
         return self._undone[-1].summary
 
     def redo(self) -> str:
-        """Redo the change that was undone last, and return its summary.
+        """Redo the most recently undone change, and return its summary.
 
         Raises:
             MateriaError: there is nothing to redo.
@@ -252,9 +252,9 @@ class Design:
 
     @property
     def unsaved_steps(self) -> tuple[DesignChange, Sequence[DesignChange]]:
-        """The last saved change, and the changes made since.
+        """The last saved change, and a list of the later changes.
 
-        If the saved change has been undone, the second value contains only the change that is now the latest.
+        If the saved change has been undone, the list contains only the change that is now the latest.
         """
         saved = next((number for number, step in enumerate(self._steps) if step is self._base), None)
         return self._base, self._steps[-1:] if saved is None else self._steps[saved + 1 :]
@@ -310,7 +310,7 @@ class Design:
             return None  # a part that the fix changes does not exist or is not well formed
 
     def fix(self, finding: Problem) -> str:
-        """Fix a problem or hint in the report as one undoable step, and return the summary of the change.
+        """Apply the fix for a problem or hint in the report as one undoable step, and return the summary of the change.
 
         Raises:
             MateriaError: the problem or hint has no fix.
@@ -334,7 +334,7 @@ class Design:
         return summaries
 
     def likely_generator(self, members: Collection[str]) -> str | None:
-        """Return the generator that leads into a loop of ``members``, or None if not exactly one generator does."""
+        """Return the only generator that leads into a loop of ``members``, or None if there is not exactly one."""
         return parse_loadout(self.name, self.document, self.definitions).likely_generator(members)
 
     def graph(self) -> Graph:

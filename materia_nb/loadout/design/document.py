@@ -111,13 +111,13 @@ _ARGUMENT_TYPES: Final[Mapping[str, tuple[Callable[[Any], bool], str]]] = {
 }
 """For each annotation of a parameter, a function that checks the argument, and a description of valid arguments.
 
-Arguments with other annotations are checked by the operations themselves.
+Each operation checks its arguments with other annotations itself.
 """
 
 
 _Operation = TypeVar("_Operation", bound=Callable[..., DesignChange])
 OPERATIONS: Final[dict[str, Operation]] = {}
-"""All operations, by name. The fixes and the panel use them, and from them the methods of :class:`Design` are generated."""
+"""All operations, by name. Fixes and the panel use them, and the methods of :class:`Design` are generated from them."""
 
 
 def operation(function: _Operation) -> _Operation:
@@ -138,7 +138,7 @@ def design_error(message: str, where: str, hint: str) -> MateriaError:
 
 
 def exact_text(value: JSON) -> str:
-    """Return a string that two values share only if they have the same JSON types, values and key order."""
+    """Return a string that is equal for two values only if their JSON types, contents and key order are equal."""
     return json.dumps(value, ensure_ascii=True)
 
 
@@ -189,7 +189,7 @@ def with_renamed_key(owner: Object, old: str, new: str) -> Object:
 
 
 def objects_in(document: Object, name: str) -> Object:
-    """Return the field ``sockets``, ``loops`` or ``layout`` of a document; an empty object if the field is missing.
+    """Return the field ``sockets``, ``loops`` or ``layout`` of a document, or an empty object if the field is missing.
 
     Raises:
         MateriaError: the value of the field is not an object.
@@ -198,7 +198,7 @@ def objects_in(document: Object, name: str) -> Object:
 
 
 def list_in(owner: Object, name: str, where: str) -> list[JSON]:
-    """Return the list in a field of a socket or loop; an empty list if the field is missing.
+    """Return the list in a field of a socket or loop, or an empty list if the field is missing.
 
     Raises:
         MateriaError: the value of the field is not a list.
@@ -294,8 +294,8 @@ _REFERENCES: Final = tuple(
 )
 """Paths of all fields of a loadout that contain a socket id, where ``*`` matches every entry.
 
-If a reference is removed, the preceding part of the path is removed too if it is marked with ``!``. For example, an edge
-is removed together with its ``to``, and a list together with its last entry.
+If a reference is removed, a preceding part of the path that is marked with ``!`` is removed too. For example, an edge
+is removed if its ``to`` is removed, and a list is removed if its last entry is removed.
 """
 _REMOVED: Final = object()
 
@@ -345,7 +345,7 @@ def _with_renamed_keys(entries: JSON, new: Mapping[str, str]) -> JSON:
 def _changed_at(value: JSON, path: Sequence[str], change: Callable[[JSON], JSON], *, marked: bool = False) -> JSON:
     """Apply ``change`` to the values at ``path`` inside ``value``, and return the result.
 
-    The result is ``value`` itself if no value changes. If ``marked`` is True and the first part of ``path`` is removed,
+    If nothing changes, the result is ``value`` itself. If ``marked`` is True and the first part of ``path`` is removed,
     the result is ``_REMOVED`` (see :data:`_REFERENCES`).
     """
     if not path:

@@ -140,7 +140,7 @@ def add_edge(
         to: the id of the next socket, or ``end``.
         when: the condition of the edge (R3).
         index: the position in the socket's list of edges, from 0. None appends an ``always`` edge, and inserts any
-            other edge before the first ``always`` edge, because edges after that one are never taken.
+            other edge before the first ``always`` edge, because edges after an ``always`` edge are never taken.
         max_traversals: the maximum number of traversals for each item (R18); None sets no maximum.
 
     Raises:

@@ -254,7 +254,7 @@ def open_design(config: LayeredConfig, name: str, project: Path) -> Design:
 
 
 def _materia_below(config: LayeredConfig, layer: LayerName) -> Object:
-    """Return the materia definitions below ``layer``, or all materia definitions if no layer has this name."""
+    """Return the materia definitions below ``layer``, or all materia definitions if there is no such layer."""
     known = as_object(config.document.get("materia"))
     return {id_: raw for id_ in known if (raw := config.definition_below("materia", id_, layer))}
 
@@ -349,7 +349,7 @@ def add_loadout(path: Path, name: str, loadout: Object, materia: Object) -> None
 
 
 def materia_without_file(config: LayeredConfig, design: Design) -> list[str]:
-    """Return the ids of the materia that a design uses but no file defines, so other notebooks lack them."""
+    """Return the ids of the materia that a design uses but no file defines; other notebooks do not have them."""
     used = {as_object(socket).get("materia") for socket in as_object(design.document.get("sockets")).values()}
     known = as_object(config.document.get("materia"))
     return [name for name in known if name in used and config.origin("materia", name).path is None]
@@ -368,7 +368,7 @@ def refuse_problems(design: Design, *, anyway: bool) -> None:
 
 
 def refuse_locked(design: Design) -> None:
-    """Raise MateriaError (``locked``) if the loadout is locked; a change of its ``lockState`` unlocks it."""
+    """Raise MateriaError (``locked``) if the loadout is locked. A change of its ``lockState`` unlocks the loadout."""
     if design.document.get("lockState") == "locked":
         message = f"The loadout {design.name} is locked, so that it is not changed by mistake."
         advice = "save a copy in another file, or save anyway in the designer"
@@ -451,13 +451,16 @@ def _with_loadout(document: JSON, path: Path, own: Object, *, replace_existing: 
 
 
 def _saved_form(design: Design) -> Object:
-    """Return an object with the loadout of a design in the form in which it is saved, with explicit advances (R74)."""
+    """Return an object whose only member is the loadout of a design, with explicit advances (R74)."""
     facts = parse_loadout(design.name, design.document, design.definitions)
     return {design.name: with_removed_fields(with_advances(facts), design.home.below)}
 
 
 def _with_materia(document: Object, changed: Mapping[str, Object | None], below: Object) -> Object:
-    """Return a copy of a config in which materia are changed; values that the lower layers also have are omitted."""
+    """Return a copy of a config with changed materia definitions.
+
+    A materia or field is omitted if the lower layers already define it with the same value.
+    """
     if not changed:
         return document
     definitions = dict(as_object(document.get("materia")))

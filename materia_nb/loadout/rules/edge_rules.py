@@ -242,7 +242,7 @@ def _overlap(edge: Condition | None, advance: Condition) -> bool:
 
 
 def _unmatched_results(facts: LoadoutFacts, id_: str, when: Condition) -> list[Condition]:
-    """Return the conditions that no exit of a member covers, although the member can complete the last item (R16)."""
+    """Return the results with which a member can complete the last item, but which no exit matches (R16)."""
     loops = [loop for loop in facts.loops if id_ in loop.members]
     if not any(loop.raw.get("exits") for loop in loops) or any(loop.legacy is not None for loop in loops):
         return []
@@ -339,7 +339,7 @@ def _cycle_without_end(facts: LoadoutFacts) -> Iterator[Hint]:
 
 
 def _can_end(facts: LoadoutFacts, socket: SocketFacts) -> bool:
-    """Return True if a cast can end at a socket. A socket that iterates always can, since its list may be empty."""
+    """Return True if a cast can end at a socket, which is always the case for a socket that iterates over a list."""
     if socket.iterator is not None:
         return True
     edges = [edge for edge in socket.edges if edge.when is not None]

@@ -434,10 +434,10 @@ def _aliases(facts: LoadoutFacts) -> Iterator[str]:
 
 
 def _writers(facts: LoadoutFacts) -> tuple[set[str], Mapping[str, list[tuple[str, StatePath]]]]:
-    """Return the sockets that can set any state path, and the paths that the other sockets can set.
+    """Return the sockets that can set every state path, and the paths that each of the other sockets can set.
 
-    A utility with JSON output can set any path (R10). The paths of the other sockets are grouped by their first segment,
-    and each is paired with the id of its socket.
+    A utility with JSON output can set every path (R10). The paths of the other sockets are grouped by their first
+    segment, and each is paired with the id of its socket.
     """
     any_path_writers: set[str] = set()
     paths_by_field: dict[str, list[tuple[str, StatePath]]] = {}
@@ -472,7 +472,7 @@ def successors_of(facts: LoadoutFacts) -> dict[str, list[str]]:
 def _reachable_without(entry: str, targets: Mapping[str, list[str]], blocked: set[str]) -> dict[str, str | None]:
     """Return the sockets that are reachable from the entry on paths that end at the first socket in ``blocked``.
 
-    Each socket is mapped to its predecessor on a shortest path; the entry is mapped to None.
+    The result maps each socket to its predecessor on a shortest path, and the entry to None.
     """
     predecessors: dict[str, str | None] = {entry: None}
     waiting = deque([entry])
