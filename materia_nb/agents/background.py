@@ -45,7 +45,7 @@ def run_abandonable(work: Callable[[], T], stop: threading.Event | None) -> T:
 
 
 def _complete(future: Future[T], work: Callable[[], T]) -> None:
-    """Call ``work`` and store its result, or the exception that it raised, in ``future``."""
+    """Call ``work``, and store its result or exception in ``future``."""
     try:
         future.set_result(work())
     except BaseException as error:  # noqa: BLE001 - raised again in the thread that waits for the future
@@ -207,7 +207,7 @@ class _Call(Generic[T]):
         self._error: BaseException | None = None
 
     def begin(self) -> None:
-        """Start the call. This method and :meth:`cancel` must be called in the loop's thread."""
+        """Start the call. This method and :meth:`cancel` must be called in the thread of the event loop."""
         self._task = asyncio.get_running_loop().create_task(self._run())
         self._task.add_done_callback(self._handle_end)
 
@@ -219,7 +219,7 @@ class _Call(Generic[T]):
             self._close_coroutine()
 
     def result(self) -> T:
-        """Return the result of the awaitable, or raise its exception."""
+        """Return the result of the awaitable, or raise the exception that it raised."""
         if self._error is not None:
             raise self._error
         return self._value[0]

@@ -160,7 +160,7 @@ class JsonOutput:
         return [json.loads(line) for line in stdout.splitlines() if line.lstrip().startswith(("{", "["))]
 
     def _answer_line(self, lines: Sequence[JSON]) -> int:
-        """Return the index of the last line that contains an answer, or 0 if no line does."""
+        """Return the index of the last line that contains an answer, or 0 if no line contains one."""
         numbers = reversed(range(len(lines)))
         return next((number for number in numbers if _all_matches(self.answer, [lines[number]])), 0)
 
@@ -189,7 +189,7 @@ def _as_text(value: JSON) -> str:
 
 
 def _sum_numbers(values: Sequence[JSON]) -> float | None:
-    """Return the sum of all numbers in ``values``, ignoring other values; return None if there are no numbers."""
+    """Return the sum of all numbers in ``values``, or None if it contains no numbers. Other values are ignored."""
     numbers = [number for number in values if isinstance(number, (int, float)) and not isinstance(number, bool)]
     return sum(numbers) if numbers else None
 
@@ -239,7 +239,7 @@ class CommandAgent:
         name: the display name of the agent; defaults to the name of the program.
         parse: a function that parses the program's output, such as a :class:`JsonOutput`. By default, all of stdout is
             the answer, and the token counts and the cost are unknown (R56).
-        any_tools: True if the program may change files whatever the tools of the materia are (R73).
+        any_tools: True if the program may change files regardless of the tools of the materia (R73).
 
     Raises:
         AgentError: ``argv`` is not a list of strings.
@@ -415,13 +415,13 @@ _FAILURE_HINTS: Final = {
 
 
 def _json_at_end(stderr: str) -> str:
-    """Return the JSON object at the end of stderr, where some programs report an error, or an empty string."""
+    """Return the JSON object at the end of stderr, or an empty string. Some programs report errors there."""
     match = re.search(r"^\{\n.*\}\s*\Z", stderr, re.MULTILINE | re.DOTALL)
     return match[0] if match else ""
 
 
 def plain_error_message(text: str) -> str:
-    """Replace the JSON at the end of an error message by the message inside that JSON, if it has one."""
+    """Replace the JSON at the end of an error message with the message inside the JSON, if the JSON contains one."""
     start, brace, json_tail = text.partition("{")
     try:
         body = json.loads(brace + json_tail)
@@ -434,12 +434,11 @@ def plain_error_message(text: str) -> str:
 
 
 def _program_name(argv: Sequence[str]) -> str:
-    """Return the name of the program in a command. The arguments are omitted because they may contain keys."""
     return PurePath(argv[0]).name
 
 
 def request_text(turn: Turn) -> str:
-    """Return the prompt of a turn, or the whole conversation of its visit under role headings, as plain text."""
+    """Return the prompt of a turn, or the whole conversation with role headings if there are earlier messages."""
     if not turn.conversation:
         return turn.prompt
     messages = [*turn.conversation, Message("user", turn.prompt)]
@@ -457,7 +456,7 @@ _TOOL_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.*-]{0,99}")
 
 
 def _nearest_level(thinking: str | None, levels: Sequence[str]) -> str | None:
-    """Return the level in ``levels`` that is closest to the thinking level of a materia, or None for the default."""
+    """Return the closest level that a program supports, or None to use the default level of the program."""
     level = "off" if thinking == "none" else thinking
     if level not in THINKING_LEVELS or not levels:
         return None
@@ -493,8 +492,7 @@ class Preset:
         thinking: the arguments that set the thinking level. The level replaces ``{thinking}``.
         schema: the arguments that pass the JSON Schema of the answer. The schema replaces ``{schema}``, and the path of
             a file that contains the schema replaces ``{schema_file}``.
-        resume: the arguments that continue a copy of the session of an earlier answer. The session id replaces
-            ``{session}``.
+        resume: the arguments that continue a copy of an earlier session. The session id replaces ``{session}``.
     """
 
     name: str
@@ -527,7 +525,7 @@ class Preset:
 
 
 def _required_scope(tools: str | tuple[str, ...]) -> _ScopeName:
-    """Return the tool scope that a program with built-in tools needs in order to provide all tools of a materia."""
+    """Return the smallest tool scope that includes all tools of a materia, for a program with built-in tools."""
     names = {tools} if isinstance(tools, str) else {*tools}
     if not names or names == {"none"}:
         return "none"
@@ -627,8 +625,8 @@ _MAX_FILE_NAMES_CHARS: Final = 500  # Maximum total length, in characters, of th
 def _file_stamps(project: Path, casts: Path) -> dict[str, tuple[int, int]]:
     """Return the modification time and the size of each file in a project.
 
-    Notebooks are skipped, because Jupyter can save a notebook at any time. Caches, directories of version control and
-    ``casts``, the directory that contains the run directories, are skipped as well.
+    Notebooks are skipped, because Jupyter can save a notebook at any time. Caches, version control directories and the
+    directory ``casts``, which contains the run directories, are also skipped.
     """
     stamps = {}
     for folder, folders, files in os.walk(project):
@@ -641,7 +639,7 @@ def _file_stamps(project: Path, casts: Path) -> dict[str, tuple[int, int]]:
 
 
 def preset_agent(text: str) -> PresetAgent:
-    """Return the agent for ``command:NAME``, ``command:NAME:MODEL`` or, with any tools, ``command:NAME+tools``.
+    """Return the agent with a name such as ``command:NAME``, ``command:NAME:MODEL`` or ``command:NAME+tools``.
 
     Raises:
         AgentError: kind ``unknown_preset``: the preset does not exist; the message lists all presets.

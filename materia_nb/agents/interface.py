@@ -33,7 +33,7 @@ TIMEOUT_S: Final = 600.0
 """Default time limit for the answer of a model or a program, in seconds."""
 
 CELL_NAME_FINDERS: Final[list[Callable[[str], str | None]]] = []
-"""Functions that return the name of a notebook cell for the file name of its code; the magics add such a function."""
+"""Functions that convert the file name of compiled code to the name of its notebook cell. The magics add one."""
 
 
 def code_location(filename: str, line: int) -> str:
@@ -120,7 +120,7 @@ AgentEvent: TypeAlias = TextEvent | CallEvent | NoteEvent | UsageEvent
 
 
 def ignore_event(_: AgentEvent) -> None:
-    """Discard an event; the default handler of the events of a turn."""
+    """Discard an event. This is the default handler for the events of a turn."""
 
 
 _Value = TypeVar("_Value")
@@ -309,8 +309,8 @@ class Agent(Protocol):
         The method may be ``async``. The coroutine runs on the event loop that awaits the cast, or else on a loop in a
         separate thread.
 
-        A :class:`NeedsApproval` also stops the cast, until each of its calls has been approved or denied. The agent
-        then receives the same turn again, with these calls in ``turn.calls``.
+        If the method returns a :class:`NeedsApproval`, the cast stops until each of the calls has been approved or
+        denied. The agent then receives the same turn again, with these calls in ``turn.calls``.
 
         Raises:
             AgentError: the agent cannot answer.
@@ -319,7 +319,7 @@ class Agent(Protocol):
 
 
 def name_of(agent: Agent) -> str:
-    """Return the name of an agent on one line, with keys redacted because the author of the agent chooses the name."""
+    """Return the name of an agent on one line. Keys are redacted, because the author of the agent chooses the name."""
     return outgoing_line(getattr(agent, "name", type(agent).__name__))
 
 
@@ -336,7 +336,7 @@ def readiness_problem(agent: Agent, model: str | None, project: Path) -> AgentEr
 
 
 def can_think(agent: Agent) -> bool:
-    """Return False if an agent declares ``thinking = False`` because its text never contains a model's thinking."""
+    """Return False if an agent declares with ``thinking = False`` that its text never contains thinking."""
     return getattr(agent, "thinking", True) is not False
 
 
@@ -376,8 +376,8 @@ def validate_reply(
         value: the value that the agent returned.
         agent_name: the description of the agent in error messages.
         write: a function that serializes a reply given as an object; by default, the object becomes plain JSON.
-        any_text: True if any text is accepted. No later check would then notice an answer that was cut off before it began
-            (R52).
+        any_text: True if any text is accepted. In this case, no later check would detect an answer that was cut off
+            before it began (R52).
         thinks: True if the thinking must be separated from the text when the reply does not separate them (R68).
 
     Raises:
@@ -451,7 +451,7 @@ def _error_location(error: Exception) -> str:
 # -- thinking levels, and thinking that is not an answer (R49, R68) ------------------------------------------------------
 
 THINKING_LEVELS: Final = ("off", "minimal", "low", "medium", "high", "xhigh", "max")
-"""The thinking levels in ascending order. A materia may also use ``none`` for ``off``, and ``on`` for any level."""
+"""The thinking levels in ascending order. In a materia, ``none`` also means ``off``; ``on`` sets no level."""
 
 THINKING_TAGS: Final = ("<think>", "</think>")
 """The tags that enclose thinking, unless the profile of a model defines other tags."""
@@ -465,7 +465,7 @@ MAX_THINKING_BYTES: Final = 65_536
 """Maximum size of the thinking that is stored for one turn, in bytes."""
 
 UNCLOSED_THINKING: Final = "unfinished thinking"
-"""The reason that is stored for a reply that counts as cut off because it contains only thinking (R52)."""
+"""The reason that is stored for a reply that contains only thinking. The reply counts as cut off (R52)."""
 
 
 class SplitReply(NamedTuple):
@@ -567,7 +567,8 @@ def make_turn(  # noqa: PLR0913 - all that a turn is made of, by name
         stop: the event that is set to stop the agent.
         report: a function that receives the events that the agent reports while it answers.
         document: the input of the process that a pin replaces, or None for an agent.
-        before: the numbers of earlier turns of the socket and of its materia; counted in the session by default.
+        before: the number of earlier turns of the socket and the number of earlier turns of its materia; by default,
+            the turns in the session are counted.
         functions: the functions that models can call as tools, by name.
     """
     socket_rules = rules.sockets[visit.socket]

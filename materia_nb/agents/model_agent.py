@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 _OLLAMA_URL: Final = "http://127.0.0.1:11434/v1"
 _OTHER_KEY_NAMES: Final = {"cohere": ("CO_API_KEY",), "google": ("GEMINI_API_KEY",), "google-gla": ("GEMINI_API_KEY",)}
-"""Names of the environment variables with API keys, for providers whose variable has a different name."""
+"""Environment variables with API keys, for providers that do not use the variable ``PROVIDER_API_KEY``."""
 _VARIABLE_NAME: Final = re.compile(r"`([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)`")
 _PLACEHOLDER_KEY: Final = "none"
-"""The API key for a server that needs no key, because the client library requires a value."""
+"""The API key that is sent to a server without keys. The client library requires a value."""
 
 
 def display_name(model: object) -> str:
@@ -240,7 +240,7 @@ class ModelAgent:
         requests_per_minute: the maximum rate of requests to the provider. Agents of the same provider in all casts of
             this process wait for each other.
         cache: a directory in which the answers of the model are stored. A request with the same model, conversation and
-            settings gets the stored answer, without tokens or costs. The n-th equal request of this agent gets the n-th
+            settings returns the stored answer without using tokens. The n-th equal request of this agent gets the n-th
             stored answer, so that repeated casts can differ.
         name: the display name of the agent; defaults to the name of the model.
 

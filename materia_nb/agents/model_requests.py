@@ -291,7 +291,8 @@ class Requests:
     def _wait_for_rate(self) -> float:
         """Wait until the rate limit of the provider allows a request, and return the waiting time in seconds.
 
-        All agents of this process share the limit of a provider; each agent spaces its requests by its own rate.
+        The agents of this process share one queue for each provider. The rate of the agent that sends a request
+        determines the delay until the next request.
         """
         if self.options.requests_per_minute is None:
             return 0.0
@@ -396,7 +397,7 @@ def _accept_unstreamed(model: Model) -> None:
 
 
 async def _as_stream(response: Any) -> None:
-    """Convert a complete JSON response to a stream. If it contains an error, use the error's status."""
+    """Convert a complete JSON response to a stream. If the response contains an error, set its HTTP status."""
     if response.status_code != 200 or "json" not in response.headers.get("content-type", ""):
         return
     try:
@@ -423,7 +424,7 @@ def _set_content(response: Any, text: str) -> None:
 
 
 def _http_status(error: object) -> int:
-    """Return the HTTP status for an error that was sent with status 200, based on the fields of the error."""
+    """Return the HTTP status that matches the fields of an error. The server sent the error with status 200."""
     fields = error if isinstance(error, dict) else {}
     for name in ("code", "status", "status_code"):
         if str(fields.get(name)).isdecimal() and 400 <= int(fields[name]) < 600:

@@ -245,9 +245,7 @@ class ToolCalls:
         return name
 
     def run_calls(self, calls: Iterable[ToolCall]) -> tuple[list[ToolCall], list[ToolCall]]:
-        """Run the calls that are allowed. Return the calls that have a result, and the calls that need approval.
-
-        Each call that this method completes is reported.
+        """Run and report the allowed calls. Return the calls that have a result and the calls that need approval.
 
         Raises:
             AgentError: kind ``interrupted``: the cast must stop.
@@ -309,7 +307,7 @@ class ToolCalls:
         return result.text, result.ok
 
     def record(self, call: ToolCall, text: str, *, ok: bool, started: float | None = None) -> ToolCall:
-        """Report a call with its result, and return the call. ``started`` is None if the call did not run."""
+        """Add the result to a call, report the call and return it. ``started`` is None if the call did not run."""
         seconds = 0.0 if started is None else round(time.perf_counter() - started, 6)
         call = replace(call, result=text, ok=ok, seconds=seconds)
         self._turn.report(CallEvent(call))

@@ -125,7 +125,7 @@ class CoroutineAgent:
         return getattr(self._agent, name)
 
     def answer(self, turn: Turn) -> Any:
-        """Wait for the answer and return it, and deliver the agent's events in the calling thread while waiting."""
+        """Await the answer and return it. The agent's events are delivered in the calling thread while it waits."""
         inbox = EventLoopInbox(turn.report)
         answer: Any = self._agent.answer(turn.reporting_to(inbox.add))
         return CALLER_LOOP.get().run(answer, turn.stop, inbox)
@@ -152,7 +152,7 @@ def _turn_fields(function: Callable[..., Any], name: str) -> tuple[str, ...] | N
 
 
 def _is_misspelled_field(parameter: str) -> bool:
-    """Return True for names such as ``reqest`` and ``items``; a name with a replaced letter, such as ``stage``, is allowed."""
+    """Return True for names such as ``reqest`` and ``items``, but not if a letter is replaced, as in ``stage``."""
     typos = [field for field in TURN_FIELDS if has_typo(parameter, field)]
     return len(parameter) > 3 and any(
         sorted(field) == sorted(parameter) or len(field) != len(parameter) for field in typos
@@ -201,7 +201,7 @@ class PinnedAgent:
 
     @property
     def thinking(self) -> bool:
-        """True if the pinned function can think before it answers; pinned text is used unchanged (R68)."""
+        """True if a function is pinned that may think before it answers. Pinned text is used unchanged (R68)."""
         return self.function is not None and can_think(self.function)
 
     @property
@@ -310,9 +310,9 @@ class RecordedAgent:
 def _recorded_turn(turns: Sequence[RecordedTurn], turn: Turn) -> RecordedTurn | None:
     """Return the recorded turn of the same kind at the same position as ``turn``, or None.
 
-    The position is the number of answers in the conversation, which is also correct in a restarted visit, or else the
-    number of turns in the visit. If neither position has a turn of the same kind, the next recorded turn of that kind
-    is used, for example after recorded refinements.
+    The position is the number of answers in the conversation, because this number is also correct in a restarted visit.
+    If that position has no turn of the same kind, the number of turns in the visit is used instead. If that position
+    has none either, for example after recorded refinements, the next recorded turn of the same kind is returned.
     """
     answered = sum(message.role == "assistant" for message in turn.conversation)
     positions: list[int] = [answered, turn.turn_of_visit, *range(answered, len(turns))]
@@ -524,8 +524,8 @@ class AgentTable:
     Args:
         default: the default agent; if it is None, the default agent of the lower table, or else a person.
         lower_table: the lower table that this table extends, or None.
-        renamed: the names of sockets and materia in the lower table, by their names in this table, where the two
-            differ.
+        renamed: for each socket or materia that has another name in the lower table, that name, by its name in this
+            table.
         check: a function that is called with each name before an agent is set; it raises an error for an unknown name.
     """
 
@@ -608,7 +608,7 @@ class AgentTable:
 
     @property
     def selected_agents(self) -> tuple[object, ...]:
-        """The agents of this table and its lower tables; two tables with equal values select equal agents."""
+        """The agents of this table and of the tables that it extends. Tables with equal values select equal agents."""
         inherited_agents = () if self._lower_table is None else self._lower_table.selected_agents
         return (dict(self._agents), self._default, *inherited_agents)
 
@@ -622,7 +622,7 @@ class AgentTable:
         return [*entries.values(), AgentEntry(None, name_of(self.default))]
 
     def _own_names(self, lower_name: str) -> list[str]:
-        """Return the names in this table that correspond to a name in the lower table."""
+        """Return the names that this table uses for a name in the lower table."""
         renamed_names = [own_name for own_name, other_name in self._renamed.items() if other_name == lower_name]
         return renamed_names if lower_name in self._renamed or renamed_names else [lower_name]
 
@@ -635,7 +635,7 @@ class AgentTable:
         return table
 
     def frozen(self) -> AgentTable:
-        """Return an independent copy, unaffected by later changes to the table that this table extends."""
+        """Return an independent copy that is not affected by later changes to the table that this table extends."""
         table = self.copy()
         table._lower_table = None if self._lower_table is None else self._lower_table.frozen()  # noqa: SLF001 - its own class
         return table
@@ -667,7 +667,7 @@ def unknown_name_error(name: str, known: Iterable[str]) -> MateriaError:
 
 
 def utility_error(name: str, label: str) -> MateriaError:
-    """Return the error for an attempt to set the agent of a utility, which would ignore the agent."""
+    """Return the error for an attempt to set the agent of a utility. A utility would ignore the agent."""
     return MateriaError(
         f"{label} is a utility, which runs a process, so no agent can be set for it.",
         where=name,
@@ -685,7 +685,7 @@ def utilities_of(graph: Graph) -> dict[str, str]:
 
 
 def require_agent(graph: Graph, name: str) -> None:
-    """Raise MateriaError (``unknown_materia``, ``not_an_agent``) unless an agent answers this socket or materia."""
+    """Raise MateriaError (``unknown_materia``, ``not_an_agent``) unless ``name`` can have an agent."""
     if name not in (known := names_of(graph)):
         raise unknown_name_error(name, known)
     if (label := utilities_of(graph).get(name)) is not None:

@@ -1,4 +1,4 @@
-"""The agents and pinned answers of a workbench, which new casts use (``wb.agents``)."""
+"""The agents and pinned answers that a workbench uses for new casts (``wb.agents``)."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ class Agents(AgentTable):
         return agent_from_recording(recording_of(cast.now), f"recorded:{cast.id}")
 
     def _recording(self, reference: str | Path) -> RecordedAgent | None:
-        """Read a recording; return None if the reference is neither an existing file nor a path that ends with ``.json``."""
+        """Read a recording, or return None if ``reference`` is neither an existing file nor a path to a JSON file."""
         path = self._loadouts.project / expand_path(reference)
         is_file = os.path.isfile(path)  # noqa: PTH113 - False also for an invalid path
         return read_recording(path) if path.suffix == ".json" or is_file else None
@@ -165,16 +165,16 @@ class Agents(AgentTable):
     def pin(self, name: str, to: object = None, *, visit: int | None = None) -> Pin:
         """Pin a socket or materia to an answer, in the current cast and in later casts (R40).
 
-        If a utility is pinned, no process is started. The pin of a socket applies only to its loadout; the pin of a
-        materia applies to all loadouts::
+        If a utility is pinned, no process is started. The pin of a socket applies only to the loadout of the socket.
+        The pin of a materia applies to all loadouts::
 
             wb.pin("Detect-VCS", {"state": {"vcs": "git"}})
             wb.pin("Socket-3")  # pin its latest output in the current cast
 
         Args:
             name: the id of a socket in the current cast or in the selected loadout, or the id of a materia.
-            to: the answer, as for ``cast.pins.add``; also a string such as ``recorded:ID``, which uses the answer that
-                was recorded for each visit in a cast or in a recording file.
+            to: the answer, as for ``cast.pins.add``. It can also be a string such as ``recorded:ID``, which selects the
+                answers that were recorded for each visit in a cast or in a recording file.
             visit: the number of the visit whose output to use; by default the latest visit.
 
         Raises:
@@ -217,7 +217,7 @@ class Agents(AgentTable):
     def prepared(
         self, graph: Graph, agents: Mapping[str, AgentLike] | None = None, pins: Mapping[str, object] | None = None
     ) -> Prepared:
-        """Copy the scripts of a loadout to the profile, and return all settings that a new cast needs besides its request."""
+        """Copy the scripts of a loadout to the profile, and return all settings of a cast except its request."""
         table = self.table(graph, agents)
         graph = with_prompt_forms(graph, table)
         copy_scripts(graph)

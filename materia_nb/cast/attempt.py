@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from materia_nb.engine.rules import Rules
 
 Wording = str | Mapping[str, str]
-"""Replacement for the prompt of a materia, with the same variables; or a mapping of layer names to new text."""
+"""A string that replaces the prompt of a materia, or a mapping from names of prompt layers to new text."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ class Trial(Runner):
     """
 
     def __init__(self, runner: Runner, session: Session, agents: AgentTable) -> None:
-        """Create a trial that starts from ``session``; tools with side effects require approval again."""
+        """Create a trial that starts from ``session``. All tools with side effects require approval."""
         super().__init__(
             runner.files,
             runner.rules,
@@ -149,7 +149,7 @@ class Trial(Runner):
             shutil.rmtree(folder, ignore_errors=True)
 
     def run_command(self, command: Callable[..., Events], *arguments: object) -> None:
-        """Run a command in memory, and remember it so that it can be repeated in the real cast."""
+        """Run a command in memory, and store the command so that it can be repeated in the real cast."""
         super().run_command(command, *arguments)
         self.done.append(lambda runner, _: runner.run_command(command, *arguments))
 
@@ -235,7 +235,7 @@ class Trial(Runner):
         )
 
     def _next_place(self) -> tuple[str | None, str]:
-        """Return the id of the socket that would follow the answer (``end``, or None), and a description for display."""
+        """Return the next socket after the answer (its id, ``end`` or None), and a description of it for display."""
         state = self.session.state
         if state.status == "ready":
             state = fold(self.rules, self.session, decide.enter(self.rules, self.session, now())).state
@@ -271,7 +271,7 @@ _FIELDS: Final = (
 
 
 class Attempts(Displayable, Sequence[Attempt]):
-    """The trial answers to one turn, displayed as a table; created by ``cast.attempt``."""
+    """The trial answers to one turn that ``cast.attempt`` created, displayed as a table."""
 
     def __init__(
         self,
@@ -281,7 +281,7 @@ class Attempts(Displayable, Sequence[Attempt]):
         agents: Sequence[object] | None,
         prompts: Sequence[Wording | None] | None,
     ) -> None:
-        """Prepare the attempts without running them; for the arguments see ``Cast.attempt``.
+        """Prepare the attempts without running them. ``Cast.attempt`` describes the arguments.
 
         Raises:
             MateriaError: no turn of an agent is waiting, or ``n`` is less than 1 (``usage``).
@@ -306,7 +306,7 @@ class Attempts(Displayable, Sequence[Attempt]):
         self._results: dict[int, tuple[Attempt, Trial]] = {}
 
     def ask(self, at_once: int) -> None:
-        """Run the attempts, ``at_once`` of them in parallel; if interrupted, keep those that have finished."""
+        """Run the attempts, at most ``at_once`` in parallel. Completed attempts are kept after an interrupt."""
         if at_once < 1:
             raise MateriaError(
                 "The number of parallel attempts must be at least 1.", hint="set `at_once` to 1 or more", kind="usage"
@@ -429,7 +429,7 @@ class Attempts(Displayable, Sequence[Attempt]):
         return pin
 
     def _still_waits(self, session: Session) -> bool:
-        """Return True if the cast still waits at the same visit, with the same conversation and prompt."""
+        """Return True if the cast is still waiting at the same visit, with the same conversation and prompt."""
         current, before = entered(self._runner.rules, session), self._asked_session
         if current is None or current.open_calls or len(current.abandoned) != len(before.abandoned):
             return False
@@ -496,7 +496,7 @@ def _session_to_ask(runner: Runner, socket: str | None) -> Session:
 
 
 def entered(rules: Rules, session: Session) -> Session | None:
-    """Return the session after entering the next socket, or None if the cast does not wait for an answer there."""
+    """Return the session after entering the next socket, or None if that socket does not need an answer."""
     if session.state.status == "ready":
         session = fold(rules, session, decide.enter(rules, session, now()))
     return session if session.state.status == "waiting" else None

@@ -1,4 +1,4 @@
-"""A single breakpoint: its fields, its description, the test whether a cast has reached it, and its file format."""
+"""A breakpoint: its fields, its description, its file format, and the check whether a cast has reached it."""
 
 from __future__ import annotations
 
@@ -36,8 +36,7 @@ _NEEDS: Final[Mapping[str, frozenset[str]]] = {
     "changed": frozenset({"path"}),
     "every": frozenset({"amount", "unit"}),
 }
-"""The required fields of each kind; ``socket`` is optional for kinds that do not require it, and not allowed for
-``changed``."""
+"""The required fields of each kind. Other kinds than ``changed`` may also have ``socket``."""
 
 
 def parse_amount(text: str) -> tuple[float, Any]:
@@ -69,7 +68,7 @@ FILE: Final = "breakpoints.json"
 """Name of the file that stores breakpoints, either next to the casts of a project or in the run directory of a cast."""
 _MAX_BYTES: Final = 1_000_000
 _MAX_BREAKPOINTS: Final = 200
-"""Maximum number of breakpoints read for a loadout; the number is limited because each step tests all of them."""
+"""Maximum number of breakpoints read for a loadout. Each step tests all breakpoints."""
 _MAX_TEXT: Final = 1_000
 
 
@@ -102,7 +101,7 @@ class Breakpoint(NamedTuple):
 
     @property
     def event_key(self) -> Breakpoint:
-        """This breakpoint with ``nth`` and ``where`` removed, so that it stops at every occurrence."""
+        """A copy without ``nth`` and ``where``. All breakpoints for the same event have the same key."""
         return self._replace(nth=None, where=None)
 
     def words(self, graph: Graph | None = None, names: Mapping[str, str] | None = None) -> str:
@@ -183,7 +182,7 @@ class Breakpoint(NamedTuple):
         return is_here and self._is_time(lambda: sum(self._times(rules, step) for step in session.steps))
 
     def _passed(self, session: Session, last: StepRecord) -> bool:
-        """Return True if the latest step, with the lanes that joined before it, used up another ``amount``."""
+        """Return True if another ``amount`` was used up in the latest step, or in the lanes that joined before it."""
         after = self._used_by(step for step, _ in every_step(session))
         joined = (streams for streams in session.streams if streams.step == last.number - 1)
         lanes = (step for streams in joined for lane in streams.lanes.values() for step in lane.session.steps)
@@ -208,7 +207,7 @@ class Breakpoint(NamedTuple):
         return self.socket in (None, step.socket)
 
     def _times(self, rules: Rules, step: StepRecord) -> int:
-        """Return how often a step reached the breakpoint."""
+        """Return the number of times that a step reached the breakpoint."""
         if not self._is_about(step):
             return 0
         times = 1
@@ -447,7 +446,7 @@ def read_breakpoints(path: Path, loadout: str) -> tuple[list[Breakpoint], str]:
 
 
 def write_breakpoints(path: Path, loadout: str, breakpoints: Sequence[Breakpoint]) -> None:
-    """Write a loadout's breakpoints to a file and keep other loadouts' breakpoints; overwrite a damaged file.
+    """Write the breakpoints of a loadout to a file. Those of other loadouts are kept unless the file is damaged.
 
     Raises:
         MateriaError: the file cannot be written (``disk``).
@@ -465,7 +464,7 @@ def write_breakpoints(path: Path, loadout: str, breakpoints: Sequence[Breakpoint
 
 
 def _read_file(path: Path) -> dict[str, JSON]:
-    """Return the JSON value stored for each loadout in a breakpoint file; empty if the file does not exist."""
+    """Return the JSON value stored for each loadout in a breakpoint file, or an empty dict if there is no file."""
     with disk_errors(path, "read the breakpoints"):
         try:
             content = read_plain(path, _MAX_BYTES)

@@ -34,7 +34,7 @@ SUFFIX: Final = ".materia-case.json"
 _CASE: Final = FileFormat("case", CASE_FORMAT, "write a test case with `cast.export.test(path)`")
 _FIELDS: Final = ("config", "loadout", "answers", "expect", "request")
 _BOUNDS: Final = [bound for bound in BOUNDS if bound.quantity != "seconds"]
-"""Budget limits that a test case stores; time limits are omitted because replayed answers take no time."""
+"""Budget limits that a test case stores. Time limits do not apply, because replayed answers take no time."""
 _MAX_VALUE: Final = 80
 _MAX_CHANGES: Final = 8
 
@@ -85,14 +85,14 @@ class Case:
         return failures
 
     def _tested_loadout(self) -> tuple[Graph, Mapping[str, JSON]]:
-        """Return the loadout to test and its config: those of the config file, or else those of the test case."""
+        """Return the loadout to test and its config, from the config file to test or else from the test case."""
         if (follows := self.fields.get("follows")) is None:
             return build_graph(self.fields["config"]), self.fields["config"]
         layers = load_layers(self.path.parent / follows, project=self.path.parent)
         return layers.graph(self.fields["loadout"]), layers.document
 
     def update(self) -> None:
-        """Store the current loadout and its outcome as the expected outcome.
+        """Store the current loadout, and store its outcome as the expected outcome.
 
         Raises:
             MateriaError: the loadout has problems, or needs answers that the test case does not contain (``no_test``).
@@ -218,7 +218,7 @@ def _expected(replayed: Session, missing_answer: MissingAnswer | None) -> dict[s
 
 
 def moves_case(explored: Exploration, document: Mapping[str, JSON], follows: str | None = None) -> dict[str, JSON]:
-    """Create a test case that lists all possible visits of a loadout; for the arguments see :func:`case_of`.
+    """Create a test case that lists all possible visits of a loadout. :func:`case_of` describes the arguments.
 
     Raises:
         MateriaError: the exploration was cut off, so some visits are unknown (``not_explored``).
@@ -248,7 +248,7 @@ def write_case(path: Path, case: Mapping[str, JSON]) -> Path:
 
 
 def write_export(path: Path, kind: str, text: str) -> Path:
-    """Write ``text`` to a file, create missing parent directories, and return the path; ``kind`` names the file in errors."""
+    """Write ``text`` to a file, create missing parent directories, and return the path. Errors mention ``kind``."""
     with disk_errors(path, f"write the {kind}"):
         path.parent.mkdir(parents=True, exist_ok=True)
         replace_file(path, text.encode("utf-8", "replace"))

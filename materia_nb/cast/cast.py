@@ -1,6 +1,7 @@
 """A cast, with methods to inspect, continue, edit and fork it.
 
-A cast only stops between steps. If it has to wait for a person, the call returns, and the next call continues.
+A cast only stops between steps. If the cast has to wait for a person, the method that runs it returns. The next call of
+such a method continues the cast.
 """
 
 from __future__ import annotations
@@ -194,7 +195,7 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
         return self._session.state.failure
 
     def why(self, step: int | None = None, *, lane: str | None = None) -> Why:
-        """Explain why the cast continued at the socket that followed a step.
+        """Explain why the cast continued at the next socket after a step.
 
         Args:
             step: the number of the step; by default the latest step.
@@ -348,7 +349,7 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
     async def astream(
         self, until: str | Callable[[Cast], bool] | None = None, *, steps: int | None = None
     ) -> AsyncIterator[StepRecord]:
-        """Run steps like :meth:`arun`, and yield each completed step; the next step starts when the caller requests it.
+        """Run steps like :meth:`arun`, and yield each completed step. The next step starts when the caller requests it.
 
         While the caller handles a step of a lane, running agents and processes of other lanes continue, but no new ones
         start.
@@ -407,7 +408,7 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
         return pause
 
     def _through_lanes(self, stops_after: Callable[[str], bool], *, once: bool) -> Iterator[StepRecord]:
-        """Yield each step of the lanes; the lock of the cast is released between two steps."""
+        """Yield each step of the lanes. The lock of the cast is released between two steps."""
         lane_steps = self.runner.advance_lanes(stops_after, once=once)
         try:
             while True:
@@ -451,8 +452,8 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
 
         An object is converted to the handoff format of the socket. If an agent has put the cast on hold, it receives a
         string in the same conversation. If the cast failed or was aborted during a visit, the answer replaces the
-        missing answer of the agent or the missing stdout of the utility (R6-R10). The journal, ``why`` and the timeline
-        show that a person answered.
+        missing answer of the agent, or the missing stdout of the utility (R6-R10). The journal, ``why`` and the
+        timeline show that a person answered.
 
         An answer that violates the handoff rules is refused with all of its issues: nothing is recorded, no repair turn
         is used up, and the socket keeps waiting (R42).
@@ -564,7 +565,7 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
 
         Args:
             turn: True to repeat only the interrupted turn, with the same prompt, conversation and completed tool calls.
-            limit: True to raise the limit that stopped the cast once, and to continue.
+            limit: True to raise, one time only, the limit that stopped the cast, and to continue.
 
         Raises:
             MateriaError: the cast has not stopped (``not_stopped``), no socket or turn can be run again
@@ -696,7 +697,7 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
             tried.take(3)  # or tried.pin(3)
 
         Args:
-            socket: the id of the waiting or next socket, as a check; another socket is an error.
+            socket: the expected id of the waiting or next socket; an error is raised if it is another socket.
             n: the number of attempts for each combination of agent and prompt.
             agents: the agents to ask, in any format that ``Workbench.agent`` accepts; by default the agent of the
                 socket.

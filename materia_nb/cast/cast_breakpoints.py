@@ -27,7 +27,7 @@ Pause: TypeAlias = Literal["complete", "failed", "aborted", "person", "breakpoin
 """Reason why a run stopped."""
 
 END_PAUSES: Final[Mapping[str, Pause]] = {"complete": "complete", "failed": "failed", "aborted": "aborted"}
-"""Reasons why a run stopped, by cast status; contains only statuses from which a cast cannot continue on its own."""
+"""Reason why a run stopped, for each status from which a cast cannot continue on its own."""
 BreakpointEdit: TypeAlias = Callable[[Sequence[Breakpoint]], Iterable[Breakpoint]]
 """A function that receives the stored breakpoints and returns the breakpoints that replace them."""
 
@@ -37,11 +37,12 @@ class Breakpoints:
 
     Attributes:
         breakpoints: the breakpoints, in the order in which they were added.
-        problem: the reason why the breakpoints could not be read or stored; "" if there was none or it was reported.
+        problem: the reason why the breakpoints could not be read or stored; "" if there was no problem, or if the
+            problem has been reported.
     """
 
     def __init__(self, path: Path | None = None, loadout: str = "") -> None:
-        """Read the breakpoints of the named loadout from the file at ``path``; if there is no path, start with none."""
+        """Read the breakpoints of the named loadout from the file at ``path``. Without a path, the set is empty."""
         self._path, self._loadout = path, loadout
         self.breakpoints, self.problem = ([], "") if path is None else read_breakpoints(path, loadout)
         self._refused = False
@@ -98,7 +99,7 @@ class EditableBreakpoints(BreakpointSet, ABC):
                 content than the refused output (R64).
             edge: the edge to stop at when it is taken: its number, from 1, or the id of its target, or ``end``. A loop
                 that is skipped because its list is empty takes no edge.
-            nth: the occurrence in each cast or lane at which to stop; by default every occurrence. Occurrences count
+            nth: the occurrence in each cast or lane at which to stop; by default every occurrence. An occurrence counts
                 even if the condition does not hold.
             lane: the name of the only lane in which to stop; by default every lane.
 
@@ -186,7 +187,7 @@ class EditableBreakpoints(BreakpointSet, ABC):
         self.change(lambda stored: [breakpoint_ for breakpoint_ in stored if breakpoint_.event_key not in events])
 
     def toggle(self, breakpoint_: Breakpoint) -> None:
-        """Remove a breakpoint if there is one for the same event; otherwise add it like :meth:`put`."""
+        """Remove the breakpoint for the same event, or add the given breakpoint if there is none."""
         if breakpoint_.event_key in {other.event_key for other in self}:
             self.remove(breakpoint_)
         else:
@@ -251,12 +252,12 @@ class CastBreakpoints(EditableBreakpoints):
             self._tell_problem()
 
     def follow(self, followed: Breakpoints) -> None:
-        """Use the breakpoints of the workbench unless the cast has its own copy."""
+        """Set the breakpoints of the workbench, which the cast uses unless it has its own copy."""
         self._followed = followed
         self._tell_problem()
 
     def copy_from(self, other: CastBreakpoints) -> None:
-        """Copy the breakpoints of another cast if it has its own; otherwise use its workbench's breakpoints."""
+        """Use a copy of the breakpoints of another cast, or the breakpoints of its workbench if it has no own copy."""
         self.follow(other._followed)
         if other._own is not None:
             self.change(lambda _: other)
@@ -266,7 +267,7 @@ class CastBreakpoints(EditableBreakpoints):
         return (self._own or self._followed).breakpoints
 
     def reached(self, lane: str = "") -> bool:
-        """Return True if the cast has reached a breakpoint, or the named lane if ``lane`` is not ""."""
+        """Return True if the named lane has reached a breakpoint, or the cast itself if ``lane`` is ""."""
         return bool(self._all) and bool(self._runner.snapshot().lane(lane).breakpoints_hit)
 
     def change(self, edit: BreakpointEdit, *, of_all: bool = False) -> None:
@@ -274,8 +275,8 @@ class CastBreakpoints(EditableBreakpoints):
 
         Args:
             edit: a function that returns the new breakpoints.
-            of_all: True if the change applies to all casts of the loadout; this cast is then only changed if it has its
-                own copy of the breakpoints.
+            of_all: True if the change applies to all casts of the loadout. In this case, the method changes only a copy
+                that this cast already has.
         """
         if self._own is None and not of_all:
             writable = self._runner.journal is not None

@@ -82,7 +82,7 @@ class Edits:
         repeat: Iterable[int] = (),
         abandon: bool = False,
     ) -> tuple[str, ...]:
-        """Replace the list of work items; each known item keeps its progress, retries and follow-up items (R46).
+        """Replace the list of work items. Each known item keeps its progress, retries and follow-up items (R46).
 
         The new list is sorted for the current loop: completed items first, then the current item, then the open items
         in the given order. Each open item is entered exactly once::
@@ -149,7 +149,7 @@ class Edits:
         return after[-1].messages if len(after) > len(before) else ()
 
     def set(self, path: str, value: JSON) -> tuple[str, ...]:
-        """Set a single value in the state, or remove it; changes of work items follow the rules of :meth:`items`.
+        """Set a single value in the state, or remove it. Changes to work items follow the rules of :meth:`items`.
 
         Args:
             path: the dotted path of the value, such as ``plan.approved`` or ``workItems.0.title``; missing objects are
@@ -257,7 +257,7 @@ class Edits:
                     self._runner.messages.append(" ".join(str(error).split()))
 
     def undo(self) -> None:
-        """Undo the latest edit, if no step was completed since."""
+        """Undo the latest edit, if no step has been completed since the edit."""
         self._runner.edit(decide.undo)
 
     def output(self, output: str | Mapping[str, JSON], *, discard_edits: bool = False) -> StepRecord:
@@ -458,7 +458,7 @@ class Approvals(ApprovalRequests):
     """The requests in which agents of a cast ask for a decision, and the methods that answer them."""
 
     def __init__(self, runner: Runner, lane: str | None = None) -> None:
-        """Create the approvals of the named lane; by default, of the only lane that has a request, or else of the cast."""
+        """Create the approvals of a lane. The default is the only lane that has a request, or else the cast."""
         asks = [] if lane is not None else runner.lanes_waiting_for_person
         name = lane if lane is not None else asks[0] if len(asks) == 1 else None
         if name is None:
@@ -523,8 +523,8 @@ class Approvals(ApprovalRequests):
             lane: the name of the lane with the request, which is required if there are several.
 
         Raises:
-            MateriaError: nothing waits for approval, or not exactly ``calls`` are waiting (``not_asked``), the request
-                has expired (``approval``), or several lanes have a request (``which_lane``).
+            MateriaError: nothing is waiting for approval, or the waiting calls differ from ``calls`` (``not_asked``),
+                the request has expired (``approval``), or several lanes have a request (``which_lane``).
         """
         if lane is not None:
             return self.in_lane(lane).approve(always=always, calls=calls)
@@ -627,8 +627,8 @@ def resolve_pin(cast: Snapshot | None, name: str, to: object = None, visit: int 
 def _outputs_in(cast: Snapshot, name: str, visit: int | None, origin: str = "") -> Pin:
     """Return a pin with the outputs of a socket or materia in a cast.
 
-    With ``visit``, the pin has the output of that visit. Otherwise it has the outputs of all visits if ``origin``
-    describes another cast, or the latest output in the current cast.
+    With ``visit``, the pin contains only the output of that visit. Otherwise, the pin contains the outputs of all
+    visits if ``origin`` describes another cast, or else the latest output in the current cast.
     """
     steps: list[StepRecord] = []
     for line in (cast.steps, *reversed(cast.abandoned)):  # outputs on abandoned branches count too

@@ -44,7 +44,7 @@ class Exports:
         return write_export(Path(path), "page", cast_page_html(self._runner.snapshot()))
 
     def recording(self, path: str | Path) -> Path:
-        """Write the answers of the cast to a file that other casts can use as an agent, and return its path."""
+        """Write the answers of the cast to a recording file for other casts, and return the path of the file."""
         text = json.dumps(recording_of(self._runner.snapshot()), ensure_ascii=False, indent=1) + "\n"
         return write_export(Path(path), "recording", text)
 

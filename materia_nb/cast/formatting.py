@@ -336,7 +336,7 @@ _MAX_READ: Final = 4_000  # Maximum number of characters of an output that are u
 
 
 def summarize_output(step: StepRecord) -> str:
-    """Summarize an output by its prose (R62), its context, the titles of its work items, or else its beginning."""
+    """Return a summary of an output: its prose (R62), its context, the titles of its work items, or its beginning."""
     shown = step.shown
     reading = None if shown != step.output else step.reading
     fields = reading.value if reading is not None and isinstance(reading.value, dict) else {}
@@ -419,7 +419,7 @@ view_registry[StepRecord] = record_view
 
 
 def why_blocks(why: Why) -> list[Block]:
-    """Return the explanation of a routing decision; the checked edges and the agent's reasoning are collapsed."""
+    """Return the explanation of a routing decision. The checked edges and the agent's reasoning are collapsed."""
     rows = [(f"{row[0]}, {row[1]} → {row[2]}", row[3], " · ".join(filter(None, row[4:]))) for row in why.rows]
     table = Table(("edge or exit", "taken", "reason"), rows)
     edges = [Fold("All edges and exits", [table], brief_chars=10_000)] if rows else []
@@ -473,7 +473,7 @@ _WEEK: Final = 7
 
 
 def format_cost(cost: float | None, unpriced: int) -> str:
-    """Format a cost in dollars, as ``at least`` if some turns have no known price; return "" if it is unknown."""
+    """Format a cost in dollars, with ``at least`` if some prices are unknown. Return "" for an unknown cost."""
     if cost is None:
         return ""
     return f"{'at least ' if unpriced else ''}${cost:.{4 if 0 < cost < 1 else 2}f}"

@@ -262,7 +262,7 @@ def notebook(cells: Iterable[dict[str, JSON]], metadata: JSON = None) -> dict[st
 
 
 def format_json(value: JSON, indent: int = 0) -> str:
-    """Format a value as JSON; an object or list that fits on one line is not split."""
+    """Format a value as JSON. An object or list that fits on one line is not split."""
     flat = json.dumps(value, ensure_ascii=False)
     if not isinstance(value, dict | list) or not value or len(flat) + indent <= _LINE:
         return flat

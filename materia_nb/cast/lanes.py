@@ -1,4 +1,4 @@
-"""The lanes of a cast, which run in parallel threads; their results are handled one at a time."""
+"""The lanes of a cast, which run in parallel threads. The results of the lanes are handled one at a time."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ class Lanes:
         return {name: tuple(work.answer_chunks) for name, work in self._works.items()}
 
     def asked_before(self, socket: str) -> tuple[int, int]:
-        """Return the numbers of turns of a socket and of its materia in all lanes, including running turns."""
+        """Return two numbers: the turns of a socket, and the turns of its materia, in all lanes."""
         session, sockets = self._main.session, self._main.rules.sockets
         materia = sockets[socket].socket.materia.id
         busy_sockets = self.busy_sockets
@@ -215,7 +215,7 @@ class Lanes:
     def _take_next(self) -> str | None:
         """Apply the result of the next finished job and return the name of its lane.
 
-        Return None if no job has finished or if the result is no longer needed.
+        Return None if no job has finished, or if the result of the job is no longer needed.
         """
         try:
             with platform.released_slot():
@@ -233,7 +233,7 @@ class Lanes:
         return name
 
     def _give_up(self) -> None:
-        """Stop all running jobs after an interrupt; discard the results of jobs that cannot be stopped."""
+        """Stop all running jobs after an interrupt, and discard the results of jobs that cannot be stopped."""
         self._main.stop.set()
         for _, job in self._running.values():
             job.drop()

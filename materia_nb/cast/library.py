@@ -147,7 +147,7 @@ class Loadouts(Mapping[str, str], Displayable):
         return view if view.graph is None else view.with_notes(*copy_scripts(view.graph))
 
     def find(self, path: Path) -> Path:
-        """Return the path of a file in the project if it exists there, or else in the current directory."""
+        """Return the path of a file in the project, or in the current directory if the project does not contain it."""
         path = expand_path(path)
         inside = self.project / path
         return inside if path_exists(inside) or not path_exists(path) else resolve_path(path)
@@ -382,7 +382,7 @@ class Loadouts(Mapping[str, str], Displayable):
         return message
 
     def _used_by_copy(self, design: Design, path: Path | None) -> tuple[dict[str, Object], list[str]]:
-        """Return the materia that a copy of a design in another file needs, and the scripts that these materia run."""
+        """Return the materia that must be saved with a copy of a design, and the scripts that these materia run."""
         if path is None or path == design.home.path:
             return {}, []
         used: dict[str, Object] = {}
@@ -395,7 +395,7 @@ class Loadouts(Mapping[str, str], Displayable):
         return used, list(dict.fromkeys(scripts))
 
     def define_materia(self, name: str, definition: Mapping[str, JSON]) -> None:
-        """Define a materia in this notebook; fields that are omitted are inherited from lower config layers (R33)."""
+        """Define a materia in this notebook. Omitted fields are inherited from lower config layers (R33)."""
         _check_name(name, "materia")
         self._notebook["materia"][name] = dict(definition)
         self._config = None
@@ -418,7 +418,7 @@ class Loadouts(Mapping[str, str], Displayable):
             The path of the script.
 
         Raises:
-            MateriaError: the name is invalid (``bad_name``), or the script or ``parse`` is (``bad_utility``).
+            MateriaError: the name is invalid (``bad_name``), or the script or ``parse`` is invalid (``bad_utility``).
         """
         _check_name(name, "utility")
         if parse not in ("json", "text"):

@@ -1,4 +1,4 @@
-"""Notifications to people who are not watching: sent when a long run of a cast ends or stops."""
+"""Notifications that are sent when a long run of a cast ends or stops."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Notifier:
         self._min_s: float = DEFAULT_MIN_S
 
     def configure(self, receiver: Receiver | None, min_s: float) -> None:
-        """Set the receiver and the minimum duration of a run, in seconds; None sends no more notifications.
+        """Set the receiver and the minimum duration of a run, in seconds. None stops the notifications.
 
         Raises:
             MateriaError: the receiver is empty or not a URL, a command or a function (``bad_receiver``).

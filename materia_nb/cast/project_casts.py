@@ -130,7 +130,7 @@ class Casts(Displayable):
             return self.make_current(cast)
 
     def open(self, reference: str | Path) -> Cast:
-        """Open a cast read-only, and make it the current cast; casts of the reference engine can also be opened.
+        """Open a cast read-only, and make it the current cast. Casts of the reference engine can also be opened.
 
         Args:
             reference: the id of a cast or the beginning of the id, the name of a cast, ``-1`` for the latest cast, or
@@ -181,12 +181,12 @@ class Casts(Displayable):
         """Send a notification when a long run of a cast ends, fails, or waits for a person.
 
         The notification has the fields ``cast`` (the id), ``loadout``, ``reason`` (the value that ``cast.run`` returns)
-        and ``message``. A command runs in the project directory. It gets the message as its last argument and the notification as
-        JSON on stdin.
+        and ``message``. A command runs in the project directory, with the message as its last argument and the
+        notification as JSON on stdin.
 
         Args:
             receiver: an http or https URL, to which the notification is posted as JSON; a command; or a function that
-                is called with the notification. If left out, no more notifications are sent.
+                is called with the notification. By default, no more notifications are sent.
             after: the minimum duration of a run, in seconds.
 
         Raises:
@@ -244,7 +244,7 @@ class Casts(Displayable):
 
         Raises:
             MateriaError: the deletion was not confirmed (``not_confirmed``), a kernel has the cast open (``locked``),
-                or it does not belong to this project (``not_here``).
+                or the cast does not belong to this project (``not_here``).
         """
         path = self._find(_id_of(reference))
         entry = cast_entry(path)
@@ -265,7 +265,7 @@ class Casts(Displayable):
         return entry.id
 
     def verify(self, reference: str | Path = "-1") -> Verification:
-        """Report up to which step a recorded cast is unmodified, even if it is too damaged to be opened.
+        """Report the last step up to which a recorded cast is unmodified, even if the cast is too damaged to be opened.
 
         The check compares the hash links in the journal and the digests of long outputs. They are not a signature:
         anyone who can write the files can also write valid links.
@@ -431,8 +431,8 @@ class Casts(Displayable):
     ) -> ReplaysView:
         """Replay the recorded answers of several casts in a loadout, and report the casts whose route would differ.
 
-        No agents or processes are run. The result is displayed as a table; ``differing`` contains the replays with
-        another route.
+        No agents or processes are run. The result is displayed as a table. Its attribute ``differing`` contains the
+        replays with another route.
 
         Args:
             loadout: the name of a loadout, or a value as for ``Cast.replay``; by default the selected loadout.
@@ -499,7 +499,7 @@ class Casts(Displayable):
 
 @contextmanager
 def _closing(cast: Cast) -> Iterator[Cast]:
-    """Close a cast if the block raises an exception; otherwise the traceback would keep the cast locked."""
+    """Close a cast if the block raises an exception, because the traceback would otherwise keep the cast locked."""
     try:
         yield cast
     except BaseException:
@@ -524,7 +524,7 @@ _LONGEST_TITLE: Final = 200
 
 
 def _passed_on(state: CastState, cast_id: str, loadout: str) -> dict[str, JSON]:
-    """Return the part of a cast's data that a later cast receives, shortened to the maximum lengths.
+    """Return the data of a cast that a later cast receives, shortened to the maximum lengths.
 
     Long outputs are cut off at the end. A long context is cut off at the beginning, because its latest entries are at
     the end.

@@ -46,7 +46,7 @@ class FailureKind(NamedTuple):
     Attributes:
         description: a predicate that describes the failure.
         acts: the names of the actions to offer, most likely first.
-        note: an explanation why an expected action is missing; "" if none is missing.
+        note: an explanation of why an expected action is missing; "" if no action is missing.
     """
 
     description: str
@@ -68,7 +68,7 @@ FAILURE_KINDS: Final = {name: _failure_kind(**row) for name, row in FAILURES.ite
 """All known kinds of failures by name. A third-party agent can fail with a kind that is not in this table."""
 
 OTHER: Final = FAILURE_KINDS[OTHER_FAILURE]
-"""Description and actions for kinds of failures that are not in the table."""
+"""Description of and actions for the kinds of failures that are not in the table."""
 
 
 CHANGEABLE: Final = frozenset({"command", "description", "model", "params", "script", "thinking", "timeoutMs", "tools"})
@@ -131,10 +131,10 @@ def redefinition(
 
 
 def changed_definition(cast: Snapshot) -> Redefinition | None:
-    """Return how the current definition of the materia at which a cast stopped differs from the definition in the cast.
+    """Return the differences between two definitions of the materia at which a cast stopped.
 
-    The current definition is the definition in the workbench. Return None if the definitions are equal, or if either
-    definition is not available.
+    The definition in the cast is compared with the current definition in the workbench. Return None if the definitions
+    are equal, or if one of them is not available.
     """
     socket = cast.graph.sockets.get(cast.failure.socket or "") if cast.failure is not None else None
     definitions = cast.live.definitions

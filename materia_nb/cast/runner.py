@@ -47,10 +47,10 @@ _log.addHandler(logging.NullHandler())  # a failure is printed only if the progr
 
 _LOOK_AGAIN_S = 0.002
 _OVER = ("complete", "failed", "aborted")
-"""Statuses in which a cast cannot continue without a user action; the runner then releases the journal and the lock."""
+"""Statuses in which the runner releases the journal and the lock, because only a user action can continue the cast."""
 
 _HOLDS: ContextVar[object] = ContextVar("_HOLDS", default=None)
-"""The change to a cast that the current code belongs to, also in the threads and event loops of that change."""
+"""The lock holder in whose name the current code runs, also in the threads and event loops that it started."""
 _FollowKind: TypeAlias = Literal["changes", "text", "events"]
 _E = TypeVar("_E", bound=ev.Event)
 
@@ -75,7 +75,7 @@ class Followers:
         return self._register("changes", watcher)
 
     def text(self, listener: Callable[[], object]) -> Callable[[], None]:
-        """Call ``listener`` whenever another chunk of an answer has been received; it must return quickly.
+        """Call ``listener`` whenever another chunk of an answer has been received. The function must return quickly.
 
         ``cast.now.partial_answer`` contains the received part of the answer.
         """
@@ -259,7 +259,7 @@ class Runner(Work):
         self.differences, self.messages[:] = tuple(reading.differences), reading.messages
 
     def snapshot(self) -> Snapshot:
-        """Return a snapshot of the cast; a read-only cast is reloaded first if another program has changed it."""
+        """Return a snapshot of the cast. A read-only cast is reloaded first if another program has changed it."""
         self.refresh()
         session = self.session  # read once: a step may end meanwhile
         functions = (name for name, pin in session.pins.items() if pin.kind == "function")
@@ -427,8 +427,7 @@ class Runner(Work):
     def _write(self, lines: list[JournalLine], session: Session) -> None:
         """Append the queued lines and ``lines`` to the journal, then use ``session``; if writing fails, keep the old session.
 
-        An interrupt between the two can leave the session behind the journal; the session is then rebuilt from the
-        journal.
+        If an interrupt occurs between the two actions, the session is rebuilt from the journal.
         """
         assert self.journal is not None  # noqa: S101 - begin() raises otherwise
         self._astray, before = True, self._written
@@ -481,7 +480,7 @@ class Runner(Work):
         return self._kept
 
     def save_files(self, by: str) -> None:
-        """Save a file snapshot if the files have changed; ``by`` names the cause, such as ``step`` or ``person``.
+        """Save a file snapshot if the files have changed. ``by`` is the cause, such as ``step`` or ``person``.
 
         Raises:
             MateriaError: the files cannot be saved when the cast starts. A later failure only adds a warning.
@@ -506,7 +505,7 @@ class Runner(Work):
     # -- steps ----------------------------------------------------------------------------
 
     def advance(self, stops_after: Callable[[str], bool] = lambda _: False, *, once: bool = False) -> StepRecord | None:
-        """Run one socket, or the running lanes, and return the latest step; return None if the cast ended instead.
+        """Run one socket or the running lanes, and return the latest step, or None if the cast ended instead.
 
         Args:
             stops_after: a function that returns True to stop. It is called after each output that needs a repair and after

@@ -175,7 +175,7 @@ def open_runner(path: Path, agents: AgentTable | None = None) -> Runner:
 
 
 def _read_again(files: RunDir, before: RunContents) -> RunContents | None:
-    """Return the contents of a run directory if they differ from ``before`` and can be read; otherwise return None."""
+    """Return the contents of a run directory, or None if they are equal to ``before`` or cannot be read."""
     with suppress(MateriaError):
         if _version(files) != before.version:
             reading = _read(files)
@@ -341,7 +341,7 @@ def resume_like(runner: Runner, path: Path) -> Runner:
 
 
 def _remove_approvals(runner: Runner) -> bool:
-    """Remove the approval of every tool that was allowed; return True if there were any."""
+    """Require approval again for all allowed tools. Return True if there were allowed tools."""
     with runner.lock():
         runner.begin()
         before = runner.session
@@ -350,7 +350,7 @@ def _remove_approvals(runner: Runner) -> bool:
 
 
 def _owners_of(graph: Graph) -> dict[str, JSON]:
-    """Return the directory of the config file that defines each materia, by materia id (R24)."""
+    """Return the directories of the config files that define the materia, by materia id (R24)."""
     return {materia.id: str(materia.folder) for socket in graph.sockets.values() if (materia := socket.materia).folder}
 
 

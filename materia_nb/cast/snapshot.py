@@ -41,11 +41,11 @@ if TYPE_CHECKING:
 
 
 LIMITS: Final = frozenset({"repair_exhausted", "edge_traversals_exhausted", "no_advance_cycles_exhausted", "budget"})
-"""Kinds of failures that a limit causes, such as the limit of repair turns (R18, R19, R20)."""
+"""Kinds of failures that a limit causes, such as the maximum number of repair turns (R18, R19, R20)."""
 Definitions: TypeAlias = Callable[[], tuple[Mapping[str, JSON], Mapping[str, Path]]]
 """A function that returns the current materia of a workbench by id, and the config directory of each materia."""
 RESUME: Final = "resume the cast, or use `cast.fork()` to continue in a copy of the cast"
-"""Hint that is shown for a read-only cast that can be resumed."""
+"""The hint for a read-only cast that can be resumed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +215,7 @@ class Snapshot:
 
     @cached_property
     def lanes(self) -> Mapping[str, LaneSnapshot]:
-        """The running lanes by name, in scheduling order; the most recent lanes if none are running."""
+        """The running lanes by name, or the most recent lanes if none are running, in scheduling order."""
         if not self.session.streams:
             return {}
         return {name: LaneSnapshot(lane, self) for name, lane in self.session.streams[-1].lanes.items()}
@@ -279,8 +279,9 @@ class Snapshot:
     def item_statuses(self) -> list[ItemStatus]:
         """The progress of each work item: ``done``, ``being worked on``, ``open`` or ``skipped`` (R46).
 
-        The progress follows from the visits for the item. If several loops iterate over the work items, the current or
-        most recent loop decides. While lanes are running, the lane that handles the item decides.
+        The progress follows from the visits for the item. If several loops iterate over the work items, the progress is
+        that in the current or most recent loop. While lanes are running, the progress is that in the lane that handles
+        the item.
         """
         if (WORK_ITEMS,) not in self.rules.lists:
             return ["open"] * len(self.work_items)
@@ -367,7 +368,7 @@ class Snapshot:
 
     @cached_property
     def warnings(self) -> tuple[CastWarning, ...]:
-        """The warnings about a complete cast (R45); empty until the cast is complete."""
+        """The warnings about a completed cast (R45); empty until the cast is complete."""
         return find_warnings(self.rules, self.session)
 
     @property
@@ -499,7 +500,7 @@ class Snapshot:
 
     @property
     def compared_cast(self) -> ComparedCast:
-        """The data of this cast that a comparison with another cast needs."""
+        """The data of this cast that is needed to compare it with another cast."""
         repository = self.run_dir.parent / GIT_FOLDER if self.session.snapshot_method else None
         return ComparedCast(self.id, self.rules, self.session, repository)
 
@@ -512,7 +513,7 @@ class ApprovalRequests:
     """The tool calls and commands of a cast that wait for approval, and the tools that run without approval."""
 
     def __init__(self, take_snapshot: Callable[[], Snapshot]) -> None:
-        """Create a view of the snapshots that ``take_snapshot`` returns: always the same one, or the current one."""
+        """Create a view of the snapshot that ``take_snapshot`` returns. The function is called for each access."""
         self._snapshot = take_snapshot
 
     def __repr__(self) -> str:
@@ -571,7 +572,7 @@ class LaneSnapshot:
     """
 
     def __init__(self, lane: Lane, cast: Snapshot) -> None:
-        """Create a view of a lane; ``cast`` is the snapshot of the cast that the lane belongs to."""
+        """Create a view of a lane. ``cast`` is the snapshot of the cast that the lane belongs to."""
         self.lane, self.name, self.status, self.error = lane, lane.name, lane.status, lane.error
         self.indexes = lane.indexes
         self._cast = cast

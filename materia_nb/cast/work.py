@@ -67,7 +67,7 @@ def clean(text: str) -> str:
 
 
 def copied_answer(answer: str | Mapping[str, JSON]) -> str | dict[str, JSON]:
-    """Return a person's answer: a string unchanged, a JSON object as a copy that the caller cannot modify."""
+    """Return a person's answer. A string is returned unchanged, and a JSON object is copied."""
     return dict(answer) if isinstance(answer, Mapping) else answer
 
 
@@ -137,8 +137,8 @@ class Work(ABC):
         recording: the lock that must be held while events are written to the journal.
         answer_chunks: the chunks of the current answer that have been received.
         worked: the working time of the waiting visit that no event has reported yet, in milliseconds.
-        asked_before: a function that returns the numbers of turns of a socket and of its materia; None if the session
-            contains these numbers.
+        asked_before: a function that returns the number of turns of a socket and the number of turns of its materia;
+            None if the session contains these numbers.
     """
 
     lane = ""
@@ -170,7 +170,7 @@ class Work(ABC):
 
     @abstractmethod
     def save_files(self, by: str) -> None:
-        """Save a snapshot of the project's files if the cast stores file snapshots; ``by`` names the cause."""
+        """Save a snapshot of the project's files if the cast stores file snapshots. ``by`` is the cause."""
 
     def keeper_of(self, folder: Path, name: str = "", *, own: bool = False, skip: Path | None = None) -> FileSnapshots:
         """Return the store that saves snapshots of a directory.
@@ -298,7 +298,7 @@ class Work(ABC):
         return PinnedAgent(pin, self.functions.get(name))
 
     def folder(self) -> Path:
-        """Return the working directory of the waiting visit: that of its sandbox scope, or else the project (P8).
+        """Return the directory of the sandbox scope of the waiting visit, or the project if there is no scope (P8).
 
         Raises:
             MateriaError: the directory does not exist (``no_folder``), or it is outside the project and the user has
@@ -355,7 +355,7 @@ class Work(ABC):
         return Job(partial(self._measure_time, run), take)
 
     def _measure_time(self, work: Callable[[], object]) -> object:
-        """Call ``work`` and measure its duration; the next event of the visit reports the duration as working time."""
+        """Call ``work`` and measure its duration. The next event of the visit reports the duration as working time."""
         started = now()
         try:
             with released_slot():
@@ -415,7 +415,7 @@ class Work(ABC):
         return Job(run, take, drop, is_immediate=is_immediate is True)
 
     def _take_answer(self, visit: Visit, agent: Agent, pinned: str | None, answer: Any) -> bool:
-        """Process the answer or the exception of an agent; return True if the cast or lane may continue."""
+        """Process the answer or the exception of an agent. Return True if the cast or lane may continue."""
         if isinstance(answer, NeedsApproval):
             calls = tuple(map(without_keys, answer.calls))
             self.run_command(decide.record_in_turn, ev.ToolAsked(calls=calls, worked=self.take_working_time()))
@@ -452,7 +452,7 @@ class Work(ABC):
         return used if cost is None else used._replace(cost=cost)
 
     def _handle_report(self, visit: Visit, agent: Agent, event: AgentEvent) -> None:
-        """Process an event that an agent reports during its turn; ignore events of a turn that has ended."""
+        """Process an event that an agent reports during its turn. Events of a turn that has ended are ignored."""
         at = self.session.state.waiting_at
         if at is None or (at.step, at.turn) != (visit.step, visit.turn):
             return
@@ -555,7 +555,7 @@ class _TheAgent(NamedTuple):
 
 
 def utility_input(rules: Rules, session: Session, visit: Visit, *, project: Path, run_dir: Path) -> dict[str, JSON]:
-    """Return the JSON object that a utility reads from stdin (R23); ``cwd`` is the directory of its scope (P8)."""
+    """Return the JSON object that a utility reads from stdin (R23). ``cwd`` is the directory of its scope (P8)."""
     state, item = session.state, visit.item
     materia, folder = rules.sockets[visit.socket].socket.materia, str(project / state.scope.cwd)
     return {

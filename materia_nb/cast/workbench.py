@@ -1,4 +1,4 @@
-"""The workbench of a notebook, with loadouts, agents and casts; and a reduced workbench without agents or casts."""
+"""The workbench of a notebook with its loadouts, agents and casts, and a reduced workbench with only loadouts."""
 
 from __future__ import annotations
 
@@ -109,14 +109,14 @@ class DryBench(Displayable):
     ) -> OddsView:
         """Compute the probability of each end of a cast and the average number of turns, without calling agents.
 
-        For the other arguments and the errors see ``Exploration.odds`` and :meth:`explore`.
+        ``Exploration.odds`` and :meth:`explore` describe the arguments and the errors.
         """
         return self.explore(loadout, (items,)).odds(satisfied, items, **assumed)
 
     def _agents_for(self, graph: Graph) -> tuple[AgentTable, dict[str, Pin]]:
         """Return the agents and the pinned answers for a cast.
 
-        In this class, these are the models that the materia request, and no pinned answers.
+        In this class, the agents are the models that the materia request, and no answers are pinned.
         """
         del graph
         return AgentTable(ModelAgent()), {}
@@ -302,7 +302,7 @@ class Workbench(DryBench):
     def tool(
         self, function: _Function | None = None, *, name: str | None = None, ask: bool = False
     ) -> _Function | Callable[[_Function], _Function]:
-        """Register a function as a tool for models; materia refer to it by name in their ``tools``.
+        """Register a function as a tool for models. Materia list the name of the tool in their ``tools``.
 
         This method can also be used as a decorator::
 
@@ -407,7 +407,7 @@ class Workbench(DryBench):
 
     @property
     def sweep(self) -> Any:
-        """Runs each loadout with each request and checks the casts: ``wb.sweep(loadouts, requests)``."""
+        """The sweep of this workbench, which casts each loadout with each request: ``wb.sweep(loadouts, requests)``."""
         return lookup("sweep").Sweeps(self)
 
     @property
@@ -432,7 +432,7 @@ class Workbench(DryBench):
         return self._quests
 
     def close(self) -> None:
-        """Close every cast that is open for writing; this also happens at the end of a ``with`` block."""
+        """Close every cast that is open for writing. This also happens at the end of a ``with`` block."""
         self.casts.close()
 
     def __enter__(self) -> Self:

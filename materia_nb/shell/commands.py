@@ -34,7 +34,7 @@ from materia_nb.shell.terminal import ExitCode
 
 PACKAGE: Final = Path(__file__).resolve().parents[1]
 ROOTS: Final = [PACKAGE] if (PACKAGE / "notebooks").is_dir() else [PACKAGE, PACKAGE.parent]
-"""Folders to search for data files, which are inside the package in a wheel, and next to the package in a checkout."""
+"""Folders with data files: inside the package in a wheel, or next to the package in a checkout."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ def available_bundles() -> list[Bundle]:
 
 
 def run_copy(bundle: Bundle, folder: Path | None, *, force: bool = False) -> str:
-    """Copy a bundle to a folder and return the next steps for the user; if no folder is named, list the files."""
+    """Copy a bundle to a folder and return the next steps for the user, or list the files if ``folder`` is None."""
     if folder is None:
         listing = "\n".join(map(str, bundle.notebooks() or bundle.files()))
         return f"{listing}\n\nUse `materia {bundle.command} DIR` to copy them to DIR."
@@ -157,9 +157,9 @@ def trust_notebooks(notebooks: Sequence[Path]) -> bool:
 
 
 def content_to_copy(source: Path) -> bytes:
-    """Return the content of a file. A notebook gets the kernel and Python version that JupyterLab would add.
+    """Return the content of a file, with the kernel and the Python version added if the file is a notebook.
 
-    Without these fields, JupyterLab would mark a notebook as changed as soon as a user opens it.
+    Without these fields, JupyterLab would mark the notebook as changed as soon as a user opens it.
     """
     content = read_plain(source, follow=True)
     if source.suffix != ".ipynb" or find_spec("ipykernel") is None:
@@ -322,7 +322,7 @@ _STARTS_CASTS: Final = frozenset({"quest run", "sweep"})
 
 
 def _command(verb: Verb, access: str) -> Verb:
-    """Return the terminal command for a verb. ``access`` is its key in the table ``shell`` of ``words.toml``."""
+    """Return the terminal command for a verb. ``access`` is the list in ``words.toml`` that contains the verb."""
     options = [_BODY] if verb.cell != "never" else []
     if access in ("reads", "changes") and "--cast" not in verb.options:
         options.append(_CAST)
@@ -349,7 +349,7 @@ def _run_verb(verb: Verb, access: str, values: Mapping[str, Any]) -> int:
 
 @contextmanager
 def _open_bench(access: str, values: Mapping[str, Any]) -> Iterator[Any]:
-    """Open the workbench of a command. If ``access`` is ``tests``, it is a :class:`DryBench`, which cannot run casts."""
+    """Open the workbench of a command: a :class:`DryBench`, which cannot run casts, if ``access`` is ``tests``."""
     project = Path(values.get("project", "."))
     if not project.is_dir():
         raise usage_error(f"The project directory {project} does not exist.", "name a directory after `--project`")
@@ -366,7 +366,7 @@ def _open_bench(access: str, values: Mapping[str, Any]) -> Iterator[Any]:
 
 
 def _make_call(verb: Verb, bench: Workbench, values: Mapping[str, Any]) -> Call:
-    """Return the call for a verb, with the loadout file loaded and the file after ``--body`` read."""
+    """Return the call for a verb, after loading the loadout file and reading the file after ``--body``."""
     arguments = dict(values)
     for argument in verb.arguments:
         if argument.completes == "loadout" and Path(str(values.get(argument.key))).suffix in EXTENSIONS:

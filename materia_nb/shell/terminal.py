@@ -312,7 +312,7 @@ def names_of_own_loadouts(bench: DryBench) -> list[str]:
 
 
 def select_own_loadout(bench: DryBench) -> None:
-    """Select the project's first own loadout, unless a file sets ``activeLoadout``; commands store no selection."""
+    """Select the first loadout that is not bundled, unless a config file sets ``activeLoadout``."""
     layers = [layer for layer in bench.loadouts.config.layers if layer.name != "bundled"]
     if (own := names_of_own_loadouts(bench)) and not any("activeLoadout" in layer.document for layer in layers):
         bench.loadouts.use(own[0])
@@ -358,7 +358,7 @@ def _locate_findings(bench: DryBench, report: Report, *, strict: bool) -> tuple[
 
 
 def _relative_path(path: Path) -> str:
-    """Return a path relative to the current directory, as CI systems expect; a path outside it is not changed."""
+    """Return a path relative to the current directory, or unchanged if it is outside that directory."""
     return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
 
 

@@ -48,7 +48,7 @@ class Capture(NamedTuple):
     Attributes:
         start: the number of bytes to capture from the beginning of the output.
         end: the number of bytes to capture from the end of an output that is longer than ``start``.
-        skip_lines: a prefix; lines that start with it are neither captured nor counted. Empty to skip no lines.
+        skip_lines: the prefix of lines that are neither captured nor counted; by default, no lines are skipped.
     """
 
     start: int = MAX_CAPTURED
@@ -70,7 +70,7 @@ class CapturedOutput(io.RawIOBase):
         self._line = b""
 
     def writable(self) -> bool:
-        """Return True, because the stream accepts all data."""
+        """Return True."""
         return True
 
     def write(self, data: Any) -> int:
@@ -303,7 +303,7 @@ class ProcessGroup:
             self.stdin.close()
 
     def _drain(self) -> None:
-        """Read until both outputs have ended, but only for a short time, because children may keep the pipes open."""
+        """Read until both outputs have ended, or for a short time if child processes keep the pipes open."""
         deadline = time.monotonic() + _PIPE_GRACE_S
         while self._open_outputs and (remaining := deadline - time.monotonic()) > 0:
             self._exchange(remaining)
@@ -321,7 +321,7 @@ class ProcessGroup:
         self._signal_group(signal.SIGKILL)
 
     def _has_ended(self) -> bool:
-        """Return True if the command itself has ended. It is not reaped, unless the platform provides no other way."""
+        """Return True if the command itself has ended. It is reaped only if the platform offers no other test."""
         if self.child.returncode is not None:
             return True
         if not hasattr(os, "waitid"):  # macOS before Python 3.13
@@ -521,7 +521,7 @@ def _make_result(
 
 
 def summarize(text: str, limit: int) -> str:
-    """Convert the output of a process to one line of at most ``limit`` characters; a long line loses its middle.
+    """Convert the output of a process to one line of at most ``limit`` characters, without the middle of a long line.
 
     Terminal escape sequences and control characters are removed, and whitespace is collapsed.
     """

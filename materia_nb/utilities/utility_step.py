@@ -41,7 +41,7 @@ class ScriptCopy(NamedTuple):
         script: the name of the shipped script.
         path: the path of the copy.
         status: the status of the copy. ``set aside`` means that a person had changed the copy when the package was
-            updated, so that the new version was written to a separate file, which is used instead.
+            updated. The new version was then written to a separate file, which is used instead.
     """
 
     script: str
@@ -52,7 +52,7 @@ class ScriptCopy(NamedTuple):
 def find_script(name: str, folders: Sequence[Path] = ()) -> Path | None:
     """Return the path of the file to run for a shipped script, or None if the script is unknown.
 
-    The folders are searched in order; if none of them contains a usable file, the script in the package is used. In a
+    The folders are searched in order. If no folder contains a usable file, the script in the package is used. In a
     folder with a manifest, only a copy of the current version is usable, so that an outdated copy never runs. In any
     other folder, every file with the name of the script is usable.
 

@@ -89,7 +89,7 @@ def readable(text: str) -> str:
 
 
 def named(text: str) -> str:
-    """Return an untrusted name on one line, shortened and with control characters escaped, for use in a message."""
+    """Shorten an untrusted name to one line and escape its control characters, for use in a message."""
     line = readable(text[:_MAX_NAME_CHARS]).replace("\n", "\\n").replace("\t", "\\t")
     return line + "…" if len(text) > _MAX_NAME_CHARS else line
 
@@ -184,7 +184,7 @@ def _arguments_model(name: str) -> type[BaseModel]:
 def check_arguments(tool: Tool, arguments: Mapping[str, JSON]) -> dict[str, JSON]:
     """Validate the arguments of a call and convert them to the types in the tool's schema.
 
-    Null is accepted for optional arguments, and has the same effect as omitting them.
+    An optional argument may be null, which has the same effect as omitting it.
 
     Raises:
         Refused: the arguments are invalid. The message lists all problems and the valid arguments.

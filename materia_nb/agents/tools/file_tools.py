@@ -106,7 +106,7 @@ def binary_error(target: OpenPath, size: int) -> Refused:
 
 
 def _read_lines(file: BinaryIO) -> Iterator[tuple[bytes, int]]:
-    """Yield the first block of each line in a file, with the length of the whole line in bytes."""
+    """Yield the first block of each line in a file, together with the length of the whole line in bytes."""
     while head := file.readline(BLOCK):
         size, last = len(head), head
         while not last.endswith(b"\n") and size < MAX_SCANNED_BYTES and (last := file.readline(BLOCK)):
@@ -242,7 +242,7 @@ def write(work: Workspace, args: Mapping[str, JSON]) -> ToolResult:
 
 
 def _in_format_of(target: OpenPath, text: str) -> str:
-    """Convert text to the format of the file that it replaces: its byte order mark and its CR LF line endings."""
+    """Add the byte order mark and the CR LF line endings of the file that the text replaces."""
     with target.open_file() as file:
         old_content = file.read(MAX_WRITTEN_BYTES)
     if b"\0" in old_content:

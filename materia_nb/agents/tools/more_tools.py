@@ -121,7 +121,7 @@ def describe_arguments(
 ) -> Arguments:
     """Return the arguments of a function, except the first ``skip`` parameters.
 
-    ``argument_name`` returns the name of each argument for the model.
+    ``argument_name`` is a function that returns the name that the model uses for a parameter.
 
     Raises:
         AgentError: kind ``bad_tool``: a parameter cannot be described to a model.
@@ -184,7 +184,7 @@ def _result_text(value: object) -> str:
 
 
 def is_known_tool(name: str, more: MoreTools) -> bool:
-    """Return True if a name is a function tool or starts with the name of a server. The server is not started."""
+    """Return True if ``name`` refers to a function tool or begins with the name of a server. No server is started."""
     return name in more.functions or ("." in name and name.partition(".")[0] in more.servers)
 
 
@@ -203,7 +203,7 @@ class ToolFinder:
         self.notes: list[str] = []
 
     def __call__(self, name: str) -> Iterable[Tool]:
-        """Return the tool with the given name, or all tools of a server for ``server.*``; empty for an unknown name.
+        """Return the tool with a name, all tools of a server for ``server.*``, or an empty tuple for an unknown name.
 
         Raises:
             AgentError: kind ``tool_server``: the server cannot be started or reached; kind ``not_installed``: the
@@ -422,7 +422,7 @@ def _fill_variables(server: str, variables: JSON) -> dict[str, str]:
 
 
 def _fill_text(server: str, text: JSON) -> str:
-    """Replace each ``${NAME}`` by the environment variable, and register its value as a secret to be redacted."""
+    """Replace each ``${NAME}`` with the value of the environment variable, and register the value as a secret."""
 
     def replace_variable(match: re.Match[str]) -> str:
         register_key_variable(match[1])

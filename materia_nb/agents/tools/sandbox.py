@@ -279,7 +279,7 @@ def _outside_error(path: str) -> Refused:
 
 
 def _fold_name(name: str) -> str:
-    """Normalize a name, so that names that some file systems treat as the same name become equal."""
+    """Normalize a name. Names become equal if some file systems treat them as the same name."""
     return "".join(character for character in name if unicodedata.category(character) != "Cf").casefold()
 
 

@@ -127,7 +127,7 @@ class Search:
         self._matches = glob_predicate(request["glob"]) if request["glob"] is not None else lambda _: True
 
     def find(self) -> None:
-        """Write all paths that match. Directories end with a slash."""
+        """Write all paths that match. The paths of directories end with a slash."""
         for parts, _, folders, files in self._walk():
             suffix_by_name = {**dict.fromkeys(files, ""), **dict.fromkeys(folders, "/")}
             for name in sorted(suffix_by_name):
@@ -186,7 +186,7 @@ class Search:
         return "/".join([self._prefix, *parts] if self._prefix else parts).replace("\n", "\\n")
 
     def _write(self, line: str) -> bool:
-        """Write a result, unless the maximum number of results was reached; in that case, return False."""
+        """Write a result and return True, or return False if the maximum number of results was reached."""
         self._result_count += 1
         self._chars_left -= len(line) + 1
         if self._result_count > _MAX_RESULTS or self._chars_left < 0:
@@ -212,7 +212,7 @@ def _is_link(name: str, folder: int) -> bool:
 
 
 def _excerpt(line: str, match: re.Match[str]) -> str:
-    """Return a line or, if the line is long, the part around the match."""
+    """Return a line, or the part around the match if the line is long."""
     if len(line) <= _MAX_LINE_CHARS:
         return line
     start = max(0, match.start() - _CHARS_BEFORE_MATCH)

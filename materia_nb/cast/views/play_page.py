@@ -45,7 +45,7 @@ def play_page(title: str, graph: Graph, data: Mapping[str, JSON], changed: Seque
         title: the title of the page.
         graph: the loadout.
         data: the data from :func:`play_data`. A level has an additional field ``level``, which contains its task.
-        changed: the loadouts after each change that a level offers; their pictures are hidden at first.
+        changed: the changed loadouts, one for each change that a level offers; their pictures are hidden at first.
     """
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
     stored = Html(f'<script type="application/json" id="play-data">{text}</script>')
@@ -133,7 +133,7 @@ def _reason(graph: Graph, move: Move, source: StateNode, target: StateNode) -> s
 
 
 def _route_text(graph: Graph, edge: EdgeRef, result: Result | None = None, scope: str = "") -> str:
-    """Describe an edge or exit that was followed, and the edge's limit, if any, followed by ``scope``."""
+    """Describe an edge or exit that was followed. ``scope`` follows the limit of an edge."""
     if isinstance(edge, tuple):
         taken = graph.sockets[edge[0]].edges[edge[1] - 1]
         because = f": {result.sentence}" if result is not None and taken.when != "always" else ""

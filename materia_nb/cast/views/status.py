@@ -173,7 +173,7 @@ def _warnings(warnings: Sequence[CastWarning]) -> Iterator[str]:
 
 
 def _conclusion_lines(cast: Snapshot) -> Iterator[str]:
-    """Yield the lines of the agents' conclusion, and the number of suggestions for the project's knowledge."""
+    """Yield the lines of the conclusion, and a line with the number of suggestions for the project's knowledge."""
     conclusion = cast.conclusion
     yield from (shorten(line, _MAX_LINE) for line in conclusion[:_MAX_CONCLUSION_LINES])
     if len(conclusion) > _MAX_CONCLUSION_LINES:
@@ -192,7 +192,7 @@ def _pins(cast: Snapshot) -> Iterator[str]:
 
 
 def describe_tries(cast: Snapshot) -> str:
-    """Return how often the failed socket was tried, such as ``tried 2 times``; "" if it was tried once."""
+    """Return text such as ``tried 2 times`` for the failed socket, or "" if the socket was tried once."""
     if not cast.steps or cast.engine.failure is None or cast.engine.at is None:
         return ""
     tries = cast.steps[-1].attempts
@@ -256,7 +256,7 @@ _REQUEST_LABELS: Final = {
 
 
 def approval_lines(cast: Snapshot) -> list[str]:
-    """Return lines of text that describe the command (section 12) or the tool calls that are awaiting approval."""
+    """Return lines of text that describe the command or the tool calls that are awaiting approval."""
     hold = cast.held
     if hold is None or hold.needs != "approval" or not isinstance(hold.reading.value, dict):
         return [call_line(call) for call in cast.approvals.asking]
@@ -352,7 +352,7 @@ def overlay_of(cast: Snapshot) -> CastOverlay:
 
 
 def _latest(cast: Snapshot) -> dict[str, StepRecord]:
-    """Return the latest step of each socket; for joined lanes, the step of the lane that was scheduled last."""
+    """Return the latest step of each socket. For joined lanes, this is the step of the lane that was scheduled last."""
     if not cast.session.streams:
         return {step.at.socket: step for step in cast.session.steps if step.turns}
     own = [(step.number, 0, 0, step) for step in cast.steps]

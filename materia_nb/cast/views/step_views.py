@@ -170,7 +170,7 @@ def handoff_blocks(cast: Snapshot, step: StepRecord) -> list[Block]:
 
 
 def _turn_blocks(cast: Snapshot, step: StepRecord, turn: TurnRecord) -> list[Block]:
-    """Return the output of a turn: the message to the agent, the agent, the tool calls, the text, and the parsed output."""
+    """Return a turn: the message to the agent, the agent, the tool calls, the text, and the parsed output."""
     reading, sections = turn.reading, section_blocks(_sections(cast, step, turn.reading))
     blocks = lines([f"message: {turn.message}"] if turn.message is not None else [])
     blocks += lines(_answered_by(turn), "quiet")
@@ -198,7 +198,7 @@ def _sections(cast: Snapshot, step: StepRecord, reading: Reading | None) -> list
 
 
 def visit_status_sections(cast: Snapshot, step: StepRecord) -> list[Section]:
-    """Return the statuses that a visit went through, if the handoff protocol of its socket has statuses."""
+    """Return the statuses of a visit in order, if the handoff protocol of its socket defines statuses."""
     protocol = cast.rules.sockets[step.socket].protocol
     return protocol.status_sections([turn.reading for turn in step.turns if turn.reading is not None])
 
@@ -277,7 +277,7 @@ def _page_step(cast: Snapshot, step: StepRecord, anchor: str) -> Block:
 
 _MAX_BARS: Final = 200
 _IMMEDIATE_MS: Final = 100
-"""Maximum delay, in milliseconds, for which no waiting time is drawn before the first bar of a lane."""
+"""Maximum delay before the first bar of a lane that is not drawn as waiting time, in milliseconds."""
 
 
 def lanes_blocks(cast: Snapshot, now: int | None = None, past: Snapshot | None = None) -> list[Block]:

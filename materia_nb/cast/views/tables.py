@@ -83,7 +83,7 @@ def budget_view(cast: Snapshot) -> Table:
 
 
 def _share(used: float | None, maximum: float | None, form: str) -> tuple[str, str]:
-    """Return two strings: the limit, and the share of it that has been used."""
+    """Return the limit and the used share of the limit, as two strings."""
     if maximum is None:
         return "none", ""
     share = "unknown" if used is None else f"{used / maximum:.0%}" if maximum else ""
@@ -173,14 +173,14 @@ _MAX_REASON: Final = 200
 class FailureCausesView(TableOf[tuple[FailureCause, tuple[str, ...]]]):
     """A table of the causes of failed casts, most frequent first.
 
-    Iterating over the table yields pairs of a cause and the names of its casts. In a cause, the fields by which casts
-    are not grouped are empty.
+    Iterating over the table yields pairs of a cause and the names of its casts. The fields of a cause that are not used
+    for grouping are empty.
     """
 
     def __init__(
         self, causes: Iterable[tuple[str, FailureCause]], by: Sequence[str], problems: Sequence[tuple[str, str]] = ()
     ) -> None:
-        """Group named casts by the given fields of their causes. ``problems`` has the casts that cannot be read."""
+        """Group named casts by the given fields of their causes. ``problems`` lists the casts that cannot be read."""
         by, fields = by or ("kind", "loadout", "socket", "edge"), FailureCause._fields
         for field in by:
             needs_one_of(field, fields, f"Failures cannot be grouped by {field!r}.", "usage")
@@ -449,7 +449,7 @@ def changes_table(git_dir: Path, before: str | None, after: str | None) -> list[
 
 
 def _names_of(files: StepFiles | None) -> str:
-    """Return the names of the first few files that a step changed, and the number of others."""
+    """Return the names of the first few files that a step changed, and the number of remaining files."""
     return "" if files is None or not files.changed else _first_names(files.changed, files.in_all)
 
 
@@ -480,7 +480,7 @@ def _patch_blocks(patch: str) -> list[Block]:
 
 
 def files_blocks(cast: Snapshot, current: Snapshot) -> list[Block]:
-    """Return the content of the files tab; for an earlier moment, it includes an action that restores the files.
+    """Return the content of the files tab, with an action that restores the files if ``cast`` is an earlier moment.
 
     Args:
         cast: the snapshot to display.

@@ -185,7 +185,7 @@ def spawn(document: dict[str, Any]) -> TaskResult:
 
 
 def new_folder(parent: Path, name: str) -> Path:
-    """Create a folder with an unused name, which is safe if other lanes create folders at the same time."""
+    """Create a folder with an unused name. Other lanes may create folders at the same time."""
     parent.mkdir(parents=True, exist_ok=True)
     number = 1
     while True:
@@ -334,7 +334,7 @@ def is_merged(root: Path, branch: str) -> bool:
 
 
 def content(path: Path) -> bytes:
-    """Return the content of a file, or the target of a symbolic link; empty if the file cannot be read."""
+    """Return the content of a file or the target of a symbolic link, or no bytes if the file cannot be read."""
     try:
         return str(path.readlink()).encode(errors="surrogateescape") if path.is_symlink() else path.read_bytes()
     except OSError:
