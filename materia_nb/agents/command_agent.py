@@ -112,17 +112,10 @@ class JsonOutput:
                 f"Unknown kinds of usage in the usage paths: {', '.join(sorted(map(str, unknown_kinds)))}",
                 hint=f"use only the names {', '.join(TOKEN_KINDS)}",
             )
-        for paths in (
-            self.answer,
-            *map(self._usage_paths, self.usage),
-            self.cost,
-            self.session,
-            self.error,
-            self.finish,
-        ):
-            for path in _as_tuple(paths):
-                if (fault := jsonpath_fault(path)) is not None:
-                    raise AgentError(f"{path!r} is not a valid JSONPath: {fault}", hint='write a path like "$.result"')
+        groups = (self.answer, *map(self._usage_paths, self.usage), self.cost, self.session, self.error, self.finish)
+        for path in (path for paths in groups for path in _as_tuple(paths)):
+            if (fault := jsonpath_fault(path)) is not None:
+                raise AgentError(f"{path!r} is not a valid JSONPath: {fault}", hint='write a path like "$.result"')
 
     def __call__(self, stdout: str) -> ProgramAnswer:
         """Parse the complete stdout of the program."""
@@ -306,26 +299,28 @@ class CommandAgent:
         try:
             reply = self._run(turn)
         except AgentError as error:
-            if (write_error := self._read_only_error(turn, old_stamps, casts)) is not None:
-                raise write_error from error
+            self._require_unchanged(turn, old_stamps, casts, error)
             raise
-        if (write_error := self._read_only_error(turn, old_stamps, casts)) is not None:
-            turn.report(UsageEvent(reply.usage or Usage(None, None)))
-            raise write_error
+        self._require_unchanged(turn, old_stamps, casts, reply)
         return reply
 
-    def _read_only_error(self, turn: Turn, old_stamps: Mapping[str, tuple[int, int]], casts: Path) -> AgentError | None:
+    def _require_unchanged(
+        self, turn: Turn, old_stamps: Mapping[str, tuple[int, int]], casts: Path, outcome: Reply | AgentError
+    ) -> None:
+        """Raise AgentError (``wrote_read_only``) if files have changed, after reporting the usage of a reply."""
         new_stamps = _file_stamps(turn.project, casts)
         changed = sorted(path for path in {*old_stamps, *new_stamps} if old_stamps.get(path) != new_stamps.get(path))
         if not changed:
-            return None
-        return AgentError(
+            return
+        if isinstance(outcome, Reply):
+            turn.report(UsageEvent(outcome.usage or Usage(None, None)))
+        raise AgentError(
             f"{self.argv[0]} changed files, although the materia {turn.materia_id} allows only reading: "
             f"{summarize(', '.join(changed), _MAX_FILE_NAMES_CHARS)}",
             where=turn.socket_id,
             hint="use `back N --files` or version control to restore the files, then run `retry`",
             kind="wrote_read_only",
-        )
+        ) from (outcome if isinstance(outcome, AgentError) else None)
 
     def _run(self, turn: Turn) -> Reply:
         request = turn.prompt if self.session_to_resume(turn) else request_text(turn)

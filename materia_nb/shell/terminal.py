@@ -290,18 +290,22 @@ def findings_of(bench: DryBench, names: Sequence[str], *, strict: bool = False, 
     If ``names`` is empty, check all loadouts that are not bundled, or the selected loadout if all are bundled. With
     ``strict``, an unknown field is a problem.
     """
+
+    def check(name: str) -> tuple[LocatedFinding, ...]:
+        return _locate_findings(bench, bench.check(name, engine=engine), strict=strict)
+
     subjects: dict[str, tuple[LocatedFinding, ...]] = {}
     if not names:
         subjects.update(_unreadable_files(bench))
         for name in names_of_own_loadouts(bench) or filter(None, [bench.loadouts.chosen]):
-            subjects[name] = _check_loadout(bench, name, strict=strict, engine=engine)
+            subjects[name] = check(name)
     for name in names:
         if name.endswith(SUFFIX):
             subjects[name] = tuple(_check_case(bench.project / name))
         elif Path(name).suffix in EXTENSIONS:
-            subjects.update(_check_file(bench, name, strict=strict, engine=engine))
+            subjects.update(_check_file(bench, name, check, strict=strict))
         else:
-            subjects[name] = _check_loadout(bench, name, strict=strict, engine=engine)
+            subjects[name] = check(name)
     return CheckRun(subjects)
 
 
@@ -319,7 +323,7 @@ def select_own_loadout(bench: DryBench) -> None:
 
 
 def _check_file(
-    bench: DryBench, name: str, *, strict: bool, engine: str | None
+    bench: DryBench, name: str, check: Callable[[str], tuple[LocatedFinding, ...]], *, strict: bool
 ) -> Iterator[tuple[str, tuple[LocatedFinding, ...]]]:
     try:
         bench.load(name)
@@ -331,11 +335,7 @@ def _check_file(
         yield name, _locate_findings(bench, bench.loadouts.config.check(), strict=strict)
     for loadout in layer.loadouts:
         if layer.document["loadouts"][loadout] is not None:  # A null removes a loadout of a lower layer.
-            yield f"{name}: {loadout}", _check_loadout(bench, loadout, strict=strict, engine=engine)
-
-
-def _check_loadout(bench: DryBench, name: str, *, strict: bool, engine: str | None) -> tuple[LocatedFinding, ...]:
-    return _locate_findings(bench, bench.check(name, engine=engine), strict=strict)
+            yield f"{name}: {loadout}", check(loadout)
 
 
 def _locate_findings(bench: DryBench, report: Report, *, strict: bool) -> tuple[LocatedFinding, ...]:
@@ -404,18 +404,16 @@ def _format_text(checked: CheckRun) -> str:
 
 
 def _format_json(checked: CheckRun) -> str:
-    findings = []
-    for finding in checked.findings:
-        problem = finding.problem
-        findings.append(
-            {
-                **{name: getattr(problem, name) for name in ("severity", "code", "loadout")},
-                "path": problem.source,
-                **{name: outgoing(getattr(problem, name)) for name in ("message", "hint")},
-                "file": finding.file,
-                "line": finding.line,
-            }
-        )
+    findings = [
+        {
+            **{name: getattr(finding.problem, name) for name in ("severity", "code", "loadout")},
+            "path": finding.problem.source,
+            **{name: outgoing(getattr(finding.problem, name)) for name in ("message", "hint")},
+            "file": finding.file,
+            "line": finding.line,
+        }
+        for finding in checked.findings
+    ]
     document = {"ok": checked.ok, "checked": [*checked.subjects], "findings": findings}
     return json.dumps(document, ensure_ascii=False, indent=2)
 
@@ -429,7 +427,9 @@ def _format_github(checked: CheckRun) -> str:
         location = f"file={_escape_property(finding.file)},line={finding.line}," if finding.file else ""
         title = _escape_property(f"{problem.code} {problem.source}")
         lines.append(f"::{command} {location}title={title}::{_escape_data(_finding_sentence(problem))}")
-    return "\n".join([*lines, _count_summary(checked)])
+    problems = sum(finding.problem.severity == "problem" for finding in checked.findings)
+    counts = f"{counted(problems, 'problem')}, {counted(len(checked.findings) - problems, 'hint')}"
+    return "\n".join([*lines, f"{counted(len(checked.subjects), 'subject')} checked: {counts}"])
 
 
 def _escape_data(text: str) -> str:
@@ -442,14 +442,6 @@ def _escape_property(text: str) -> str:
 
 def _finding_sentence(problem: Problem) -> str:
     return outgoing_line(f"{problem.message}; {problem.hint}" if problem.hint else problem.message)
-
-
-def _count_summary(checked: CheckRun) -> str:
-    problems = sum(finding.problem.severity == "problem" for finding in checked.findings)
-    hints = len(checked.findings) - problems
-    return (
-        f"{counted(len(checked.subjects), 'subject')} checked: {counted(problems, 'problem')}, {counted(hints, 'hint')}"
-    )
 
 
 def _format_sarif(checked: CheckRun) -> str:

@@ -147,6 +147,33 @@ def test_two_edges_to_one_socket_are_not_reported_if_only_one_is_limited_r18():
 
 
 @pytest.mark.parametrize(
+    "when, condition, is_reported",
+    [
+        ("always", "always", True),
+        ("satisfied", "not_satisfied", False),  # a retry of the current item, which both engines count per item
+        ("not_satisfied", "not_satisfied", True),
+    ],
+)
+def test_a_limited_edge_after_an_advance_is_reported_r18(when, condition, is_reported):
+    """The reference engine fails at the third of five items if `maxTraversals` is 2."""
+    sockets = {
+        "Socket-1": {"materia": "G", "edges": [edge("Socket-2")]},
+        "Socket-2": {
+            "materia": "P",
+            "parse": "json",
+            "edges": [edge("Socket-2", condition, 2)],
+            "advance": {**FULL_ADVANCE, "when": when},
+        },
+    }
+    exits = [route("Socket-2", when, "end")]
+    loops = {"L": {"sockets": ["Socket-2"], "consumes": {"from": "Socket-1"}, "exits": exits}}
+    document = config(sockets, loops=loops)
+    hints = [hint for hint in reference_report(document, "T", [document]).hints if "(R18)" in hint.message]
+    assert [hint.source for hint in hints] == ["Socket-2.edges[0].maxTraversals"] * is_reported
+    assert all("after 2 such traversals, the next one fails the cast" in hint.message for hint in hints)
+
+
+@pytest.mark.parametrize(
     "parse, assign, is_reported",
     [
         ("json", {"seen": "lastOutput"}, True),
@@ -219,13 +246,41 @@ def test_check_verb_reports_problems_for_another_engine(shell, project):
         line(shell, "check --for pi")
 
 
-def test_reference_engine_needs_copies_of_bundled_materia(wb):
+def test_reference_engine_needs_copies_of_materia_that_it_does_not_have(wb):
     wb.loadouts.copy("Plan-Build-Eval", "Mine")
     report = wb.check("Mine", engine="pi-materia")
-    placed = ("Plan", "Build", "Eval", "Maintain", "Narrate")
-    assert {problem.source for problem in report.problems} == {f"materia.{name}" for name in placed}
+    assert {problem.source for problem in report.problems} == {"materia.Plan", "materia.Eval"}
+    assert all("pi-materia rejects the loadout, because no file defines" in p.message for p in report.problems)
+    own = {hint.source: hint.message for hint in report.hints if "its own materia" in hint.message}
+    assert own == {
+        f"materia.{name}": f"pi-materia uses its own materia {name!r} here (R74)"
+        for name in ("Build", "Maintain", "Narrate")
+    }
     wb.loadouts.copy("Plan-Build-Eval", "Complete", materia=True)
-    assert wb.check("Complete", engine="pi-materia").problems == ()
+    report = wb.check("Complete", engine="pi-materia")
+    assert not report.problems
+    assert not [hint for hint in report.hints if "its own materia" in hint.message]
+
+
+def test_a_project_that_places_materia_of_the_reference_engine_passes(wb, project):
+    """A config file of pi-materia often places only materia that pi-materia itself defines."""
+    sockets = {"Socket-1": {"materia": "Build", "edges": [edge("Socket-2")]}, "Socket-2": {"materia": "Mime-Bootstrap"}}
+    document = {"activeLoadout": "Own", "loadouts": {"Own": {"entry": "Socket-1", "sockets": sockets}}}
+    (project / ".pi").mkdir(exist_ok=True)
+    (project / ".pi" / "pi-materia.json").write_text(json.dumps(document))
+    wb.load()
+    report = wb.check("Own", engine="pi-materia")
+    assert not report.problems
+    assert {hint.source for hint in report.hints if "own materia" in hint.message} == {
+        "materia.Build",
+        "materia.Mime-Bootstrap",
+    }
+
+
+def test_reference_engine_does_not_have_bundled_loadouts_of_other_names(wb):
+    assert "loadouts.Mime" in {problem.source for problem in wb.check("Mime", engine="pi-materia").problems}
+    report = wb.check("Hojo-Consult", engine="pi-materia")
+    assert "loadouts.Hojo-Consult" in {hint.source for hint in report.hints}
 
 
 def test_only_bundled_loadouts_with_git_worktree_scripts_are_refused():

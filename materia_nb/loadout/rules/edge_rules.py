@@ -124,7 +124,7 @@ def _retry_limit_on_advance(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hi
     """A `maxTraversals` on an edge that is also taken after the loop has advanced to the next item."""
     for id_, when in advances_of(facts, loop).items():
         for edge in facts.sockets[id_].edges:
-            if "maxTraversals" in edge.raw and _overlap(edge.when, when):
+            if "maxTraversals" in edge.raw and conditions_overlap(edge.when, when):
                 message = "the edge is also taken when the item is done, which counts towards its `maxTraversals`"
                 advice = "set `maxTraversals` on a separate edge that is taken only for a retry"
                 yield Hint(f"{id_}.edges[{edge.index}].maxTraversals", message, advice)
@@ -143,7 +143,7 @@ def _exit_never_taken(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
             others = " or ".join(advances)
             why = f"{source!r} never advances, so this exit can only be taken if the list is empty"
             advice = f"set `from` to {others}" if others else f"add an advance to {source!r}"
-        elif when is not None and not _overlap(condition, when):
+        elif when is not None and not conditions_overlap(condition, when):
             why = f"{source!r} only advances when {when}, so its {condition} exit is never taken"
             advice = f"change the condition to {when} or always"
         else:
@@ -160,7 +160,7 @@ def _ends_early(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
     for id_, when in advances_of(facts, loop).items():
         edges = [edge.when for edge in facts.sockets[id_].edges]
         # an unconditional advance can be followed by any edge
-        if any(_overlap(condition, when) for condition in edges) or (edges and when == "always"):
+        if any(conditions_overlap(condition, when) for condition in edges) or (edges and when == "always"):
             continue
         situation = "but has no edge" if when == "always" else f"when {when}, but has no edge for this result"
         message = f"{id_!r} advances {situation}, so the cast ends before the last item"
@@ -221,22 +221,19 @@ def _add_empty_exit(facts: LoadoutFacts, loop: LoopFacts) -> Fix | None:
 @rule(EDGE_RULES, "loadout", "lone-guard")
 def _one_sided_guard(facts: LoadoutFacts) -> Iterator[Hint]:
     """A socket whose edges match only one value of `satisfied`, so the other value ends the cast (R3)."""
-    advance_results: dict[str, set[Condition]] = {}
-    for loop in facts.loops:
-        for id_, result in advances_of(facts, loop).items():
-            advance_results.setdefault(id_, set()).add(result)
+    advances = {advance for loop in facts.loops for advance in advances_of(facts, loop).items()}
     for id_, socket in facts.sockets.items():
         if not socket.targets or id_ in facts.text_sockets:
             continue
         missing = unmatched_verdicts({edge.when for edge in socket.edges if edge.when is not None})
-        if len(missing) == 1 and missing[0] not in advance_results.get(id_, ()):
+        if len(missing) == 1 and (id_, missing[0]) not in advances:
             message = f"no edge of {id_!r} matches {missing[0]}, so this result ends the cast as complete"
             advice = f'add a {missing[0]} edge; to end the cast there, set its target to "end"'
             fix = safe_fix(f"Add an edge to the end ({missing[0]})", do("add_edge", id_, END, missing[0]))
             yield Hint(f"{id_}.edges", message, advice, fix)
 
 
-def _overlap(edge: Condition | None, advance: Condition) -> bool:
+def conditions_overlap(edge: Condition | None, advance: Condition) -> bool:
     """Return True if one result can match both the condition of an edge or exit and the condition of an advance."""
     return edge is not None and condition_spec(edge).overlaps(condition_spec(advance))
 
@@ -250,7 +247,7 @@ def _unmatched_results(facts: LoadoutFacts, id_: str, when: Condition) -> list[C
     matched = {condition for condition in exits if condition is not None}
     if matched and id_ in facts.text_sockets:
         return []
-    return [result for result in unmatched_verdicts(matched) if _overlap(result, when)]
+    return [result for result in unmatched_verdicts(matched) if conditions_overlap(result, when)]
 
 
 _MAX_NAMES: Final = 8
@@ -340,9 +337,6 @@ def _cycle_without_end(facts: LoadoutFacts) -> Iterator[Hint]:
 
 def _can_end(facts: LoadoutFacts, socket: SocketFacts) -> bool:
     """Return True if a cast can end at a socket, which is always the case for a socket that iterates over a list."""
-    if socket.iterator is not None:
-        return True
-    edges = [edge for edge in socket.edges if edge.when is not None]
-    if any(edge.to == END for edge in edges):
-        return True
-    return not match_every_output([edge.when for edge in edges if edge.when], text=socket.id in facts.text_sockets)
+    edges = [(edge.when, edge.to) for edge in socket.edges if edge.when is not None]
+    is_matched = match_every_output([when for when, _ in edges], text=socket.id in facts.text_sockets)
+    return socket.iterator is not None or END in {to for _, to in edges} or not is_matched

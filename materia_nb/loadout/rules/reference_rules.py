@@ -11,12 +11,13 @@ from typing import Final
 
 from materia_nb.errors import counted
 from materia_nb.jsonvalue import JSON, Object, as_object, whole_number
-from materia_nb.loadout.items import advances_of, derive, incomplete_advances, unwritten_advances
+from materia_nb.loadout.items import advances_of, derive, incomplete_advances, socket_advance, unwritten_advances
 from materia_nb.loadout.report import Findings, Hint, HintRule, Report, brief, rule
-from materia_nb.loadout.rules.edge_rules import never_taken
+from materia_nb.loadout.rules.edge_rules import conditions_overlap, never_taken
 from materia_nb.loadout.rules.socket_rules import shortest_route, successors_of
 from materia_nb.loadout.topology import (
     CANONICAL_ID,
+    EdgeFacts,
     LoadoutFacts,
     LoopFacts,
     SocketFacts,
@@ -32,18 +33,19 @@ DIFFERENCE: Final = "pi-materia-differs"
 _CONDITIONS: Final = ("always", "satisfied", "not_satisfied")
 _SCRIPT_PREFIXES: Final = ("blackbelt", "mime", "commit-sigil.", "detect-vcs.", "ensure-ignored.")
 """Prefixes of the script names that the reference engine knows."""
+_SHIPPED: Final = {
+    "loadouts": "Full-Auto Planning-Consult Hojo-Consult Parallel-Experimental Parallel-Interactive",
+    "materia": "Auto-Architect Interactive-Plan Parallel-Plan Parallel-Plan-Interactive Build Auto-Plan Maintain Narrate "
+    "Auto-Eval Integration-Review GitMaintain Detect-VCS Blackbelt-Bootstrap Blackbelt-Maintain Spawn-JJ-Workspace "
+    "Integrate-JJ-Workspaces Finalize-JJ-Workspace Blackbelt-GH-PR Mime-Bootstrap Mime-Maintain Mime-GH-PR "
+    "Blackbelt-ADO-PR Mime-ADO-PR Commit-Sigil Chain-Context Cover Ignore-Artifacts",
+}  # Names that the default config of pi-materia 0.1.10 defines.
 _IGNORED_FIELDS: Final = {
-    "handoff": "R74",
-    "castContext": "R50",
-    "promptForm": "R50",
-    "assignment": "R74",
-    "finalize": "R74",
-    "prices": "R56",
-    "maxCostUsd": "R56",
-    "maxSeconds": "R56",
-    "maxTurns": "R20",
-    "mcpServers": "R74",
-}  # Fields that the reference engine ignores, each with the number of the rule that defines it, or R74.
+    "R74": ("handoff", "assignment", "finalize", "mcpServers"),
+    "R50": ("castContext", "promptForm"),
+    "R56": ("prices", "maxCostUsd", "maxSeconds"),
+    "R20": ("maxTurns",),
+}  # Fields that the reference engine ignores, by the number of the rule that defines them, or R74.
 
 
 @rule(REFERENCE_RULES, "socket", REFUSAL)
@@ -133,11 +135,8 @@ def _stale_cursor(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
 @rule(REFERENCE_RULES, "socket", DIFFERENCE)
 def _shared_limit(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
     """Two edges to the same socket that both have `maxTraversals`, which pi-materia limits together."""
-    idle_paths = {hint.source for hint in never_taken(facts, socket)}
-    edges = [edge for edge in socket.edges if f"{socket.id}.edges[{edge.index}]" not in idle_paths]
     for to in dict.fromkeys(socket.targets):
-        values = {edge.index + 1: whole_number(edge.raw.get("maxTraversals")) for edge in edges if edge.to == to}
-        limits = {number: limit for number, limit in values.items() if limit is not None}
+        limits = {edge.index + 1: limit for edge, limit in _limited_edges(facts, socket) if edge.to == to}
         if len(limits) > 1:
             first, second = sorted(limits, key=limits.__getitem__)[:2]
             message = (
@@ -146,6 +145,29 @@ def _shared_limit(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
                 "fails the cast"
             )
             yield Hint(f"{socket.id}.edges", message, "write `maxTraversals` on only one of the edges")
+
+
+@rule(REFERENCE_RULES, "socket", DIFFERENCE)
+def _limit_after_advance(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
+    """A `maxTraversals` on an edge that is taken after an advance, which pi-materia counts over all items."""
+    advance = socket_advance(derive(facts), socket) if socket.iterator else None
+    for edge, limit in _limited_edges(facts, socket):
+        if advance and conditions_overlap(edge.when, advance.when):
+            message = (
+                f"pi-materia counts the traversals of edge {edge.index + 1} to {edge.to!r} after an advance over all items "
+                f"(R18): after {counted(limit, 'such traversal')}, the next one fails the cast"
+            )
+            path = f"{socket.id}.edges[{edge.index}].maxTraversals"
+            yield Hint(path, message, "remove `maxTraversals` from the edge that is taken after an advance")
+
+
+def _limited_edges(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[tuple[EdgeFacts, int]]:
+    """Yield the edges of a socket that have `maxTraversals` and can be taken, each with its limit."""
+    idle_paths = {hint.source for hint in never_taken(facts, socket)}
+    for edge in socket.edges:
+        limit = whole_number(edge.raw.get("maxTraversals"))
+        if limit is not None and edge.to in facts.sockets and f"{socket.id}.edges[{edge.index}]" not in idle_paths:
+            yield edge, limit
 
 
 @rule(REFERENCE_RULES, "socket", DIFFERENCE)
@@ -193,9 +215,10 @@ def _ignored_fields(facts: LoadoutFacts) -> Iterator[Hint]:
     owners = [("", facts.config), ("budget.", as_object(facts.config.get("budget"))), ("", facts.raw)]
     owners += [(f"{socket.id}.", socket.raw) for socket in facts.sockets.values()]
     for path, owner in owners:
-        for field in [field for field in _IGNORED_FIELDS if owner.get(field) not in (None, DEFAULT_HANDOFF)]:
-            message = f"pi-materia ignores `{field}` ({_IGNORED_FIELDS[field]})"
-            yield Hint(f"{path}{field}", message, "remove the field if both engines must behave the same")
+        for ruling, field in ((ruling, field) for ruling, fields in _IGNORED_FIELDS.items() for field in fields):
+            if owner.get(field) not in (None, DEFAULT_HANDOFF):
+                message = f"pi-materia ignores `{field}` ({ruling})"
+                yield Hint(f"{path}{field}", message, "remove the field if both engines must behave the same")
 
 
 def reference_report(document: JSON, loadout: str, files: Sequence[Object]) -> Report:
@@ -212,15 +235,17 @@ def reference_report(document: JSON, loadout: str, files: Sequence[Object]) -> R
     findings.add_hints(REFERENCE_RULES, loadout_facts(document, loadout).subjects)
     findings.loadout = None
     _, materia = parts_to_check(document, loadout)
-    findings.add_hints(REFERENCE_RULES, {"materia": [(id_, as_object(raw)) for id_, raw in materia.items()]})
-    defined = {id_ for file in files for id_ in as_object(file.get("materia"))}
-    for id_ in [id_ for id_ in materia if id_ not in defined]:
-        message = (
-            f"no file defines {id_!r}, so pi-materia rejects the loadout or uses its own materia of this name (R74)"
-        )
-        findings.hint(
-            REFUSAL, f"materia.{id_}", message, f"save the definitions with the command `copy {loadout} --materia`"
-        )
+    defined = {section: {name for file in files for name in as_object(file.get(section))} for section in _SHIPPED}
+    in_files = [(id_, as_object(raw)) for id_, raw in materia.items() if id_ in defined["materia"]]
+    findings.add_hints(REFERENCE_RULES, {"materia": in_files})
+    for section, name in (("loadouts", loadout), *(("materia", id_) for id_ in materia)):
+        kind, advice = section.removesuffix("s"), f"save the definitions with the command `copy {loadout} --materia`"
+        if name in _SHIPPED[section].split() and name not in defined[section]:
+            message = f"pi-materia uses its own {kind} {name!r} here (R74)"
+            findings.hint(DIFFERENCE, f"{section}.{name}", message, f"{advice} if both engines must use the same")
+        elif name not in defined[section]:
+            message = f"pi-materia rejects the loadout, because no file defines the {kind} {name!r} (R74)"
+            findings.hint(REFUSAL, f"{section}.{name}", message, advice)
     if not any("activeLoadout" in file for file in files):
         message = "no file sets `activeLoadout`, so pi-materia casts its own default loadout, Full-Auto (R74)"
         findings.hint(DIFFERENCE, "activeLoadout", message, f'write "activeLoadout": "{loadout}"')

@@ -379,11 +379,9 @@ def _never_written(facts: LoadoutFacts) -> Iterator[Hint]:
 def _placed_elsewhere(facts: LoadoutFacts, socket: SocketFacts) -> bool:
     """Return True if another loadout of the config places the same materia as the socket."""
     materia = socket.raw.get("materia")
-    for name, raw in as_object(facts.config.get("loadouts")).items():
-        sockets = as_object(as_object(raw).get("sockets")).values() if name != facts.name else ()
-        if any(as_object(other).get("materia") == materia for other in sockets):
-            return True
-    return False
+    loadouts = [as_object(raw) for name, raw in as_object(facts.config.get("loadouts")).items() if name != facts.name]
+    sockets = [as_object(other) for loadout in loadouts for other in as_object(loadout.get("sockets")).values()]
+    return any(other.get("materia") == materia for other in sockets)
 
 
 def _unwritten_hint(read: _StateRead, others: set[str], route: list[str]) -> Hint:
