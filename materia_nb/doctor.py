@@ -101,9 +101,9 @@ def check_packages() -> Iterator[Finding]:
 
 def check_keys(environment: Mapping[str, str]) -> Finding:
     """Return a finding with the names of the ``*_API_KEY`` environment variables that are set and not blank."""
-    present = sorted(name for name, value in environment.items() if name.endswith("_API_KEY") and value.strip())
-    if present:
-        return Finding("keys", "in the environment", "ok", f"set: {', '.join(present)}")
+    names = sorted(name for name, value in environment.items() if name.endswith("_API_KEY") and value.strip())
+    if names:
+        return Finding("keys", "in the environment", "ok", f"set: {', '.join(names)}")
     advice = f"to use a provider's models, set its API key in Jupyter's environment: {', '.join(KEYS)}"
     return Finding("keys", "in the environment", "hint", "no key is set", advice)
 

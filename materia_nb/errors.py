@@ -101,8 +101,8 @@ def close_match(name: str, known: Iterable[str]) -> str | None:
             return candidate
     folded = {candidate.casefold(): candidate for candidate in names}
     # a name that contains a known one, such as file_path for path
-    contained = {folded[word] for word in _WORD.findall(name.casefold()) if word in folded}
-    return folded.get(name.casefold()) or (contained.pop() if len(contained) == 1 else None)
+    contained_names = {folded[word] for word in _WORD.findall(name.casefold()) if word in folded}
+    return folded.get(name.casefold()) or (contained_names.pop() if len(contained_names) == 1 else None)
 
 
 def has_typo(name: str, known: str) -> bool:
@@ -125,19 +125,19 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     names = sorted(set(known))
     match = close_match(name, names)
     if match:
-        difference = f" The two names differ: {name!a} and {match!a}" if _look_alike(name, match) else ""
+        difference = f" The two names differ: {name!a} and {match!a}" if _are_lookalikes(name, match) else ""
         return f"did you mean {match!r}?{difference}"
     if not names:
         return "there are none"
     return f"choose one of: {', '.join(map(outgoing_line, names[:10]))}" + (", ..." if len(names) > 10 else "")
 
 
-def _look_alike(name: str, other: str) -> bool:
+def _are_lookalikes(name: str, other: str) -> bool:
     """Return True if two strings differ only in non-ASCII characters, such as a composed and a decomposed umlaut."""
     if normalize("NFC", name) == normalize("NFC", other):
         return name != other
-    differing = [a + b for a, b in zip(name, other, strict=False) if a != b]
-    return len(name) == len(other) and bool(differing) and not any(pair.isascii() for pair in differing)
+    differences = [a + b for a, b in zip(name, other, strict=False) if a != b]
+    return len(name) == len(other) and bool(differences) and not any(pair.isascii() for pair in differences)
 
 
 def join_with_or(names: Iterable[str]) -> str:
@@ -214,9 +214,9 @@ def secret_arguments(argv: Sequence[str]) -> tuple[str, ...]:
     """Return the command-line arguments that an option marks as secret: ``--api-key VALUE`` or ``--api-key=VALUE``."""
     secrets = []
     for option, value in zip(argv, [*argv[1:], ""], strict=True):
-        name, equals, joined = option.partition("=")
+        name, equals, joined_value = option.partition("=")
         if name.startswith("-") and _SECRET_NAME.search(name):
-            secrets.append(joined if equals else value)
+            secrets.append(joined_value if equals else value)
     return tuple(secrets)
 
 

@@ -194,8 +194,8 @@ def append_line(path: Path | str, line: bytes) -> None:
         handle = open_plain(path, _APPEND_FLAGS)
         try:
             size = os.fstat(handle).st_size
-            is_torn = size > 0 and os.pread(handle, 1, size - 1) != b"\n"
-            write_all(handle, (b"\n" if is_torn else b"") + line + b"\n")
+            is_incomplete = size > 0 and os.pread(handle, 1, size - 1) != b"\n"
+            write_all(handle, (b"\n" if is_incomplete else b"") + line + b"\n")
         finally:
             os.close(handle)
 

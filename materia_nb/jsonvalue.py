@@ -39,7 +39,7 @@ MISSING: Final = _Missing()
 """The result of reading a value that does not exist. It differs from null (None)."""
 
 
-def refuse_change(*_: object, **__: object) -> NoReturn:
+def reject_change(*_: object, **__: object) -> NoReturn:
     """Raise MateriaError for an attempt to modify a read-only value, such as the state of a cast (R47)."""
     raise MateriaError(
         "Values of a cast or a loadout cannot be changed in place.",
@@ -83,7 +83,7 @@ for _kind, _names in (
     (FrozenList, "__setitem__ __delitem__ __iadd__ __imul__ append clear extend insert pop remove reverse sort"),
 ):
     for _name in _names.split():
-        setattr(_kind, _name, refuse_change)
+        setattr(_kind, _name, reject_change)
 
 
 def with_fast_replace(kind: Any) -> Any:
@@ -274,7 +274,7 @@ def finite_number(digits: str) -> float:
     return number
 
 
-def refuse_constant(name: str) -> NoReturn:
+def reject_constant(name: str) -> NoReturn:
     """Raise ValueError for NaN or Infinity, which Python's JSON parser accepts by default."""
     raise ValueError(f"{name} is not a JSON number")
 

@@ -345,12 +345,12 @@ class Loadouts(Mapping[str, str], Displayable):
             MateriaError: the design has problems or is locked, its file was changed by another program, or the file cannot be
                 written.
         """
-        from materia_nb.loadout.design.saving import materia_without_file, refuse_locked, refuse_problems, save_design
+        from materia_nb.loadout.design.saving import materia_without_file, reject_locked, reject_problems, save_design
 
         if to == "notebook" or (to is None and design.home.path is None):
-            refuse_problems(design, anyway=anyway)
+            reject_problems(design, anyway=anyway)
             if to is None and not anyway:
-                refuse_locked(design)
+                reject_locked(design)
             _check_name(design.name, "loadout")
             for id_, raw in design.changed_materia.items():
                 _check_name(id_, "materia")

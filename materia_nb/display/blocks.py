@@ -248,14 +248,14 @@ class LineDiff(Block):
 
 @dataclass(frozen=True, slots=True)
 class WordDiff(Block):
-    """A word-by-word diff between the old text ``was`` and the new text ``text``."""
+    """A word-by-word diff between ``old_text`` and the new text ``text``."""
 
-    was: str
+    old_text: str
     text: str
 
     @property
     def _parts(self) -> Parts:
-        return word_parts(*(clip_plain(text, _MAX_LINE_CHARS) for text in (self.was, self.text)))
+        return word_parts(*(clip_plain(text, _MAX_LINE_CHARS) for text in (self.old_text, self.text)))
 
     def as_text(self, width: int = WIDTH) -> str:
         return _wrap_lines(parts_as_text(self._parts).split("\n"), width)
@@ -275,25 +275,25 @@ def _wrap_lines(texts: Iterable[str], width: int) -> str:
 class JsonTree(Block):
     """A JSON value displayed as a tree whose first ``open_levels`` levels are expanded.
 
-    With ``was``, the tree shows only the differences from that earlier value.
+    With ``old``, the tree shows only the differences from that earlier value.
     """
 
     value: JSON
     name: str = ""
     open_levels: int = 1
-    was: JSON = MISSING
+    old: JSON = MISSING
 
     def as_text(self, width: int = WIDTH) -> str:
-        if self.was is not MISSING:
-            return _wrap_lines(changed_leaves(json_tree(self.value, self.name, self.was)), width)
+        if self.old is not MISSING:
+            return _wrap_lines(changed_leaves(json_tree(self.value, self.name, self.old)), width)
         name = f"{plain(self.name)} = " if self.name else ""
         return name + clip_plain(pretty(self.value), _MAX_CODE_CHARS)
 
     def as_html(self) -> Html:
-        return html_json(self.value, self.open_levels, name=self.name, was=self.was)
+        return html_json(self.value, self.open_levels, name=self.name, old=self.old)
 
     def as_json(self) -> dict[str, JSON]:
-        return {"is": "tree", "root": json_tree(self.value, self.name, self.was), "opened": self.open_levels}
+        return {"is": "tree", "root": json_tree(self.value, self.name, self.old), "opened": self.open_levels}
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,20 +304,20 @@ class Fold(Block):
     """
 
     title: str
-    inside: Sequence[Block]
+    blocks: Sequence[Block]
     opened: bool = False
     anchor: str = ""
     brief_chars: int = 400
 
     def as_text(self, width: int = WIDTH) -> str:
-        text = blocks_as_text(self.inside, width - 2)
+        text = blocks_as_text(self.blocks, width - 2)
         return _indent_under_title(self.title, text if self.opened else _first_lines(text, self.brief_chars))
 
     def as_html(self) -> Html:
-        return html_fold(self.title, blocks_as_html(self.inside), opened=self.opened, anchor=self.anchor)
+        return html_fold(self.title, blocks_as_html(self.blocks), opened=self.opened, anchor=self.anchor)
 
     def as_json(self) -> dict[str, JSON]:
-        title, inside = part(self.title, _MAX_HEADING_CHARS), [block.as_json() for block in self.inside]
+        title, inside = part(self.title, _MAX_HEADING_CHARS), [block.as_json() for block in self.blocks]
         return {"is": "fold", "title": title, "inside": [*inside], "open": self.opened}
 
 
@@ -428,14 +428,14 @@ class Bar:
 
 
 @dataclass(frozen=True, slots=True)
-class Jump:
+class AnchorLink:
     """Text in a table cell that links to the :class:`Fold` with the same ``anchor`` on the page."""
 
     text: str
     anchor: str
 
 
-Cell: TypeAlias = str | int | float | Pointer | Badge | Bar | Jump
+Cell: TypeAlias = str | int | float | Pointer | Badge | Bar | AnchorLink
 
 
 def cell_text(cell: Cell) -> str:
@@ -449,7 +449,7 @@ def _cell_html(cell: Cell) -> str:
             return status_badge(cell.text)
         case Bar():
             return html_bar(cell.text, cell.share)
-        case Jump():
+        case AnchorLink():
             return html_link(f"#{cell.anchor}", cell.text)
         case Pointer(path=str() as path):
             # "./" and the quoted colon keep a file name from being read as a scheme or a host.
@@ -501,8 +501,8 @@ class Displayable(Block):
         return _indent_under_title(title, blocks_as_text(self._blocks(), width - 2 * bool(title)))
 
     def as_html(self) -> Html:
-        inside = blocks_as_html(self._blocks())
-        return html_panel(title, inside) if (title := self._title()) else inside
+        body = blocks_as_html(self._blocks())
+        return html_panel(title, body) if (title := self._title()) else body
 
     def as_json(self) -> dict[str, JSON]:
         return Fold(self._title(), tuple(self._blocks()), opened=True).as_json()
@@ -552,10 +552,10 @@ class View(Displayable):
     """A document with a title, which a notebook displays as the value of a cell."""
 
     def __init__(self, title: str, blocks: Sequence[Block]) -> None:
-        self.title, self.inside = title, tuple(blocks)
+        self.title, self.blocks = title, tuple(blocks)
 
     def _blocks(self) -> Iterable[Block]:
-        return self.inside
+        return self.blocks
 
 
 class Table(Displayable):

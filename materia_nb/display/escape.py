@@ -277,19 +277,19 @@ class _TreeBuilder:
     def __init__(self) -> None:
         self.remaining_nodes = _MAX_NODES
 
-    def diff_node(self, name: str, was: JSON, value: JSON, depth: int) -> dict[str, JSON]:
+    def diff_node(self, name: str, old: JSON, value: JSON, depth: int) -> dict[str, JSON]:
         """Return a node with the differences between two values. Each leaf has its word diff as ``parts``."""
         self.remaining_nodes -= 1
         node: dict[str, JSON] = {"name": plain(shorten(name, 120))}
-        pairs = _paired_children(was, value)
+        pairs = _paired_children(old, value)
         if pairs is None or depth >= _MAX_DEPTH:
-            parts: list[JSON] = [[sign, text] for sign, text in word_parts(*_comparable_texts(was, value))]
+            parts: list[JSON] = [[sign, text] for sign, text in word_parts(*_comparable_texts(old, value))]
             return {**node, "parts": parts}
         changed_pairs = {key: pair for key, pair in pairs.items() if not equal_json(*pair)}
         visible_pairs = list(changed_pairs.items())[: max(0, min(_MAX_CHILDREN, self.remaining_nodes))]
         children: list[JSON] = [self.diff_node(key or '""', *pair, depth + 1) for key, pair in visible_pairs]
         unchanged_count = len(pairs) - len(changed_pairs)
-        one_sided = "added" if was is MISSING else "removed" if value is MISSING else ""
+        one_sided = "added" if old is MISSING else "removed" if value is MISSING else ""
         summary = f"{unchanged_count} unchanged" if unchanged_count else one_sided
         return {**node, "words": summary, "children": children, "more": len(changed_pairs) - len(visible_pairs)}
 
@@ -333,23 +333,23 @@ def _comparable_texts(a: JSON, b: JSON) -> list[str]:
     return [plain(clip(text, _MAX_STRING_CHARS)) for text in texts]
 
 
-def json_tree(value: JSON, name: str = "", was: JSON = MISSING) -> dict[str, JSON]:
-    """Return a JSON value as a tree with a limited number of nodes. With ``was``, return only the differences.
+def json_tree(value: JSON, name: str = "", old: JSON = MISSING) -> dict[str, JSON]:
+    """Return a JSON value as a tree with a limited number of nodes. With ``old``, return only the differences.
 
     Each node has a ``name``. A branch has ``words``, which summarize it, its ``children``, and the number of omitted
     children as ``more``. A leaf has its ``kind``, its ``text`` and, if the text is shortened, its full length as
     ``cut``. In a comparison, a leaf has its word diff as ``parts`` instead.
     """
     builder = _TreeBuilder()
-    return builder.value_node(name, value, 0) if was is MISSING else builder.diff_node(name, was, value, 0)
+    return builder.value_node(name, value, 0) if old is MISSING else builder.diff_node(name, old, value, 0)
 
 
-def html_json(value: JSON, open_depth: int = 1, *, name: str = "", was: JSON = MISSING) -> Html:
+def html_json(value: JSON, open_depth: int = 1, *, name: str = "", old: JSON = MISSING) -> Html:
     """Return a JSON value as a collapsible tree whose first ``open_depth`` levels are expanded.
 
     Long strings and long lists are shortened, with a note of their size.
     """
-    body = _node_html(json_tree(value, name, was), open_depth)
+    body = _node_html(json_tree(value, name, old), open_depth)
     return Html(f'<div style="font-family:{_MONO_FONT};font-size:0.92em;color:{_TEXT_COLOUR}">{body}</div>')
 
 

@@ -69,11 +69,11 @@ _CHAR_WIDTHS: Final = {
     **dict.fromkeys("ABCDEFGHJKLNOPQRSTUVXYZ&", 700),
     **dict.fromkeys("✓✗✖▶▸●→…", 860),
 }
-_CACHED_TEXTS: Final = 2_000
+_MAX_CACHED_WIDTHS: Final = 2_000
 """Maximum number of cached text widths. Most texts in a picture stay the same from one step to the next."""
 
 
-@lru_cache(maxsize=_CACHED_TEXTS)
+@lru_cache(maxsize=_MAX_CACHED_WIDTHS)
 def text_width(text: str, size: float, *, bold: bool = False) -> float:
     """Estimate the width of one line of text, in pixels."""
     ends = _char_ends(text, size, bold=bold)
@@ -99,7 +99,7 @@ def _char_ends(text: str, size: float, *, bold: bool) -> list[float]:
     return ends
 
 
-@lru_cache(maxsize=_CACHED_TEXTS)
+@lru_cache(maxsize=_MAX_CACHED_WIDTHS)
 def fit_text(text: str, size: float, max_width: float, *, bold: bool = False) -> str:
     """Shorten one line of text to a width of at most ``max_width`` pixels."""
     ends = _char_ends(text, size, bold=bold)
@@ -108,7 +108,7 @@ def fit_text(text: str, size: float, max_width: float, *, bold: bool = False) ->
     return cut_off(text, bisect_right(ends, max_width - size * 0.86))
 
 
-@lru_cache(maxsize=_CACHED_TEXTS)
+@lru_cache(maxsize=_MAX_CACHED_WIDTHS)
 def wrap_text(text: str, size: float, max_width: float, max_lines: int) -> tuple[str, ...]:
     """Wrap text to at most ``max_lines`` lines of ``max_width`` pixels. The last line is shortened if necessary."""
     lines: list[str] = []

@@ -250,9 +250,9 @@ def _positions_around(column: float, row: float, ahead: int) -> Iterator[GridPos
     """Yield grid positions from the nearest to the farthest: first ahead, then at the sides, then backwards."""
     for distance in range(1, 1000):
         yield column + ahead * distance, row
-        for aside in range(1, distance + 1):
-            yield column + ahead * distance, row + aside
-            yield column + ahead * distance, row - aside
+        for side_distance in range(1, distance + 1):
+            yield column + ahead * distance, row + side_distance
+            yield column + ahead * distance, row - side_distance
         for back in range(distance - 1, -distance - 1, -1):
             yield column + ahead * back, row + distance
             yield column + ahead * back, row - distance

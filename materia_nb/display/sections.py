@@ -72,16 +72,16 @@ _MAX_ONE_LINE_CHARS: Final = 2_000
 _BREAK_SIGN: Final = " \u23ce "
 
 
-def call_blocks(calls: Iterable[ToolCall], *, judged: bool = False) -> list[Block]:
+def call_blocks(calls: Iterable[ToolCall], *, omit_said: bool = False) -> list[Block]:
     """Return each tool call as a fold with the model's text, the arguments, and the result.
 
     A call that has not run yet is expanded and shows its complete arguments, because a person may have to approve it.
-    With ``judged``, the model's text is omitted, because the caller displays it above the calls.
+    With ``omit_said``, the model's text is omitted, because the caller displays it above the calls.
     """
     blocks: list[Block] = []
     for call in calls:
         is_pending = call.result is None
-        inner_blocks = [] if judged or not call.said.strip() else lines([call.said], "said")
+        inner_blocks = [] if omit_said or not call.said.strip() else lines([call.said], "said")
         for name, value in call.args.items():
             text = as_text(value)
             title = f"{part(name, 40)}{_size_note(text)}"
@@ -171,12 +171,12 @@ BarKind: TypeAlias = Literal["work", "now", "wait", "bad", "unsure"]
 class Bar(NamedTuple):
     """A step or a waiting period, with its times in milliseconds since the epoch.
 
-    ``ends`` is None until the end is known. ``step`` is the number of the step, or 0 if the bar is not a step.
+    ``end`` is None until the end is known. ``step`` is the number of the step, or 0 if the bar is not a step.
     """
 
     label: str
-    begins: int
-    ends: int | None
+    start: int
+    end: int | None
     kind: BarKind
     step: int = 0
 
@@ -191,23 +191,23 @@ class TimeScale:
     Long periods without work are all shortened to the same width.
     """
 
-    def __init__(self, bars: Sequence[Bar], begins: int, until: int, *, running: bool) -> None:
-        self.until, self._begins = until, begins
-        tail_share = _TAIL_SHARE if not running and any(bar.ends is None for bar in bars) else 0.0
-        busy_periods = sorted((bar.begins, bar.ends or until) for bar in bars if bar.kind != "wait")
+    def __init__(self, bars: Sequence[Bar], first: int, until: int, *, running: bool) -> None:
+        self.until, self._first = until, first
+        tail_share = _TAIL_SHARE if not running and any(bar.end is None for bar in bars) else 0.0
+        busy_periods = sorted((bar.start, bar.end or until) for bar in bars if bar.kind != "wait")
         self._idle: list[tuple[int, int]] = []
-        busy_until = begins
+        busy_until = first
         for start, end in [*busy_periods, (until, until)]:
             if start - busy_until > _IDLE_MS:
                 self._idle.append((busy_until, start))
             busy_until = max(busy_until, end)
         self._idle_width = min(_IDLE_SHARE, _MAX_IDLE_SHARE / max(1, len(self._idle)))
-        length = until - begins - sum(end - start for start, end in self._idle)
+        length = until - first - sum(end - start for start, end in self._idle)
         self._scale = (1 - tail_share - self._idle_width * len(self._idle)) / max(1, length)
 
     def position(self, time: int) -> float:
         """Return the position of a time on the axis, from 0 to 1."""
-        position = float(time - self._begins) * self._scale
+        position = float(time - self._first) * self._scale
         for start, end in self._idle:
             if time > start:
                 elapsed = min(time, end) - start
@@ -216,14 +216,14 @@ class TimeScale:
 
     def extent(self, bar: Bar) -> tuple[float, float]:
         """Return the left end and the width of a bar. An open-ended bar extends to the end of the axis."""
-        left = self.position(bar.begins)
-        right = self.position(bar.ends) if bar.ends is not None else 1.0
+        left = self.position(bar.start)
+        right = self.position(bar.end) if bar.end is not None else 1.0
         return left, max(0.002, right - left)
 
     def ticks(self) -> list[int]:
         """Return the times to label: both ends of the axis, and each time at which work resumed after a long pause."""
-        times = [self._begins, *(end for _, end in self._idle[-4:]), self.until]
-        middle = (self._begins + self.until) // 2
+        times = [self._first, *(end for _, end in self._idle[-4:]), self.until]
+        middle = (self._first + self.until) // 2
         return sorted({*times, *([] if self._idle else [middle])})
 
 

@@ -29,7 +29,7 @@ from materia_nb.engine.state import (
     Visit,
 )
 from materia_nb.handoff.base import Reading
-from materia_nb.jsonvalue import JSON, FrozenDict, equal_json, refuse_change, with_fast_replace
+from materia_nb.jsonvalue import JSON, FrozenDict, equal_json, reject_change, with_fast_replace
 from materia_nb.loadout.graph import Region
 from materia_nb.registry import mimebundle_from_view
 
@@ -316,7 +316,7 @@ class Steps(Sequence[StepRecord]):
         set_attribute(self, "previous", closed[count - 1] if closed and count else None)
         set_attribute(self, "latest", latest)
 
-    __setattr__ = refuse_change
+    __setattr__ = reject_change
 
     def __len__(self) -> int:
         return self._count + (self.latest is not None)

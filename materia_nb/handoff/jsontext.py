@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import is_
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from materia_nb.jsonvalue import JSON, compact, finite_number, refuse_constant
+from materia_nb.jsonvalue import JSON, compact, finite_number, reject_constant
 
 _Where: TypeAlias = Literal["whole", "fence", "prose"]
 
@@ -122,7 +122,7 @@ def _parse(
         return fields
 
     decoder = json.JSONDecoder(
-        object_pairs_hook=build_object, parse_float=parse_float, parse_int=parse_int, parse_constant=refuse_constant
+        object_pairs_hook=build_object, parse_float=parse_float, parse_int=parse_int, parse_constant=reject_constant
     )
     try:
         value = decoder.decode(text)

@@ -128,8 +128,8 @@ def _is_ambiguous(raw: Object) -> bool:
 
     Such a definition is refused, so that a missing ``type`` never causes a program to run.
     """
-    runs = raw.get("command") is not None or raw.get("script") is not None
-    return raw.get("type") is None and raw.get("prompt") is not None and runs
+    has_program = raw.get("command") is not None or raw.get("script") is not None
+    return raw.get("type") is None and raw.get("prompt") is not None and has_program
 
 
 def _check_program(findings: Findings, path: str, name: str, alias: JSON) -> None:
@@ -218,9 +218,9 @@ def _hint_unknown(findings: Findings, model: type[Model], owner: Object, field: 
     if field.startswith("x-"):  # reserved for other programs
         return
     source, in_socket = field_path(path, field), model is models.SocketFields
-    elsewhere = _misplacement(model, owner, field)
-    if elsewhere is not None:
-        message = f"`{field}` has no effect in this object: {elsewhere}"
+    misplacement = _misplacement(model, owner, field)
+    if misplacement is not None:
+        message = f"`{field}` has no effect in this object: {misplacement}"
         fix = removal_fix(path, field) if in_socket else None
         findings.hint(NO_EFFECT, source, message, "move the field, or remove it", fix)
         return
@@ -248,8 +248,8 @@ def _misplacement(model: type[Model], owner: Object, field: str) -> str | None:
     if model is models.SocketFields:
         materia_id = owner.get("materia")
         return f"the field belongs to {f'materia.{materia_id}' if isinstance(materia_id, str) else 'the materia'}"
-    assigns = model is models.AgentMateria and "assign" in owner
-    return f"this materia is {model.noun}{', so `assign` belongs to its socket' * assigns}"
+    has_assign = model is models.AgentMateria and "assign" in owner
+    return f"this materia is {model.noun}{', so `assign` belongs to its socket' * has_assign}"
 
 
 def _has_effect(value: JSON) -> bool:

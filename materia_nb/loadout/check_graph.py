@@ -111,9 +111,9 @@ def _check_endpoint(
     known = [*facts.ids, *([END] if end else [])]
     fix = fix_for(findings.closest(value, known))
     if not is_socket_id(value):
-        why = "is the end of a cast, not a socket" if value == END else "is not a valid socket id"
+        reason = "is the end of a cast, not a socket" if value == END else "is not a valid socket id"
         advice = f"write the id of a socket: {ID_FORMAT}"
-        findings.problem(INVALID_SOCKET_ID, source, f"{brief(value)} {why}", advice, fix)
+        findings.problem(INVALID_SOCKET_ID, source, f"{brief(value)} {reason}", advice, fix)
     else:
         advice = advice or findings.suggest(str(value), facts.ids)
         findings.problem(UNKNOWN_ENDPOINT, source, f"the socket {brief(value)} does not exist", advice, fix)
@@ -318,22 +318,22 @@ def _check_source(
             advice = f"remove {member!r} from the members, or create a separate loop for its items"
             findings.problem(INVALID_LOOP, f"loops.{loop.id}.sockets[{index}]", message, advice)
     if source in loop.members:
-        why = f"{source!r} is a member of the loop that consumes its items"
+        reason = f"{source!r} is a member of the loop that consumes its items"
     elif source is not None and not _is_generator(facts, str(source)):
-        why = f"{source!r} is not a generator"
+        reason = f"{source!r} is not a generator"
     else:
-        why = None
+        reason = None
     advice = "connect one generator to the loop with exactly one edge"
     if not entering_edges:
         known = [id_ for id_, s in facts.sockets.items() if s.is_generator and id_ not in loop.members]
         if known:
             advice += f", for example from {known[0]!r}"
-        message = why or "no edge leads from a generator into the loop"
+        message = reason or "no edge leads from a generator into the loop"
     elif len(entering_edges) > 1:
         edges = ", ".join(f"{from_} -> {to}" for from_, to in entering_edges[:5])
         message = f"{counted(len(entering_edges), 'edge')} lead from generators into the loop: {edges}"
     elif source is not None and entering_edges[0][0] != source:
-        path, message = f"{path}.from", why or f"no edge leads from {source!r} into the loop"
+        path, message = f"{path}.from", reason or f"no edge leads from {source!r} into the loop"
         advice = f"write {entering_edges[0][0]!r}, the generator whose edge enters the loop"
     else:
         return

@@ -59,7 +59,7 @@ def _connect_to_next(part: LinkedPart, graph: Graph, target: str, *, used_loops:
             advance = socket.advance
             raw["advance"] = {"cursor": part.cursors[advance.cursor], "items": advance.items, "when": advance.when}
     routes_of = _ExitRoutes(graph)
-    routes_of.refuse_cycles()
+    routes_of.reject_cycles()
     for loop, raw in zip(graph.loops.values(), part.loops.values(), strict=True):
         exits = as_list(raw.get("exits"))
         for route in exits:
@@ -84,8 +84,8 @@ def _redirect_edges(raw: Object, socket: Socket, target: str) -> None:
     edges = [{**edge, "to": target} if edge["to"] == END else edge for edge in as_list(raw.get("edges"))]
     guards = [edge["when"] for edge in edges]
     missing: list[Condition] = ["always"]
-    guarded = not set(GUARDS).isdisjoint(guards) or (socket.advance is not None and socket.advance.when in GUARDS)
-    if socket.parse == "json" and guarded and (socket.is_utility or requires_verdict(socket.handoff)):
+    is_guarded = not set(GUARDS).isdisjoint(guards) or (socket.advance is not None and socket.advance.when in GUARDS)
+    if socket.parse == "json" and is_guarded and (socket.is_utility or requires_verdict(socket.handoff)):
         unmatched = unmatched_verdicts(guards)
         missing = unmatched if socket.is_utility or not unmatched else missing
     if "always" in guards:
@@ -106,8 +106,8 @@ def _choose_empty_exit(graph: Graph, routes_of: _ExitRoutes, loop: Loop) -> str:
     return min(candidates, key=lambda id_: (routes_of.has_always_exit(id_), id_ not in cursors))
 
 
-def _dead_end_error(graph: Graph, loop: str, why: str, hint: str) -> MateriaError:
-    message = f"No part can follow {graph.name!r}, since an empty list in its loop {loop!r} would end the cast: {why}."
+def _dead_end_error(graph: Graph, loop: str, reason: str, hint: str) -> MateriaError:
+    message = f"No part can follow {graph.name!r}, since an empty list in loop {loop!r} would end the cast: {reason}."
     advice = f"{hint}, or move {graph.name} to the end of the sequence"
     return MateriaError(message, where=f"loops.{loop}", hint=advice, kind="no_way_on")
 
@@ -142,18 +142,18 @@ class _ExitRoutes:
         conditions = [condition_spec(route.condition) for route in self._exits_from(socket.id)]
         return any(
             not any(condition.matches(result) for condition in conditions)
-            for result in condition_spec(socket.advance.when).needs
+            for result in condition_spec(socket.advance.when).results
         )
 
-    def refuse_cycles(self) -> None:
+    def reject_cycles(self) -> None:
         """Raise MateriaError if exits for empty lists form a cycle, because such a cycle ends the cast (R16)."""
         for start in self.graph.sockets.values():
             visited, socket = [start.id], start
             while socket.iterator is not None and (target := self._after_empty_list(socket)) is not None:
                 if target in visited:
-                    why = "the exits of empty lists form a cycle"
+                    reason = "the exits of empty lists form a cycle"
                     advice = "set the target of the exit to a socket outside these loops"
-                    raise _dead_end_error(self.graph, socket.loops[0], why, advice)
+                    raise _dead_end_error(self.graph, socket.loops[0], reason, advice)
                 visited.append(target)
                 socket = self.graph.sockets[target]
 

@@ -18,7 +18,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from materia_nb.errors import MateriaError, close_match, join_with_or
 from materia_nb.file_io import read_plain, replace_file
-from materia_nb.jsonvalue import JSON, REMOVE_COMMENT, finite_number, json_error_advice, refuse_constant
+from materia_nb.jsonvalue import JSON, REMOVE_COMMENT, finite_number, json_error_advice, reject_constant
 
 _MAX_YAML: Final = 150_000
 """Maximum length of a YAML config, in characters; the parser needs about 20 microseconds per character."""
@@ -61,7 +61,7 @@ def _parse_json(text: str) -> JSON:
         return document
 
     try:
-        document = json.loads(text, object_pairs_hook=pairs, parse_float=finite_number, parse_constant=refuse_constant)
+        document = json.loads(text, object_pairs_hook=pairs, parse_float=finite_number, parse_constant=reject_constant)
     except json.JSONDecodeError as error:
         message = f"the text is not valid JSON: {error.msg[:1].lower()}{error.msg[1:]}"
         raise ParseError(message, _json_advice(text, error), error.lineno, error.colno) from error

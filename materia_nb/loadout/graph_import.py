@@ -311,13 +311,13 @@ class _LoadoutBuilder:
             note = f"a cast starts only at {flow.steps[entries[0]].title}"
             flow.note(other, f"the graph also starts at this node; {note}")
         order: dict[str, None] = {}
-        waiting = [*entries, *flow.steps]
-        while waiting:
-            step = waiting.pop(0)
+        queue = [*entries, *flow.steps]
+        while queue:
+            step = queue.pop(0)
             if step in order or flow.steps[step].kind in ("start", "end"):
                 continue
             order[step] = None
-            waiting = [*(edge.target for edge in flow.edges_from(step)), *waiting]
+            queue = [*(edge.target for edge in flow.edges_from(step)), *queue]
         return list(order)
 
     def _target_id(self, step: str) -> str:
@@ -351,8 +351,8 @@ class _LoadoutBuilder:
                     ]
                 self.flow.note(id_, f"{', '.join(titles)} start at the same time; in the loadout they run in sequence")
             else:
-                one_way = f"the loadout continues only at {titles[0]}"
-                self.flow.note(id_, f"the graph continues at {', '.join(titles)} at the same time; {one_way}")
+                replacement = f"the loadout continues only at {titles[0]}"
+                self.flow.note(id_, f"the graph continues at {', '.join(titles)} at the same time; {replacement}")
         return [_edge("always", self._target_id(targets[0]))] if targets else []
 
     def _yes_no_edges(self, id_: str, edges: list[FlowEdge]) -> list[JSON]:

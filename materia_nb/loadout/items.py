@@ -116,7 +116,7 @@ def implied_advances(facts: LoadoutFacts) -> dict[str, Object]:
     return {id_: advance for id_, advance in implied.items() if facts.sockets[id_].advance == advance}
 
 
-def incomplete_advances(facts: LoadoutFacts) -> dict[str, Object]:
+def completed_advances(facts: LoadoutFacts) -> dict[str, Object]:
     """Return a completed copy of each explicit advance that lacks a cursor or list, by socket (R14).
 
     The missing part is taken from the iterator. The reference engine fails at an incomplete advance.
@@ -132,7 +132,7 @@ def incomplete_advances(facts: LoadoutFacts) -> dict[str, Object]:
 def with_advances(facts: LoadoutFacts) -> Object:
     """Return a loadout whose advances are explicit and complete, so that the reference engine can cast it (R74)."""
     sockets = as_object(facts.raw.get("sockets"))
-    written = unwritten_advances(facts) | incomplete_advances(facts)
+    written = unwritten_advances(facts) | completed_advances(facts)
     changed = {id_: {**sockets[id_], "advance": advance} for id_, advance in written.items()}
     return {**facts.raw, "sockets": {**sockets, **changed}} if changed else facts.raw
 
@@ -236,8 +236,8 @@ def _derive_advance(derivation: Derivation, loop: LoopFacts, source: str, when: 
             derivation.conflicts.append((source, derivation.advancing_loops[source], loop.id))
         return
     derivation.advances[source], derivation.advancing_loops[source] = advance, loop.id
-    occasion = "each time it completes" if when == "always" else f"when its result is {when}"
-    text = f"{source} moves {advance.cursor} to the next item of {advance.items} {occasion} (exit of loop {loop.id})"
+    timing = "each time it completes" if when == "always" else f"when its result is {when}"
+    text = f"{source} moves {advance.cursor} to the next item of {advance.items} {timing} (exit of loop {loop.id})"
     derivation.note(f"{source}.advance", text)
 
 
@@ -385,8 +385,8 @@ def _check_boundary(findings: Findings, facts: LoadoutFacts, region: Region) -> 
         message = f"the entry {brief(facts.entry)} is in the lanes of {region.generator!r}"
         advice = f"set the entry to {region.generator!r} or to a socket before it"
         findings.problem(INVALID_LOOP, "entry", message, advice)
-    outside = [(f"loops.{loop.id}", to) for loop in facts.loops if loop.id != region.loop for _, to in _exits(loop)]
-    for source, target in outside:
+    targets = [(f"loops.{loop.id}", to) for loop in facts.loops if loop.id != region.loop for _, to in _exits(loop)]
+    for source, target in targets:
         if target in region.sockets:
             message = f"an exit leads to {target!r}, which is in the lanes of {region.generator!r}"
             findings.problem(INVALID_LOOP, source, message, f"set `targetSocketId` to {region.generator!r}")

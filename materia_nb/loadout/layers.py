@@ -192,7 +192,7 @@ def load_layers(
     """
     base = Path.cwd() if project is None else expand_path(project).absolute()
     environment = os.environ if env is None else env
-    merge = _Merge()
+    merge = _LayerMerger()
     if bundled:
         merge.add("bundled", str(BUNDLED), BUNDLED, _bundled())
     profile = _profile_file(environment)
@@ -272,7 +272,7 @@ def _may_exist(path: Path) -> bool:
 
 
 @dataclass(slots=True)
-class _Merge:
+class _LayerMerger:
     """A merged config under construction. The next higher layer can be merged over it."""
 
     document: Object = field(default_factory=dict)

@@ -41,9 +41,9 @@ NO_EFFECT: Final = "no-effect"
 UNKNOWN_FIELD: Final = "unknown-field"
 """Code of hints about unknown fields (R28); a strict check reports these hints as problems."""
 
-_SHOWN_IN_ERROR = 5
-_CLOSE_MATCHES = 40
-_SHOWN_NO_EFFECT = 3
+_MAX_LISTED_PROBLEMS = 5
+_MAX_SEARCHES = 40
+_MAX_LISTED_NO_EFFECT = 3
 
 
 class FixStep(NamedTuple):
@@ -136,7 +136,7 @@ class Report:
     def no_effect(self) -> tuple[Problem, ...]:
         """The hints about fields without effect, if there are so many that :attr:`no_effect_line` summarizes them."""
         hints = tuple(hint for hint in self.hints if hint.code == NO_EFFECT)
-        return hints if len(hints) > _SHOWN_NO_EFFECT else ()
+        return hints if len(hints) > _MAX_LISTED_NO_EFFECT else ()
 
     @property
     def shown_hints(self) -> tuple[Problem, ...]:
@@ -184,7 +184,7 @@ class LoadoutError(MateriaError):
             message = f"{subject} cannot be cast: {first.message}"
             super().__init__(message, where=first.source, hint=outgoing_line(first.hint), kind="refused")
         else:
-            brief = report.problems[:_SHOWN_IN_ERROR]
+            brief = report.problems[:_MAX_LISTED_PROBLEMS]
             lines = [f"  - {problem.source}: {problem.message}; {problem.hint}" for problem in brief]
             omitted_count = len(report.problems) - len(brief)
             if omitted_count:
@@ -201,12 +201,12 @@ class Findings:
     Attributes:
         loadout: the name of the loadout that is being checked, or None.
         entries: the problems and hints collected so far.
-        searches: the number of searches for similar names so far.
+        search_count: the number of searches for similar names so far.
     """
 
     loadout: str | None = None
     entries: list[Problem] = field(default_factory=list)
-    searches: int = 0
+    search_count: int = 0
 
     def problem(self, code: str, source: str, message: str, hint: str, fix: Fix | None = None) -> None:
         """Add a problem; the parameters are the attributes of :class:`Problem`."""
@@ -233,13 +233,13 @@ class Findings:
 
         After 40 searches the result is always None, because comparing many names is slow.
         """
-        self.searches += 1
-        return close_match(name, known) if self.searches <= _CLOSE_MATCHES and isinstance(name, str) else None
+        self.search_count += 1
+        return close_match(name, known) if self.search_count <= _MAX_SEARCHES and isinstance(name, str) else None
 
     def suggest(self, name: str, known: Iterable[str]) -> str:
         """Return advice that suggests the most similar known name; the limit of :meth:`closest` applies."""
-        self.searches += 1
-        if self.searches > _CLOSE_MATCHES:
+        self.search_count += 1
+        if self.search_count > _MAX_SEARCHES:
             return "choose an existing name"
         return did_you_mean(name, known)
 

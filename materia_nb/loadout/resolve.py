@@ -21,7 +21,7 @@ from materia_nb.loadout.items import (
 from materia_nb.loadout.report import INVALID_CONFIG, Findings, LoadoutError, Problem, Report, brief
 from materia_nb.loadout.topology import (
     BUILT_IN_SCRIPTS,
-    GIT_TASK_OF,
+    GIT_TASK_BY_UTILITY,
     LoadoutFacts,
     MateriaFacts,
     SocketFacts,
@@ -189,7 +189,7 @@ def active_loadout(document: JSON) -> str | None:
 def _resolve_socket(derivation: Derivation, socket: SocketFacts, materia: Materia) -> Socket:
     facts, raw = derivation.facts, socket.raw
     parse = _parse_mode(derivation, socket, materia)
-    if (utility := str(socket.materia.raw.get("utility"))) in GIT_TASK_OF:
+    if (utility := str(socket.materia.raw.get("utility"))) in GIT_TASK_BY_UTILITY:
         text = f"{socket.id} uses Git worktrees, not the jj workspaces of {utility}, and needs a Git repository"
         derivation.note(f"{socket.id}.materia", text)
     # a utility has no second turn, and drafts end with a handoff turn anyway
@@ -278,7 +278,7 @@ def _resolve_materia(facts: MateriaFacts, folder: Path | None) -> Materia:
 
 def _params(raw: Object) -> Object:
     """Return the parameters of a materia, including the Git task that replaces a lane utility of the reference engine."""
-    task = GIT_TASK_OF.get(str(raw.get("utility")))
+    task = GIT_TASK_BY_UTILITY.get(str(raw.get("utility")))
     return ({"do": task} if task else {}) | as_object(raw.get("params"))
 
 

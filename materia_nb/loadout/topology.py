@@ -181,7 +181,7 @@ class LoadoutFacts:
         sockets: the well-formed sockets by id.
         loops: the well-formed loops.
         text_sockets: the sockets whose output is plain text, which cannot contain ``satisfied`` (R3, R4).
-        forced_json: the sockets whose output is parsed as JSON only because an exit in the older form depends on
+        forced_json_sockets: the sockets whose output is parsed as JSON only because an exit in the older form depends on
             ``satisfied``, either from this socket or from a socket with the same utility (R15, R58).
         definitions: the materia definitions of the config, as written, by id.
     """
@@ -194,7 +194,7 @@ class LoadoutFacts:
     sockets: Mapping[str, SocketFacts]
     loops: tuple[LoopFacts, ...]
     text_sockets: frozenset[str]
-    forced_json: frozenset[str]
+    forced_json_sockets: frozenset[str]
     definitions: Object
 
     @property
@@ -300,7 +300,7 @@ def parse_loadout(name: str, raw: Object, definitions: Object, config: Object | 
         if isinstance(placed, str) and placed not in materia and isinstance(definitions.get(placed), dict):
             materia[placed] = parse_materia(placed, definitions[placed])
     sockets = {id_: _parse_socket(id_, raw, objects, loops, materia) for id_ in objects}
-    forced_json = _forced_json(sockets)
+    forced_json_sockets = _find_forced_json_sockets(sockets)
     return LoadoutFacts(
         name=name,
         raw=raw,
@@ -312,17 +312,17 @@ def parse_loadout(name: str, raw: Object, definitions: Object, config: Object | 
         text_sockets=frozenset(
             id_
             for id_, socket in sockets.items()
-            if not (socket.materia.generator or socket.parse == "json" or id_ in forced_json)
+            if not (socket.materia.generator or socket.parse == "json" or id_ in forced_json_sockets)
         ),
-        forced_json=forced_json,
+        forced_json_sockets=forced_json_sockets,
         definitions=definitions,
     )
 
 
-def _forced_json(sockets: Mapping[str, SocketFacts]) -> frozenset[str]:
-    guarded = [socket for socket in sockets.values() if socket.loops and socket.is_guarded_exit]
-    json_sockets = {socket.id for socket in guarded if not socket.is_utility}
-    shared = [socket.raw.get("materia") for socket in guarded]
+def _find_forced_json_sockets(sockets: Mapping[str, SocketFacts]) -> frozenset[str]:
+    guarded_exits = [socket for socket in sockets.values() if socket.loops and socket.is_guarded_exit]
+    json_sockets = {socket.id for socket in guarded_exits if not socket.is_utility}
+    shared = [socket.raw.get("materia") for socket in guarded_exits]
     json_sockets |= {
         id_ for id_, socket in sockets.items() if socket.is_utility and socket.raw.get("materia") in shared
     }
@@ -434,11 +434,11 @@ def reachable_from(starts: Iterable[_Node], targets: Mapping[_Node, Iterable[_No
     ``targets`` maps a node to its successors, and may omit nodes without successors.
     """
     reached = set(starts)
-    waiting = list(reached)
-    while waiting:
-        new = set(targets.get(waiting.pop(), ())) - reached
+    queue = list(reached)
+    while queue:
+        new = set(targets.get(queue.pop(), ())) - reached
         reached |= new
-        waiting += new
+        queue += new
     return reached
 
 
@@ -521,7 +521,7 @@ BUILT_IN_SCRIPTS: Final = {
     "vcs.finalizeJjWorkspace": "git-tasks.py",
 }
 """File names of the scripts that replace built-in utilities of the reference engine, by utility name (R61)."""
-GIT_TASK_OF: Final = {
+GIT_TASK_BY_UTILITY: Final = {
     "vcs.spawnJjWorkspace": "spawn",
     "vcs.integrateJjWorkspaces": "integrate",
     "vcs.finalizeJjWorkspace": "finalize",

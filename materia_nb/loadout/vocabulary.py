@@ -85,7 +85,7 @@ class ConditionSpec:
     """A condition of edges and exits: the results that it matches, and how it is displayed.
 
     Attributes:
-        needs: the results that the condition matches.
+        results: the results that the condition matches.
         sign: the full label.
         short: the short label on sockets and edges in drawings.
         choice: the label in legends and menus.
@@ -98,7 +98,7 @@ class ConditionSpec:
         tone: the suffix of the CSS class that the front end uses, such as ``good`` for ``mnb-t-good``; "" for no class.
     """
 
-    needs: tuple[Result, ...]
+    results: tuple[Result, ...]
     sign: str
     short: str
     choice: str
@@ -111,7 +111,7 @@ class ConditionSpec:
 
     def matches(self, result: Result) -> bool:
         """Return True if the condition matches a result. Special cases of FAILED match where FAILED matches."""
-        return result in self.needs or (Result.FAILED in self.needs and result.is_silent)
+        return result in self.results or (Result.FAILED in self.results and result.is_silent)
 
     def overlaps(self, other: ConditionSpec) -> bool:
         """Return True if at least one result matches both conditions."""
@@ -120,22 +120,22 @@ class ConditionSpec:
     @property
     def matches_any_output(self) -> bool:
         """True if the condition matches every accepted output."""
-        return set(ACCEPTED).issubset(self.needs)
+        return set(ACCEPTED).issubset(self.results)
 
     @property
     def is_guard(self) -> bool:
         """True if the condition matches only outputs that set ``satisfied``, which plain text never does."""
-        return not self.matches(Result.NOTHING) and not set(VERDICTS).isdisjoint(self.needs)
+        return not self.matches(Result.NOTHING) and not set(VERDICTS).isdisjoint(self.results)
 
     @property
     def without_output(self) -> bool:
         """True if the condition matches only visits without an accepted output; only edges allow such conditions."""
-        return set(ACCEPTED).isdisjoint(self.needs)
+        return set(ACCEPTED).isdisjoint(self.results)
 
     @property
     def needed_output(self) -> str:
         """A noun phrase for the outputs that the condition matches."""
-        return "an output" if self.matches_any_output else " or ".join(result.noun for result in self.needs)
+        return "an output" if self.matches_any_output else " or ".join(result.noun for result in self.results)
 
 
 _TABLE: Final = read_package_toml(__file__, "vocabulary.toml")
@@ -145,8 +145,8 @@ def _with_tuples(row: Mapping[str, Any]) -> dict[str, Any]:
     return {key: tuple(value) if isinstance(value, list) else value for key, value in row.items()}
 
 
-def _condition_spec(needs: tuple[str, ...], **row: Any) -> ConditionSpec:
-    return ConditionSpec(needs=tuple(Result[result_name.upper()] for result_name in needs), **row)
+def _condition_spec(results: tuple[str, ...], **row: Any) -> ConditionSpec:
+    return ConditionSpec(results=tuple(Result[result_name.upper()] for result_name in results), **row)
 
 
 CONDITION_SPECS: Final[Mapping[Condition, ConditionSpec]] = {
@@ -157,7 +157,7 @@ CONDITIONS: Final[tuple[Condition, ...]] = tuple(CONDITION_SPECS)
 GUARDS: Final[tuple[Condition, ...]] = tuple(condition for condition, spec in CONDITION_SPECS.items() if spec.is_guard)
 """The conditions that match only outputs that set ``satisfied``, and therefore never match plain text."""
 GUARD_FOR: Final[Mapping[Result, Condition]] = {
-    verdict: next(condition for condition, spec in CONDITION_SPECS.items() if spec.needs == (verdict,))
+    verdict: next(condition for condition, spec in CONDITION_SPECS.items() if spec.results == (verdict,))
     for verdict in VERDICTS
 }
 """For each result (YES or NO), the condition that matches only that result."""
@@ -181,7 +181,7 @@ CONDITION_ADVICE: Final = "write " + join_with_or(f'"{condition}"' for condition
 
 def unmatched_verdicts(conditions: Iterable[Condition]) -> list[Condition]:
     """Return the verdicts, ``satisfied`` or ``not_satisfied``, that none of ``conditions`` matches."""
-    matched = {result for condition in conditions for result in CONDITION_SPECS[condition].needs}
+    matched = {result for condition in conditions for result in CONDITION_SPECS[condition].results}
     return [word for verdict, word in GUARD_FOR.items() if verdict not in matched]
 
 

@@ -71,7 +71,7 @@ def answer_state(now: Snapshot, *, busy: bool) -> dict[str, Any]:
             "key": identity(now),
             "words": f"{now.names.get(socket, socket)} is asking for approval to run",
             "said": plain(_approval_reason(now)),
-            "blocks": call_blocks(now.approvals.asking, judged=True),
+            "blocks": call_blocks(now.approvals.asking, omit_said=True),
         }
     elif now.held is not None and is_writable:
         state["asks"] = _hold_state(now)
@@ -99,7 +99,7 @@ def named_files(blocks: Sequence[Block], folders: Sequence[Path]) -> dict[str, s
     files: dict[str, str] = {}
     if not notebook.is_absolute():
         return files
-    text = blocks_as_text(inner for block in blocks for inner in (block.inside if isinstance(block, Fold) else [block]))
+    text = blocks_as_text(inner for block in blocks for inner in (block.blocks if isinstance(block, Fold) else [block]))
     names = dict.fromkeys(name.strip("\"'") for name in _FILE_NAME.findall(text))
     for name in islice((name for name in names if re.search(r"[./\\]", name)), _MAX_FILE_NAMES):
         for folder in folders:

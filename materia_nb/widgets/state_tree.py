@@ -87,7 +87,7 @@ def diff_blocks(before: _CastData, after: _CastData, title: str) -> list[Block]:
     )
     if equal_json(kept_before, kept_after):
         return [Heading(title), Line("no changes", "quiet")]
-    return [Heading(title), JsonTree(kept_after, "state", was=kept_before)]
+    return [Heading(title), JsonTree(kept_after, "state", old=kept_before)]
 
 
 def limit_blocks(cast: Snapshot) -> list[Block]:

@@ -14,6 +14,7 @@ from display_hostile import HOSTILE, pictures_in, sanitize_html
 from materia_nb.display import blocks
 from materia_nb.display.blocks import (
     Action,
+    AnchorLink,
     Badge,
     Bar,
     Block,
@@ -24,7 +25,6 @@ from materia_nb.display.blocks import (
     Heading,
     JsonTree,
     JsonView,
-    Jump,
     Line,
     LineDiff,
     Picture,
@@ -168,7 +168,7 @@ def test_theme_variables_have_fallbacks():
 
 def every_block(text):
     """Return one block of each kind with hostile text in every field."""
-    cells = (text, 3, Pointer(text), Pointer(text, text), Badge(text), Bar(text, 0.5), Jump(text, "step-1"))
+    cells = (text, 3, Pointer(text), Pointer(text, text), Badge(text), Bar(text, 0.5), AnchorLink(text, "step-1"))
     return [
         Heading(text, tone="bad"),
         Line(text, "bad"),
@@ -243,7 +243,7 @@ def test_page_loads_no_resources_and_links_only_to_local_files_and_its_steps():
         ("script", Pointer("x", "javascript:alert(1)")),
     ]
     page = html_page(
-        "Cast <1>", blocks_as_html([Table(("what", "file"), files), Table(("",), [[Jump("2", "step-2")]])])
+        "Cast <1>", blocks_as_html([Table(("what", "file"), files), Table(("",), [[AnchorLink("2", "step-2")]])])
     )
     reader = check(page, PAGE_TAGS)
     assert reader.hrefs == ["./events.jsonl", "./javascript%3Aalert%281%29", "#step-2"]

@@ -45,12 +45,12 @@ def test_long_unchanged_text_is_shortened():
 def test_json_tree_shows_changed_values_and_counts_unchanged_values():
     was = {"done": 0, "items": [1, {"title": "four walls"}], "same": [1, 2]}
     now = {"done": 1, "items": [1, {"title": "three walls"}, 7], "same": [1, 2]}
-    assert JsonTree(now, "state", was=was).as_text().splitlines() == [
+    assert JsonTree(now, "state", old=was).as_text().splitlines() == [
         "state.done: [-0-]{+1+}",
         "state.items.1.title: [-four-]{+three+} walls",
         "state.items.2: {+7+}",
         "state.items: … 1 unchanged",
         "state: … 1 unchanged",
     ]
-    assert "<ins" in JsonTree("<b>", was="<i>").as_html()
-    assert "<b>" not in JsonTree("<b>", was="<i>").as_html()
+    assert "<ins" in JsonTree("<b>", old="<i>").as_html()
+    assert "<b>" not in JsonTree("<b>", old="<i>").as_html()

@@ -469,7 +469,7 @@ def test_r46_items_can_be_reordered_reopened_and_abandoned(shell):
     wb.agent("*", lambda: {"satisfied": True})
     cast = line(shell, "cast x")
     cast.run(until=lambda c: c.now.engine.cursors.get("workItemIndex") == 1)
-    assert [row[1] for row in line(shell, "edit items").inside[0].rows] == ["done", "open"]
+    assert [row[1] for row in line(shell, "edit items").blocks[0].rows] == ["done", "open"]
     output = text(
         cell(
             shell,
@@ -480,7 +480,7 @@ def test_r46_items_can_be_reordered_reopened_and_abandoned(shell):
     assert "Moved: 'first' is at position 2, not 1." in output
     cast.step()
     made = line(shell, "edit items --again 1 --abandon")
-    assert [row[1:3] for row in made.inside[0].rows] == [("skipped", "first"), ("open", "a"), ("open", "b")]
+    assert [row[1:3] for row in made.blocks[0].rows] == [("skipped", "first"), ("open", "a"), ("open", "b")]
     assert "'first' is abandoned" in text(made)
     assert "'a' is worked on again" in made._repr_mimebundle_()["text/html"].replace("&#x27;", "'").replace(
         "&#39;", "'"

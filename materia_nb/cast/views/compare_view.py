@@ -192,7 +192,7 @@ class StepCompareView(Displayable, StepComparison):
 
 
 def _changed_tree(a: JSON, b: JSON) -> Block:
-    return JsonTree(b, "state", open_levels=3, was=a)
+    return JsonTree(b, "state", open_levels=3, old=a)
 
 
 def _changed_value(a: JSON, b: JSON) -> Block:
@@ -200,7 +200,7 @@ def _changed_value(a: JSON, b: JSON) -> Block:
     a, b = ("" if value is None else value for value in (a, b))
     if isinstance(a, str) and isinstance(b, str):
         return WordDiff(a, b)
-    return JsonTree(b, "$", open_levels=3, was=a)
+    return JsonTree(b, "$", open_levels=3, old=a)
 
 
 def _changed_parts(a: Prompt | None, b: Prompt | None, parts: Iterable[str], names: tuple[str, str]) -> list[Block]:

@@ -12,6 +12,7 @@ from materia_nb.cast.views.status import draft_of, overlay_of, status_lines
 from materia_nb.cast.views.tables import FilesView, format_reported
 from materia_nb.display.blocks import (
     Action,
+    AnchorLink,
     Badge,
     Block,
     Code,
@@ -19,7 +20,6 @@ from materia_nb.display.blocks import (
     Fold,
     Heading,
     JsonTree,
-    Jump,
     Line,
     Table,
     View,
@@ -247,7 +247,7 @@ def _page_blocks(cast: Snapshot) -> list[Block]:
         blocks.append(Line(f"{left_out:,} earlier steps are not shown."))
     timeline = step_table(steps, cast.graph)
     anchors = [f"lane-step-{index}" if step.lane else f"step-{step.number}" for index, step in enumerate(steps)]
-    linked = [(Jump(str(row[0]), anchor), *row[1:]) for anchor, row in zip(anchors, timeline.rows, strict=True)]
+    linked = [(AnchorLink(str(row[0]), anchor), *row[1:]) for anchor, row in zip(anchors, timeline.rows, strict=True)]
     blocks += [Table(timeline.headers, linked, timeline.empty), Heading("Steps")]
     blocks += [_page_step(cast.snapshot_for(step), step, anchor) for step, anchor in zip(steps, anchors, strict=True)]
     blocks += [Heading("State at the end"), JsonTree(dict(cast.state))]
@@ -392,7 +392,7 @@ def time_axis(cast: Snapshot, now: int | None = None, past: Snapshot | None = No
 def _place_bar(scale: TimeScale, bar: Bar) -> PlacedBar:
     left, width = scale.extent(bar)
     label = part(bar.label, 60)
-    duration = format_seconds(max(0, (bar.ends or scale.until) - bar.begins))
+    duration = format_seconds(max(0, (bar.end or scale.until) - bar.start))
     return left, width, bar.kind, label, f"{label}: {duration}", bar.step
 
 
@@ -415,12 +415,12 @@ def _bars(cast: Snapshot, steps: Sequence[StepRecord]) -> Iterator[Bar]:
 
 def _lane_bars(lane: LaneSnapshot, forked: int) -> list[Bar]:
     started, bars = lane.lane.started, list(_bars(lane.now, lane.now.steps))
-    first = bars[0].begins if bars else started if started is not None else lane.lane.ended
+    first = bars[0].start if bars else started if started is not None else lane.lane.ended
     if first is None or first - forked > _IMMEDIATE_MS:
         bars.insert(0, Bar("waiting for a free lane", forked, first, "wait"))
     last = bars[-1] if bars else None
     if last is not None and last.kind == "now" and lane.waits_for_person:
         bars[-1] = last._replace(kind="wait", label=f"{last.label}, waiting for you")
     elif last is not None and (lane.status == "failed" or (last.kind == "now" and lane.lane.is_over)):
-        bars[-1] = last._replace(kind="bad", ends=last.ends or lane.lane.ended)
+        bars[-1] = last._replace(kind="bad", end=last.end or lane.lane.ended)
     return bars

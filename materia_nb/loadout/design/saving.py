@@ -218,7 +218,7 @@ class _Writer:
 
 # -- designs and their files -------------------------------------------------------------------
 
-_EDITED_LAYERS: Final = ("given", "environment", "project")
+_EDITABLE_LAYERS: Final = ("given", "environment", "project")
 """The layers whose files can be edited. A loadout from another layer is saved as a copy in the project file."""
 
 
@@ -241,7 +241,7 @@ def open_design(config: LayeredConfig, name: str, project: Path) -> Design:
     below = config.definition_below("loadout", name, layer.name)
     if layer.path is None:
         home = NOTEBOOK
-    elif layer.name in _EDITED_LAYERS:
+    elif layer.name in _EDITABLE_LAYERS:
         home = _config_home(layer.path)
         written = as_object(as_object(_read(layer.path, home.text_read or "{}")).get("loadouts")).get(name)
         if exact_text(written) != exact_text(as_object(layer.document.get("loadouts")).get(name)):
@@ -249,7 +249,7 @@ def open_design(config: LayeredConfig, name: str, project: Path) -> Design:
     else:
         home = _config_home(project / PROJECT_FILE, f"saved as a copy, since {layer.name} loadouts are read-only")
         below = document
-    at: LayerName = layer.name if layer.path is None or layer.name in _EDITED_LAYERS else "project"
+    at: LayerName = layer.name if layer.path is None or layer.name in _EDITABLE_LAYERS else "project"
     return Design(name, document, config.document, replace(home, below=below, materia=_materia_below(config, at)))
 
 
@@ -310,13 +310,13 @@ def save_design(
         MateriaError: nothing has been saved, because ``anyway`` is required, the file has changed since it was read, the
             file is not strict JSON, or the file cannot be written.
     """
-    refuse_problems(design, anyway=anyway)
+    reject_problems(design, anyway=anyway)
     path = design.home.path if to is None else expand_path(to)
     if path is None:
         raise MateriaError("The design has no file.", hint="choose a file name that ends with .json", kind=DESIGN_KIND)
     copied = path != design.home.path
     if not (anyway or copied):
-        refuse_locked(design)
+        reject_locked(design)
     home = _config_home(path) if copied else design.home
     current_text = config_text(path) if path.exists() else None
     if current_text != home.text_read:
@@ -355,7 +355,7 @@ def materia_without_file(config: LayeredConfig, design: Design) -> list[str]:
     return [name for name in known if name in used and config.origin("materia", name).path is None]
 
 
-def refuse_problems(design: Design, *, anyway: bool) -> None:
+def reject_problems(design: Design, *, anyway: bool) -> None:
     """Raise MateriaError if the loadout has problems, unless ``anyway`` is True."""
     problems = design.report.problems
     if problems and not anyway:
@@ -367,7 +367,7 @@ def refuse_problems(design: Design, *, anyway: bool) -> None:
         )
 
 
-def refuse_locked(design: Design) -> None:
+def reject_locked(design: Design) -> None:
     """Raise MateriaError (``locked``) if the loadout is locked. A change of its ``lockState`` unlocks the loadout."""
     if design.document.get("lockState") == "locked":
         message = f"The loadout {design.name} is locked, so that it is not changed by mistake."
@@ -405,10 +405,10 @@ def _updated_file_text(
     changed = _with_materia(document, *materia)
     before, after = as_object(document.get("materia")), as_object(changed.get("materia"))
     if not replace_existing and (
-        clash := [name for name in before if exact_text(before[name]) != exact_text(after.get(name))]
+        conflicts := [name for name in before if exact_text(before[name]) != exact_text(after.get(name))]
     ):
         advice = "choose another file, or save anyway to replace the definition"
-        raise design_error(f"The file defines the materia {clash[0]!r} differently.", str(path), advice)
+        raise design_error(f"The file defines the materia {conflicts[0]!r} differently.", str(path), advice)
     return rewrite_json(text, changed)
 
 
@@ -484,12 +484,12 @@ def _fields_to_save(raw: Object, below: Object, before: Object) -> Object:
         below: the definition in the lower layers (R33).
         before: the previous definition in this layer, whose fields keep their order.
     """
-    repeated = {key: raw.get(key) for key in before if key in raw or key in below}
-    differs = {
+    ordered_fields = {key: raw.get(key) for key in before if key in raw or key in below}
+    changed_fields = {
         key: value for key, value in raw.items() if key not in below or exact_text(below[key]) != exact_text(value)
     }
-    removed = dict.fromkeys(key for key in below if key not in raw)
-    return {**repeated, **differs, **removed}
+    removed_fields = dict.fromkeys(key for key in below if key not in raw)
+    return {**ordered_fields, **changed_fields, **removed_fields}
 
 
 def _changed_on_disk(path: Path) -> MateriaError:

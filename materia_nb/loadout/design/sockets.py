@@ -166,8 +166,8 @@ def place_socket(document: Object, id_: str, position: tuple[float, float] | Non
         rest = with_field(layout, "sockets", without_field(positions, id_))
         return DesignChange(with_field(document, "layout", rest), f"removed the position of {id_}")
     old = as_object(positions.get(id_))
-    drawn = as_json({**old, "x": position[0], "y": position[1]}, f"layout.sockets.{id_}")
-    changed = {**document, "layout": {**layout, "sockets": {**positions, id_: drawn}}}
+    new_position = as_json({**old, "x": position[0], "y": position[1]}, f"layout.sockets.{id_}")
+    changed = {**document, "layout": {**layout, "sockets": {**positions, id_: new_position}}}
     return DesignChange(changed, f"placed {id_} at {position[0]}, {position[1]}")
 
 

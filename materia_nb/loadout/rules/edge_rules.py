@@ -49,8 +49,8 @@ def set_advance_condition(socket: SocketFacts, when: str) -> FixStep:
 def _legacy_exit(_facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
     """A loop with the older field `exit`."""
     if loop.legacy is not None:
-        why = "" if loop.consumes is not None else ", and does not set an advance, since the loop has no `consumes`"
-        message = f"the field `exit` is the older form of `exits`{why}"
+        reason = "" if loop.consumes is not None else ", and does not set an advance, since the loop has no `consumes`"
+        message = f"the field `exit` is the older form of `exits`{reason}"
         yield Hint(f"loops.{loop.id}.exit", message, "use `exits` instead")
 
 
@@ -58,8 +58,8 @@ def _legacy_exit(_facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
 def _two_lists(_facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
     """A loop with both `iterator` and `consumes`."""
     if loop.iterator is not None and loop.consumes is not None:
-        why = "the loop has both `iterator` and `consumes`, and only `iterator` has an effect"
-        yield Hint(f"loops.{loop.id}.iterator", why, "remove either `iterator` or `consumes`")
+        reason = "the loop has both `iterator` and `consumes`, and only `iterator` has an effect"
+        yield Hint(f"loops.{loop.id}.iterator", reason, "remove either `iterator` or `consumes`")
 
 
 @rule(EDGE_RULES, "loop", "cursor-for-each")
@@ -141,16 +141,16 @@ def _exit_never_taken(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
         when = advances.get(source) if source is not None else None
         if when is None and source in loop.members:
             others = " or ".join(advances)
-            why = f"{source!r} never advances, so this exit can only be taken if the list is empty"
+            reason = f"{source!r} never advances, so this exit can only be taken if the list is empty"
             advice = f"set `from` to {others}" if others else f"add an advance to {source!r}"
         elif when is not None and not conditions_overlap(condition, when):
-            why = f"{source!r} only advances when {when}, so its {condition} exit is never taken"
+            reason = f"{source!r} only advances when {when}, so its {condition} exit is never taken"
             advice = f"change the condition to {when} or always"
         else:
             continue
         # an exit for always is still taken if the list is empty
         remove = safe_fix("Remove the exit", do("remove_exit", loop.id, exit_.index)) if condition != "always" else None
-        yield Hint(f"loops.{loop.id}.exits[{exit_.index}]", why, advice, remove)
+        yield Hint(f"loops.{loop.id}.exits[{exit_.index}]", reason, advice, remove)
 
 
 @rule(EDGE_RULES, "loop", "one-item")
@@ -258,10 +258,10 @@ def targets_of(facts: LoadoutFacts) -> dict[str, set[str]]:
     targets = {id_: set(socket.targets) for id_, socket in facts.sockets.items()}
     for loop in facts.loops:
         exits = [*loop.exits, loop.legacy] if loop.legacy else loop.exits
-        outside = {exit_.target for exit_ in exits if exit_.target is not None} & targets.keys()
+        targets_outside = {exit_.target for exit_ in exits if exit_.target is not None} & targets.keys()
         for member in loop.members:
             if member in targets:
-                targets[member] |= outside
+                targets[member] |= targets_outside
     return targets
 
 
@@ -309,9 +309,9 @@ def _possible_results(facts: LoadoutFacts, socket: SocketFacts) -> list[Result]:
     if socket.id in facts.text_sockets:
         impossible: tuple[Result, ...] = VERDICTS
     else:
-        guarded = any(edge.when in GUARDS for edge in socket.edges)
-        judged = guarded and not socket.is_utility and requires_verdict(socket.handoff)
-        impossible = (Result.NOTHING,) if judged else ()  # its protocol refuses an output without a verdict (R7)
+        has_guard = any(edge.when in GUARDS for edge in socket.edges)
+        requires_verdicts = has_guard and not socket.is_utility and requires_verdict(socket.handoff)
+        impossible = (Result.NOTHING,) if requires_verdicts else ()  # the protocol refuses such an output (R7)
     return [result for result in Result if result not in impossible]
 
 

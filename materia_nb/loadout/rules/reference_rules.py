@@ -11,7 +11,7 @@ from typing import Final
 
 from materia_nb.errors import counted
 from materia_nb.jsonvalue import JSON, Object, as_object, whole_number
-from materia_nb.loadout.items import advances_of, derive, incomplete_advances, socket_advance, unwritten_advances
+from materia_nb.loadout.items import advances_of, completed_advances, derive, socket_advance, unwritten_advances
 from materia_nb.loadout.report import Findings, Hint, HintRule, Report, brief, rule
 from materia_nb.loadout.rules.edge_rules import conditions_overlap, never_taken
 from materia_nb.loadout.rules.socket_rules import shortest_route, successors_of
@@ -91,7 +91,7 @@ def _unwritten_advance(facts: LoadoutFacts) -> Iterator[Hint]:
     """A loop whose advance is derived from its exits, or does not name its cursor and list."""
     derived = "pi-materia does not advance at {!r} (R15): with two items, it repeats the first until the cast fails"
     incomplete = "pi-materia fails at {!r} when an item ends, because `advance` does not name its cursor and list (R14)"
-    for message, advances in ((derived, unwritten_advances(facts)), (incomplete, incomplete_advances(facts))):
+    for message, advances in ((derived, unwritten_advances(facts)), (incomplete, completed_advances(facts))):
         for id_, written in advances.items():
             advice = f'write "advance": {brief(written, 200)}, or save the loadout in the designer'
             yield Hint(f"{id_}.advance", message.format(id_), advice)

@@ -122,7 +122,7 @@ def _guard_on_text(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
 @rule(SOCKET_RULES, "socket", "shared-parse")
 def _shared_parse(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
     """A utility whose output is parsed as JSON because of another socket with the same materia."""
-    if not socket.is_utility or socket.id not in facts.forced_json or socket.is_guarded_exit:
+    if not socket.is_utility or socket.id not in facts.forced_json_sockets or socket.is_guarded_exit:
         return
     sockets_sharing_materia = [facts.sockets[id_] for id_ in facts.sockets_sharing_materia(socket)]
     source, materia = next(other.id for other in sockets_sharing_materia if other.is_guarded_exit), socket.materia.id
@@ -353,12 +353,12 @@ def _never_written(facts: LoadoutFacts) -> Iterator[Hint]:
         return
     targets = successors_of(facts)
     any_path_writers, paths_by_field = _writers(facts)
-    known = _ENGINE_NAMES | {split_path(alias)[0] for alias in _aliases(facts)}
+    known = _ENGINE_NAMES | {split_path(alias)[0] for alias in _item_names(facts)}
     writers_of: dict[StatePath, tuple[set[str], dict[str, str | None]]] = {}
     reachable_before: dict[str, dict[str, str | None]] = {}
     reported: set[tuple[str, StatePath]] = set()  # several sockets can place the same prompt
     for id_, socket in facts.sockets.items():
-        for read in _reads(socket):
+        for read in _state_reads(socket):
             if read.path[0] in known or (read.reader_path, read.path) in reported:
                 continue
             if read.path not in writers_of:
@@ -395,7 +395,7 @@ def _unwritten_hint(read: _StateRead, others: set[str], route: list[str]) -> Hin
     return Hint(read.reader_path, f"{path} is not written {when}, so {read.effect}", advice)
 
 
-def _reads(socket: SocketFacts) -> Iterator[_StateRead]:
+def _state_reads(socket: SocketFacts) -> Iterator[_StateRead]:
     for name in socket.materia.variables:
         if (path := _state_path_read(name)) is not None:
             yield _StateRead(
@@ -422,7 +422,7 @@ def _state_path_read(name: str) -> StatePath | None:
     return segments or None
 
 
-def _aliases(facts: LoadoutFacts) -> Iterator[str]:
+def _item_names(facts: LoadoutFacts) -> Iterator[str]:
     for socket in facts.sockets.values():
         if socket.foreach is not None and is_text(alias := socket.foreach.get("as")) and split_path(alias):
             yield alias
@@ -473,13 +473,13 @@ def _reachable_without(entry: str, targets: Mapping[str, list[str]], blocked: se
     The result maps each socket to its predecessor on a shortest path, and the entry to None.
     """
     predecessors: dict[str, str | None] = {entry: None}
-    waiting = deque([entry])
-    while waiting:
-        at = waiting.popleft()
+    queue = deque([entry])
+    while queue:
+        at = queue.popleft()
         for target in targets[at] if at not in blocked else ():
             if target not in predecessors:
                 predecessors[target] = at
-                waiting.append(target)
+                queue.append(target)
     return predecessors
 
 

@@ -128,9 +128,9 @@ def _check_loadout(
         if not (changes := design.fix_all()):
             return Text("No problem can be fixed automatically. Use `check --fix` to list the possible changes.")
         if not to:
-            from materia_nb.loadout.design.saving import refuse_locked
+            from materia_nb.loadout.design.saving import reject_locked
 
-            refuse_locked(design)
+            reject_locked(design)
         return Text("\n".join([*changes, bench.loadouts.save(design, to, anyway=True)]))
     rows = [
         (problem.code, problem.source, fix.summary, "in the designer" if fix.suggestion else option)
