@@ -205,10 +205,10 @@ def read_aider(stdout: str) -> ProgramAnswer:
     text = _AIDER_USAGE.sub("", output[: usage_matches[-1].end()] if usage_matches else output).strip()
     if not usage_matches:
         return ProgramAnswer("", error=text) if text.startswith("litellm.") else ProgramAnswer(text)
-    sent, received = (sum(_parse_count(match[name]) for match in usage_matches) for name in ("sent", "received"))
+    tokens_in, tokens_out = (sum(_parse_count(match[name]) for match in usage_matches) for name in ("sent", "received"))
     costs = [match["cost"] for match in usage_matches]
     total = None if None in costs else sum(float(cost.replace(",", "")) for cost in costs)
-    return ProgramAnswer(text, Usage(sent, received, total))
+    return ProgramAnswer(text, Usage(tokens_in, tokens_out, total))
 
 
 def _parse_count(text: str) -> int:

@@ -233,7 +233,7 @@ class Turn:
 
     def __getattr__(self, name: str) -> NoReturn:
         """Raise an AttributeError that lists the fields of a turn."""
-        raise AttributeError(f"a turn has no {name}; {list_turn_fields(name)}")
+        raise AttributeError(f"a turn has no {name}; {turn_fields_hint(name)}")
 
     def reporting_to(self, report: Callable[[AgentEvent], None]) -> Turn:
         """Return a copy of the turn that reports its events to ``report``. The lazy fields are not computed."""
@@ -246,7 +246,7 @@ TURN_FIELDS: Final = tuple(field.name for field in fields(Turn))
 """The names of all fields of a turn."""
 
 
-def list_turn_fields(*names: str) -> str:
+def turn_fields_hint(*names: str) -> str:
     """Return a message that lists the fields of a turn and suggests corrections for the unknown ``names``."""
     matches = [match for name in names if (match := close_match(name, TURN_FIELDS))]
     suggestion = f"did you mean {', '.join(matches)}? " if matches else ""

@@ -27,9 +27,9 @@ from materia_nb.agents.interface import (
     UsageEvent,
     can_think,
     code_location,
-    list_turn_fields,
     name_of,
     reply_from,
+    turn_fields_hint,
 )
 from materia_nb.agents.model_agent import ModelAgent, suggest_model
 from materia_nb.agents.tools import Tool
@@ -146,7 +146,7 @@ def _turn_fields(function: Callable[..., Any], name: str) -> tuple[str, ...] | N
         raise AgentError(
             f"Function {name} has parameters that are not fields of a turn: {', '.join(p.name for p in unknown)}",
             where=_source_location(function),
-            hint=f"name a parameter turn, or use the names of its fields; {list_turn_fields(*(p.name for p in unknown))}",
+            hint=f"name a parameter turn, or use the names of its fields; {turn_fields_hint(*(p.name for p in unknown))}",
         )
     return tuple(p.name for p in required)
 

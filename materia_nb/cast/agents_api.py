@@ -87,7 +87,7 @@ class Agents(AgentTable):
         Besides the usual kinds of agents, a string such as ``recorded:ID`` selects the recorded answers of a cast or of
         a recording file.
         """
-        return super().set(name, self._answerer(agent))
+        return super().set(name, self._resolve_agent(agent))
 
     def recorded(self, reference: str | Path) -> RecordedAgent:
         """Return an agent that replays the answers of an earlier cast.
@@ -110,7 +110,7 @@ class Agents(AgentTable):
         is_file = os.path.isfile(path)  # noqa: PTH113 - False also for an invalid path
         return read_recording(path) if path.suffix == ".json" or is_file else None
 
-    def _answerer(self, agent: AgentLike) -> AgentLike:
+    def _resolve_agent(self, agent: AgentLike) -> AgentLike:
         """Return the recorded agent for a string that starts with ``recorded:``; return any other agent unchanged."""
         if isinstance(agent, str) and agent.startswith(_RECORDED):
             return self.recorded(agent.removeprefix(_RECORDED))
@@ -187,7 +187,7 @@ class Agents(AgentTable):
             graph = self._loadouts.graph() if cast is None else cast.graph
             require_name(graph, name)
             loadout = graph.name
-        chosen = resolve_pin(None if cast is None else cast.now, name, self._answer_of(to), visit)
+        chosen = resolve_pin(None if cast is None else cast.now, name, self._resolve_answer(to), visit)
         if cast is not None and cast.now.writable and cast.status != "complete":
             cast.pins.put(name, chosen)
         self.pins[name] = BenchPin(chosen, loadout)
@@ -206,7 +206,7 @@ class Agents(AgentTable):
             pins.remove(name)
         self.pins.pop(name, None)
 
-    def _answer_of(self, to: object) -> object:
+    def _resolve_answer(self, to: object) -> object:
         """Return the cast or recording for a string that starts with ``recorded:``; return any other value unchanged."""
         if not isinstance(to, str) or not to.startswith(_RECORDED):
             return to
@@ -214,7 +214,7 @@ class Agents(AgentTable):
         recording = self._recording(reference)
         return self._casts().load(reference) if recording is None else recording
 
-    def prepared(
+    def prepare(
         self, graph: Graph, agents: Mapping[str, AgentLike] | None = None, pins: Mapping[str, object] | None = None
     ) -> Prepared:
         """Copy the scripts of a loadout to the profile, and return all settings of a cast except its request."""
@@ -236,7 +236,7 @@ class Agents(AgentTable):
             self.require_known_name(key)
             if key in graph.sockets and key in utilities:
                 raise utility_error(key, utilities[key])
-            table.set(key, self._answerer(agent))
+            table.set(key, self._resolve_agent(agent))
         return _reject_utilities(graph, table)
 
     def table_of_link(self, composition: Composition, graph: Graph) -> AgentTable:
@@ -262,7 +262,7 @@ class Agents(AgentTable):
         }
         for key, to in (pins or {}).items():
             require_name(graph, key)
-            chosen_pins[key] = resolve_pin(None, key, self._answer_of(to))
+            chosen_pins[key] = resolve_pin(None, key, self._resolve_answer(to))
         return chosen_pins
 
 

@@ -29,7 +29,7 @@ OutputKind: TypeAlias = Literal["after", "refused", "not_satisfied", "same_again
 OUTPUT_KINDS: Final[tuple[OutputKind, ...]] = get_args(OutputKind)
 BreakKind: TypeAlias = Literal["before", "edge", "changed", "every", OutputKind]
 """The kind of event at which a breakpoint stops a run."""
-_NEEDS: Final[Mapping[str, frozenset[str]]] = {
+_REQUIRED_FIELDS: Final[Mapping[str, frozenset[str]]] = {
     **dict.fromkeys(("before", "after"), frozenset({"socket"})),
     **dict.fromkeys(("refused", "not_satisfied", "same_again", "empty_answer"), frozenset[str]()),
     "edge": frozenset({"socket", "edge"}),
@@ -137,7 +137,7 @@ class Breakpoint(NamedTuple):
         socket = graph.sockets.get(self.socket or "") if graph is not None else None
         return socket.edges[self.edge - 1].to if socket is not None and 1 <= self.edge <= len(socket.edges) else None
 
-    def marks(self, source: str, edge_index: int | None, target: str) -> bool:
+    def is_on_edge(self, source: str, edge_index: int | None, target: str) -> bool:
         """Return True if this breakpoint is set on an edge.
 
         Args:
@@ -149,7 +149,7 @@ class Breakpoint(NamedTuple):
             return False
         return self.edge == target or (edge_index is not None and self.edge == edge_index + 1)
 
-    def hit(self, rules: Rules, session: Session, upcoming: str | None) -> bool:
+    def is_reached(self, rules: Rules, session: Session, upcoming: str | None) -> bool:
         """Return True if a cast has reached the breakpoint between two steps or before the repair of a refused output.
 
         Args:
@@ -174,14 +174,14 @@ class Breakpoint(NamedTuple):
             is_here = self._is_about(last) and latest_step_repeats(rules, session)
             return is_here and self._is_time(lambda: sum(map(self._is_about, repeated_steps(rules, session))))
         if self.kind == "every":
-            return self._passed(session, last)
+            return self._used_another_amount(session, last)
         if self.kind == "refused":
             is_here = self._is_about(last) and bool(last.turns) and _is_refused(last.turns[-1])
         else:
             is_here = self._times(rules, last) > 0
         return is_here and self._is_time(lambda: sum(self._times(rules, step) for step in session.steps))
 
-    def _passed(self, session: Session, last: StepRecord) -> bool:
+    def _used_another_amount(self, session: Session, last: StepRecord) -> bool:
         """Return True if another ``amount`` was used up in the latest step, or in the lanes that joined before it."""
         after = self._used_by(step for step, _ in every_step(session))
         joined = (streams for streams in session.streams if streams.step == last.number - 1)
@@ -276,7 +276,7 @@ def parse_breakpoint(value: object) -> Breakpoint:
         MateriaError: the value does not describe a breakpoint (``bad_breakpoint``).
     """
     row: Mapping[str, Any] = value if isinstance(value, Mapping) else {}
-    needs, fields = _NEEDS.get(str(row.get("kind"))), set(row) - {"kind", "nth", "lane", "where"}
+    needs, fields = _REQUIRED_FIELDS.get(str(row.get("kind"))), set(row) - {"kind", "nth", "lane", "where"}
     if (
         needs is not None
         and needs <= fields <= needs | (frozenset() if "path" in needs else {"socket"})

@@ -26,7 +26,7 @@ from materia_nb.cast.exports import Exports
 from materia_nb.cast.formatting import StepList, steps_of
 from materia_nb.cast.runner import Followers, Runner
 from materia_nb.cast.snapshot import Snapshot, graph_of
-from materia_nb.cast.work import Work, clean, copied_answer, now, stopped_error
+from materia_nb.cast.work import Work, clean, copy_answer, now, stopped_error
 from materia_nb.engine import approvals, decide
 from materia_nb.engine.events import Events
 from materia_nb.engine.rules import Rules
@@ -495,7 +495,7 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
         if socket_rules is not None and socket_rules.socket.is_utility and not stopped:
             message = f"{socket_rules.socket.id} is a utility, so a process answers it."
             raise MateriaError(message, hint="run it with `step`", kind="not_an_agent")
-        reply = validate_reply(copied_answer(answer), "The reply", None if socket_rules is None else socket_rules.write)
+        reply = validate_reply(copy_answer(answer), "The reply", None if socket_rules is None else socket_rules.write)
         if stopped:
             self.runner.by_hand(work, reply, clean(reply.text))
         else:

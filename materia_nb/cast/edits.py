@@ -16,7 +16,7 @@ from materia_nb.cast.breakpoint import parse_amount, path_segments
 from materia_nb.cast.repairs import CHANGEABLE, redefinition
 from materia_nb.cast.runner import Runner
 from materia_nb.cast.snapshot import ApprovalRequests, Snapshot, snapshot_of
-from materia_nb.cast.work import Work, clean, copied_answer, redacted
+from materia_nb.cast.work import Work, clean, copy_answer, redacted
 from materia_nb.display.blocks import Block, Displayable, Table
 from materia_nb.engine import approvals, decide
 from materia_nb.engine import events as ev
@@ -243,7 +243,7 @@ class Edits:
             self._runner.begin()
             files = self._runner.files
             before = json.loads(files.read_text(CONFIG))
-            after, rules = _redefined(before, self._runner.rules, materia, definition, config_folder)
+            after, rules = _redefine(before, self._runner.rules, materia, definition, config_folder)
             current, previous = (document["materia"][materia] for document in (after, before))
             with HeldInterrupts():  # an interrupt between these lines would leave rules that do not match the journal
                 event = ev.MateriaRedefined(
@@ -275,7 +275,7 @@ class Edits:
         """
         steps = self._runner.session.steps
         write = self._runner.rules.sockets[steps[-1].socket].write if steps else None
-        text = clean(validate_reply(copied_answer(output), "The corrected output", write).text)
+        text = clean(validate_reply(copy_answer(output), "The corrected output", write).text)
         self._runner.edit(partial(decide.edit_output, discard_edits=discard_edits), text)
         self._runner.write_now()
         return self._runner.session.steps[-1]
@@ -426,7 +426,7 @@ def _index_of(items: Sequence[JSON], reference: int | str) -> int:
     return matches[0]
 
 
-def _redefined(
+def _redefine(
     document: JSON, rules: Rules, materia: str, definition: Mapping[str, JSON], config_folder: Path | None
 ) -> tuple[JSON, Rules]:
     """Replace the definition of a materia in the config of a cast, and return the config and its rules.

@@ -128,7 +128,7 @@ class Card(Displayable):
         opened = Line(f"%materia gallery {self.name}")
         return [Line(self.purpose), graph_view, opened, Heading("What to look at"), *look]
 
-    def small(self) -> Html:
+    def preview_html(self) -> Html:
         """Return the card as HTML, with its title, its purpose, a small picture and the command that opens it."""
         purpose, graph_view, opened, *_ = self._blocks()
         picture = Html(fit_to_width(graph_view.as_html(), _WIDTH, _HEIGHT))
@@ -182,7 +182,7 @@ class Gallery(Displayable, Mapping[str, Card]):
     def _mime_bundle(self) -> dict[str, Any]:
         parts = []
         for kind, title in _TITLES.items():
-            cards = (f'<div style="flex:0 1 290px">{card.small()}</div>' for card in self.of(kind))
+            cards = (f'<div style="flex:0 1 290px">{card.preview_html()}</div>' for card in self.of(kind))
             grid = f'<div style="display:flex;flex-wrap:wrap;gap:8px;align-items:stretch">{"".join(cards)}</div>'
             parts += [html_heading(title), Html(grid)]
         return mime_bundle(repr(self), html=html_join(parts))

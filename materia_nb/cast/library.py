@@ -125,14 +125,14 @@ class Loadouts(Mapping[str, str], Displayable):
         """
         if path is None:
             self.reload()
-            return self._show_selected()
+            return self._copy_scripts_and_show()
         loaded = path if isinstance(path, Mapping) else self.find(Path(path))
         config = self.read(loaded)
         before = self._loaded, self._config, self._chosen
         lost = {} if self._config is None else _lost_loadouts(self._config, config)
         self._loaded, self._config, self._chosen = loaded, config, config.active
         try:
-            view = self._show_selected()
+            view = self._copy_scripts_and_show()
         except MateriaError:  # neither the file nor a lower layer has a loadout
             self._loaded, self._config, self._chosen = before
             raise
@@ -141,7 +141,7 @@ class Loadouts(Mapping[str, str], Displayable):
         notes = (f"{name} from {label} is no longer loaded: the new file replaces it" for name, label in lost.items())
         return view.with_notes(*notes)
 
-    def _show_selected(self) -> LoadoutView:
+    def _copy_scripts_and_show(self) -> LoadoutView:
         """Copy the shipped scripts of the selected loadout to the profile, and return a view of the loadout."""
         view = self.show()
         return view if view.graph is None else view.with_notes(*copy_scripts(view.graph))
@@ -183,7 +183,7 @@ class Loadouts(Mapping[str, str], Displayable):
         """Select the loadout to cast, and return a view of it."""
         self.require_loadout(name)
         self._chosen, self.refused = name, None
-        return self._show_selected()
+        return self._copy_scripts_and_show()
 
     def show(self, name: str | None = None) -> LoadoutView:
         """Return a view of a loadout, by default of the selected one, with its problems if there are any."""

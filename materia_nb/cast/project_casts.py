@@ -124,7 +124,7 @@ class Casts(Displayable):
 
     def start(self, prepared: Prepared, request: str) -> Cast:
         """Start a cast, and make it the current cast."""
-        with _closing(start_cast(prepared.plan, request, prepared.table)) as cast:
+        with _close_on_error(start_cast(prepared.plan, request, prepared.table)) as cast:
             for key, chosen in prepared.pins.items():
                 cast.pins.put(key, chosen)
             return self.make_current(cast)
@@ -147,7 +147,7 @@ class Casts(Displayable):
         path = self._find(reference)
         if (cast := self.find_open_cast(path)) is not None:
             return self._latest(cast)
-        with _closing(self._resumed(path)) as cast:
+        with _close_on_error(self._resumed(path)) as cast:
             return self._latest(cast)
 
     def _latest(self, cast: Cast) -> Cast:
@@ -279,7 +279,7 @@ class Casts(Displayable):
         """Return the request and the results of a cast as the initial data of a later cast."""
         cast = self.load(reference)
         cast.now.require_castable()  # otherwise its state is unknown
-        return _passed_on(cast.now.engine, cast.id, cast.graph.name)
+        return _data_for_later_cast(cast.now.engine, cast.id, cast.graph.name)
 
     # -- open casts --------------------------------------------------------
 
@@ -498,7 +498,7 @@ class Casts(Displayable):
 
 
 @contextmanager
-def _closing(cast: Cast) -> Iterator[Cast]:
+def _close_on_error(cast: Cast) -> Iterator[Cast]:
     """Close a cast if the block raises an exception, because the traceback would otherwise keep the cast locked."""
     try:
         yield cast
@@ -523,7 +523,7 @@ _LONGEST_TITLE: Final = 200
 """Limits of the data that a later cast receives: lengths in characters, and the number of work item titles."""
 
 
-def _passed_on(state: CastState, cast_id: str, loadout: str) -> dict[str, JSON]:
+def _data_for_later_cast(state: CastState, cast_id: str, loadout: str) -> dict[str, JSON]:
     """Return the data of a cast that a later cast receives, shortened to the maximum lengths.
 
     Long outputs are cut off at the end. A long context is cut off at the beginning, because its latest entries are at

@@ -266,7 +266,7 @@ def resume_runner(
             if recorded.redefined:
                 files.write_json(CONFIG, recorded.document)
             runner.write_now()  # a crash may have prevented this earlier
-            _keep_envelope(runner)
+            _rewrite_envelope(runner)
         if start.get("place") != location_of(path) and _remove_approvals(runner):
             runner.messages.append(
                 "Tools were allowed on another machine, in another directory or by another user, so they need approval again."
@@ -277,7 +277,7 @@ def resume_runner(
         raise
 
 
-def _keep_envelope(runner: Runner) -> None:
+def _rewrite_envelope(runner: Runner) -> None:
     """Write the envelope of the latest output again, because a crash may have prevented the first write."""
     last = runner.session.steps.latest
     if last is None or "file_content" not in runner.rules.sockets[last.socket].protocol.overridden:

@@ -182,7 +182,7 @@ class Snapshot:
         """The breakpoints at which the cast is currently stopped."""
         stops = tuple(self.breakpoints)
         upcoming = self.next_socket if stops else None
-        return [breakpoint_ for breakpoint_ in stops if breakpoint_.hit(self.rules, self.session, upcoming)]
+        return [breakpoint_ for breakpoint_ in stops if breakpoint_.is_reached(self.rules, self.session, upcoming)]
 
     @cached_property
     def names(self) -> dict[str, str]:
@@ -286,14 +286,14 @@ class Snapshot:
         if (WORK_ITEMS,) not in self.rules.lists:
             return ["open"] * len(self.work_items)
         iteration, _ = current_iteration(self.rules, self.engine, (WORK_ITEMS,))
-        statuses = list(self._standings_in(iteration.iterator))
+        statuses = list(self._progress_in(iteration.iterator))
         at_work = lanes_at_work(self.session)
         for lane in at_work.lanes.values() if at_work is not None else ():
             for index in lane.indexes:
                 statuses[index] = item_status(lane.session.state, (iteration.iterator.cursor, index, ()))
         return statuses
 
-    def _standings_in(self, iterator: Iterator) -> Sequence[ItemStatus]:
+    def _progress_in(self, iterator: Iterator) -> Sequence[ItemStatus]:
         """Return the progress of each item in the list of an iterator, not counting visits in lanes."""
         if iterator not in self._standings:
             self._standings[iterator] = item_statuses(self.engine, iteration_of(iterator))
@@ -314,7 +314,7 @@ class Snapshot:
         progress = {}
         for loop in self.graph.loops.values():
             if loop.iterator is not None:
-                statuses, lane = self._standings_in(loop.iterator), self.engine.lane
+                statuses, lane = self._progress_in(loop.iterator), self.engine.lane
                 if lane is not None and lane.cursor == loop.iterator.cursor:
                     statuses = [statuses[index] for index in lane.indexes]
                 progress[loop.id] = (statuses.count("done") if loop.id in self.loops_entered else 0, len(statuses))

@@ -66,7 +66,7 @@ def clean(text: str) -> str:
     return to_bytes(text).decode()
 
 
-def copied_answer(answer: str | Mapping[str, JSON]) -> str | dict[str, JSON]:
+def copy_answer(answer: str | Mapping[str, JSON]) -> str | dict[str, JSON]:
     """Return a person's answer. A string is returned unchanged, and a JSON object is copied."""
     return dict(answer) if isinstance(answer, Mapping) else answer
 
@@ -76,7 +76,7 @@ def redacted(text: str) -> str:
     return redact(text if text.isascii() else clean(text))
 
 
-def without_keys(call: ToolCall) -> ToolCall:
+def redact_call(call: ToolCall) -> ToolCall:
     """Return the tool call with secret keys redacted in its arguments, its result and the accompanying message."""
     return replace(
         call, args=redact_json(dict(call.args)), said=redact(call.said), result=call.result and redact(call.result)
@@ -417,7 +417,7 @@ class Work(ABC):
     def _take_answer(self, visit: Visit, agent: Agent, pinned: str | None, answer: Any) -> bool:
         """Process the answer or the exception of an agent. Return True if the cast or lane may continue."""
         if isinstance(answer, NeedsApproval):
-            calls = tuple(map(without_keys, answer.calls))
+            calls = tuple(map(redact_call, answer.calls))
             self.run_command(decide.record_in_turn, ev.ToolAsked(calls=calls, worked=self.take_working_time()))
             return False
         error = answer if isinstance(answer, Exception) else None
@@ -426,7 +426,7 @@ class Work(ABC):
             socket_rules = self.rules.sockets[visit.socket]
             try:
                 any_text, thinks = visit.mode in socket_rules.any_text, can_think(agent)
-                reply = validate_reply(answer, _TheAgent(agent), socket_rules.write, any_text=any_text, thinks=thinks)
+                reply = validate_reply(answer, _LazyName(agent), socket_rules.write, any_text=any_text, thinks=thinks)
                 if reply.usage is not None:
                     reply = reply._replace(usage=self._add_cost(agent, visit, reply.usage))
             except Exception as invalid:  # noqa: BLE001 - agents are other people's code
@@ -463,7 +463,7 @@ class Work(ABC):
                 self.answer_chunks.append(text)
                 self.report_text()
             case CallEvent(call):
-                self.run_command(decide.record_in_turn, ev.ToolCalled(call=without_keys(call)))
+                self.run_command(decide.record_in_turn, ev.ToolCalled(call=redact_call(call)))
             case NoteEvent(text):
                 self.run_command(decide.record_in_turn, ev.AgentNote(text=redacted(text)))
             case UsageEvent(usage):
@@ -545,7 +545,7 @@ class Work(ABC):
         return self.rules.sockets[visit.socket].socket.materia
 
 
-class _TheAgent(NamedTuple):
+class _LazyName(NamedTuple):
     """Formats the name of an agent for an error message only when the message is needed."""
 
     agent: Agent

@@ -366,7 +366,7 @@ class Workbench(DryBench):
         _check_request(request)
         graph = self._graph_of(loadout)
         notes = copy_scripts(graph)
-        prepared = self.agents.prepared(graph, agents, pins)
+        prepared = self.agents.prepare(graph, agents, pins)
         if files is not None:
             needs_one_of(files, FILE_CHOICES, f"files cannot be {files!r}.", "usage")
             prepared = prepared._replace(plan=replace(prepared.plan, files=files))

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from materia_nb import __version__
-from materia_nb.agents.tools import Refused, Tool, ToolResult, cut_middle, readable
+from materia_nb.agents.tools import Refused, Tool, ToolResult, cut_middle, escape_controls
 from materia_nb.agents.tools.more_tools import describe_arguments, function_tool
 from materia_nb.cast.workbench import Workbench
 from materia_nb.display.blocks import Block
@@ -69,7 +69,7 @@ class DesignServer:
         """Call a tool. If the call is refused, nothing changes and the result contains the reason."""
         tool = self.tools.get(name)
         if tool is None or tool.run is None:
-            return ToolResult(f"The tool {readable(name)[:80]!r} does not exist.", ok=False)
+            return ToolResult(f"The tool {escape_controls(name)[:80]!r} does not exist.", ok=False)
         try:
             result = tool.run(args, None)
         except (Refused, MateriaError) as error:

@@ -360,7 +360,7 @@ class Sweeps:
         named_checks = results.named_checks(checks, (*results.FIELDS, "passed"))
 
         def prepare(loadout: str, choice: Mapping[str, Any] | None) -> Prepared:
-            return bench.agents.prepared(bench.graph(loadout), choice, pins).frozen()
+            return bench.agents.prepare(bench.graph(loadout), choice, pins).frozen()
 
         def read_cells() -> list[GridCell]:
             arguments = (names, requests, agents, repeat, tuple(allow))

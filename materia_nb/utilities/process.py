@@ -38,7 +38,7 @@ _OPTIONS_WITHOUT_VALUE: Final = frozenset({"-B", "-E", "-I", "-P", "-S", "-s", "
 _in_place_lock: Final = threading.RLock()
 
 
-MAX_CAPTURED: Final = 1_048_576
+MAX_CAPTURED_BYTES: Final = 1_048_576
 """Maximum number of bytes captured from each of stdout and stderr (R23)."""
 
 
@@ -51,7 +51,7 @@ class Capture(NamedTuple):
         skip_lines: the prefix of lines that are neither captured nor counted; by default, no lines are skipped.
     """
 
-    start: int = MAX_CAPTURED
+    start: int = MAX_CAPTURED_BYTES
     end: int = 0
     skip_lines: bytes = b""
 

@@ -23,7 +23,7 @@ from materia_nb.jsonvalue import JSON, Object, as_list, as_object
 from materia_nb.loadout.config_files import read_config, write_config
 from materia_nb.loadout.graph import Materia
 from materia_nb.loadout.topology import SHIPPED_SCRIPTS, script_file
-from materia_nb.utilities.process import MAX_CAPTURED, STDERR_CHARS, ProcessResult, run_process, summarize
+from materia_nb.utilities.process import MAX_CAPTURED_BYTES, STDERR_CHARS, ProcessResult, run_process, summarize
 
 PACKAGED_FOLDER: Final = Path(__file__).with_name("shipped")
 SCRIPT_FOLDER: Final = "utilities"
@@ -365,7 +365,7 @@ def command_record(materia: Materia, result: UtilityResult, artifacts: tuple[str
         "stderrArtifact": artifacts[1],
         "stdoutTruncated": process.stdout_truncated,
         "stderrTruncated": process.stderr_truncated,
-        "maxBytes": MAX_CAPTURED,
+        "maxBytes": MAX_CAPTURED_BYTES,
         "seconds": round(process.seconds, 6),
     }
     if process.start_error is not None:

@@ -13,8 +13,8 @@ from materia_nb.agents.tools import (
     TOOLS,
     choose_tools,
     cut_middle,
-    named,
-    readable,
+    escape_controls,
+    safe_name,
 )
 from materia_nb.agents.tools.file_tools import Toolbox
 from materia_nb.loadout.topology import TOOL_SCOPES
@@ -121,15 +121,17 @@ def test_optional_argument_may_be_null_and_integer_may_be_written_as_float(box):
 
 
 def test_control_characters_are_escaped_and_line_endings_are_kept():
-    assert readable("a\tb\nc\r\nd\re\x1b[31m\x00\x7f\x9b\ud800") == "a\tb\nc\nd\\re\\x1b[31m\\x00\\x7f\\x9b\\ud800"
-    assert readable(b"caf\xe9".decode(errors="surrogateescape")) == "caf\\xe9"
-    assert named("a\nb\tc") == "a\\nb\\tc"
-    assert len(named("x" * 10_000)) < 300
+    assert (
+        escape_controls("a\tb\nc\r\nd\re\x1b[31m\x00\x7f\x9b\ud800") == "a\tb\nc\nd\\re\\x1b[31m\\x00\\x7f\\x9b\\ud800"
+    )
+    assert escape_controls(b"caf\xe9".decode(errors="surrogateescape")) == "caf\\xe9"
+    assert safe_name("a\nb\tc") == "a\\nb\\tc"
+    assert len(safe_name("x" * 10_000)) < 300
 
 
 @given(st.text(st.characters(codec=None)))
 def test_readable_text_has_no_control_characters(text):
-    made = readable(text)
+    made = escape_controls(text)
     assert all(sign in "\n\t" or (sign >= " " and not "\x7f" <= sign <= "\x9f") for sign in made)
     made.encode()
 
@@ -215,4 +217,4 @@ def test_tool_call_returns_a_result_for_any_arguments(tmp_path_factory, call):
     (folder / "a.txt").write_text("one\n")
     result = Toolbox(folder).call(*call)
     assert len(result.text) <= MAX_RESULT_CHARS
-    assert readable(result.text) == result.text
+    assert escape_controls(result.text) == result.text

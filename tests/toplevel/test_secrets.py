@@ -94,8 +94,8 @@ def test_partial_keys_are_redacted_only_where_text_was_truncated():
 @pytest.mark.parametrize("end", ["beginning", "end"])
 @pytest.mark.parametrize("shown", [9, len(KEY) // 2, len(KEY) - 1])
 def test_key_at_the_truncation_of_a_command_output_is_redacted(project, shown, end):
-    before = file_tools.SHELL_CAPTURED - shown if end == "beginning" else 3 * file_tools.SHELL_CAPTURED
-    after = 3 * file_tools.SHELL_CAPTURED if end == "beginning" else file_tools.SHELL_CAPTURED - shown
+    before = file_tools.MAX_SHELL_OUTPUT_BYTES - shown if end == "beginning" else 3 * file_tools.MAX_SHELL_OUTPUT_BYTES
+    after = 3 * file_tools.MAX_SHELL_OUTPUT_BYTES if end == "beginning" else file_tools.MAX_SHELL_OUTPUT_BYTES - shown
     code = f"import os; print('x' * {before} + os.environ['OPENAI_API_KEY'] + 'y' * {after}, end='')"
     text = Toolbox(project).call("bash", {"command": f'{sys.executable} -S -c "{code}"'}).text
     assert "bytes left out" in text

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from materia_nb.utilities.process import MAX_CAPTURED, Capture, run_process, summarize
+from materia_nb.utilities.process import MAX_CAPTURED_BYTES, Capture, run_process, summarize
 from process_helpers import SLEEPER, STUBBORN_PAIR, assert_gone, pids_in, wait_for
 
 PYTHON = [sys.executable, "-S", "-E"]
@@ -111,7 +111,7 @@ def test_full_pipes_in_both_directions_do_not_block(tmp_path):
     """
     result = run(python(code), tmp_path, b"y" * 5_000_000)
     assert result.ok
-    assert result.stdout == result.stderr == b"x" * MAX_CAPTURED
+    assert result.stdout == result.stderr == b"x" * MAX_CAPTURED_BYTES
     assert result.stdout_truncated
     assert result.stderr_truncated
 

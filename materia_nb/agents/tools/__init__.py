@@ -80,7 +80,7 @@ class Refused(Exception):
     """
 
 
-def readable(text: str) -> str:
+def escape_controls(text: str) -> str:
     r"""Escape control characters in text, for example as ``\x1b``. Line feeds and tabs are not escaped.
 
     Bytes that are not UTF-8 and were decoded with ``surrogateescape`` are escaped in the same way.
@@ -88,9 +88,9 @@ def readable(text: str) -> str:
     return _CONTROL_CHARACTERS.sub(_escape, text.replace("\r\n", "\n"))
 
 
-def named(text: str) -> str:
+def safe_name(text: str) -> str:
     """Shorten an untrusted name to one line and escape its control characters, for use in a message."""
-    line = readable(text[:_MAX_NAME_CHARS]).replace("\n", "\\n").replace("\t", "\\t")
+    line = escape_controls(text[:_MAX_NAME_CHARS]).replace("\n", "\\n").replace("\t", "\\t")
     return line + "…" if len(text) > _MAX_NAME_CHARS else line
 
 
@@ -203,6 +203,6 @@ def check_arguments(tool: Tool, arguments: Mapping[str, JSON]) -> dict[str, JSON
 def argument_problems(error: ValidationError) -> str:
     """Return a sentence fragment that lists the problems of invalid arguments, each with the name of the argument."""
     return "; ".join(
-        f"{named('.'.join(map(str, problem['loc'])) or 'the arguments')}: {named(problem['msg'])}"
+        f"{safe_name('.'.join(map(str, problem['loc'])) or 'the arguments')}: {safe_name(problem['msg'])}"
         for problem in error.errors(include_url=False, include_input=False)[:10]
     )

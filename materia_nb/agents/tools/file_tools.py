@@ -35,8 +35,8 @@ from materia_nb.agents.tools import (
     ToolResult,
     check_arguments,
     cut_middle,
-    named,
-    readable,
+    escape_controls,
+    safe_name,
     search,
 )
 from materia_nb.agents.tools.sandbox import OpenPath, Workspace, open_path
@@ -102,7 +102,7 @@ def ls(work: Workspace, args: Mapping[str, JSON]) -> ToolResult:
 
 def binary_error(target: OpenPath, size: int) -> Refused:
     """Return the error for a file that contains binary data instead of text."""
-    return Refused(f"{target.shown} is binary ({size:,} bytes): it contains NUL bytes.")
+    return Refused(f"{target.display_path} is binary ({size:,} bytes): it contains NUL bytes.")
 
 
 def _read_lines(file: BinaryIO) -> Iterator[tuple[bytes, int]]:
@@ -115,7 +115,7 @@ def _read_lines(file: BinaryIO) -> Iterator[tuple[bytes, int]]:
 
 
 def _format_line(head: bytes, size: int) -> str:
-    line = readable(re.sub(rb"\r?\n\Z", b"", head).decode(errors="surrogateescape"))
+    line = escape_controls(re.sub(rb"\r?\n\Z", b"", head).decode(errors="surrogateescape"))
     if len(line) <= _MAX_LINE_CHARS and size == len(head):
         return line
     line = redact_excerpt(line, end=True)[:_MAX_LINE_CHARS]
@@ -124,23 +124,23 @@ def _format_line(head: bytes, size: int) -> str:
 
 def _offset_problem(target: OpenPath, offset: int, total: int, *, has_more: bool) -> str:
     if not total:
-        return f"{target.shown} is empty."
+        return f"{target.display_path} is empty."
     if has_more:
-        return f"Line {offset:,} of {target.shown} is more than {MAX_SCANNED_BYTES:,} bytes into the file. Use grep to search there."
-    return f"{target.shown} has only {total:,} lines; line {offset:,} does not exist."
+        return f"Line {offset:,} of {target.display_path} is more than {MAX_SCANNED_BYTES:,} bytes into the file. Use grep to search there."
+    return f"{target.display_path} has only {total:,} lines; line {offset:,} does not exist."
 
 
 def _entry_line(entry: os.DirEntry[str], folder: int) -> str:
     try:
         status = entry.stat(follow_symlinks=False)
         if stat.S_ISLNK(status.st_mode):
-            return f"{named(entry.name)} -> {named(os.readlink(entry.name, dir_fd=folder))}"
+            return f"{safe_name(entry.name)} -> {safe_name(os.readlink(entry.name, dir_fd=folder))}"
     except OSError:
-        return f"{named(entry.name)} (cannot be read)"
+        return f"{safe_name(entry.name)} (cannot be read)"
     if stat.S_ISDIR(status.st_mode):
-        return named(entry.name) + "/"
+        return safe_name(entry.name) + "/"
     kind = f"{status.st_size:,} bytes" if stat.S_ISREG(status.st_mode) else "not a plain file"
-    return f"{named(entry.name)} ({kind})"
+    return f"{safe_name(entry.name)} ({kind})"
 
 
 SEARCH_TIMEOUT_S: Final = 20
@@ -172,7 +172,7 @@ def _search(work: Workspace, args: Mapping[str, JSON], *, pattern: str | None, g
             parts, single_file, status = target.parts, None, target.status
         else:
             if pattern is None:
-                raise Refused(f"{target.shown} is not a directory.")
+                raise Refused(f"{target.display_path} is not a directory.")
             target.open_file().close()  # refuses what is not a plain file
             parts, single_file, status = target.parts[:-1], target.name, os.fstat(target.folder)
     if status is None:
@@ -194,7 +194,7 @@ def _search(work: Workspace, args: Mapping[str, JSON], *, pattern: str | None, g
         timeout_s=SEARCH_TIMEOUT_S,
         stop=work.stop,
     )
-    output = readable(process.stdout.decode(errors="surrogateescape")).rstrip("\n")
+    output = escape_controls(process.stdout.decode(errors="surrogateescape")).rstrip("\n")
     if pattern is not None:
         output = _LINE.sub(_redacted_line, output)
     problem = _search_problem(process)
@@ -214,7 +214,7 @@ def _search_problem(process: ProcessResult) -> str:
         return "The cast was stopped."
     if process.timed_out:
         return f"(stopped after {SEARCH_TIMEOUT_S} s: use a simpler pattern or a narrower path)"
-    message = named(process.stderr.decode(errors="replace"))
+    message = safe_name(process.stderr.decode(errors="replace"))
     messages = {
         search.FOLDER_REPLACED: "The directory was replaced during the search; nothing was searched.",
         search.BAD_PATTERN: f"The pattern is not a regular expression: {message} (write \\ before a character to match it literally).",
@@ -238,7 +238,7 @@ def write(work: Workspace, args: Mapping[str, JSON]) -> ToolResult:
         if target.status is not None:
             data = _encode(_in_format_of(target, text), "content")
         replace_file(target.name, data, sync=True, folder=target.folder)
-        return ToolResult(f"Wrote {target.shown}: {len(data):,} bytes ({old_size}).", ok=True)
+        return ToolResult(f"Wrote {target.display_path}: {len(data):,} bytes ({old_size}).", ok=True)
 
 
 def _in_format_of(target: OpenPath, text: str) -> str:
@@ -264,12 +264,12 @@ def edit(work: Workspace, args: Mapping[str, JSON]) -> ToolResult:
         first_match, count = pattern.search(text), len(pattern.findall(text))
         if first_match is None:
             raise Refused(
-                f"`old` does not occur in {target.shown}: read the file again; every character and every space must match."
+                f"`old` does not occur in {target.display_path}: read the file again; every character and every space must match."
             )
         # Overlapping occurrences also leave open which text to replace.
         if pattern.search(text, first_match.start() + 1) and not args.get("all"):
             raise Refused(
-                f"`old` occurs {max(count, 2):,} times in {target.shown}: include more of the surrounding lines, "
+                f"`old` occurs {max(count, 2):,} times in {target.display_path}: include more of the surrounding lines, "
                 "or set `all` to true."
             )
         if len(text) + count * (len(new) - len(old)) > MAX_WRITTEN_BYTES:
@@ -279,7 +279,7 @@ def edit(work: Workspace, args: Mapping[str, JSON]) -> ToolResult:
             raise Refused("`old` and `new` are the same, so there is nothing to change.")
         replace_file(target.name, _encode(new_text, "new"), sync=True, folder=target.folder)
         occurrences = "" if count == 1 else f" in {count:,} places"
-        return ToolResult(f"Changed {target.shown}{occurrences}.", ok=True)
+        return ToolResult(f"Changed {target.display_path}{occurrences}.", ok=True)
 
 
 def _with_any_line_endings(text: str) -> re.Pattern[str]:
@@ -306,14 +306,14 @@ def _with_line_endings_of(new: str, old: re.Match[str]) -> str:
 def _check_target(target: OpenPath) -> None:
     """Raise Refused if the target is a directory, is not a regular file, or is write-protected."""
     if target.name == "." or target.is_folder:
-        raise Refused(f"{target.shown} is a directory, not a file.")
+        raise Refused(f"{target.display_path} is a directory, not a file.")
     if target.status is None:
         return
     if not stat.S_ISREG(target.status.st_mode):
-        raise Refused(f"{target.shown} is not a plain file.")
+        raise Refused(f"{target.display_path} is not a plain file.")
     if not target.status.st_mode & 0o222:
         # Replacing a file needs write permission for its directory only.
-        raise Refused(f"{target.shown} is write-protected.")
+        raise Refused(f"{target.display_path} is write-protected.")
 
 
 def _read_text(target: OpenPath) -> str:
@@ -321,13 +321,13 @@ def _read_text(target: OpenPath) -> str:
         size = os.fstat(file.fileno()).st_size
         data = file.read(MAX_WRITTEN_BYTES + 1)
     if len(data) > MAX_WRITTEN_BYTES:
-        raise Refused(f"{target.shown} has {size:,} bytes; files up to {MAX_WRITTEN_BYTES:,} can be edited.")
+        raise Refused(f"{target.display_path} has {size:,} bytes; files up to {MAX_WRITTEN_BYTES:,} can be edited.")
     if b"\0" in data:
         raise binary_error(target, size)
     try:
         return data.decode()
     except UnicodeDecodeError as error:
-        raise Refused(f"{target.shown} is not UTF-8 (byte {error.start:,}), so it cannot be edited.") from None
+        raise Refused(f"{target.display_path} is not UTF-8 (byte {error.start:,}), so it cannot be edited.") from None
 
 
 def _encode(text: str, name: str) -> bytes:
@@ -342,7 +342,7 @@ def _encode(text: str, name: str) -> bytes:
     return data
 
 
-SHELL_CAPTURED: Final = MAX_RESULT_CHARS // 4 - 100
+MAX_SHELL_OUTPUT_BYTES: Final = MAX_RESULT_CHARS // 4 - 100
 """Maximum number of bytes that are captured at the beginning and at the end of a command's output."""
 
 
@@ -355,7 +355,7 @@ def bash(work: Workspace, args: Mapping[str, JSON]) -> ToolResult:
         stdin=b"",
         cwd=work.path,
         timeout_s=seconds,
-        capture=Capture(SHELL_CAPTURED, SHELL_CAPTURED),
+        capture=Capture(MAX_SHELL_OUTPUT_BYTES, MAX_SHELL_OUTPUT_BYTES),
         stop=work.stop,
     )
     parts = [
@@ -385,7 +385,7 @@ def _format_output(name: str, start: bytes, end: bytes, size: int) -> str:
         text = f"{first}\n[... {omitted:,} bytes left out ...]\n{last}"
     else:
         text = (start + end).decode(errors="replace")
-    return f"{name}:\n{readable(text).rstrip()}"
+    return f"{name}:\n{escape_controls(text).rstrip()}"
 
 
 # -- the toolbox ---------------------------------------------------------------------------------
@@ -427,11 +427,11 @@ class Toolbox:
             except (Refused, OSError) as error:
                 result = ToolResult(str(error), ok=False)
             # Remove keys before shortening the text; otherwise half of a key could remain.
-            return ToolResult(cut_middle(redact(readable(result.text))), ok=result.ok)
+            return ToolResult(cut_middle(redact(escape_controls(result.text))), ok=result.ok)
 
     def _run(self, name: str, args: Mapping[str, JSON]) -> ToolResult:
         if name not in TOOLS:
-            raise Refused(f"The tool {named(name)!r} does not exist: {did_you_mean(name, TOOLS)}")
+            raise Refused(f"The tool {safe_name(name)!r} does not exist: {did_you_mean(name, TOOLS)}")
         arguments = check_arguments(TOOLS[name], args)
         self._workspace.check_stopped()
         with self._file_lock if name in ("edit", "write") else nullcontext():

@@ -33,8 +33,8 @@ from materia_nb.agents.tools import (
     Tool,
     ToolResult,
     argument_problems,
-    named,
-    readable,
+    escape_controls,
+    safe_name,
 )
 from materia_nb.errors import MateriaError, named_error, redact_excerpt, redact_library_logs, register_key_variable
 from materia_nb.jsonvalue import JSON, as_list, as_object, compact
@@ -228,11 +228,11 @@ class ToolFinder:
                 self.notes.append(f"{server} offers {len(host.offered)} tools; only the first {_MAX_TOOLS} are used")
                 return
             if reason := _reason_to_skip(offered_tool):
-                self.notes.append(f"the tool {named(offered_tool.name)} of {server} is skipped: {reason}")
+                self.notes.append(f"the tool {safe_name(offered_tool.name)} of {server} is skipped: {reason}")
                 continue
             yield Tool(
                 f"{server}.{offered_tool.name}",
-                readable(offered_tool.description or offered_tool.name)[:_MAX_DESCRIPTION_CHARS],
+                escape_controls(offered_tool.description or offered_tool.name)[:_MAX_DESCRIPTION_CHARS],
                 dict(offered_tool.input_schema),
                 has_side_effects=True,
                 preapproved=offered_tool.name in allowed or "*" in allowed,
@@ -445,7 +445,7 @@ def _error_cause(error: BaseException) -> str:
 
 def _stderr_tail(stderr: TextIO) -> str:
     stderr.seek(0)
-    return redact_excerpt(readable(stderr.read()[-_STDERR_CHARS:]), start=True).strip()
+    return redact_excerpt(escape_controls(stderr.read()[-_STDERR_CHARS:]), start=True).strip()
 
 
 def _server_error(server: str, reason: str, stderr: str = "") -> AgentError:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final, Literal, TypeAlias
 
-from materia_nb.agents.tools import Refused, named
+from materia_nb.agents.tools import Refused, safe_name
 from materia_nb.agents.tools.search import RUN_FILES, NotPlainFile, open_plain
 from materia_nb.errors import close_match
 
@@ -88,9 +88,9 @@ class OpenPath:
     status: os.stat_result | None
 
     @property
-    def shown(self) -> str:
+    def display_path(self) -> str:
         """The path relative to the project, formatted for messages to a model."""
-        return named("/".join(self.parts) or ".")
+        return safe_name("/".join(self.parts) or ".")
 
     @property
     def is_folder(self) -> bool:
@@ -107,7 +107,7 @@ class OpenPath:
             return os.fdopen(open_plain(self.name, self.folder), "rb")
         except NotPlainFile:
             kind = "a directory; list it with ls" if self.is_folder else "not a plain file"
-            raise Refused(f"{self.shown} is {kind}.") from None
+            raise Refused(f"{self.display_path} is {kind}.") from None
 
     @contextmanager
     def open_folder(self) -> Iterator[int]:
@@ -117,7 +117,7 @@ class OpenPath:
             Refused: the path is not a directory.
         """
         if not self.is_folder:
-            raise Refused(f"{self.shown} is not a directory.")
+            raise Refused(f"{self.display_path} is not a directory.")
         handle = os.open(self.name, _OPEN_FOLDER_FLAGS, dir_fd=self.folder)
         try:
             yield handle
@@ -152,7 +152,7 @@ def open_path(work: Workspace, path: str, purpose: _Purpose = "look") -> Iterato
         if not isinstance(error, OSError):
             raise
         reason = _ERROR_REASONS.get(error.errno or 0, f"cannot be used: {error.strerror or error}")
-        raise Refused(f"{named(path)} {reason}.") from error
+        raise Refused(f"{safe_name(path)} {reason}.") from error
     finally:
         if walker is not None:
             walker.close()
@@ -182,7 +182,7 @@ class _PathWalker:
             if status is not None and stat.S_ISLNK(status.st_mode):
                 links += 1
                 if links > _MAX_LINKS:
-                    raise Refused(f"{named(path)} leads through more than {_MAX_LINKS} links.")
+                    raise Refused(f"{safe_name(path)} leads through more than {_MAX_LINKS} links.")
                 target = os.readlink(name, dir_fd=self._handles[-1])
                 if target.startswith("/"):
                     self.return_to_project()
@@ -209,7 +209,7 @@ class _PathWalker:
             raise _outside_error(path if link is None else link) from None
         reason = next((_PROTECTED_NAMES[name] for name in map(_fold_name, names) if name in _PROTECTED_NAMES), None)
         if self._purpose != "look" and reason is not None:
-            raise Refused(f"{named(path)} {reason}, which the file tools do not change.")
+            raise Refused(f"{safe_name(path)} {reason}, which the file tools do not change.")
         return names
 
     def _stat_entry(self, name: str) -> os.stat_result | None:
@@ -220,7 +220,7 @@ class _PathWalker:
                 return None
             suggestion = _suggest_name(name, self._handles[-1])
             raise Refused(
-                f"{named('/'.join([*self._names, name]))} does not exist"
+                f"{safe_name('/'.join([*self._names, name]))} does not exist"
                 + (f": did you mean {suggestion}?" if suggestion else ".")
             ) from None
 
@@ -230,7 +230,7 @@ class _PathWalker:
         if status is None:
             os.mkdir(name, dir_fd=self._handles[-1])
         elif not stat.S_ISDIR(status.st_mode):
-            raise Refused(f"{named('/'.join([*self._names, name]))} is not a directory.")
+            raise Refused(f"{safe_name('/'.join([*self._names, name]))} is not a directory.")
         try:
             self._handles.append(os.open(name, _OPEN_FOLDER_FLAGS, dir_fd=self._handles[-1]))
         except OSError:
@@ -240,7 +240,7 @@ class _PathWalker:
         self._names.append(name)
         self._was_created.append(status is None)
         if self._purpose != "look" and all(os.access(file, os.F_OK, dir_fd=self._handles[-1]) for file in RUN_FILES):
-            raise Refused(f"{named('/'.join(self._names))} is the record of a cast, which must not be changed.")
+            raise Refused(f"{safe_name('/'.join(self._names))} is the record of a cast, which must not be changed.")
 
     def _leave_folder(self) -> None:
         name = self._names.pop()
@@ -261,21 +261,23 @@ def _names(path: str) -> list[str]:
 def _check_text(path: str) -> None:
     """Raise Refused for a string that cannot be a path, or that looks like a home directory or a URL."""
     if "\0" in path:
-        raise Refused(f"{named(path)} contains a NUL character, which a path cannot contain.")
+        raise Refused(f"{safe_name(path)} contains a NUL character, which a path cannot contain.")
     try:
         size = len(os.fsencode(path))
     except UnicodeEncodeError:
-        raise Refused(f"{named(path)} contains half of a surrogate pair, which a path cannot contain.") from None
+        raise Refused(f"{safe_name(path)} contains half of a surrogate pair, which a path cannot contain.") from None
     if size > _MAX_PATH_BYTES:
         raise Refused(f"The path has {size:,} bytes; at most {_MAX_PATH_BYTES:,} are allowed.")
     if path.startswith("~"):
-        raise Refused(f"{named(path)}: ~ is not expanded; paths start at the project (write ./~ for a file named ~).")
+        raise Refused(
+            f"{safe_name(path)}: ~ is not expanded; paths start at the project (write ./~ for a file named ~)."
+        )
     if _URL.match(path):
-        raise Refused(f"{named(path)} is a URL; use a path in the project.")
+        raise Refused(f"{safe_name(path)} is a URL; use a path in the project.")
 
 
 def _outside_error(path: str) -> Refused:
-    return Refused(f"{named(path)} leads out of the project; the file tools work only inside it.")
+    return Refused(f"{safe_name(path)} leads out of the project; the file tools work only inside it.")
 
 
 def _fold_name(name: str) -> str:
@@ -288,4 +290,4 @@ def _suggest_name(name: str, folder: int) -> str | None:
     with os.scandir(folder) as entries:
         names = [entry.name for _, entry in zip(range(_MAX_COMPARED_NAMES), entries, strict=False)]
     match = close_match(name, names)
-    return None if match is None else named(match)
+    return None if match is None else safe_name(match)

@@ -372,7 +372,7 @@ def _break_routes(cast: Snapshot) -> frozenset[Route]:
     routes = set()
     for link in links(cast.graph) if stops else ():
         target = END if link.target == END_SIGN else link.target
-        if link.route is not None and any(stop.marks(link.source, link.edge_index, target) for stop in stops):
+        if link.route is not None and any(stop.is_on_edge(link.source, link.edge_index, target) for stop in stops):
             routes.add(link.route)
     return frozenset(routes)
 
