@@ -38,7 +38,7 @@ _CODES: Final[tuple[_WarningCode, ...]] = get_args(_WarningCode)
 _LabelledTexts: TypeAlias = frozenset[tuple[str, str]]
 
 SHORTENED_FACTOR: int = 10
-"""A field counts as shortened if it was more than this many times larger in a refused answer."""
+"""A field counts as shortened if it was more than this many times as long in a refused answer."""
 
 
 class CastWarning(NamedTuple):
@@ -379,7 +379,7 @@ def _identities(entry: JSON) -> set[str]:
 
 
 def _unanswered_verdict_warning(rules: Rules, decision: Decision) -> CastWarning | None:
-    """Return a warning if an output was not satisfied and no edge, exit or person handled the output, or None."""
+    """Return a warning if no edge, exit or person handled an output that was not satisfied; otherwise, return None."""
     if decision.result is not Result.NO or decision.by in ("person", "detour", "return", "failure"):
         return None
     chosen = decision.chosen

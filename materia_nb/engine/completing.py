@@ -214,7 +214,7 @@ def _run_assignments(
 ) -> tuple[tuple[AssignmentRecord, ...], Failure | None]:
     """Run the assignments in order, so that an assignment can read the values of earlier assignments (R11).
 
-    Return the completed assignments, and a failure if a target is empty; the remaining assignments do not run then.
+    Return the completed assignments and no failure. If a target is empty, stop there and return a failure as well.
     """
     records: list[AssignmentRecord] = []
     for target, segments, text in socket_rules.assign:
@@ -286,7 +286,7 @@ def _budget_rows(draft: Draft) -> dict[str, Any]:
 
 
 def _uncounted_usage_events(rules: Rules, draft: Draft, visit: Visit) -> tuple[Event, ...]:
-    """Return an event for each limited quantity that a turn did not report, at most once for each quantity."""
+    """Return an event for each limited quantity that a turn did not report and that has no such event yet."""
     reported = {bound.quantity for bound in draft.uncounted_quantities}
     new = tuple(
         UncountedQuantity(bound.quantity, visit.socket, visit.step)

@@ -28,7 +28,8 @@ class ToolCall:
         id: the id that the model assigned to the call; unique within the turn.
         tool: the name of the tool; a model may call a tool that does not exist.
         args: the arguments that the model passed.
-        round: the number, within this turn, of the model's message that contains the call, starting at 1.
+        round: the number of the model's message that contains the call; messages are counted within the turn, starting
+            at 1.
         said: the text of this message, stored only with the first call of the message.
         result: the result for the model, truncated to a maximum length, or None if the call has not run.
         ok: True if the call succeeded.
@@ -334,7 +335,7 @@ def _complete_json(value: JSON, indent: str, room: int) -> str | None:
 
 
 def _shortened_json(value: JSON, indent: str, room: int) -> str:
-    """Shorten a value to at most ``room`` characters of JSON with a note; return "" if not even the note fits."""
+    """Return a value as JSON of at most ``room`` characters, shortened with a note; "" if not even the note fits."""
     if isinstance(value, str):
         return _short_string(value, room)
     if not isinstance(value, (dict, list)):
@@ -372,7 +373,7 @@ def _in_brackets(value: JSON, lines: list[str], indent: str) -> str:
 
 
 def _short_string(text: str, room: int) -> str:
-    """Return a string as at most ``room`` characters of JSON, shortened in its middle; "" if ``room`` is too small."""
+    """Return a string as JSON of at most ``room`` characters, shortened in its middle; "" if ``room`` is too small."""
     max_chars = min(room - 2, MAX_STRING_CHARS)
     while max_chars >= NOTICE_CHARS:
         encoded = encode_basestring(shorten_middle(text, max_chars))
@@ -394,7 +395,7 @@ class PromptPart(NamedTuple):
         name: the name of the part.
         text: the text below the heading, or "" if the part is omitted.
         note: the reason why the part is omitted or shortened, or "" if the part is complete.
-        quotes: True if the part quotes text by others, apart from the request and the work item.
+        quotes: True if the part quotes text from outside the loadout, apart from the request and the work item.
         values: the values that the part contains, such as ``("state", "plan")`` or ``("handoff", "3")``.
     """
 

@@ -181,7 +181,7 @@ def answer(rules: Rules, session: Session, reply: Answer, ts: int) -> Events:
 
 
 def with_missing_evidence(events: Events, paths: tuple[str, ...]) -> Events:
-    """Return the events of an output with an added event that names the listed files that do not exist."""
+    """Return the events of an output with an added event, which reports that the files ``paths`` do not exist."""
     first, *rest = events
     assert isinstance(first, ev.Output)  # noqa: S101 - only outputs name files
     return (first, ev.EvidenceMissing(about=first.about, visit=first.visit, paths=paths, ts=first.ts), *rest)
@@ -339,7 +339,7 @@ def check_reply(rules: Rules, session: Session, text: str) -> None:
 
 
 def record(_: Rules, __: Session, event: ev.Event, ts: int) -> Events:
-    """Return an event that is valid in every session, with the time ``ts``."""
+    """Return ``event`` with the time ``ts``, without any checks, because the event is valid in every session."""
     return (event.replace(ts=ts),)
 
 

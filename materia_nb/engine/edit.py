@@ -167,7 +167,7 @@ def _path_to_list(data: JSON, keys: Sequence[str]) -> tuple[str, ...]:
 
 
 def describe_changes(patch: Sequence[Mapping[str, JSON]]) -> list[str]:
-    """Return names for the values in the state that a patch changes, for an agent's prompt (R50)."""
+    """Return the names of the state values that a patch changes, for use in an agent's prompt (R50)."""
     keys = dict.fromkeys(str(change["path"]).split("/")[1] for change in patch if "/" in str(change.get("path")))
     names = (key.replace("~1", "/").replace("~0", "~") for key in keys)
     return [
@@ -177,7 +177,7 @@ def describe_changes(patch: Sequence[Mapping[str, JSON]]) -> list[str]:
 
 
 def patch_between(before: Mapping[str, JSON], after: Mapping[str, JSON]) -> tuple[Mapping[str, JSON], ...]:
-    """Return the JSON Patch (RFC 6902) from ``before`` to ``after``."""
+    """Return the JSON Patch (RFC 6902) that changes ``before`` into ``after``."""
     return tuple(_changes(before, after, ""))
 
 

@@ -290,7 +290,11 @@ def prompt_for(rules: Rules, state: CastState) -> Prompt:
 
 
 def preview(rules: Rules, state: CastState, socket: str) -> tuple[Prompt | None, str]:
-    """Return the prompt that an agent would receive if ``socket`` were entered now, or None and the reason."""
+    """Return the prompt that an agent would receive if ``socket`` were entered now.
+
+    Returns:
+        The prompt and an empty string, or None and the reason why there would be no prompt.
+    """
     entered = enter(rules, state._replace(status="ready", next=socket))
     visit = entered.state.at
     if entered.prompt is not None and visit is not None and visit.socket == socket:
@@ -327,7 +331,7 @@ def stop_cast(
     *,
     events: tuple[Event, ...] = (),
 ) -> Transition:
-    """Return the transition that fails the cast; ``events`` are recorded before its final event."""
+    """Return the transition that fails the cast; ``events`` are recorded before the final event of the cast."""
     if decision is None:
         result = Result.from_failure(failure.kind) if reading is None else None
         decision = decision_of(visit or draft.at, "failure", None, reading, result=result)

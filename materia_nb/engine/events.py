@@ -685,7 +685,8 @@ class Transition(NamedTuple):
         prompt: the prompt that an agent must answer, or None.
         reading: the parsed and validated output, or None if the transition read no output.
         before: the state before the transition.
-        forced: True if a recorded cast made this transition although the engine's rules would not.
+        forced: True if a recorded cast made this transition, although the engine's rules do not lead to this
+            transition.
     """
 
     state: CastState
@@ -719,7 +720,7 @@ def _unchanged(value: Any) -> Any:
 
 
 def _exactly(*types: type) -> Callable[[JSON], Any]:
-    """Return a reader that accepts only values of exactly these types, so that true, for example, is not a number."""
+    """Return a reader that accepts only values of exactly these types. For example, true is not accepted as a number."""
 
     def read(value: JSON) -> Any:
         if type(value) not in types:

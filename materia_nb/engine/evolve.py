@@ -600,4 +600,4 @@ _EVOLVE: Final[Mapping[type[ev.Event], Callable[[Rules, Session, Any], Session]]
     ),
 }
 _LANE_EVENTS: Final = (ev.LaneStarted, ev.LaneEnded)
-"""Event classes about lanes themselves, as opposed to the work in a lane."""
+"""Event classes that describe the lanes themselves, not the work in a lane."""

@@ -97,7 +97,7 @@ def edit_lists(
 
 
 class _ListEditor:
-    """Applies an edit to one list after another.
+    """Applies the edits of several lists, one after another.
 
     ``draft`` is the resulting state, and ``data`` is its data without the values that the current items add.
     """
@@ -269,7 +269,7 @@ class _ListEditor:
     def _first_unfinished(self, iteration: Iteration, list_edit: ListEdit, items: list[JSON]) -> int:
         """Return the index of the first item that another loop over this list has not finished.
 
-        Finished items after this index must be repeated; the report to the person mentions these items.
+        Finished items after this index must be repeated; a message tells the person who made the edit.
         """
         statuses = [
             self._status_after_edit(iteration, origin, list_edit._replace(abandon=False))
@@ -368,7 +368,7 @@ class _ListEditor:
     def _report_changes(
         self, old: list[JSON], new: list[JSON], order: list[int], list_edit: ListEdit, abandoned: int | None
     ) -> None:
-        """Add sentences about abandoned, repeated and moved items to the report for the person."""
+        """Add messages about abandoned, repeated and moved items for the person who made the edit."""
         if abandoned is not None:
             is_kept = abandoned in list_edit.origins and abandoned not in list_edit.again
             more = "; it stays in the list as skipped" if is_kept else ""
@@ -490,7 +490,6 @@ def list_edits_within(
 
 
 def _canonical_json(item: JSON) -> str:
-    """Return an item as JSON with sorted keys; other code refuses values that are not JSON."""
     return json.dumps(item, sort_keys=True, default=repr)
 
 

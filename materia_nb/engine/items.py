@@ -323,7 +323,7 @@ def forget_items(draft: Draft, is_gone: Callable[[ItemId], bool]) -> None:
 
 
 def _unlinked(entries: Iterable[Handoff], is_gone: Callable[[ItemId], bool]) -> Iterating[Handoff]:
-    """Yield the handoffs without references to removed items, omitting refusals of removed items."""
+    """Yield the handoffs, with references to removed items cleared; omit refusals of removed items."""
     for entry in entries:
         if entry.item is None or not is_gone(entry.item):
             yield entry
@@ -332,7 +332,7 @@ def _unlinked(entries: Iterable[Handoff], is_gone: Callable[[ItemId], bool]) -> 
 
 
 def _outer_count(iteration: Iteration, shown_items: tuple[ShownItem, ...]) -> int:
-    """Return how many visible items to keep: the innermost item that contains the list, and all its outer items."""
+    """Return the number of visible items to keep: the innermost item that contains the list, and its outer items."""
     iterator = iteration.iterator
     for count in range(len(shown_items), 0, -1):
         outer, item, _ = shown_items[count - 1]

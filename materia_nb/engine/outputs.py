@@ -64,7 +64,10 @@ def continue_agent(rules: Rules, draft: Draft, visit: Visit, reading: Reading, p
 
 
 def _start_output_detour(rules: Rules, draft: Draft, visit: Visit, text: str, reading: Reading) -> Transition:
-    """Run the detour that the output requests, then either follow the edges (if satisfied) or run this socket again."""
+    """Start the detour that the output requests.
+
+    After the detour, the cast follows the edges if the output is satisfied; otherwise, this socket runs again.
+    """
     target = reading.target or END
     if reading.satisfied:
         return complete(rules, draft, visit, text, reading, detour=target)
@@ -220,7 +223,7 @@ def output(  # noqa: PLR0913 - what is known of an output, by name
 
 
 def _cut_off(reading: Reading, text: str, by: str) -> Reading:
-    """Add an issue saying that the answer was truncated; if the answer is usable, add only a warning."""
+    """Add an issue about the truncation of the answer; if the answer is usable, add only a warning."""
     blank = not text.strip()
     extent = "empty" if blank else "incomplete"
     issue = Issue(
@@ -376,7 +379,7 @@ class PastStates:
         self._turns: dict[int, TurnRecord] = {}
 
     def share_handoffs_with(self, other: PastStates) -> None:
-        """Share the handoff records with ``other``, the states of the next steps, to reduce memory use."""
+        """Share the handoff records with ``other``, which contains the states of the next steps, to save memory."""
         begin, first = self._start, other.start
         (after, context), (entries, context_text) = first.handoffs, begin.handoffs
         self._latest = None

@@ -86,7 +86,7 @@ def work_prompt(
     Args:
         context: the parts of the prompt that describe the cast.
         instruction: the materia's prompt with its variables filled in.
-        task: the same prompt with inserted text by others in code fences.
+        task: the same prompt, in which inserted text from outside the loadout is in code fences.
         form: the instructions for the answer's format.
         known_fields: the output fields that the protocol fills in for the agent.
         max_chars: the maximum length of the prompt, in characters (R50).

@@ -54,7 +54,7 @@ class PromptBudget(NamedTuple):
 
 
 class PromptContext(NamedTuple):
-    """The description of the cast in a first prompt, written only on demand, because many agents never read it.
+    """The description of the cast in a first prompt, written only on demand, because most prompts are never read.
 
     ``previous`` is the socket that was completed last.
     """

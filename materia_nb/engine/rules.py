@@ -37,7 +37,7 @@ class PromptVariables(NamedTuple):
         fields: the fields of the last output that the prompt contains.
         paths: the paths in the state whose values the prompt contains; the empty path is the whole state.
         item: the paths in the current item whose values the prompt contains; the empty path is the whole item.
-        quoting: the variables whose values were written by others.
+        quoting: the variables whose values come from outside the loadout.
     """
 
     request: bool = False
@@ -161,7 +161,8 @@ class SocketRules:
         maker: the protocol if it can create sample answers, or None.
         write: a function that writes an answer given as an object, or None for plain JSON.
         context: the prompt data that is the same at every visit.
-        task: the template of the materia's prompt, with inserted text by others in code fences (R50).
+        task: the template of the materia's prompt, in which inserted text from outside the loadout is in code fences
+            (R50).
         asked_again: True if an edge sends work back to the agent, so that its last answer is stored (R50).
     """
 

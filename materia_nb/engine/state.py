@@ -346,7 +346,7 @@ def with_working_time(milliseconds: int | None, usage: Usage | None = None, *, t
 
     Args:
         milliseconds: the working time in milliseconds, or None if it is unknown.
-        usage: the tokens and cost of the turns; defaults to none.
+        usage: the tokens and cost of the turns; defaults to zero.
         turns: the number of agent turns.
     """
     return Usage(*(usage or Usage())[:-3], turns, milliseconds or 0, int(milliseconds is None))
@@ -477,7 +477,7 @@ class Hold(NamedTuple):
     Attributes:
         action: ``pause`` if the agent needs a person's answer, or ``escalate`` if a person must decide for the
             agent.
-        reason: the reason for the hold, in words for a person.
+        reason: the reason for the hold, for display to a person.
         needs: the contribution that a paused agent needs: approval of a command, a direction, an answer, or help.
         text: the output.
         reading: the parsed output, which is applied after the person has decided.
@@ -517,8 +517,8 @@ class CastState(NamedTuple):
         scope: the working directory of utilities and agents (P8).
         lane: the lane that the state belongs to, or None for the cast itself.
         joined_items: the items that the accepted lanes completed.
-        passed_items: the unfinished items that are before their cursor; True if the item was entered and then abandoned
-            (R46).
+        passed_items: the unfinished items that are before their cursor, each mapped to True if the item was entered and
+            then abandoned (R46).
     """
 
     request: str

@@ -68,8 +68,8 @@ class Requirements:
         sources: pairs of an assignment target and its ``$`` source; each source must exist in the output (R8).
         only_guarded: True if every edge that the socket can take after an output depends on the verdict.
         sends_back: True if the socket has an edge for work that is not satisfactory.
-        streams: True if the field ``parallelSchedule`` is required; the field assigns the items of a parallel generator
-            to streams.
+        streams: True if the field ``parallelSchedule``, which assigns the items of a parallel generator to streams, is
+            required.
     """
 
     parse: Literal["json", "text"]

@@ -206,12 +206,12 @@ _MAX_EXCERPT_CHARS: Final = 100  # Maximum length of an invalid word that is quo
 
 
 def is_null(value: JSON) -> bool:
-    """Return True if the field does not exist or its value is null."""
+    """Return True if ``value`` is None, which stands for null or for a missing field."""
     return value is None
 
 
 def is_missing(value: JSON) -> bool:
-    """Return True if the field does not exist, or if its value is null or an empty string."""
+    """Return True if ``value`` is None, which stands for null or for a missing field, or if it is an empty string."""
     return value is None or value == ""
 
 

@@ -87,7 +87,7 @@ def _normalize_status(text: str) -> str:
 
 
 def is_agent_id(text: str) -> bool:
-    """Return True if ``text`` is a valid agent id, to which a repair turn can be sent."""
+    """Return True if ``text`` is a valid agent id. A repair turn can be sent only to an agent with a valid id."""
     return _AGENT_ID.fullmatch(text) is not None
 
 
@@ -180,7 +180,8 @@ class Contract:
         pending_steps: the remaining steps.
         next_action: the next action, or the options of a question.
         evidence_report: the report about the work.
-        evidence: the seven lists of the evidence report by name. The names may be in upper case in the report.
+        evidence: the seven lists of the evidence report, by lowercase name. The report may contain the names in upper
+            case.
         verification: the agent's verification of its work.
         passed: True if the result of the verification is "pass"; None if the contract contains no verification.
         consolidation_report: the findings for other agents.
@@ -248,7 +249,7 @@ class StatusRecord(NamedTuple):
     in_progress: int = 0
 
     def as_json(self) -> JSON:
-        """Return the record as JSON, in which form it is stored between turns."""
+        """Return the record as JSON, for storage between turns."""
         return {"plan_status": self.status, "in_progress": self.in_progress}
 
 

@@ -304,7 +304,7 @@ class ContractProtocol(HandoffProtocol):
     def learn(
         self, value: Mapping[str, JSON], assignment: Mapping[str, JSON], knowledge: Mapping[str, JSON]
     ) -> KnowledgeUpdate:
-        """Merge the field ``update_contracts`` of a contract into the project's knowledge (section 10)."""
+        """Merge the field ``update_contracts`` of a contract into the project's knowledge (agent contract rule 10)."""
         writable = contract_fields.writable_sections(assignment)
         updates = apply_updates(knowledge, value.get("update_contracts"), writable or ())
         # If the assignment lists the writable sections, these warnings are already part of the reading.
@@ -332,7 +332,7 @@ class ContractProtocol(HandoffProtocol):
         ]
 
     def suggestions(self, value: Mapping[str, JSON]) -> list[tuple[SuggestionKind, Mapping[str, str]]]:
-        """Return the project-memory suggestions in a contract (section 9)."""
+        """Return the project-memory suggestions in a contract (agent contract rule 9)."""
         contract = contract_fields.Contract(value)
         return [
             *(("memory", memory) for memory in contract.memorialize_suggestions.suggestions),
@@ -410,7 +410,7 @@ def _accepted_statuses(readings: Sequence[Reading]) -> Iterator[str]:
 
 
 def examine_contract(contract: JSON, requirements: Requirements, facts: TurnFacts = UNKNOWN) -> ExaminedOutput:
-    """Check a contract and decide the next action (section 14).
+    """Check a contract and decide the next action (agent contract rule 14).
 
     Args:
         contract: the contract as JSON; None if the reply does not contain a contract.

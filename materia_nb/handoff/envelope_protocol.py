@@ -202,7 +202,7 @@ class EnvelopeProtocol(HandoffProtocol):
         return read_envelope(value, requirements, facts)
 
     def artifacts(self, value: Mapping[str, JSON]) -> tuple[str, ...]:
-        """Return the files that the envelope lists as produced (section 3)."""
+        """Return the files that the envelope lists as produced (envelope rule 3)."""
         return envelope_fields.envelope_of(value).artifacts_produced
 
     def sample_outputs(self, outcome: Outcome, count: int) -> Iterator[dict[str, JSON]]:

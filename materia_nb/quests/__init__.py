@@ -37,7 +37,7 @@ class QuestBoard:
     """
 
     def __init__(self, bench: Workbench) -> None:
-        """Open the board of a workbench, whose file is in the directory of the casts."""
+        """Open the board of a workbench. The board's file is in the directory of the casts."""
         self._bench = bench
         self._writer = threading.Lock()  # locked while this kernel runs quests
         self._stop = Stop()

@@ -123,7 +123,9 @@ def list_drafts(root: Path, name: str | None = None) -> tuple[SavedDraft, ...]:
 
 
 def autosave(design: Design, root: Path, by: str = "") -> Design:
-    """Enable autosave for a design: save each further step in a draft until the design is saved; return the design.
+    """Enable autosave for a design, and return the design.
+
+    Each further step is saved in a draft until the design is saved.
 
     Args:
         design: the design.

@@ -42,7 +42,7 @@ MAX_FILES: Final = 50_000
 MAX_BYTES: Final = 2**30
 
 _MAX_ATTEMPTS: Final = 3
-"""Maximum number of attempts to read a file that changes while it is read. Then the file is omitted."""
+"""Maximum number of attempts to read a file that changes while it is read; after that, the file is omitted."""
 _CHUNKED_READ_OPTIONS: Final = ("-c", "core.bigFileThreshold=32k")
 """Options that make Git read files over 32 KiB in chunks. If a file that is mapped into memory changes, Git can store
 wrong content or crash."""
@@ -93,7 +93,7 @@ class FileSnapshots:
         ignored: also save files that the Git ignore rules of the folder exclude.
         own: True if the folder was created for the cast, so that the ignore rules of an enclosing repository do not
             apply.
-        skip: the directory to exclude from snapshots; it must contain ``casts``, which is the default.
+        skip: the directory to exclude from snapshots, which must contain ``casts``; defaults to ``casts``.
     """
 
     def __init__(

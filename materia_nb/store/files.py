@@ -267,7 +267,7 @@ class CastLock:
     """An exclusive lock on the file ``cast.lock`` of a run directory, held until it is released or the process ends."""
 
     def __init__(self, run_dir: Path) -> None:
-        """Acquire the lock, or raise MateriaError (``locked``), which names the owner, if another process holds it."""
+        """Acquire the lock; raise MateriaError (``locked``) with the name of the owner if another process holds it."""
         self.path = run_dir / _LOCK_NAME
         self._process = os.getpid()
         self._handle = NO_FILE
@@ -284,7 +284,7 @@ class CastLock:
             raise
 
     def __del__(self) -> None:
-        """Release the lock if an interrupt prevented the caller from receiving it."""
+        """Release the lock if an interrupt prevented the caller from receiving this object."""
         self.release()
 
     def release(self) -> None:

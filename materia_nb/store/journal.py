@@ -269,7 +269,7 @@ class Journal:
         self._release()
 
     def __del__(self) -> None:
-        """Close the journal if an interrupt prevented the caller from receiving it."""
+        """Close the journal if an interrupt prevented the caller from receiving this object."""
         self.close()
 
 

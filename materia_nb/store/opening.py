@@ -77,7 +77,7 @@ def build_recording(rules: Rules, lines: Sequence[JournalLine], read: Callable[[
 
 
 def _recorded_targets(lines: Sequence[JournalLine]) -> list[str | None]:
-    """Return for each event the socket that was started next.
+    """For each event, return the socket that was started next.
 
     The value is ``end`` if the cast completed next, or None if the journal records neither a start nor a completed
     cast.

@@ -221,8 +221,9 @@ _ENTRIES_PER_WRITE: Final = 500
 
 
 class ArtifactWriter:
-    """Writes the artifacts of a cast: the files of a step within a second, and all other files when the cast pauses.
+    """Writes the artifacts of a cast in the background.
 
+    The files of a step are written within a second, and all other files when the cast pauses.
     A session is immutable, so a background thread can write its files while the cast continues.
     """
 
