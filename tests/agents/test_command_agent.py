@@ -26,7 +26,7 @@ def turn(tmp_path):
 ECHO = "import sys; sys.stdout.write('  ' + sys.stdin.read() + '\\n\\n')"
 
 
-def test_command_receives_the_prompt_and_its_output_is_trimmed(turn):
+def test_command_receives_the_prompt_and_its_output_is_stripped(turn):
     reply = agent(ECHO).answer(turn)
     assert reply.text == "päint it"
     assert reply.usage is None
@@ -109,7 +109,7 @@ def test_invalid_command_is_refused_immediately(argv):
 
 
 @pytest.mark.parametrize("any_tools", [False, True])
-def test_own_command_under_read_only_may_not_change_files(tmp_path, any_tools):
+def test_custom_command_cannot_change_files_if_only_reading_is_allowed(tmp_path, any_tools):
     (tmp_path / "page.txt").write_text("a page")
     agent = CommandAgent(["sh", "-c", "echo changed > page.txt; echo done"], any_tools=any_tools)
     turn = h.work_turn(tmp_path, "Read it.", tools="readOnly")

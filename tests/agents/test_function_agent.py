@@ -68,7 +68,7 @@ class TestFunctionArguments:
     def test_function_receives_only_the_parameters_that_it_names(self, function, answer):
         assert ask(function) == answer
 
-    def test_methods_and_callable_objects_are_agents(self):
+    def test_methods_and_callable_objects_can_be_agents(self):
         class Builder:
             def build(self, prompt):
                 return prompt
@@ -158,7 +158,7 @@ class TestFunctionFailures:
             ask(careless)
         assert str(caught.value.where).startswith(__file__)
 
-    def test_builtin_function_is_an_agent(self):
+    def test_builtin_function_can_be_an_agent(self):
         with pytest.raises(AgentError, match="Function len failed"):
             ask(len)
 

@@ -114,7 +114,7 @@ def test_missing_token_counts_are_unknown():
         assert agent(server).answer(turn()).usage is None
 
 
-def test_settings_and_thinking_reach_the_server():
+def test_settings_and_thinking_level_are_sent_to_the_server():
     with serving(says("x"), says("x")) as server:
         model_agent = ModelAgent("openai:gpt-5", base_url=server.url, settings={"max_tokens": 9, "seed": 3})
         model_agent.answer(turn(thinking="low"))

@@ -254,7 +254,7 @@ class TestProgramArguments:
             ("gemini", "high", []),
         ],
     )
-    def test_thinking_level_is_the_nearest_level_of_the_program(self, name, level, arguments, turn):
+    def test_program_receives_the_nearest_thinking_level_that_it_supports(self, name, level, arguments, turn):
         plain = preset_agent(f"command:{name}").command(turn)
         command = preset_agent(f"command:{name}").command(dataclasses.replace(turn, thinking=level))
         assert [argument for argument in command if argument not in plain] == arguments

@@ -132,7 +132,7 @@ def test_thinking_fields_of_a_provider_are_stored_separately_from_the_output(tmp
     assert (cast.steps.at(1).output, cast.steps.at(1).thinking) == (ANSWER, "let me see")
 
 
-def test_text_next_to_a_call_contains_no_thinking(tmp_path):
+def test_text_of_an_answer_with_tool_calls_contains_no_thinking(tmp_path):
     (tmp_path / "a.txt").write_text("here")
     look = calls(("read", {"path": "a.txt"}), said="<think>which file?</think>I look.")
     with serving(look, says("<think>good</think>It says here.")) as server:

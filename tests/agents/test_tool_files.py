@@ -168,7 +168,7 @@ def test_existing_file_is_replaced_and_keeps_its_mode(box, project):
     assert [entry.name for entry in project.iterdir()] == ["run.sh"]
 
 
-def test_writing_a_file_does_not_change_its_other_hard_link(box, project, tmp_path):
+def test_writing_a_file_does_not_change_other_hard_links_to_it(box, project, tmp_path):
     (tmp_path / "other.txt").write_text("other")
     os.link(tmp_path / "other.txt", project / "a.txt")
     assert box.call("write", {"path": "a.txt", "content": "new"}).ok

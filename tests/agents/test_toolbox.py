@@ -130,7 +130,7 @@ def test_control_characters_are_escaped_and_line_endings_are_kept():
 
 
 @given(st.text(st.characters(codec=None)))
-def test_readable_text_has_no_control_characters(text):
+def test_escaped_text_has_no_control_characters(text):
     made = escape_controls(text)
     assert all(sign in "\n\t" or (sign >= " " and not "\x7f" <= sign <= "\x9f") for sign in made)
     made.encode()

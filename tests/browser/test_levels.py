@@ -74,7 +74,7 @@ def expect_mark_in_the_overview(page: Page, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ANSWERS)
-def test_goal_is_reached_with_the_fewest_answers(phone: Page, folder: Path, name: str):
+def test_goal_can_be_reached_with_the_fewest_answers(phone: Page, folder: Path, name: str):
     open_level(phone, folder, name)
     for number, answer in enumerate(ANSWERS[name], 1):
         expect(task(phone)).not_to_contain_text("✓")
@@ -90,7 +90,9 @@ def test_goal_is_reached_with_the_fewest_answers(phone: Page, folder: Path, name
 
 
 @pytest.mark.parametrize("name", PREDICTED)
-def test_wrong_prediction_names_its_misreading_and_the_right_one_leads_on(phone: Page, folder: Path, name: str):
+def test_wrong_prediction_names_its_misreading_and_the_right_one_shows_the_next_state(
+    phone: Page, folder: Path, name: str
+):
     data = open_level(phone, folder, name)
     path, beliefs = data["level"]["paths"][0]
     labels = dict(data["level"]["targets"])
@@ -125,7 +127,7 @@ def test_change_is_judged_by_its_counterexample(phone: Page, folder: Path, name:
     expect_mark_in_the_overview(phone, name)
 
 
-def test_name_draws_another_route(phone: Page, folder: Path):
+def test_another_player_name_draws_another_route(phone: Page, folder: Path):
     phone.goto((folder / "index.html").as_uri())
     data = open_level(phone, folder, "items-left")
     texts = set()

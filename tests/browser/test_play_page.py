@@ -55,7 +55,7 @@ def wait_until_at(page: Page, place: str) -> None:
     page.get_by_role("heading", name=place, exact=True).wait_for()
 
 
-def test_cast_can_be_played_to_the_end_and_restarted_by_taps(phone: Page):
+def test_cast_can_be_played_to_the_end_and_restarted_by_tapping(phone: Page):
     wait_until_at(phone, "Plan (Socket-1)")
     answer(phone, "lists 2 items")
     wait_until_at(phone, "Build (Socket-2), the first item")

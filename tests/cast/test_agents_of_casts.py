@@ -77,7 +77,7 @@ def test_r47_fork_changes_neither_its_cast_nor_the_workbench(wb):
     assert fork.steps[0].output == "late"
 
 
-def test_r47_agent_set_under_a_star_is_the_default_agent(wb):
+def test_r47_agent_set_for_the_name_star_is_the_default_agent(wb):
     cast = wb.cast("c")
     cast.agents.set("*", lambda: "everyone")
     assert cast.agents.default.name == "<lambda>"

@@ -35,7 +35,7 @@ def test_cast_continues_after_a_failed_process_and_the_journal_has_the_reason(tm
     resumed.close()
 
 
-def test_cast_continues_after_a_failed_agent_and_the_next_agent_sees_why(tmp_path):
+def test_cast_continues_after_a_failed_agent_and_the_next_agent_sees_the_reason(tmp_path):
     prompts = []
 
     def agent(turn):

@@ -40,7 +40,7 @@ def programs(tmp_path, monkeypatch):
     return lambda: {name: len((folder / f"{name}.asked").read_text()) for name in team_caster.PROGRAMS}
 
 
-def test_model_mcp_server_and_coding_agents_share_a_cast_through_approval_crash_and_budget(tmp_path, programs):
+def test_cast_with_mixed_agents_survives_approvals_a_crash_and_a_budget_stop(tmp_path, programs):
     script = (calls(("time_convert_time", NOON)), says("At nine in Tokyo."), says("All is done."))
     with serving(*script) as server:
         killed = subprocess.run(

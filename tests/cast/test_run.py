@@ -158,7 +158,7 @@ def test_requested_stop_does_not_affect_the_next_step(cast):
     assert cast.step().socket == "Socket-1"
 
 
-def test_a_stop_during_an_agent_leaves_the_socket_waiting(tmp_path):
+def test_stop_while_an_agent_runs_leaves_the_socket_waiting(tmp_path):
     started, release = threading.Event(), threading.Event()
 
     async def slow():
@@ -223,7 +223,7 @@ def test_steps_from_several_threads_run_one_after_another(tmp_path):
     h.assert_same(open_cast(cast.run_dir), cast)
 
 
-def test_opened_cast_is_read_only(cast):
+def test_cast_that_was_opened_is_read_only(cast):
     cast.run(steps=2)
     cast.pins.add("Socket-3", "pinned")
     opened = open_cast(cast.run_dir)

@@ -53,7 +53,7 @@ def test_unknown_colour_leaves_the_card_unchanged(written):
 
 
 @given(st.integers(0, 0xFFFFFF))
-def test_text_has_contrast_on_every_colour(number):
+def test_text_has_enough_contrast_on_every_colour(number):
     tint = tint_of(f"#{number:06x}")
     assert contrast(tint.fill, tint.ink) >= 4.5
 
@@ -91,7 +91,7 @@ def test_socket_outside_loops_is_not_a_consumer():
     assert "loop consumer" not in graph_svg(hello()) + graph_text(hello())
 
 
-def test_card_grid_and_canvas_name_the_agent_of_a_socket():
+def test_card_grid_and_canvas_show_the_agent_of_a_socket():
     graph, marks = coloured(None), CastOverlay(answers={"Socket-1": "person"})
     assert ">you · Socket-1<" in graph_svg(graph, marks)
     assert "agent · person" in graph_text(graph, marks)
@@ -112,11 +112,11 @@ def test_card_grid_and_canvas_name_the_agent_of_a_socket():
         ("script", "script"),
     ],
 )
-def test_badge_names_the_agent_of_a_socket(who, badge):
+def test_badge_shows_the_agent_of_a_socket(who, badge):
     assert answerer_badge(socket("Socket-1", "Build"), CastOverlay(answers={"Socket-1": who})) == badge
 
 
-def test_badge_of_a_utility_names_its_program():
+def test_badge_of_a_utility_shows_its_program():
     assert answerer_badge(socket("Socket-1", "Build", kind="utility"), CastOverlay()) == "true"
 
 

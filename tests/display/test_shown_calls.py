@@ -26,7 +26,7 @@ def test_waiting_call_is_shown_in_full(length):
     assert "echo building" in page
 
 
-def test_an_allowed_call_that_has_not_run_is_shown_in_full():
+def test_allowed_call_that_has_not_run_is_shown_in_full():
     assert "the end</bdi>" in calls_html([bash("-" * 5_000 + "the end", decided="once")])
 
 

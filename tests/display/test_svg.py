@@ -145,7 +145,7 @@ def test_exits_are_dashed_and_have_their_stable_id():
     assert {"exit ✓", "exit ✗"} <= set(texts(root))
 
 
-def test_a_derived_advance_is_shown_r15():
+def test_derived_advance_is_shown_r15():
     assert "advance ▸ workItemIndex when satisfied (derived)</title>" in graph_svg(graphs.rework())
 
 

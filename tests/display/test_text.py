@@ -70,7 +70,7 @@ def test_text_graph_shows_that_the_cast_ends_if_no_edge_matches_r3():
 
 
 @pytest.mark.parametrize("start", range(len(HOSTILE)))
-def test_hostile_text_cannot_break_lines_or_reach_the_terminal(start):
+def test_hostile_text_cannot_break_lines_or_control_the_terminal(start):
     graph = hostile_graph(HOSTILE[start:] + HOSTILE[:start])
     text = graph_text(graph, hostile_marks(graph))
     text.encode()

@@ -245,7 +245,7 @@ def test_r64_pinned_outputs_and_other_items_are_not_repetitions(tmp_path):
     assert codes(cast) == []
 
 
-def test_r64_repaired_answer_whose_list_became_empty_is_reported(tmp_path):
+def test_r64_repaired_answer_with_an_emptied_list_is_reported(tmp_path):
     full = {"workItems": h.items(*"abcdef"), "summary": "no such field"}
     cast = h.start(tmp_path, h.loop_config(), scripted([full, {"workItems": []}]))
     cast.run()

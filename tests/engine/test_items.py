@@ -203,7 +203,7 @@ def test_r13_cursor_has_a_default_name():
 # -- R14: advance -------------------------------------------------------------------------
 
 
-def test_r14_advance_takes_cursor_and_items_of_its_iterator():
+def test_r14_advance_uses_the_cursor_and_items_of_its_iterator():
     play = walking({"items": "rows", "cursor": "i"}, "1", "2")
     assert item_of(play)[0] == "c"
     assert play.decision.advance[:7] == ("always", True, "i", 1, 2, 3, False)
@@ -261,7 +261,7 @@ def test_r14_advance_field_named_done_has_no_effect():
     assert walking(walk, "1").at == "Walk"
 
 
-def test_r2_advance_comes_before_the_edge_is_chosen():
+def test_r2_cursor_advances_before_the_edge_is_chosen():
     """The cast leaves the last item through the exit of the loop although an edge matches (R2)."""
     play = Play(retry_loop(), items("one"), "built", YES)
     assert play.at == "Tell"

@@ -50,13 +50,13 @@ def test_r18_edges_to_the_same_target_are_counted_separately():
     assert again.at == "edge_traversals_exhausted"
 
 
-def test_r18_inside_an_item_edges_without_max_traversals_are_not_counted():
+def test_r18_edges_inside_an_item_are_counted_only_with_max_traversals():
     document = retry_loop(limits={"maxEdgeTraversals": 1, "maxNoAdvanceCycles": 50})
     assert rounds(Play(document, items("one")), 30).at == "Build"
 
 
 @pytest.mark.parametrize("limit", [None, 1, 3])
-def test_r18_outside_items_every_edge_is_counted(limit):
+def test_r18_every_edge_outside_items_is_counted(limit):
     top = {} if limit is None else {"limits": {"maxEdgeTraversals": limit}}
     sockets = {"A": at("P", edge("B")), "B": at("P", edge("A"))}
     play = Play(config(sockets, **top), *["x", "y"] * (limit or 25))

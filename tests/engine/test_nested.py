@@ -88,7 +88,7 @@ def test_r34_empty_inner_list_is_skipped_within_its_outer_item():
     assert (told, play.at) == (["b 3"], "Out")
 
 
-def test_r34_the_inner_cursor_stays_while_the_outer_item_is_the_same():
+def test_r34_inner_cursor_is_kept_until_the_outer_item_changes():
     document = nested(more={"Next": at("P", edge("Sub"))}.items())
     document["loadouts"]["T"]["sockets"]["Next"] = at(
         "P", edge("Sub"), foreach={"items": "state.rows", "as": "row", "cursor": "o"}

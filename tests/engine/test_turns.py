@@ -53,7 +53,7 @@ def test_r19_next_visit_has_its_own_repairs():
     assert Play(config(sockets), "bad", "{}", "bad", "{}", "bad").at == "Ask"
 
 
-def test_r19_the_repair_prompt_lists_every_issue_and_an_excerpt():
+def test_r19_repair_prompt_lists_every_issue_and_shows_an_excerpt():
     play = Play(config({"Ask": asks(edge("end", "satisfied"))}), say(context=3, tasks=[], summary="s"))
     text = play.prompt.text
     assert names(play.prompt.parts) == ["repair", "return"]

@@ -404,7 +404,7 @@ def test_section_6_file_name_that_leads_to_another_folder_is_refused(field, valu
         ("x", None),
     ],
 )
-def test_r51_a_detour_names_a_socket_or_a_materia_with_one_socket(tmp_path, named, target):
+def test_r51_detour_names_a_socket_or_a_materia_that_only_one_socket_uses(tmp_path, named, target):
     twice = h.agent("Twice")
     document = h.config(
         {

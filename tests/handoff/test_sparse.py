@@ -82,7 +82,7 @@ def test_r7_satisfied_must_be_a_boolean(given):
     assert as_utility({"satisfied": given}, YES, ALWAYS) == ["$.satisfied"]
 
 
-def test_r7_issue_gives_the_reason_why_satisfied_is_required():
+def test_r7_issue_states_why_satisfied_is_required():
     (issue,) = read({}, {"parse": "json", "edges": [YES]}).issues
     assert "next step" in issue.message
     assert "true or false" in issue.fix
@@ -217,7 +217,7 @@ def test_r9_generator_must_return_a_list_that_may_be_empty():
         assert paths({"workItems": []}, JSON_SOCKET, materia=materia) == []
 
 
-def test_r9_all_issues_are_reported_at_once():
+def test_r9_all_issues_are_reported_together():
     value = {"workItems": [{"title": ""}, 3], "satisfied": "no", "context": 1, "tasks": []}
     socket = {"parse": "json", "edges": [YES], "assign": {"a": "$.gone"}}
     reading = read(value, socket)

@@ -276,7 +276,7 @@ def test_behaviour_of_equal_loadouts_does_not_differ(bench):
     assert repr(d) == "Every cast takes the same route in A and B."
 
 
-def test_changed_behaviour_has_the_shortest_cast_and_the_odds(bench):
+def test_changed_behaviour_is_shown_with_the_shortest_cast_and_the_odds(bench):
     name = edited(bench, Socket_3=[{"when": "always", "to": "Socket-4"}])
     d = bench.compare("Plan-Build-Eval", name, behaviour=True, satisfied=0.5, items=1)
     assert d
@@ -294,7 +294,7 @@ def test_changed_behaviour_has_the_shortest_cast_and_the_odds(bench):
     assert "A continues at" in d.as_html()
 
 
-def test_removed_edge_for_a_failure_stops_the_cast(tmp_path):
+def test_cast_stops_at_a_failure_whose_edge_was_removed(tmp_path):
     def graph(*edges):
         sockets = {"Do": {"materia": "Do", "edges": [*edges, {"when": "always", "to": "end"}]}}
         loadouts = {"T": {"entry": "Do", "sockets": sockets}}
@@ -314,7 +314,7 @@ def test_magic_shows_changed_behaviour(shell, bench):
         run(shell, "%materia explore changes Plan-Build-Eval Nobody")
 
 
-def test_only_complete_explorations_of_loadouts_have_a_behaviour_to_compare(bench, cast_of, monkeypatch):
+def test_behaviour_can_be_compared_only_between_completely_explored_loadouts(bench, cast_of, monkeypatch):
     cast = cast_of()
     with pytest.raises(MateriaError, match="Only loadouts have a behaviour"):
         bench.compare(cast, cast, behaviour=True)

@@ -154,7 +154,7 @@ def test_maximum_number_of_turns_includes_every_retry():
     assert e.most_turns(items=2) == 1 + 2 * 3 * 2 + 1
 
 
-def test_utility_counts_no_turn_and_draft_counts_one_turn():
+def test_utility_visit_counts_as_no_turn_and_draft_counts_as_one_turn():
     document = config({"A": at("U", edge("B"), parse="json"), "B": at("M")})
     assert explored(document).most_turns() == 2
 
@@ -342,7 +342,7 @@ def test_every_example_run_reaches_its_goal(tmp_path_factory, document, name):
     wb.close()
 
 
-def test_work_with_a_separate_handoff_counts_two_turns(tmp_path):
+def test_work_with_a_separate_handoff_counts_as_two_turns(tmp_path):
     document = config({"A": asks(edge("A", "not_satisfied", 1), finalize=True)})
     e = explored(document)
     assert e.most_turns() == 4

@@ -42,7 +42,7 @@ def test_there_are_twelve_levels_and_each_belongs_to_a_lesson():
 
 
 @pytest.mark.parametrize("name", PREDICTED)
-def test_every_drawn_route_is_right_and_reveals_all_misreadings_of_its_level(name):
+def test_every_drawn_route_is_correct_and_reveals_all_misreadings_of_its_level(name):
     level, data = LEVELS[name], data_of(LEVELS[name])
     paths = data["level"]["paths"]
     assert len(paths) >= 3
@@ -59,7 +59,7 @@ def test_every_drawn_route_is_right_and_reveals_all_misreadings_of_its_level(nam
 
 
 @pytest.mark.parametrize("name", PREDICTED)
-def test_no_belief_leads_to_the_right_target(name):
+def test_no_misreading_predicts_the_right_target(name):
     data = data_of(LEVELS[name])
     for path, beliefs in data["level"]["paths"]:
         route, _ = route_of(data, path)
@@ -81,7 +81,7 @@ def test_changes_that_solve_a_level_leave_no_counterexample(name, event, without
     assert Exploration(level_graph(level), level.items).witness(event, without=without)
 
 
-def test_pages_are_small_and_load_nothing(tmp_path, capsys):
+def test_pages_are_small_and_load_no_external_resources(tmp_path, capsys):
     folder = tmp_path / "new" / "levels"
     assert main(["levels", str(folder)]) == 0
     assert capsys.readouterr().out == f"13 pages written. Open {folder / 'index.html'}\n"

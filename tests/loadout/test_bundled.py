@@ -206,7 +206,7 @@ def test_release_retries_a_failed_commit(wb):
     assert play(wb, "Release", replies)[1] == "1234564567"
 
 
-def test_release_stops_if_titles_stay_wrong(wb):
+def test_release_stops_if_titles_remain_invalid(wb):
     cast, route = play(wb, "Release", {"Release-Plan": [{"workItems": h.items("bad")}] * 4}, ends="failed")
     assert route == "123232323"
     assert cast.failure.kind == "edge_traversals_exhausted"
@@ -266,7 +266,7 @@ def test_blackbelt_retries_an_item_that_could_not_be_committed(wb, jj, monkeypat
     assert [commit["description"] for commit in jj.repo(wb.project)["commits"]] == ["", "a", "b"]
 
 
-def test_blackbelt_without_jj_fails_and_keeps_its_payload(wb, monkeypatch, tmp_path):
+def test_blackbelt_without_jj_fails_and_its_state_is_stored(wb, monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     cast = wb.cast("improve it", loadout="Blackbelt")
     assert cast.run() == "failed"

@@ -245,7 +245,7 @@ def test_copied_sockets_keep_edges_between_them_and_receive_unused_ids(draft):
     assert {name: sockets[name] for name in before["sockets"]} == before["sockets"]
 
 
-def test_copy_into_an_empty_loadout_becomes_its_entry():
+def test_socket_copied_into_an_empty_loadout_becomes_its_entry():
     clip = copied_sockets(design().document, ["Socket-4", "Socket-1"])
     assert clip == {"sockets": {"Socket-4": {"materia": "P"}, "Socket-1": {"materia": "G"}}}
     empty = Design("New", {}, config({}))

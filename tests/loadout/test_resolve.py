@@ -89,7 +89,7 @@ def test_iterators_are_resolved_r1_r12_r13():
     assert graph.consumers == {"Socket-1": ("L",)}
 
 
-def test_consumes_defines_the_name_of_the_item_r12():
+def test_loop_that_consumes_a_generator_names_its_item_r12():
     graph = build_graph(looped({"consumes": {"from": "Socket-1", "as": "todo", "cursor": "c"}}))
     assert graph.sockets["Socket-2"].iterator == Iterator("state.workItems", "todo", "c", "L")
     assert graph.sockets["Socket-2"].iterator.has_work_item_keys
@@ -131,7 +131,7 @@ def test_exits_do_not_set_parse_r15():
     assert sockets_of(document)["Socket-2"].parse == "text"
 
 
-def test_no_advance_is_derived_for_a_loop_without_consumes():
+def test_no_advance_is_derived_for_a_loop_that_consumes_no_generator():
     loop = {"iterator": {"items": "state.rows", "cursor": "i"}, "exits": [route("Socket-3", "always", "end")]}
     document = looped(loop)
     del document["loadouts"]["T"]["loops"]["L"]["consumes"]

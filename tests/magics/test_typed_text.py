@@ -90,7 +90,7 @@ def test_question_mark_after_a_verb_still_shows_help(asked, capsys):
     assert "Start a cast" in text(run(asked, "%materia cast?"))
 
 
-def test_question_mark_inside_a_text_is_kept(asked):
+def test_question_mark_inside_a_text_is_not_removed(asked):
     run(asked, 's = """\n%materia cast is it?\n"""')
     assert asked.user_ns["s"] == "\n%materia cast is it?\n"
     with pytest.raises(MateriaError, match="no verb"):

@@ -364,7 +364,7 @@ def test_json_of_every_verb_agrees_with_its_exit_code(name, bench, capsys, proje
     assert ("error" in result) == (name in REFUSED), result
 
 
-def test_changed_behaviour_is_a_difference_and_the_same_behaviour_is_success(project, capsys):
+def test_comparison_fails_for_changed_behaviour_and_succeeds_for_equal_behaviour(project, capsys):
     """The exit codes are those of ``compare``."""
     assert materia(capsys, "explore", "changes", "Ask", "Ask")[0] == 0
     code, out, _ = materia(capsys, "explore", "changes", "Plan-Build-Eval", "Full-Auto")

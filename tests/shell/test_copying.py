@@ -92,7 +92,7 @@ def _signatures_of_its_own(tmp_path_factory, monkeypatch):
     monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path_factory.mktemp("jupyter")))
 
 
-def test_lessons_are_copied_with_all_files_that_they_load(tmp_path, capsys):
+def test_lessons_are_copied_with_all_files_that_they_use(tmp_path, capsys):
     folder = tmp_path / "new" / "my lessons"
     assert main(["lessons", str(folder)]) == 0
     made = {".ipynb_checkpoints", ".pi", "__pycache__"}

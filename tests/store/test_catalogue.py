@@ -328,7 +328,7 @@ def _begins_casts(root: Path, count: int) -> None:
         new_run_dir(root)
 
 
-def test_casts_begun_by_parallel_processes_are_all_recorded(root):
+def test_casts_started_by_parallel_processes_are_all_recorded(root):
     fork = multiprocessing.get_context("fork")
     children = [fork.Process(target=_begins_casts, args=(root, 50)) for _ in range(4)]
     for child in children:
@@ -339,7 +339,7 @@ def test_casts_begun_by_parallel_processes_are_all_recorded(root):
     assert len(recorded_order(root)) == 201
 
 
-def test_cast_is_not_begun_if_its_order_cannot_be_recorded(root):
+def test_cast_is_not_started_if_its_position_in_the_list_cannot_be_recorded(root):
     (root / "order.txt").mkdir(parents=True)
     with pytest.raises(MateriaError, match="directory"):
         new_run_dir(root)

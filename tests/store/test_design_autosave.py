@@ -154,7 +154,7 @@ def test_only_autosaves_of_closed_designs_are_offered(project, closed_draft):
     assert not [*closed_draft.parent.iterdir()]
 
 
-def test_torn_last_step_is_dropped_and_earlier_steps_are_restored(project, closed_draft):
+def test_partially_written_last_step_is_dropped_and_earlier_steps_are_restored(project, closed_draft):
     lines = closed_draft.read_bytes().splitlines(keepends=True)
     for torn in (b"".join(lines[:3]) + lines[3][:20], b"".join(lines[:3]), b"".join([*lines[:3], lines[4]])):
         closed_draft.write_bytes(torn)

@@ -300,7 +300,7 @@ def test_r43_modified_long_output_is_detected(tmp_path):
     assert "SHA-256" in open_cast(cast.run_dir).now.messages[0]
 
 
-def test_r43_journal_alone_rebuilds_cast_and_artifacts(tmp_path):
+def test_r43_cast_and_artifacts_are_rebuilt_from_the_journal_alone(tmp_path):
     cast = h.start(tmp_path, h.loop_config(), h.loop_agents(2, refuse=[1]))
     cast.run(steps=4)
     cast.close()
@@ -353,7 +353,7 @@ def test_removed_or_replaced_journal_is_detected_before_a_write(tmp_path):
 
 
 @pytest.mark.parametrize("change", [lambda text: b"", lambda text: text + b"\n", lambda text: text[:-9]])
-def test_second_process_that_writes_to_the_journal_is_detected(tmp_path, change):
+def test_write_of_a_second_process_to_the_journal_is_detected(tmp_path, change):
     cast = h.start(tmp_path, h.chain_config(3), reply)
     cast.run(steps=1)
     journal = cast.run_dir / "events.jsonl"

@@ -67,7 +67,7 @@ def test_replaced_file_keeps_its_permissions_and_replaces_a_link(tmp_path):
     assert sorted(one.name for one in tmp_path.iterdir()) == ["file", "precious"]
 
 
-def test_line_is_appended_after_a_torn_line(tmp_path):
+def test_line_is_appended_after_a_partial_line(tmp_path):
     path = tmp_path / "rows.jsonl"
     append_line(path, b"1")
     path.write_bytes(b"1\n2")
@@ -169,7 +169,7 @@ def test_pipes_in_a_project_do_not_block(tmp_path, name, kind):
         assert any(why in str(end) for why in ("not a plain file", "link", "not a plain", "a directory", "Is a dir"))
 
 
-def test_torn_journal_reached_through_a_symlink_is_not_repaired(waiting_cast, tmp_path):
+def test_truncated_journal_behind_a_symbolic_link_is_not_repaired(waiting_cast, tmp_path):
     target = tmp_path / "precious"
     journal = waiting_cast / "events.jsonl"
     target.write_bytes(journal.read_bytes() + b'{"ts": 1')

@@ -24,7 +24,7 @@ def test_indented_json_equals_the_output_of_the_json_module(value):
     assert json_bytes(value, indented=True).decode() == json.dumps(value, ensure_ascii=False, indent=2)
 
 
-def test_text_outside_utf8_is_written_as_escapes():
+def test_text_that_utf8_cannot_encode_is_written_as_escapes():
     value = {"a": "\ud800", "b": [1]}
     assert json_bytes(value, indented=True).decode() == json.dumps(value, indent=2)
 

@@ -50,7 +50,7 @@ def test_item_key_that_is_a_path_is_refused(waiting_run, key):
 
 
 @pytest.mark.parametrize("name", ["sockets", "sockets/Socket-2"])
-def test_nothing_is_written_through_a_link(tmp_path, waiting_run, name):
+def test_no_file_is_written_through_a_link(tmp_path, waiting_run, name):
     outside = tmp_path / "outside"
     shutil.rmtree(waiting_run / name, ignore_errors=True)
     if name == "sockets":

@@ -51,7 +51,7 @@ def test_journal_line_has_time_type_and_data(journal):
     assert read_journal(journal.path).lines[1].steps == 3
 
 
-def test_text_outside_utf8_is_stored_as_escapes(journal):
+def test_text_that_utf8_cannot_encode_is_stored_as_escapes(journal):
     journal.append([line("two", {"text": "a\ud800b"})])
     assert read_journal(journal.path).lines[1].data == {"text": "a\ud800b"}
 
@@ -202,7 +202,7 @@ def test_error_names_a_damaged_line_in_the_middle_of_the_journal(waiting_cast, t
         resume_cast(folder)
 
 
-def test_blank_lines_and_other_line_ends_are_accepted(waiting_cast, tmp_path):
+def test_blank_lines_and_other_line_endings_are_accepted(waiting_cast, tmp_path):
     folder = tmp_path / "run"
     shutil.copytree(waiting_cast.run_dir, folder)
     content = (folder / "events.jsonl").read_bytes()

@@ -289,7 +289,7 @@ def test_r39_recording_with_events_in_outputs_opens_without_differences(copied):
 NOT_CASTABLE = RECORDED / "not-castable-legacy-exit"
 
 
-def test_a_cast_whose_loadout_cannot_be_cast_is_shown_as_recorded():
+def test_recorded_cast_is_shown_although_its_loadout_cannot_be_cast():
     """The view shows the recorded steps, their outputs, the end of the cast, and the problems of the loadout (R41)."""
     cast = open_cast(NOT_CASTABLE)
     assert cast.route == starts(NOT_CASTABLE)

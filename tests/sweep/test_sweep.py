@@ -170,7 +170,7 @@ def test_invalid_sweep_grid_is_refused(wb, given, told):
 # -- failures are rows -------------------------------------------------------------------------------
 
 
-def test_failed_casts_are_rows_of_the_sweep_and_can_be_retried(wb):
+def test_failed_casts_are_rows_of_the_sweep_table_and_can_be_retried(wb):
     luck = []
 
     def broken(turn):
@@ -189,7 +189,7 @@ def test_failed_casts_are_rows_of_the_sweep_and_can_be_retried(wb):
     assert repeated.fresh == 2
 
 
-def test_failed_utility_is_a_row_and_a_pinned_utility_is_not_run(project):
+def test_failed_utility_has_a_row_and_a_pinned_utility_is_not_run(project):
     document = config({"U": at("U", edge("P"), parse="json"), "P": at("P")}, materia={"U": utility(command=["false"])})
     with_utility = Workbench(project, bundled=False)
     with_utility.load(document)
@@ -410,7 +410,7 @@ def test_interval_of_a_difference_contains_the_true_difference(count, old, new):
     assert covered / samples >= 0.93  # the interval is wider than necessary for few casts
 
 
-def test_needed_pairs_show_the_difference_with_a_chance_of_80_percent():
+def test_needed_pairs_detect_the_difference_with_a_probability_of_80_percent():
     """The number of pairs that is computed from a sample with exactly the true shares."""
     exact = [1] * 30 + [-1] * 15 + [0] * 55
     needed = paired_difference("new", "old", exact, is_rate=True).needed
@@ -422,7 +422,7 @@ def test_needed_pairs_show_the_difference_with_a_chance_of_80_percent():
     assert 0.76 <= shown / samples <= 0.84
 
 
-def test_example_of_an_undecided_comparison_of_prompts():
+def test_comparison_of_prompts_without_a_significant_difference_needs_more_pairs():
     """22 of 30 against 24 of 30: an exact test gives p = 0.76."""
     numbers = [1] * 6 + [-1] * 4 + [0] * 20
     found = paired_difference("new", "old", numbers, is_rate=True)
@@ -431,7 +431,7 @@ def test_example_of_an_undecided_comparison_of_prompts():
     assert found.needed > 300
 
 
-def test_matrix_pairs_casts_by_request_and_repeat(wb):
+def test_matrix_pairs_casts_by_request_and_repetition(wb):
     def sometimes(turn):
         return {"satisfied": turn.request != "sun"} if turn.required_fields else "did it"
 
@@ -452,7 +452,7 @@ def test_matrix_pairs_casts_by_request_and_repeat(wb):
     assert s.matrix(rows="request", columns="repeat").differences == []
 
 
-def test_numbers_have_intervals_and_equal_choices_do_not_differ(wb):
+def test_numbers_have_intervals_and_equal_choices_have_no_difference(wb):
     s = wb.sweep("T", ["rain", "sun"], agents={"good": good, "also good": good, "slow": slow_to_please})
     same, slow = s.matrix("turns").differences
     assert (same.interval.mean, same.needed) == (0, None)

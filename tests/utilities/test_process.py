@@ -82,7 +82,7 @@ def test_end_of_a_long_output_is_not_captured_by_default(tmp_path):
     assert (result.stdout, result.stdout_end, result.stdout_bytes) == (b"012345", b"", 11)
 
 
-def test_skipped_output_lines_are_not_captured_and_do_not_count(tmp_path):
+def test_skipped_output_lines_are_neither_captured_nor_counted(tmp_path):
     code = "print('a'); print('skip this', 'x' * 300_000); print('b'); print('end', end='')"
     result = run(python(code), tmp_path, capture=Capture(100, skip_lines=b"skip"))
     assert (result.stdout, result.stdout_bytes) == (b"a\nb\nend", 7)
@@ -223,7 +223,7 @@ def test_command_that_writes_endlessly_ends_at_its_time_limit(tmp_path):
     assert result.seconds < 3
 
 
-def test_command_that_ends_at_sigterm_with_code_0_has_timed_out(tmp_path):
+def test_command_that_exits_with_code_0_after_sigterm_counts_as_timed_out(tmp_path):
     code = "import signal, os, time; signal.signal(15, lambda *_: os._exit(0)); time.sleep(60)"
     result = run(python(code), tmp_path, timeout_s=0.3)
     assert (result.code, result.timed_out, result.ok) == (0, True, False)

@@ -74,7 +74,7 @@ def test_git_ignores_artifacts_after_ensure_ignored_has_run(tmp_path):
         (b"# .pi/pi-materia/\n", b"# .pi/pi-materia/\n.pi/pi-materia/\n"),
     ],
 )
-def test_existing_content_and_line_ends_are_kept(tmp_path, before, after):
+def test_existing_content_and_line_endings_are_kept(tmp_path, before, after):
     repo = repository(tmp_path / "r")
     (repo / ".gitignore").write_bytes(before)
     assert ensure(repo).code == 0

@@ -225,7 +225,7 @@ def test_stop_request_does_not_count_as_a_failure_of_the_utility(tmp_path):
     assert result.failure == "interrupted"
 
 
-def test_long_commands_are_cut_in_messages(tmp_path):
+def test_long_commands_are_truncated_in_messages(tmp_path):
     result = run(python("import sys\n" + "x = 1\n" * 1000 + "sys.exit(1)"), tmp_path)
     assert len(result.summary) < 700
     assert "\n" not in result.summary

@@ -394,7 +394,7 @@ def test_contract_with_consolidation_can_be_answered_by_button(tmp_path, make):
     assert cast.steps[-1].decision.satisfied is True
 
 
-def test_verdict_button_of_an_edge_over_its_limit_says_that_the_cast_stops(tmp_path, make):
+def test_verdict_button_of_an_edge_over_its_limit_shows_that_the_cast_stops(tmp_path, make):
     document = h.loop_config()
     document["loadouts"]["T"]["handoff"] = "envelope"
     check = document["loadouts"]["T"]["sockets"]["Socket-3"]
@@ -993,7 +993,7 @@ def test_panel_of_a_complete_cast_shows_the_result_and_next_actions(cast, make):
     assert again.run() == "complete", "the same agents answer"
 
 
-def test_step_is_disabled_with_a_reason_while_a_person_is_asked(bench, cast, make):
+def test_step_button_is_disabled_with_a_reason_while_a_person_is_asked(bench, cast, make):
     bench.agent("Plan", "person")
     cast.agents.set("Plan", "person")
     panel = make(cast)

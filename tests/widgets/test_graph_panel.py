@@ -197,7 +197,7 @@ def test_the_bundled_loadouts_are_drawn(project: Path):
         panel.close()
 
 
-def test_each_kind_of_socket_has_a_class_and_a_word():
+def test_each_kind_of_socket_has_a_css_class_and_a_label():
     panel = GraphPanel(rework())
     assert {"socket", "utility"} <= classes(panel, "n:Socket-1")
     assert {"agent", "generator", "multi-turn"} <= classes(panel, "n:Socket-3")

@@ -202,7 +202,7 @@ def test_panel_shows_the_effect_of_every_message(tmp_path):
 
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("scene", SCENES)
-def test_updated_panel_shows_the_same_as_a_new_panel(tmp_path, scene, seed):
+def test_updated_panel_equals_a_new_panel(tmp_path, scene, seed):
     document, agents = SCENES[scene]
     dice = random.Random(f"{scene} {seed}")
     panel = CastPanel(h.start(tmp_path, document(), agents()))

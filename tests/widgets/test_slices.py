@@ -139,7 +139,7 @@ def test_edits_do_not_truncate_a_partially_sent_text():
         assert raised.value.kind == "outdated"
 
 
-def test_long_items_are_shortened_for_the_page(tmp_path):
+def test_long_items_are_truncated_on_the_page(tmp_path):
     contexts = [f"{place} " + "x" * 20_000 for place in range(400)]
     plan = {"workItems": [{"title": f"t{place}", "context": one} for place, one in enumerate(contexts)]}
     cast = h.start(tmp_path, h.loop_config(), {**h.loop_agents(), "Plan": lambda: plan})

@@ -70,7 +70,7 @@ def test_comparison_lists_differing_files(cast):
     assert "b.py" in said
 
 
-def test_exported_page_omits_files_of_the_fork_itself(cast, tmp_path):
+def test_exported_page_has_no_links_to_the_files_of_a_fork(cast, tmp_path):
     fork = cast.fork(1)
     page = fork.export.page(tmp_path / "page.html").read_text()
     assert ">Files<" in page

@@ -92,7 +92,7 @@ def test_time_axis_has_a_row_for_each_lane_with_an_escaped_name(waiting):
     assert "<img" not in blocks_as_html(lanes_blocks(waiting.now)) + cast_page_html(waiting.now)
 
 
-def test_bars_of_all_lanes_share_one_clock_with_idle_time_shortened(tmp_path, monkeypatch):
+def test_bars_of_all_lanes_share_one_time_axis_with_shortened_idle_time(tmp_path, monkeypatch):
     at = [1_000_000]
     monkeypatch.setattr("materia_nb.cast.work.time.time_ns", lambda: at[0] * 1_000_000)
 

@@ -46,7 +46,7 @@ def test_case_linked_to_a_config_file_fails_when_its_routing_changes(wb, tmp_pat
     assert read_case(first).check()
 
 
-def test_sockets_that_differ_only_in_case_have_separate_files(tmp_path):
+def test_sockets_whose_names_differ_only_in_case_have_separate_files(tmp_path):
     document = config({"A": at("P", edge("a"), edge("A", most=1)), "a": at("P", edge("a", most=1))})
     document["loadouts"]["T"]["sockets"]["A"] = at("U", edge("A", "satisfied", 1), edge("a"), parse="json")
     paths = ExploreView(build_graph(document), 0, document=document).save_tests(tmp_path)
