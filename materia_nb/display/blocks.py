@@ -590,11 +590,9 @@ class Table(Displayable):
 
     def as_html(self) -> Html:
         headers, rows = self._without_empty_columns()
-        return (
-            html_table(headers, [[*map(_cell_html, row)] for row in rows], marked=self.marked)
-            if rows
-            else html_line(self.empty)
-        )
+        if not rows:
+            return html_line(self.empty)
+        return html_table(headers, [[*map(_cell_html, row)] for row in rows], marked=self.marked)
 
     def as_json(self) -> dict[str, JSON]:
         headers, all_rows = self._without_empty_columns()

@@ -52,14 +52,12 @@ _FixFactory: TypeAlias = Callable[[str | None], Fix | None]
 """Function that takes the existing name closest to a broken reference, or None, and returns a fix or None."""
 
 
-def _no_fix(_closest: str | None) -> None:
-    """Return None for references that only a person can correct."""
-
-
 def check_sockets(findings: Findings, facts: LoadoutFacts) -> None:
     """Report problems with the entry and with each socket of a loadout."""
     if facts.ids:
-        _check_endpoint(findings, facts, facts.entry, "entry", end=False, fix_for=lambda _: _suggest_entry(facts))
+        first = next(iter(facts.sockets), None)
+        fix = None if first is None else suggested_fix(f"Set the entry to {first}", do("set_entry", first))
+        _check_endpoint(findings, facts, facts.entry, "entry", end=False, fix=fix)
     for id_ in as_object(facts.raw.get("sockets")):
         socket = facts.sockets.get(id_)
         if not is_socket_id(id_):
@@ -86,7 +84,7 @@ def _check_endpoint(
     required: bool = True,
     end: bool = True,
     advice: str | None = None,
-    fix_for: _FixFactory = _no_fix,
+    fix: Fix | _FixFactory | None = None,
 ) -> bool:
     """Report a broken reference to a socket. Return True if the reference is valid, or missing but not required.
 
@@ -98,18 +96,19 @@ def _check_endpoint(
         required: True to report a missing reference.
         end: True if the reference may also be ``end``.
         advice: advice for a socket that does not exist; None suggests the most similar id.
-        fix_for: a function that takes the most similar id, or None, and returns a fix or None.
+        fix: the fix, or a function that takes the most similar id, or None, and returns the fix.
     """
     if value is None or value == "":
         if required:
             allowed = "a socket id or `end`" if end else "a socket id"
             message = f"{source} is missing"
-            findings.problem(MISSING_ENDPOINT, source, message, f"write {allowed}", fix_for(None))
+            fix = fix(None) if callable(fix) else fix
+            findings.problem(MISSING_ENDPOINT, source, message, f"write {allowed}", fix)
         return not required
     if isinstance(value, str) and (value in facts.ids or (end and value == END)):
         return True
-    known = [*facts.ids, *([END] if end else [])]
-    fix = fix_for(findings.closest(value, known))
+    if callable(fix):
+        fix = fix(findings.closest(value, [*facts.ids, *([END] if end else [])]))
     if not is_socket_id(value):
         reason = "is the end of a cast, not a socket" if value == END else "is not a valid socket id"
         advice = f"write the id of a socket: {ID_FORMAT}"
@@ -118,11 +117,6 @@ def _check_endpoint(
         advice = advice or findings.suggest(str(value), facts.ids)
         findings.problem(UNKNOWN_ENDPOINT, source, f"the socket {brief(value)} does not exist", advice, fix)
     return False
-
-
-def _suggest_entry(facts: LoadoutFacts) -> Fix | None:
-    first = next(iter(facts.sockets), None)
-    return suggested_fix(f"Set the entry to {first}", do("set_entry", first)) if first is not None else None
 
 
 def _check_done(findings: Findings, facts: LoadoutFacts, path: str, spec: Object | None) -> None:
@@ -178,7 +172,7 @@ def _check_edges(findings: Findings, facts: LoadoutFacts, socket: SocketFacts) -
             findings.problem(UNREACHABLE_EDGE, path, message, advice, fix)
         if not isinstance(edge, dict):
             continue
-        _check_endpoint(findings, facts, edge.get("to"), f"{path}.to", fix_for=partial(_fix_target, id_, index))
+        _check_endpoint(findings, facts, edge.get("to"), f"{path}.to", fix=partial(_fix_target, id_, index))
         if condition and condition.matches_any_output and unconditional is None:
             unconditional = index
 
@@ -268,8 +262,8 @@ def _check_consumes(
     advice, source = None, consumes.get("from")
     if len({generator for generator, _ in entering_edges}) == 1:
         advice = f"write {entering_edges[0][0]!r}, the generator whose edge enters the loop"
-    fix_for = partial(_suggest_source, facts, loop)
-    known = _check_endpoint(findings, facts, source, f"{path}.from", end=False, advice=advice, fix_for=fix_for)
+    fix = _suggest_source(facts, loop)
+    known = _check_endpoint(findings, facts, source, f"{path}.from", end=False, advice=advice, fix=fix)
     if not members_known:
         return
     sockets = [facts.sockets[id_] for id_ in loop.members if id_ in facts.sockets]
@@ -287,7 +281,7 @@ def _is_generator(facts: LoadoutFacts, id_: JSON) -> bool:
     return socket is not None and socket.is_generator
 
 
-def _suggest_source(facts: LoadoutFacts, loop: LoopFacts, _closest: str | None = None) -> Fix | None:
+def _suggest_source(facts: LoadoutFacts, loop: LoopFacts) -> Fix | None:
     """Return a fix that connects a loop with its probable generator, or None if the generator is not obvious.
 
     The fix either sets ``consumes.from`` to the only generator that leads into the loop, or adds an edge from the
@@ -375,10 +369,10 @@ def _check_legacy_advance(findings: Findings, loop: LoopFacts, socket: SocketFac
 
 
 def _exit_source(
-    findings: Findings, facts: LoadoutFacts, loop: LoopFacts, source: JSON, path: str, fix_for: _FixFactory = _no_fix
+    findings: Findings, facts: LoadoutFacts, loop: LoopFacts, source: JSON, path: str, fix: Fix | None = None
 ) -> str | None:
     """Report an invalid source of an exit. Return the id of the source if it is a well-formed member, else None."""
-    known = _check_endpoint(findings, facts, source, path, end=False, fix_for=fix_for)
+    known = _check_endpoint(findings, facts, source, path, end=False, fix=fix)
     if not known or not isinstance(source, str):
         return None
     if source in loop.members:
@@ -388,16 +382,12 @@ def _exit_source(
     return None
 
 
-def _remove_exit(loop: str, index: int, _closest: str | None) -> Fix:
-    return suggested_fix("Remove the exit", do("remove_exit", loop, index))
-
-
 def _check_exits(findings: Findings, facts: LoadoutFacts, loop: LoopFacts) -> None:
     ids: set[str] = set()
     conditions: set[tuple[str, Condition]] = set()
     for exit_ in loop.exits:
         path = f"loops.{loop.id}.exits[{exit_.index}]"
-        remove = partial(_remove_exit, loop.id, exit_.index)
+        remove = suggested_fix("Remove the exit", do("remove_exit", loop.id, exit_.index))
         id_ = exit_.raw.get("id")
         if is_text(id_):
             if id_ in ids:
@@ -412,7 +402,7 @@ def _check_exits(findings: Findings, facts: LoadoutFacts, loop: LoopFacts) -> No
                 findings.problem(INVALID_LOOP, f"{path}.condition", message, advice)
             conditions.add((exit_.source, exit_.condition))
         target = exit_.raw.get("targetSocketId")
-        _check_endpoint(findings, facts, target, f"{path}.targetSocketId", fix_for=remove)
+        _check_endpoint(findings, facts, target, f"{path}.targetSocketId", fix=remove)
 
 
 def _check_cursors(findings: Findings, facts: LoadoutFacts) -> None:

@@ -42,7 +42,6 @@ from materia_nb.platform import CAN_START_THREADS, ScheduledCall, call_later
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
-    from materia_nb.cast.project_casts import Casts
     from materia_nb.cast.snapshot import Snapshot
     from materia_nb.cast.workbench import Workbench
     from materia_nb.engine.session import StepRecord
@@ -111,7 +110,10 @@ class Record:
     def refresh(self) -> None:
         """Update the text and the picture if the cast has changed since they were displayed."""
         if self._has_changed:
-            self._display_content(update=True)
+            try:
+                self._display_content(update=True)
+            except Exception:  # noqa: BLE001 - the cell or the cast itself succeeded
+                _log.warning("the record of a cast could not be updated", exc_info=True)
 
     def close(self) -> None:
         """Stop updating the record. Its outputs remain in the notebook."""
@@ -134,10 +136,7 @@ class Record:
             self._is_idle = True
             self._timer = call_later(_IDLE_S, self._refresh_when_idle) if is_due_again else None
         if not is_due_again:
-            try:
-                self.refresh()
-            except Exception:  # noqa: BLE001 - a timer has no caller to report to
-                _log.warning("the record of a cast could not be updated", exc_info=True)
+            self.refresh()
 
     def _display_content(self, *, update: bool) -> None:
         self._has_changed = False
@@ -170,7 +169,7 @@ class CastDisplay:
         self._display_by_type = {
             "materia_nb.cast.cast.Cast": self._show_cast,
             "materia_nb.widgets.cast_panel.CastPanel": self._show_panel,
-            "materia_nb.cast.project_casts.Casts": self._show_casts,
+            "materia_nb.cast.project_casts.Casts": lambda casts: self._panel(casts.show)._ipython_display_(),
         }
         for name, display in self._display_by_type.items():
             self._formatter.for_type(name, display)
@@ -194,9 +193,6 @@ class CastDisplay:
 
         bench = self._workbench()
         return cast_panel.show(cast, bench.casts.make_current, bench=bench)
-
-    def _show_casts(self, casts: Casts) -> None:
-        self._panel(casts.show)._ipython_display_()
 
     def _panel(self, show: Callable[[], Any]) -> Any:
         """Return the panel that ``show`` creates.
@@ -230,10 +226,7 @@ class CastDisplay:
     def _refresh_records(self, _: object = None) -> None:
         """Update the records at the end of a cell."""
         for record in self._records.values():
-            try:
-                record.refresh()
-            except Exception:  # noqa: BLE001 - the cell itself succeeded
-                _log.warning("the record of a cast could not be updated", exc_info=True)
+            record.refresh()
 
 
 SHOW_AFTER_S = 0.5

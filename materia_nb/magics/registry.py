@@ -11,6 +11,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final, Literal, TypeAlias, TypeVar
@@ -170,24 +171,20 @@ def verb(
             if parameter.kind is not inspect.Parameter.VAR_KEYWORD
         }
         arguments |= {name: Argument(**row) for name, row in overrides.items() if name not in arguments}
-        _add_verb(
-            name, summary, lambda call: function(call, **_argument_values(arguments, call)), arguments, cell, example
-        )
+
+        def handler(call: Call) -> Any:
+            return function(call, **_argument_values(arguments, call))
+
+        _add_verb(Verb(name, summary, handler, tuple(arguments.values()), cell, example))
         return function
 
     return register
 
 
-def _add_verb(
-    name: str,
-    summary: str,
-    handler: Handler,
-    arguments: Mapping[str, Argument],
-    cell: Literal["never", "may", "must"],
-    example: str,
-) -> None:
-    ordered = sorted(arguments.values(), key=lambda argument: argument.kind in ("words", "rest"))
-    VERBS[name] = Verb(name, summary, handler, tuple(ordered), cell, example or f"%materia {name}")
+def _add_verb(new_verb: Verb) -> None:
+    ordered = sorted(new_verb.arguments, key=lambda argument: argument.kind in ("words", "rest"))
+    example = new_verb.example or f"%materia {new_verb.name}"
+    VERBS[new_verb.name] = replace(new_verb, arguments=tuple(ordered), example=example)
 
 
 def _argument_values(arguments: Mapping[str, Argument], call: Call) -> dict[str, Any]:
@@ -282,14 +279,11 @@ def method_verb(
         for key in [key for key, argument in arguments.items() if argument.is_positional and key in values]:
             value = values.pop(key)
             positional += value if arguments[key].kind == "words" else [value]
-        call_method = partial(getattr(owner(call), method.__name__), *positional, **values)
-        if not runs:
-            return show(call, call_method())
-        with run_progress(call.cast):
-            value = call_method()
-        return show(call, value)
+        with run_progress(call.cast) if runs else nullcontext():
+            result = getattr(owner(call), method.__name__)(*positional, **values)
+        return show(call, result)
 
-    _add_verb(name, summary, handler, arguments, cell, example)
+    _add_verb(Verb(name, summary, handler, tuple(arguments.values()), cell, example))
 
 
 def _is_integer(parameter: inspect.Parameter) -> bool:

@@ -314,10 +314,9 @@ def _check_route(edges: EdgeList, changes: Object, route: Object, others: list[J
         check_condition(condition, f"{path}.condition")
     if "targetSocketId" in changes:
         check_target(edges.document, changes["targetSocketId"], f"{path}.targetSocketId")
-    if "id" in changes and (not is_text(id_) or id_ in _ids(others)):
-        message = (
-            f"the exit id cannot be {brief(id_)}" if id_ not in _ids(others) else f"another exit has the id {id_!r}"
-        )
+    is_duplicate = id_ in _ids(others)
+    if "id" in changes and (is_duplicate or not is_text(id_)):
+        message = f"another exit has the id {id_!r}" if is_duplicate else f"the exit id cannot be {brief(id_)}"
         raise design_error(message, path, "use an id that is unique in the loop")
     start = (route.get("from"), route.get("condition"))
     if changes.keys() & {"from", "condition"} and start in [

@@ -82,23 +82,20 @@ def _parse_node(text: str, at: int) -> _Node:
     if opening not in "{[":
         value, end = _decoder.raw_decode(text, at)
         return _Node(value, at, end)
-    node = _Node({} if opening == "{" else [], at, at)
+    node, names = _Node(None, at, at), []
     position = _skip_whitespace(text, at + 1)
     while text[position] not in "}]":
         node.starts.append(position)
-        name = None
         if opening == "{":
             name, position = _decoder.raw_decode(text, position)
+            names.append(name)
             position = _skip_whitespace(text, _skip_whitespace(text, position) + 1)
-        part = _parse_node(text, position)
-        node.parts.append(part)
-        if opening == "{":
-            node.value[name] = part.value
-        else:
-            node.value.append(part.value)
-        position = _skip_whitespace(text, part.end)
+        node.parts.append(_parse_node(text, position))
+        position = _skip_whitespace(text, node.parts[-1].end)
         if text[position] == ",":
             position = _skip_whitespace(text, position + 1)
+    values = [part.value for part in node.parts]
+    node.value = dict(zip(names, values, strict=True)) if opening == "{" else values
     node.end = position + 1
     return node
 
@@ -370,7 +367,7 @@ def reject_problems(design: Design, *, anyway: bool) -> None:
 def reject_locked(design: Design) -> None:
     """Raise MateriaError (``locked``) if the loadout is locked. A change of its ``lockState`` unlocks the loadout."""
     if design.document.get("lockState") == "locked":
-        message = f"The loadout {design.name} is locked, so that it is not changed by mistake."
+        message = f"The loadout {design.name} is locked to prevent accidental changes."
         advice = "save a copy in another file, or save anyway in the designer"
         raise MateriaError(message, hint=advice, kind="locked")
 
