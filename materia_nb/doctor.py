@@ -239,7 +239,7 @@ def _agent_finding(socket: Socket, agent: Agent, project: Path, tools: MoreTools
         advice = f"use `%materia agent {materia_name} WHO` to let a model or a program answer"
         return Finding("agents", name, "hint", f"{details}, but the materia names model {materia.model}", advice)
     if unknown := [tool for tool in choose_tools(materia.tools)[1] if not is_known_tool(tool, tools)]:
-        advice = "fix the names in the materia's tools; a model answers without unknown tools"
+        advice = "correct the names in `tools` of the materia; a model cannot use unknown tools"
         return Finding("agents", name, "hint", f"{details}; unknown tools: {', '.join(unknown)}", advice)
     return Finding("agents", name, "ok", details)
 

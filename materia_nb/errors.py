@@ -128,7 +128,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
         difference = f" The two names differ: {name!a} and {match!a}" if _are_lookalikes(name, match) else ""
         return f"did you mean {match!r}?{difference}"
     if not names:
-        return "there are none"
+        return "there is nothing to choose from"
     return f"choose one of: {', '.join(map(outgoing_line, names[:10]))}" + (", ..." if len(names) > 10 else "")
 
 

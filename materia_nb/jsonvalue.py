@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, Final, NoReturn, TypeAlias, TypeGuard
 
-from materia_nb.errors import MateriaError, did_you_mean, join_with_or
+from materia_nb.errors import MateriaError, counted, did_you_mean, join_with_or
 
 JSON: TypeAlias = Any
 """A JSON value: None, bool, int, float, str, list, or dict with str keys.
@@ -335,9 +335,8 @@ def _with_changed_item(value: list[JSON], name: str, rest: Sequence[str], new: J
     index = int(name) if name.isascii() and name.isdigit() and len(name) < 10 else -1
     can_append = not rest and new is not MISSING
     if not 0 <= index < len(value) + can_append:
-        raise MateriaError(
-            f"The list has no element {name!r}.", hint=f"the {len(value)} elements are numbered from 0", kind="path"
-        )
+        hint = f"the list has {counted(len(value), 'element')}, numbered from 0"
+        raise MateriaError(f"The list has no element {name!r}.", hint=hint, kind="path")
     head, tail = value[:index], value[index + 1 :]
     if rest:
         return [*head, with_value_at(value[index], rest, new, inserts=inserts), *tail]

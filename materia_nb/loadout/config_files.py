@@ -339,7 +339,7 @@ def config_text(path: str | Path) -> str:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        message = f"the file is not UTF-8: byte {data[error.start]:#04x}"
+        message = f"the file is not valid UTF-8: it contains the byte {data[error.start]:#04x}"
         raise config_error(message, f"{path}:{line}", "save the file as UTF-8") from error
 
 

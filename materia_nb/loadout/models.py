@@ -293,7 +293,7 @@ class SocketFields(Model):
         "agents with `json` output.", label="separate handoff")
     cast_context: fields.Context | None = config_field(
         "Parts of the cast that the agent sees: `full`, `request`, `none`, or an object. Defaults to the value of the "
-        "materia, then loadout, then config, else `full`.", "R50", label="context", order=4)
+        "materia, else of the loadout, else of the config, else `full`.", "R50", label="context", order=4)
     prompt_form: fields.PromptStyle | None = config_field(
         "Format of the prompt: headings and fences (`md`), or plain names and blank lines (`plain`). Defaults to the "
         "profile of the model, else `md`.", "R50")
@@ -498,7 +498,7 @@ class UtilityMateria(MateriaFields):
 
     command: list[fields.CommandPart] | None = config_field(
         "Program and its arguments, run without a shell. Either `command` or `script` is required.", "R23", "R24",
-        min_length=1, shape="list of text", advice='write a list of strings, such as ["python3", "script.py"]; no '
+        min_length=1, shape="list of strings", advice='write a list of strings, such as ["python3", "script.py"]; no '
         "shell is used", order=1)
     script: Script | None = config_field("Shipped script, instead of `command`.", "R25")
     params: dict[fields.Key, object] | None = config_field(

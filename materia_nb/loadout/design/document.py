@@ -262,7 +262,7 @@ def check_target(document: Object, to: JSON, where: str, *, end: bool = True) ->
 def check_new_id(document: Object, id_: JSON) -> None:
     """Raise MateriaError if ``id_`` is not a valid socket id or already exists (R26)."""
     if not is_socket_id(id_):
-        raise design_error(f"{brief(id_)} is not a valid socket id", "sockets", f"use {ID_FORMAT}, but not end")
+        raise design_error(f"{brief(id_)} is not a valid socket id", "sockets", f"use {ID_FORMAT}, but not `end`")
     if id_ in objects_in(document, "sockets"):
         raise design_error(f"the socket {id_!r} already exists", "sockets", "choose another id")
 

@@ -341,7 +341,7 @@ def make_materia(document: Object, definitions: Object, id_: str, kind: str) -> 
         raise design_error(f"{brief(kind)} is not a kind of materia", "materia", did_you_mean(str(kind), _TEMPLATES))
     if not is_text(id_) or id_ != id_.strip() or len(id_) > _MAX_ID_LENGTH or not id_.isprintable():
         hint = f"use one line of text, at most {_MAX_ID_LENGTH} characters"
-        raise design_error(f"{brief(id_)} is not a valid id of a materia", "materia", hint)
+        raise design_error(f"{brief(id_)} is not a valid materia id", "materia", hint)
     if id_ in definitions:
         hint = "choose another id, or edit the existing materia"
         raise design_error(f"the materia {id_!r} already exists", "materia", hint)

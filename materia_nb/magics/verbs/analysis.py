@@ -141,11 +141,9 @@ def _check_limit(estimate: EstimateView, limit: Bound, maximum: float) -> None:
         message = "The time of a cast is not estimated, so it cannot be limited"
     elif limit.quantity == "cost" and estimate.sockets and not has_price:
         message = f"The cost of a cast is unknown, because these models have no price: {', '.join(estimate.unpriced)}"
-        hint = 'set "prices" in the config, or install the prices of known models: pip install "materia-nb[models]"'
+        hint = 'set `prices` in the config, or install known prices with `pip install "materia-nb[models]"`'
     elif mean > maximum:
-        message = (
-            f"A cast takes {limit.number_format.format(round(mean, 4))} {limit.unit} on average, more than {maximum:g}"
-        )
+        message = f"A cast takes {limit.number_format.format(round(mean, 4))} {limit.unit} on average, which is more than {maximum:g}"
     else:
         return
     raise MateriaError(f"{message}.", where=estimate.graph.name, hint=hint, more=[estimate.line], kind="over_limit")
