@@ -277,7 +277,7 @@ class ModelAgent:
             if self.model is not None:
                 check_model(self.model, self.base_url)
         if self.requests_per_minute is not None and self.requests_per_minute <= 0:
-            raise AgentError("requests_per_minute must be greater than 0", kind="bad_settings")
+            raise AgentError("`requests_per_minute` must be greater than 0", kind="bad_settings")
         self.cache = None if self.cache is None else Path(self.cache).expanduser().absolute()
         if self.key_env:
             register_key_variable(self.key_env)

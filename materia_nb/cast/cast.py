@@ -555,7 +555,7 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
         with self.runner.lock():
             self.runner.begin()
             if self.status not in ("ready", "waiting", "held"):
-                message = f"The cast {self.runner.session.state.status_phrase} already."
+                message = f"The cast {self.runner.session.state.status_phrase}, so it cannot be aborted."
                 raise MateriaError(message, hint=CONTINUATION_HINTS[self.status], kind="over")
             self.runner.record_events(decide.abort(self.runner.rules, self.runner.session, reason, now()))
             self.runner.write_derived()

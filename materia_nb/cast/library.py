@@ -249,7 +249,7 @@ class Loadouts(Mapping[str, str], Displayable):
             raise MateriaError("A loadout must be an object.", where=name, hint="set the fields entry and sockets")
         materia = document.pop("materia", {})
         if not isinstance(materia, dict):
-            raise MateriaError("materia must be an object of definitions.", where=f"{name}.materia")
+            raise MateriaError("`materia` must be an object that contains definitions.", where=f"{name}.materia")
         if "sockets" in document:  # a complete loadout, not a change of the same loadout in a lower layer
             document = self.override_all_fields("loadout", name, document)
         self._notebook["loadouts"][name] = document
@@ -422,7 +422,7 @@ class Loadouts(Mapping[str, str], Displayable):
         """
         _check_name(name, "utility")
         if parse not in ("json", "text"):
-            raise MateriaError(f"parse must be json or text, not {parse!r}.", where=name, kind="bad_utility")
+            raise MateriaError(f"`parse` must be json or text, not {parse!r}.", where=name, kind="bad_utility")
         try:
             compile(script, f"<utility {name}>", "exec")
         except SyntaxError as error:

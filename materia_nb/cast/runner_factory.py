@@ -114,7 +114,7 @@ def start_runner(plan: Plan, request: str, agents: AgentTable | None = None) -> 
         session = evolve.begin_session(rules, start)
         journal.append(journal_lines([start], session, files))
         if plan.sync:
-            with disk_errors(path, "make the directory of the cast"):
+            with disk_errors(path, "create the directory of the cast"):
                 sync_folder(str(path))
                 sync_folder(str(plan.root))
         table, scripts = agents or AgentTable(), plan.utilities

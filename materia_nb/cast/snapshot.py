@@ -495,7 +495,7 @@ class Snapshot:
         if record.skipped is not None:
             first.append(f"A person skipped the socket: {record.skipped}")
         label = self.label_of(record).words
-        last = [f"A person's label: {label}."] if label else []
+        last = [f"Label: {label}."] if label else []
         return dataclasses.replace(why, lines=(*first, *why.lines, *last), thinking=record.thinking)
 
     @property

@@ -368,7 +368,7 @@ class Workbench(DryBench):
         notes = copy_scripts(graph)
         prepared = self.agents.prepare(graph, agents, pins)
         if files is not None:
-            needs_one_of(files, FILE_CHOICES, f"files cannot be {files!r}.", "usage")
+            needs_one_of(files, FILE_CHOICES, f"The argument `files` cannot be {files!r}.", "usage")
             prepared = prepared._replace(plan=replace(prepared.plan, files=files))
         if loadout is None and (refused := self.loadouts.refused) is not None:
             notes.append(f"This cast runs {graph.name}, because {refused}, which was defined last, cannot be cast.")

@@ -288,7 +288,7 @@ def serve(project: Path) -> None:
         from mcp.types import Tool as McpTool
     except ImportError:
         hint = 'pip install "materia-nb[mcp]"'
-        raise MateriaError("materia mcp needs the package mcp.", hint=hint, kind="not_installed") from None
+        raise MateriaError("`materia mcp` needs the package `mcp`.", hint=hint, kind="not_installed") from None
     design_server = DesignServer(project)
 
     async def list_tools(_context: Any, _params: Any) -> ListToolsResult:

@@ -127,7 +127,7 @@ def test_binary_files_are_counted_and_skipped(box, project):
     with (project / "huge").open("wb") as file:
         file.write(b"class\n")
         file.truncate(1 << 40)
-    assert find_paths(box, "grep", "class [B]")[-1] == "(2 binary files were skipped)"
+    assert find_paths(box, "grep", "class [B]")[-1] == "(skipped binary files: 2)"
 
 
 def test_match_in_a_long_line_is_shown_with_context(box, project):
@@ -153,7 +153,7 @@ def test_files_that_cannot_be_read_are_counted(box, project):
     (project / "b.py").chmod(0)
     if os.access(project / "b.py", os.R_OK):
         pytest.skip("root reads everything")
-    assert find_paths(box, "grep", "import")[-1] == "(1 files or directories could not be read)"
+    assert find_paths(box, "grep", "import")[-1] == "(unreadable files or directories: 1)"
 
 
 def test_very_deep_tree_is_searched(box, project, monkeypatch):

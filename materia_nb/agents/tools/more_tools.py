@@ -79,7 +79,7 @@ def function_tool(function: Callable[..., Any], *, name: str | None = None, ask:
     tool_name = str(name or getattr(function, "__name__", type(function).__name__))
     if not _NAME.fullmatch(tool_name) or tool_name in {*TOOLS, *SCOPES}:
         reason = "is already the name of a tool" if tool_name in {*TOOLS, *SCOPES} else "cannot be the name of a tool"
-        hint = "choose a name with only letters, digits, _ and -: wb.tool(function, name=...)"
+        hint = "choose a name with only letters, digits, `_` and `-`: `wb.tool(function, name=...)`"
         raise AgentError(f"{tool_name!r:.80} {reason}", hint=hint, kind="bad_tool")
     model = describe_arguments(function, tool_name)
 
@@ -283,7 +283,7 @@ def _get_server(name: str, spec: Mapping[str, JSON], project: Path, cast: str, s
     if find_spec("mcp") is None:
         hint = 'pip install "materia-nb[mcp]"'
         raise AgentError(
-            "Tools of MCP servers need the package mcp", where=f"mcpServers.{name}", hint=hint, kind="not_installed"
+            "Tools of MCP servers need the package `mcp`", where=f"mcpServers.{name}", hint=hint, kind="not_installed"
         )
     if not platform.CAN_START_PROCESSES or not platform.CAN_START_THREADS:
         raise _server_error(name, "this kernel cannot start processes")

@@ -199,9 +199,9 @@ class Search:
         if not self._result_count:
             _write("(nothing matches)")
         if self._binary_count:
-            _write(f"({self._binary_count:,} binary files were skipped)")
+            _write(f"(skipped binary files: {self._binary_count:,})")
         if self._unreadable_count:
-            _write(f"({self._unreadable_count:,} files or directories could not be read)")
+            _write(f"(unreadable files or directories: {self._unreadable_count:,})")
 
 
 def _is_link(name: str, folder: int) -> bool:

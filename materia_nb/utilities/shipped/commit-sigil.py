@@ -50,7 +50,7 @@ def title_fault(item: Any, types: Sequence[str]) -> str | None:
     examples = ", ".join(f"{word}:" for word in types[:4]) + (", ..." if len(types) > 4 else "")
     match = TITLE.fullmatch(title)
     if match is None:
-        return f"the title {title!r} does not have the form type: description; begin it with a type ({examples})."
+        return f"the title {title!r} does not have the form `type: description`; begin it with a type ({examples})."
     if match[1] in types:
         return None
     near = difflib.get_close_matches(match[1].lower(), types, n=1)

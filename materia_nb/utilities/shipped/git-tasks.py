@@ -73,7 +73,7 @@ def main() -> int:
     # If a config sets other parameters, params.do is missing, and the task is derived from a name such as Git-Spawn.
     name = document["params"].get("do") or str(document.get("materiaId")).rpartition("-")[2].lower()
     if name not in tasks:
-        sys.exit(f"git-tasks: params.do is {name!r}, not one of {', '.join(tasks)}.")
+        sys.exit(f"git-tasks: `params.do` is {name!r}, not one of {', '.join(tasks)}.")
     key, task = tasks[name]
     try:
         context, state, more = task(document)
@@ -154,7 +154,7 @@ def commit_item(document: dict[str, Any], before: dict[str, str], state: dict[st
     pathspec_options = () if merge_head(root) is not None else ("--only", *listed)
     git(root, "--literal-pathspecs", "commit", "--quiet", f"--message={title}", *pathspec_options, stdin=paths)
     state |= {"committed": True, "commit": git(root, "rev-parse", "HEAD").strip()}
-    return f"Committed {len(changed)} files as {state['commit'][:10]}: {title}"
+    return f"Committed as {state['commit'][:10]} (changed files: {len(changed)}): {title}"
 
 
 def spawn(document: dict[str, Any]) -> TaskResult:
@@ -296,7 +296,7 @@ def finalize(document: dict[str, Any]) -> TaskResult:
             kept=remaining,
             removed=removed,
         )
-    return f"Removed {len(removed)} merged worktrees.", {"removed": removed}, {}
+    return f"Removed merged worktrees: {len(removed)}.", {"removed": removed}, {}
 
 
 def repository(document: dict[str, Any]) -> Path:
