@@ -104,7 +104,7 @@ def table(
         return "  ".join(padded).rstrip()
 
     rule = "  ".join("─" * widths[n] for n in columns_shown)
-    lines = [line(header_texts), rule]
+    lines = [*(map(line, _wrapped_rows(header_texts, widths)) if widths else [""]), rule]
     for index, row in enumerate(cells):
         lines += [line(wrapped_line) for wrapped_line in _wrapped_rows(row, widths)] or [""]
         for text in below[index] if index < len(below) else ():

@@ -23,6 +23,15 @@ def test_empty_columns_are_omitted():
     assert table([["a", None, "b"], ["c", "", "d"]], ["x", "y", "z"]).splitlines()[0] == "x  z"
 
 
+def test_header_wider_than_its_narrowed_column_is_wrapped():
+    headers = ["socket", "turns with unknown usage", "cost"]
+    lines = table([["Socket-1", 1, "1.5 USD, not counting a turn"]], headers, width=50).splitlines()
+    rule = next(line for line in lines if line.startswith("─"))
+    starts = [match.start() for match in re.finditer("─+", rule)]
+    assert all(line[start - 1 : start] in (" ", "") for line in lines[: lines.index(rule)] for start in starts[1:])
+    assert max(map(len, lines)) <= 50
+
+
 def test_a_table_without_rows_has_its_headers():
     assert table([], ["x", "y"]).splitlines()[0] == "x  y"
 
