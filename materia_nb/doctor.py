@@ -141,10 +141,11 @@ def _program_finding(area: str, name: str, result: ProcessResult | None, advice:
         return Finding(area, name, "optional", "not installed", advice)
     if result.ok:
         line = _version_line(result)
-        if tested and _version_numbers(line) > _version_numbers(tested):
+        installed, known = _version_numbers(line), _version_numbers(tested)
+        if known and installed > known:
             warning = f"the preset was tested with {tested}; check the first answers and their usage"
             return Finding(area, name, "hint", f"{line}, newer than the tested version", warning)
-        return Finding(area, name, "ok", line)
+        return Finding(area, name, "ok", f"{line}, the tested version" if known and installed == known else line)
     problem = result.start_error or f"its version command failed ({result.ending})"
     if result.timed_out:
         problem = f"it did not print its version within {VERSION_TIMEOUT_S:g} s"

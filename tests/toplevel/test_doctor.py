@@ -65,7 +65,8 @@ def test_program_newer_than_the_tested_version_gets_a_hint(programs, wb):
     programs("codex", "print('codex-cli 0.171.0')")
     programs("claude", "print('2.1.1000 (Claude Code)')")
     result = checkup(wb)
-    assert finding_of(result, "command:codex").status == "ok"
+    codex = finding_of(result, "command:codex")
+    assert (codex.status, codex.details) == ("ok", "codex-cli 0.171.0, the tested version")
     claude = finding_of(result, "command:claude")
     assert (claude.status, claude.details) == ("hint", "2.1.1000 (Claude Code), newer than the tested version")
     assert f"tested with {PRESETS['claude'].tested}" in claude.advice
