@@ -22,6 +22,7 @@ from materia_nb.agents.interface import (
     TIMEOUT_S,
     TOKEN_KINDS,
     AgentError,
+    NoteEvent,
     Reply,
     Turn,
     Usage,
@@ -49,6 +50,7 @@ class ProgramAnswer(NamedTuple):
         error: the error message that the program reported, or "".
         no_answer: the reason why the output contains no answer although the program reported no error, or "".
         cut: the limit at which the answer was cut off, or "" if the answer is complete (R52).
+        denied: the names of the tools that the program tried to use but was not allowed to use.
     """
 
     text: str
@@ -57,6 +59,7 @@ class ProgramAnswer(NamedTuple):
     error: str = ""
     no_answer: str = ""
     cut: str = ""
+    denied: tuple[str, ...] = ()
 
 
 _MAX_SHOWN_CHARS: Final = 200  # Maximum length, in characters, of the excerpt of unreadable output in a message.
@@ -87,6 +90,7 @@ class JsonOutput:
             it.
         finish: the paths of the finish reason. If the last match is ``length`` or ``max_tokens``, the answer was cut
             off.
+        denied: the paths of the names of the tools that the program was not allowed to use.
         lines: True if each line of the output is a separate JSON value. The paths then apply to the list of all lines;
             lines that are not JSON are skipped.
         skip_lines: the prefix of lines that are discarded while the program runs, such as partial answers that would
@@ -102,18 +106,17 @@ class JsonOutput:
     session: Paths = ()
     error: Paths = ()
     finish: Paths = ()
+    denied: Paths = ()
     lines: bool = False
     skip_lines: str = ""
     usage_at: str = ""
 
     def __post_init__(self) -> None:
         if unknown_kinds := set(self.usage) - set(TOKEN_KINDS):
-            raise AgentError(
-                f"Unknown kinds of usage in the usage paths: {', '.join(sorted(map(str, unknown_kinds)))}",
-                hint=f"use only the names {', '.join(TOKEN_KINDS)}",
-            )
-        groups = (self.answer, *map(self._usage_paths, self.usage), self.cost, self.session, self.error, self.finish)
-        for path in (path for paths in groups for path in _as_tuple(paths)):
+            message = f"Unknown kinds of usage in the usage paths: {', '.join(sorted(map(str, unknown_kinds)))}"
+            raise AgentError(message, hint=f"use only the names {', '.join(TOKEN_KINDS)}")
+        groups = (self.answer, self.cost, self.session, self.error, self.finish, self.denied)
+        for path in (path for paths in (*groups, *map(self._usage_paths, self.usage)) for path in _as_tuple(paths)):
             if (fault := jsonpath_fault(path)) is not None:
                 raise AgentError(f"{path!r} is not a valid JSONPath: {fault}", hint='write a path like "$.result"')
 
@@ -133,7 +136,9 @@ class JsonOutput:
         has_usage = any(count is not None for count in (cost, *tokens.values()))
         sessions = (session for session in _all_matches(self.session, value) if isinstance(session, str))
         cut = _CUT_LIMIT if _CUT_REASONS.intersection(map(str, _all_matches(self.finish, value)[-1:])) else ""
-        answer = ProgramAnswer(text, Usage(cost=cost, **tokens) if has_usage else None, next(sessions, ""), cut=cut)
+        usage = Usage(cost=cost, **tokens) if has_usage else None
+        denied = tuple(dict.fromkeys(map(_as_text, _all_matches(self.denied, value))))
+        answer = ProgramAnswer(text, usage, next(sessions, ""), cut=cut, denied=denied)
         if failures:
             message = text or "it reported an unknown error" if failures[-1] is True else _as_text(failures[-1])
             return answer._replace(error=message)
@@ -249,10 +254,8 @@ class CommandAgent:
         any_tools: bool = False,
     ) -> None:
         if isinstance(argv, str) or not argv or not all(isinstance(part, str) for part in argv):
-            raise AgentError(
-                f"{argv!r} is not a command",
-                hint='pass a list of strings, the program and its arguments, such as ["pi", "-p"]',
-            )
+            hint = 'pass a list of strings, the program and its arguments, such as ["pi", "-p"]'
+            raise AgentError(f"{argv!r} is not a command", hint=hint)
         self.argv = tuple(argv)
         self.timeout_s = timeout_s
         self.cwd = cwd
@@ -314,13 +317,11 @@ class CommandAgent:
             return
         if isinstance(outcome, Reply):
             turn.report(UsageEvent(outcome.usage or Usage(None, None)))
-        raise AgentError(
-            f"{self.argv[0]} changed files, although the materia {turn.materia_id} allows only reading: "
-            f"{summarize(', '.join(changed), _MAX_FILE_NAMES_CHARS)}",
-            where=turn.socket_id,
-            hint="use `back N --files` or version control to restore the files, then run `retry`",
-            kind="wrote_read_only",
-        ) from (outcome if isinstance(outcome, AgentError) else None)
+        names = summarize(", ".join(changed), _MAX_FILE_NAMES_CHARS)
+        message = f"{self.argv[0]} changed files, although the materia {turn.materia_id} allows only reading: {names}"
+        hint = "use `back N --files` or version control to restore the files, then run `retry`"
+        cause = outcome if isinstance(outcome, AgentError) else None
+        raise AgentError(message, where=turn.socket_id, hint=hint, kind="wrote_read_only") from cause
 
     def _run(self, turn: Turn) -> Reply:
         request = turn.prompt if self.session_to_resume(turn) else request_text(turn)
@@ -336,6 +337,9 @@ class CommandAgent:
             )
         stdout = redact(result.stdout.decode(errors="replace").strip(), *secret_arguments(argv))
         answer = self._parse_output(turn, result, stdout)
+        if answer.denied:
+            names = summarize(", ".join(answer.denied), _MAX_SHOWN_CHARS)
+            turn.report(NoteEvent(f"{_program_name(argv)} was not allowed to use {names} for {turn.materia_label}"))
         meta = {"program": _program_name(argv), "arguments": len(argv) - 1, "seconds": round(result.seconds, 6)}
         session = {"session": answer.session} if answer.session else {}
         return Reply(answer.text, answer.usage, meta=meta | session, cut=answer.cut)
@@ -372,9 +376,7 @@ class CommandAgent:
             raise AgentError(message, where=where, hint=hint, kind="agent_exit")
         self._check_exit(turn, result)  # the exit status explains more than the unreadable output
         if answer.no_answer:
-            hint = (
-                "run the program in a terminal, then change the argument `parse` of `CommandAgent` to match its output"
-            )
+            hint = "run the program in a terminal, then change the argument `parse` of `CommandAgent` to fit its output"
             raise AgentError(f"{name}: {answer.no_answer}", where=where, hint=hint, kind="malformed")
         return answer
 
@@ -511,11 +513,8 @@ class Preset:
         """
         # The name may come from a foreign loadout: the program must not read it as an option.
         if model is not None and not _MODEL_NAME.fullmatch(model):
-            raise AgentError(
-                f"{model[:80]!r} is not the name of a model",
-                hint="a model name begins with a letter or digit and contains no spaces",
-                kind="bad_model",
-            )
+            hint = "a model name begins with a letter or digit and contains no spaces"
+            raise AgentError(f"{model[:80]!r} is not the name of a model", hint=hint, kind="bad_model")
         return (*self.argv, *(("--model", model) if model else ()), *extra_args)
 
 
@@ -588,12 +587,9 @@ class PresetAgent(CommandAgent):
         if scope in preset.scopes:
             return preset.scopes[scope]
         if scope != "coding" and not self.any_tools:
-            raise AgentError(
-                f"{self.argv[0]} cannot be limited to the tools of {turn.materia_id} (tools: {scope}); it could use its own tools",
-                where=turn.socket_id,
-                hint=f"use `command:claude` or `command:pi`, or use `{COMMAND_PREFIX}{preset.name}{ANY_TOOLS_SUFFIX}` to allow its own tools",
-                kind="tools_not_held",
-            )
+            message = f"{self.argv[0]} cannot be limited to the tools of {turn.materia_id} (tools: {scope}); it could use its own tools"
+            hint = f"use `command:claude` or `command:pi`, or use `{COMMAND_PREFIX}{preset.name}{ANY_TOOLS_SUFFIX}` to allow its own tools"
+            raise AgentError(message, where=turn.socket_id, hint=hint, kind="tools_not_held")
         return preset.scopes.get("readOnly", ScopeOptions())
 
     def price_names(self, model: str | None) -> tuple[str, ...]:
@@ -644,9 +640,7 @@ def preset_agent(text: str) -> PresetAgent:
     name = name.removesuffix(ANY_TOOLS_SUFFIX)
     preset = PRESETS.get(name)
     if preset is None:
-        raise AgentError(
-            f"The command preset {name!r} does not exist; the presets are {', '.join(PRESETS)}",
-            hint=f"{did_you_mean(name, PRESETS)}; for another program, write `command my-agent --print`, or `['my-agent', '--print']` in Python",
-            kind="unknown_preset",
-        )
+        message = f"The command preset {name!r} does not exist; the presets are {', '.join(PRESETS)}"
+        hint = f"{did_you_mean(name, PRESETS)}; for another program, write `command my-agent --print`, or `['my-agent', '--print']` in Python"
+        raise AgentError(message, hint=hint, kind="unknown_preset")
     return PresetAgent(preset, model or None, any_tools=any_tools)

@@ -231,6 +231,13 @@ class TestProgramArguments:
         assert "back N --files" in caught.value.hint
         assert [spent.usage for spent in heard] == [agent.parse(printed("claude")).usage]
 
+    def test_tools_that_a_program_was_denied_are_noted(self, stand_in, turn):
+        heard, denials = [], [{"tool_name": "Bash", "tool_input": {}}, {"tool_name": "Bash"}, {"tool_name": "Write"}]
+        stand_in("claude", json.dumps({**json.loads(printed("claude")), "permission_denials": denials}))
+        turn = dataclasses.replace(turn, tools="coding").reporting_to(heard.append)
+        preset_agent("command:claude").answer(turn)
+        assert [event.text for event in heard] == ["claude was not allowed to use Bash, Write for Build"]
+
     def test_file_written_by_a_failed_read_only_program_is_reported(self, tmp_path, stand_in, turn):
         stand_in("claude", printed("claude"))
         program, project = tmp_path / "bin" / "claude", tmp_path / "project"
