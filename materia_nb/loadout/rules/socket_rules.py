@@ -297,10 +297,10 @@ def _prompt_grows(_facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
     """A prompt that repeats a whole list for each item of the list (R50)."""
     if socket.iterator is None:
         return
-    path = _state_path(socket.iterator.items)
+    path = _state_path_read(socket.iterator.items)
     for name in socket.materia.variables:
-        read = () if name in ("state", "stateJson") else _state_path(name)
-        if name and path and read[:1] != ("item",) and path[: len(read)] == read:
+        read = () if name in ("state", "stateJson") else _state_path_read(name)
+        if path and read is not None and path[: len(read)] == read:
             yield Hint(
                 socket.id,
                 f"the prompt of {socket.raw.get('materia')!r} repeats the whole list {'.'.join(path)} for each item "
@@ -308,11 +308,6 @@ def _prompt_grows(_facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
                 "replace the variable with {{item}}, or remove it, since agents see the titles of the items anyway",
             )
             return
-
-
-def _state_path(source: str) -> StatePath:
-    segments = tuple(split_path(source))
-    return segments[1:] if segments[:1] == ("state",) else () if source.startswith("$") else segments
 
 
 # -- values that are never written -----------------------------------------------------------
