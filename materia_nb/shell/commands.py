@@ -93,16 +93,6 @@ def available_bundles() -> list[Bundle]:
     return [bundle for bundle in BUNDLES if bundle.files()]
 
 
-def run_copy(bundle: Bundle, folder: Path | None, *, force: bool = False) -> str:
-    """Copy a bundle to a folder and return the next steps for the user, or list the files if ``folder`` is None."""
-    if folder is None:
-        listing = "\n".join(map(str, bundle.notebooks() or bundle.files()))
-        return f"{listing}\n\nUse `materia {bundle.command} DIR` to copy them to DIR."
-    written = copy_bundle(bundle, folder, force=force)
-    trusted = trust_notebooks([folder / target for target in written if target.suffix == ".ipynb"])
-    return "\n".join(_next_steps(bundle, folder, written, trusted=trusted))
-
-
 def copy_bundle(bundle: Bundle, folder: Path, *, force: bool = False) -> list[Path]:
     """Copy the files of a bundle and return the paths of the written files, relative to the folder.
 
@@ -116,23 +106,19 @@ def copy_bundle(bundle: Bundle, folder: Path, *, force: bool = False) -> list[Pa
     changed = {target: content for target, content in contents.items() if not _has_content(folder / target, content)}
     conflicts = [str(target) for target in changed if os.path.lexists(folder / target)]
     if conflicts and not force:
-        raise MateriaError(
-            f"This would overwrite {counted(len(conflicts), 'file')}, among them {conflicts[0]}. Nothing was written.",
-            where=str(folder),
-            hint="specify another folder, or use `--force` to overwrite the files",
-            kind="exists",
+        message = (
+            f"This would overwrite {counted(len(conflicts), 'file')}, among them {conflicts[0]}. Nothing was written."
         )
+        hint = "specify another folder, or use `--force` to overwrite the files"
+        raise MateriaError(message, where=str(folder), hint=hint, kind="exists")
     try:
         for target, content in changed.items():
             (folder / target).parent.mkdir(parents=True, exist_ok=True)
             replace_file(folder / target, content)
     except OSError as error:
-        raise MateriaError(
-            f"The files cannot be written: {error.strerror or error}.",
-            where=str(error.filename or folder),
-            hint="name a folder to which you can write",
-            kind="not_written",
-        ) from error
+        message, where = f"The files cannot be written: {error.strerror or error}.", str(error.filename or folder)
+        hint = "name a folder to which you can write"
+        raise MateriaError(message, where=where, hint=hint, kind="not_written") from error
     return list(changed)
 
 
@@ -393,6 +379,7 @@ def _report_result(verb: Verb, value: object, bench: Workbench, values: Mapping[
         terminal.echo(_json_text({"ok": code == ExitCode.SUCCESS, **terminal.data_of(verb.name, value, bench)}))
     elif value is not None:
         terminal.echo(terminal.text_of(value, shutil.get_terminal_size((100, 0)).columns))
+        terminal.print_agents_note(verb.name, bench, values.get("agent", ()))
     return code
 
 
@@ -440,8 +427,14 @@ def _run_mcp(values: Mapping[str, Any]) -> int:
 
 
 def _copy(bundle: Bundle, values: Mapping[str, Any]) -> int:
-    folder = Path(values["dir"]) if "dir" in values else None
-    terminal.echo(run_copy(bundle, folder, force="force" in values))
+    """Copy a bundle to a folder and show the next steps; if no folder is named, list the files."""
+    if "dir" not in values:
+        listing = "\n".join(map(str, bundle.notebooks() or bundle.files()))
+        terminal.echo(f"{listing}\n\nUse `materia {bundle.command} DIR` to copy them to DIR.")
+        return ExitCode.SUCCESS
+    written = copy_bundle(bundle, folder := Path(values["dir"]), force="force" in values)
+    trusted = trust_notebooks([folder / target for target in written if target.suffix == ".ipynb"])
+    terminal.echo("\n".join(_next_steps(bundle, folder, written, trusted=trusted)))
     return ExitCode.SUCCESS
 
 

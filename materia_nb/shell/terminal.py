@@ -7,6 +7,7 @@ systems read.
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
@@ -20,6 +21,7 @@ from materia_nb import __version__
 from materia_nb.cast import Cast
 from materia_nb.cast.cases import SUFFIX, read_case
 from materia_nb.cast.project_casts import Casts
+from materia_nb.cast.snapshot import RESUME
 from materia_nb.cast.views import compare_view as compared
 from materia_nb.cast.views.loadout_views import ExploreView, report_view
 from materia_nb.cast.views.status import status_view
@@ -149,6 +151,20 @@ def exit_code(verb: str, value: object, bench: Any) -> ExitCode:
         return ExitCode.FAILED
     is_waiting = verb in ("run", "quest run") and statuses & {"waiting", "held"}
     return ExitCode.WAITING if is_waiting else ExitCode.SUCCESS
+
+
+def print_agents_note(verb: str, bench: Any, assignments: Sequence[str]) -> None:
+    """Write the command that continues an unfinished cast with its agents, which are not stored with the cast.
+
+    ``assignments`` are the values of the option ``--agent``.
+    """
+    if verb not in {"status", *_RUNNING_VERBS} or bench.current.status in ("complete", "aborted"):
+        return
+    now = bench.current.now
+    if now.live.continue_hint == RESUME and not all(socket.is_utility for socket in now.graph.sockets.values()):
+        options = " ".join(f"--agent {shlex.quote(text)}" for text in assignments) or "--agent '*=AGENT'"
+        command = f"materia {'retry' if now.status == 'failed' else 'run'} {options}"
+        echo(f"A command uses only the agents that it names. Continue with `{command}`.")
 
 
 def error_code(error: MateriaError) -> ExitCode:

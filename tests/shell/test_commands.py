@@ -146,6 +146,27 @@ def test_play_command_writes_a_page(bench, capsys, tmp_path):
     assert page.read_text("utf-8").startswith("<!doctype html>")
 
 
+def test_unfinished_cast_names_the_agents_for_the_next_command(bench, capsys):
+    failing = f"Judge=command {sys.executable} -c 1/0"
+    out = materia(capsys, "run", "x", "--loadout", "Asks", "--agent", failing)[1]
+    again = f"Continue with `materia retry --agent '{failing}'`."
+    assert out.rstrip().endswith(f"A command uses only the agents that it names. {again}")
+    out = materia(capsys, "status")[1]
+    assert "Continue with `materia retry --agent '*=AGENT'`." in out
+    assert "Continue with `materia run --agent '*=AGENT'`." in materia(capsys, "retry")[1]
+    out = materia(capsys, "reply", '{"satisfied": true}')[1]
+    assert "Continue with `materia run" in out
+    out = materia(capsys, "run", "--agent", f"*=command {sys.executable} -c print(5)")[1]
+    assert "complete after" in out
+    assert "A command uses only" not in out
+
+
+@pytest.mark.parametrize("words", [["Asks", "--strict", "--format", "json"], ["--format=json", "Asks", "--strict"]])
+def test_options_of_check_can_follow_a_name(words, bench, capsys):
+    code, out, _ = materia(capsys, "check", *words)
+    assert (code, json.loads(out)["checked"]) == (0, ["Asks"])
+
+
 def test_unknown_command_gets_a_suggestion(bench, capsys):
     code, _, problem = materia(capsys, "autofix", "Asks")
     assert (code, "check --fix" in problem) == (2, True)
