@@ -496,7 +496,7 @@ class Runner(Work):
             events, now_kept = command(self.rules, self.session, number, now()), self.session.files
             then = files_after(self.session, number)
             if now_kept is None or then is None:
-                raise missing_snapshot_error(number)
+                raise missing_snapshot_error(number, saves_files=bool(self.session.snapshot_method))
             fold(self.rules, self.session, events)  # raises if going back is impossible
             self.file_snapshots().restore(now_kept, then)
             self.record_events(events)

@@ -222,7 +222,7 @@ def chances_by_socket(
         value = value_for_socket(rules.graph, id_, satisfied)
         if value is None:
             message = f"{id_} gives a verdict (`satisfied`), but its chance is missing."
-            raise _bad_chance(message, id_, f'set satisfied={{"{id_}": 0.7, ...}}, or "*" for all others')
+            raise _bad_chance(message, id_, f"write `{id_}=0.7`, or `*=0.7` for all others (a dict in Python)")
         try:
             yes, nothing = map(float, value) if isinstance(value, tuple) else (float(value), 0.0)
         except (TypeError, ValueError):

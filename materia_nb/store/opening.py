@@ -476,13 +476,14 @@ def _check_out_files(files: RunDir, rules: Rules, lines: list[JournalLine], step
     return journal_lines([event], evolve(rules, session, event), files)
 
 
-def missing_snapshot_error(step: int) -> MateriaError:
-    """Return the error for a step whose files have no snapshot."""
-    return MateriaError(
-        f"The files after step {step} were not saved.",
-        hint="use `show files` to see the reason: the step worked in another directory, or its files could not be saved",
-        kind="not_kept",
-    )
+def missing_snapshot_error(step: int, *, saves_files: bool = True) -> MateriaError:
+    """Return the error for a step whose files have no snapshot. ``saves_files`` is False for a cast with `files: off`."""
+    message = f"The files after step {step} were not saved."
+    hint = "use `show files` to see the reason: the step worked in another directory, or its files could not be saved"
+    if not saves_files:
+        message = "This cast does not save the files of the project (`files: off`)."
+        hint = "restore the files with version control, and set `files` to `not ignored` in the config for later casts"
+    return MateriaError(message, hint=hint, kind="not_kept")
 
 
 def _return_to_step(files: RunDir, rules: Rules, lines: list[JournalLine], step: int) -> list[JournalLine]:

@@ -110,6 +110,11 @@ def test_cast_of_the_reference_engine_is_followed_to_its_end(recorded):
     assert cast.route == open_cast(RECORDED / "loop-retry").route
 
 
+def test_status_of_a_failed_cast_of_the_reference_engine_suggests_a_copy():
+    cast = open_cast(RECORDED / "limit-maxtrav-exceeded")
+    assert status_lines(cast.now)[-1] == "to continue: use `cast.fork()` to continue in a copy of the cast"
+
+
 def test_panel_names_the_agent_at_work_and_the_interruption_that_pi_materia_recorded(recorded):
     path, _, _ = recorded
     cast = open_cast(path)

@@ -232,7 +232,8 @@ def test_changed_materia_is_offered_together_with_its_diff(shell):
     assert cast.run() == "failed"
     assert changed_definition(cast.now) is None
     output = text(line(shell, "status"))
-    assert "ways to continue: `retry`; `reply ANSWER`; `pin Socket-1 ANSWER`, then `retry`; `skip NOTE`" in output
+    offered = "- `retry`\n  - `reply ANSWER`\n  - `pin Socket-1 ANSWER`, then `retry`\n  - `skip NOTE`\n"
+    assert f"ways to continue (choose one):\n  {offered}" in output
     cell(shell, "define loadout L", loadout(good))
     changed = changed_definition(cast.now)
     assert changed is not None
@@ -241,7 +242,7 @@ def test_changed_materia_is_offered_together_with_its_diff(shell):
     assert names(cast, changed)[0] == "apply_changes"
     output = text(line(shell, "status"))
     assert "The definition of Count has changed since the cast was started:" in output
-    assert "ways to continue: `edit redefine Count`, then `retry`; `retry`; " in output
+    assert f"ways to continue (choose one):\n  - `edit redefine Count`, then `retry`\n  {offered}" in output
     line(shell, "edit redefine Count")
     assert changed_definition(cast.now) is None
     line(shell, "retry")

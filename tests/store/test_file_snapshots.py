@@ -276,6 +276,14 @@ def test_two_changes_within_one_clock_tick_are_both_stored(tmp_path):
     assert [content(keeper.git_dir, commit, "a") for commit in commits] == [b"%03d" % n for n in range(20)]
 
 
+def test_going_back_with_files_names_the_setting_that_saves_no_files(tmp_path):
+    cast = start(tmp_path, h.chain_config(1), lambda _: "x", files="off")
+    cast.run()
+    with pytest.raises(MateriaError, match="`files: off`") as caught:
+        cast.back(0, files=True)
+    assert caught.value.kind == "not_kept"
+
+
 @pytest.mark.parametrize("commit", ["", "HEAD", "--help", "x" * 40, "a" * 41])
 def test_invalid_commit_ids_in_a_journal_are_refused(tmp_path, commit):
     keeper = FileSnapshots(tmp_path, tmp_path / "casts", "c")

@@ -12,7 +12,7 @@ from typing import Final
 from materia_nb.cast.breakpoint import Breakpoint
 from materia_nb.cast.formatting import describe_failure, step_table, summarize_verdict, verdict_mark
 from materia_nb.cast.repairs import changed_definition, offered_actions
-from materia_nb.cast.snapshot import Snapshot
+from materia_nb.cast.snapshot import RESUME, Snapshot
 from materia_nb.display.blocks import Code, Table, View, lines
 from materia_nb.display.escape import shorten
 from materia_nb.display.graph_parts import END_SIGN, CastOverlay, links
@@ -80,7 +80,8 @@ def status_lines(cast: Snapshot, pause: str | None = None, hit: Sequence[Breakpo
         if tried := describe_tries(cast):
             lines.append(tried)
         if failure.hint:
-            lines.append(f"to continue: {failure.hint}")
+            can_resume = cast.live.continue_hint == RESUME
+            lines.append(f"to continue: {failure.hint if can_resume else cast.live.continue_hint}")
         lines += _offered_commands(cast)
     elif engine.hold is not None and engine.at is not None:
         lines += _held_for(cast, engine.hold, engine.at.socket)
@@ -116,9 +117,9 @@ def _offered_commands(cast: Snapshot) -> Iterator[str]:
         )
         yield f"The definition of {changed.materia} has changed since the cast was started{also}:"
         yield from (f"  {sign} {line}" for sign, line in changed.lines[:_MAX_CHANGES])
-    verbs = [offer.verbs for offer in offered_actions(cast, changed)] if cast.writable else []
-    if verbs:
-        yield f"ways to continue: {'; '.join(verbs)}"
+    if offers := offered_actions(cast, changed) if cast.writable else []:
+        yield "ways to continue (choose one):"
+        yield from (f"  - {offer.verbs}" for offer in offers)
 
 
 def _pause_reason(cast: Snapshot, pause: str | None, hit: Sequence[Breakpoint]) -> str:
