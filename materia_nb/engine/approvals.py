@@ -52,14 +52,14 @@ def decide_calls(
             hint = "review the current calls, then approve or deny them"
         raise MateriaError(problem, hint=hint, kind="not_asked")
     about = routing.about(rules, waiting_visit(session.state))
-    decided = tuple(_decided_call(call, decision, reason) for call in waiting_calls)
-    denied = decided if decision == "denied" else ()
-    granted = () if denied else decided
-    events: list[ev.Event] = [ev.ToolDecided(about=about, decided=decision, calls=granted, ts=ts)]
-    events += [ev.ToolCalled(about=about, call=call, ts=ts) for call in denied]
-    allowed = session.allowed | ({call.tool for call in waiting_calls} if decision == "always" else set())
-    if allowed != session.allowed:
-        events.append(ev.ToolsAllowed(tools=tuple(sorted(allowed)), ts=ts))
+    decided_calls = tuple(_decided_call(call, decision, reason) for call in waiting_calls)
+    denied_calls = decided_calls if decision == "denied" else ()
+    granted_calls = () if denied_calls else decided_calls
+    events: list[ev.Event] = [ev.ToolDecided(about=about, decided=decision, calls=granted_calls, ts=ts)]
+    events += [ev.ToolCalled(about=about, call=call, ts=ts) for call in denied_calls]
+    allowed_tools = session.allowed | ({call.tool for call in waiting_calls} if decision == "always" else set())
+    if allowed_tools != session.allowed:
+        events.append(ev.ToolsAllowed(tools=tuple(sorted(allowed_tools)), ts=ts))
     return tuple(events)
 
 
@@ -154,8 +154,8 @@ def calls_awaiting_approval(session: Session) -> tuple[ToolCall, ...]:
 def approval_tools(rules: Rules) -> tuple[str, ...]:
     """Return the tools that can need approval: ``TOOLS_NEEDING_APPROVAL``, and the tools of the loadout that can do more than read."""
     scopes = [socket_rules.socket.materia.tools for socket_rules in rules.sockets.values()]
-    named = (name for names in scopes if not isinstance(names, str) for name in names)
-    return tuple(dict.fromkeys([*TOOLS_NEEDING_APPROVAL, *(name for name in named if name not in _READ_ONLY_TOOLS)]))
+    names = (name for tools in scopes if not isinstance(tools, str) for name in tools)
+    return tuple(dict.fromkeys([*TOOLS_NEEDING_APPROVAL, *(name for name in names if name not in _READ_ONLY_TOOLS)]))
 
 
 def known_tools(rules: Rules, tools: Sequence[str]) -> frozenset[str]:
@@ -166,14 +166,14 @@ def known_tools(rules: Rules, tools: Sequence[str]) -> frozenset[str]:
     Raises:
         MateriaError: a name is not a tool that can need approval (``unknown_tool``).
     """
-    known = approval_tools(rules)
+    valid_names = approval_tools(rules)
     names = frozenset(TOOLS_NEEDING_APPROVAL) if set(tools) == {"all"} else frozenset(tools)
     for name in sorted(names):
-        if name in known or name.startswith(FOLDER_PREFIX) or f"{name.partition('.')[0]}.*" in known:
+        if name in valid_names or name.startswith(FOLDER_PREFIX) or f"{name.partition('.')[0]}.*" in valid_names:
             continue
         raise MateriaError(
             f"{name!r} is not a tool that can need approval.",
-            hint=did_you_mean(name, (*known, "all")),
+            hint=did_you_mean(name, (*valid_names, "all")),
             kind="unknown_tool",
         )
     return names

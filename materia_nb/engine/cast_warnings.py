@@ -127,16 +127,16 @@ def repeated_steps(rules: Rules, session: Session, steps: Iterable[StepRecord] |
         item = current_item_id(rules, session, step)
         if item is not None or step.at.item is None:
             visits.setdefault((step.socket, item), []).append(step)
-    repeated: list[StepRecord] = []
+    repeating_steps: list[StepRecord] = []
     for item_steps in visits.values():
-        before: dict[str | None, set[tuple[str, str]]] = {}
+        earlier_texts: dict[str | None, set[tuple[str, str]]] = {}
         for step in item_steps if len(item_steps) > 1 else ():
             texts, about = _labelled_texts(step), step.at.item
-            known = before.setdefault(None if about is None else compact(about.value), set())
-            if texts & known:
-                repeated.append(step)
-            known |= texts
-    return sorted(repeated, key=lambda step: step.number)
+            known_texts = earlier_texts.setdefault(None if about is None else compact(about.value), set())
+            if texts & known_texts:
+                repeating_steps.append(step)
+            known_texts |= texts
+    return sorted(repeating_steps, key=lambda step: step.number)
 
 
 def _labelled_texts(step: StepRecord) -> _LabelledTexts:
@@ -156,16 +156,16 @@ def shortened_fields(rules: Rules, step: StepRecord) -> Sequence[str]:
         return ()
     if last.reading is None or not last.reading.accepted:
         return ()
-    needed = rules.sockets[step.socket].required_fields or [name for name in value if isinstance(value[name], dict)]
-    refused = [
+    fields = rules.sockets[step.socket].required_fields or [name for name in value if isinstance(value[name], dict)]
+    answers = [
         turn.reading.value
         for turn in step.turns[step.turns_before_retry : -1]
         if turn.reading is not None and not turn.reading.accepted and isinstance(turn.reading.value, dict)
     ]
     return [
         name
-        for name in needed
-        if name in value and any(_size(value[name]) * SHORTENED_FACTOR < _size(value_.get(name)) for value_ in refused)
+        for name in fields
+        if name in value and any(_size(value[name]) * SHORTENED_FACTOR < _size(answer.get(name)) for answer in answers)
     ]
 
 
@@ -202,12 +202,12 @@ def _route_warnings(
     open_verdicts: dict[ItemId, CastWarning] = {}
     last: CastWarning | None = None
     empty_loops: list[tuple[Decision, SkippedSocket]] = []
-    visited: set[str] = set()
+    visited_sockets: set[str] = set()
     for decision in decisions:
         empty_loops += [(decision, skip) for skip in decision.skips if skip.empty]
         if decision.socket is None:
             continue
-        visited.add(decision.socket)
+        visited_sockets.add(decision.socket)
         cursors = rules.sockets[decision.socket].consumer_cursors
         if cursors:  # the items are new, so verdicts on the old items no longer matter
             open_verdicts = {id_: verdict for id_, verdict in open_verdicts.items() if not is_iterated_by(id_, cursors)}
@@ -224,7 +224,7 @@ def _route_warnings(
         warnings += _unmatched_result_warnings(rules, decision)
     warnings += open_verdicts.values()
     warnings += [last] if last is not None else []
-    warnings += _empty_loop_warnings(rules, empty_loops, visited)
+    warnings += _empty_loop_warnings(rules, empty_loops, visited_sockets)
     return tuple(sorted(warnings, key=lambda warning: (warning.step or 0, _CODES.index(warning.code))))
 
 
@@ -250,21 +250,21 @@ def _unvisited_item_warnings(
     Items of the cursor ``counted_cursor`` are omitted, because another warning counts them. An inner list is checked
     separately for each outer item (R34).
     """
-    state, edited = session.state, {path for edit in session.edits for path in edit.lists}
+    state, edited_paths = session.state, {path for edit in session.edits for path in edit.lists}
     skipped_sockets = (skip.socket for decision in decisions for skip in decision.skips if not skip.empty)
     replaced = {
         iteration.iterator.cursor for socket in skipped_sockets if (iteration := rules.sockets[socket].iteration)
     }
     for path, iterations in rules.lists.items():
-        entered = [iteration for iteration in iterations if iteration.iterator.cursor in state.cursors]
-        for iteration in entered or (iterations[:1] if ".".join(path) in edited else ()):
+        entered_iterations = [iteration for iteration in iterations if iteration.iterator.cursor in state.cursors]
+        for iteration in entered_iterations or (iterations[:1] if ".".join(path) in edited_paths else ()):
             cursor = iteration.iterator.cursor
             if cursor == counted_cursor:
                 continue
             for outer_item, items, is_new in _iterated_lists(rules, session, iteration):
                 for item, why in _unvisited_items(session, iteration, items, outer_item, is_new or cursor in replaced):
-                    within = "" if outer_item is None else f" of {outer_item.label} ({outer_item.key})"
-                    message = f"{item.label} ({item.key}){within} was never worked on: {why}"
+                    of_outer = "" if outer_item is None else f" of {outer_item.label} ({outer_item.key})"
+                    message = f"{item.label} ({item.key}){of_outer} was never worked on: {why}"
                     yield CastWarning("never-worked-on", message, entry_of(rules, iteration), None, item.key)
 
 
@@ -279,7 +279,7 @@ def _unvisited_items(
     state, cursor = session.state, iteration.iterator.cursor
     outer = () if outer_item is None else positions_of(outer_item.id)
     reached = state.cursors.get(cursor, 0) if state.nesting.get(cursor, ()) == outer else 0
-    visited: Mapping[int, set[str]] | None = None
+    identities: Mapping[int, set[str]] | None = None
     for index in range(len(items)) if state.lane is None or state.lane.cursor != cursor else state.lane.indexes:
         item = item_at(iteration, items, index, outer)
         skipped_unentered = state.passed_items.get((cursor, index, outer))
@@ -291,8 +291,8 @@ def _unvisited_items(
                 continue
             why = "the list was replaced after its loop had passed this position"
         if skipped_unentered is None:
-            visited = _visited_identities(session, cursor, outer) if visited is None else visited
-            if not visited[index].isdisjoint(_identities(items[index])):
+            identities = _visited_identities(session, cursor, outer) if identities is None else identities
+            if not identities[index].isdisjoint(_identities(items[index])):
                 continue
         yield item, why
 
@@ -424,8 +424,8 @@ def _empty_loop_warnings(
                 sockets_behind[skip.loop] = _sockets_behind_exits(rules, skip.loop)
             unvisited_sockets = tuple(socket for socket in sockets_behind[skip.loop] if socket not in visited)
         skipped_name = f"loop {skip.loop}" if skip.loop is not None else skip.socket
-        skipped = f"; {', '.join(unvisited_sockets)} never ran" if unvisited_sockets else ""
-        message = f"{skipped_name} was skipped, because its list is empty{skipped}"
+        consequence = f"; {', '.join(unvisited_sockets)} never ran" if unvisited_sockets else ""
+        message = f"{skipped_name} was skipped, because its list is empty{consequence}"
         warnings.append(CastWarning("empty-loop", message, skip.socket, decision.step, None, unvisited_sockets))
     return warnings
 

@@ -84,27 +84,27 @@ def complete(
     socket_rules = rules.sockets[visit.socket]
     warnings: tuple[Issue, ...] = ()
     if "learn" in socket_rules.protocol.overridden:
-        learned = updated_knowledge(rules, socket_rules, draft, reading.value, draft.knowledge)
-        draft.knowledge, warnings = learned.knowledge, learned.warnings
+        knowledge_update = updated_knowledge(rules, socket_rules, draft, reading.value, draft.knowledge)
+        draft.knowledge, warnings = knowledge_update.knowledge, knowledge_update.warnings
     apply_output(socket_rules, draft, text, reading)
-    assigned, failure = _run_assignments(socket_rules, draft, visit, reading) if socket_rules.assign else ((), None)
+    assignments, failure = _run_assignments(socket_rules, draft, visit, reading) if socket_rules.assign else ((), None)
     side_events: tuple[Event, ...] = number_side_events(rules, draft, visit, reading) if reading.events else ()
     of_visit = about(rules, visit)
     if reading.scope is not None:
         side_events += (ev.ScopeChanged(about=of_visit, visit=visit.visit, scope=reading.scope.as_json()),)
-    completed = ev.SocketComplete(about=of_visit, visit=visit.visit, parsed=socket_rules.wanted.parse == "json")
+    event = ev.SocketComplete(about=of_visit, visit=visit.visit, parsed=socket_rules.wanted.parse == "json")
     if failure:
-        decision = decision_of(visit, "failure", None, reading, OutputEffects(assigned, None, warnings))
-        unassigned = ev.AssignmentFailed(about=of_visit, visit=visit.visit, error=failure.message)
-        return stop_cast(draft, failure, visit, reading, decision, events=(completed, *side_events, unassigned))
+        decision = decision_of(visit, "failure", None, reading, OutputEffects(assignments, None, warnings))
+        failure_event = ev.AssignmentFailed(about=of_visit, visit=visit.visit, error=failure.message)
+        return stop_cast(draft, failure, visit, reading, decision, events=(event, *side_events, failure_event))
     result = draft.last_result
-    advance, advanced, exhausted = None, None, False
+    advance, advanced_item, exhausted = None, None, False
     if socket_rules.socket.advance is not None:
         advance = _advance_cursor(socket_rules, socket_rules.socket.advance, draft, visit.item, result)
-        advanced, exhausted = _completed_item(advance, draft, visit.item), advance.exhausted
-    outcome = PendingRoute(result, draft.last_output or "", reading.context, exhausted, advanced, target, detour)
-    effects = OutputEffects(assigned, advance, warnings) if assigned or advance or warnings else NO_EFFECTS
-    events = (completed, *side_events)
+        advanced_item, exhausted = _completed_item(advance, draft, visit.item), advance.exhausted
+    outcome = PendingRoute(result, draft.last_output or "", reading.context, exhausted, advanced_item, target, detour)
+    effects = OutputEffects(assignments, advance, warnings) if assignments or advance or warnings else NO_EFFECTS
+    events = (event, *side_events)
     return _choose_next(rules, draft, visit, outcome, events=events, reading=reading, effects=effects)
 
 
@@ -151,12 +151,12 @@ def _choose_next(
 
 def number_side_events(rules: Rules, draft: Draft, visit: Visit, reading: Reading) -> tuple[Event, ...]:
     """Return numbered events for the side events of an output (R39); side events of a refused output are marked (R53)."""
-    before = draft.side_event_count
+    earlier_count = draft.side_event_count
     draft.side_event_count += len(reading.events)
-    of_visit, refused = about(rules, visit), not reading.accepted or None
+    of_visit, is_refused = about(rules, visit), not reading.accepted or None
     return tuple(
-        ev.SideEventRecorded(about=of_visit, visit=visit.visit, refused=refused, sequence=number, event=dict(event))
-        for number, event in enumerate(reading.events, start=before + 1)
+        ev.SideEventRecorded(about=of_visit, visit=visit.visit, refused=is_refused, sequence=number, event=dict(event))
+        for number, event in enumerate(reading.events, start=earlier_count + 1)
     )
 
 
@@ -190,13 +190,13 @@ def apply_output(socket_rules: SocketRules, draft: Draft, text: str, reading: Re
 def _data_after_output(socket_rules: SocketRules, data: Mapping[str, JSON], reading: Reading) -> Mapping[str, JSON]:
     """Return the state's data with a utility's state patch and the generated work items added (R10)."""
     value, socket = reading.value, socket_rules.socket
-    changed: dict[str, JSON] = {}
+    patch: dict[str, JSON] = {}
     if socket.is_utility and isinstance(value, dict) and isinstance(value.get("state"), dict):
-        changed.update((key, part) for key, part in value["state"].items() if key not in ("workItems", "satisfied"))
+        patch.update((key, part) for key, part in value["state"].items() if key not in ("workItems", "satisfied"))
     items = reading.work_items
     if isinstance(items, list) and (socket.is_generator or data.get("workItems") in (None, [])):
-        changed["workItems"] = items
-    return FrozenDict({**data, **changed}) if changed else data
+        patch["workItems"] = items
+    return FrozenDict({**data, **patch}) if patch else data
 
 
 def _reset_loops(draft: Draft, cursors: tuple[str, ...]) -> None:
@@ -278,25 +278,25 @@ def check_budget(rules: Rules, draft: Draft, visit: Visit) -> tuple[tuple[Event,
 def _budget_rows(draft: Draft) -> dict[str, Any]:
     """Return the maximum and the used amount of each limit in the budget; tokens and cost are always included."""
     maxima = [(bound, bound.maximum(draft.budget)) for bound in BOUNDS]
-    listed = [
+    listed_bounds = [
         (bound, maximum) for bound, maximum in maxima if maximum is not None or bound.quantity in ("tokens", "cost")
     ]
-    used = {str(bound.quantity): bound.used(draft.usage) for bound, _ in listed}
-    return {**used, **{bound.field: maximum for bound, maximum in listed}}
+    used_amounts = {str(bound.quantity): bound.used(draft.usage) for bound, _ in listed_bounds}
+    return {**used_amounts, **{bound.field: maximum for bound, maximum in listed_bounds}}
 
 
 def _uncounted_usage_events(rules: Rules, draft: Draft, visit: Visit) -> tuple[Event, ...]:
     """Return an event for each limited quantity that a turn did not report and that has no such event yet."""
-    reported = {bound.quantity for bound in draft.uncounted_quantities}
-    new = tuple(
+    reported_quantities = {bound.quantity for bound in draft.uncounted_quantities}
+    new_quantities = tuple(
         UncountedQuantity(bound.quantity, visit.socket, visit.step)
         for bound in BOUNDS
-        if bound.quantity not in reported
+        if bound.quantity not in reported_quantities
         and bound.maximum(draft.budget) is not None
         and bound.unknown_turns(draft.usage)
     )
-    draft.uncounted_quantities += new
-    return tuple(ev.BudgetBlind(about=about(rules, visit), of=bound.quantity) for bound in new)
+    draft.uncounted_quantities += new_quantities
+    return tuple(ev.BudgetBlind(about=about(rules, visit), of=bound.quantity) for bound in new_quantities)
 
 
 def route(
@@ -314,15 +314,15 @@ def route(
     The cast stops instead if a utility reported a failure that no edge handles (R48), or if a limit is exhausted.
     """
     socket_rules = rules.sockets[visit.socket]
-    if socket_rules.reports and (reported := _reported_failure(socket_rules, draft, outcome)):
+    if socket_rules.reports and (fault := _reported_failure(socket_rules, draft, outcome)):
         if choose_edge(socket_rules, Result.FAILED, exhausted=False) is None:
             draft.pending_route = None
             decision = decision_of(visit, "failure", None, reading, effects)
-            return stop_cast(draft, reported, visit, reading, decision, events=events)
-        if reported.undo is not None:  # the item is not done
-            draft.cursors = FrozenDict({**draft.cursors, reported.undo: cursor_before_advance(draft, reported.undo)})
+            return stop_cast(draft, fault, visit, reading, decision, events=events)
+        if fault.undo is not None:  # the item is not done
+            draft.cursors = FrozenDict({**draft.cursors, fault.undo: cursor_before_advance(draft, fault.undo)})
         effects = effects._replace(advance=None)
-        outcome = outcome._replace(result=Result.FAILED, context=reported.message, exhausted=False, advanced=None)
+        outcome = outcome._replace(result=Result.FAILED, context=fault.message, exhausted=False, advanced=None)
     choice = _choose_target(rules, draft, visit, outcome)
     failure = None
     if choice.edge is not None:
@@ -356,12 +356,12 @@ def route(
 def _update_item_records(rules: Rules, draft: Draft, visit: Visit, outcome: PendingRoute, choice: Choice) -> None:
     """Record the reason for sending work back (R22), and remove the records of a completed item."""
     item, done_id = visit.item, outcome.advanced
-    reworked = choice.edge is not None and choice.edge.when in REWORK_CONDITIONS
-    if reworked and (item is None or item.id != done_id):
+    is_rework = choice.edge is not None and choice.edge.when in REWORK_CONDITIONS
+    if is_rework and (item is None or item.id != done_id):
         draft.follow_up = conversation.record_rework_reason(
             draft.follow_up, rules.sockets[visit.socket].socket, choice.target, item, outcome, visit.step
         )
-    if not reworked and draft.follow_up and outcome.result in ACCEPTED:
+    if not is_rework and draft.follow_up and outcome.result in ACCEPTED:
         open_entries = (entry for entry in draft.follow_up if entry.item is not None or entry.target != visit.socket)
         draft.follow_up = tuple(open_entries)
     if done_id is None:
@@ -384,8 +384,8 @@ def _reported_failure(socket_rules: SocketRules, draft: Draft, outcome: PendingR
         return None
     state = value.get("state")
     reports = state if isinstance(state, dict) else {}
-    failed = (name for name, report in reports.items() if isinstance(report, dict) and report.get("ok") is False)
-    name = next(failed, None)
+    failed_names = (name for name, report in reports.items() if isinstance(report, dict) and report.get("ok") is False)
+    name = next(failed_names, None)
     if name is None:
         return None
     messages = (reports[name].get("error"), outcome.context, reports[name].get("message"))

@@ -130,7 +130,7 @@ MAX_SCANNED_HANDOFFS: Final = 500
 
 
 def record_rework_reason(
-    follow_ups: tuple[FollowUp, ...], socket: Socket, target: str, item: Item | None, outcome: PendingRoute, step: int
+    reasons: tuple[FollowUp, ...], socket: Socket, target: str, item: Item | None, outcome: PendingRoute, step: int
 ) -> tuple[FollowUp, ...]:
     """Record why ``socket`` sent work back; only the last five reasons are kept for each item and target."""
     entry = FollowUp(
@@ -142,19 +142,19 @@ def record_rework_reason(
         _rework_reason(outcome.context, outcome.text),
         step,
     )
-    same = [old for old in follow_ups if old.target == target and old.item == entry.item]
-    dropped = same[0] if len(same) >= MAX_REASONS else None
-    return (*(old for old in follow_ups if old is not dropped), entry)
+    same_entries = [other for other in reasons if other.target == target and other.item == entry.item]
+    dropped_entry = same_entries[0] if len(same_entries) >= MAX_REASONS else None
+    return (*(other for other in reasons if other is not dropped_entry), entry)
 
 
-def reasons_for(follow_ups: tuple[FollowUp, ...], target: str, item: Item | None) -> list[FollowUp]:
+def reasons_for(reasons: tuple[FollowUp, ...], target: str, item: Item | None) -> list[FollowUp]:
     """Return the reasons for rework to show to the socket ``target``, oldest first, up to 2,400 characters in total.
 
     The oldest of these reasons may be truncated.
     """
     matching = [
         entry
-        for entry in follow_ups
+        for entry in reasons
         if entry.target == target and (entry.item is None or item is None or entry.item == item.id)
     ]
     room = MAX_REASONS_CHARS

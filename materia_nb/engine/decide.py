@@ -84,12 +84,12 @@ def enter(rules: Rules, session: Session, ts: int) -> Events:
     step = entering.enter(rules, session.state)
     if step.state.status == "waiting":
         return step.events_from(session.state, ts)
-    ended, *_ = step.events_from(session.state, ts)
-    assert isinstance(ended, ev.CastEnd)  # noqa: S101 - no socket was entered
-    ended = ended.replace(step=step.state.steps)
-    warnings = [warning.as_json() for warning in find_warnings(rules, evolve(rules, session, ended))]
+    end_event, *_ = step.events_from(session.state, ts)
+    assert isinstance(end_event, ev.CastEnd)  # noqa: S101 - no socket was entered
+    end_event = end_event.replace(step=step.state.steps)
+    warnings = [warning.as_json() for warning in find_warnings(rules, evolve(rules, session, end_event))]
     in_all = len(warnings) if len(warnings) > MAX_WARNINGS else None
-    return (ended.replace(warnings=tuple(warnings[:MAX_WARNINGS]) or None, warnings_in_all=in_all),)
+    return (end_event.replace(warnings=tuple(warnings[:MAX_WARNINGS]) or None, warnings_in_all=in_all),)
 
 
 def _enter_region(rules: Rules, session: Session, ts: int) -> Events:
@@ -136,9 +136,9 @@ def _check_budget_of_lanes(rules: Rules, session: Session, name: str, ts: int) -
     warnings, failure = check_budget(rules, Draft(session.state), visit)
     if failure is None:
         return tuple(event.replace(ts=ts) for event in warnings)
-    stopped = streams.events_of_interruption(open_streams, failure.message, ts)
-    failed = streams.events_of_failure(open_streams, failure.kind, failure.message, ts)
-    return (*(event.replace(ts=ts) for event in warnings), *stopped, *failed)
+    stop_events = streams.events_of_interruption(open_streams, failure.message, ts)
+    failure_events = streams.events_of_failure(open_streams, failure.kind, failure.message, ts)
+    return (*(event.replace(ts=ts) for event in warnings), *stop_events, *failure_events)
 
 
 def answer(rules: Rules, session: Session, reply: Answer, ts: int) -> Events:
@@ -245,8 +245,8 @@ def _continue(
     if open_streams is None:
         return transition(rules, session.state).events_from(session.state, ts)
     first = _continue_lanes(rules, session, command, ts)
-    failed = [lane for lane in open_streams.lanes.values() if lane.status == "failed"]
-    return (first, *(event for lane in failed for event in run_in_lane(rules, session, lane.name, command, ts)))
+    failed_lanes = [lane for lane in open_streams.lanes.values() if lane.status == "failed"]
+    return (first, *(event for lane in failed_lanes for event in run_in_lane(rules, session, lane.name, command, ts)))
 
 
 def _continue_lanes(rules: Rules, session: Session, command: Callable[..., Events], ts: int) -> ev.Event:
@@ -416,24 +416,24 @@ def edit_state(
             "The cast is complete.", hint="use `back STEP` to go back to an earlier step, or fork the cast", kind="over"
         )
     try:
-        edited = edit_lists(rules, before, data, list_edits)
-        patch = edit.patch_between(before.data, edited.data)
-        inverse = edit.patch_between(edited.data, before.data)
+        edit_result = edit_lists(rules, before, data, list_edits)
+        patch = edit.patch_between(before.data, edit_result.data)
+        inverse = edit.patch_between(edit_result.data, before.data)
     except RecursionError as error:
         raise nested_too_deeply() from error
-    if not patch and not edited.messages and edited.state == before:
+    if not patch and not edit_result.messages and edit_result.state == before:
         return ()
-    lists = {path: list_edit.as_json() for path, list_edit in edited.lists.items()}
+    lists = {path: list_edit.as_json() for path, list_edit in edit_result.lists.items()}
     step = before.steps
-    return (ev.StateEdited(patch=patch, inverse=inverse, step=step, lists=lists, said=edited.messages, ts=ts),)
+    return (ev.StateEdited(patch=patch, inverse=inverse, step=step, lists=lists, said=edit_result.messages, ts=ts),)
 
 
 def edit_prompt(rules: Rules, session: Session, part: str, text: str, ts: int) -> Events:
     """Change one part of the waiting prompt. If the turn was interrupted, the changed prompt is sent again."""
     state = session.state
     failure = state.failure
-    interrupted = state.at if failure is not None and failure.again and state.status != "waiting" else None
-    visit, prompt = interrupted or waiting_visit_of(session), session.prompt
+    interrupted_visit = state.at if failure is not None and failure.again and state.status != "waiting" else None
+    visit, prompt = interrupted_visit or waiting_visit_of(session), session.prompt
     if prompt is None or rules.sockets[visit.socket].socket.is_utility:
         raise MateriaError(
             f"{visit.socket} is a utility and has no prompt.",
@@ -446,9 +446,9 @@ def edit_prompt(rules: Rules, session: Session, part: str, text: str, ts: int) -
             hint="use `refine` to send another message",
             kind="prompt",
         )
-    changed = replace_part(prompt, part, text)
-    retry_events = retry_turn(rules, session, ts) if interrupted is not None else ()
-    if changed == prompt:
+    changed_prompt = replace_part(prompt, part, text)
+    retry_events = retry_turn(rules, session, ts) if interrupted_visit is not None else ()
+    if changed_prompt == prompt:
         return retry_events
     return (*retry_events, ev.PromptEdited(about=routing.about(rules, visit), part=part, text=text, ts=ts))
 
@@ -494,13 +494,13 @@ def edit_output(rules: Rules, session: Session, text: str, ts: int, *, discard_e
         for event in step.events
         if isinstance(event, ev.SideEventRecorded | ev.ScopeChanged | ev.AssignmentFailed | ev.CastEnd)
     ]
-    corrected = step._replace(events=(first, *kept_events)).events_from(session.state, ts)
+    correction_events = step._replace(events=(first, *kept_events)).events_from(session.state, ts)
     edits = tuple(event for event in session.edits if event.step >= record.number)
     if discard_edits:
-        return corrected
+        return correction_events
     if edit.raised_total(session.state) > edit.raised_total(record.before):
         raise _edits_lost("the raised limit", len(edits) + 1, "")
-    return _reapply_edits(rules, session, corrected, edits, ts)
+    return _reapply_edits(rules, session, correction_events, edits, ts)
 
 
 def back_to(rules: Rules, session: Session, number: int, ts: int, *, discard_edits: bool = False) -> Events:
@@ -526,15 +526,15 @@ def _reapply_edits(rules: Rules, session: Session, events: Events, edits: Sequen
     if not edits:
         return events
     after = fold(rules, session, events)
-    for index, lost in enumerate(edits):
+    for index, lost_edit in enumerate(edits):
         try:
-            data = edit.reapply_edit(lost, after.state.data)
-            applied = edit_state(rules, after, data, lost.lists, ts)
-            after = fold(rules, after, applied)
+            data = edit.reapply_edit(lost_edit, after.state.data)
+            edit_events = edit_state(rules, after, data, lost_edit.lists, ts)
+            after = fold(rules, after, edit_events)
         except MateriaError as error:
-            description = f"your edit of {', '.join(edit.describe_changes(lost.patch)) or 'the work items'} after step {lost.step}"
+            description = f"your edit of {', '.join(edit.describe_changes(lost_edit.patch)) or 'the work items'} after step {lost_edit.step}"
             raise _edits_lost(description, len(edits) - index, str(error)) from error
-        events = (*events, *applied)
+        events = (*events, *edit_events)
     return events
 
 

@@ -81,19 +81,19 @@ def edit_output(
     Raises:
         RefusedAnswer: the corrected output breaks the rules.
     """
-    entered = entering.enter(rules, before)
-    visit = entered.state.at
-    if entered.state.status != "waiting" or visit is None:
+    entry = entering.enter(rules, before)
+    visit = entry.state.at
+    if entry.state.status != "waiting" or visit is None:
         raise MateriaError("The output of the last step cannot be corrected.", kind="edit_output")
     socket_rules = rules.sockets[visit.socket]
     mode = "final" if visit.mode in socket_rules.any_text else visit.mode
-    waiting = _with_usage(entered.state, latest)._replace(at=visit._replace(mode=mode))
+    waiting = _with_usage(entry.state, latest)._replace(at=visit._replace(mode=mode))
     reading = socket_rules.protocol.read(text, socket_rules.wanted)
     if reading.error is not None:
         raise RefusedAnswer("The corrected output was refused.", reading.issues, "edit_output")
-    step = outputs.output(rules, waiting, text, Usage(), entered.prompt, artifact=artifact)
-    corrected = (*step.state.changed, f"the output of {visit.socket}")
-    return step._replace(state=step.state._replace(changed=corrected))
+    step = outputs.output(rules, waiting, text, Usage(), entry.prompt, artifact=artifact)
+    changes = (*step.state.changed, f"the output of {visit.socket}")
+    return step._replace(state=step.state._replace(changed=changes))
 
 
 def back_to(earlier: CastState, latest: CastState) -> CastState:
@@ -116,9 +116,9 @@ def _with_usage(earlier: CastState, latest: CastState) -> CastState:
 
 def edits_since(rules: Rules, session: Session, number: int) -> tuple[Edit, ...]:
     """Return the edits that must be applied again after going back to step ``number``, oldest first."""
-    skipped = {step.number for step in session.steps[number:] if step.skipped}
+    skipped_numbers = {step.number for step in session.steps[number:] if step.skipped}
     newer = session.edits[len(edits_before(rules, session, session.steps[:number])) :]
-    return tuple(edit for edit in newer if not (edit.visit is not None and edit.step in skipped))
+    return tuple(edit for edit in newer if not (edit.visit is not None and edit.step in skipped_numbers))
 
 
 def describe_lost_changes(rules: Rules, session: Session, number: int) -> list[str]:
@@ -136,7 +136,7 @@ def describe_lost_changes(rules: Rules, session: Session, number: int) -> list[s
 
 def raised_total(state: CastState) -> int:
     """Return the total amount by which limits were raised, ignoring repair limits, which apply only to one visit."""
-    return sum(more for key, more in state.extra.items() if key[0] != "repair")
+    return sum(amount for key, amount in state.extra.items() if key[0] != "repair")
 
 
 def reapply_edit(lost_edit: Edit, data: Mapping[str, JSON]) -> Mapping[str, JSON]:
@@ -240,7 +240,7 @@ def apply_patch(data: Mapping[str, JSON], patch: Sequence[Mapping[str, JSON]]) -
         MateriaError: the patch does not match the data (``damaged_journal``).
     """
     try:
-        changed: Mapping[str, JSON] = with_patch(data, patch)
+        changed_data: Mapping[str, JSON] = with_patch(data, patch)
     except RecursionError as error:
         raise nested_too_deeply() from error
     except (MateriaError, LookupError, TypeError) as error:
@@ -249,7 +249,7 @@ def apply_patch(data: Mapping[str, JSON], patch: Sequence[Mapping[str, JSON]]) -
             hint="restore the run directory from a copy, because its journal or an output was changed or lost",
             kind="damaged_journal",
         ) from error
-    return changed
+    return changed_data
 
 
 # -- applying edit events to a session ---------------------------------------------------
@@ -264,8 +264,8 @@ def _apply_state_edit(rules: Rules, session: Session, event: ev.StateEdited) -> 
     data = apply_patch(before.data, event.patch)
     list_edits = {path: ListEdit.read(value) for path, value in event.lists.items()}
     result = edit_lists(rules, before, data, list_edits)
-    changed = tuple(dict.fromkeys((*before.changed, *describe_changes(event.patch))))
-    after = result.state._replace(changed=changed)
+    changes = tuple(dict.fromkeys((*before.changed, *describe_changes(event.patch))))
+    after = result.state._replace(changed=changes)
     ends = before.next is None and after.next is not None
     new_edit = Edit(
         event.ts,
@@ -303,8 +303,8 @@ def _replace_waiting_prompt(session: Session, prompt: Prompt) -> Session:
 def _apply_prompt_edit(_: Rules, session: Session, event: ev.PromptEdited) -> Session:
     if session.prompt is None:
         raise ImpossibleEvent(event, "no prompt is waiting")
-    changed = _replace_waiting_prompt(session, replace_part(session.prompt, event.part, event.text))
-    return changed.with_latest(reworded=True) if session.steps else changed
+    changed_session = _replace_waiting_prompt(session, replace_part(session.prompt, event.part, event.text))
+    return changed_session.with_latest(reworded=True) if session.steps else changed_session
 
 
 _VISIT_FIELDS: Final = "steps prompt change_request earlier_turns calls open_calls noted_before spent".split()  # noqa: SIM905
@@ -324,23 +324,23 @@ def _apply_undo(_: Rules, session: Session, event: ev.EditUndone) -> Session:
 def _apply_label(_: Rules, session: Session, event: ev.Labelled) -> Session:
     key = (event.branch, event.step)
     if key != WHOLE_CAST and not any(
-        (labelled.branch, labelled.number) == key
+        (label_key.branch, label_key.number) == key
         for line in (session.steps[event.step - 1 : event.step], *session.abandoned)
-        for labelled in line
+        for label_key in line
     ):
         raise ImpossibleEvent(event, f"step {event.step} does not exist")
     label = Label(event.name, event.tags, event.note, event.verdict, event.by)
-    labels = {labelled: saved_label for labelled, saved_label in session.labels.items() if labelled != key}
+    labels = {label_key: saved_label for label_key, saved_label in session.labels.items() if label_key != key}
     if not label.empty:
         labels[key] = label
-    before = session.labels_before
+    earlier_labels = session.labels_before
     if not event.undoes:
-        before = (*before, (key, session.labels.get(key, Label())))
-    elif not before or before[-1][0] != key:
+        earlier_labels = (*earlier_labels, (key, session.labels.get(key, Label())))
+    elif not earlier_labels or earlier_labels[-1][0] != key:
         raise ImpossibleEvent(event, "no change of this label can be undone")
     else:
-        before = before[:-1]
-    return session._replace(labels=FrozenDict(labels), labels_before=before)
+        earlier_labels = earlier_labels[:-1]
+    return session._replace(labels=FrozenDict(labels), labels_before=earlier_labels)
 
 
 # -- labels ------------------------------------------------------------------------------

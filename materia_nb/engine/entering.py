@@ -202,10 +202,10 @@ def _end_of_lane(draft: Draft, lane: LaneScope, skips: list[SkippedSocket]) -> T
     at = draft.cursors.get(lane.cursor, 0)
     if at not in lane.indexes:
         return _complete_cast(draft, skips)
-    left = len(lane.indexes) - lane.indexes.index(at)
+    items_left = len(lane.indexes) - lane.indexes.index(at)
     failure = Failure(
         "stream_left",
-        f"The lane {lane.name!r} continued to {draft.next or END} with {counted(left, 'item')} left.",
+        f"The lane {lane.name!r} continued to {draft.next or END} with {counted(items_left, 'item')} left.",
         draft.at.socket if draft.at else None,
         "use `why` to find the reason, then use `retry`; a lane may leave its loop only through an exit after its last item",
     )
@@ -243,8 +243,8 @@ def _begin_visit(
         if rules.nests:  # a state too deep for a prompt is refused before the agent is asked
             socket_rules.prompt(state, item)
         prompt = EntryPrompt(rules, before, step)
-    started = SocketStart(about=of_visit, visit=number, step=step)
-    return Transition(state, (started,), _skip_decision(step, skips, socket) if skips else None, prompt)
+    start_event = SocketStart(about=of_visit, visit=number, step=step)
+    return Transition(state, (start_event,), _skip_decision(step, skips, socket) if skips else None, prompt)
 
 
 class EntryPrompt(Prompt):
@@ -295,12 +295,12 @@ def preview(rules: Rules, state: CastState, socket: str) -> tuple[Prompt | None,
     Returns:
         The prompt and an empty string, or None and the reason why there would be no prompt.
     """
-    entered = enter(rules, state._replace(status="ready", next=socket))
-    visit = entered.state.at
-    if entered.prompt is not None and visit is not None and visit.socket == socket:
-        return entered.prompt, ""
-    if entered.state.failure is not None:
-        return None, f"Entering the socket now would stop the cast: {entered.state.failure.message}"
+    transition = enter(rules, state._replace(status="ready", next=socket))
+    visit = transition.state.at
+    if transition.prompt is not None and visit is not None and visit.socket == socket:
+        return transition.prompt, ""
+    if transition.state.failure is not None:
+        return None, f"Entering the socket now would stop the cast: {transition.state.failure.message}"
     return None, "The socket would be skipped now, because its list has no item."
 
 

@@ -110,9 +110,9 @@ class Event(_EventFields):
         """Return a copy of the event in which the fields in ``changes`` have new values."""
         if not changes.keys() <= self.defaults.keys():
             raise TypeError(f"a {self.type} has no {', '.join(changes.keys() - self.defaults.keys())}")
-        changed = object.__new__(type(self))
-        changed.__dict__.update(self.__dict__, **changes)
-        return changed
+        copy = object.__new__(type(self))
+        copy.__dict__.update(self.__dict__, **changes)
+        return copy
 
 
 class VisitEvent(Event):

@@ -102,16 +102,16 @@ def _live_transition(session: Session, event: Event) -> Transition | None:
 
 def _evolve_lane(rules: Rules, session: Session, event: Event) -> Session:
     lane = streams.lane_of_event(session, event)
-    own = _EVOLVE[type(event)](rules, lane.session, event)
-    is_retried = lane.status == "failed" and own.state.status != "failed"
-    return streams.with_lane(session, lane._replace(session=own, status="waiting" if is_retried else lane.status))
+    result = _EVOLVE[type(event)](rules, lane.session, event)
+    is_retried = lane.status == "failed" and result.state.status != "failed"
+    return streams.with_lane(session, lane._replace(session=result, status="waiting" if is_retried else lane.status))
 
 
 def _apply_lane_end(rules: Rules, session: Session, event: ev.LaneEnded) -> Session:
     lane = streams.lane_of_event(session, event)
-    own = lane.session if event.status == "interrupted" else _apply_end(rules, lane.session, event)
-    ended = lane._replace(session=own, status=event.status, error=event.error or "", ended=event.ts)
-    return streams.with_lane(session, ended)
+    lane_session = lane.session if event.status == "interrupted" else _apply_end(rules, lane.session, event)
+    ended_lane = lane._replace(session=lane_session, status=event.status, error=event.error or "", ended=event.ts)
+    return streams.with_lane(session, ended_lane)
 
 
 # -- visits ------------------------------------------------------------------------------
@@ -124,9 +124,9 @@ def _apply_start(rules: Rules, session: Session, event: ev.SocketStart) -> Sessi
             raise ImpossibleEvent(event, f"the cast {session.state.status_phrase}")
         step = entering.enter(rules, session.state)
         at = step.state.waiting_at
-        recorded = (event.about.get("socket"), event.about.get("itemKey"), event.visit)
-        if at is None or (at.socket, at.item.key if at.item else None, at.visit) != recorded:
-            raise ImpossibleEvent(event, f"the event enters {recorded[0]}, but the next visit of the cast is different")
+        entered = (event.about.get("socket"), event.about.get("itemKey"), event.visit)
+        if at is None or (at.socket, at.item.key if at.item else None, at.visit) != entered:
+            raise ImpossibleEvent(event, f"the event enters {entered[0]}, but the next visit of the cast is different")
     return _enter_socket(session, step, event)
 
 
@@ -323,13 +323,13 @@ def _apply_failure(rules: Rules, session: Session, event: ev.SocketFailed) -> Se
 def _apply_end(rules: Rules, session: Session, event: ev.CastEnd | ev.LaneEnded) -> Session:
     step, state = _live_transition(session, event), session.state
     if event.kind == recovery.ABORTED and state.status in ("ready", "waiting", "held"):
-        stopped = step or recovery.abort(state, event.error or "")
-        if (failure := stopped.state.failure) is not None and lanes_at_work(session) is not None:
-            stopped = stopped._replace(state=stopped.state._replace(failure=failure._replace(hint=streams.RETRY_LANES)))
-        latest, aborted = session.steps.latest, _apply_transition(session, stopped, event.ts)
+        stop = step or recovery.abort(state, event.error or "")
+        if (failure := stop.state.failure) is not None and lanes_at_work(session) is not None:
+            stop = stop._replace(state=stop.state._replace(failure=failure._replace(hint=streams.RETRY_LANES)))
+        latest, stopped_session = session.steps.latest, _apply_transition(session, stop, event.ts)
         if latest is None or latest.ended is None:
-            return aborted
-        return aborted.with_latest(ended=latest.ended)  # a finished step keeps its time
+            return stopped_session
+        return stopped_session.with_latest(ended=latest.ended)  # a finished step keeps its time
     if state.status == "ready":
         after = _enter_socket(session, step or entering.enter(rules, state), event)
     elif state.status == "waiting" and event.kind is not None and state.at is not None:
@@ -383,10 +383,10 @@ def _apply_back(rules: Rules, session: Session, event: ev.CastBack) -> Session:
     if not 0 <= event.step <= len(session.steps):
         raise ImpossibleEvent(event, f"step {event.step} does not exist")
     then = without_later_steps(rules, session, session.steps.to(event.step))
-    left = session.steps[event.step :]
+    abandoned_steps = session.steps[event.step :]
     return then._replace(
         state=edit.back_to(then.state, session.state),
-        abandoned=(*session.abandoned, left) if left else session.abandoned,
+        abandoned=(*session.abandoned, abandoned_steps) if abandoned_steps else session.abandoned,
         abandoned_streams=session.abandoned_streams + session.streams[len(then.streams) :],
     )
 
@@ -537,12 +537,12 @@ def _apply_budget_warning(_: Rules, session: Session, __: ev.BudgetWarning) -> S
 
 def _apply_uncounted_quantity(_: Rules, session: Session, event: ev.BudgetBlind) -> Session:
     state = session.state
-    if any(missed.quantity == event.of for missed in state.uncounted_quantities):
+    if any(known_quantity.quantity == event.of for known_quantity in state.uncounted_quantities):
         return session
-    uncounted = UncountedQuantity(
+    new_quantity = UncountedQuantity(
         "cost" if event.of == "cost" else "tokens", str(event.about.get("socket")), state.steps
     )
-    return session._replace(state=state._replace(uncounted_quantities=(*state.uncounted_quantities, uncounted)))
+    return session._replace(state=state._replace(uncounted_quantities=(*state.uncounted_quantities, new_quantity)))
 
 
 def _unchanged(_: Rules, session: Session, __: ev.Event) -> Session:

@@ -302,14 +302,14 @@ class _ListEditor:
             if alias is None or iteration.list_path == path:
                 continue
             value = set_path(item.value, path[len(alias) :], items)
-            listed = _list_at(self.draft.data, iteration.list_path)
-            if item.position >= len(listed) or equal_json(listed[item.position], value):
+            entries = _list_at(self.draft.data, iteration.list_path)
+            if item.position >= len(entries) or equal_json(entries[item.position], value):
                 return
-            changed = FrozenList([value if index == item.position else entry for index, entry in enumerate(listed)])
-            self.data = set_path(self.data, iteration.list_path, changed)
-            self.draft.data = set_path(self.draft.data, iteration.list_path, changed)
+            new_items = FrozenList([value if index == item.position else entry for index, entry in enumerate(entries)])
+            self.data = set_path(self.data, iteration.list_path, new_items)
+            self.draft.data = set_path(self.draft.data, iteration.list_path, new_items)
             shown_item = self.draft.shown[depth]
-            self.lists.setdefault(".".join(iteration.list_path), ListEdit(tuple(range(len(listed)))))
+            self.lists.setdefault(".".join(iteration.list_path), ListEdit(tuple(range(len(entries)))))
             around = self.draft.shown[:depth], self.draft.shown[depth + 1 :]
             self.draft.shown = (*around[0], shown_item._replace(item=item._replace(value=value)), *around[1])
             for alias in iteration.paths:
@@ -442,14 +442,14 @@ def entry_of(rules: Rules, iteration: Iteration) -> str:
     if loop is None:
         return next(name for name, socket_rules in rules.sockets.items() if socket_rules.iteration == iteration)
     sources = [graph.sockets[loop.generator]] if loop.generator is not None else graph.sockets.values()
-    entered = (
+    entry_sockets = (
         edge.to
         for source in sources
         if source.id not in loop.sockets
         for edge in source.edges
         if edge.to in loop.sockets
     )
-    return next(entered, loop.sockets[0])
+    return next(entry_sockets, loop.sockets[0])
 
 
 def origins_of(old: Sequence[JSON], new: Sequence[JSON]) -> list[int | None]:
@@ -462,11 +462,11 @@ def origins_of(old: Sequence[JSON], new: Sequence[JSON]) -> list[int | None]:
             if (name := name_of(old[index])) is not None:
                 free_indexes.setdefault(name, deque()).append(index)
         for index, item in enumerate(new):
-            known = free_indexes.get(name_of(item) or "") if origins[index] is None else None
-            if known:
-                origins[index] = known.popleft()
-        matched = set(origins)
-        free = {index: None for index in free if index not in matched}
+            old_index = free_indexes.get(name_of(item) or "") if origins[index] is None else None
+            if old_index:
+                origins[index] = old_index.popleft()
+        matched_indexes = set(origins)
+        free = {index: None for index in free if index not in matched_indexes}
     return origins
 
 
@@ -521,8 +521,8 @@ def _title(item: JSON) -> str:
 
 
 def _quoted_titles(items: Sequence[JSON]) -> str:
-    named = ", ".join(repr(_title(item)) for item in items[:_MAX_LISTED_ITEMS])
-    return f"{named} and {len(items) - _MAX_LISTED_ITEMS} more" if len(items) > _MAX_LISTED_ITEMS else named
+    titles = ", ".join(repr(_title(item)) for item in items[:_MAX_LISTED_ITEMS])
+    return f"{titles} and {len(items) - _MAX_LISTED_ITEMS} more" if len(items) > _MAX_LISTED_ITEMS else titles
 
 
 def _is_or_are(items: Sequence[JSON]) -> str:

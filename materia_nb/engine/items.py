@@ -82,12 +82,12 @@ def compile_template(text: str, quoting: frozenset[str] = frozenset()) -> Templa
     if the variable is alone on its line (R50).
     """
     parts: list[str | Source] = []
-    fenced: set[int] = set()
+    fenced_parts: set[int] = set()
     done = 0
     for start, end, name in variables(text):
         if name:
             if name in quoting and _is_alone_on_line(text, start, end):
-                fenced.add(len(parts) + 1)
+                fenced_parts.add(len(parts) + 1)
             parts += [text[done:start], _compile_variable(name)]
             done = end
     if not parts:
@@ -99,7 +99,7 @@ def compile_template(text: str, quoting: frozenset[str] = frozenset()) -> Templa
         for number, part in enumerate(parts):
             value = part if isinstance(part, str) else part(state, item, MISSING)
             written = value if isinstance(value, str) else template_text(value)
-            texts.append(fence_text(written) if number in fenced and written.strip() else written)
+            texts.append(fence_text(written) if number in fenced_parts and written.strip() else written)
         return "".join(texts)
 
     return fill
@@ -395,15 +395,15 @@ def _without_items(data: Mapping[str, JSON], hidden: tuple[ShownItem, ...]) -> M
 def show_item(draft: Draft, iteration: Iteration, item: Item) -> None:
     """Make ``item`` visible in the state under the names of its iterator, so that sockets can read it (R12)."""
     data = dict(draft.data)
-    created: list[tuple[str, ...]] = []
+    created_paths: list[tuple[str, ...]] = []
     for path in iteration.paths:
         if len(path) == 1:
             data[path[0]] = item.value
             continue
         parents = [path[:length] for length in range(1, len(path))]
-        created += [parent for parent in parents if not isinstance(get_path(data, parent), dict)]
+        created_paths += [parent for parent in parents if not isinstance(get_path(data, parent), dict)]
         data = dict(set_path(data, path, item.value))
-    draft.data, draft.shown = FrozenDict(data), (*draft.shown, ShownItem(iteration, item, tuple(created)))
+    draft.data, draft.shown = FrozenDict(data), (*draft.shown, ShownItem(iteration, item, tuple(created_paths)))
 
 
 @lru_cache(maxsize=1024)

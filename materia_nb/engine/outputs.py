@@ -59,8 +59,8 @@ def continue_agent(rules: Rules, draft: Draft, visit: Visit, reading: Reading, p
     draft.at = visit
     event = ev.SocketContinued(about=about(rules, visit), visit=visit.visit, reason=reading.reason)
     text = "\n".join([_CONTINUE_WORK, *([reading.reason] if reading.reason else [])])
-    resumed = next_prompt(prompt, "resume", text, answer_format(rules, draft, visit, short=True))
-    return Transition(draft.freeze(), (event,), decision_of(visit, "reissue", visit.socket, reading), resumed, reading)
+    request = next_prompt(prompt, "resume", text, answer_format(rules, draft, visit, short=True))
+    return Transition(draft.freeze(), (event,), decision_of(visit, "reissue", visit.socket, reading), request, reading)
 
 
 def _start_output_detour(rules: Rules, draft: Draft, visit: Visit, text: str, reading: Reading) -> Transition:
@@ -73,8 +73,8 @@ def _start_output_detour(rules: Rules, draft: Draft, visit: Visit, text: str, re
         return complete(rules, draft, visit, text, reading, detour=target)
     apply_output(rules.sockets[visit.socket], draft, text, reading)
     decision = decision_of(visit, "detour", target, reading)
-    completed = ev.SocketComplete(about=about(rules, visit), visit=visit.visit, parsed=True, detour=target)
-    return start_detour(rules, draft, visit, visit.socket, decision, events=(completed,), reading=reading)
+    complete_event = ev.SocketComplete(about=about(rules, visit), visit=visit.visit, parsed=True, detour=target)
+    return start_detour(rules, draft, visit, visit.socket, decision, events=(complete_event,), reading=reading)
 
 
 def resume_after_answer(
@@ -91,14 +91,14 @@ def resume_after_answer(
     """
     visit = held_visit(state)
     socket_rules = rules.sockets[visit.socket]
-    resumed = visit._replace(mode="resume", turn=visit.turn + 1, repairs=0, approval=approval)
-    after = state._replace(status="waiting", at=resumed, hold=None)
+    resumed_visit = visit._replace(mode="resume", turn=visit.turn + 1, repairs=0, approval=approval)
+    after = state._replace(status="waiting", at=resumed_visit, hold=None)
     hold = state.hold
     lines = [f"You asked: {hold.reason}"] if hold is not None and hold.needs == "question" and hold.reason else []
     lines += ["The person answers:", text] if approval is None else [text]
     if socket_rules.protocol.after_answer and hold is not None and hold.action == "pause" and approval is None:
         lines.append(socket_rules.protocol.after_answer)
-    form = answer_format(rules, after, resumed, short=True)
+    form = answer_format(rules, after, resumed_visit, short=True)
     return Transition(after, (), None, next_prompt(prompt, "resume", "\n".join(lines), form))
 
 
@@ -267,12 +267,12 @@ def _store_draft(rules: Rules, draft: Draft, visit: Visit) -> Transition:
 
 def _store_work(rules: Rules, draft: Draft, visit: Visit, prompt: Prompt) -> Transition:
     """Store the agent's work, and ask the agent for the handoff in the next turn."""
-    worked = ev.SocketWorked(about=about(rules, visit), visit=visit.visit)
+    work_event = ev.SocketWorked(about=about(rules, visit), visit=visit.visit)
     visit = visit._replace(mode="final", turn=visit.turn + 1)
     draft.at = visit
     decision = decision_of(visit, "finalize", visit.socket)
     request = next_prompt(prompt, "finalize", WORK_IS_OVER, answer_format(rules, draft, visit))
-    return Transition(draft.freeze(), (worked,), decision, request)
+    return Transition(draft.freeze(), (work_event,), decision, request)
 
 
 def finalize(rules: Rules, state: CastState, prompt: Prompt) -> Transition:
@@ -311,14 +311,14 @@ def _refuse(
         failure = Failure(
             "invalid_output", f"{message} {process}" if process else message, visit.socket, CORRECT_THE_UTILITY
         )
-        refused = ev.SocketRefused(about=of_visit, visit=visit.visit, process=process)
-        events = (refused, *events)
+        refused_event = ev.SocketRefused(about=of_visit, visit=visit.visit, process=process)
+        events = (refused_event, *events)
         return fail(rules, draft, visit, Result.REFUSED, failure, events=events, reading=reading)
     asks = reading.action in ("reissue", "reject")  # such a protocol counts for itself when to call a person
     if reading.action == "escalate" or (asks and visit.repairs >= _MAX_REPAIR_TURNS):
         return hold_cast(rules, draft, visit, text, reading)
-    allowed = max_repairs(rules, draft, visit)
-    if visit.repairs >= allowed and not asks:
+    max_turns = max_repairs(rules, draft, visit)
+    if visit.repairs >= max_turns and not asks:
         failure = Failure(
             "repair_exhausted",
             f"{visit.socket} gave an unusable answer {counted(visit.repairs + 1, 'time')}. {summary}",
@@ -326,14 +326,14 @@ def _refuse(
             _MORE_TOKENS_HINT if reading.issues[0].code == _ANSWER_CUT else _ASK_AGAIN_HINT,
             refused=(reading.issues, text),
         )
-        exhausted = ev.RecoveryExhausted(about=of_visit, visit=visit.visit, error=summary, attempt=visit.repairs)
-        events = (exhausted, *events)
+        exhausted_event = ev.RecoveryExhausted(about=of_visit, visit=visit.visit, error=summary, attempt=visit.repairs)
+        events = (exhausted_event, *events)
         return fail(rules, draft, visit, Result.REFUSED, failure, events=events, reading=reading)
     visit = visit._replace(mode="repair", repairs=visit.repairs + 1, turn=visit.turn + 1)
     draft.at = visit
     before = prompt or first_prompt(rules, draft.freeze(), visit)
     kind = "json_parse" if reading.error == "not_json" else "handoff_validation"
-    max_attempts = _MAX_REPAIR_TURNS if asks else allowed
+    max_attempts = _MAX_REPAIR_TURNS if asks else max_turns
     attempt: dict[str, Any] = {"attempt": visit.repairs, "max_attempts": max_attempts, "validation_kind": kind}
     start = ev.RecoveryStart(about=of_visit, visit=visit.visit, error=summary, **attempt)
     retry = ev.RecoveryRetry(about=of_visit, visit=visit.visit, **attempt)
@@ -440,8 +440,8 @@ class PastStates:
         states = [self.start]
         for turn in list(self._turns.values())[:count]:
             waiting = enter(self._rules, states[-1]).state
-            used = with_working_time(turn.worked, turn.usage, turns=turn.prompt is not None)
-            states.append(output(self._rules, waiting, turn.text, used, artifact=turn.artifact).state)
+            turn_usage = with_working_time(turn.worked, turn.usage, turns=turn.prompt is not None)
+            states.append(output(self._rules, waiting, turn.text, turn_usage, artifact=turn.artifact).state)
         return tuple(states)
 
 

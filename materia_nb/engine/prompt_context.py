@@ -187,9 +187,9 @@ class PromptContext(NamedTuple):
             values.append(("title", str(index)))
             text = _context_of(item)
             if text and share >= NOTICE_CHARS:
-                shortened = shorten_middle(text, share)
-                short += shortened != text
-                lines.append(_indented(shortened))
+                shortened_text = shorten_middle(text, share)
+                short += shortened_text != text
+                lines.append(_indented(shortened_text))
                 values.append(("context", str(index)))
         note = f"contexts of {short} items shortened" if short else ""
         if len(items) > len(titles := [value for value in values if value[0] == "title"]):
@@ -348,7 +348,7 @@ class PromptContext(NamedTuple):
         """
         if not isinstance(value, dict) or (last.handoff != DEFAULT_HANDOFF and not last.is_utility):
             return {}
-        excluded = {
+        excluded_names = {
             "satisfied",
             "context",
             "workItems",
@@ -356,10 +356,10 @@ class PromptContext(NamedTuple):
             *(("state",) if last.is_utility else ()),
         }
         if self.socket.shown.state is True:
-            excluded |= {text[2:] for _, text in last.assign if text.startswith("$.")}
+            excluded_names |= {text[2:] for _, text in last.assign if text.startswith("$.")}
             if any(text in ("$", "lastOutput") for _, text in last.assign):
                 return {}
-        return {name: field_value for name, field_value in value.items() if name not in excluded}
+        return {name: field_value for name, field_value in value.items() if name not in excluded_names}
 
     # -- the item, earlier answers and reasons for rework
 
@@ -499,12 +499,12 @@ def _indented(text: str) -> str:
 
 def _select_paths(data: Mapping[str, JSON], paths: Sequence[str]) -> dict[str, JSON]:
     """Return a copy of the state's data that contains only the values at the given paths."""
-    selected: dict[str, JSON] = {}
+    selected_values: dict[str, JSON] = {}
     for path in paths:
         value = get_path(data, [part for part in path.split(".") if part])
         if value is not MISSING:
-            selected[path] = value
-    return selected
+            selected_values[path] = value
+    return selected_values
 
 
 _OMISSION_MARK: Final = "omitted"

@@ -31,10 +31,10 @@ def fail(rules: Rules, state: CastState, failure: Failure) -> Transition:
     result = Result.from_failure(failure.kind)
     if choose_edge(socket_rules, result, exhausted=False) is None:
         return stop_cast(Draft(state), failure, visit)
-    failed = ev.SocketFailed(
+    failed_event = ev.SocketFailed(
         about=about(rules, visit), visit=visit.visit, kind=failure.kind, error=failure.message, hint=failure.hint
     )
-    return completing.fail(rules, Draft(state), visit, result, failure, events=(failed,))
+    return completing.fail(rules, Draft(state), visit, result, failure, events=(failed_event,))
 
 
 def abort(state: CastState, reason: str) -> Transition:
@@ -47,8 +47,8 @@ def abort(state: CastState, reason: str) -> Transition:
         again=state.status == "waiting",
     )
     at = state.at and state.at._replace(approval=None)  # the approval of a command is revoked with it
-    stopped = state._replace(status="aborted", failure=failure, hold=None, at=at)
-    return Transition(stopped, (ev.CastEnd(ok=False, error=reason, kind=ABORTED),))
+    aborted_state = state._replace(status="aborted", failure=failure, hold=None, at=at)
+    return Transition(aborted_state, (ev.CastEnd(ok=False, error=reason, kind=ABORTED),))
 
 
 def retry(rules: Rules, state: CastState) -> Transition:
@@ -143,8 +143,8 @@ def raise_limit(rules: Rules, state: CastState) -> Transition:
         if failure.allow:
             key, more = failure.allow
             extra = FrozenDict({**extra, key: extra.get(key, 0) + more})
-        continued = state._replace(status="ready", next=failure.blocked, failure=None, extra=extra)
-        return Transition(continued, (event,))
+        continued_state = state._replace(status="ready", next=failure.blocked, failure=None, extra=extra)
+        return Transition(continued_state, (event,))
     if socket_rules is None or visit is None or state.next is not None:
         return Transition(state._replace(status="ready", next=state.next or rules.graph.entry, failure=None), (event,))
     if state.pending_route:

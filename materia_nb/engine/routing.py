@@ -104,9 +104,9 @@ def _choose_first_match(edges: tuple[Edge, ...], result: Result) -> Choice | Non
     """Choose the first matching edge. If no edge matches, the cast ends after an output (R3) and stops after a failure."""
     checks: list[RouteCheck] = []
     for edge in edges:
-        matched = CONDITION_SPECS[edge.when].matches(result)
-        checks.append(RouteCheck("edge", edge.when, edge.to, matched, edge.index, used=0))
-        if matched:
+        is_match = CONDITION_SPECS[edge.when].matches(result)
+        checks.append(RouteCheck("edge", edge.when, edge.to, is_match, edge.index, used=0))
+        if is_match:
             return Choice(edge.to, "edge", tuple(checks), edge)
     return Choice(END, "implied end", tuple(checks)) if result in ACCEPTED else None
 
@@ -128,12 +128,12 @@ def _choose_exit(routes: tuple[ExitRoute, ...], result: Result) -> Choice:
 def handled_failures(rules: SocketRules) -> dict[Result, Result]:
     """Return the kinds of failure that the socket's edges handle, mapped to the first kind that takes the same edge."""
     first_of_edge: dict[Edge | None, Result] = {}
-    handled: dict[Result, Result] = {}
+    handled_kinds: dict[Result, Result] = {}
     for result in WITHOUT_OUTPUT:
         refusable = result is not Result.REFUSED or rules.wanted.parse != "text"  # any text is accepted
         if refusable and (choice := choose_edge(rules, result, exhausted=False)) is not None:
-            handled[result] = first_of_edge.setdefault(choice.edge, result)
-    return handled
+            handled_kinds[result] = first_of_edge.setdefault(choice.edge, result)
+    return handled_kinds
 
 
 class AdvanceRecord(NamedTuple):
@@ -442,9 +442,9 @@ def count_edge(rules: Rules, draft: Draft, visit: Visit, edge: Edge, used: int, 
     if granted is None:
         granted, bound = rules.graph.limits.max_edge_traversals, "limits.maxEdgeTraversals"
     subject = f"The edge {visit.socket} -> {edge.to} ({edge.when})"
-    most = f"{counted(limit, 'time')}{f' for item {visit.item.key}' if visit.item else ''} ({bound})"
+    times = f"{counted(limit, 'time')}{f' for item {visit.item.key}' if visit.item else ''} ({bound})"
     allow = (("edge", *edge_id, visit.item.id if visit.item else None), granted)
-    return _limit_failure(draft.trail, visit, subject, edge.to, most, allow)
+    return _limit_failure(draft.trail, visit, subject, edge.to, times, allow)
 
 
 def count_exit(rules: Rules, draft: Draft, visit: Visit, route: ExitRoute) -> Failure | None:
@@ -473,8 +473,8 @@ def _count_use(rules: Rules, draft: Draft, name: str, visit: Visit, subject: str
     limit = maximum + draft.extra.get(("edge", *key, None), 0)
     if used < limit:
         return None
-    most = f"{counted(limit, 'time')} (limits.maxEdgeTraversals)"
-    return _limit_failure(draft.trail, visit, subject, target, most, (("edge", *key, None), maximum))
+    times = f"{counted(limit, 'time')} (limits.maxEdgeTraversals)"
+    return _limit_failure(draft.trail, visit, subject, target, times, (("edge", *key, None), maximum))
 
 
 def max_repairs(rules: Rules, state: StateView, visit: Visit) -> int:
@@ -502,20 +502,20 @@ def cycles_failure(rules: Rules, state: StateView, socket: str, item: Item, limi
 
 
 def _limit_failure(
-    trail: tuple[str, ...], visit: Visit, subject: str, target: str, most: str, allow: tuple[tuple[object, ...], int]
+    trail: tuple[str, ...], visit: Visit, subject: str, target: str, times: str, allow: tuple[tuple[object, ...], int]
 ) -> Failure:
     """Return the failure of an edge or exit that exceeded its limit; the message names the cycle, if there is one."""
     length = next((back for back, visited in enumerate(reversed(trail), start=1) if visited == target), None)
     cycle = f", in the cycle {_cycle_of(trail, target, length)}" if length else ""
-    message = f"{subject} may be taken {most} and was chosen once more{cycle}."
+    message = f"{subject} may be taken {times} and was chosen once more{cycle}."
     return Failure("edge_traversals_exhausted", message, visit.socket, _RAISE_LIMIT_HINT, target, allow)
 
 
 def _cycle_of(trail: tuple[str, ...], socket: str, length: int) -> str:
     """Return the sockets of the latest cycle, which had ``length`` visits and returned to ``socket`` (R18)."""
-    known = trail[-length:]
-    names: list[str] = [] if len(known) == length else [socket, "..."]
-    for visited in known:
+    cycle_sockets = trail[-length:]
+    names: list[str] = [] if len(cycle_sockets) == length else [socket, "..."]
+    for visited in cycle_sockets:
         if visited in names:  # a cycle within the cycle, which is counted separately
             del names[names.index(visited) :]
         names.append(visited)

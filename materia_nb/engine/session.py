@@ -629,16 +629,16 @@ def current_item_id(rules: Rules, session: Session, step: StepRecord) -> ItemId 
 
 def id_after_edits(rules: Rules, edits: Iterable[Edit], item: ItemId) -> ItemId | None:
     """Return the id that an item has after a sequence of edits, or None if one of the edits removed the item."""
-    walked = list(positions_of(item))
+    positions = list(positions_of(item))
     for edit in edits:
         for path, change in edit.lists.items():
             cursors = {iteration.iterator.cursor for iteration in rules.lists[tuple(path.split("."))]}
-            for depth, (name, index) in enumerate(walked):
+            for depth, (name, index) in enumerate(positions):
                 if name in cursors:
                     if index not in change.origins:
                         return None
-                    walked[depth] = (name, change.origins.index(index))
-    return (*walked[-1], tuple(walked[:-1]))
+                    positions[depth] = (name, change.origins.index(index))
+    return (*positions[-1], tuple(positions[:-1]))
 
 
 def _messages_of(turn: TurnRecord) -> tuple[Message, Message]:

@@ -66,7 +66,7 @@ def start_lanes(rules: Rules, session: Session, region: Region, schedule: tuple[
             warned=False,
             uncounted_quantities=(),
         )
-        own = Session(
+        lane_session = Session(
             start,
             start,
             allowed=session.allowed,
@@ -75,7 +75,7 @@ def start_lanes(rules: Rules, session: Session, region: Region, schedule: tuple[
             snapshot_method=session.snapshot_method,
             prefix=folder,
         )
-        lanes[stream.name] = Lane(stream.name, stream.indexes, own)
+        lanes[stream.name] = Lane(stream.name, stream.indexes, lane_session)
     streams = Streams(region, state.steps, state.usage, limit, FrozenDict(lanes))
     return session._replace(streams=(*session.streams, streams), loop_count=loop_number)
 
@@ -113,10 +113,10 @@ def with_lane(session: Session, lane: Lane) -> Session:
     streams = streams._replace(lanes=FrozenDict({**streams.lanes, lane.name: lane}))
     session = session._replace(streams=(*session.streams[:-1], streams))
     if lane.session.state.usage is not before:
-        used = streams.before
+        total_usage = streams.before
         for lane_ in streams.lanes.values():  # in their order, whichever answered first
-            used = used.plus(lane_.session.state.usage)
-        session = session._replace(state=session.state._replace(usage=used))
+            total_usage = total_usage.plus(lane_.session.state.usage)
+        session = session._replace(state=session.state._replace(usage=total_usage))
     return session
 
 
@@ -190,8 +190,8 @@ def events_of_join(streams: Streams, ts: int) -> Events:
 
 def events_of_failure(streams: Streams, kind: str, error: str, ts: int) -> Events:
     """Return the events that record the failure of a parallel loop and of the cast."""
-    failed = ev.StreamsFailed(loop=streams.region.loop, kind=kind, error=error, ts=ts)
-    return (failed, ev.CastEnd(ok=False, error=error, kind=kind, socket=streams.region.generator, ts=ts))
+    failed_event = ev.StreamsFailed(loop=streams.region.loop, kind=kind, error=error, ts=ts)
+    return (failed_event, ev.CastEnd(ok=False, error=error, kind=kind, socket=streams.region.generator, ts=ts))
 
 
 def event_in_lane(event: ev.Event, name: str) -> ev.Event:
@@ -204,8 +204,8 @@ def event_in_lane(event: ev.Event, name: str) -> ev.Event:
         return event
     if not isinstance(event, ev.CastEnd):
         return event.replace(lane=name)
-    shared = {name: getattr(event, name) for name in ev.LaneEnded.defaults if name in ev.CastEnd.defaults}
-    return ev.LaneEnded(**{**shared, "lane": name, "status": "accepted" if event.ok else "failed"})
+    shared_fields = {name: getattr(event, name) for name in ev.LaneEnded.defaults if name in ev.CastEnd.defaults}
+    return ev.LaneEnded(**{**shared_fields, "lane": name, "status": "accepted" if event.ok else "failed"})
 
 
 def events_of_interruption(streams: Streams, why: str, ts: int) -> Events:

@@ -94,16 +94,16 @@ def _why_satisfied(socket: Socket, conditions: Sequence[Condition]) -> str | Non
     return None
 
 
-def missing_sources(value: JSON, requirements: Requirements, reported: Collection[str] = ()) -> Iterator[Issue]:
+def missing_sources(value: JSON, requirements: Requirements, reported_sources: Collection[str] = ()) -> Iterator[Issue]:
     """Yield an issue for each source of an assignment that is missing in the output ``value``.
 
     Missing work items of a generator are skipped, because the protocol reports them itself (R4). ``reported`` contains
     further sources to skip.
     """
-    checked = {*reported, *(("$.workItems",) if requirements.work_items else ())}
+    skipped_sources = {*reported_sources, *(("$.workItems",) if requirements.work_items else ())}
     for target, source in requirements.sources:
-        if source not in checked and reader(source)(value) is MISSING:
-            checked.add(source)
+        if source not in skipped_sources and reader(source)(value) is MISSING:
+            skipped_sources.add(source)
             message = f"{source} is missing: it is assigned to state.{target}."
             yield Issue(source, message, "add it; its value may be null")
 

@@ -510,8 +510,8 @@ def _next_action(contract: Contract) -> str:
 
 def _gaps(contract: Contract) -> list[str]:
     """Return the distinct open gaps in the evidence report and in the consolidation report."""
-    others = as_entries(contract.consolidation_report.get("open_gaps"))
-    gaps = texts_of([*contract.evidence["open_gaps"], *others])
+    other_gaps = as_entries(contract.consolidation_report.get("open_gaps"))
+    gaps = texts_of([*contract.evidence["open_gaps"], *other_gaps])
     return [gap for gap in dict.fromkeys(gaps) if gap.strip()]
 
 
@@ -571,10 +571,10 @@ def contract_layout(value: Mapping[str, JSON], find: FindFile) -> list[Section]:
         sections += [Section(title, rows=rows)] if rows else []
     sections.append(_contract_evidence(contract, find))
     memories = contract.memorialize_suggestions.suggestions
-    suggested = [(memory["description"], memory["body"]) for memory in memories]
-    suggested += [(note, "") for note in contract.memory_suggestions]
-    if suggested:
-        sections.append(Section("suggestions to remember", ("suggestion", "details"), tuple(suggested)))
+    suggestions = [(memory["description"], memory["body"]) for memory in memories]
+    suggestions += [(note, "") for note in contract.memory_suggestions]
+    if suggestions:
+        sections.append(Section("suggestions to remember", ("suggestion", "details"), tuple(suggestions)))
     return sections
 
 

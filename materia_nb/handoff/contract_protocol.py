@@ -317,8 +317,8 @@ class ContractProtocol(HandoffProtocol):
         If a single agent completed its work with a summary, the summary is used as the result. Otherwise, the key
         outputs of all agents are listed.
         """
-        read = [(agent, contract_fields.Contract(value)) for agent, value in reports]
-        complete = [(agent, contract) for agent, contract in read if contract.plan_status == "COMPLETE"]
+        contracts_by_agent = [(agent, contract_fields.Contract(value)) for agent, value in reports]
+        complete = [(agent, contract) for agent, contract in contracts_by_agent if contract.plan_status == "COMPLETE"]
         if len(complete) == 1 and (summary := complete[0][1].user_facing_summary):
             lines = summary.splitlines()
         else:
@@ -350,8 +350,8 @@ class ContractProtocol(HandoffProtocol):
     def sample_outputs(self, outcome: Outcome, count: int) -> Iterator[dict[str, JSON]]:
         """Yield contracts that can lead to the outcome."""
         # For "again", the agent reports COMPLETE but disowns the work: IN_PROGRESS would make it continue.
-        reported: Outcome = "done" if outcome == "again" else outcome
-        value = contract_fields.contract_of(SimpleAnswer.sample(reported, count, agent=_SAMPLE_ID))
+        reported_outcome: Outcome = "done" if outcome == "again" else outcome
+        value = contract_fields.contract_of(SimpleAnswer.sample(reported_outcome, count, agent=_SAMPLE_ID))
         if outcome != "again":
             yield value
         owner = "not_my_surface" if outcome == "again" else "owned_here"
@@ -441,9 +441,9 @@ def _decide(value: JSON, checked: CheckedContract, requirements: Requirements, f
         order_issues = (step.issue,) if step.issue is not None and status in contract_fields.PLAN_STATUSES else ()
         return _refuse(value, checked._replace(issues=checked.issues + order_issues), facts)
     if step.issue is not None:
-        refused = Reading(value, "contract", (step.issue,), warnings=checked.warnings, memory=facts.memory)
+        refused_reading = Reading(value, "contract", (step.issue,), warnings=checked.warnings, memory=facts.memory)
         reason = f"{step.issue.message} {step.issue.fix}."
-        return refused._replace(action=contract_fields.reaction_to(step.issue), reason=reason)
+        return refused_reading._replace(action=contract_fields.reaction_to(step.issue), reason=reason)
     if step.warning is not None:
         checked = checked._replace(warnings=(*checked.warnings, step.warning))
     route = contract_fields.contract_verdict(contract, status)
@@ -473,5 +473,5 @@ def _refuse(value: JSON, checked: CheckedContract, facts: TurnFacts) -> Reading:
         action, reason = "escalate", f"The contract is still not valid after {MAX_REPAIRS} repairs."
     elif checked.tier == "repair" and checked.repair == "escalate_contract_repair":
         action, reason = "escalate", "The contract is not valid and does not name an agent that could repair it."
-    refused = Reading(value, "not_json" if value is None else "contract", checked.issues, memory=facts.memory)
-    return refused._replace(action=action, warnings=checked.warnings, reason=reason)
+    refused_reading = Reading(value, "not_json" if value is None else "contract", checked.issues, memory=facts.memory)
+    return refused_reading._replace(action=action, warnings=checked.warnings, reason=reason)

@@ -409,9 +409,9 @@ def schema(requirements: Requirements) -> dict[str, JSON] | None:
     """
     if requirements.parse == "text":
         return None
-    assigned = {name: ANY_SCHEMA for _, source in requirements.sources if (name := first_field(source))}
-    assigned.pop("workItems", None)  # work items are derived from the concerns
-    return closed_object({**assigned, **schema_of(_FIELDS)["properties"]})
+    assigned_fields = {name: ANY_SCHEMA for _, source in requirements.sources if (name := first_field(source))}
+    assigned_fields.pop("workItems", None)  # work items are derived from the concerns
+    return closed_object({**assigned_fields, **schema_of(_FIELDS)["properties"]})
 
 
 _SEVERITY_SIGNS: Final = {"HIGH": "!!!", "MEDIUM": "!!", "LOW": "!"}

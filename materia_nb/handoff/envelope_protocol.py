@@ -109,14 +109,14 @@ def normalize_envelope(
         envelope: the parsed content of the envelope.
         known: the meta fields that the runtime knows.
     """
-    stored = set_path(_with_meta(value, known), ["status"], envelope.status)
-    stored = set_path(stored, ["routing", "recommendation"], envelope.recommendation)
+    result = set_path(_with_meta(value, known), ["status"], envelope.status)
+    result = set_path(result, ["routing", "recommendation"], envelope.recommendation)
     if envelope.can_further_iteration_help is not None:
-        stored = set_path(stored, ["routing", "can_further_iteration_help"], envelope.can_further_iteration_help)
+        result = set_path(result, ["routing", "can_further_iteration_help"], envelope.can_further_iteration_help)
     if not envelope.concerns:
-        return stored
+        return result
     pairs = zip(value["concerns"], envelope.concerns, strict=True)
-    return {**stored, "concerns": [{**own, "severity": concern.severity} for own, concern in pairs]}
+    return {**result, "concerns": [{**own, "severity": concern.severity} for own, concern in pairs]}
 
 
 def fallback_envelope(facts: TurnFacts, issues: Sequence[Issue]) -> dict[str, JSON]:
@@ -271,6 +271,6 @@ def _refuse(value: JSON, issues: tuple[Issue, ...], warnings: tuple[Issue, ...],
         return Reading(value, error, issues, action="reissue", warnings=warnings, reason=reason)
     codes = ", ".join(issue.code or issue.path for issue in issues[:8])
     tries = counted(facts.refused + 1, "try", "tries")
-    failed = issue_of("FINALIZATION_FAILED", tries=tries, codes=codes)
-    replaced = Reading(fallback_envelope(facts, issues), error, (failed,), action="escalate", reason=failed.message)
-    return replaced._replace(warnings=(issue_of("FALLBACK_ENVELOPE"),))
+    failure = issue_of("FINALIZATION_FAILED", tries=tries, codes=codes)
+    reading = Reading(fallback_envelope(facts, issues), error, (failure,), action="escalate", reason=failure.message)
+    return reading._replace(warnings=(issue_of("FALLBACK_ENVELOPE"),))

@@ -162,8 +162,8 @@ def agent_object(text: str) -> FoundObject:
         if isinstance(value, dict):
             return FoundObject(value, "whole", duplicates)
         raise NotJson(f"the reply is {_json_type_name(value)}, not an object")
-    if embedded := _in_first_fence(text) or _in_prose(text):
-        return embedded
+    if embedded_object := _in_first_fence(text) or _in_prose(text):
+        return embedded_object
     raise NotJson(f"no JSON object was found in the reply: {reason}")
 
 

@@ -85,8 +85,8 @@ def schedule_issues(output: Mapping[str, JSON]) -> Iterator[Issue]:
         yield from _index_issues(indexes_path, stream.get("workItemIndexes"), count, path_by_index)
     unassigned = [index for index in range(count or 0) if index not in path_by_index]
     if unassigned:
-        listed = ", ".join(map(str, unassigned[:8])) + (" and more" if len(unassigned) > 8 else "")
-        message = f"The streams do not contain {counted(len(unassigned), 'work item')}: {listed}."
+        listed_indexes = ", ".join(map(str, unassigned[:8])) + (" and more" if len(unassigned) > 8 else "")
+        message = f"The streams do not contain {counted(len(unassigned), 'work item')}: {listed_indexes}."
         yield Issue(path, message, "put each of these items into a stream")
 
 
@@ -226,10 +226,10 @@ def can_be_approved(request: Mapping[str, JSON]) -> bool:
 
 def seal_request(request: Mapping[str, JSON], now: float) -> ApprovalRequest:
     """Create an immutable copy of a request at the time ``now``; the request must satisfy :func:`can_be_approved`."""
-    sealed = {name: request.get(name) for name in _SEALED_FIELDS} | {"rollback_hint": request.get("rollback")}
-    if sealed["risk_level"] is not None:
-        sealed["risk_level"] = str(sealed["risk_level"]).strip().upper()
-    return ApprovalRequest(str(request.get("approval_id")), sealed, command_fingerprint(sealed), now)
+    sealed_fields = {name: request.get(name) for name in _SEALED_FIELDS} | {"rollback_hint": request.get("rollback")}
+    if sealed_fields["risk_level"] is not None:
+        sealed_fields["risk_level"] = str(sealed_fields["risk_level"]).strip().upper()
+    return ApprovalRequest(str(request.get("approval_id")), sealed_fields, command_fingerprint(sealed_fields), now)
 
 
 def answer_note(approval: Approval | None) -> str:
@@ -266,8 +266,8 @@ def merged_context(stored: JSON, update: JSON) -> JSON:
 
 def _merge(stored: JSON, update: JSON) -> JSON:
     if isinstance(stored, dict) and isinstance(update, dict):
-        changed = {key: _merge(stored[key], new) if key in stored else new for key, new in update.items()}
-        return {**stored, **changed}
+        changed_fields = {key: _merge(stored[key], new) if key in stored else new for key, new in update.items()}
+        return {**stored, **changed_fields}
     if isinstance(stored, list) and isinstance(update, list):
         return _merge_lists(stored, update)
     return update
@@ -379,7 +379,7 @@ def apply_updates(
     Raises:
         MateriaError: a value is nested too deeply (``too_deep``). No update is applied in this case.
     """
-    changed = dict(document)
+    updated = dict(document)
     applied: list[str] = []
     names: list[JSON] = []
     issues: list[Issue] = []
@@ -391,9 +391,9 @@ def apply_updates(
         elif not isinstance(payload, dict):
             issues.append(issue_of("UPDATE_CONTRACT_PAYLOAD", name[:200], place=index, name=name[:100]))
         else:
-            changed[name] = merged_context(changed.get(name, {}), payload)
+            updated[name] = merged_context(updated.get(name, {}), payload)
             applied.append(name)
-    return MergedUpdates(changed if applied else document, tuple(applied), tuple(names), tuple(issues), tuple(warnings))
+    return MergedUpdates(updated if applied else document, tuple(applied), tuple(names), tuple(issues), tuple(warnings))
 
 
 def rejected_update(index: int, name: JSON, agent: str, writable: Collection[str]) -> Issue:
@@ -405,8 +405,8 @@ def rejected_update(index: int, name: JSON, agent: str, writable: Collection[str
         agent: the id of the agent; empty if it is unknown.
         writable: the names of the sections that the agent may update.
     """
-    allowed = ", ".join(sorted(writable)) or "nothing"
-    values = {"place": index, "agent": agent or "of this turn", "name": str(name)[:100], "may": allowed}
+    allowed_names = ", ".join(sorted(writable)) or "nothing"
+    values = {"place": index, "agent": agent or "of this turn", "name": str(name)[:100], "may": allowed_names}
     return issue_of("UPDATE_CONTRACT_REJECTED", str(name)[:200], **values)
 
 

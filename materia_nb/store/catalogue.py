@@ -148,9 +148,9 @@ class Catalogue:
         current: dict[Path, tuple[tuple[int, ...], CastEntry]] = {}
         read_count = 0
         for path in paths:
-            file_stamps, cached = _file_stamps(path), self._known.get(path)
-            if cached is not None and cached[0] == file_stamps:
-                current[path] = cached
+            file_stamps, cached_entry = _file_stamps(path), self._known.get(path)
+            if cached_entry is not None and cached_entry[0] == file_stamps:
+                current[path] = cached_entry
                 continue
             current[path] = file_stamps, cast_entry(path)
             read_count += 1
@@ -290,8 +290,8 @@ def _suggest_cast(entries: Sequence[CastEntry], reference: str) -> str:
     """Return a hint that suggests a cast with a similar name or id, or else lists the latest casts."""
     if not entries:
         return "start a cast first, or enter the path of a run directory"
-    known = [*(entry.name for entry in entries if entry.name), *(entry.id for entry in entries)]
-    if (match := close_match(reference, known)) is not None:
+    known_names = [*(entry.name for entry in entries if entry.name), *(entry.id for entry in entries)]
+    if (match := close_match(reference, known_names)) is not None:
         return f"did you mean {match!r}?"
     latest = entries[:_MAX_SUGGESTIONS]
     lines = [f"  {entry.id}  {short_label(entry.request or '', 50)}".rstrip() for entry in latest]

@@ -213,8 +213,8 @@ class FileSnapshots:
         """
         current, left_out = self._list_files()
         current, left_out = current - unreadable, left_out | (current & unreadable)
-        if removed := self._indexed - current:
-            self._git("update-index", "-z", "--force-remove", "--stdin", stdin=_nul_terminated(removed))
+        if removed_paths := self._indexed - current:
+            self._git("update-index", "-z", "--force-remove", "--stdin", stdin=_nul_terminated(removed_paths))
         self._git("update-index", "-z", "--add", "--remove", "--replace", "--stdin", stdin=_nul_terminated(current))
         self._indexed = current
         return tuple(sorted(os.fsdecode(path) for path in left_out))
@@ -310,13 +310,13 @@ class FileSnapshots:
         self._update_index()
         changed_paths = self._changed_since(current_commit)
         removed = {path for path, kind in kinds.items() if kind == b"D"}
-        blocked = changed_paths & kinds.keys()
+        blocked_paths = changed_paths & kinds.keys()
         with disk_errors(self.folder, "check for files that would be overwritten"):
-            blocked |= {path for path, kind in kinds.items() if kind == b"A" and self._is_occupied(path, removed)}
-        if blocked:
-            names = ", ".join(os.fsdecode(path) for path in sorted(blocked)[:5])
+            blocked_paths |= {path for path, kind in kinds.items() if kind == b"A" and self._is_occupied(path, removed)}
+        if blocked_paths:
+            names = ", ".join(os.fsdecode(path) for path in sorted(blocked_paths)[:5])
             raise MateriaError(
-                f"This would overwrite {counted(len(blocked), 'file')} without a saved copy: {names}.",
+                f"This would overwrite {counted(len(blocked_paths), 'file')} without a saved copy: {names}.",
                 where=str(self.folder),
                 hint="move these files away, then try again; nothing was changed",
                 kind="in_the_way",

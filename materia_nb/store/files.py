@@ -249,8 +249,8 @@ def changed_files(before: FileStamps | None, after: FileStamps | None) -> tuple[
     """
     if before is None or after is None:
         return ()
-    changed = sorted(name for name, status in after.items() if before.get(name) != status)
-    return tuple(to_bytes(name).decode() for name in changed[:MAX_CHANGED_FILES])
+    changed_paths = sorted(name for name, status in after.items() if before.get(name) != status)
+    return tuple(to_bytes(name).decode() for name in changed_paths[:MAX_CHANGED_FILES])
 
 
 _LOCK_NAME: Final = "cast.lock"

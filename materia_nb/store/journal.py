@@ -301,7 +301,7 @@ def read_journal(
         ) from error
     lines: list[JournalLine] = []
     reached = known is None
-    position, link, linked, broken = 0, "", False, None
+    position, link, has_links, first_broken_line = 0, "", False, None
     torn, lacks_line_break = b"", bool(content) and not content.endswith(b"\n")
     for number, raw_line in enumerate(BytesIO(content), start=1):
         start, position = position, position + len(raw_line)
@@ -309,9 +309,9 @@ def read_journal(
         if line is not None:
             body, written_link = _split_link(raw_line.rstrip(b"\r\n"))
             expected_link = _link_digest(body, key=link.encode()).hexdigest()
-            if broken is None and (written_link != expected_link if written_link or linked else False):
-                broken = len(lines)
-            link, linked = written_link or expected_link, linked or bool(written_link)
+            if first_broken_line is None and (written_link != expected_link if written_link or has_links else False):
+                first_broken_line = len(lines)
+            link, has_links = written_link or expected_link, has_links or bool(written_link)
             lines.append(line)
             reached = reached or (known is not None and known.link == link)
             if line.type == until:
@@ -321,7 +321,7 @@ def read_journal(
             break
         elif not raw_line.isspace():
             if lenient:
-                broken = len(lines) if broken is None else broken
+                first_broken_line = len(lines) if first_broken_line is None else first_broken_line
                 break
             raise MateriaError(
                 "The journal is damaged: a line before its end is not an event.",
@@ -330,7 +330,7 @@ def read_journal(
                 kind="damaged_journal",
             )
     # A truncated JSON object is never valid JSON, so a last line that can be parsed is complete.
-    return Contents(lines, position, torn, lacks_line_break, link, reached, broken, linked)
+    return Contents(lines, position, torn, lacks_line_break, link, reached, first_broken_line, has_links)
 
 
 _LINK_START: Final = b',"link":"'

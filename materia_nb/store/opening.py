@@ -96,12 +96,12 @@ def _recorded_targets(lines: Sequence[JournalLine]) -> list[str | None]:
 
 def _visited_sockets(lines: Sequence[JournalLine]) -> dict[str, str | None]:
     """Return the sockets that were started, mapped to the id of their materia, or to None if the id was not recorded."""
-    visited: dict[str, str | None] = {}
+    visited_sockets: dict[str, str | None] = {}
     for data in (line.data for line in lines if line.type == "socket_start"):
         socket, materia = data.get("socket"), data.get("materia")
         if isinstance(socket, str):
-            visited[socket] = materia if isinstance(materia, str) else visited.get(socket)
-    return visited
+            visited_sockets[socket] = materia if isinstance(materia, str) else visited_sockets.get(socket)
+    return visited_sockets
 
 
 def _apply_event(
@@ -149,8 +149,8 @@ def _add_turn(
         decision = decision_of(step.at, "recording", target)
     elif isinstance(event, ev.RecoveryStart):
         decision = decision_of(step.at, "repair", None)
-    recorded = event.replace(text=text, artifact=artifact, meta={}, pinned=None, by=None, thinking=None, cut=None)
-    _apply_event(result, rules, recorded, state, decision)
+    recorded_event = event.replace(text=text, artifact=artifact, meta={}, pinned=None, by=None, thinking=None, cut=None)
+    _apply_event(result, rules, recorded_event, state, decision)
 
 
 def _add_end(result: Recording, rules: Rules, event: ev.CastEnd) -> None:
@@ -159,12 +159,12 @@ def _add_end(result: Recording, rules: Rules, event: ev.CastEnd) -> None:
         _apply_event(result, rules, event, _ended_state(state, "complete"))
         return
     message = event.error or "the recording contains no reason"
-    aborted = event.kind == "aborted" or message.strip().lower() == "aborted"
+    is_aborted = event.kind == "aborted" or message.strip().lower() == "aborted"
     failure = Failure(event.kind or "recorded_failure", message, state.at.socket if state.at else None)
-    ended_state = _ended_state(state, "aborted" if aborted else "failed")._replace(failure=failure)
+    ended_state = _ended_state(state, "aborted" if is_aborted else "failed")._replace(failure=failure)
     decision = decision_of(state.at, "failure", None)._replace(failure=failure)
-    recorded = event.replace(kind=failure.kind)
-    _apply_event(result, rules, recorded, ended_state, decision if state.waiting_at else None)
+    recorded_event = event.replace(kind=failure.kind)
+    _apply_event(result, rules, recorded_event, ended_state, decision if state.waiting_at else None)
 
 
 def _ended_state(state: CastState, status: JSON) -> CastState:
@@ -329,12 +329,12 @@ def _without_resolved_scripts(document: JSON) -> JSON:
     The reference engine resolves a script to a command, and records both; it runs the command (R72).
     """
     materia = as_object(as_object(document).get("materia"))
-    resolved = {
+    resolved_materia = {
         name: {field: value for field, value in raw.items() if field != "script"}
         for name, raw in materia.items()
         if is_object(raw) and raw.get("script") is not None and raw.get("command") is not None
     }
-    return {**as_object(document), "materia": {**materia, **resolved}} if resolved else document
+    return {**as_object(document), "materia": {**materia, **resolved_materia}} if resolved_materia else document
 
 
 def _with_loadout(document: JSON, start: Mapping[str, JSON]) -> tuple[JSON, str | None]:
@@ -563,8 +563,8 @@ def damage_messages(contents: Contents) -> list[str]:
     if contents.first_broken_line is not None:
         steps = _intact_steps(contents.lines, contents.first_broken_line)
         upto = f"up to step {steps}" if steps else "before the first step"
-        changed = f"The journal was changed: line {contents.first_broken_line + 1} is not the original line"
-        return [f"{changed}, or an earlier line is missing. The journal is intact {upto}; later lines may be wrong."]
+        change = f"The journal was changed: line {contents.first_broken_line + 1} is not the original line"
+        return [f"{change}, or an earlier line is missing. The journal is intact {upto}; later lines may be wrong."]
     return [] if contents.reaches_known_end else [MISSING_END_MESSAGE]
 
 
@@ -588,8 +588,8 @@ def _intact_steps(lines: Sequence[JournalLine], count: int, *, is_whole: bool = 
     if not starts:
         return 0
     steps = lines[count - 1].steps
-    ended = any(line.type == "socket_complete" for line in lines[starts[-1] : count])
-    return (len(starts) if steps is None else steps) - (not is_whole and not ended)
+    is_ended = any(line.type == "socket_complete" for line in lines[starts[-1] : count])
+    return (len(starts) if steps is None else steps) - (not is_whole and not is_ended)
 
 
 def _artifact_problem(files: RunDir, line: JournalLine) -> str | None:

@@ -481,8 +481,8 @@ class _JournalReader:
         message = "the recording contains no reason" if event.error is None else event.error
         if event.kind == recovery.ABORTED or (event.kind is None and message.strip().lower() == "aborted"):
             if state.status in ("ready", "waiting", "held"):
-                ended = event.replace(kind=recovery.ABORTED, error=message)
-                self._apply_forced(ended, recovery.abort(state, message))
+                end_event = event.replace(kind=recovery.ABORTED, error=message)
+                self._apply_forced(end_event, recovery.abort(state, message))
         elif state.status == "waiting":
             self._fail_visit(event, state, message)
         elif state.status == "ready":

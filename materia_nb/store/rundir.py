@@ -202,8 +202,8 @@ def recorded_order(root: Path) -> Mapping[str, int]:
 def creation_time(cast_id: str) -> int:
     """Return the creation time in a cast id, in milliseconds since the epoch, or 0 if the id contains no time."""
     with suppress(ValueError, OverflowError):
-        created = datetime.strptime(cast_id, "%Y-%m-%dT%H-%M-%S-%fZ").replace(tzinfo=UTC)
-        return round(created.timestamp() * 1000)
+        created_at = datetime.strptime(cast_id, "%Y-%m-%dT%H-%M-%S-%fZ").replace(tzinfo=UTC)
+        return round(created_at.timestamp() * 1000)
     return 0
 
 
@@ -464,8 +464,8 @@ def usage_report(rules: Rules, session: Session) -> dict[str, JSON]:
 
 
 def _usage_fields(usage: Usage) -> Mapping[str, JSON]:
-    counted = {"input": usage.input, "output": usage.output, "total": usage.tokens, "cost": usage.cost}
-    return {**counted, **usage.token_details(), **_missing_counts(usage)}
+    usage_counts = {"input": usage.input, "output": usage.output, "total": usage.tokens, "cost": usage.cost}
+    return {**usage_counts, **usage.token_details(), **_missing_counts(usage)}
 
 
 def _missing_counts(usage: Usage) -> dict[str, JSON]:
@@ -603,9 +603,9 @@ def step_names(sockets: tuple[str, ...]) -> Mapping[str, str]:
     name_by_socket: dict[str, str] = {}
     used_names: set[str] = set()
     for socket_id in sorted(sockets, key=lambda socket_id: _socket_file_name(socket_id) != socket_id):
-        preferred = _socket_file_name(socket_id)
-        alternatives = (f"{preferred}_{number}" for number in count(2))
-        name = preferred
+        preferred_name = _socket_file_name(socket_id)
+        alternatives = (f"{preferred_name}_{number}" for number in count(2))
+        name = preferred_name
         while name.casefold() in used_names:
             name = next(alternatives)
         name_by_socket[socket_id] = name
