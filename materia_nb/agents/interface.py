@@ -573,10 +573,10 @@ def make_turn(  # noqa: PLR0913 - all that a turn is made of, by name
     """
     socket_rules = rules.sockets[visit.socket]
     materia, item = socket_rules.socket.materia, visit.item
-    accepts_any_text = visit.mode in socket_rules.any_text  # any text is accepted before the final answer
+    accepts_any_text = visit.mode in socket_rules.free_text_modes  # any text is accepted before the final answer
     state = session.state
     last_rules = rules.sockets.get(state.last_socket or "")  # where it hands over JSON, the object that was read
-    last_output = state.last_json if last_rules is not None and last_rules.wanted.parse == "json" else state.last_output
+    last_output = state.last_json if last_rules and last_rules.requirements.parse == "json" else state.last_output
     question = session.next_message if document is None else compact(document)
     turn = object.__new__(Turn)  # a frozen dataclass sets its fields one by one, which takes longer than many an answer
     turn.__dict__.update(

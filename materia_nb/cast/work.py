@@ -425,7 +425,7 @@ class Work(ABC):
         if error is None and answer is not None:
             socket_rules = self.rules.sockets[visit.socket]
             try:
-                any_text, thinks = visit.mode in socket_rules.any_text, can_think(agent)
+                any_text, thinks = visit.mode in socket_rules.free_text_modes, can_think(agent)
                 reply = validate_reply(answer, _LazyName(agent), socket_rules.write, any_text=any_text, thinks=thinks)
                 if reply.usage is not None:
                     reply = reply._replace(usage=self._add_cost(agent, visit, reply.usage))

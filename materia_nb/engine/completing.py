@@ -92,7 +92,7 @@ def complete(
     of_visit = about(rules, visit)
     if reading.scope is not None:
         side_events += (ev.ScopeChanged(about=of_visit, visit=visit.visit, scope=reading.scope.as_json()),)
-    event = ev.SocketComplete(about=of_visit, visit=visit.visit, parsed=socket_rules.wanted.parse == "json")
+    event = ev.SocketComplete(about=of_visit, visit=visit.visit, parsed=socket_rules.requirements.parse == "json")
     if failure:
         decision = decision_of(visit, "failure", None, reading, OutputEffects(assignments, None, warnings))
         failure_event = ev.AssignmentFailed(about=of_visit, visit=visit.visit, error=failure.message)
@@ -174,15 +174,15 @@ def apply_output(socket_rules: SocketRules, draft: Draft, text: str, reading: Re
     item_id = item.id if item else None
     if socket_rules.routes_failures and draft.handoffs.entries:
         conversation.forget_handoffs(draft, socket.id, item_id, *WITHOUT_OUTPUT)  # it has returned an output now (R60)
-    if socket_rules.wanted.parse == "json":
+    if socket_rules.requirements.parse == "json":
         draft.last_json = reading.value
         draft.data = _data_after_output(socket_rules, draft.data, reading)
-        if result is Result.YES and (draft.handoffs.entries or draft.follow_up):
+        if result is Result.YES and (draft.handoffs.entries or draft.rework_reasons):
             conversation.forget_refusals(draft, socket.id, item_id)
         if reading.context and reading.context.strip():
             conversation.add_handoff(draft, socket, item, result, reading.context)
-    if socket_rules.asked_again:
-        value = reading.value if socket_rules.wanted.parse == "json" else None
+    if socket_rules.receives_rework:
+        value = reading.value if socket_rules.requirements.parse == "json" else None
         answer = LastAnswer(draft.steps, draft.last_output, value)
         draft.answers = FrozenDict({**draft.answers, (socket.id, item_id): answer})
 
@@ -314,7 +314,7 @@ def route(
     The cast stops instead if a utility reported a failure that no edge handles (R48), or if a limit is exhausted.
     """
     socket_rules = rules.sockets[visit.socket]
-    if socket_rules.reports and (fault := _reported_failure(socket_rules, draft, outcome)):
+    if socket_rules.stops_on_reported_failure and (fault := _reported_failure(socket_rules, draft, outcome)):
         if choose_edge(socket_rules, Result.FAILED, exhausted=False) is None:
             draft.pending_route = None
             decision = decision_of(visit, "failure", None, reading, effects)
@@ -358,16 +358,16 @@ def _update_item_records(rules: Rules, draft: Draft, visit: Visit, outcome: Pend
     item, done_id = visit.item, outcome.advanced
     is_rework = choice.edge is not None and choice.edge.when in REWORK_CONDITIONS
     if is_rework and (item is None or item.id != done_id):
-        draft.follow_up = conversation.record_rework_reason(
-            draft.follow_up, rules.sockets[visit.socket].socket, choice.target, item, outcome, visit.step
+        draft.rework_reasons = conversation.record_rework_reason(
+            draft.rework_reasons, rules.sockets[visit.socket].socket, choice.target, item, outcome, visit.step
         )
-    if not is_rework and draft.follow_up and outcome.result in ACCEPTED:
-        open_entries = (entry for entry in draft.follow_up if entry.item is not None or entry.target != visit.socket)
-        draft.follow_up = tuple(open_entries)
+    if not is_rework and draft.rework_reasons and outcome.result in ACCEPTED:
+        reasons = (entry for entry in draft.rework_reasons if entry.item or entry.target != visit.socket)
+        draft.rework_reasons = tuple(reasons)
     if done_id is None:
         return
-    if draft.follow_up:
-        draft.follow_up = tuple(entry for entry in draft.follow_up if not lies_in(entry.item, done_id))
+    if draft.rework_reasons:
+        draft.rework_reasons = tuple(entry for entry in draft.rework_reasons if not lies_in(entry.item, done_id))
     if draft.answers:
         draft.answers = FrozenDict(
             {key: answer for key, answer in draft.answers.items() if not lies_in(key[1], done_id)}
@@ -413,7 +413,7 @@ def _choose_target(rules: Rules, draft: Draft, visit: Visit, outcome: PendingRou
     socket_rules = rules.sockets[visit.socket]
     choice = choose_edge(socket_rules, outcome.result, outcome.exhausted)
     assert choice is not None  # noqa: S101 - a failure that no edge waits for has stopped the cast
-    if outcome.exhausted or (visit.item is not None and not socket_rules.bounded):
+    if outcome.exhausted or (visit.item is not None and not socket_rules.has_bounded_edge):
         return choice  # no edge is counted
     return with_uses(rules, socket_rules, draft, visit, choice)
 

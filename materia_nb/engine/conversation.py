@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from json.encoder import encode_basestring
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
-from materia_nb.engine.state import Draft, FollowUp, Handoff, Handoffs, Item, ItemId, PendingRoute
+from materia_nb.engine.state import Draft, Handoff, Handoffs, Item, ItemId, PendingRoute, ReworkReason
 from materia_nb.jsonvalue import JSON, FrozenDict, pretty, whole_floats_as_integers
 from materia_nb.loadout.vocabulary import Result
 
@@ -130,10 +130,10 @@ MAX_SCANNED_HANDOFFS: Final = 500
 
 
 def record_rework_reason(
-    reasons: tuple[FollowUp, ...], socket: Socket, target: str, item: Item | None, outcome: PendingRoute, step: int
-) -> tuple[FollowUp, ...]:
+    reasons: tuple[ReworkReason, ...], socket: Socket, target: str, item: Item | None, outcome: PendingRoute, step: int
+) -> tuple[ReworkReason, ...]:
     """Record why ``socket`` sent work back; only the last five reasons are kept for each item and target."""
-    entry = FollowUp(
+    entry = ReworkReason(
         socket.id,
         socket.materia.label,
         target,
@@ -147,7 +147,7 @@ def record_rework_reason(
     return (*(other for other in reasons if other is not dropped_entry), entry)
 
 
-def reasons_for(reasons: tuple[FollowUp, ...], target: str, item: Item | None) -> list[FollowUp]:
+def reasons_for(reasons: tuple[ReworkReason, ...], target: str, item: Item | None) -> list[ReworkReason]:
     """Return the reasons for rework to show to the socket ``target``, oldest first, up to 2,400 characters in total.
 
     The oldest of these reasons may be truncated.
@@ -158,7 +158,7 @@ def reasons_for(reasons: tuple[FollowUp, ...], target: str, item: Item | None) -
         if entry.target == target and (entry.item is None or item is None or entry.item == item.id)
     ]
     room = MAX_REASONS_CHARS
-    chosen: list[FollowUp] = []
+    chosen: list[ReworkReason] = []
     for entry in reversed(matching):
         if room <= 0:
             break
@@ -203,9 +203,9 @@ def forget_refusals(draft: Draft, socket: str, item: ItemId | None) -> None:
     The socket's reasons for rework of the item are marked as settled. The text in ``state.context`` does not change.
     """
     forget_handoffs(draft, socket, item, Result.NO)
-    draft.follow_up = tuple(
+    draft.rework_reasons = tuple(
         follow_up._replace(settled=True) if (follow_up.source, follow_up.item) == (socket, item) else follow_up
-        for follow_up in draft.follow_up
+        for follow_up in draft.rework_reasons
     )
 
 

@@ -86,9 +86,9 @@ def edit_output(
     if entry.state.status != "waiting" or visit is None:
         raise MateriaError("The output of the last step cannot be corrected.", kind="edit_output")
     socket_rules = rules.sockets[visit.socket]
-    mode = "final" if visit.mode in socket_rules.any_text else visit.mode
+    mode = "final" if visit.mode in socket_rules.free_text_modes else visit.mode
     waiting = _with_usage(entry.state, latest)._replace(at=visit._replace(mode=mode))
-    reading = socket_rules.protocol.read(text, socket_rules.wanted)
+    reading = socket_rules.protocol.read(text, socket_rules.requirements)
     if reading.error is not None:
         raise RefusedAnswer("The corrected output was refused.", reading.issues, "edit_output")
     step = outputs.output(rules, waiting, text, Usage(), entry.prompt, artifact=artifact)

@@ -67,10 +67,10 @@ def answer_format(rules: Rules, state: StateView, visit: Visit, *, short: bool =
     ``short`` is True for the shorter instructions of later turns (R51).
     """
     socket_rules = rules.sockets[visit.socket]
-    if visit.mode in socket_rules.works:
+    if visit.mode in socket_rules.work_modes:
         return DEFERRED_HANDOFF
     facts = turn_facts(rules, state, visit) if socket_rules.protocol.needs_facts else UNKNOWN
-    return socket_rules.protocol.form(socket_rules.wanted, facts, short=short)
+    return socket_rules.protocol.form(socket_rules.requirements, facts, short=short)
 
 
 def assignment_for(rules: Rules, socket_rules: SocketRules, state: StateView) -> Mapping[str, JSON]:

@@ -353,7 +353,7 @@ def _continue_with(transition: Callable[[Rules, CastState], Transition]) -> Call
         if lanes_at_work(session) is not None:
             return streams.with_resumed_lanes(session)
         step = _live_transition(session, event) or transition(rules, session.state)
-        if step.state.status != "waiting" or (step.prompt is not None and step.prompt.begins):
+        if step.state.status != "waiting" or (step.prompt is not None and step.prompt.describes_task):
             session = session.without_conversation()
         record = session.steps.latest
         if record is not None:

@@ -18,12 +18,12 @@ from materia_nb.engine.items import (
     show_only,
 )
 from materia_nb.engine.rules import Rules
-from materia_nb.engine.state import CastState, Draft, FollowUp, Handoff, ItemId, Iteration, Position, StateView
+from materia_nb.engine.state import CastState, Draft, Handoff, ItemId, Iteration, Position, ReworkReason, StateView
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import JSON, MISSING, FrozenDict, FrozenList, equal_json, frozen, get_path, set_path
 
 Path: TypeAlias = tuple[str, ...]
-_Entry = TypeVar("_Entry", FollowUp, Handoff)
+_Entry = TypeVar("_Entry", ReworkReason, Handoff)
 _Value = TypeVar("_Value")
 
 IN_PROGRESS: Final = "being worked on"
@@ -245,7 +245,7 @@ class _ListEditor:
             reached = self._first_unfinished(iteration, list_edit, items) if position is None else position
             draft.cursors = FrozenDict({**draft.cursors, cursor: reached})
         draft.items = FrozenDict(_moved_keys(draft.items, moved_item))
-        draft.follow_up = _moved_entries(draft.follow_up, moved_item)
+        draft.rework_reasons = _moved_entries(draft.rework_reasons, moved_item)
         draft.handoffs = draft.handoffs._replace(entries=_moved_entries(draft.handoffs.entries, moved_item))
         answers = {
             (socket, to): value

@@ -314,15 +314,15 @@ def forget_items(draft: Draft, is_gone: Callable[[ItemId], bool]) -> None:
         draft.extra = FrozenDict(
             {key: more for key, more in draft.extra.items() if not (isinstance(key[-1], tuple) and is_gone(key[-1]))}
         )
-    draft.follow_up = tuple(entry for entry in draft.follow_up if entry.item is None or not is_gone(entry.item))
+    draft.rework_reasons = tuple(entry for entry in draft.rework_reasons if not (entry.item and is_gone(entry.item)))
     if draft.answers:
         answers = {key: answer for key, answer in draft.answers.items() if key[1] is None or not is_gone(key[1])}
         draft.answers = FrozenDict(answers)
     if any(entry.item is not None and is_gone(entry.item) for entry in draft.handoffs.entries):
-        draft.handoffs = draft.handoffs._replace(entries=tuple(_unlinked(draft.handoffs.entries, is_gone)))
+        draft.handoffs = draft.handoffs._replace(entries=tuple(_without_removed_items(draft.handoffs.entries, is_gone)))
 
 
-def _unlinked(entries: Iterable[Handoff], is_gone: Callable[[ItemId], bool]) -> Iterating[Handoff]:
+def _without_removed_items(entries: Iterable[Handoff], is_gone: Callable[[ItemId], bool]) -> Iterating[Handoff]:
     """Yield the handoffs, with references to removed items cleared; omit refusals of removed items."""
     for entry in entries:
         if entry.item is None or not is_gone(entry.item):

@@ -140,7 +140,7 @@ def complete_held_output(
     held_reading = hold.reading
     value: JSON = held_reading.value if isinstance(held_reading.value, dict) else {}
     word = held_reading.satisfied if satisfied is None else satisfied
-    if word is None and target is None and socket_rules.wanted.only_guarded:
+    if word is None and target is None and socket_rules.requirements.only_guarded:
         raise MateriaError(
             f"The output has no verdict, but every edge of {visit.socket} needs a verdict.",
             hint="use `accept satisfied` or `accept not_satisfied`, or name the next socket",
@@ -199,16 +199,16 @@ def output(  # noqa: PLR0913 - what is known of an output, by name
     draft.at = visit
     if usage is not None:
         draft.usage = draft.usage.plus(usage)
-    if visit.mode in socket_rules.any_text:
+    if visit.mode in socket_rules.free_text_modes:
         answered_prompt = prompt or first_prompt(rules, draft.freeze(), visit)
         return (
             _store_work(rules, draft, visit, answered_prompt)
-            if visit.mode in socket_rules.works
+            if visit.mode in socket_rules.work_modes
             else _store_draft(rules, draft, visit)
         )
     reading = _read_output(rules, draft, visit, text)
     if cut:
-        reading = _cut_off(reading, text, cut)
+        reading = _add_truncation_issue(reading, text, cut)
     if refused is not None and reading.error is None:
         reading = Reading(None, "contract", (Issue("$", refused, "return the whole answer again"),))
     if reading.error is not None:
@@ -222,7 +222,7 @@ def output(  # noqa: PLR0913 - what is known of an output, by name
     return hold_cast(rules, draft, visit, text, reading)
 
 
-def _cut_off(reading: Reading, text: str, by: str) -> Reading:
+def _add_truncation_issue(reading: Reading, text: str, by: str) -> Reading:
     """Add an issue about the truncation of the answer; if the answer is usable, add only a warning."""
     blank = not text.strip()
     extent = "empty" if blank else "incomplete"
@@ -238,7 +238,7 @@ def check_answer(rules: Rules, state: CastState, text: str) -> tuple[Issue, ...]
     """Return the issues for which the waiting visit would refuse an answer, or () if it would accept it (R42)."""
     visit = waiting_visit(state)
     socket_rules = rules.sockets[visit.socket]
-    if visit.mode in socket_rules.any_text:
+    if visit.mode in socket_rules.free_text_modes:
         return ()
     reading = _read_output(rules, state, visit, text)
     return () if reading.error is None else reading.issues
@@ -247,7 +247,7 @@ def check_answer(rules: Rules, state: CastState, text: str) -> tuple[Issue, ...]
 def _read_output(rules: Rules, state: StateView, visit: Visit, text: str) -> Reading:
     socket_rules = rules.sockets[visit.socket]
     facts = turn_facts(rules, state, visit) if socket_rules.protocol.needs_facts else UNKNOWN
-    reading = socket_rules.protocol.read(text, socket_rules.wanted, facts)
+    reading = socket_rules.protocol.read(text, socket_rules.requirements, facts)
     if not isinstance(reading.value, dict | list):
         return reading
     value, items = frozen(reading.value), reading.work_items

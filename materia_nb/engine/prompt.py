@@ -43,7 +43,7 @@ class Prompt:
     form: Final[PromptForm] = "md"
 
     @property
-    def begins(self) -> bool:
+    def describes_task(self) -> bool:
         """True if the prompt describes the complete task, so the agent does not need earlier turns."""
         return any(part.name == "task" for part in self.parts)
 
@@ -150,7 +150,7 @@ def repair_prompt(before: Prompt, form: str, issues: Sequence[Issue], output: st
     The excerpt has at most 600 characters. The second repair prompt of a visit has no excerpt, because weak models copy
     the excerpt (R52).
     """
-    is_repeated = any(part.name == "repair" for part in before.parts) and not before.begins
+    is_repeated = any(part.name == "repair" for part in before.parts) and not before.describes_task
     return next_prompt(before, "repair", _list_issues(issues, "" if is_repeated else output), form)
 
 

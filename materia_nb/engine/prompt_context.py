@@ -26,7 +26,7 @@ from materia_nb.engine.conversation import (
 )
 from materia_nb.engine.items import fence_text, item_label, item_status, list_at
 from materia_nb.engine.rules import SocketContext
-from materia_nb.engine.state import CastState, FollowUp, Handoff, Item, ItemId, LastAnswer, Visit
+from materia_nb.engine.state import CastState, Handoff, Item, ItemId, LastAnswer, ReworkReason, Visit
 from materia_nb.jsonvalue import JSON, MISSING, get_path, pretty, remove_path, whole_floats_as_integers
 from materia_nb.loadout.graph import Socket
 from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, VERDICTS
@@ -66,7 +66,7 @@ class PromptContext(NamedTuple):
 
     def parts(self, room: PromptBudget) -> tuple[list[PromptPart], list[PromptPart]]:
         """Return the parts before the task and the parts after the task."""
-        open_reasons = tuple(follow_up for follow_up in self.state.follow_up if not follow_up.settled)
+        open_reasons = tuple(follow_up for follow_up in self.state.rework_reasons if not follow_up.settled)
         reasons = reasons_for(open_reasons, self.visit.socket, self.visit.item)
         sent_back = {entry.step for entry in reasons}
         before = self._answer_before(reasons)
@@ -387,11 +387,11 @@ class PromptContext(NamedTuple):
             return PromptPart("item", "\n".join(lines), values=values)
         return PromptPart("item", f"{item.key}:\n{self.quote(pretty(whole_floats_as_integers(value)))}", values=values)
 
-    def reasons(self) -> list[FollowUp]:
+    def reasons(self) -> list[ReworkReason]:
         """Return the reasons for rework, including settled reasons, oldest first (R22)."""
-        return reasons_for(self.state.follow_up, self.visit.socket, self.visit.item) if self.state.follow_up else []
+        return reasons_for(self.state.rework_reasons, self.visit.socket, self.visit.item)
 
-    def _answer_before(self, reasons: Sequence[FollowUp]) -> LastAnswer | None:
+    def _answer_before(self, reasons: Sequence[ReworkReason]) -> LastAnswer | None:
         """Return the socket's last answer for this item if the last step sent the work back, or None.
 
         The result is also None if the prompt does not show outputs.
@@ -427,7 +427,7 @@ class PromptContext(NamedTuple):
                 if name in answer and get_path(self.state.data, path) == answer[name]:
                     yield name
 
-    def _reasons_part(self, reasons: Sequence[FollowUp]) -> PromptPart:
+    def _reasons_part(self, reasons: Sequence[ReworkReason]) -> PromptPart:
         if not reasons:
             return PromptPart("reasons", "", "the work was not sent back")
         room, blocks, values = MAX_REASONS_CHARS, [], []

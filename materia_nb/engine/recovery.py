@@ -95,7 +95,7 @@ def answer_by_hand(rules: Rules, state: CastState) -> Transition:
         MateriaError: the cast did not stop during a visit (``nothing_owed``).
     """
     visit = _unanswered_visit(state, "use `edit output` to correct the last output")
-    mode = "final" if visit.mode in rules.sockets[visit.socket].any_text else visit.mode
+    mode = "final" if visit.mode in rules.sockets[visit.socket].free_text_modes else visit.mode
     after = (state.failure or Failure("", "")).kind
     visit = visit._replace(mode=mode, turn=visit.turn + 1, approval=None)
     return Transition(_with_waiting_visit(state, visit), (ev.AnsweredByHand(about=about(rules, visit), after=after),))
@@ -159,7 +159,7 @@ def raise_limit(rules: Rules, state: CastState) -> Transition:
         return Transition(state._replace(status="waiting", failure=None), (event,))
     transition = _restart_visit(rules, state, visit, event)
     if failure and failure.refused and transition.prompt:
-        keeps_conversation = socket_rules.first_mode in socket_rules.any_text  # the drafts or the work stay
+        keeps_conversation = socket_rules.first_mode in socket_rules.free_text_modes  # the drafts or the work stay
         form = answer_format(rules, state, visit, short=keeps_conversation)
         ask_again = repair_prompt if keeps_conversation else repair_prompt_after_resume
         return transition._replace(prompt=ask_again(transition.prompt, form, *failure.refused))

@@ -130,7 +130,7 @@ def handled_failures(rules: SocketRules) -> dict[Result, Result]:
     first_of_edge: dict[Edge | None, Result] = {}
     handled_kinds: dict[Result, Result] = {}
     for result in WITHOUT_OUTPUT:
-        refusable = result is not Result.REFUSED or rules.wanted.parse != "text"  # any text is accepted
+        refusable = result is not Result.REFUSED or rules.requirements.parse != "text"  # any text is accepted
         if refusable and (choice := choose_edge(rules, result, exhausted=False)) is not None:
             handled_kinds[result] = first_of_edge.setdefault(choice.edge, result)
     return handled_kinds

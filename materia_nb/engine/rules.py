@@ -142,53 +142,53 @@ class SocketRules:
 
     Attributes:
         first_mode: the purpose of the first turn of a visit.
-        works: the modes in which an answer is stored as work, and the next turn requests the handoff.
-        any_text: the modes in which any answer is accepted: ``works`` and drafts.
+        work_modes: the modes in which an answer is stored as work, and the next turn requests the handoff.
+        free_text_modes: the modes in which any answer is accepted: ``work_modes`` and drafts.
         prompt: the compiled template of the materia's prompt.
         iteration: the iteration over the socket's items, or None if the socket has no iterator.
         items: a function that reads the list of items, or None if the socket has no iterator.
-        wanted: the requirements for an output.
+        requirements: the requirements for an output.
         assign: the assignments, each with its target, the segments of the target, and its source.
         exits: the loop exits that leave from the socket, in order.
         routes_failures: True if an edge handles a visit that ends without an output (R60).
-        reports: True if a failure that the output reports stops the cast (R48), as for a JSON utility whose edges and
+        stops_on_reported_failure: True if a failure that the output reports stops the cast (R48), as for a JSON utility whose edges and
             exits do not handle ``not_satisfied``.
-        bounded: True if an edge has ``maxTraversals``.
+        has_bounded_edge: True if an edge has ``maxTraversals``.
         consumer_cursors: the cursors of the loops that consume the items of this socket.
         about: the fields that identify the socket in an event.
         required_fields: the required fields of an answer with their descriptions; empty if no fields are required.
         schema: the JSON Schema of an answer, or None if an answer is not a single JSON object.
-        maker: the protocol if it can create sample answers, or None.
+        sample_protocol: the protocol if it can create sample answers, or None.
         write: a function that writes an answer given as an object, or None for plain JSON.
         context: the prompt data that is the same at every visit.
         task: the template of the materia's prompt, in which inserted text from outside the loadout is in code fences
             (R50).
-        asked_again: True if an edge sends work back to the agent, so that its last answer is stored (R50).
+        receives_rework: True if an edge sends work back to the agent, so that its last answer is stored (R50).
     """
 
     socket: Socket
     first_mode: Mode
-    works: frozenset[Mode]
-    any_text: frozenset[Mode]
+    work_modes: frozenset[Mode]
+    free_text_modes: frozenset[Mode]
     prompt: Template
     iteration: Iteration | None
     items: Source | None
-    wanted: Requirements
+    requirements: Requirements
     protocol: HandoffProtocol
     assign: tuple[tuple[str, tuple[str, ...], str], ...]
     exits: tuple[ExitRoute, ...]
     routes_failures: bool
-    reports: bool
-    bounded: bool
+    stops_on_reported_failure: bool
+    has_bounded_edge: bool
     consumer_cursors: tuple[str, ...]
     about: dict[str, JSON]
     required_fields: Mapping[str, str]
     schema: dict[str, JSON] | None
-    maker: HandoffProtocol | None
+    sample_protocol: HandoffProtocol | None
     write: Callable[[Mapping[str, JSON]], str] | None
     context: SocketContext
     task: Template
-    asked_again: bool
+    receives_rework: bool
 
 
 class Rules:
@@ -282,41 +282,41 @@ def _socket_rules(graph: Graph, socket: Socket) -> SocketRules:
     needed = requirements_of(socket)
     spoken = protocol(DEFAULT_HANDOFF if socket.is_utility else socket.handoff)
     loops = graph.loops
-    works: frozenset[Mode] = frozenset(("work", "resume") if socket.finalize else ())
+    work_modes: frozenset[Mode] = frozenset(("work", "resume") if socket.finalize else ())
     exits = tuple(route for loop in socket.loops for route in loops[loop].routes if route.source == socket.id)
     consuming = [iterator for loop in graph.consumers.get(socket.id, ()) if (iterator := loops[loop].iterator)]
-    maker = spoken if "sample_outputs" in spoken.overridden else None
+    sample_protocol = spoken if "sample_outputs" in spoken.overridden else None
     context = socket_context(socket, graph)
     return SocketRules(
         socket=socket,
         first_mode="draft" if socket.materia.multi_turn and not socket.is_utility else "work",
-        works=works,
-        any_text=works | {"draft"},
+        work_modes=work_modes,
+        free_text_modes=work_modes | {"draft"},
         prompt=compile_template(socket.materia.prompt),
         iteration=iteration_of(socket.iterator) if socket.iterator else None,
         items=compile_source(socket.iterator.items) if socket.iterator else None,
-        wanted=needed,
+        requirements=needed,
         protocol=spoken,
         assign=tuple((target, tuple(split_path(target)), text) for target, text in socket.assign),
         exits=exits,
         routes_failures=any(
             condition_spec(edge.when).matches(other) for edge in socket.edges for other in WITHOUT_OUTPUT
         ),
-        reports=socket.is_utility
+        stops_on_reported_failure=socket.is_utility
         and needed.parse == "json"
         and not any(
             when in REWORK_CONDITIONS
             for when in (*(edge.when for edge in socket.edges), *(route.condition for route in exits))
         ),
-        bounded=any(edge.max_traversals is not None for edge in socket.edges),
+        has_bounded_edge=any(edge.max_traversals is not None for edge in socket.edges),
         consumer_cursors=tuple(iterator.cursor for iterator in consuming),
         required_fields=frozen(spoken.fields(needed)),
         schema=None if socket.is_utility else frozen(spoken.schema(needed)),
-        maker=maker,
-        write=maker.write if maker is not None and needed.parse == "json" else None,
+        sample_protocol=sample_protocol,
+        write=sample_protocol.write if sample_protocol is not None and needed.parse == "json" else None,
         context=context,
         task=compile_template(socket.materia.prompt, frozenset() if context.form == "plain" else context.own.quoting),
-        asked_again=not socket.is_utility
+        receives_rework=not socket.is_utility
         and any(
             edge.when in REWORK_CONDITIONS and edge.to == socket.id
             for other in graph.sockets.values()

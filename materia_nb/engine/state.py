@@ -140,7 +140,7 @@ class Visit(NamedTuple):
     changed: tuple[str, ...] = ()
 
 
-class FollowUp(NamedTuple):
+class ReworkReason(NamedTuple):
     """The reason why a socket sent work back along a ``not_satisfied`` edge, for the target socket of the edge (R22).
 
     ``settled`` is True after the sending socket has accepted the item; the agent then no longer receives the reason
@@ -528,7 +528,7 @@ class CastState(NamedTuple):
     traversals: Mapping[str, int] = NOTHING
     counts: Mapping[EdgeId, int] = NOTHING
     items: Mapping[ItemId, ItemRecord] = NOTHING
-    follow_up: tuple[FollowUp, ...] = ()
+    rework_reasons: tuple[ReworkReason, ...] = ()
     steps: int = 0
     bounded_at: int = 0
     last_output: str | None = None
@@ -639,7 +639,7 @@ class Draft:
             self.traversals,
             self.counts,
             self.items,
-            self.follow_up,
+            self.rework_reasons,
             self.steps,
             self.bounded_at,
             self.last_output,

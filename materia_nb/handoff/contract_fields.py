@@ -29,7 +29,7 @@ from materia_nb.handoff.base import (
     WorkItem,
 )
 from materia_nb.handoff.checks import MAX_FORM_CHARS, issue_of
-from materia_nb.handoff.jsontext import NO_REASON, NotJson, as_text, join_within_limit, labelled, one_line, wide_json
+from materia_nb.handoff.jsontext import NO_REASON, NotJson, as_text, join_within_limit, list_line, one_line, wide_json
 from materia_nb.handoff.runtime_rules import can_be_approved, update_entries
 from materia_nb.jsonvalue import JSON, as_list, as_object, compact
 
@@ -475,13 +475,13 @@ def context_lines(contract: Contract, warnings: Sequence[Issue]) -> Iterator[str
     yield contract.plan_status
     if contract.user_facing_summary:
         yield f"Summary: {contract.user_facing_summary}"
-    yield from labelled("Key outputs", texts_of(contract.evidence["key_outputs"]))
-    yield from labelled("Impacts elsewhere", texts_of(contract.evidence["cross_layer_impacts"]))
-    yield from labelled("Open gaps", _gaps(contract))
+    yield from list_line("Key outputs", texts_of(contract.evidence["key_outputs"]))
+    yield from list_line("Impacts elsewhere", texts_of(contract.evidence["cross_layer_impacts"]))
+    yield from list_line("Open gaps", _gaps(contract))
     if _ownership(contract) in ("cross_surface_dependency", "not_my_surface"):
         yield f"Ownership: {_ownership(contract)}"
         yield from _suggested_agent(contract)
-    yield from labelled("Warnings", [warning.message for warning in warnings])
+    yield from list_line("Warnings", [warning.message for warning in warnings])
 
 
 def work_items_of_gaps(contract: Contract) -> list[JSON]:

@@ -38,7 +38,7 @@ from materia_nb.handoff.checks import (
     missing_sources,
     placeholder_issues,
 )
-from materia_nb.handoff.jsontext import as_text, labelled, too_deep, without_backticks, without_infinities
+from materia_nb.handoff.jsontext import as_text, is_too_deep, list_line, without_backticks, without_infinities
 from materia_nb.handoff.runtime_rules import apply_updates, can_be_approved, is_approval_id, rejected_update
 from materia_nb.jsonvalue import JSON, set_path
 
@@ -322,13 +322,13 @@ class ContractProtocol(HandoffProtocol):
         if len(complete) == 1 and (summary := complete[0][1].user_facing_summary):
             lines = summary.splitlines()
         else:
-            lines = [line for agent, contract in complete for line in labelled(agent, _result_lines(contract))]
+            lines = [line for agent, contract in complete for line in list_line(agent, _result_lines(contract))]
         contracts = [contract for _, contract in complete]
         return [
             *lines,
-            *labelled("Verified by", dict.fromkeys(map(_verification_text, contracts))),
-            *labelled("Impacts elsewhere", _distinct_entries(contracts, "cross_layer_impacts")),
-            *labelled("Still open", _distinct_entries(contracts, "open_gaps")),
+            *list_line("Verified by", dict.fromkeys(map(_verification_text, contracts))),
+            *list_line("Impacts elsewhere", _distinct_entries(contracts, "cross_layer_impacts")),
+            *list_line("Still open", _distinct_entries(contracts, "open_gaps")),
         ]
 
     def suggestions(self, value: Mapping[str, JSON]) -> list[tuple[SuggestionKind, Mapping[str, str]]]:
@@ -417,7 +417,7 @@ def examine_contract(contract: JSON, requirements: Requirements, facts: TurnFact
         requirements: the requirements of the socket.
         facts: the facts about the turn.
     """
-    readable = contract if isinstance(contract, dict) and not too_deep(contract) else None
+    readable = contract if isinstance(contract, dict) and not is_too_deep(contract) else None
     checked = check_contract(readable, facts)
     value = without_infinities(readable)
     if readable is not None:

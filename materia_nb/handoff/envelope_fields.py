@@ -32,7 +32,7 @@ from materia_nb.handoff.checks import (
     issue_of,
     schema_of,
 )
-from materia_nb.handoff.jsontext import NO_REASON, as_text, labelled, one_line
+from materia_nb.handoff.jsontext import NO_REASON, as_text, list_line, one_line
 from materia_nb.jsonvalue import JSON, as_object
 from materia_nb.loadout.vocabulary import first_field
 
@@ -337,11 +337,11 @@ def context_lines(envelope: Envelope) -> Iterator[str]:
             f"Assumption: {one_line(assumption.assumption)}. Why: {one_line(assumption.why)}. "
             f"If wrong: {one_line(assumption.impact_if_wrong)}"
         )
-    yield from labelled("Decided", envelope.key_decisions)
+    yield from list_line("Decided", envelope.key_decisions)
     measurements = [f"{name}={as_text(value)}" for name, value in (envelope.measurements or {}).items()]
-    yield from labelled("Artifacts", envelope.artifacts_produced)
-    yield from labelled("Commands", envelope.commands_run)
-    yield from labelled("Measurements", measurements)
+    yield from list_line("Artifacts", envelope.artifacts_produced)
+    yield from list_line("Commands", envelope.commands_run)
+    yield from list_line("Measurements", measurements)
 
 
 def work_items_of_concerns(envelope: Envelope) -> list[JSON]:

@@ -25,8 +25,8 @@ from materia_nb.handoff.jsontext import (
     NO_REASON,
     NotJson,
     fit_list,
+    is_too_deep,
     join_within_limit,
-    too_deep,
     wide_json,
     without_backticks,
     without_infinities,
@@ -38,7 +38,7 @@ from materia_nb.jsonvalue import JSON, as_object, compact, set_path
 def _object_issue(value: JSON) -> Issue | None:
     """Return an issue if the value is not an object or is nested too deeply; otherwise, return None."""
     if isinstance(value, dict):
-        return issue_of("ENVELOPE_NOT_JSON", why="it is nested too deeply") if too_deep(value) else None
+        return issue_of("ENVELOPE_NOT_JSON", why="it is nested too deeply") if is_too_deep(value) else None
     return issue_of("ENVELOPE_NOT_OBJECT")
 
 

@@ -59,7 +59,7 @@ def _parse_long_integer(text: str) -> int:
     return int(text)
 
 
-def too_deep(value: JSON) -> bool:
+def is_too_deep(value: JSON) -> bool:
     """Return True if a value is nested more than :data:`MAX_DEPTH` levels deep. The function is not recursive."""
     level = [value] if isinstance(value, (dict, list)) else []
     for _ in range(MAX_DEPTH):
@@ -132,7 +132,7 @@ def _parse(
         raise NotJson(f"{error.msg} (line {error.lineno}, column {error.colno})") from None
     except ValueError as error:  # a constant, or a number that is too large
         raise NotJson(str(error)) from None
-    if len(text) > 2 * MAX_DEPTH and isinstance(value, (dict, list)) and too_deep(value):
+    if len(text) > 2 * MAX_DEPTH and isinstance(value, (dict, list)) and is_too_deep(value):
         raise NotJson(_TOO_DEEP_REASON)
     return value, tuple(duplicates)
 
@@ -242,7 +242,7 @@ def as_text(value: JSON) -> str:
     return value if isinstance(value, str) else compact(value)
 
 
-def labelled(title: str, entries: Iterable[str]) -> Iterator[str]:
+def list_line(title: str, entries: Iterable[str]) -> Iterator[str]:
     """Yield a line with the title and all entries that are not blank, or yield nothing if every entry is blank."""
     texts = [one_line(entry) for entry in entries if entry.strip()]
     if texts:

@@ -16,7 +16,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias, TypeGuard
 from materia_nb.errors import MateriaError, counted
 from materia_nb.handoff.base import Issue
 from materia_nb.handoff.checks import SCHEDULE, TEXT_SCHEMA, closed_object, issue_of, list_of
-from materia_nb.handoff.jsontext import MAX_DEPTH, too_deep
+from materia_nb.handoff.jsontext import MAX_DEPTH, is_too_deep
 from materia_nb.jsonvalue import JSON, as_list, as_object, is_text, whole_number
 
 # Schedules of parallel work
@@ -255,7 +255,7 @@ def merged_context(stored: JSON, update: JSON) -> JSON:
     Raises:
         MateriaError: a value is nested too deeply (``too_deep``).
     """
-    if too_deep(stored) or too_deep(update):
+    if is_too_deep(stored) or is_too_deep(update):
         raise MateriaError(
             f"The values are nested more than {MAX_DEPTH} levels deep.",
             hint="store a flat list of facts",

@@ -137,7 +137,7 @@ class Prompts:
             assert state.at is not None  # noqa: S101 - it waits
             socket_id, item, text = state.at.socket, state.at.item, prompt.text
             shared_prefix, turn = 0, prompt.parts[0].heading
-            if prompt.begins:
+            if prompt.describes_task:
                 shared_prefix = common_prefix_length(previous.get(socket_id, ""), text)
                 turn = HEADINGS["reasons"] if prompt.reasons else ""
                 previous[socket_id] = text
@@ -202,7 +202,7 @@ def _parse_items(items: int | Sequence[JSON]) -> tuple[int, list[JSON] | None]:
 
 def _repair_prompt(rules: Rules, socket_rules: SocketRules, state: CastState) -> Prompt | None:
     """Return the repair prompt that follows an unreadable answer, or None if the socket accepts any text."""
-    if state.at is None or state.at.mode in socket_rules.any_text or socket_rules.wanted.parse == "text":
+    if state.at is None or state.at.mode in socket_rules.free_text_modes or socket_rules.requirements.parse == "text":
         return None
     step = outputs.output(rules, state, SAMPLE, prompt=entering.prompt_for(rules, state))
     is_repair = step.state.at is not None and step.state.at.repairs > state.at.repairs
@@ -409,7 +409,7 @@ def _extend_answer(text: str, tokens: int, socket_rules: SocketRules) -> str:
     missing_chars = tokens * _CHARACTERS_A_TOKEN - len(text)
     if missing_chars <= 0 or not text:
         return text
-    if socket_rules.wanted.parse == "text":
+    if socket_rules.requirements.parse == "text":
         return text + _make_filler(missing_chars)
     value = json.loads(text) if socket_rules.socket.handoff == DEFAULT_HANDOFF else {}
     if items := list(_work_items_in(value)):

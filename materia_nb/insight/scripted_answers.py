@@ -104,9 +104,9 @@ def _hands_over(socket: Socket) -> bool:
 
 def decisive_verdicts(socket_rules: SocketRules) -> tuple[Result, ...]:
     """Return the verdicts that lead to different routes at a socket, or only ``NOTHING`` if no verdict matters."""
-    if socket_rules.wanted.parse == "text":
+    if socket_rules.requirements.parse == "text":
         return (Result.NOTHING,)
-    if socket_rules.wanted.why_satisfied is not None:
+    if socket_rules.requirements.why_satisfied is not None:
         return VERDICTS
     socket = socket_rules.socket
     conditions = [edge.when for edge in socket.edges] + [route.condition for route in socket_rules.exits]
@@ -119,7 +119,7 @@ def decisive_verdicts(socket_rules: SocketRules) -> tuple[Result, ...]:
 def accepted_results(socket_rules: SocketRules) -> tuple[Result, ...]:
     """Return the possible results of an accepted output. Outputs in a handoff protocol may omit ``satisfied``."""
     verdicts = decisive_verdicts(socket_rules)
-    has_protocol = not socket_rules.socket.is_utility and socket_rules.maker is not None
+    has_protocol = not socket_rules.socket.is_utility and socket_rules.sample_protocol is not None
     return ACCEPTED if has_protocol and verdicts != (Result.NOTHING,) else verdicts
 
 
@@ -130,7 +130,7 @@ def continuing_results(socket_rules: SocketRules) -> tuple[Result, ...]:
 
 def is_not_asked(socket_rules: SocketRules) -> bool:
     """Return True if ``satisfied`` affects the route, but the agent is not asked for it and omits it (R7, R8)."""
-    is_asked = socket_rules.socket.is_utility or socket_rules.wanted.why_satisfied is not None
+    is_asked = socket_rules.socket.is_utility or socket_rules.requirements.why_satisfied is not None
     decides = decisive_verdicts(socket_rules) != (Result.NOTHING,)
     return not is_asked and socket_rules.socket.handoff == DEFAULT_HANDOFF and decides
 
@@ -154,13 +154,13 @@ class ScriptedResult(NamedTuple):
 
 def stopping_answers(rules: Rules, socket_rules: SocketRules) -> Iterator[tuple[Reaction, str]]:
     """Yield each action that holds the cast for a person, with the text of an answer that requests the action."""
-    protocol, actions = socket_rules.maker, set[Reaction]()
+    protocol, actions = socket_rules.sample_protocol, set[Reaction]()
     if protocol is None:
         return
     facts = TurnFacts(assignment=assignment_for(rules, socket_rules, entering.begin(rules, SAMPLE)))
     for value in protocol.sample_stops():
         text = protocol.write(value)
-        reading = socket_rules.protocol.read(text, socket_rules.wanted, facts)
+        reading = socket_rules.protocol.read(text, socket_rules.requirements, facts)
         if reading.accepted and reading.action in ("pause", "escalate") and reading.action not in actions:
             actions.add(reading.action)
             yield reading.action, text
@@ -195,19 +195,19 @@ class PossibleAnswers:
         return self._results[socket_rules.socket.id]
 
     def _outputs(self, socket_rules: SocketRules) -> Iterator[ScriptedResult]:
-        if socket_rules.wanted.parse == "text":
+        if socket_rules.requirements.parse == "text":
             yield ScriptedResult(SAMPLE, Result.NOTHING, None)
             return
         lengths: Sequence[int | None] = self._lengths if self._has_lists(socket_rules) else (None,)
         results = product(accepted_results(socket_rules), lengths)
-        if socket_rules.socket.is_utility or socket_rules.maker is None:
+        if socket_rules.socket.is_utility or socket_rules.sample_protocol is None:
             for result, length in results:
                 yield ScriptedResult(compact(self._value(socket_rules, result, length or 0)), result, length)
             return
         is_open = decisive_verdicts(socket_rules) == (Result.NOTHING,)
         accepted = []
         for result, length in results:
-            text = self._shortest(socket_rules, socket_rules.maker, None if is_open else result, length or 0)
+            text = self._shortest(socket_rules, socket_rules.sample_protocol, None if is_open else result, length or 0)
             if text is not None:
                 accepted.append(ScriptedResult(text, result, length))
         if not accepted:
@@ -227,7 +227,7 @@ class PossibleAnswers:
         )
         for value in protocol.sample_outputs("done" if result is None else _OUTCOMES[result], length):
             text = protocol.write(self._with_sources(socket_rules, length, value))
-            reading = socket_rules.protocol.read(text, socket_rules.wanted, facts)
+            reading = socket_rules.protocol.read(text, socket_rules.requirements, facts)
             if reading.accepted and reading.action == "route" and result in (None, reading.result):
                 return text
         return None
@@ -240,9 +240,9 @@ class PossibleAnswers:
         return value
 
     def _has_lists(self, socket_rules: SocketRules) -> bool:
-        if socket_rules.wanted.work_items or (socket_rules.socket.is_utility and self._utility_roots):
+        if socket_rules.requirements.work_items or (socket_rules.socket.is_utility and self._utility_roots):
             return True
-        return any(self._contains_list(tuple(split_path(target))) for target, _ in socket_rules.wanted.sources)
+        return any(self._contains_list(tuple(split_path(target))) for target, _ in socket_rules.requirements.sources)
 
     def _contains_list(self, path: _StatePath) -> bool:
         return any(list_path[: len(path)] == path for list_path in self._lists)
@@ -253,9 +253,9 @@ class PossibleAnswers:
         for target, segments in _assigned_fields(socket_rules):
             fields = set_path(fields, segments, self._state_value(target, length))
         value = dict(fields)
-        if socket_rules.wanted.work_items:
+        if socket_rules.requirements.work_items:
             value["workItems"] = [_sample_item(number) for number in range(length)]
-        if socket_rules.wanted.streams:
+        if socket_rules.requirements.streams:
             streams: list[JSON] = [{"name": SAMPLE, "workItemIndexes": list(range(length))}]
             value[SCHEDULE] = {"version": 1, "streams": streams if length else []}
         if "context" in value:
@@ -292,7 +292,7 @@ def _sample_item(number: int) -> dict[str, JSON]:
 
 def _assigned_fields(socket_rules: SocketRules) -> Iterator[tuple[_StatePath, list[str]]]:
     """Yield the target and source paths of each assignment from an output field, with the shortest sources first."""
-    for target, source in sorted(socket_rules.wanted.sources, key=lambda assignment: len(assignment[1])):
+    for target, source in sorted(socket_rules.requirements.sources, key=lambda assignment: len(assignment[1])):
         if segments := _source_segments(source):
             yield tuple(split_path(target)), segments
 
@@ -380,7 +380,7 @@ def _scripted_turns(
         if visit.mode == "draft" and visit.drafts:
             step = outputs.finalize(rules, state, entering.prompt_for(rules, state))
         else:
-            text = SAMPLE if visit.mode in socket_rules.any_text else answer.text
+            text = SAMPLE if visit.mode in socket_rules.free_text_modes else answer.text
             if answer.result.is_silent:
                 step, text = recovery.fail(rules, state, sample_failure(answer.result)), ""
             else:

@@ -222,7 +222,7 @@ def _explain_alternatives(rules: Rules, decision: Decision) -> list[str]:
         return []
     socket_rules, name = rules.sockets[decision.socket], rules.graph.names[decision.socket]
     is_unknown = decision.advance is None and socket_rules.socket.advance is not None
-    verdicts = () if socket_rules.wanted.parse == "text" or is_unknown else VERDICTS
+    verdicts = () if socket_rules.requirements.parse == "text" or is_unknown else VERDICTS
     lines = []
     for result in (*verdicts, *dict.fromkeys(handled_failures(socket_rules).values())):
         choice = None if result is decision.result else _choice_for(socket_rules, decision.advance, result)

@@ -439,7 +439,7 @@ class _JournalReader:
     def _finalize_visit(self, event: ev.Event) -> None:
         state = self.session.state
         visit = state.waiting_at
-        if visit is not None and visit.mode in self.rules.sockets[visit.socket].any_text:
+        if visit is not None and visit.mode in self.rules.sockets[visit.socket].free_text_modes:
             step = _forced_final(self.rules, state, self.session.prompt)
             self._apply_forced(ev.RefinementFinal(about=about(self.rules, visit), ts=event.ts), step)
 
@@ -516,7 +516,7 @@ class _JournalReader:
         the output of a later retry instead.
         """
         visit = state.at
-        if visit is None or visit.mode in self.rules.sockets[visit.socket].any_text:
+        if visit is None or visit.mode in self.rules.sockets[visit.socket].free_text_modes:
             return False
         if (self.command and self._failure_kind() != "invalid_output") or _turn_failed(self.recovery):
             return False

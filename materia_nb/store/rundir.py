@@ -379,7 +379,7 @@ def _write_step(files: RunDir, rules: Rules, step: StepRecord, folder: str) -> N
         if turn.artifact is not None and artifact_content(turn.text) is None:
             files.write(turn.artifact, to_bytes(turn.text))
     reading = step.reading
-    if reading is not None and reading.accepted and rules.sockets[step.socket].wanted.parse == "json":
+    if reading is not None and reading.accepted and rules.sockets[step.socket].requirements.parse == "json":
         files.write_json(
             folder + output_name(step.socket, step.visit, None, f"{branch_suffix(step.branch)}.json"), reading.value
         )
@@ -436,7 +436,7 @@ def _manifest_entries(rules: Rules, session: Session) -> Iterator[dict[str, JSON
 def _artifact_kind(socket_rules: SocketRules, mode: str) -> str:
     if mode == "draft":
         return "socket_refinement"
-    return "socket_work" if mode in socket_rules.works else "socket_output"
+    return "socket_work" if mode in socket_rules.work_modes else "socket_output"
 
 
 def usage_report(rules: Rules, session: Session) -> dict[str, JSON]:

@@ -190,7 +190,7 @@ def _form_state(now: Snapshot, visit: Visit) -> dict[str, Any]:
     """Return the answer form: its format, the required fields, the task, and the next socket after each verdict."""
     socket_rules = now.rules.sockets[visit.socket]
     draft = visit.mode == "draft"
-    any_text = draft or visit.mode in socket_rules.works or socket_rules.wanted.parse == "text"
+    any_text = draft or visit.mode in socket_rules.work_modes or socket_rules.requirements.parse == "text"
     who = now.answered_by(visit.socket)
     verdicts = {} if any_text else {word: _socket_after_verdict(now, word == "yes") for word in ("yes", "no")}
     form: dict[str, Any] = {
@@ -202,7 +202,7 @@ def _form_state(now: Snapshot, visit: Visit) -> dict[str, Any]:
         "draft": bool(draft and visit.drafts),
         "wanted": [[field, plain(description)] for field, description in socket_rules.required_fields.items()],
         "verdict": verdicts if verdicts and all(verdicts.values()) else None,
-        "items": socket_rules.wanted.work_items and not any_text,
+        "items": socket_rules.requirements.work_items and not any_text,
         "previous": _text_to_review(now, drafted=bool(draft and visit.drafts)),
         "task": _task_rows(now),
     }
@@ -324,7 +324,7 @@ def check_text(now: Snapshot, text: str, purpose: str) -> dict[str, Any]:
         if record is None:
             return {"issues": [], "advice": "", "fine": False}
         rules = now.rules.sockets[record.socket]
-        issues = list(rules.protocol.read(text, rules.wanted).issues)
+        issues = list(rules.protocol.read(text, rules.requirements).issues)
     elif purpose == "by_hand" and now.is_unanswered:
         issues = check_answer_by_hand(now, text)
     elif purpose == "reply" and now.waiting_at:

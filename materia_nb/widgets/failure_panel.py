@@ -49,7 +49,7 @@ def failure_state(now: Snapshot) -> dict[str, Any] | None:
     changed = changed_definition(now) if now.writable else None
     socket = failure.socket or ""
     socket_rules = now.rules.sockets.get(socket)
-    text = socket_rules is not None and (socket_rules.wanted.parse == "text")
+    text = socket_rules is not None and (socket_rules.requirements.parse == "text")
     record = now.latest
     blocks = _failure_blocks(now, changed)
     offers = offered_actions(now, changed) if now.writable else []

@@ -38,7 +38,7 @@ def test_cast_with_a_local_model_has_a_documented_outcome_and_stops_its_server(t
         assert len(step.turns) <= 2, "one repair turn at most (R19)"
     assert all(turn.meta["model"] == served.model for step in cast.steps for turn in step.turns)
     for step in cast.steps:
-        held = cast.now.rules.sockets[step.socket].wanted.parse == "json"
+        held = cast.now.rules.sockets[step.socket].requirements.parse == "json"
         if held and step.turns and step.turns[-1].meta["finish"] == "stop":
             json.loads(step.turns[-1].text)  # the server holds the model to the schema
     assert open_cast(cast.run_dir).route == cast.route

@@ -70,18 +70,18 @@ def test_cast_leaves_the_loop_when_all_items_are_removed(cast):
 def test_used_retries_and_follow_up_move_together_with_their_item(cast):
     cast.run(steps=3)
     assert cast.now.next_socket == "Socket-2"
-    assert cast.now.engine.follow_up[0].item == ("workItemIndex", 0, ())
+    assert cast.now.engine.rework_reasons[0].item == ("workItemIndex", 0, ())
     used = cast.now.engine.items["workItemIndex", 0, ()].used
     assert used == {("Socket-3", 1): 1}
     cast.edit.items([item("first"), *PLAN])
     assert titles(cast) == ["a", "first", "b", "c"], "a is being worked on"
-    assert cast.now.engine.follow_up[0].item == ("workItemIndex", 0, ())
+    assert cast.now.engine.rework_reasons[0].item == ("workItemIndex", 0, ())
     assert cast.now.engine.items["workItemIndex", 0, ()].used == used
     cast.step()
     assert "not yet" in cast.steps[-1].prompt.text
     assert cast.steps[-1].item_label == "a"
     cast.edit.items([item("first"), item("b")], abandon=True)
-    assert cast.now.engine.follow_up == ()
+    assert cast.now.engine.rework_reasons == ()
     assert cast.now.engine.items == {}
     assert (cast.now.next_socket, cast.now.upcoming_item.label) == ("Socket-2", "first")
 
@@ -148,7 +148,7 @@ def test_corrected_output_is_routed_again_and_the_original_is_kept(bench, cast):
     assert cast.now.engine.next == "Socket-2"
     record = cast.edit.output('{"satisfied": true}')
     assert cast.now.engine.next == "Socket-4"
-    assert cast.now.engine.follow_up == ()
+    assert cast.now.engine.rework_reasons == ()
     assert [turn.mode for turn in record.turns] == ["work", "correction"]
     assert "false" in (cast.run_dir / record.turns[0].artifact).read_text()
     same_as_journal(bench, cast)

@@ -49,7 +49,7 @@ def watched(folder: Path, document, agents=None) -> h.WatchedCast:
 def test_loop_with_retries_is_rebuilt_from_its_journal(tmp_path):
     cast = watched(tmp_path, h.loop_config(), h.loop_agents(2, refuse=[1]))
     cast.run()
-    assert cast.now.engine.follow_up == ()
+    assert cast.now.engine.rework_reasons == ()
     check_everywhere(cast, tmp_path)
 
 

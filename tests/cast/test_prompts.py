@@ -48,7 +48,9 @@ def test_prompt_list_includes_returned_work_and_later_turns(bench):
     assert {one.turn for one in plain.prompts} == {""}
     prompt_list = bench.prompts(items=ITEMS[:2], rework=True, later=True)
     assert prompt_list.end == "complete"
-    visits = [(prompt.socket, prompt.item, prompt.turn) for prompt in prompt_list.prompts if prompt.prompt.begins]
+    visits = [
+        (prompt.socket, prompt.item, prompt.turn) for prompt in prompt_list.prompts if prompt.prompt.describes_task
+    ]
     assert visits[1:5] == [
         ("Socket-2", "WI-1", ""),
         ("Socket-3", "WI-1", ""),

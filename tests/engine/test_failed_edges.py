@@ -147,7 +147,7 @@ def test_advance_or_exit_with_the_condition_failed_is_reported_as_a_problem():
 def test_failed_edge_does_not_require_a_verdict():
     """A socket needs a verdict only if all its edges for outputs are guarded (R7)."""
     guarded = Play(tried(edge("Tell", "satisfied"), edge("Mend", "failed"), materia="P")).rules.sockets["Try"]
-    assert guarded.wanted.only_guarded
-    assert guarded.wanted.why_satisfied
+    assert guarded.requirements.only_guarded
+    assert guarded.requirements.why_satisfied
     free = Play(tried(edge("Tell"), edge("Mend", "failed"), materia="P")).rules.sockets["Try"]
-    assert (free.wanted.only_guarded, free.wanted.why_satisfied) == (False, None)
+    assert (free.requirements.only_guarded, free.requirements.why_satisfied) == (False, None)

@@ -298,10 +298,10 @@ def test_r17_repeated_generator_resets_its_loops():
 def test_r17_follow_up_of_replaced_items_is_dropped():
     play = Play(replanning(), items("a"), "x", say(satisfied=False, context="redo"), "x", YES, NO)
     assert play.at == "Plan"
-    assert [entry.target for entry in play.state.follow_up] == ["Build", "Plan"]
+    assert [entry.target for entry in play.state.rework_reasons] == ["Build", "Plan"]
     play.go(items("c"))
     assert play.prompt.reasons == ()
-    assert play.state.follow_up == ()
+    assert play.state.rework_reasons == ()
 
 
 def test_r17_leaving_a_loop_by_an_ordinary_edge_keeps_the_cursor():

@@ -257,10 +257,10 @@ def test_r18_advance_from_another_socket_clears_the_counts_of_its_item():
     }
     play = Play(config(sockets), say(state={"rows": [1, 2]}), say(satisfied=False, context="redo"), YES)
     assert set(play.state.items) == {("i", 0, ())}
-    assert len(play.state.follow_up) == 1
+    assert len(play.state.rework_reasons) == 1
     play.go("x")
     assert set(play.state.items) == {("i", 1, ())}
-    assert play.state.follow_up == ()
+    assert play.state.rework_reasons == ()
 
 
 def test_exit_taken_outside_items_is_limited():

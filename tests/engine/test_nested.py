@@ -209,7 +209,7 @@ def test_r46_moved_outer_item_keeps_inner_items_and_abandoned_outer_item_drops_t
     abandoned = {"workItems": ListEdit((None,), (), True)}
     laid = edit_lists(play.rules, state, {**state.data, "workItems": new}, abandoned)
     assert [item for item in laid.state.items if item[0] in "pw"] == []
-    assert (laid.state.nesting, laid.state.follow_up, laid.state.next) == ({}, (), "Do")
+    assert (laid.state.nesting, laid.state.rework_reasons, laid.state.next) == ({}, (), "Do")
 
 
 def test_r46_edit_of_an_inner_list_changes_its_outer_item_too():

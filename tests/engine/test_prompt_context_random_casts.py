@@ -94,18 +94,18 @@ class PromptContext:
 
     def answer(self, here, mode):
         rng = self.rng
-        if mode == "draft" or here.wanted.parse == "text":
+        if mode == "draft" or here.requirements.parse == "text":
             return self.value("o", rng.choice([100, 100, 2_000, 9_000]))
         if rng.random() < 0.04:
             return self.value("o")
         value = {}
-        if here.wanted.why_satisfied or rng.random() < 0.5:
+        if here.requirements.why_satisfied or rng.random() < 0.5:
             value["satisfied"] = rng.random() < 0.6
         if rng.random() < 0.75:
             value["context"] = self.value("h", rng.choice([50, 200, 900, 1_800]))
         if rng.random() < 0.4:
             value["note"] = self.value("n", 300)
-        if here.wanted.work_items:
+        if here.requirements.work_items:
             value["workItems"] = self.items(rng.choice([1, 2, 3, 13]))
         if here.socket.is_utility and rng.random() < 0.5:
             value["state"] = {"a": self.value("s"), "rows": [{"row": self.value("s")}]}
@@ -139,7 +139,7 @@ class PromptContext:
         outcome = make()
         self.keep(outcome)
         if self.state.last_output == text.strip() and self.state.last_output != before.last_output:
-            said = parsed(text) if self.rules.sockets[self.state.last_socket].wanted.parse == "json" else None
+            said = parsed(text) if self.rules.sockets[self.state.last_socket].requirements.parse == "json" else None
             step = self.session.steps[-1]
             self.said = [one for one in self.said if one.step < step.number]
             if isinstance(said, dict):
@@ -193,7 +193,7 @@ class PromptContext:
 
     def check(self):
         prompt = self.session.prompt
-        if self.state.status != "waiting" or prompt is None or not prompt.begins or self.state.at.turn:
+        if self.state.status != "waiting" or prompt is None or not prompt.describes_task or self.state.at.turn:
             return
         self.checked += 1
         self.told_once(prompt)

@@ -155,7 +155,7 @@ def test_session_data_does_not_grow_with_the_length_of_the_cast(document, seed):
         assert len(state.items) <= len(state.cursors)
         if state.pending_route is None:  # a budget that stops the cast leaves the books open until the budget is raised
             assert all(index >= state.cursors[cursor] or index == 0 for cursor, index, _ in state.items)
-        per = Counter((entry.item, entry.target) for entry in state.follow_up)
+        per = Counter((entry.item, entry.target) for entry in state.rework_reasons)
         assert all(count <= 5 for count in per.values())
         if step.prompt:
             assert sum(map(len, step.prompt.reasons)) <= 2400

@@ -71,7 +71,7 @@ def test_retry_restarts_the_visit_and_revokes_an_approval():
     step = recovery.retry(play.rules, recovery.abort(play.state, "enough").state)
     visit = step.state.at
     assert (visit.mode, visit.repairs, visit.approval, visit.turn) == ("work", 0, None, 2)
-    assert step.prompt.begins
+    assert step.prompt.describes_task
     assert isinstance(step.events[0], ev.CastRetried)
 
 
@@ -80,7 +80,7 @@ def test_retry_after_the_last_repair_asks_again_with_the_issues():
     step = recovery.raise_limit(play.rules, play.state)
     assert (step.state.status, step.state.at.mode, step.state.at.repairs) == ("waiting", "repair", 1)
     assert "bad" in next(part.text for part in step.prompt.parts if part.name == "repair")
-    assert step.prompt.begins, "whoever answers may not have seen the first turn"
+    assert step.prompt.describes_task, "whoever answers may not have seen the first turn"
 
 
 def test_turn_can_be_retried_after_an_abort_only_during_a_visit():

@@ -51,7 +51,7 @@ def test_r22_reason_is_shown_to_the_target_with_its_source():
     assert play.prompt.reasons == ("tests fail",)
     told = next(part.text for part in play.prompt.parts if part.name == "reasons")
     assert "Eval (P) about WI-1:\n```\ntests fail\n```" in told
-    (entry,) = play.state.follow_up
+    (entry,) = play.state.rework_reasons
     assert entry[:5] == ("Eval", "P", "Build", ("workItemIndex", 0, ()), "a")
 
 
@@ -65,7 +65,7 @@ def test_r22_source_is_labelled_by_its_materia():
 def test_r22_only_not_satisfied_edges_capture_a_reason(answer, edges):
     sockets = {"Check": asks(*[edge(to, when) for when, to in edges]), "Make": at("P")}
     play = Play(config(sockets), say(satisfied=answer == YES, context="no reason"))
-    assert (play.at, play.prompt.reasons, play.state.follow_up) == ("Make", (), ())
+    assert (play.at, play.prompt.reasons, play.state.rework_reasons) == ("Make", (), ())
 
 
 def test_r22_white_space_in_a_reason_is_collapsed():
@@ -95,7 +95,7 @@ def test_r22_excerpt_including_its_mark_has_at_most_900_characters():
 
 def test_r22_reason_of_an_edge_to_the_end_is_captured():
     play = Play(config({"Check": asks(edge("end", "not_satisfied"))}), no("why"))
-    assert [(entry.target, entry.reason) for entry in play.state.follow_up] == [("end", "why")]
+    assert [(entry.target, entry.reason) for entry in play.state.rework_reasons] == [("end", "why")]
 
 
 def test_r22_reason_of_an_edge_over_its_limit_is_shown_after_the_limit_is_raised():
@@ -115,7 +115,7 @@ def test_r22_reason_is_shown_only_to_the_target():
 
 def test_r22_reason_is_not_shown_for_another_item():
     play = inside(2).go(no("why"), "built", YES)
-    assert (play.visit.item.key, play.prompt.reasons, play.state.follow_up) == ("WI-2", (), ())
+    assert (play.visit.item.key, play.prompt.reasons, play.state.rework_reasons) == ("WI-2", (), ())
 
 
 def test_r22_target_outside_items_sees_reasons_of_items():
@@ -150,7 +150,7 @@ def test_r22_no_reason_is_captured_by_a_step_that_advanced_the_item():
         "Check": asks(edge("Do", "not_satisfied"), edge("Do", "satisfied"), advance={"when": "not_satisfied"}),
     }
     play = Play(config(sockets, {"L": loop("Do", "Check")}), items("a", "b"), "x", no("next, please"))
-    assert (play.visit.item.key, play.prompt.reasons, play.state.follow_up) == ("WI-2", (), ())
+    assert (play.visit.item.key, play.prompt.reasons, play.state.rework_reasons) == ("WI-2", (), ())
 
 
 def test_r22_reason_is_captured_if_only_another_cursor_advanced():
@@ -171,17 +171,17 @@ def test_r22_last_five_reasons_are_kept_per_item_and_target():
     play = inside(2)
     for count in range(7):
         play.go(no(f"r{count}"), "built")
-    assert [entry.reason for entry in play.state.follow_up] == ["r2", "r3", "r4", "r5", "r6"]
+    assert [entry.reason for entry in play.state.rework_reasons] == ["r2", "r3", "r4", "r5", "r6"]
     many = Play(config({"Check": asks(edge("Check", "not_satisfied"))}))
     for count in range(7):
         many.go(no(f"r{count}"))
-    assert [entry.reason for entry in many.state.follow_up] == ["r2", "r3", "r4", "r5", "r6"]
+    assert [entry.reason for entry in many.state.rework_reasons] == ["r2", "r3", "r4", "r5", "r6"]
 
 
 def test_r22_reasons_without_an_item_do_not_displace_reasons_of_items():
     play = inside().go(no("of the item"))
-    (old,) = play.state.follow_up
-    here, kept = play.rules.sockets["Eval"].socket, play.state.follow_up
+    (old,) = play.state.rework_reasons
+    here, kept = play.rules.sockets["Eval"].socket, play.state.rework_reasons
     for count in range(7):
         said = PendingRoute(Result.NO, "", f"without {count}", exhausted=False, advanced=None)
         kept = record_rework_reason(kept, here, "Build", None, said, 1)
@@ -198,7 +198,7 @@ def test_r22_reasons_of_one_target_do_not_displace_reasons_of_another():
     play = Play(config(sockets, {"L": loop("A", "B")}), items("a"))
     for count in range(6):
         play.go(no(f"to B {count}"), no(f"to A {count}"))
-    targets = [entry.target for entry in play.state.follow_up]
+    targets = [entry.target for entry in play.state.rework_reasons]
     assert (targets.count("A"), targets.count("B")) == (5, 5)
     assert play.prompt.reasons == tuple(f"to A {n}" for n in range(1, 6))
 
@@ -207,7 +207,7 @@ def test_r22_reasons_without_an_item_are_dropped_when_the_target_is_left():
     play = back_and_forth().go(no("why"))
     assert play.prompt.reasons == ("why",)
     play.go("made")
-    assert (play.at, play.state.follow_up) == ("Check", ())
+    assert (play.at, play.state.rework_reasons) == ("Check", ())
 
 
 def test_r22_reasons_without_an_item_stay_while_the_target_sends_work_back():
@@ -223,7 +223,7 @@ def test_r22_reasons_without_an_item_stay_while_the_target_sends_work_back():
     play.go("answer")
     assert (play.at, play.prompt.reasons) == ("Make", ("check says no",))
     play.go(YES)
-    assert [entry.target for entry in play.state.follow_up] == []
+    assert [entry.target for entry in play.state.rework_reasons] == []
 
 
 @pytest.mark.parametrize("ending", ["exit", "implied"])
@@ -239,7 +239,7 @@ def test_r22_reasons_without_an_item_are_dropped_at_an_exit_or_the_end(ending):
     play = Play(config(sockets, loops), say(state={"rows": [1]}), no("why"))
     assert play.prompt.reasons == ("why",)
     play.go("x")
-    assert (play.at, play.state.follow_up) == ("Out" if ending == "exit" else "complete", ())
+    assert (play.at, play.state.rework_reasons) == ("Out" if ending == "exit" else "complete", ())
 
 
 # -- how much -----------------------------------------------------------------------------
@@ -276,7 +276,7 @@ def test_r22_stored_reasons_are_not_shortened():
     for n in range(2):
         play.go(no(str(n) * 900), "built")
     play.go(no("2" * 900))
-    assert [len(entry.reason) for entry in play.state.follow_up] == [900, 900, 900]
+    assert [len(entry.reason) for entry in play.state.rework_reasons] == [900, 900, 900]
 
 
 @pytest.mark.parametrize("origins, kept", [((1,), []), ((0, 1), [0]), ((None, 0, 1), [0])])

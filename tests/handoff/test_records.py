@@ -11,7 +11,7 @@ import pytest
 from builders import asks, edge, requirements_for
 from materia_nb.errors import MateriaError
 from materia_nb.handoff import TurnFacts, protocol
-from materia_nb.handoff.jsontext import labelled
+from materia_nb.handoff.jsontext import list_line
 from materia_nb.handoff.runtime_rules import envelope_files
 from materia_nb.handoff.sparse import MAX_EXPORT_BYTES
 from protocol_helpers import ASK, CONTRACT, ENVELOPE
@@ -74,7 +74,7 @@ def test_form_of_each_protocol_matches_the_snapshot():
     ],
 )
 def test_handoff_line_lists_at_most_twenty_entries_and_counts_the_rest(entries, line):
-    assert list(labelled("T", entries)) == line
+    assert list(list_line("T", entries)) == line
 
 
 def test_each_part_of_a_file_name_has_at_most_two_hundred_bytes():

@@ -51,22 +51,22 @@ def test_the_sparse_schema_has_the_required_fields(fields, names, is_open):
     value = example(here.schema)
     if "plan" in value:
         value["plan"] = {"name": "x"}
-    assert here.protocol.read(h.json.dumps(value), here.wanted).accepted
+    assert here.protocol.read(h.json.dumps(value), here.requirements).accepted
 
 
 def test_a_text_socket_has_no_schema():
     assert socket("text").schema is None
-    assert protocol("envelope").schema(socket("text").wanted) is None
+    assert protocol("envelope").schema(socket("text").requirements) is None
 
 
 def test_envelope_that_matches_the_schema_is_accepted():
     here = socket(assign={"plan": "$.plan"})
-    schema = protocol("envelope").schema(here.wanted)
+    schema = protocol("envelope").schema(here.requirements)
     assert schema["required"] == ["plan", "status", "summary", "concerns", "assumptions", "routing"]
     assert is_open_schema(schema)
     value = example({**schema, "properties": {**schema["properties"], "plan": {}}})
     value["summary"]["evidence"]["measurements"] = {"n": 1}
-    reading = protocol("envelope").read(h.json.dumps(value), here.wanted)
+    reading = protocol("envelope").read(h.json.dumps(value), here.requirements)
     assert reading.accepted, reading.issues
     assert reading.satisfied is True
 

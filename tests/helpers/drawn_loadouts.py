@@ -97,11 +97,11 @@ def answer(rng, here):
     if rng.random() < 0.03:
         return rng.choice(["", "no", "{", '{"a": {"satisfied": true}', "[]", '{"satisfied": 1}', '{"odd": 1}'])
     value = {}
-    if here.wanted.why_satisfied or rng.random() < 0.5:
+    if here.requirements.why_satisfied or rng.random() < 0.5:
         value["satisfied"] = rng.random() < 0.5
     if rng.random() < 0.3:
         value["context"] = rng.choice(["why", "x" * 950, " "])
-    if here.wanted.work_items or rng.random() < 0.05:
+    if here.requirements.work_items or rng.random() < 0.05:
         value["workItems"] = [{"title": f"t{n}", "context": "c"} for n in range(rng.choice([0, 1, 2, ROWS, ROWS]))]
     if here.socket.is_utility and rng.random() < 0.4:
         value["state"] = {"rows": [None] * rng.choice([0, 1, ROWS]), "a": rng.choice([1, [], {"b": 2}])}

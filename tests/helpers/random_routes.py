@@ -57,9 +57,9 @@ def is_well_formed(rng: Random, here: SocketRules, *, rows: bool) -> dict[str, A
     """Return True if an output is valid for its socket: its lists have equal length, and it has only allowed fields."""
     count = rng.randrange(3)
     value: dict[str, Any] = {}
-    if here.wanted.why_satisfied or rng.random() < 0.5:
+    if here.requirements.why_satisfied or rng.random() < 0.5:
         value["satisfied"] = rng.random() < 0.5
-    if here.wanted.work_items:
+    if here.requirements.work_items:
         value["workItems"] = [{"title": f"t{n}", "context": "c"} for n in range(count)]
     if here.socket.is_utility and rows:
         value["state"] = {"rows": [{"title": "r"} for _ in range(count)]}

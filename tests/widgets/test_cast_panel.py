@@ -315,7 +315,7 @@ def test_verdict_buttons_show_their_targets_and_answer(bench, cast, make):
     assert not form["text"]
     say(panel, "verdict", satisfied=False, reason="a heading lacks its paragraph")
     assert cast.now.next_socket == "Socket-2"
-    assert cast.now.engine.follow_up[-1].reason == "a heading lacks its paragraph"
+    assert cast.now.engine.rework_reasons[-1].reason == "a heading lacks its paragraph"
 
 
 def test_answer_form_is_highlighted_only_if_a_person_is_asked(bench, cast, make):

@@ -110,7 +110,7 @@ def reported_tokens(step: StepRecord) -> str:
 
 def compare_with_last_visit(steps: Sequence[StepRecord], step: StepRecord, prompt: Prompt) -> str:
     """Return a sentence that compares a prompt with the socket's previous prompt; "" if there is nothing to compare."""
-    if not prompt.begins:
+    if not prompt.describes_task:
         return ""
     earlier = (record for record in reversed(steps) if record.number < step.number and record.socket == step.socket)
     last = next((record for record in earlier if record.prompt is not None), None)
