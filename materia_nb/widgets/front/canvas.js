@@ -419,7 +419,7 @@ export class Canvas {
   // -- size ---------------------------------------------------------------------------
 
   resized() {
-    // A dock that opens with the first step and an inspector that widens for a failure must not move the graph.
+    // A dock that opens with the first step and an inspector that widens for a failure move the graph only if it no longer fits.
     const { empty, tall } = this.surface?.dataset ?? {}, around = `${empty} ${tall}`, stays = this.#surroundings !== null && around !== this.#surroundings;
     this.#surroundings = around;
     if (this.cy && this.scene) this.view.resized(this.anchor(), stays);
@@ -429,9 +429,9 @@ export class Canvas {
 
   /** Send the available size to the kernel, which chooses how much detail the cards show. */
   #sendSize() {
-    const { clientWidth, clientHeight } = this.cy?.container() ?? this.graph, [w, high] = roomIn([clientWidth, clientHeight]);
+    const [w, high] = roomIn(this.cy?.container() ?? this.graph, this.surface);
     const same = this.#sentSize && Math.abs(this.#sentSize[0] - w) < 16 && Math.abs(this.#sentSize[1] - high) < 16;
-    if (clientWidth < 60 || clientHeight < 60 || !this.scene || same) return;
+    if (w < 44 || high < 10 || !this.scene || same) return;
     clearTimeout(this.#sizeTimer);
     this.#sizeTimer = setTimeout(() => {
       this.#sentSize = [w, high];

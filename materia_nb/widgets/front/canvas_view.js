@@ -6,8 +6,11 @@ const DOCK = 154;
 /** Pixels to keep free at each side; the tools are at the bottom. */
 const EDGES = { left: 8, top: 8, right: 8, bottom: 42 };
 
-/** Return the free area of a canvas of this size. @param {Size} size @returns {Size} */
-export const roomIn = ([w, h]) => [w - EDGES.left - EDGES.right, h - EDGES.top - EDGES.bottom];
+/** Return the free area of a canvas, without the space that the collapsed dock takes at the first step. @param {HTMLElement} graph @param {HTMLElement|null} surface @returns {Size} */
+export function roomIn(graph, surface) {
+  const height = graph.clientHeight - EDGES.top - EDGES.bottom, opens = surface?.matches("[data-empty]:not([data-narrow], [data-folded~=dock])");
+  return [graph.clientWidth - EDGES.left - EDGES.right, opens ? Math.max(height / 2, height - DOCK) : height];
+}
 
 /** Return the zoom at which a picture fills an area. @param {Size} room @param {Size} size */
 export const zoomToFit = ([w, h], [pw, ph]) => Math.min(w / pw, h / ph, MOST);
@@ -23,7 +26,7 @@ export function canvasViewport(canvas) {
   const getCorner = () => canvas.scene?.corner ?? /** @type {Size} */ ([0, 0]);
   const readableZoom = () => canvas.scene?.readable ?? 1; // the smallest zoom at which text is readable
   const canvasSize = () => /** @type {Size} */ ([getCy().width(), getCy().height()]);
-  const room = () => roomIn(canvasSize());
+  const room = () => roomIn(getCy().container(), canvas.surface);
   /** Move the view without counting this as a move by the user. @param {() => void} act */
   const move = (act) => {
     own = true;
@@ -32,9 +35,7 @@ export function canvasViewport(canvas) {
   };
   const centre = (/** @type {number} */ zoom, /** @type {number} */ x, /** @type {number} */ y) => {
     const [w, h] = room(), [pw, ph] = getSize(), [cx, cy] = getCorner();
-    // Leave space for a collapsed dock to open, if the graph fits above it.
-    const above = canvas.surface?.dataset.empty ? Math.min(h, Math.max(ph * zoom, h - DOCK)) : h;
-    const left = bounded(w / 2 - (x - cx) * zoom, pw * zoom, w), top = bounded(h / 2 - (y - cy) * zoom, ph * zoom, above);
+    const left = bounded(w / 2 - (x - cx) * zoom, pw * zoom, w), top = bounded(h / 2 - (y - cy) * zoom, ph * zoom, h);
     move(() => getCy().viewport({ zoom, pan: { x: EDGES.left + left - cx * zoom, y: EDGES.top + top - cy * zoom } }));
   };
   const view = {
@@ -99,6 +100,7 @@ export function canvasViewport(canvas) {
       const cy = getCy(), [w, h] = canvasSize();
       if (stays) {
         move(() => cy.resize());
+        view.grown();
         if (node?.nonempty()) view.reach(node);
         return;
       }
