@@ -181,15 +181,10 @@ def part_of_problem(design: Design, problem: Problem, known: set[Selection]) -> 
             rest = source.removeprefix(f"{head}{id_}")
             if rest == source or rest[:1] not in ("", ".", "["):
                 continue
-            index = _parse_index(rest.removeprefix(f".{name}[")) if rest.startswith(f".{name}[") else None
-            pick = (kind, id_) if index is None else edge_selection(edge_kind, id_, index)
+            index = re.match(rf"\.{name}\[(\d{{1,5}})\]", rest, re.ASCII)
+            pick = (kind, id_) if index is None else edge_selection(edge_kind, id_, int(index[1]))
             return pick if pick in known else (kind, id_)
     return None
-
-
-def _parse_index(text: str) -> int | None:
-    digits = re.match(r"(\d{1,5})\]", text, re.ASCII)
-    return None if digits is None else int(digits[1])
 
 
 def _location_text(design: Design, problem: Problem, pick: Selection | None) -> str:

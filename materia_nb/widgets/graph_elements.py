@@ -147,9 +147,6 @@ class GraphElements:
         )
         return element_id
 
-    def _anchor(self, key: str, at: Point) -> str:
-        return self._node("a", key, Box(at[0] - 0.5, at[1] - 0.5, 1, 1), "anchor", None)
-
     def _end_of(self, key: str) -> tuple[str, Point]:
         """Return the id and the centre of the node at which a line starts or ends."""
         if key in _SIGN_NAMES:
@@ -169,7 +166,7 @@ class GraphElements:
             (x, y), (dx, dy) = points[-1], line.heading
             sign = 1 if line.stub else -1
             end = (x + sign * _ANCHOR_DISTANCE * dx, y + sign * _ANCHOR_DISTANCE * dy)
-            target = self._anchor(f"end of {link.key}", end)
+            target = self._node("a", f"end of {link.key}", Box(end[0] - 0.5, end[1] - 0.5, 1, 1), "anchor", None)
         label = line.label
         bent = bend_segments(points, start, end, (label.cx, label.cy) if label is not None else None)
         element_id = self._id("e", link.key)
