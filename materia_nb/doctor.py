@@ -249,7 +249,7 @@ _HEADERS: Final = ("", "about", "part", "status", "what to do")
 
 
 class Checkup(Table):
-    """A table of all findings, in which optional parts that are not installed share one row."""
+    """A table of all findings. Optional parts that are not installed share one row."""
 
     def __init__(self, findings: list[Finding]) -> None:
         self.findings = findings

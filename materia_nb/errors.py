@@ -227,7 +227,7 @@ def redact_bytes(data: bytes, *more: str, end: bool = False) -> bytes:
 
 
 def redact_json(value: Any) -> Any:
-    """Return a JSON value in which API keys are redacted in every string."""
+    """Return a JSON value with API keys redacted in every string."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     clean = redact(text)
     return value if clean == text else json.loads(clean)

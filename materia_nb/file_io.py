@@ -94,7 +94,7 @@ def read_package_toml(module: str, name: str) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def open_for_reading(path: Path | str, *, follow: bool = False) -> Iterator[int]:
-    """Open a regular file for reading, and yield its handle with interrupts held; raise OSError on failure."""
+    """Open a regular file for reading, and yield its handle while interrupts are delayed; raise OSError on failure."""
     with HeldInterrupts():
         handle = open_plain(path, os.O_RDONLY, follow=follow)
         try:

@@ -228,7 +228,7 @@ def remove_path(value: JSON, segments: Sequence[str]) -> JSON:
 
 
 def equal_json(a: JSON, b: JSON) -> bool:
-    """Return True if two values are equal as JSON, in which, unlike in Python, true is not 1 and false is not 0."""
+    """Return True if two values are equal as JSON, where true is not equal to 1 and false is not equal to 0."""
     if a is b:
         return True
     if isinstance(a, bool) or isinstance(b, bool):

@@ -664,7 +664,7 @@ _SCALARS: Final = (str, int, float)
 
 
 def blocks_as_json(value: Any) -> Any:
-    """Return a copy of a nested value in which every block is replaced with its JSON."""
+    """Return a copy of a nested value with every block replaced by its JSON."""
     if isinstance(value, Block):
         return value.as_json()
     if isinstance(value, dict):

@@ -140,7 +140,7 @@ def _safe_cut(text: str, position: int) -> int:
 
 
 def shorten(text: object, limit: int) -> str:
-    """Return ``text`` on one line with at most ``limit`` characters; a shortened text ends with an ellipsis.
+    """Return ``text`` on one line, shortened to at most ``limit`` characters with an ellipsis at the end.
 
     The result is not escaped: pass it to :func:`esc` or :func:`plain`.
     """
@@ -242,7 +242,7 @@ def html_pre(text: str, limit: int = 20_000) -> Html:
 def html_table(
     headers: Sequence[str], rows: Iterable[Sequence[object]], *, caption: str = "", marked: int | None = None
 ) -> Html:
-    """Return a table whose cells are text or :class:`Html`. The row with the index ``marked`` is highlighted."""
+    """Return an HTML table. The cells are text or :class:`Html`. The row with the index ``marked`` is highlighted."""
     rows = [tuple(row) for row in rows]
     widths = (_min_column_width(column) for column in zip(headers, *rows, strict=True))
     header_cells = "".join(
@@ -345,7 +345,7 @@ def json_tree(value: JSON, name: str = "", old: JSON = MISSING) -> dict[str, JSO
 
 
 def html_json(value: JSON, open_depth: int = 1, *, name: str = "", old: JSON = MISSING) -> Html:
-    """Return a JSON value as a collapsible tree whose first ``open_depth`` levels are expanded.
+    """Return HTML that displays a JSON value as a collapsible tree, with the first ``open_depth`` levels expanded.
 
     Long strings and long lists are shortened, with a note of their size.
     """
@@ -457,7 +457,7 @@ def html_facts(facts: Iterable[tuple[str, str]]) -> Html:
 
 
 def html_fold(title: str, body: object, *, opened: bool = False, anchor: str = "") -> Html:
-    """Return ``body`` as a collapsible section under a title. Links to ``#anchor`` lead to this section."""
+    """Return HTML that displays ``body`` as a section that collapses under its title and that ``#anchor`` links to."""
     id_attribute = f' id="{esc(anchor)}"' if anchor else ""
     return Html(
         f"<details{id_attribute}{' open' if opened else ''}><summary>{html_text(shorten(title, 200))}</summary>"

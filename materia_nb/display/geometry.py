@@ -188,7 +188,7 @@ def bend_segments(points: Sequence[Point], source: Point, target: Point, label: 
 
 
 def _split_polyline(points: Sequence[Point], label: Point | None) -> tuple[list[Point], Point, list[Point]]:
-    """Split the inner points of a polyline into two lists, and return them with the point at which it was split.
+    """Split the inner points of a polyline into two lists, and return both lists and the split point.
 
     The split point is the point nearest to ``label`` or, if there is no label, the middle of the middle segment.
     """

@@ -448,7 +448,7 @@ def _arrow_head(line: DrawnLine, marks: CastOverlay, colours: Colours) -> str:
 
 
 def line_chip(line: DrawnLine, box: Box, level: int, marks: CastOverlay, colours: Colours) -> str:
-    """Return the chip of a line, whose text is :func:`~materia_nb.display.graph_parts.chip_label`."""
+    """Return the chip of a line, with the text from :func:`~materia_nb.display.graph_parts.chip_label`."""
     label = chip_label((line.link, *line.shared), marks, stub=line.stub)
     roles = [colour_role(link, marks) for link in (line.link, *line.shared)]
     role = "now" if "now" in roles else roles[0]

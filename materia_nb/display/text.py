@@ -131,7 +131,7 @@ def _column_widths(columns: dict[int, list[str]], max_width: int) -> dict[int, i
 
 
 def _wrapped_rows(row: list[str], widths: dict[int, int]) -> Iterator[list[str]]:
-    """Yield the lines of one row whose cells are wrapped at spaces, or inside words if necessary."""
+    """Yield the lines of one row, with its cells wrapped at spaces, or inside words if necessary."""
     wrapped_cells = {n: _wrap_cell(row[n], width) for n, width in widths.items()}
     for index in range(max(map(len, wrapped_cells.values()), default=0)):
         yield [wrapped_cells[n][index] if index < len(wrapped_cells.get(n, ())) else "" for n in range(len(row))]

@@ -50,7 +50,7 @@ class ParseError(Exception):
 
 
 def _parse_json(text: str) -> JSON:
-    """Parse strict JSON; raises ParseError for invalid JSON, including comments, NaN and duplicate keys."""
+    """Parse strict JSON; raise ParseError for invalid JSON, including comments, NaN and duplicate keys."""
     repeated: list[tuple[dict[str, JSON], str]] = []
 
     def pairs(members: list[tuple[str, JSON]]) -> dict[str, JSON]:
@@ -80,7 +80,7 @@ def _parse_json(text: str) -> JSON:
 
 
 def parse_yaml(text: str) -> JSON:
-    """Parse YAML 1.2, in which ``on`` and ``yes`` are strings; raises ParseError for values that are not JSON."""
+    """Parse YAML 1.2, in which ``on`` and ``yes`` are strings; raise ParseError for values that are not JSON."""
     if len(text) > _MAX_YAML:
         raise ParseError(f"the YAML has more than {_MAX_YAML:,} characters", "write a config of this size as JSON")
     from ruamel.yaml import YAML
@@ -161,9 +161,9 @@ def _bounded_json(document: JSON, max_values: int = _MAX_JSON_VALUES) -> JSON:
 
 
 def _walk_values(document: JSON) -> Iterator[tuple[list[Any], JSON]]:
-    """Yield each value in a document, and the list of keys that leads to it.
+    """Yield the path of each value in a document, as a list of keys, and the value.
 
-    The yielded list is reused and modified for the next value.
+    The list of keys is reused and modified for the next value.
     """
     keys: list[Any] = []
     levels: list[Iterator[tuple[Any, JSON]]] = []
@@ -325,7 +325,7 @@ def read_config(path: str | Path) -> JSON:
 
 
 def config_text(path: str | Path) -> str:
-    """Return the text of a config file; raises the same errors as :func:`read_config`."""
+    """Return the text of a config file; raise the same errors as :func:`read_config`."""
     path = expand_path(path)
     _check_regular_file(path)
     try:
@@ -399,7 +399,7 @@ def write_text(path: Path, text: str) -> None:
 
 
 def expand_path(path: str | Path) -> Path:
-    """Return the path with ``~`` expanded; raises MateriaError if the home directory is unknown."""
+    """Return the path with ``~`` expanded; raise MateriaError if the home directory is unknown."""
     try:
         return Path(path).expanduser()
     except RuntimeError as error:
@@ -407,7 +407,7 @@ def expand_path(path: str | Path) -> Path:
 
 
 def resolve_path(path: str | Path) -> Path:
-    """Return the absolute path with ``~`` and symbolic links resolved; raises MateriaError if the path is invalid."""
+    """Return the absolute path with ``~`` and symbolic links resolved; raise MateriaError if the path is invalid."""
     try:
         return expand_path(path).resolve()
     # a cycle of links, a NUL in the name, or a number

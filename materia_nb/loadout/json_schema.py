@@ -69,7 +69,7 @@ def _forbid_unknown(model: type[Model], schema: dict[str, Any]) -> None:
 
 
 def _with_conditionals(schema: Any) -> Any:
-    """Return a JSON Schema in which ``if`` and ``then`` replace ``anyOf``, so that errors refer to the invalid field.
+    """Return a JSON Schema with ``anyOf`` replaced by ``if`` and ``then``, so that errors refer to the invalid field.
 
     With ``anyOf``, a validator only reports that the whole object matches none of the alternatives.
     """
@@ -116,7 +116,7 @@ def _nullable(field: dict[str, JSON]) -> dict[str, JSON]:
 _Input: TypeAlias = Literal["text", "prose", "choice", "flag", "number", "lines", "scope", "json", "reference"]
 """Input control: ``prose`` is a text area, ``lines`` has one entry per line, and ``scope`` is a keyword or names."""
 
-_FOREIGN_FIELDS: Final = ("Reserved", "An older name")
+_FOREIGN_FIELD_PREFIXES: Final = ("Reserved", "An older name")
 """Prefixes of the descriptions of fields that only other tools use."""
 
 
@@ -163,7 +163,7 @@ def form_fields(model: type[Model], raw: Object, known: Mapping[str, Iterable[st
         row
         for name, row in model.rows.items()
         if not row.omitted_in_form
-        and (name in raw or not (row.ignored_reason or row.description.startswith(_FOREIGN_FIELDS)))
+        and (name in raw or not (row.ignored_reason or row.description.startswith(_FOREIGN_FIELD_PREFIXES)))
     ]
     return [_form_field(model, row, raw, known or {}) for row in sorted(rows, key=lambda row: row.order or len(rows))]
 
@@ -282,7 +282,7 @@ def _empty_choice_label(row: FieldRow, schema: Mapping[str, Any]) -> str:
 
 
 def _parse_input(input_: _Input, form_value: str, row: FieldRow, schema: Mapping[str, Any]) -> JSON:
-    """Parse the non-empty input of a form field; raises MateriaError if it is invalid."""
+    """Parse the non-empty input of a form field; raise MateriaError if it is invalid."""
     text, label = form_value.strip(), row.label or row.field
     if input_ == "prose":
         return form_value

@@ -301,7 +301,7 @@ class _LayerMerger:
             self.layers.append(Layer(name, str(path), path, fault=error))
 
     def add(self, name: LayerName, label: str, path: Path | None, document: JSON) -> None:
-        """Merge a document over the lower layers; raises MateriaError if the document is malformed."""
+        """Merge a document over the lower layers; raise MateriaError if the document is malformed."""
         if not is_object(document):
             message = f"a config must be an object, not {brief(document)}"
             raise config_error(message, label, 'write {"loadouts": { ... }, "materia": { ... }}')
@@ -345,7 +345,7 @@ def _merge_over(below: JSON, raw: JSON) -> JSON:
 
 
 def _defined_names(group: JSON) -> tuple[str, ...]:
-    """Return the names in a group of definitions, without names whose definition is null."""
+    """Return the names in a group of definitions, except names that are defined as null."""
     return tuple([name for name, raw in group.items() if raw is not None]) if is_object(group) else ()
 
 

@@ -1,4 +1,4 @@
-"""Pydantic models of the config format, from which checks, hints, forms, docs and the JSON Schema are generated.
+"""Pydantic models of the config format. Checks, hints, forms, docs and the JSON Schema are generated from them.
 
 The value types of the fields are in ``fields``.
 """

@@ -152,7 +152,7 @@ class Report:
         return outgoing_line(f"{len(self.no_effect)} fields have no effect: {fields}") if names else ""
 
     def strict(self) -> Report:
-        """Return a copy of the report in which hints about unknown fields are problems."""
+        """Return a copy of the report that treats hints about unknown fields as problems."""
         unknown = [replace(hint, severity="problem") for hint in self.hints if hint.code == UNKNOWN_FIELD]
         hints = tuple(hint for hint in self.hints if hint.code != UNKNOWN_FIELD)
         return Report((*self.problems, *unknown), hints)

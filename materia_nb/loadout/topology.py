@@ -526,7 +526,7 @@ GIT_TASK_BY_UTILITY: Final = {
     "vcs.integrateJjWorkspaces": "integrate",
     "vcs.finalizeJjWorkspace": "finalize",
 }
-"""Parameter ``do`` with which ``git-tasks.py`` replaces each lane utility of the reference engine."""
+"""Value of the parameter ``do`` of ``git-tasks.py``, by the lane utility of the reference engine that it replaces."""
 TOOL_SCOPES: Final = ("none", "readOnly", "coding")
 _GIT_TASKS: Final = ("mime-bootstrap.py", "mime-maintain.py")
 """File names of the reference engine's scripts for which this package runs ``git-tasks.py``."""

@@ -198,7 +198,7 @@ def match_every_output(conditions: Collection[Condition], *, text: bool) -> bool
 
 
 def condition_spec(condition: str) -> ConditionSpec:
-    """Return the specification of a condition; raises MateriaError if the condition is unknown."""
+    """Return the specification of a condition; raise MateriaError if the condition is unknown."""
     row = cast("Mapping[str, ConditionSpec]", CONDITION_SPECS).get(condition)
     if row is None:
         hint = f"{CONDITION_ADVICE} ({did_you_mean(condition, CONDITIONS)})"

@@ -226,7 +226,7 @@ class Design:
         return summary
 
     def undo(self) -> str:
-        """Undo the latest change and return its summary; raises MateriaError if there is nothing to undo."""
+        """Undo the latest change and return its summary; raise MateriaError if there is nothing to undo."""
         if len(self._steps) == 1:
             raise MateriaError("There is nothing to undo.", hint="edit the loadout first", kind=DESIGN_KIND)
         self._undone.append(self._steps.pop())

@@ -64,7 +64,7 @@ class Operation:
     def about(self) -> str:
         """A description of the operation: the first line of its docstring, without the part about errors."""
         line = (self.function.__doc__ or "").splitlines()[0]
-        return re.split(r"[.;] (?:[Rr]aises|see) ", line)[0].removesuffix(".")
+        return re.split(r"[.;] (?:raise|see) ", line)[0].removesuffix(".")
 
     def __call__(self, document: Object, definitions: Object, *arguments: Any, **options: Any) -> DesignChange:
         """Run the operation and return the change.
@@ -143,7 +143,7 @@ def exact_text(value: JSON) -> str:
 
 
 def as_json(value: JSON, where: str) -> JSON:
-    """Return a deep copy of ``value``; raises MateriaError if it is not JSON."""
+    """Return a deep copy of ``value``; raise MateriaError if it is not JSON."""
     try:
         return json.loads(json.dumps(value, allow_nan=False))
     except (TypeError, ValueError, RecursionError) as error:
@@ -152,14 +152,14 @@ def as_json(value: JSON, where: str) -> JSON:
 
 
 def with_field(owner: Object, name: str, value: JSON) -> Object:
-    """Return a copy of ``owner`` in which a field is set, or removed if ``value`` is None or empty."""
+    """Return a copy of ``owner`` with a field set, or without the field if ``value`` is None or empty."""
     if value is None or value in ([], {}):
         return without_field(owner, name)
     return {**owner, name: value}
 
 
 def with_value(owner: Object, name: str, field: str, value: JSON, where: str) -> tuple[Object, str]:
-    """Return a copy of ``owner`` in which a field is set, or removed if ``value`` is None, and a summary of the change.
+    """Return a copy of ``owner`` with a field set, or removed if ``value`` is None, and a summary of the change.
 
     Args:
         owner: the object.
@@ -180,11 +180,11 @@ def with_value(owner: Object, name: str, field: str, value: JSON, where: str) ->
 
 
 _MAX_SUMMARY_VALUE: Final = 40
-"""Length, in characters, from which a new string value is omitted from the summary of a change."""
+"""Length at which a new string value is too long for the summary of a change, in characters."""
 
 
 def with_renamed_key(owner: Object, old: str, new: str) -> Object:
-    """Return a copy of ``owner`` in which a key is renamed and keeps its position."""
+    """Return a copy of ``owner`` with a key renamed but not moved."""
     return {new if key == old else key: value for key, value in owner.items()}
 
 
@@ -227,22 +227,22 @@ def _part_in(document: Object, kind: str, id_: str) -> Object:
 
 
 def socket_in(document: Object, id_: str) -> Object:
-    """Return a socket as written; raises MateriaError if it does not exist or is not an object."""
+    """Return a socket as written; raise MateriaError if it does not exist or is not an object."""
     return _part_in(document, "socket", id_)
 
 
 def with_socket(document: Object, id_: str, socket: Object) -> Object:
-    """Return a copy of the document in which a socket is added or replaced."""
+    """Return a copy of the document with a socket added or replaced."""
     return {**document, "sockets": {**objects_in(document, "sockets"), id_: socket}}
 
 
 def loop_in(document: Object, id_: str) -> Object:
-    """Return a loop as written; raises MateriaError if it does not exist or is not an object."""
+    """Return a loop as written; raise MateriaError if it does not exist or is not an object."""
     return _part_in(document, "loop", id_)
 
 
 def with_loop(document: Object, id_: str, loop: Object) -> Object:
-    """Return a copy of the document in which a loop is added or replaced."""
+    """Return a copy of the document with a loop added or replaced."""
     return {**document, "loops": {**objects_in(document, "loops"), id_: loop}}
 
 
@@ -301,7 +301,7 @@ _REMOVED: Final = object()
 
 
 def with_renamed_sockets(document: Object, new: Mapping[str, str]) -> Object:
-    """Return a copy of a loadout in which sockets are renamed, including all references and positions.
+    """Return a copy of a loadout with sockets renamed, including all references and positions.
 
     ``new`` maps old ids to new ids. Unchanged parts are shared with the old document.
     """
@@ -312,7 +312,7 @@ def with_renamed_sockets(document: Object, new: Mapping[str, str]) -> Object:
 
 
 def with_renamed_values(document: Object, paths: Iterable[Sequence[str]], new: Mapping[str, str]) -> Object:
-    """Return a copy of a loadout in which the names at certain paths are replaced.
+    """Return a copy of a loadout with the names at certain paths replaced.
 
     Args:
         document: the loadout.

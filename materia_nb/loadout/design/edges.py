@@ -83,7 +83,7 @@ class EdgeList:
             raise design_error(f"{self.owner_name} has no {self.kind} at position {index!r}", self.path, hint)
 
     def entry_at(self, index: int) -> Object:
-        """Return the entry at ``index``; raises MateriaError if it does not exist or is not an object."""
+        """Return the entry at ``index``; raise MateriaError if it does not exist or is not an object."""
         self.check_index(index)
         entry = self.entries[index]
         if not is_object(entry):
@@ -92,17 +92,17 @@ class EdgeList:
         return entry
 
     def entries_except(self, index: int) -> list[JSON]:
-        """Return all entries except the entry at ``index``; raises MateriaError if that entry does not exist."""
+        """Return all entries except the entry at ``index``; raise MateriaError if that entry does not exist."""
         self.check_index(index)
         return [*self.entries[:index], *self.entries[index + 1 :]]
 
     def with_list(self, entries: list[JSON]) -> Object:
-        """Return a copy of the document in which ``entries`` replaces this list."""
+        """Return a copy of the document with this list replaced by ``entries``."""
         with_owner = with_socket if self.kind == "edge" else with_loop
         return with_owner(self.document, self.owner, with_field(self._owner_object, f"{self.kind}s", entries))
 
     def with_entry(self, index: int, entry: Object) -> Object:
-        """Return a copy of the document in which ``entry`` replaces the entry at ``index``."""
+        """Return a copy of the document with the entry at ``index`` replaced by ``entry``."""
         return self.with_list([*self.entries[:index], entry, *self.entries[index + 1 :]])
 
 
@@ -207,13 +207,13 @@ def limit_edge(document: Object, source: str, index: int, max_traversals: int | 
 
 @operation
 def move_edge(document: Object, source: str, index: int, to: int) -> DesignChange:
-    """Move an edge to position ``to`` in the socket's list of edges; raises MateriaError if a position is invalid."""
+    """Move an edge to position ``to`` in the socket's list of edges; raise MateriaError if a position is invalid."""
     return _move_entry(EdgeList(document, "edge", source), index, to)
 
 
 @operation
 def remove_edge(document: Object, source: str, index: int) -> DesignChange:
-    """Remove an edge, which may be malformed; raises MateriaError if the edge does not exist."""
+    """Remove an edge, which may be malformed; raise MateriaError if the edge does not exist."""
     return _remove_entry(EdgeList(document, "edge", source), index)
 
 
@@ -280,13 +280,13 @@ def change_exit(
 
 @operation
 def move_exit(document: Object, loop: str, index: int, to: int) -> DesignChange:
-    """Move an exit to position ``to`` in the loop's list of exits; raises MateriaError if a position is invalid."""
+    """Move an exit to position ``to`` in the loop's list of exits; raise MateriaError if a position is invalid."""
     return _move_entry(EdgeList(document, "exit", loop), index, to)
 
 
 @operation
 def remove_exit(document: Object, loop: str, index: int) -> DesignChange:
-    """Remove an exit, which may be malformed; raises MateriaError if the exit does not exist."""
+    """Remove an exit, which may be malformed; raise MateriaError if the exit does not exist."""
     return _remove_entry(EdgeList(document, "exit", loop), index)
 
 
@@ -341,7 +341,7 @@ def edge_to_exit(document: Object, socket: str, index: int, loop: str) -> Design
 
 @operation
 def exit_to_edge(document: Object, loop: str, index: int) -> DesignChange:
-    """Turn a loop exit into an edge, which is taken after any item; raises MateriaError if the exit does not exist."""
+    """Turn a loop exit into an edge, which is taken after any item; raise MateriaError if the exit does not exist."""
     route = EdgeList(document, "exit", loop).entry_at(index)
     rest = remove_exit(document, loop, index).document
     source, when, to = (str(route.get(name)) for name in ("from", "condition", "targetSocketId"))
@@ -421,7 +421,7 @@ def make_loop(
 
 @operation
 def rename_loop(document: Object, old: str, new: str) -> DesignChange:
-    """Rename a loop; raises MateriaError if it does not exist, or if the new name is invalid or already used."""
+    """Rename a loop; raise MateriaError if it does not exist, or if the new name is invalid or already used."""
     loop_in(document, old)
     if old == new:
         return DesignChange(document, f"{old} keeps its name")

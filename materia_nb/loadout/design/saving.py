@@ -380,7 +380,7 @@ def _updated_file_text(
     *,
     replace_existing: bool,
 ) -> str:
-    """Return the new text of a config file in which a design is saved.
+    """Return the text of a config file after a design has been saved in the file.
 
     Args:
         path: the path of the file.
@@ -414,7 +414,7 @@ def _read(path: Path, text: str) -> JSON:
 
 
 def _read_strictly(path: Path, text: str) -> JSON:
-    """Parse a file that will be overwritten; raises MateriaError if it is invalid or has comments, which would be lost."""
+    """Parse a file that will be overwritten; raise MateriaError if it is invalid or has comments, which would be lost."""
     try:
         return read_text(text, "json", where=str(path))
     except MateriaError as error:
@@ -425,7 +425,7 @@ def _read_strictly(path: Path, text: str) -> JSON:
 
 
 def _with_loadout(document: JSON, path: Path, own: Object, *, replace_existing: bool) -> Object:
-    """Return a copy of a config in which a loadout is added or replaced.
+    """Return a copy of a config with a loadout added or replaced.
 
     Args:
         document: the config.

@@ -182,7 +182,7 @@ def place_sockets(document: Object, positions: Mapping[str, tuple[float, float] 
 
 @operation
 def set_entry(document: Object, id_: str) -> DesignChange:
-    """Set the socket where a cast starts; raises MateriaError if the socket does not exist."""
+    """Set the socket where a cast starts; raise MateriaError if the socket does not exist."""
     check_target(document, id_, "entry", end=False)
     return DesignChange({**document, "entry": id_}, f"set the entry to {id_}")
 
@@ -268,7 +268,7 @@ def paste(document: Object, clip: Mapping[str, JSON]) -> DesignChange:
 
 
 def _with_renamed_ids(document: Object, new: Mapping[str, str]) -> Object:
-    """Return a copy of a loadout in which sockets, and cursors that are named after these sockets, are renamed (R13)."""
+    """Return a copy of a loadout with sockets renamed, together with the cursors that are named after them (R13)."""
     facts = parse_loadout("", document, {})
     cursors = {}
     for old, id_ in new.items():
