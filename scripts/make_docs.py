@@ -79,8 +79,8 @@ Look up a command of `%materia`. Each block shows the form of a command, then an
 %materia help why
 ```
 
-- Commands work on the workbench in the variable `wb`, which the first command creates, and on its current cast. A
-  command returns its view, so `x = %materia state` works.
+- Commands work on the workbench in the variable `wb` and on its current cast. The first command creates `wb`;
+  `%load_ext` alone does not. A command returns its view, so `x = %materia state` works.
 - Only `$name` in a line is replaced, by the value of a variable. Quotes keep words together. After `--` no word is an
   option. An argument that ends with `...` takes the rest of the line.
 - `%%materia COMMAND` takes the cell as text. Write a request that ends with `?` in quotes or in such a cell.
