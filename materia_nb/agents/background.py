@@ -125,19 +125,19 @@ class BackgroundLoop:
             finally:
                 inner_loop.close()
         call = _Call(awaitable, inbox.wake)
-        stopped = False
+        is_stopped = False
         try:
             # Inside the try block, since an interrupt can arrive as soon as the call has begun.
             loop.call_soon_threadsafe(call.begin)
-            while not stopped and not call.finished.is_set():
+            while not is_stopped and not call.finished.is_set():
                 inbox.deliver(_POLL_S)
-                stopped = stop is not None and stop.is_set() and not call.finished.is_set()
+                is_stopped = stop is not None and stop.is_set() and not call.finished.is_set()
         finally:
             if not call.finished.is_set():
                 loop.call_soon_threadsafe(call.cancel)
                 call.finished.wait(_CANCEL_S)
         inbox.deliver()
-        if stopped:
+        if is_stopped:
             raise AgentError("The agent was interrupted", kind="interrupted")
         return call.result()
 

@@ -512,11 +512,11 @@ def _unopened_tag(text: str, tags: list[re.Match[str]]) -> re.Match[str] | None:
     """Return the closing tag of thinking whose opening tag is missing, or None."""
     if not any(tag[1] for tag in tags) or _is_json(text):
         return None
-    quoted = deque(match.span() for match in _QUOTED.finditer(text))
+    quoted_spans = deque(match.span() for match in _QUOTED.finditer(text))
     for tag in tags:
-        while quoted and quoted[0][1] <= tag.start():
-            quoted.popleft()
-        if not quoted or tag.start() < quoted[0][0]:
+        while quoted_spans and quoted_spans[0][1] <= tag.start():
+            quoted_spans.popleft()
+        if not quoted_spans or tag.start() < quoted_spans[0][0]:
             return tag if tag[1] else None  # a block that opens later is part of the answer
     return None
 

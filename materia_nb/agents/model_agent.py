@@ -47,8 +47,8 @@ def providers() -> list[str]:
 def suggest_model(name: str) -> str:
     """Return the correct name of a model for a misspelling such as ``openai/gpt-5``, or an empty string."""
     provider, slash, model_name = name.removeprefix("model:").removeprefix("model/").partition("/")
-    known = bool(slash and model_name) and find_spec("pydantic_ai") is not None and provider in providers()
-    return f"{provider}:{model_name}" if known else ""
+    is_known = bool(slash and model_name) and find_spec("pydantic_ai") is not None and provider in providers()
+    return f"{provider}:{model_name}" if is_known else ""
 
 
 def ready_models() -> tuple[str, ...]:
@@ -156,8 +156,8 @@ def _provider_class(provider: str) -> Any:
     try:
         return infer_provider_class(provider)
     except (ValueError, UserError):
-        match, known = close_match(provider, providers()), ", ".join(providers())
-        hint = f"did you mean {match!r}?" if match else f"choose one of: {known}"
+        match, known_names = close_match(provider, providers()), ", ".join(providers())
+        hint = f"did you mean {match!r}?" if match else f"choose one of: {known_names}"
         raise _bad_model(f"The model provider {provider!r} does not exist", hint) from None
     except ImportError as error:
         raise AgentError(

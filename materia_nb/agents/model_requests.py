@@ -90,8 +90,8 @@ def request_error(error: Exception, model: str, attempts: int = 1) -> AgentError
         return error
     name, detail = _failure_name(error), _provider_message(error)
     hint = _NO_TOOLS_HINT if name == "request" and _TOOL_PATTERN.search(detail) else ""
-    if suggested := getattr(error, "suggested_model_id", None):
-        hint = f"did you mean {suggested!r}?"
+    if suggested_id := getattr(error, "suggested_model_id", None):
+        hint = f"did you mean {suggested_id!r}?"
     return answer_error(name, model, detail, attempts=attempts, hint=hint)
 
 
@@ -260,12 +260,12 @@ class Requests:
             return self._ask_with_retries(messages, settings, parameters)
         path = self.options.cache / self._cache_name(messages, settings, parameters)
         with suppress(OSError, ValidationError):  # a missing or damaged file is written again
-            (cached,) = ModelMessagesTypeAdapter.validate_json(read_plain(path))
-            if isinstance(cached, ModelResponse):
+            (cached_response,) = ModelMessagesTypeAdapter.validate_json(read_plain(path))
+            if isinstance(cached_response, ModelResponse):
                 self.unreported_usage.append(Usage())
                 self.report(NoteEvent("The answer is from the cache."))
-                self.report(TextEvent(cached.text or "", fresh=True))
-                return cached
+                self.report(TextEvent(cached_response.text or "", fresh=True))
+                return cached_response
         response = self._ask_with_retries(messages, settings, parameters)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)

@@ -201,8 +201,8 @@ def is_open_schema(schema: JSON) -> bool:
     if not isinstance(schema, dict):
         return False
     fields: dict[str, JSON] = schema.get("properties", {})
-    required: list[str] = schema.get("required", list(fields))
-    optional = set(fields).difference(required)
+    required_names: list[str] = schema.get("required", list(fields))
+    optional = set(fields).difference(required_names)
     is_open = schema.get("additionalProperties", False) is not False
     return bool(not schema or optional or is_open or any(map(is_open_schema, [*fields.values(), schema.get("items")])))
 
@@ -251,15 +251,15 @@ class ToolCalls:
             AgentError: kind ``interrupted``: the cast must stop.
             KeyboardInterrupt: the user interrupted a call, which was reported as interrupted.
         """
-        done, pending = [], []
+        completed_calls, pending = [], []
         for call in calls:
             if call.result is not None:
-                done.append(call)
+                completed_calls.append(call)
             elif self._is_allowed(call):
-                done.append(self._run(call))
+                completed_calls.append(self._run(call))
             else:
                 pending.append(call)
-        return done, pending
+        return completed_calls, pending
 
     def _is_allowed(self, call: ToolCall) -> bool:
         if not self._has_side_effects(call):
@@ -325,8 +325,8 @@ def _is_deceptive(call: ToolCall) -> bool:
 def _unused_approval(turn: Turn) -> Approval | None:
     """Return the approval of a turn, or None if the approved command has already run in this turn."""
     approval = turn.approval
-    ran = (call.args.get("command") for call in turn.calls if call.tool == "bash" and call.result is not None)
-    return None if approval is None or approval.exact_content in ran else approval
+    past_commands = (call.args.get("command") for call in turn.calls if call.tool == "bash" and call.result is not None)
+    return None if approval is None or approval.exact_content in past_commands else approval
 
 
 MAX_CALLS: Final = 64
@@ -421,10 +421,10 @@ class ModelTurn:
                     kind="too_many_calls",
                 )
             response, calls = self._read_calls(response, split.text)
-            done, pending = self._calls.run_calls(calls)
+            completed_calls, pending = self._calls.run_calls(calls)
             if pending:
                 return NeedsApproval(tuple(pending))
-            messages += [response, make_results_message(done)]
+            messages += [response, make_results_message(completed_calls)]
 
     def _read_calls(self, response: ModelResponse, text: str) -> tuple[ModelResponse, list[ToolCall]]:
         """Return the answer with tool call ids that are unique in the visit, and the list of its calls.
@@ -474,8 +474,8 @@ class ModelTurn:
         if turn.calls:
             return  # reported when the turn began
         if unknown := self._unknown_tools:
-            known = [*choose_tools("coding")[0], *turn.more_tools.functions.values(), *self._tools.values()]
-            guess = did_you_mean(unknown[0], [tool.name for tool in known])
+            known_tools = [*choose_tools("coding")[0], *turn.more_tools.functions.values(), *self._tools.values()]
+            guess = did_you_mean(unknown[0], [tool.name for tool in known_tools])
             turn.report(NoteEvent(f"{turn.materia_label} names unknown tools: {', '.join(unknown)}; {guess}"))
         for note in self._finder.notes:
             turn.report(NoteEvent(note))

@@ -79,16 +79,16 @@ class FunctionAgent:
         if self._is_coroutine:  # the coroutine is cancelled when the cast must stop
             inbox = EventLoopInbox(turn.report)
             return self._answer(turn.reporting_to(inbox.add), inbox)
-        abandoned = False
+        is_abandoned = False
 
         def report(event: AgentEvent) -> None:
-            if not abandoned:
+            if not is_abandoned:
                 turn.report(event)
 
         try:
             return run_abandonable(partial(self._answer, turn.reporting_to(report)), turn.stop)
         finally:
-            abandoned = True  # an abandoned function may report more events later
+            is_abandoned = True  # an abandoned function may report more events later
 
     def _answer(self, turn: Turn, inbox: EventLoopInbox[AgentEvent] | None = None) -> Reply:
         try:
@@ -283,9 +283,9 @@ class RecordedAgent:
         turns = self._replies.get((socket_id, turn.visit), ())
         recorded = _recorded_turn(turns, turn)
         if recorded is not None:
-            reported = {call.id for call in turn.calls}
+            reported_ids = {call.id for call in turn.calls}
             for call in recorded.calls:
-                if call.id not in reported:
+                if call.id not in reported_ids:
                     turn.report(CallEvent(call))
             for usage in recorded.spent:
                 turn.report(UsageEvent(usage))
@@ -314,8 +314,8 @@ def _recorded_turn(turns: Sequence[RecordedTurn], turn: Turn) -> RecordedTurn | 
     If that position has no turn of the same kind, the number of turns in the visit is used instead. If that position
     has none either, for example after recorded refinements, the next recorded turn of the same kind is returned.
     """
-    answered = sum(message.role == "assistant" for message in turn.conversation)
-    positions: list[int] = [answered, turn.turn_of_visit, *range(answered, len(turns))]
+    answer_count = sum(message.role == "assistant" for message in turn.conversation)
+    positions: list[int] = [answer_count, turn.turn_of_visit, *range(answer_count, len(turns))]
     for number in positions:
         if number < len(turns) and turns[number].kind == turn.kind:
             return turns[number]
@@ -603,8 +603,8 @@ class AgentTable:
         agent = self._agents.get(socket_id) or self._agents.get(materia_id) or self._default
         if agent is not None or self._lower_table is None:
             return agent or self.default
-        renamed = self._renamed
-        return self._lower_table.for_turn(renamed.get(socket_id, socket_id), renamed.get(materia_id, materia_id))
+        old_names = self._renamed
+        return self._lower_table.for_turn(old_names.get(socket_id, socket_id), old_names.get(materia_id, materia_id))
 
     @property
     def selected_agents(self) -> tuple[object, ...]:
@@ -686,7 +686,7 @@ def utilities_of(graph: Graph) -> dict[str, str]:
 
 def require_agent(graph: Graph, name: str) -> None:
     """Raise MateriaError (``unknown_materia``, ``not_an_agent``) unless ``name`` can have an agent."""
-    if name not in (known := names_of(graph)):
-        raise unknown_name_error(name, known)
+    if name not in (names := names_of(graph)):
+        raise unknown_name_error(name, names)
     if (label := utilities_of(graph).get(name)) is not None:
         raise utility_error(name, label)

@@ -150,15 +150,15 @@ class Agents(AgentTable):
         materia = as_object(self._loadouts.config.document.get("materia"))
         loadout = as_object(self._loadouts.config.document.get("loadouts", {}).get(self._loadouts.chosen))
         socket = as_object(as_object(loadout.get("sockets")).get(name))
-        placed = name if name in materia else socket.get("materia")
-        if isinstance(placed, str):
-            utility = materia_kind(as_object(materia.get(placed))) == "utility"
+        materia_id = name if name in materia else socket.get("materia")
+        if isinstance(materia_id, str):
+            utility = materia_kind(as_object(materia.get(materia_id))) == "utility"
         else:
             last = self._casts().last
             graph = None if last is None else last.graph
             utility = graph is not None and name in graph.sockets and graph.sockets[name].is_utility
         if utility:
-            raise utility_error(name, name if placed in (name, None) else f"{name} ({placed})")
+            raise utility_error(name, name if materia_id in (name, None) else f"{name} ({materia_id})")
 
     # -- pins -----------------------------------------------------------------------
 
@@ -187,11 +187,11 @@ class Agents(AgentTable):
             graph = self._loadouts.graph() if cast is None else cast.graph
             require_name(graph, name)
             loadout = graph.name
-        chosen = resolve_pin(None if cast is None else cast.now, name, self._resolve_answer(to), visit)
+        answer = resolve_pin(None if cast is None else cast.now, name, self._resolve_answer(to), visit)
         if cast is not None and cast.now.writable and cast.status != "complete":
-            cast.pins.put(name, chosen)
-        self.pins[name] = BenchPin(chosen, loadout)
-        return chosen.pin
+            cast.pins.put(name, answer)
+        self.pins[name] = BenchPin(answer, loadout)
+        return answer.pin
 
     def unpin(self, name: str) -> None:
         """Remove a pin from the current cast, and from later casts.
@@ -251,14 +251,14 @@ class Agents(AgentTable):
         Raises:
             MateriaError: an agent is set for a utility (``not_an_agent``).
         """
-        renamed = {new: old for table in composition.sockets for old, new in table.items()} | dict(composition.copies)
-        return _reject_utilities(graph, AgentTable(lower_table=self, renamed=renamed))
+        old_names = {new: old for table in composition.sockets for old, new in table.items()} | dict(composition.copies)
+        return _reject_utilities(graph, AgentTable(lower_table=self, renamed=old_names))
 
     def pins_for(self, graph: Graph, pins: Mapping[str, object] | None = None) -> dict[str, PinnedAnswer]:
         """Return the pinned answers of a new cast: the workbench's pins, overridden by ``pins``."""
-        known = names_of(graph)
+        names = names_of(graph)
         chosen_pins = {
-            key: pin.chosen for key, pin in self.pins.items() if key in known and pin.loadout in (None, graph.name)
+            key: pin.chosen for key, pin in self.pins.items() if key in names and pin.loadout in (None, graph.name)
         }
         for key, to in (pins or {}).items():
             require_name(graph, key)

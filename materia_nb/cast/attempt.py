@@ -159,11 +159,11 @@ class Trial(Runner):
 
     def handle_reply(self, reply: Answer) -> None:
         """Apply an answer to the trial, but do not ask for a repair if the answer is refused."""
-        worked = self.worked
+        work_time = self.worked
         super().handle_reply(reply)
 
         def adopt(runner: Runner, attempt_fields: Mapping[str, JSON]) -> None:
-            runner.worked = worked
+            runner.worked = work_time
             runner.handle_reply(reply._replace(meta={**reply.meta, "attempt": dict(attempt_fields)}))
 
         self.done.append(adopt)
@@ -213,16 +213,16 @@ class Trial(Runner):
         step, step_before = self.session.steps[-1], before.steps[-1]
         turns = step.turns[len(step_before.turns) :]
         reading = turns[-1].reading if turns else None
-        accepted = reading is None or reading.accepted
-        answered = bool(turns) and error is None
-        to, leads = self._next_place() if answered else (None, _approval_question(self.session))
+        is_accepted = reading is None or reading.accepted
+        has_answer = bool(turns) and error is None
+        to, leads = self._next_place() if has_answer else (None, _approval_question(self.session))
         return Attempt(
             number,
             agent_name or self.materia(visit).model or name_of(agent),
             wording,
             text=turns[-1].text if turns else None,
-            valid=answered and accepted,
-            issues=() if reading is None or accepted else reading.issues,
+            valid=has_answer and is_accepted,
+            issues=() if reading is None or is_accepted else reading.issues,
             satisfied=None if reading is None else reading.satisfied,
             to=to,
             leads=leads,
@@ -249,8 +249,8 @@ class Trial(Runner):
         if state.hold is not None and state.status == "held":
             return None, f"puts the cast on hold: {state.hold.reason}"
         turn = state.at.mode if state.at is not None else ""
-        asks = {"repair": "would be asked to repair the answer", "draft": "a draft is waiting for a decision"}
-        return None, _approval_question(self.session) or asks.get(turn, "")
+        questions = {"repair": "would be asked to repair the answer", "draft": "a draft is waiting for a decision"}
+        return None, _approval_question(self.session) or questions.get(turn, "")
 
 
 def _approval_question(session: Session) -> str:
@@ -354,13 +354,13 @@ class Attempts(Displayable, Sequence[Attempt]):
         return [Line(self._summary()), table, *lines(self._problems()), *answers]
 
     def _summary(self) -> str:
-        usable, usage = sum(attempt.valid for attempt in self), self.usage
+        usable_count, usage = sum(attempt.valid for attempt in self), self.usage
         times = "once" if len(self) == 1 else f"{len(self)} times"
         tokens = "tokens unknown" if usage.tokens is None else f"{usage.tokens:,} tokens"
         cost = f", {usage.cost:.4f} USD" if usage.cost else ""
         missing = max(usage.without_tokens, usage.without_cost if cost else 0) if usage.tokens else 0
         used = phrase_with_unknown(f"{tokens}{cost} in total", missing)
-        return f"{self.socket} was asked {times}; {counted(usable, 'answer')} would be accepted, {used}"
+        return f"{self.socket} was asked {times}; {counted(usable_count, 'answer')} would be accepted, {used}"
 
     def _problems(self) -> Iterator[str]:
         for attempt in self:

@@ -184,8 +184,8 @@ class Breakpoint(NamedTuple):
     def _used_another_amount(self, session: Session, last: StepRecord) -> bool:
         """Return True if another ``amount`` was used up in the latest step, or in the lanes that joined before it."""
         after = self._used_by(step for step, _ in every_step(session))
-        joined = (streams for streams in session.streams if streams.step == last.number - 1)
-        lanes = (step for streams in joined for lane in streams.lanes.values() for step in lane.session.steps)
+        joined_lanes = (streams for streams in session.streams if streams.step == last.number - 1)
+        lanes = (step for streams in joined_lanes for lane in streams.lanes.values() for step in lane.session.steps)
         amount = self.amount or 0.0
         return (after - self._used_by((last, *lanes))) // amount < after // amount
 
@@ -276,10 +276,10 @@ def parse_breakpoint(value: object) -> Breakpoint:
         MateriaError: the value does not describe a breakpoint (``bad_breakpoint``).
     """
     row: Mapping[str, Any] = value if isinstance(value, Mapping) else {}
-    needs, fields = _REQUIRED_FIELDS.get(str(row.get("kind"))), set(row) - {"kind", "nth", "lane", "where"}
+    required_fields, fields = _REQUIRED_FIELDS.get(str(row.get("kind"))), set(row) - {"kind", "nth", "lane", "where"}
     if (
-        needs is not None
-        and needs <= fields <= needs | (frozenset() if "path" in needs else {"socket"})
+        required_fields is not None
+        and required_fields <= fields <= required_fields | (frozenset() if "path" in required_fields else {"socket"})
         and all(_fits(name, field) for name, field in row.items())
     ):
         return Breakpoint(**row)
@@ -427,10 +427,10 @@ def read_breakpoints(path: Path, loadout: str) -> tuple[list[Breakpoint], str]:
         The breakpoints, and a sentence about entries that could not be read, or "" if all could be read.
     """
     try:
-        saved = _read_file(path).get(loadout, [])
+        entries = _read_file(path).get(loadout, [])
     except MateriaError as error:
         return [], f"The breakpoints in {part(str(path), 200)} were not read: {error.what}"
-    rows = saved if isinstance(saved, list) else [saved]
+    rows = entries if isinstance(entries, list) else [entries]
     breakpoints, problem = (
         [],
         f"There are more than {_MAX_BREAKPOINTS} breakpoints." if len(rows) > _MAX_BREAKPOINTS else "",
@@ -452,15 +452,15 @@ def write_breakpoints(path: Path, loadout: str, breakpoints: Sequence[Breakpoint
         MateriaError: the file cannot be written (``disk``).
     """
     try:
-        saved = _read_file(path)
+        entries = _read_file(path)
     except MateriaError:
-        saved = {}
-    saved.pop(loadout, None)
+        entries = {}
+    entries.pop(loadout, None)
     if breakpoints:
-        saved[loadout] = [breakpoint_.as_json() for breakpoint_ in breakpoints]
+        entries[loadout] = [breakpoint_.as_json() for breakpoint_ in breakpoints]
     with disk_errors(path, "keep the breakpoints"):
         path.parent.mkdir(parents=True, exist_ok=True)
-        replace_file(path, json_bytes({"version": 1, "loadouts": saved}, indented=True))
+        replace_file(path, json_bytes({"version": 1, "loadouts": entries}, indented=True))
 
 
 def _read_file(path: Path) -> dict[str, JSON]:

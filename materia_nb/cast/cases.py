@@ -74,12 +74,12 @@ class Case:
         follows, (graph, _) = self.fields.get("follows"), self._tested_loadout()
         if "ways" in self.fields:
             return self._changed_moves(graph, None if follows is None else graph_of_case)
-        replayed, missing_answer = _run(self.fields, Rules(graph))
-        failures = self._differences(replayed, missing_answer)
+        replay, missing_answer = _run(self.fields, Rules(graph))
+        failures = self._differences(replay, missing_answer)
         if failures and follows is not None:
             before, _ = _run(self.fields, Rules(graph_of_case))
-            expected = ComparedCast("", Rules(graph_of_case), before)
-            first = Comparison(expected, ComparedCast("", Rules(graph), replayed)).first
+            expected_cast = ComparedCast("", Rules(graph_of_case), before)
+            first = Comparison(expected_cast, ComparedCast("", Rules(graph), replay)).first
             if first is not None:
                 failures += ["A is the loadout of the case, B is the loadout of the file.", *str(first).splitlines()]
         return failures
@@ -101,10 +101,10 @@ class Case:
         if "ways" in self.fields:
             case = moves_case(Exploration(graph, self.fields["ways"]["items"]), document, self.fields.get("follows"))
         else:
-            replayed, missing_answer = _run(self.fields, Rules(graph))
+            replay, missing_answer = _run(self.fields, Rules(graph))
             if missing_answer is not None and self.fields["expect"]["ends"] != "needs":
                 raise _no_test(f"an answer is missing ({missing_answer.why})")
-            case = {**self.fields, "expect": _expected(replayed, missing_answer), "config": dict(document)}
+            case = {**self.fields, "expect": _expected(replay, missing_answer), "config": dict(document)}
         write_case(self.path, case)
 
     def _changed_moves(self, graph: Graph, graph_of_case: Graph | None) -> list[str]:
@@ -201,11 +201,11 @@ def case_of(
             for edit in session.edits
         ],
     }
-    replayed, missing_answer = _run(case, rules)
-    route, state = _visits(replayed), dict(replayed.state.data)
+    replay, missing_answer = _run(case, rules)
+    route, state = _visits(replay), dict(replay.state.data)
     if not equal_json(state, dict(session.state.data)) or route != _visits(session):
         raise _no_test("a replay of its answers has a different route or state")
-    case["expect"] = _expected(replayed, missing_answer)
+    case["expect"] = _expected(replay, missing_answer)
     if follows is not None:
         case["follows"] = follows
     case["config"] = dict(document)

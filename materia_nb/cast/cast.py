@@ -390,8 +390,8 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
                 else:
                     with self.runner.lock():
                         self.runner.begin()
-                        followed = self.runner.followers.wants_each_step()
-                        self.runner.batches_writes = unattended and not followed and not self.runner.stops
+                        has_followers = self.runner.followers.wants_each_step()
+                        self.runner.batches_writes = unattended and not has_followers and not self.runner.stops
                         step = self.runner.advance(stops_after)
                     if step is not None:
                         yield step
@@ -442,10 +442,10 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
         if steps_taken and self.breakpoints.reached():
             return "breakpoint"
         if callable(until):
-            reached = until(self)
+            result = until(self)
         else:
-            reached = steps_taken > 0 and until is not None and self.now.next_socket == until
-        return "until" if reached else None
+            result = steps_taken > 0 and until is not None and self.now.next_socket == until
+        return "until" if result else None
 
     def reply(self, answer: str | Mapping[str, JSON], *, lane: str | None = None) -> StepRecord:
         """Answer the socket that waits for a person, the question of an agent, or the socket that failed.
@@ -489,14 +489,14 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
     def _reply_in(self, work: Work, answer: str | Mapping[str, JSON]) -> None:
         """Apply a person's answer to the waiting visit, or to the visit at which the cast or the lane stopped."""
         state = work.session.state
-        stopped = self.failure is not None or state.failure is not None
-        visit = state.at if stopped else decide.waiting_visit_of(work.session)
+        has_failed = self.failure is not None or state.failure is not None
+        visit = state.at if has_failed else decide.waiting_visit_of(work.session)
         socket_rules = None if visit is None else work.rules.sockets[visit.socket]
-        if socket_rules is not None and socket_rules.socket.is_utility and not stopped:
+        if socket_rules is not None and socket_rules.socket.is_utility and not has_failed:
             message = f"{socket_rules.socket.id} is a utility, so a process answers it."
             raise MateriaError(message, hint="run it with `step`", kind="not_an_agent")
         reply = validate_reply(copy_answer(answer), "The reply", None if socket_rules is None else socket_rules.write)
-        if stopped:
+        if has_failed:
             self.runner.by_hand(work, reply, clean(reply.text))
         else:
             decide.check_reply(work.rules, work.session, clean(reply.text))

@@ -167,16 +167,16 @@ class EditableBreakpoints(BreakpointSet, ABC):
 
         If there are no arguments, remove every breakpoint.
         """
-        described = None if kind is None and edge is None else self._condition_spec(socket, edge, kind)
-        watched = None if path is None else ".".join(path_segments(path))
+        spec = None if kind is None and edge is None else self._condition_spec(socket, edge, kind)
+        watched_path = None if path is None else ".".join(path_segments(path))
         if socket is not None and socket not in {breakpoint_.socket for breakpoint_ in self}:
             socket = self._graph.find_socket(socket)
 
         def is_removed(breakpoint_: Breakpoint) -> bool:
-            if watched is not None and breakpoint_.path == watched:
+            if watched_path is not None and breakpoint_.path == watched_path:
                 return True
-            if described is not None:
-                return breakpoint_.event_key._replace(lane=None) == described
+            if spec is not None:
+                return breakpoint_.event_key._replace(lane=None) == spec
             return path is None if socket is None else breakpoint_.socket == socket
 
         self.change(lambda stored: [breakpoint_ for breakpoint_ in stored if not is_removed(breakpoint_)])

@@ -106,8 +106,8 @@ class Edits:
             MateriaError: an item violates a rule or the indices are invalid (``items``), the current item would be
                 removed (``working``), or a step is running (``busy``). Nothing is changed in these cases.
         """
-        typed: object = items  # values from a notebook need not fit the annotation
-        if not isinstance(typed, list | tuple):
+        raw_items: object = items  # values from a notebook need not fit the annotation
+        if not isinstance(raw_items, list | tuple):
             raise MateriaError(
                 "The work items must be a list.", hint="give each item a title and a context", kind="items"
             )
@@ -124,8 +124,8 @@ class Edits:
             MateriaError: an item does not exist or its title is not unique (``no_item``); otherwise the errors of
                 :meth:`items`.
         """
-        listed = self._runner.snapshot().work_items
-        return self.items(listed, range(len(listed)), repeat=[_index_of(listed, item) for item in items])
+        work_items = self._runner.snapshot().work_items
+        return self.items(work_items, range(len(work_items)), repeat=[_index_of(work_items, item) for item in items])
 
     def abandon(self) -> tuple[str, ...]:
         """Abandon the current work item and continue with the next one; see :meth:`items`.
@@ -170,14 +170,14 @@ class Edits:
         if value is not MISSING:
             value = json_copy(value)
         try:
-            changed = with_value_at(before, segments, value)
+            new_data = with_value_at(before, segments, value)
         except RecursionError as error:
             raise nested_too_deeply() from error
         list_edits = list_edits_within(self._runner.rules, before, segments, removed=value is MISSING)
-        if segments[0] == "workItems" and "workItems" in changed:
-            known = list_edits.get("workItems")
-            return self.items(changed["workItems"], known and known.origins)  # checks each item (R9)
-        return self._edit(decide.edit_state, changed, list_edits)
+        if segments[0] == "workItems" and "workItems" in new_data:
+            old_items = list_edits.get("workItems")
+            return self.items(new_data["workItems"], old_items and old_items.origins)  # checks each item (R9)
+        return self._edit(decide.edit_state, new_data, list_edits)
 
     def state(self, data: Mapping[str, JSON]) -> tuple[str, ...]:
         """Replace the whole state.
@@ -188,8 +188,8 @@ class Edits:
             MateriaError: the data is not JSON, the current item would be removed (``working``), or a step is running
                 (``busy``).
         """
-        typed: object = data
-        if not isinstance(typed, Mapping):
+        raw_data: object = data
+        if not isinstance(raw_data, Mapping):
             raise MateriaError("The state must be an object.", hint="pass a dict", kind="not_json")
         return self._edit(decide.edit_state, json_copy(dict(data)), {})
 
@@ -235,9 +235,9 @@ class Edits:
                 cases.
         """
         if definition is None:
-            known, config_folders = self._runner.definitions() if self._runner.definitions else ({}, {})
-            needs_one_of(materia, known, f"The materia {materia!r} does not exist.", "unknown_materia")
-            definition, config_folder = known[materia], config_folders.get(materia)
+            definitions, config_folders = self._runner.definitions() if self._runner.definitions else ({}, {})
+            needs_one_of(materia, definitions, f"The materia {materia!r} does not exist.", "unknown_materia")
+            definition, config_folder = definitions[materia], config_folders.get(materia)
         self._runner.refuse_while_running()
         with self._runner.lock():
             self._runner.begin()
@@ -418,11 +418,11 @@ def _index_of(items: Sequence[JSON], reference: int | str) -> int:
     if not matches and number.isdecimal() and 0 < int(number) <= len(items):
         return int(number) - 1
     if len(matches) != 1:
-        called = f"No work item has the number, key or title {reference!r}."
+        problem = f"No work item has the number, key or title {reference!r}."
         if matches:
-            called = f"{len(matches)} work items have the title {reference!r}."
+            problem = f"{len(matches)} work items have the title {reference!r}."
         hint = f"use its position from 1, its key such as WI-2, or its title; {did_you_mean(str(reference), titles)}"
-        raise MateriaError(called, hint=hint, kind="no_item")
+        raise MateriaError(problem, hint=hint, kind="no_item")
     return matches[0]
 
 
@@ -434,9 +434,9 @@ def _redefine(
     Raises:
         MateriaError: the new definition is refused, see :meth:`Edits.redefine`.
     """
-    known = document["materia"]
-    needs_one_of(materia, known, f"The cast has no materia {materia!r}.", "unknown_materia")
-    differences = redefinition(as_object(known[materia]), definition, materia, config_folder)
+    definitions = document["materia"]
+    needs_one_of(materia, definitions, f"The cast has no materia {materia!r}.", "unknown_materia")
+    differences = redefinition(as_object(definitions[materia]), definition, materia, config_folder)
     if differences is None:
         raise MateriaError(
             f"The cast already has this definition of {materia}.",
@@ -459,8 +459,8 @@ class Approvals(ApprovalRequests):
 
     def __init__(self, runner: Runner, lane: str | None = None) -> None:
         """Create the approvals of a lane. The default is the only lane that has a request, or else the cast."""
-        asks = [] if lane is not None else runner.lanes_waiting_for_person
-        name = lane if lane is not None else asks[0] if len(asks) == 1 else None
+        asking_lanes = [] if lane is not None else runner.lanes_waiting_for_person
+        name = lane if lane is not None else asking_lanes[0] if len(asking_lanes) == 1 else None
         if name is None:
             super().__init__(runner.snapshot)
             self._work: Work = runner
@@ -675,8 +675,8 @@ def _recorded(agent: RecordedAgent, name: str, cast: Snapshot | None) -> Pin:
 
 def _has_name(graph: Graph, socket: str, name: str) -> bool:
     """Return True if ``name`` is the id of a socket or of the materia at that socket."""
-    placed = graph.sockets.get(socket)
-    return name == socket or (placed is not None and placed.materia.id == name)
+    graph_socket = graph.sockets.get(socket)
+    return name == socket or (graph_socket is not None and graph_socket.materia.id == name)
 
 
 def _was_accepted(step: StepRecord) -> bool:
@@ -685,10 +685,10 @@ def _was_accepted(step: StepRecord) -> bool:
 
 def require_pinned(name: str, pinned: Iterable[str]) -> None:
     """Raise MateriaError (``not_pinned``) if the socket or materia ``name`` is not pinned."""
-    if name not in (known := list(pinned)):
+    if name not in (names := list(pinned)):
         raise MateriaError(
             f"{name} is not pinned.",
-            hint=did_you_mean(name, known) if known else "nothing is pinned",
+            hint=did_you_mean(name, names) if names else "nothing is pinned",
             kind="not_pinned",
         )
 
@@ -735,9 +735,9 @@ class Pins(Mapping[str, Pin]):
             MateriaError: the socket or materia does not exist (``unknown_materia``), it has no such output
                 (``no_output``), or ``to`` is not a valid answer (``bad_pin``).
         """
-        chosen = resolve_pin(self._runner.snapshot(), name, to, visit)
-        self.put(name, chosen)
-        return chosen.pin
+        answer = resolve_pin(self._runner.snapshot(), name, to, visit)
+        self.put(name, answer)
+        return answer.pin
 
     def put(self, name: str, chosen: PinnedAnswer) -> None:
         """Add the pin that ``resolve_pin`` returned for a socket or materia."""

@@ -198,7 +198,7 @@ class StepList(TableSequence[StepRecord]):
         if socket is not None:
             socket = self._graph.find_socket(socket)
         min_severity = 0 if severity is None else EVENT_SEVERITIES.index(severity)
-        selected = [
+        matching_events = [
             event
             for step in self
             for event in step.events
@@ -206,7 +206,7 @@ class StepList(TableSequence[StepRecord]):
             and type in (None, event.type)
             and socket in (None, event.socket)
         ]
-        return EventsView(selected)
+        return EventsView(matching_events)
 
     def frame(self) -> Any:
         """Return the steps as a pandas data frame, with one row per step and the columns in ``STEP_FIELDS``.
@@ -337,8 +337,8 @@ _MAX_READ: Final = 4_000  # Maximum number of characters of an output that are u
 
 def summarize_output(step: StepRecord) -> str:
     """Return a summary of an output: its prose (R62), its context, the titles of its work items, or its beginning."""
-    shown = step.shown
-    reading = None if shown != step.output else step.reading
+    text = step.shown
+    reading = None if text != step.output else step.reading
     fields = reading.value if reading is not None and isinstance(reading.value, dict) else {}
     verdict_alone = not any(value for name, value in fields.items() if name != "satisfied")
     if reading is not None and (reading.context or (reading.satisfied is not None and verdict_alone)):
@@ -346,8 +346,8 @@ def summarize_output(step: StepRecord) -> str:
     if reading is not None and isinstance(reading.work_items, list):
         titles = [str(item.get("title", "")) for item in reading.work_items if isinstance(item, dict)]
         return f"{counted(len(reading.work_items), 'item')}: {plain(', '.join(titles)[:_MAX_READ])}"
-    if shown is not None:
-        return plain(shown[:_MAX_READ])
+    if text is not None:
+        return plain(text[:_MAX_READ])
     if step.skipped is not None:
         return f"skipped: {plain(step.skipped)}"
     failure = step.decision.failure if step.decision is not None else None
@@ -434,15 +434,15 @@ def casts_view(entries: Sequence[CastEntry]) -> Table:
     """Return a table with one row per saved cast, in the given order."""
     failed = any(entry.failure for entry in entries)
     columns: tuple[str, ...] = ("cast", "loadout", "status", "steps", "request")
-    labelled = any(entry.name or entry.tags or entry.verdict or entry.note for entry in entries)
-    if labelled:
+    has_labels = any(entry.name or entry.tags or entry.verdict or entry.note for entry in entries)
+    if has_labels:
         columns = ("cast", "name", *columns[1:], "tags", "verdict", "note")
     rows: list[tuple[str, ...]] = []
     for entry in entries:
         steps = "" if entry.steps is None else str(entry.steps)
         cells = (entry.loadout or "", entry.outcome, steps, short_label(entry.request or "", 60))
-        label = (", ".join(entry.tags), entry.verdict, short_label(entry.note, 60)) if labelled else ()
-        rows.append((entry.id, *[entry.name] * labelled, *cells, *label, *[short_label(entry.failure, 100)] * failed))
+        label = (", ".join(entry.tags), entry.verdict, short_label(entry.note, 60)) if has_labels else ()
+        rows.append((entry.id, *[entry.name] * has_labels, *cells, *label, *[short_label(entry.failure, 100)] * failed))
     return Table((*columns, *["why"] * failed), rows, "no casts yet")
 
 

@@ -125,14 +125,14 @@ class Card(Displayable):
         if self.graph is not None:
             graph_view = graph_block(self.graph, text=graph_text(self.graph))
         look = lines(f"· {line}" for line in self.look)
-        opened = Line(f"%materia gallery {self.name}")
-        return [Line(self.purpose), graph_view, opened, Heading("What to look at"), *look]
+        command = Line(f"%materia gallery {self.name}")
+        return [Line(self.purpose), graph_view, command, Heading("What to look at"), *look]
 
     def preview_html(self) -> Html:
         """Return the card as HTML, with its title, its purpose, a small picture and the command that opens it."""
-        purpose, graph_view, opened, *_ = self._blocks()
+        purpose, graph_view, command, *_ = self._blocks()
         picture = Html(fit_to_width(graph_view.as_html(), _WIDTH, _HEIGHT))
-        return html_panel(self.title, html_join([purpose.as_html(), picture, opened.as_html()]))
+        return html_panel(self.title, html_join([purpose.as_html(), picture, command.as_html()]))
 
 
 class Gallery(Displayable, Mapping[str, Card]):
@@ -257,8 +257,8 @@ def notebook_of(card: Card) -> dict[str, JSON]:
 def notebook(cells: Iterable[dict[str, JSON]], metadata: JSON = None) -> dict[str, JSON]:
     """Return a notebook with the given cells as JSON (nbformat 4.5); by default it uses the Python 3 kernel."""
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
-    numbered = [{"id": f"cell-{number:02}", "metadata": {}, **cell} for number, cell in enumerate(cells, start=1)]
-    return {"cells": numbered, "metadata": metadata or {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5}
+    numbered_cells = [{"id": f"cell-{number:02}", "metadata": {}, **cell} for number, cell in enumerate(cells, start=1)]
+    return {"cells": numbered_cells, "metadata": metadata or {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5}
 
 
 def format_json(value: JSON, indent: int = 0) -> str:

@@ -143,10 +143,10 @@ class Lanes:
         stop = self._main.stop
         idle: set[str] = set()  # lanes that a person must answer
         lanes_done: set[str] = set()  # lanes that have run their one socket
-        halted = stepped = False
+        must_stop = has_stepped = False
         try:
             while True:
-                if not halted and not stop.is_set() and (started := self._start_next(idle, lanes_done)) is not None:
+                if not must_stop and not stop.is_set() and (started := self._start_next(idle, lanes_done)) is not None:
                     if started in idle:
                         yield self._latest(started)
                     continue
@@ -154,19 +154,19 @@ class Lanes:
                     break
                 if (name := self._take_next()) is None:
                     continue
-                waits, stepped = self.work(name).session.state.waiting_at is not None, True
-                if waits and not self._may_continue:
+                is_waiting, has_stepped = self.work(name).session.state.waiting_at is not None, True
+                if is_waiting and not self._may_continue:
                     idle.add(name)
                 elif once:
                     lanes_done.add(name)
-                halted = stops_after(name) or halted
-                if not waits or name in idle or name in lanes_done or halted:
+                must_stop = stops_after(name) or must_stop
+                if not is_waiting or name in idle or name in lanes_done or must_stop:
                     yield self._latest(name)
         except BaseException:
             self._give_up()
             raise
         wait = lanes_running(self._main.session) is not None and any(action.lane for action in self._due())
-        self.stuck = wait and not (halted or stop.is_set() or (once and stepped))
+        self.stuck = wait and not (must_stop or stop.is_set() or (once and has_stepped))
 
     def _latest(self, name: str) -> StepRecord:
         step = self.work(name).session.steps.latest

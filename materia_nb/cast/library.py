@@ -96,16 +96,16 @@ class Loadouts(Mapping[str, str], Displayable):
             MateriaError: the directory is outside the project (``artifact_dir``).
         """
         directory = self.config.document.get("artifactDir")
-        named = directory if isinstance(directory, str) and directory else DEFAULT_ARTIFACT_DIR
-        root = self.project / named
+        folder = directory if isinstance(directory, str) and directory else DEFAULT_ARTIFACT_DIR
+        root = self.project / folder
         try:
-            inside = root.resolve().is_relative_to(self.project.resolve())
+            is_inside = root.resolve().is_relative_to(self.project.resolve())
         except (OSError, ValueError, RuntimeError):  # a loop of symbolic links, or an invalid file name
-            inside = False
-        if not inside:
+            is_inside = False
+        if not is_inside:
             raise MateriaError(
                 "The directory for run directories is outside the project directory.",
-                where=f"artifactDir: {named}"[:500],
+                where=f"artifactDir: {folder}"[:500],
                 hint='write a path in the project, such as ".pi/pi-materia"; a symbolic link must not point outside of it',
                 kind="artifact_dir",
             )
@@ -149,8 +149,8 @@ class Loadouts(Mapping[str, str], Displayable):
     def find(self, path: Path) -> Path:
         """Return the path of a file in the project, or in the current directory if the project does not contain it."""
         path = expand_path(path)
-        inside = self.project / path
-        return inside if path_exists(inside) or not path_exists(path) else resolve_path(path)
+        project_path = self.project / path
+        return project_path if path_exists(project_path) or not path_exists(path) else resolve_path(path)
 
     def __getitem__(self, name: str) -> str:
         """Return the name of the config layer that defines a loadout."""
@@ -360,12 +360,12 @@ class Loadouts(Mapping[str, str], Displayable):
             design.mark_saved()
             return "saved in this notebook"
         is_new = design.name not in self.config.loadout_names
-        chosen = design.name if is_new else self.chosen
+        selected_name = design.name if is_new else self.chosen
         path = design.home.path if to is None else self.find(Path(to))
         used, scripts = self._used_by_copy(design, path)
         path = save_design(design, path, copied_materia=used, anyway=anyway)
         self.reload()
-        self._chosen = chosen
+        self._chosen = selected_name
         if is_new:
             self.refused = None
         message = f"saved in {path}{_describe_copies(path, used, scripts)}"
@@ -375,7 +375,7 @@ class Loadouts(Mapping[str, str], Displayable):
             message += f"; the layer {layer.name} overrides it"
         elif is_new:
             message += f"; {design.name} is now chosen"
-        elif design.name != chosen:
+        elif design.name != selected_name:
             message += f"; select it with `use {design.name}`"
         if not used and (missing := materia_without_file(self.config, design)):
             message += f"; no file defines the materia {', '.join(missing)}"
@@ -493,8 +493,8 @@ class Loadouts(Mapping[str, str], Displayable):
             hint = f"load {self._lost[name]} again; only one file is loaded at a time"
             raise MateriaError(message, hint=hint, kind="unknown_loadout")
         if name not in names:
-            chosen = self.config.document.get("activeLoadout") == name
-            where = f"activeLoadout in {self.config.origin('setting', 'activeLoadout')}" if chosen else None
+            is_active = self.config.document.get("activeLoadout") == name
+            where = f"activeLoadout in {self.config.origin('setting', 'activeLoadout')}" if is_active else None
             message, hint = f"The loadout {name!r} does not exist.", did_you_mean(name, names)
             raise MateriaError(message, where=where, hint=hint, kind="unknown_loadout")
         return name
@@ -502,9 +502,9 @@ class Loadouts(Mapping[str, str], Displayable):
 
 def _describe_copies(path: Path, used: Mapping[str, Object], scripts: Sequence[str]) -> str:
     """Describe the materia that were saved with a loadout, and the scripts that were not copied."""
-    written = as_object(as_object(read_config(path)).get("materia")) if used else {}
-    along = [id_ for id_ in used if id_ in written]
-    message = f" with the materia {', '.join(along)}" if along else ""
+    definitions = as_object(as_object(read_config(path)).get("materia")) if used else {}
+    saved_ids = [id_ for id_ in used if id_ in definitions]
+    message = f" with the materia {', '.join(saved_ids)}" if saved_ids else ""
     return (
         f"{message}; these scripts were not copied, so they run from their current location: {', '.join(scripts)}"
         if scripts
@@ -534,14 +534,14 @@ def copy_scripts(graph: Graph) -> list[str]:
     """
     if not any(socket.materia.script for socket in graph.sockets.values()):
         return []
-    replaced: list[utility_step.ScriptCopy] = []
+    copies: list[utility_step.ScriptCopy] = []
     for folder in utility_folders():
         before = utility_step.list_copies(folder)
         utility_step.synchronize(folder)
-        replaced += [new for new in utility_step.list_copies(folder) if new.status == "set aside" and new not in before]
+        copies += [new for new in utility_step.list_copies(folder) if new.status == "set aside" and new not in before]
     return [
         f"{copy.path} is no longer used, because it was changed and the package has a newer {copy.script}"
-        for copy in replaced
+        for copy in copies
     ]
 
 

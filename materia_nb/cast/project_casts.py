@@ -125,8 +125,8 @@ class Casts(Displayable):
     def start(self, prepared: Prepared, request: str) -> Cast:
         """Start a cast, and make it the current cast."""
         with _close_on_error(start_cast(prepared.plan, request, prepared.table)) as cast:
-            for key, chosen in prepared.pins.items():
-                cast.pins.put(key, chosen)
+            for key, pinned_answer in prepared.pins.items():
+                cast.pins.put(key, pinned_answer)
             return self.make_current(cast)
 
     def open(self, reference: str | Path) -> Cast:
@@ -423,8 +423,8 @@ class Casts(Displayable):
             return self._loadouts.graph(value)
         if isinstance(value, str | Path | CastEntry):
             value = self.load(value)
-        then = snapshot_of(value)
-        return then.compared_cast if then is not None else getattr(value, "graph", value)
+        snapshot = snapshot_of(value)
+        return snapshot.compared_cast if snapshot is not None else getattr(value, "graph", value)
 
     def replay(
         self, loadout: object = None, casts: Sequence[Cast | CastEntry | str | Path] | None = None
@@ -539,8 +539,8 @@ def _data_for_later_cast(state: CastState, cast_id: str, loadout: str) -> dict[s
         fields["lastOutput"] = truncate(state.last_output, MAX_OUTPUT)
     context = state.data.get("context")
     if isinstance(context, str) and context.strip():
-        cut = len(context) > MAX_CONTEXT
-        fields["context"] = "…" + context[1 - MAX_CONTEXT :] if cut else context
+        is_cut = len(context) > MAX_CONTEXT
+        fields["context"] = "…" + context[1 - MAX_CONTEXT :] if is_cut else context
     items = state.data.get("workItems")
     if isinstance(items, list) and items:
         titles = [item.get("title") for item in items[:MAX_TITLES] if isinstance(item, dict)]

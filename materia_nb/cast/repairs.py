@@ -94,13 +94,13 @@ class Redefinition(NamedTuple):
     @property
     def lines(self) -> list[tuple[str, str]]:
         """The changed lines of the JSON definition with some context, each as a pair of ``+``, ``-`` or a space and the line."""
-        changed: list[tuple[str, str]] = []
+        changed_lines: list[tuple[str, str]] = []
         for key in _differing_fields(self.old, self.new):
-            compared = ndiff(_field(key, self.old), _field(key, self.new))
-            lines = [(line[0], line[2:]) for line in compared if line[0] != "?"]
+            diff = ndiff(_field(key, self.old), _field(key, self.new))
+            lines = [(line[0], line[2:]) for line in diff if line[0] != "?"]
             near = {at + by for at, (sign, _) in enumerate(lines) if sign != " " for by in (-1, 0, 1)}
-            changed += [line for at, line in enumerate(lines) if at in near or at == 0]
-        return changed
+            changed_lines += [line for at, line in enumerate(lines) if at in near or at == 0]
+        return changed_lines
 
 
 def _field(key: str, definition: Mapping[str, JSON]) -> list[str]:
@@ -124,10 +124,10 @@ def redefinition(
         materia: the id of the materia.
         owner: the directory of the config file, to which relative paths in ``new`` refer.
     """
-    changed = _differing_fields(old, new)
-    if not changed or equal_json(dict(old), with_absolute_paths(new, owner)):
+    changed_fields = _differing_fields(old, new)
+    if not changed_fields or equal_json(dict(old), with_absolute_paths(new, owner)):
         return None
-    return Redefinition(materia, old, new, tuple(sorted({*changed} - CHANGEABLE)))
+    return Redefinition(materia, old, new, tuple(sorted({*changed_fields} - CHANGEABLE)))
 
 
 def changed_definition(cast: Snapshot) -> Redefinition | None:
@@ -205,14 +205,14 @@ def _answered_last(cast: Snapshot) -> bool:
 def _is_offered(cast: Snapshot, name: str, changed: Redefinition | None) -> bool:
     if lanes_at_work(cast.session) is not None and name in ("correct", "ask_again", "skip_item"):
         return False  # the lanes started from the values that these actions would change
-    stopped = _stopped_snapshots(cast)
+    snapshots = _stopped_snapshots(cast)
     cut_short = cast.interrupted_prompt is not None
     conditions: dict[str, bool] = {
         "apply_changes": changed is not None and not changed.fixed_fields,
         "retry_turn": cut_short,
         "edit_prompt": cut_short,
         "budget": cast.budget_used_up,
-        "retry_limit": any(snapshot.at_limit for snapshot in stopped) and not cast.budget_used_up,
+        "retry_limit": any(snapshot.at_limit for snapshot in snapshots) and not cast.budget_used_up,
         "allow_folder": bool(requested_folders(cast)),
         "ask_again": _answered_last(cast),
         "correct": bool(cast.steps) and bool(cast.steps[-1].turns),

@@ -413,16 +413,16 @@ class Runner(Work):
                 else:
                     self._write(lines, session)
         if not self._unwritten:
-            unreported, self._unreported = self._unreported, []
-            self.followers.report_changes(unreported)
+            earlier_events, self._unreported = self._unreported, []
+            self.followers.report_changes(earlier_events)
 
     def write_queued(self) -> None:
         """Write the queued events to the journal, if any, and call the callbacks."""
         if self._unwritten:
             with self.recording:
                 self._write([], self.session)
-            unreported, self._unreported = self._unreported, []
-            self.followers.report_changes(unreported)
+            earlier_events, self._unreported = self._unreported, []
+            self.followers.report_changes(earlier_events)
 
     def _write(self, lines: list[JournalLine], session: Session) -> None:
         """Append the queued lines and ``lines`` to the journal, then use ``session``; if writing fails, keep the old session.
@@ -494,13 +494,13 @@ class Runner(Work):
         with self.lock():
             self.begin()
             events, now_kept = command(self.rules, self.session, number, now()), self.session.files
-            then = files_after(self.session, number)
-            if now_kept is None or then is None:
+            target_files = files_after(self.session, number)
+            if now_kept is None or target_files is None:
                 raise missing_snapshot_error(number, saves_files=bool(self.session.snapshot_method))
             fold(self.rules, self.session, events)  # raises if going back is impossible
-            self.file_snapshots().restore(now_kept, then)
+            self.file_snapshots().restore(now_kept, target_files)
             self.record_events(events)
-            self.record_events((ev.FilesKept(step=number, commit=then, by="back", ts=now()),))
+            self.record_events((ev.FilesKept(step=number, commit=target_files, by="back", ts=now()),))
 
     # -- steps ----------------------------------------------------------------------------
 
@@ -521,7 +521,7 @@ class Runner(Work):
                 if self.session.state.status == "ready":
                     self.worked = 0
                     self.record_events(decide.enter(self.rules, self.session, now()), later=True)
-                waits = self.session.state.status == "waiting"
+                is_waiting = self.session.state.status == "waiting"
                 self.ask(stops_after)
             except BaseException:
                 self.batches_writes = False
@@ -531,7 +531,7 @@ class Runner(Work):
                     self.write_queued()
             if self.session.state.status != "ready":
                 self.write_derived()
-            return self.session.steps.latest if waits else None
+            return self.session.steps.latest if is_waiting else None
 
     @property
     def lanes_are_next(self) -> bool:
@@ -612,14 +612,14 @@ class Runner(Work):
             ~materia_nb.handoff.checks.RefusedAnswer: the answer violates the handoff rules; nothing is recorded (R42).
         """
         if work.lane:
-            opened = decide.answer_by_hand_in_lane(self.rules, self.session, work.lane, now())
+            opening_events = decide.answer_by_hand_in_lane(self.rules, self.session, work.lane, now())
         else:
-            opened = decide.answer_by_hand(self.rules, self.session, now())
-        session = fold(self.rules, self.session, opened)
+            opening_events = decide.answer_by_hand(self.rules, self.session, now())
+        session = fold(self.rules, self.session, opening_events)
         session_there = session.streams[-1].lanes[work.lane].session if work.lane else session
         decide.check_reply(self.rules, session_there, text)
         self.stop.clear()
-        self.record_events(opened, later=True)
+        self.record_events(opening_events, later=True)
         try:
             work.handle_reply(reply._replace(by="person"))
         finally:

@@ -316,8 +316,8 @@ def replay_directory(runner: Runner, replay: Replay) -> Path:
         raise MateriaError(
             "The loadout was given without its config, which a cast must store.", hint=hint, kind="no_config"
         )
-    known, cast = names_of(rules.graph), runner.files.path
-    pins = [ev.Pinned(name=name, ts=when, **pin.as_json()) for name, pin in original.pins.items() if name in known]
+    names, cast = names_of(rules.graph), runner.files.path
+    pins = [ev.Pinned(name=name, ts=when, **pin.as_json()) for name, pin in original.pins.items() if name in names]
     start = _cast_start(rules.graph, original.start.request, f"replay of {cast.name}", cast.parent, runner.project)
     start = start.replace(
         session=rules.session,
@@ -332,12 +332,12 @@ def replay_directory(runner: Runner, replay: Replay) -> Path:
 def resume_like(runner: Runner, path: Path) -> Runner:
     """Resume the cast at ``path`` with the agents and pinned functions of ``runner``."""
     try:
-        resumed = resume_runner(path, runner.agents, utilities=runner.utilities, sync=runner.files.sync)
-        resumed.functions.update(runner.functions)  # functions are not in a journal
+        new_runner = resume_runner(path, runner.agents, utilities=runner.utilities, sync=runner.files.sync)
+        new_runner.functions.update(runner.functions)  # functions are not in a journal
     except BaseException:
         shutil.rmtree(path, ignore_errors=True)  # the new cast has no steps of its own yet
         raise
-    return resumed
+    return new_runner
 
 
 def _remove_approvals(runner: Runner) -> bool:

@@ -272,8 +272,8 @@ class Snapshot:
     def is_unanswered(self) -> bool:
         """True if the cast failed or was aborted before the current socket answered."""
         state, failure = self.engine, self.failure
-        stopped = failure is not None and not failure.blocked
-        return stopped and state.at is not None and state.next is None and not state.pending_route
+        has_stopped = failure is not None and not failure.blocked
+        return has_stopped and state.at is not None and state.next is None and not state.pending_route
 
     @cached_property
     def item_statuses(self) -> list[ItemStatus]:
@@ -305,8 +305,8 @@ class Snapshot:
 
         A loop that shares its cursor with another loop may never be entered, even if its items are done.
         """
-        visited = set(self.visits).union(*(lane.lane.session.state.visits for lane in self.lanes.values()))
-        return frozenset(id_ for id_, loop in self.graph.loops.items() if not visited.isdisjoint(loop.sockets))
+        visited_sockets = set(self.visits).union(*(lane.lane.session.state.visits for lane in self.lanes.values()))
+        return frozenset(id_ for id_, loop in self.graph.loops.items() if not visited_sockets.isdisjoint(loop.sockets))
 
     @cached_property
     def loop_progress(self) -> Mapping[str, tuple[int, int]]:
@@ -319,8 +319,8 @@ class Snapshot:
                     statuses = [statuses[index] for index in lane.indexes]
                 progress[loop.id] = (statuses.count("done") if loop.id in self.loops_entered else 0, len(statuses))
         if self.lanes and (streams := self.session.streams[-1]).status != "joined":
-            done = sum(lane_.done for lane_ in self.lanes.values())
-            progress[streams.region.loop] = done, sum(len(lane_.indexes) for lane_ in self.lanes.values())
+            done_count = sum(lane_.done for lane_ in self.lanes.values())
+            progress[streams.region.loop] = done_count, sum(len(lane_.indexes) for lane_ in self.lanes.values())
         return progress
 
     @cached_property
@@ -461,8 +461,8 @@ class Snapshot:
         steps = self.line(branch)
         count = step_at(steps, number).number - steps[0].number + 1 if number else 0
         line = steps if isinstance(steps, Steps) else Steps(list(steps[:-1]), len(steps) - 1, steps[-1])
-        then = session_after(self.rules, self.session, line.to(count))
-        return self.of_session(then)
+        earlier_session = session_after(self.rules, self.session, line.to(count))
+        return self.of_session(earlier_session)
 
     def of_session(self, session: Session, live: Live | None = None) -> Snapshot:
         """Return a snapshot of another session of this cast, such as an earlier session or the session of a lane."""
@@ -597,8 +597,8 @@ class LaneSnapshot:
         visit = now.waiting_at
         if self.status != "running" or visit is None:
             return self.status == "running" and now.held is not None
-        asks = bool(now.approvals.asking) or (visit.mode == "draft" and visit.drafts > 0)
-        return asks or now.answered_by(visit.socket) in (None, "person")
+        is_asking = bool(now.approvals.asking) or (visit.mode == "draft" and visit.drafts > 0)
+        return is_asking or now.answered_by(visit.socket) in (None, "person")
 
     def __repr__(self) -> str:
         """Return a one-line summary with the status and the progress of the lane."""

@@ -181,8 +181,8 @@ class Work(ABC):
             own: True if only this cast uses the directory.
             skip: a subdirectory that is not saved; none by default.
         """
-        ignored, name = self.session.snapshot_method == ALL_FILES, f"{self.files.path.name}{name}"
-        return FileSnapshots(folder, self.files.path.parent, name, ignored=ignored, own=own, skip=skip)
+        includes_ignored, name = self.session.snapshot_method == ALL_FILES, f"{self.files.path.name}{name}"
+        return FileSnapshots(folder, self.files.path.parent, name, ignored=includes_ignored, own=own, skip=skip)
 
     def keep_with(self, keeper: Callable[[], FileSnapshots], by: str, *, lane: str = "", folder: str = "") -> None:
         """Save a file snapshot, and record an event if the files have changed since the previous snapshot.
@@ -263,15 +263,15 @@ class Work(ABC):
         due = pending_action(self.rules, self.session)
         if due is None or due.visit is None or due.what not in ("agent", "utility") or self.stop.is_set():
             return None
-        pinned = self._pinned_agent(due.visit) if self.session.pins else None
+        pinned_agent = self._pinned_agent(due.visit) if self.session.pins else None
         try:
             folder = self.base if self.session.state.scope == BASE else self.folder()
         except MateriaError as error:
             self._fail(error.kind, f"{error.what} ({error.where})", error.hint or "")
             return None
-        if due.what == "utility" and pinned is None:
+        if due.what == "utility" and pinned_agent is None:
             return self._process(due.visit, folder)
-        return self._question(due.visit, pinned, folder)
+        return self._question(due.visit, pinned_agent, folder)
 
     def pin_name_of(self, socket: str) -> str | None:
         """Return the name of the socket or materia whose pin applies to a socket, or None if no pin applies."""
@@ -365,8 +365,8 @@ class Work(ABC):
 
     def take_working_time(self) -> int:
         """Return the working time measured since the last call, in milliseconds, and reset it to 0."""
-        worked, self.worked = self.worked, 0
-        return worked
+        work_time, self.worked = self.worked, 0
+        return work_time
 
     def _question(self, visit: Visit, pinned: PinnedAgent | None, folder: Path) -> Job:
         socket_rules, run_dir = self.rules.sockets[visit.socket], self.files.path
@@ -376,14 +376,14 @@ class Work(ABC):
         agent: Agent = pinned or self.agents.for_turn(visit.socket, socket.materia.id)
         self.answer_chunks = []
         before = self.asked_before(visit.socket) if self.asked_before is not None else None
-        dropped = False  # reports of a dropped job are about a turn that is over
+        is_dropped = False  # reports of a dropped job are about a turn that is over
 
         def drop() -> None:
-            nonlocal dropped
-            dropped = True
+            nonlocal is_dropped
+            is_dropped = True
 
         def run() -> object:
-            nonlocal dropped
+            nonlocal is_dropped
             rules, session = self.rules, self.session
             try:
                 document = None
@@ -397,7 +397,7 @@ class Work(ABC):
                     run_dir=run_dir,
                     document=document,
                     stop=self.stop,
-                    report=lambda event: None if dropped else self._handle_report(visit, agent, event),
+                    report=lambda event: None if is_dropped else self._handle_report(visit, agent, event),
                     before=before,
                     functions=NOTHING if isinstance(socket.materia.tools, str) else self.agents.tools,
                 )
@@ -405,7 +405,7 @@ class Work(ABC):
             except Exception as error:  # noqa: BLE001 - agents are other people's code
                 return error
             finally:
-                dropped = True
+                is_dropped = True
                 if self.answer_chunks:
                     self.answer_chunks = []
                     self.report_text()

@@ -160,8 +160,8 @@ class DryBench(Displayable):
         """
         graph = self._graph_of(loadout)
         table, pins = self._agents_for(graph)
-        assumed: dict[str, Any] = {"request": request, "items": items, "satisfied": satisfied, "answer": answer}
-        return estimated(with_prompt_forms(graph, table), table, pins, model, **assumed, casts=casts, **failures)
+        assumptions: dict[str, Any] = {"request": request, "items": items, "satisfied": satisfied, "answer": answer}
+        return estimated(with_prompt_forms(graph, table), table, pins, model, **assumptions, casts=casts, **failures)
 
     def simulate(
         self,
@@ -378,7 +378,7 @@ class Workbench(DryBench):
 
     def _agents_for(self, graph: Graph) -> tuple[AgentTable, dict[str, Pin]]:
         """Return the configured agents and the pinned answers for a cast."""
-        return self.agents.table(graph), {name: chosen.pin for name, chosen in self.agents.pins_for(graph).items()}
+        return self.agents.table(graph), {name: answer.pin for name, answer in self.agents.pins_for(graph).items()}
 
     def link(self, *names: str, request: str, from_cast: str | Path | None = None) -> Cast:
         """Start a cast that runs several materia and loadouts in sequence.

@@ -76,14 +76,14 @@ def list_copies(folder: Path) -> list[ScriptCopy]:
 
 
 def _read_copy(folder: Path, name: str, entry: JSON) -> ScriptCopy:
-    packaged = _digest(_read_packaged(name))
+    packaged_digest = _digest(_read_packaged(name))
     original = as_object(entry).get("sha256")
     path = _copy_path(folder, entry, original) or folder / name
     try:
         current = _digest(read_plain(path, follow=True))
     except OSError:
         return ScriptCopy(name, path, "not there")
-    if current == packaged:
+    if current == packaged_digest:
         is_aside = path.name != name and (folder / name).is_file()
         return ScriptCopy(name, folder / name, "set aside") if is_aside else ScriptCopy(name, path, "as shipped")
     return ScriptCopy(name, path, "of another version" if current == original else "changed")
@@ -102,9 +102,9 @@ def synchronize(folder: Path) -> bool:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         entries = _read_manifest(folder)
-        updated = {name: _write_copy(folder, name, entries.get(name)) for name in SHIPPED_SCRIPTS}
-        if {**entries, **updated} != entries:
-            write_config(folder / MANIFEST, {"scripts": {**entries, **updated}})
+        updated_entries = {name: _write_copy(folder, name, entries.get(name)) for name in SHIPPED_SCRIPTS}
+        if {**entries, **updated_entries} != entries:
+            write_config(folder / MANIFEST, {"scripts": {**entries, **updated_entries}})
     except (OSError, MateriaError):
         return False
     return True

@@ -60,17 +60,17 @@ def read(work: Workspace, args: Mapping[str, JSON]) -> ToolResult:
     offset, limit = args.get("offset", 1), args.get("limit", DEFAULT_LINES)
     with open_path(work, args["path"]) as target, target.open_file() as file:
         lines: list[str] = []
-        chars_left, scanned, number = _MAX_LISTED_CHARS, 0, 0
+        chars_left, scanned_bytes, number = _MAX_LISTED_CHARS, 0, 0
         for head, size in _read_lines(file):
             work.check_stopped()
             number += 1
-            scanned += size
+            scanned_bytes += size
             if b"\0" in head:
                 raise binary_error(target, os.fstat(file.fileno()).st_size)
             if number >= offset:
                 lines.append(_format_line(head, size))
                 chars_left -= len(lines[-1]) + 1
-            if len(lines) == limit or chars_left < 0 or scanned >= MAX_SCANNED_BYTES:
+            if len(lines) == limit or chars_left < 0 or scanned_bytes >= MAX_SCANNED_BYTES:
                 break
         if chars_left < 0 and len(lines) > 1:
             lines.pop()
@@ -298,8 +298,8 @@ def _with_line_endings_of(new: str, old: re.Match[str]) -> str:
     file = old.string
     next_line_end = file.find("\n", old.end())
     line_end = next_line_end if next_line_end >= 0 else file.rfind("\n")
-    replaced = re.findall(r"\r?\n", old[0]) or ["\r\n" if file.startswith("\r\n", line_end - 1) else "\n"]
-    endings = chain(replaced, repeat(replaced[-1]))
+    line_endings = re.findall(r"\r?\n", old[0]) or ["\r\n" if file.startswith("\r\n", line_end - 1) else "\n"]
+    endings = chain(line_endings, repeat(line_endings[-1]))
     return re.sub(r"\r?\n", lambda ending: max(ending[0], next(endings), key=len), new)
 
 
@@ -379,10 +379,10 @@ def _describe_exit(process: ProcessResult, seconds: float) -> str:
 def _format_output(name: str, start: bytes, end: bytes, size: int) -> str:
     if not size:
         return ""
-    if omitted := size - len(start) - len(end):
+    if omitted_bytes := size - len(start) - len(end):
         first = redact_excerpt(start.decode(errors="replace"), end=True)
         last = redact_excerpt(end.decode(errors="replace"), start=True)
-        text = f"{first}\n[... {omitted:,} bytes left out ...]\n{last}"
+        text = f"{first}\n[... {omitted_bytes:,} bytes left out ...]\n{last}"
     else:
         text = (start + end).decode(errors="replace")
     return f"{name}:\n{escape_controls(text).rstrip()}"

@@ -216,13 +216,13 @@ class ToolFinder:
         server = name.partition(".")[0]
         if server not in self._tools:
             self._tools[server] = {tool.name: tool for tool in self._server_tools(server)}
-        offered = self._tools[server]
-        return list(offered.values()) if name == f"{server}.*" else [offered[name]] if name in offered else []
+        tools = self._tools[server]
+        return list(tools.values()) if name == f"{server}.*" else [tools[name]] if name in tools else []
 
     def _server_tools(self, server: str) -> Iterator[Tool]:
         spec = as_object(self._more.servers[server])
         host = _get_server(server, spec, self._project, self._run_dir, self._stop)
-        allowed = as_list(spec.get("allow"))
+        allowed_tools = as_list(spec.get("allow"))
         for number, offered_tool in enumerate(host.offered):
             if number == _MAX_TOOLS:
                 self.notes.append(f"{server} offers {len(host.offered)} tools; only the first {_MAX_TOOLS} are used")
@@ -235,7 +235,7 @@ class ToolFinder:
                 escape_controls(offered_tool.description or offered_tool.name)[:_MAX_DESCRIPTION_CHARS],
                 dict(offered_tool.input_schema),
                 has_side_effects=True,
-                preapproved=offered_tool.name in allowed or "*" in allowed,
+                preapproved=offered_tool.name in allowed_tools or "*" in allowed_tools,
                 run=self._tool_runner(server, spec, offered_tool.name),
             )
 
@@ -391,11 +391,11 @@ class _Server:
 
 
 async def _list_tools(client: Client) -> list[ServerTool]:
-    listed = await client.list_tools()
-    tools = list(listed.tools)
-    while listed.next_cursor and len(tools) <= _MAX_TOOLS:
-        listed = await client.list_tools(cursor=listed.next_cursor)
-        tools += listed.tools
+    result = await client.list_tools()
+    tools = list(result.tools)
+    while result.next_cursor and len(tools) <= _MAX_TOOLS:
+        result = await client.list_tools(cursor=result.next_cursor)
+        tools += result.tools
     return tools
 
 

@@ -48,10 +48,10 @@ def play_page(title: str, graph: Graph, data: Mapping[str, JSON], changed: Seque
         changed: the changed loadouts, one for each change that a level offers; their pictures are hidden at first.
     """
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
-    stored = Html(f'<script type="application/json" id="play-data">{text}</script>')
+    data_script = Html(f'<script type="application/json" id="play-data">{text}</script>')
     pictures = [f"<div>{blocks_as_html([graph_block(graph)])}</div>"]
     pictures += [f"<div hidden>{blocks_as_html([graph_block(other)])}</div>" for other in changed]
-    body = Html(f'<div id="picture">{"".join(pictures)}</div><main id="play"></main>{stored}')
+    body = Html(f'<div id="picture">{"".join(pictures)}</div><main id="play"></main>{data_script}')
     return html_page(title, body, read_package_text(SCRIPT))
 
 
@@ -135,13 +135,13 @@ def _reason(graph: Graph, move: Move, source: StateNode, target: StateNode) -> s
 def _route_text(graph: Graph, edge: EdgeRef, result: Result | None = None, scope: str = "") -> str:
     """Describe an edge or exit that was followed. ``scope`` follows the limit of an edge."""
     if isinstance(edge, tuple):
-        taken = graph.sockets[edge[0]].edges[edge[1] - 1]
-        because = f": {result.sentence}" if result is not None and taken.when != "always" else ""
+        taken_edge = graph.sockets[edge[0]].edges[edge[1] - 1]
+        because = f": {result.sentence}" if result is not None and taken_edge.when != "always" else ""
         limit = (
             ""
-            if taken.max_traversals is None
-            else f" It can be taken at most {counted(taken.max_traversals, 'time')}{scope}."
+            if taken_edge.max_traversals is None
+            else f" It can be taken at most {counted(taken_edge.max_traversals, 'time')}{scope}."
         )
-        return f"Edge {edge[1]} ({taken.when}) leads to {_place(graph, taken.to)}{because}.{limit}"
+        return f"Edge {edge[1]} ({taken_edge.when}) leads to {_place(graph, taken_edge.to)}{because}.{limit}"
     route = next(route for loop in graph.loops.values() for route in loop.routes if route.edge_id == edge)
     return f"No item is left, so the exit for {route.condition} leads to {_place(graph, route.target)}."

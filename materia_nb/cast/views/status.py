@@ -77,8 +77,8 @@ def status_lines(cast: Snapshot, pause: str | None = None, hit: Sequence[Breakpo
     if failure is not None:
         name = cast.names.get(failure.socket or "", "The cast")
         lines.append(f"{name} {describe_failure(failure.kind)}: {failure.message}")
-        if tried := describe_tries(cast):
-            lines.append(tried)
+        if tries := describe_tries(cast):
+            lines.append(tries)
         if failure.hint:
             can_resume = cast.live.continue_hint == RESUME
             lines.append(f"to continue: {failure.hint if can_resume else cast.live.continue_hint}")
@@ -101,8 +101,8 @@ def status_lines(cast: Snapshot, pause: str | None = None, hit: Sequence[Breakpo
 def _describe_next(cast: Snapshot) -> str:
     """Describe what runs next: a socket, the lanes, or the end of the cast."""
     if lanes_at_work(cast.session) is not None:
-        waits = [shorten(name, 60) for name, lane in cast.lanes.items() if lane.status in ("running", "waiting")]
-        return f"lanes {', '.join(waits)}" if waits else "the join of the lanes"
+        names = [shorten(name, 60) for name, lane in cast.lanes.items() if lane.status in ("running", "waiting")]
+        return f"lanes {', '.join(names)}" if names else "the join of the lanes"
     return str(cast.engine.next) if cast.engine.next != END else "end (`step` or `run` completes the cast)"
 
 
@@ -162,8 +162,8 @@ def _lanes(cast: Snapshot) -> Iterator[str]:
     if cast.lanes and cast.session.streams[-1].status != "joined":
         for name, lane in cast.lanes.items():
             at = f", at {lane.now.next_socket}" if lane.status == "running" and lane.now.next_socket else ""
-            wants = ", waiting for you" if lane.waits_for_person else ""
-            yield f"lane {shorten(name, 60)}: {lane.status}{at}{wants}, {lane.done} of {len(lane.indexes)} items done"
+            suffix = ", waiting for you" if lane.waits_for_person else ""
+            yield f"lane {shorten(name, 60)}: {lane.status}{at}{suffix}, {lane.done} of {len(lane.indexes)} items done"
 
 
 def _warnings(warnings: Sequence[CastWarning]) -> Iterator[str]:
@@ -310,7 +310,7 @@ def overlay_of(cast: Snapshot) -> CastOverlay:
     route: Route | None = None
     if last is not None and last.socket is not None and last.target is not None:
         route = (last.socket, "end" if chosen is None else chosen.route or chosen.edge_index or 0)
-    failed = cast.failed_at[0] if engine.status == "failed" else None
+    failed_socket = cast.failed_at[0] if engine.status == "failed" else None
     visit = visit or (engine.at if engine.status == "held" else None)
     current = visit.socket if visit else engine.next if engine.next in cast.graph.sockets else None
     if engine.failure is not None and lanes_at_work(cast.session) is not None:
@@ -333,7 +333,7 @@ def overlay_of(cast: Snapshot) -> CastOverlay:
         current=current,
         waiting=visit is not None,
         held=engine.status == "held",
-        failed=failed,
+        failed=failed_socket,
         visits=dict(visits),
         lanes=standing_at,
         lanes_failed=lanes_failed,
@@ -356,14 +356,14 @@ def _latest(cast: Snapshot) -> dict[str, StepRecord]:
     """Return the latest step of each socket. For joined lanes, this is the step of the lane that was scheduled last."""
     if not cast.session.streams:
         return {step.at.socket: step for step in cast.session.steps if step.turns}
-    own = [(step.number, 0, 0, step) for step in cast.steps]
+    own_entries = [(step.number, 0, 0, step) for step in cast.steps]
     of_lanes = [
         (streams.step, index if streams.status == "joined" else 0, step.started, step)
         for streams in cast.session.streams
         for index, lane in enumerate(streams.lanes.values())
         for step in lane.session.steps
     ]
-    ordered = sorted((entry for entry in (*own, *of_lanes) if entry[3].turns), key=lambda entry: entry[:3])
+    ordered = sorted((entry for entry in (*own_entries, *of_lanes) if entry[3].turns), key=lambda entry: entry[:3])
     return {step.socket: step for *_, step in ordered}
 
 

@@ -139,25 +139,25 @@ def handoff_blocks(cast: Snapshot, step: StepRecord) -> list[Block]:
     """
     blocks: list[Block] = [] if step.turns else [Line("no output yet", "quiet")]
     for number, turn in enumerate(step.turns, start=1):
-        inside = _turn_blocks(cast, step, turn)
+        inner_blocks = _turn_blocks(cast, step, turn)
         if number < len(step.turns):
             has_issues = turn.reading is not None and bool(turn.reading.issues)
-            blocks.append(Fold(f"turn {number}: {turn.mode}", inside, opened=has_issues))
+            blocks.append(Fold(f"turn {number}: {turn.mode}", inner_blocks, opened=has_issues))
         else:
-            blocks += [Heading(turn.mode), *inside]
-    answered = {id(call) for turn in step.turns for call in turn.calls}
-    if unanswered := [call for call in step.calls if id(call) not in answered]:
-        blocks += [Heading("tool calls without an answer"), *call_blocks(unanswered)]
+            blocks += [Heading(turn.mode), *inner_blocks]
+    answered_ids = {id(call) for turn in step.turns for call in turn.calls}
+    if unanswered_calls := [call for call in step.calls if id(call) not in answered_ids]:
+        blocks += [Heading("tool calls without an answer"), *call_blocks(unanswered_calls)]
     blocks += lines([f"note: {note}" for note in step.notes], "quiet")
     blocks += section_blocks(visit_status_sections(cast, step))
     blocks += lines([f"reported as created, but missing on disk: {path}" for path in step.missing], "warn")
-    decision, required = step.decision, cast.rules.sockets[step.socket].required_fields
+    decision, required_fields = step.decision, cast.rules.sockets[step.socket].required_fields
     if decision is not None:
         # Some warnings appear only when the output is applied, such as one about an update that was not allowed.
         read = {warning.code for warning in step.reading.warnings} if step.reading else set()
         blocks += _warnings([warning for warning in decision.warnings if warning.code not in read])
-    if required:
-        blocks.append(Table(("required", "required value"), list(required.items())))
+    if required_fields:
+        blocks.append(Table(("required", "required value"), list(required_fields.items())))
     if decision is not None and decision.assigned:
         rows = [
             (f"state.{assignment.target}", assignment.source, "yes" if assignment.found else "no")
@@ -208,14 +208,14 @@ def _warnings(warnings: Sequence[Issue]) -> list[Block]:
 
 
 def _answered_by(turn: TurnRecord) -> list[str]:
-    """Return the model, the attempt and the tokens of a turn as a single line; empty if none of them is known."""
+    """Return the model, the attempt and the tokens of a turn in one line, or an empty list if none is known."""
     facts, model = [], turn.meta.get("model")
     if isinstance(model, str):
         from_recording = ", from a recording" if turn.meta.get("recorded") is True else ""
         facts.append(f"answered by {part(model)}{from_recording}")
-    tried = turn.meta.get("attempt")
-    if isinstance(tried, dict):
-        facts.append(f"attempt {part(tried.get('number'))} of {part(tried.get('of'))}, by {part(tried.get('agent'))}")
+    trial = turn.meta.get("attempt")
+    if isinstance(trial, dict):
+        facts.append(f"attempt {part(trial.get('number'))} of {part(trial.get('of'))}, by {part(trial.get('agent'))}")
     used = reduce(Usage.plus, (usage for usage in (*turn.spent, turn.usage) if usage is not None), Usage())
     if used.tokens:
         other_tokens = f" ({used.token_details_text})" if used.token_details_text else ""
@@ -247,8 +247,8 @@ def _page_blocks(cast: Snapshot) -> list[Block]:
         blocks.append(Line(f"{left_out:,} earlier steps are not shown."))
     timeline = step_table(steps, cast.graph)
     anchors = [f"lane-step-{index}" if step.lane else f"step-{step.number}" for index, step in enumerate(steps)]
-    linked = [(AnchorLink(str(row[0]), anchor), *row[1:]) for anchor, row in zip(anchors, timeline.rows, strict=True)]
-    blocks += [Table(timeline.headers, linked, timeline.empty), Heading("Steps")]
+    links = [(AnchorLink(str(row[0]), anchor), *row[1:]) for anchor, row in zip(anchors, timeline.rows, strict=True)]
+    blocks += [Table(timeline.headers, links, timeline.empty), Heading("Steps")]
     blocks += [_page_step(cast.snapshot_for(step), step, anchor) for step, anchor in zip(steps, anchors, strict=True)]
     blocks += [Heading("State at the end"), JsonTree(dict(cast.state))]
     if cast.session.snapshot_method:
@@ -266,11 +266,11 @@ def _page_step(cast: Snapshot, step: StepRecord, anchor: str) -> Block:
     """Return a step as a block that is collapsed unless the step failed."""
     events = [": ".join(filter(None, (event.severity, event.name, event.message))) for event in step.events]
     event_blocks = [Heading("Events"), *lines(shorten(event, 400) for event in events)] if events else []
-    inside = [Heading("Reason for the next socket"), *why_blocks(cast.why(step.number))]
-    inside += [Code(step.shown, title="Output")] if step.shown is not None else []
-    inside += [*handoff_blocks(cast, step), *event_blocks]
-    failed = step.decision is not None and step.decision.failure is not None
-    return Fold(step.title, inside, opened=failed, anchor=anchor)
+    inner_blocks = [Heading("Reason for the next socket"), *why_blocks(cast.why(step.number))]
+    inner_blocks += [Code(step.shown, title="Output")] if step.shown is not None else []
+    inner_blocks += [*handoff_blocks(cast, step), *event_blocks]
+    has_failed = step.decision is not None and step.decision.failure is not None
+    return Fold(step.title, inner_blocks, opened=has_failed, anchor=anchor)
 
 
 # -- lanes ------------------------------------------------------------------------------------
@@ -374,19 +374,19 @@ def time_axis(cast: Snapshot, now: int | None = None, past: Snapshot | None = No
     The arguments are the same as for :func:`lanes_blocks`, except that ``past`` can also be a snapshot of a lane.
     """
     generator = cast.steps.at(cast.session.streams[-1].step)
-    forked = generator.ended or generator.started
-    own = [step for step in cast.steps if step.number >= generator.number]
-    rows = [("cast", list(_bars(cast, own)))]
-    rows += [(part(name, 40), _lane_bars(lane, forked)) for name, lane in cast.lanes.items()]
+    fork_time = generator.ended or generator.started
+    steps = [step for step in cast.steps if step.number >= generator.number]
+    rows = [("cast", list(_bars(cast, steps)))]
+    rows += [(part(name, 40), _lane_bars(lane, fork_time)) for name, lane in cast.lanes.items()]
     until = max(now or 0, _latest_in_lane(cast))
     scale = TimeScale([bar for _, bars in rows for bar in bars], generator.started, until, running=now is not None)
     started = generator.started
-    work = format_work_time(*work_time([*own, *(step for lane in cast.lanes.values() for step in lane.now.steps)]))
+    work = format_work_time(*work_time([*steps, *(step for lane in cast.lanes.values() for step in lane.now.steps)]))
     summary = f"{counted(len(rows) - 1, 'lane')}: {format_seconds(max(0, until - started))} elapsed, {work} of work"
-    placed = [(name, [_place_bar(scale, bar) for bar in bars]) for name, bars in rows]
+    placed_rows = [(name, [_place_bar(scale, bar) for bar in bars]) for name, bars in rows]
     ticks = [(scale.position(time), format_seconds(time - started)) for time in scale.ticks()]
     at = None if past is None or past.latest is None else (past.latest.lane, past.latest.number)
-    return TimeAxis(summary, placed, ticks, ["", *cast.lanes], at)
+    return TimeAxis(summary, placed_rows, ticks, ["", *cast.lanes], at)
 
 
 def _place_bar(scale: TimeScale, bar: Bar) -> PlacedBar:

@@ -161,8 +161,8 @@ def failure_cause(cast: Snapshot) -> FailureCause | None:
     if step is not None:
         item = step.item_label or step.item_key or ""
     if step is not None and step.decision is not None and failure.blocked:
-        taken = (check for check in step.decision.checks if check.matched)
-        edge = next((f"{check.when} → {cast.names.get(check.to, check.to)}" for check in taken), "")
+        matched_checks = (check for check in step.decision.checks if check.matched)
+        edge = next((f"{check.when} → {cast.names.get(check.to, check.to)}" for check in matched_checks), "")
         reason = step.decision.reading.context or reason
     return FailureCause(failure.kind, cast.graph.name, name, edge, item, short_label(reason, _MAX_REASON))
 
@@ -189,17 +189,17 @@ class FailureCausesView(TableOf[tuple[FailureCause, tuple[str, ...]]]):
         for name, cause in causes:
             group = FailureCause(*(value if field in by else "" for field, value in zip(fields, cause, strict=True)))
             groups.setdefault(group, []).append((name, cause))
-        ordered = sorted(groups.items(), key=lambda pair: -len(pair[1]))
+        ordered_groups = sorted(groups.items(), key=lambda pair: -len(pair[1]))
         rows: list[tuple[Cell, ...]] = [
             (
-                len(named),
-                *(_most_common(values) for values in zip(*(cause for _, cause in named), strict=True)),
-                named[0][0],
+                len(cast_names),
+                *(_most_common(values) for values in zip(*(cause for _, cause in cast_names), strict=True)),
+                cast_names[0][0],
             )
-            for _, named in ordered
+            for _, cast_names in ordered_groups
         ]
         rows += [(1, "cannot be read", "", "", "", "", why, name) for name, why in problems]
-        pairs = [(group, tuple(name for name, _ in named)) for group, named in ordered]
+        pairs = [(group, tuple(name for name, _ in cast_names)) for group, cast_names in ordered_groups]
         super().__init__(pairs, ("casts", *fields, "for example"), rows, "no failed casts")
 
 
@@ -243,11 +243,11 @@ class UsageView(TableOf[UsageRow]):
 
 def _spent_columns(total: UsageRow) -> dict[str, Callable[[UsageRow], str]]:
     """Return the functions that format the cells of each column; columns that would be empty are omitted."""
-    priced, left = bool(total.usage.cost), total.left.tokens != 0
-    all_ = total.usage.cost if priced else total.usage.tokens
+    has_cost, left = bool(total.usage.cost), total.left.tokens != 0
+    all_ = total.usage.cost if has_cost else total.usage.tokens
 
     def share(row: UsageRow) -> str:
-        part = row.usage.cost if priced else row.usage.tokens
+        part = row.usage.cost if has_cost else row.usage.tokens
         return "" if not all_ else format_reported(part and part / all_, "{:.0%}")
 
     def breakdown(name: str, row: UsageRow) -> str:
@@ -263,7 +263,7 @@ def _spent_columns(total: UsageRow) -> dict[str, Callable[[UsageRow], str]]:
         "tokens in": lambda row: format_reported(row.usage.input),
         "tokens out": lambda row: format_reported(row.usage.output),
         **{f"of which {name}": partial(breakdown, name) for name in total.usage.token_details()},
-        "cost": (lambda row: row.usage.cost_text) if priced else None,
+        "cost": (lambda row: row.usage.cost_text) if has_cost else None,
         "share": share,
         "turns with unknown usage": (lambda row: str(row.usage.uncounted or "")) if total.usage.uncounted else None,
         "abandoned": left_behind if left else None,
@@ -442,10 +442,10 @@ def changes_table(git_dir: Path, before: str | None, after: str | None) -> list[
     if before is None or after is None or before == after:
         return []
     try:
-        changed = changes(git_dir, before, after)
+        changed_files = changes(git_dir, before, after)
     except MateriaError:  # kept elsewhere
         return []
-    return [Heading("files that differ between A and B"), Table(*_table(changed))] if changed else []
+    return [Heading("files that differ between A and B"), Table(*_table(changed_files))] if changed_files else []
 
 
 def _names_of(files: StepFiles | None) -> str:
@@ -489,14 +489,14 @@ def files_blocks(cast: Snapshot, current: Snapshot) -> list[Block]:
     blocks: list[Block] = []
     number = len(cast.steps)
     of_cast = cast is not current and cast.engine.lane is None
-    then = files_after(current.session, number) if of_cast and current.session.steps else None
-    if then is not None and current.session.files is not None:
-        changed = changes(current.run_dir.parent / GIT_FOLDER, current.session.files, then)
-        names = _first_names([change.path for change in changed], len(changed))
-        if changed and current.writable:
+    earlier_files = files_after(current.session, number) if of_cast and current.session.steps else None
+    if earlier_files is not None and current.session.files is not None:
+        changed_files = changes(current.run_dir.parent / GIT_FOLDER, current.session.files, earlier_files)
+        names = _first_names([change.path for change in changed_files], len(changed_files))
+        if changed_files and current.writable:
             blocks.append(
                 Action(
-                    f"Going back restores {counted(len(changed), 'file')} to their contents after step {number}: {names}. Do you want to go back and restore them?",
+                    f"Going back restores {counted(len(changed_files), 'file')} to their contents after step {number}: {names}. Do you want to go back and restore them?",
                     "Go back with files",
                     "The current files are saved first. Files that were never saved are not overwritten.",
                     "back",

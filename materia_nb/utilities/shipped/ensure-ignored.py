@@ -54,16 +54,16 @@ def ensure(project: Path, name: Any, patterns: Any) -> dict[str, Any]:
         print("Ignore-Artifacts: Git does not read an ignore file that is a symbolic link", file=sys.stderr)
     content = path.read_bytes() if path.exists() else b""
     lines = lines_of(content)
-    stripped = list(dict.fromkeys(pattern.strip() for pattern in patterns))
-    added = [pattern for pattern in stripped if pattern.encode() not in lines]
-    if added:
-        replace(path, content + addition(content, added))
+    unique_patterns = list(dict.fromkeys(pattern.strip() for pattern in patterns))
+    added_patterns = [pattern for pattern in unique_patterns if pattern.encode() not in lines]
+    if added_patterns:
+        replace(path, content + addition(content, added_patterns))
     return {
         "ok": True,
         "file": str(path),
-        "changed": bool(added),
-        "added": added,
-        "unchanged": [pattern for pattern in stripped if pattern not in added],
+        "changed": bool(added_patterns),
+        "added": added_patterns,
+        "unchanged": [pattern for pattern in unique_patterns if pattern not in added_patterns],
     }
 
 

@@ -119,11 +119,11 @@ def branch_name(document: dict[str, Any]) -> str:
 
 def maintain(document: dict[str, Any]) -> TaskResult:
     """Commit the changes of the work item, if there are any."""
-    recorded = (document.get("state") or {}).get("mimeBootstrap")
-    recorded = recorded if isinstance(recorded, dict) else {}
-    state: dict[str, Any] = {"committed": False, "branchName": recorded.get("branchName")}
+    bootstrap_state = (document.get("state") or {}).get("mimeBootstrap")
+    bootstrap_state = bootstrap_state if isinstance(bootstrap_state, dict) else {}
+    state: dict[str, Any] = {"committed": False, "branchName": bootstrap_state.get("branchName")}
     try:
-        return commit_item(document, recorded.get("before") or {}, state), state, {}
+        return commit_item(document, bootstrap_state.get("before") or {}, state), state, {}
     except Failed as error:
         raise Failed(str(error), **state) from None
 
@@ -148,10 +148,10 @@ def commit_item(document: dict[str, Any], before: dict[str, str], state: dict[st
     changed = [path for path in changes(root, document) if before.get(path) != file_state(root / path)]
     if not changed:
         return f"Nothing has changed, so no commit was made for: {title}"
-    paths, listed = "\0".join(changed), ("--pathspec-from-file=-", "--pathspec-file-nul")
-    git(root, "--literal-pathspecs", "add", "--all", *listed, stdin=paths)
+    paths, pathspec = "\0".join(changed), ("--pathspec-from-file=-", "--pathspec-file-nul")
+    git(root, "--literal-pathspecs", "add", "--all", *pathspec, stdin=paths)
     # Other staged changes do not belong to the item and are left out. During a merge, Git allows only a full commit.
-    pathspec_options = () if merge_head(root) is not None else ("--only", *listed)
+    pathspec_options = () if merge_head(root) is not None else ("--only", *pathspec)
     git(root, "--literal-pathspecs", "commit", "--quiet", f"--message={title}", *pathspec_options, stdin=paths)
     state |= {"committed": True, "commit": git(root, "rev-parse", "HEAD").strip()}
     return f"Committed as {state['commit'][:10]} (changed files: {len(changed)}): {title}"
@@ -179,8 +179,8 @@ def spawn(document: dict[str, Any]) -> TaskResult:
     cwd = folder / project.resolve().relative_to(root.resolve())
     scope = {"id": branch, "cwd": str(cwd), "exports": {EXPORT: {"producer": "Git-Spawn", "value": worktree}}}
     context = f"The lane works in its own worktree, on the branch {branch}."
-    if uncommitted := changes(root, document):
-        context += f" It does not contain the uncommitted changes of the project (changed files: {len(uncommitted)})."
+    if changed := changes(root, document):
+        context += f" It does not contain the uncommitted changes of the project (changed files: {len(changed)})."
     return context, worktree, {"scopeTransition": {"kind": "replace", "scope": scope}}
 
 
@@ -201,7 +201,7 @@ def integrate(document: dict[str, Any]) -> TaskResult:
     root = repository(document)
     if merge_head(root) is not None:
         commit_resolved(root, document["state"].get("gitIntegration") or {})
-    merged = []
+    merged_names = []
     for name, lane in lanes(document["state"]):
         folder = Path(lane["path"])
         if folder.is_dir() and changes(folder, document):
@@ -209,9 +209,9 @@ def integrate(document: dict[str, Any]) -> TaskResult:
             git(folder, "commit", "--quiet", f"--message={name}: uncommitted changes")
         if not is_merged(root, lane["branch"]):
             merge(root, name, lane["branch"])
-        merged.append(name)
+        merged_names.append(name)
     head = git(root, "rev-parse", "HEAD").strip()
-    return f"Merged in this order: {', '.join(merged)}.", {"merged": merged, "head": head}, {}
+    return f"Merged in this order: {', '.join(merged_names)}.", {"merged": merged_names, "head": head}, {}
 
 
 def lanes(state: dict[str, Any]) -> Iterator[tuple[str, dict[str, str]]]:
@@ -274,7 +274,7 @@ def finalize(document: dict[str, Any]) -> TaskResult:
     """Remove the worktrees and branches of the cast that are completely merged."""
     root = repository(document)
     git(root, "worktree", "prune")
-    removed, remaining = [], []
+    removed_names, remaining = [], []
     if merge_head(root) is not None:
         raise Failed("A merge is in progress. Run the task `integrate` again first.")
     prefix = f"refs/heads/materia/{document['castId']}/"
@@ -287,16 +287,16 @@ def finalize(document: dict[str, Any]) -> TaskResult:
         if folder:
             git(root, "worktree", "remove", folder)
         git(root, "branch", "--quiet", "--delete", "--force", branch)  # safe, because the branch is merged
-        removed.append(branch)
+        removed_names.append(branch)
     with contextlib.suppress(OSError):
         (Path(document["runDir"]) / "worktrees").rmdir()
     if remaining:
         raise Failed(
             f"These branches are not completely merged, so they and their worktrees were kept: {', '.join(remaining)}.",
             kept=remaining,
-            removed=removed,
+            removed=removed_names,
         )
-    return f"Removed merged worktrees: {len(removed)}.", {"removed": removed}, {}
+    return f"Removed merged worktrees: {len(removed_names)}.", {"removed": removed_names}, {}
 
 
 def repository(document: dict[str, Any]) -> Path:
@@ -313,8 +313,8 @@ def changes(root: Path, document: dict[str, Any]) -> list[str]:
     """Return the paths of files that have uncommitted changes, except files of casts."""
     casts = os.path.relpath(Path(document["runDir"]).resolve().parent, root.resolve())
     outside = () if casts.startswith("..") else (f":(exclude,literal){casts}",)
-    listed = git(root, "status", "--porcelain", "-z", "--no-renames", "--untracked-files=all", "--", ".", *outside)
-    return sorted({line[3:] for line in listed.split("\0") if line})
+    output = git(root, "status", "--porcelain", "-z", "--no-renames", "--untracked-files=all", "--", ".", *outside)
+    return sorted({line[3:] for line in output.split("\0") if line})
 
 
 def merge_head(root: Path) -> Path | None:
