@@ -6,6 +6,7 @@ the pages is loaded from elsewhere: tests/release/test_site.py looks.
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 import shutil
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
     from sphinx.application import Sphinx
 
 ROOT: Final = Path(__file__).resolve().parent.parent.parent
+
+# A third of the build would be garbage collection, mostly of page trees that are still in use. The process ends soon.
+gc.disable()
 
 project = "Materia NB"
 author = "Materia NB contributors"
