@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from IPython.core.interactiveshell import InteractiveShell
     from xdist.scheduler import LoadScopeScheduling
+    from xdist.workermanage import WorkerController
 
     from materia_nb.cast import Cast
 
@@ -120,6 +121,13 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> LoadScope
         def _split_scope(self, nodeid: str) -> str:
             notebook, dot, _ = nodeid.partition(".ipynb::")  # its cells share a kernel
             return next((place for place in SHARING if re.match(place, nodeid)), notebook if dot else nodeid)
+
+        def mark_test_complete(self, node: WorkerController, item_index: int, duration: float = 0) -> None:
+            super().mark_test_complete(node, item_index, duration)
+            # xdist would count the finished tests of all finished groups again after each test.
+            groups, group = self.assigned_work[node], self._split_scope(self.registered_collections[node][item_index])
+            if all(groups[group].values()):
+                del groups[group]
 
     return Sharing(config, log)
 
