@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import gc
 import json
 import os
 import select
@@ -62,6 +63,7 @@ def serve(number: int) -> None:
     """Fork a process for each request on the socket until the input ends; each fork returns and becomes the kernel."""
     for name in IMPORTED:
         __import__(name)
+    gc.freeze()  # else each kernel would search the imported modules for garbage, and copy their memory
     listening = socket.socket(fileno=number)
     while sys.stdin not in select.select([listening, sys.stdin], [], [])[0]:
         asking, _ = listening.accept()
