@@ -248,7 +248,8 @@ def _progress_bar(right: float, y: float, done: int, total: int, size: float, co
     """Return the progress as text and as a bar whose right end is at ``right``."""
     bar = Box(right - 34, y + 4.5, 34, 7)
     filled = Box(bar.x, bar.y, bar.w * min(1.0, done / total), bar.h)
-    label = fit_text(f"{short_number(done)} of {short_number(total)}", size, PROGRESS_ROOM - 40)
+    label = f"{short_number(done)} of {short_number(total)}"
+    label = label if text_width(label, size) <= PROGRESS_ROOM - 40 else label.replace(" of ", "/")
     return (
         svg_text(bar.x - 5, y + 11.5, label, size, colours["soft"], ' text-anchor="end"')
         + rounded_rect(bar, colours["bar"], "none", radius=3.5)

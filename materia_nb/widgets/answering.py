@@ -9,6 +9,7 @@ import re
 from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
+from time import localtime, strftime
 from typing import TYPE_CHECKING, Any, Final
 
 from materia_nb.cast.breakpoint import ordinal
@@ -23,7 +24,7 @@ from materia_nb.handoff.base import Outcome, SimpleAnswer, WorkItem
 from materia_nb.handoff.jsontext import NotJson, strict_json
 from materia_nb.handoff.runtime_rules import request_of
 from materia_nb.jsonvalue import JSON, json_advice
-from materia_nb.widgets.cast_slices import identity, step_text
+from materia_nb.widgets.cast_slices import identity, is_answered_by_person, step_text
 from materia_nb.widgets.failure_panel import check_answer_by_hand, failure_state, next_actions, result_blocks
 from materia_nb.widgets.state_tree import title_and_context
 
@@ -59,7 +60,7 @@ def answer_state(now: Snapshot, *, busy: bool) -> dict[str, Any]:
         "is": "answer",
         "key": _question_key(now, visit),
         "busy": busy,
-        "top": [*result_blocks(now), *_work_elsewhere(now, visit)],
+        "top": [*result_blocks(now), *_current_work(now, visit, busy=busy)],
         "failed": failure,
         "next": [] if busy else next_actions(now),
         "live": _agent_progress(now, visit),
@@ -117,11 +118,14 @@ def _question_key(now: Snapshot, visit: Visit | None) -> str:
     return f"{now.id} {len(now.abandoned)} {' '.join(map(str, at))}"
 
 
-def _work_elsewhere(now: Snapshot, visit: Visit | None) -> list[Block]:
-    """Return who works on the current visit of a read-only cast, and how to continue the cast here."""
-    if now.writable or visit is None:
+def _current_work(now: Snapshot, visit: Visit | None, *, busy: bool) -> list[Block]:
+    """Return who works on the current visit since when; for a read-only cast, also how to continue the cast here."""
+    if visit is None or (now.writable and (not busy or is_answered_by_person(now, visit.socket))):
         return []
     name, item = now.names[visit.socket], f" on {part(visit.item.label, 40)}" if visit.item else ""
+    if now.writable:
+        since = now.latest and strftime("%H:%M:%S", localtime(now.latest.started / 1000))
+        return [Line(f"{name} has been working{item} since {since}.")]
     writer = now.live.writer_name
     text = f"{name} is working{item} in {writer}." if writer else f"{name} has not answered{item}."
     return [Line(text), Line(f"You can {now.live.continue_hint}.", "quiet")]

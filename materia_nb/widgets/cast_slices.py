@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 _BAR_CHARS: Final = 60
 """Maximum length, in characters, of a command that can be approved in the bar, which must show the whole command."""
 
+_PACE_STEPS: Final = 40  # Number of latest steps from which the remaining time of a run is estimated.
+
 
 class Pill(NamedTuple):
     """The status label in the bar, which shows whether the cast is running, waits for the user or has ended.
@@ -102,13 +104,41 @@ def _running_pill(now: Snapshot, activity: Activity) -> Pill:
         where = f": {part(running[0].name, 40)} · {lane_position(running[0])}"
     elif running:
         where = f": {counted(len(running), 'lane')}"
-    item = f" · {part(visit.item.label, 40)}" if visit is not None and visit.item is not None else ""
+    item = part(visit.item.label, 40) if visit is not None and visit.item is not None else ""
     since = activity.started or (now.latest.started if now.latest is not None else None)
     if activity.aborting or now.live.stop_asked:
         word = "Aborting" if activity.aborting else "Pausing"
         detail = now.stopping or "The cast stops when the running step ends."
         return Pill("aborting", f"{word}{where}", activity.stop_requested_at or since, detail)
-    return Pill("working", f"{counted(len(running), 'lane')} running" if running else f"Running{where}{item}", since)
+    if running:
+        return Pill("working", f"{counted(len(running), 'lane')} running", since)
+    progress = _items_left(now, socket_id or "", since or 0)
+    return Pill(
+        "working", " · ".join(filter(None, (f"Running{where}", progress or item))), since, item if progress else ""
+    )
+
+
+def _items_left(now: Snapshot, socket: str, since: int) -> str:
+    """Return the progress of the innermost loop around a socket with an estimate of the remaining time.
+
+    The result is "" while the run has too few steps for an estimate, and if less than two seconds remain.
+
+    Args:
+        now: the current snapshot of the cast.
+        socket: the id of the socket that is running.
+        since: the start time of the run, in milliseconds since the epoch.
+    """
+    loops = [loop for loop in now.graph.loops.values() if socket in loop.sockets and loop.id in now.loop_progress]
+    recent = [step for step in now.steps[-_PACE_STEPS:] if step.started >= since]
+    if not loops or len(recent) < 5:
+        return ""
+    loop = min(loops, key=lambda loop: len(loop.sockets))
+    done, total = now.loop_progress[loop.id]
+    work = recent[-1].started - recent[0].started - sum(step_time(step).waited or 0 for step in recent[:-1])
+    steps_per_item = sum(now.visits.get(member, 0) for member in loop.sockets) / max(1, done)
+    seconds = round((total - done) * steps_per_item * work / (len(recent) - 1) / 1000)
+    left = f"{seconds} s" if seconds < 90 else f"{round(seconds / 60)} min"
+    return f"{done} of {total}, about {left} left" if done and seconds >= 2 else ""
 
 
 def _stopped_pill(now: Snapshot, activity: Activity) -> Pill:
@@ -126,7 +156,7 @@ def _stopped_pill(now: Snapshot, activity: Activity) -> Pill:
         return Pill("wants", f"Your turn: {name} asks{purpose}", entered)
     if visit is not None and visit.mode == "draft" and visit.drafts:
         return Pill("wants", f"Your turn: draft of {name}", entered)
-    if lane is not None or (visit is not None and _is_answered_by_person(now, visit.socket)):
+    if lane is not None or (visit is not None and is_answered_by_person(now, visit.socket)):
         return Pill("wants", f"Your turn: {name}", entered)
     if now.breakpoints_hit:
         detail = "; ".join(stop.words(now.graph, now.names) for stop in now.breakpoints_hit)
@@ -136,7 +166,8 @@ def _stopped_pill(now: Snapshot, activity: Activity) -> Pill:
     return Pill("ready", f"ready · {name} is next" if name else "ready")
 
 
-def _is_answered_by_person(now: Snapshot, socket: str) -> bool:
+def is_answered_by_person(now: Snapshot, socket: str) -> bool:
+    """Return True if a person writes the output of a socket."""
     return not now.graph.sockets[socket].is_utility and now.answered_by(socket) in (None, "person")
 
 
@@ -150,7 +181,7 @@ def bar_state(now: Snapshot, activity: Activity) -> dict[str, Any]:
     answer_due = now.waiting_at is not None or (lanes and all(lane.waits_for_person for lane in lanes))
     is_users_turn = status_pill.tone == "wants" and bool(answer_due)
     usage, budget = now.engine.usage, now.engine.budget
-    names = now.names
+    names, run_time = now.names, f" · {format_work_time(*work_time(now.all_steps))} run time" if now.steps else ""
     return {
         "tone": status_pill.tone,
         "words": status_pill.label,
@@ -167,7 +198,7 @@ def bar_state(now: Snapshot, activity: Activity) -> dict[str, Any]:
         "why": _reason_blocked(now, busy=busy, is_users_turn=is_users_turn),
         "sockets": [*names.items()],
         "breaks": [{"breakpoint": stop.as_json(), "words": stop.words(now.graph, names)} for stop in now.breakpoints],
-        "counts": _usage_counts(now),
+        "counts": f"{describe_steps(now)}{run_time}",
         "tokens": usage.tokens,
         "cost": usage.cost,
         "most": budget.max_tokens,
@@ -193,11 +224,6 @@ def _reason_blocked(now: Snapshot, *, busy: bool, is_users_turn: bool) -> str:
     if not now.writable:
         return f"this cast is open read-only: {now.live.continue_hint}"
     return f"the cast {now.engine.status_phrase}"
-
-
-def _usage_counts(now: Snapshot) -> str:
-    steps_done = describe_steps(now)
-    return f"{steps_done} · {format_work_time(*work_time(now.all_steps))} run time" if now.steps else steps_done
 
 
 def identity(now: Snapshot, lane: str = "", *, busy: bool = False) -> str:

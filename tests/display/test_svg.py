@@ -262,3 +262,10 @@ def test_edges_that_fork_or_join_lanes_are_dashed_and_end_at_a_bar():
     assert svg.count("<title>fork</title>") == svg.count("<title>join</title>") == 1
     assert "docs, &lt;b&gt;" in svg
     assert "in lanes, 2 at once" in graph_text(graph)
+
+
+@pytest.mark.parametrize("level", [1, 2, 3])
+def test_progress_of_a_loop_with_many_items_is_not_cut(level):
+    marks = CastOverlay(progress={"workItemIteration": (209, 300)})
+    svg = graph_svg(graphs.rework(), marks, placed=layout_graph(graphs.rework(), level=level))
+    assert re.search(">209(/| of )300<", svg)

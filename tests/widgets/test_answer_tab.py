@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -33,6 +34,9 @@ def test_answer_tab_shows_each_stage_of_a_cast(tmp_path):
         "text": cast.steps[-1].output,
         "words": "Edit the output of step 1",
     }
+    cast.step(ask=False)
+    [work] = answer_state(cast.now, busy=True)["top"]
+    assert re.fullmatch(r"Build has been working on Part 1 since \d\d:\d\d:\d\d\.", blocks_as_text([work]).strip())
     cast.step()
     assert shown(cast)["enter"] == {"words": "Next: Check. You write the answer.", "button": "Show the prompt"}
     cast.run()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import time
+
 import pytest
 
 import cast_helpers as h
@@ -135,3 +138,15 @@ def test_status_bar_offers_first_to_raise_an_exhausted_budget(tmp_path):
     cast.run()
     assert (cast.status, cast.failure.kind) == ("failed", "budget")
     cast.close()
+
+
+def test_status_bar_estimates_the_remaining_time_of_a_loop(tmp_path):
+    made = h.start(tmp_path, h.loop_config(), h.loop_agents(100_000))
+    started = int(time.time() * 1000)
+    for _ in range(12):
+        made.step()
+    words = bar(made, Activity(busy=True, started=started))[1]
+    assert re.fullmatch(r"Running: \w+ · \d of 100000, about \d+ (s|min) left", words)
+    detail = bar_state(made.now, Activity(busy=True, started=started))["detail"]
+    assert detail.startswith("Part "), "the item is in the tooltip"
+    made.close()
