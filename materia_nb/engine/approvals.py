@@ -66,7 +66,7 @@ def decide_calls(
 def _decided_call(call: ToolCall, decision: ToolDecision, reason: str) -> ToolCall:
     if decision != "denied":
         return replace(call, decided=decision)
-    why = f" The reason: {reason}" if reason.strip() else ""
+    why = f" Reason: {reason}" if reason.strip() else ""
     return replace(call, decided=decision, ok=False, result=f"The person did not allow this call.{why}")
 
 
@@ -116,7 +116,7 @@ def approve(rules: Rules, session: Session, request: ApprovalRequest, ts: int) -
 
 def deny(rules: Rules, session: Session, request: ApprovalRequest, reason: str, ts: int) -> Events:
     """Deny the command for which the agent requests approval; ``reason`` may be empty."""
-    lines = "\n".join([answer_note(None), *([f"The reason: {reason}"] if reason.strip() else [])])
+    lines = "\n".join([answer_note(None), *([f"Reason: {reason}"] if reason.strip() else [])])
     return _answer_approval(rules, session, request, lines, None, ts)
 
 

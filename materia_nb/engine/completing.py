@@ -390,13 +390,13 @@ def _reported_failure(socket_rules: SocketRules, draft: Draft, outcome: PendingR
         return None
     messages = (reports[name].get("error"), outcome.context, reports[name].get("message"))
     reasons = (message.strip() for message in messages if isinstance(message, str) and message.strip())
-    why = next(reasons, f"state.{name} has ok: false but no error message")
+    why = next(reasons, f"state.{name} has `ok: false` but no error message")
     advance = socket_rules.socket.advance
     return Failure(
         "utility_failed",
         truncate(why, 800),
         socket_rules.socket.id,
-        f"fix the cause that state.{name} describes, then use `retry`; or add a not_satisfied edge that handles the failure",
+        f"fix the cause that state.{name} describes, then use `retry`; or add a `not_satisfied` edge that handles the failure",
         undo=advance.cursor if advance is not None and outcome.advanced is not None else None,
     )
 

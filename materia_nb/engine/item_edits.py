@@ -283,8 +283,7 @@ class _ListEditor:
             loop = iteration.iterator.loop
             whose = f"loop {loop}" if loop is not None else f"the cursor {iteration.iterator.cursor}"
             self.messages.append(
-                f"{_quoted_titles(repeated)} {_is_or_are(repeated)} worked on again by {whose}, "
-                "because an open item now comes first."
+                f"{_quoted_titles(repeated)} will be worked on again by {whose}, because an open item now comes first."
             )
         return reached
 
@@ -377,9 +376,7 @@ class _ListEditor:
             repeated = [
                 new[index] for index, origin in zip(order, list_edit.origins, strict=True) if origin in list_edit.again
             ]
-            self.messages.append(
-                f"{_quoted_titles(repeated)} {_is_or_are(repeated)} worked on again, before the other open items."
-            )
+            self.messages.append(f"{_quoted_titles(repeated)} will be worked on again, before the other open items.")
         moved, latest = [], -1
         for index, given_index in enumerate(order):
             if list_edit.origins[index] in list_edit.again and list_edit.origins[index] is not None:
@@ -523,10 +520,6 @@ def _title(item: JSON) -> str:
 def _quoted_titles(items: Sequence[JSON]) -> str:
     titles = ", ".join(repr(_title(item)) for item in items[:_MAX_LISTED_ITEMS])
     return f"{titles} and {len(items) - _MAX_LISTED_ITEMS} more" if len(items) > _MAX_LISTED_ITEMS else titles
-
-
-def _is_or_are(items: Sequence[JSON]) -> str:
-    return "is" if len(items) == 1 else "are"
 
 
 def _moved_entries(entries: Iterable[_Entry], moved: Callable[[ItemId], ItemId | None]) -> tuple[_Entry, ...]:

@@ -495,7 +495,7 @@ def cycles_failure(rules: Rules, state: StateView, socket: str, item: Item, limi
         f"Item {item.key} completed {counted(limit + 1, 'cycle')} without advancing, the last one "
         f"{_cycle_of(state.trail, socket, step - first_step)}.",
         socket,
-        "use `why` to find the reason, then use `retry --limit` to allow more cycles, or set maxTraversals on the retry edge",
+        "use `why` to find the reason, then use `retry --limit` to allow more cycles, or set `maxTraversals` on the retry edge",
         socket,
         (("cycles", item.id), max(rules.graph.limits.max_no_advance_cycles, 1)),
     )

@@ -447,7 +447,7 @@ def _require_safe(field: str, part: str) -> None:
     if not part.isprintable() or len(part.encode("utf-8", "replace")) > _MAX_PART_BYTES:
         raise _unsafe_path_error(field, part, "cannot be part of a file name")
     if field == "step_id" and "-" in part:
-        raise _unsafe_path_error(field, part, "has a hyphen, which ends a step id in a file name")
+        raise _unsafe_path_error(field, part, "contains a hyphen, which marks the end of the step id in a file name")
     if field == "agent_key" and part.endswith(".draft"):
         raise _unsafe_path_error(field, part, "is reserved for drafts")
 

@@ -259,7 +259,9 @@ def _find_quest(board: Board, quest: str | int) -> Quest:
 def _find_idle_quest(board: Board, reference: str | int) -> Quest:
     quest = _find_quest(board, reference)
     if quest.status == "running":
-        raise MateriaError(f"{quest.id} is running.", hint="stop it, or wait until it ends", kind="quest_running")
+        raise MateriaError(
+            f"{quest.id} is running.", hint="stop the run, or wait until the quest ends", kind="quest_running"
+        )
     return quest
 
 

@@ -449,7 +449,7 @@ def _git_program() -> str:
     if program is None:
         raise MateriaError(
             "File snapshots need Git, which is not installed.",
-            hint="install git, or cast without file snapshots",
+            hint="install Git, or cast without file snapshots",
             kind="no_git",
         )
     return program

@@ -94,7 +94,7 @@ def test_r46_removing_the_current_item_asks_for_confirmation_and_done_items_can_
     keys = lab.page.keyboard
     keys.press("Home")
     keys.press("a")
-    panel.wait_for_text("'Outline' is worked on again")
+    panel.wait_for_text("'Outline' will be worked on again")
     assert titles(panel) == ["Draft", "Links", "Outline", "Index", "Proofread"]
     panel.at.get_by_role("button", name="abandon WI-2", exact=True).click()
     panel.wait_for_text("it stays in the list as skipped")

@@ -54,7 +54,7 @@ def test_r48_utility_that_reports_its_own_failure_fails_the_cast(tmp_path):
         ({"context": " ", "state": {"a": {"ok": False, "error": "", "message": "m"}}}, "m"),
         (
             {"state": {"fine": {"ok": True}, "b": {"ok": False, "error": 5}}},
-            "state.b has ok: false but no error message",
+            "state.b has `ok: false` but no error message",
         ),
     ],
 )

@@ -118,7 +118,7 @@ def test_denied_call_is_reported_with_the_reason_and_never_run(tmp_path):
     cast = start(tmp_path, agent)
     cast.run()
     step = cast.approvals.deny("not on a Friday")
-    assert step.output == "The person did not allow this call. The reason: not on a Friday"
+    assert step.output == "The person did not allow this call. Reason: not on a Friday"
     (call,) = [call for call in agent.turns[1].calls if call.tool == "bash"]
     assert (call.decided, call.ok) == ("denied", False)
     assert [line["call"]["decided"] for line in events(cast, "tool_call")] == [None, "denied"]

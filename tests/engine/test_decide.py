@@ -67,7 +67,7 @@ def test_approved_calls_wait_to_run_and_denied_calls_are_answered(asking):
     denied.do(approvals.decide_calls, "denied", "too slow", None)
     assert denied.session.open_calls == ()
     (call,) = denied.session.calls
-    assert (call.ok, call.result) == (False, "The person did not allow this call. The reason: too slow")
+    assert (call.ok, call.result) == (False, "The person did not allow this call. Reason: too slow")
 
 
 def test_allowing_a_tool_for_the_cast_also_allows_its_later_calls(asking):

@@ -393,7 +393,7 @@ def test_r46_abandoned_item_remains_skipped_and_can_be_reopened(tmp_path):
     cast.edit.undo()
     assert cast.now.session._replace(edits=()) == before._replace(edits=())
     cast.edit.abandon()
-    assert cast.edit.again("a") == ("'a' is worked on again, before the other open items.",)
+    assert cast.edit.again("a") == ("'a' will be worked on again, before the other open items.",)
     assert [item["title"] for item in cast.now.work_items] == ["a", "b", "c"]
     assert cast.now.item_statuses == ["open"] * 3
     with pytest.raises(MateriaError, match="There is no current work item to abandon"):
@@ -409,7 +409,7 @@ def test_r46_abandoned_item_remains_skipped_and_can_be_reopened(tmp_path):
 
 
 def test_r46_reopened_item_starts_over(at_c):
-    assert at_c.edit.again(1, "B") == ("'A', 'B' are worked on again, before the other open items.",)
+    assert at_c.edit.again(1, "B") == ("'A', 'B' will be worked on again, before the other open items.",)
     assert at_c.now.item_statuses == ["open"] * 3
     at_c.run()
     assert built(at_c) == ["A", "B", "A", "B", "C"]
@@ -475,8 +475,8 @@ def laid(cast, order, again=()):
     [
         (range(8), (), "abcdefgh", ""),
         (range(2, 8), (), "cdefgh", ""),
-        (range(8), (0,), "bacdefgh", "'a' is worked on again, before the other open items."),
-        (range(8), (0, 1), "abcdefgh", "'a', 'b' are worked on again, before the other open items."),
+        (range(8), (0,), "bacdefgh", "'a' will be worked on again, before the other open items."),
+        (range(8), (0, 1), "abcdefgh", "'a', 'b' will be worked on again, before the other open items."),
         ((2, 0, 1, *range(3, 8)), (), "abcdefgh", "Moved: 'c' is at position 3, not 1. "),
         ((7, 6, 0, 1, 2, 3, 4, 5), (), "abhgcdef", "Moved: 'h' is at position 3, not 1, 'g' is at position 4, not 2. "),
         (range(7, -1, -1), (), "abhgfedc", "'e' is at position 6, not 4, and 2 more. "),

@@ -482,7 +482,7 @@ def test_r46_items_can_be_reordered_reopened_and_abandoned(shell):
     made = line(shell, "edit items --again 1 --abandon")
     assert [row[1:3] for row in made.blocks[0].rows] == [("skipped", "first"), ("open", "a"), ("open", "b")]
     assert "'first' is abandoned" in text(made)
-    assert "'a' is worked on again" in made._repr_mimebundle_()["text/html"].replace("&#x27;", "'").replace(
+    assert "'a' will be worked on again" in made._repr_mimebundle_()["text/html"].replace("&#x27;", "'").replace(
         "&#39;", "'"
     )
     with pytest.raises(MateriaError, match="No work item has the number, key or title 'zz'"):

@@ -167,7 +167,7 @@ def test_r46_moves_are_announced_before_rows_are_applied(cast):
     assert order == [2, 1, 0], "the abandoned one, the one that is done again, the open one"
     assert said[:2] == [
         "'b' is abandoned; it stays in the list as skipped.",
-        "'a' is worked on again, before the other open items.",
+        "'a' will be worked on again, before the other open items.",
     ]
     assert cast.now.work_items == listed
     refused, order = preview_edit(cast.now, items[:2], origins[:2], [], False)
