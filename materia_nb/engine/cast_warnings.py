@@ -245,7 +245,7 @@ def _open_items_warning(rules: Rules, session: Session) -> Iterator[CastWarning]
 def _unvisited_item_warnings(
     rules: Rules, session: Session, decisions: Sequence[Decision], counted_cursor: str | None
 ) -> Iterator[CastWarning]:
-    """Yield a warning for each item that no visit processed, if its loop was entered or its list was edited (R46, R67).
+    """Yield a warning for each unprocessed item of a loop that was entered or of a list that was edited (R46, R67).
 
     Items of the cursor ``counted_cursor`` are omitted, because another warning counts them. An inner list is checked
     separately for each outer item (R34).
@@ -300,7 +300,7 @@ def _unvisited_items(
 def _iterated_lists(
     rules: Rules, session: Session, iteration: Iteration
 ) -> Iterator[tuple[Item | None, list[JSON], bool]]:
-    """Yield the lists of ``iteration``, each with its outer item or None (R34), and True if this item was replaced."""
+    """Yield the lists of ``iteration``, each with its outer item or None (R34), and True if that item was replaced."""
     state, cursor = session.state, iteration.iterator.cursor
     items = [item for step in session.steps if (item := step.at.item) is not None]
     outers = {item.outer for item in items if item.cursor == cursor} | {state.nesting.get(cursor, ())}
@@ -320,11 +320,11 @@ def _iterated_lists(
 def _inner_list(
     rules: Rules, session: Session, iteration: Iteration, outer: tuple[Position, ...], steps: Sequence[StepRecord]
 ) -> Iterator[tuple[Item, list[JSON], bool]]:
-    """Yield an outer item, its inner list, and True if the outer item was replaced; yield nothing if it was removed.
+    """Yield an outer item, its inner list, and True if the outer item was replaced; yield nothing for a removed item.
 
-    Assignments of an outer item end with the item, so the list is usually taken from the state after the last visit
-    inside the item. If a person edited lists or replaced the outer item, the list is taken from the current outer item
-    instead.
+    Values that are assigned inside an outer item are removed when the item ends, so the list is usually taken from the
+    state after the last visit inside the item. If a person edited lists or replaced the outer item, the list is taken
+    from the current outer item instead.
     """
     inner_steps = [step for step in steps if step.at.item is not None and step.at.item.outer == outer]
     outer_shown = None

@@ -188,7 +188,7 @@ def apply_output(socket_rules: SocketRules, draft: Draft, text: str, reading: Re
 
 
 def _data_after_output(socket_rules: SocketRules, data: Mapping[str, JSON], reading: Reading) -> Mapping[str, JSON]:
-    """Return the state's data with a utility's state patch and the generated work items added (R10)."""
+    """Return the state's data, updated with a utility's state patch and with the generated work items (R10)."""
     value, socket = reading.value, socket_rules.socket
     patch: dict[str, JSON] = {}
     if socket.is_utility and isinstance(value, dict) and isinstance(value.get("state"), dict):

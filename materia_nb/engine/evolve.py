@@ -436,10 +436,6 @@ def _change_every_session(session: Session, change: Callable[[Session], Session]
     return session
 
 
-def _apply_note(_: Rules, session: Session, event: ev.AgentNote) -> Session:
-    return session.with_latest(notes=(*session.steps[-1].notes, event.text))
-
-
 def _apply_spent_usage(_: Rules, session: Session, event: ev.TurnSpent) -> Session:
     usage = session.state.usage.plus(event.usage)  # it counts, although the turn gave no output (R20)
     session = _with_latest_state(session, session.state._replace(usage=usage))
@@ -454,10 +450,6 @@ def _apply_finalize(rules: Rules, session: Session, event: ev.RefinementFinal) -
     prompt = session.prompt or entering.prompt_for(rules, session.state)
     step = _live_transition(session, event) or outputs.finalize(rules, session.state, prompt)
     return _apply_transition(session, step, event.ts)
-
-
-def _apply_hold_answer(rules: Rules, session: Session, event: ev.HoldAnswered) -> Session:
-    return _resume_turn(rules, session, event.text, None, event.ts)
 
 
 def _apply_approval(rules: Rules, session: Session, event: ev.ApprovalAnswered) -> Session:
@@ -566,12 +558,12 @@ _EVOLVE: Final[Mapping[type[ev.Event], Callable[[Rules, Session, Any], Session]]
     ev.ToolAsked: _apply_approval_request,
     ev.ToolDecided: lambda _, session, event: session._replace(open_calls=event.calls),
     ev.ToolsAllowed: _apply_allowed_tools,
-    ev.AgentNote: _apply_note,
+    ev.AgentNote: lambda _, session, event: session.with_latest(notes=(*session.steps[-1].notes, event.text)),
     ev.TurnSpent: _apply_spent_usage,
     ev.TurnRetried: _continue_with(recovery.retry_turn),
     ev.RefinementMessage: lambda _, before, event: before._replace(change_request=event.text, calls=(), open_calls=()),
     ev.RefinementFinal: _apply_finalize,
-    ev.HoldAnswered: _apply_hold_answer,
+    ev.HoldAnswered: lambda rules, session, event: _resume_turn(rules, session, event.text, None, event.ts),
     ev.ApprovalAnswered: _apply_approval,
     ev.HoldDecided: _apply_hold_decision,
     ev.BudgetSet: _apply_budget,

@@ -97,8 +97,8 @@ def _why_satisfied(socket: Socket, conditions: Sequence[Condition]) -> str | Non
 def missing_sources(value: JSON, requirements: Requirements, reported_sources: Collection[str] = ()) -> Iterator[Issue]:
     """Yield an issue for each source of an assignment that is missing in the output ``value``.
 
-    Missing work items of a generator are skipped, because the protocol reports them itself (R4). ``reported`` contains
-    further sources to skip.
+    Missing work items of a generator are skipped, because the protocol reports them itself (R4). ``reported_sources``
+    contains further sources to skip.
     """
     skipped_sources = {*reported_sources, *(("$.workItems",) if requirements.work_items else ())}
     for target, source in requirements.sources:
