@@ -150,16 +150,9 @@ def record_guess(
         seed: the name from which the numbers of the lesson were drawn.
         sure: True if the learner was sure of the answer, False if not; None if this is unknown.
     """
-    line = Guess(
-        lesson,
-        question,
-        shorten(guess if isinstance(guess, str) else repr(guess), _MAX_TEXT_CHARS),
-        right,
-        seed,
-        datetime.now(UTC).isoformat(timespec="seconds"),
-        os.environ.get(LEARNER_VARIABLE, ""),
-        sure,
-    )
+    text = shorten(guess if isinstance(guess, str) else repr(guess), _MAX_TEXT_CHARS)
+    at, who = datetime.now(UTC).isoformat(timespec="seconds"), os.environ.get(LEARNER_VARIABLE, "")
+    line = Guess(lesson, question, text, right, seed, at, who, sure)
     with suppress(OSError):
         path = guesses_file()
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -18,10 +18,10 @@ from materia_nb.engine.items import item_label
 from materia_nb.insight.why import STOP
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout import Graph
-from materia_nb.loadout.graph import END, Edge, ExitRoute, Socket
+from materia_nb.loadout.graph import END, ExitRoute, Socket
 from materia_nb.loadout.vocabulary import Result, condition_spec
 
-_MAX_STEPS: Final = 200
+_MAX_STEPS: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class RuleSet:
     """
 
     belief: str = ""
-    edge_order: Literal["first", "last", "always"] = "first"
+    edge_order: Literal["first", "last"] = "first"
     unmatched_target: str = END
     counts_per_cast: bool = False
     limit_offset: int = 0
@@ -61,7 +61,6 @@ class RuleSet:
 CORRECT_RULES: Final = RuleSet()
 MISREADINGS: Final[Mapping[str, RuleSet]] = {
     "last-match": RuleSet("the last matching edge were taken", edge_order="last"),
-    "always-wins": RuleSet("an always edge were taken before all other edges", edge_order="always"),
     "unmatched-fails": RuleSet("the cast failed when no edge matches", unmatched_target=STOP),
     "limit-per-cast": RuleSet("maxTraversals counted for the whole cast, not for each item", counts_per_cast=True),
     "one-less": RuleSet("an edge could be taken only maxTraversals - 1 times", limit_offset=-1),
@@ -136,7 +135,7 @@ class RouteWalk:
 def walk(graph: Graph, script: ScriptedVerdicts, rules: RuleSet = CORRECT_RULES) -> RouteWalk:
     """Compute the route through a loadout according to a rule set.
 
-    A route that has more than 200 visits is treated as failed.
+    A route that has more than 100 visits is treated as failed.
 
     Args:
         graph: the loadout.
@@ -162,7 +161,8 @@ class _RouteWalker:
         while target in self.graph.sockets and len(self.route) < _MAX_STEPS:
             socket = self.graph.sockets[target]
             is_left = socket.iterator is not None and self.cursor >= len(self.script.items)
-            may_enter = self.rules.empty_loop_effect == "enter" and not self.script.items and target not in self.route
+            enters_once = self.rules.empty_loop_effect == "enter" and target not in self.route
+            may_enter = self.rules.checks_edges_first if self.script.items else enters_once
             target = self._empty_loop_target(socket) if is_left and not may_enter else self._visit(socket)
         return RouteWalk(tuple(zip(self.route, self.items, strict=True)), END if target == END else STOP)
 
@@ -226,7 +226,8 @@ class _RouteWalker:
 
     def _edge_target(self, socket: Socket, verdict: bool | None, item: int | None) -> str:
         """Return the target of the first matching edge that can be taken, or "" if no edge can be taken."""
-        for edge in self._order_edges([edge for edge in socket.edges if _matches(edge.when, verdict)]):
+        edges = [edge for edge in socket.edges if _matches(edge.when, verdict)]
+        for edge in edges[:: -1 if self.rules.edge_order == "last" else 1]:
             key = socket.id, edge.index, None if self.rules.counts_per_cast else item
             if edge.max_traversals is None or self.edge_uses[key] < edge.max_traversals + self.rules.limit_offset:
                 self.edge_uses[key] += 1
@@ -234,13 +235,6 @@ class _RouteWalker:
             if self.rules.exhausted_target != "next":
                 return self.rules.exhausted_target
         return ""
-
-    def _order_edges(self, edges: list[Edge]) -> list[Edge]:
-        if self.rules.edge_order == "last":
-            return edges[::-1]
-        if self.rules.edge_order == "always":
-            return sorted(edges, key=lambda edge: edge.when != "always")
-        return edges
 
 
 def _matches(condition: str, verdict: bool | None) -> bool:

@@ -11,8 +11,9 @@ import json
 import shutil
 import tempfile
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from itertools import islice, permutations
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -34,7 +35,7 @@ from materia_nb.insight.reachable_states import COMPLETE, Move, StateSpace, expl
 from materia_nb.insight.why import STOP, Prediction, judge_guess, next_target, parse_guess, possible_guesses
 from materia_nb.jsonvalue import JSON, as_object, with_patch
 from materia_nb.lessons.checks import QuestionRow, judge_answers, points_for, record_guess
-from materia_nb.lessons.misreadings import MISREADINGS, RuleSet, ScriptedVerdicts, walk
+from materia_nb.lessons.misreadings import MISREADINGS, RouteWalk, ScriptedVerdicts, walk
 from materia_nb.loadout import Graph, build_graph, check_config, read_text
 from materia_nb.loadout.graph import END
 from materia_nb.loadout.layers import BUNDLED
@@ -449,8 +450,8 @@ def cast_once(document: Mapping[str, JSON], request: str, answers: Mapping[str, 
 
 # -- levels: exercises on pages that need no kernel ---------------------------------------------
 
-_PATHS: Final = 8  # Number of routes from which a level draws one for each learner.
-_MAX_DRAWS, _MAX_MOVES = 2_000, 14
+_PATHS: Final = 256  # Number of routes from which a level draws one for each learner.
+_MAX_DRAWS: Final = 16_000
 
 
 class PlayLevel(NamedTuple):
@@ -468,6 +469,8 @@ class PlayLevel(NamedTuple):
         items: the list lengths that the learner can choose.
         patch: the JSON Patch that adapts the loadout.
         misreadings: the misreadings that a predicted route must reveal; empty for other kinds of levels.
+        questions: the maximum number of predictions in a cast.
+        casts: the number of casts that the learner predicts one after another.
         event: the event that the learner must reach, or that the changed loadout must make impossible.
         without: an event that must not happen before ``event``.
         since: an event that must happen first; ``without`` then applies after it.
@@ -482,6 +485,8 @@ class PlayLevel(NamedTuple):
     items: Sequence[int] = (2,)
     patch: Sequence[Mapping[str, JSON]] = ()
     misreadings: Sequence[str] = ()
+    questions: int = 12
+    casts: int = 1
     event: str = COMPLETE
     without: str | None = None
     since: str | None = None
@@ -531,23 +536,22 @@ def level_data(level: PlayLevel, graph: Graph, changed: Mapping[str, Graph]) -> 
     space = explore_states(graph, level.items)
     ends = [(END, "The cast completes"), (STOP, "The cast fails")]
     task: dict[str, JSON] = {
-        "name": level.name,
-        "goal": level.goal,
-        "event": level.event,
-        "without": level.without,
-        "since": level.since,
+        **{field: getattr(level, field) for field in ("name", "goal", "event", "without", "since")},
         "targets": [
             [id_, label] for id_, label in [*((id_, socket_name(s)) for id_, s in graph.sockets.items()), *ends]
         ],
-        "paths": [[list(path), beliefs] for path, beliefs in draw_paths(level, graph, space)]
-        if level.misreadings
-        else [],
+        "beliefs": [MISREADINGS[name].belief for name in level.misreadings],
+        "paths": _draw_series(level, graph, space) if level.misreadings else [],
         "changes": [
             {"label": label, "play": play_data(other, explore_states(other, level.items), 0.5)}
             for label, other in changed.items()
         ],
     }
-    return {**play_data(graph, space, 0.5), "level": task}
+    play: dict[str, Any] = play_data(graph, space, 0.5)
+    if level.casts > 1:
+        for state in play["states"]:
+            state[5] = state[5] or [[0, play["start"], play["start"], 0]]  # the next cast follows an end
+    return {**play, "level": task}
 
 
 def changed_graphs(level: PlayLevel) -> dict[str, Graph]:
@@ -558,58 +562,69 @@ def changed_graphs(level: PlayLevel) -> dict[str, Graph]:
 # -- routes to predict -----------------------------------------------------------------------
 
 
-def draw_paths(level: PlayLevel, graph: Graph, space: StateSpace) -> Iterator[tuple[list[int], JSON]]:
-    """Yield routes on which each misreading of a level leads to a wrong prediction.
+def _draw_series(level: PlayLevel, graph: Graph, space: StateSpace) -> list[JSON]:
+    """Return series of as many routes as a level has casts. Between two routes, the move 0 leads back to the entry."""
+    series = list(permutations(islice(_draw_paths(level, graph, space), _PATHS), level.casts))
+    Random(level.name).shuffle(series)  # noqa: S311 - the routes are not secret
+    return [
+        [
+            [number for path, _ in routes for number in (*path, 0)][:-1],
+            [wrong_targets for _, beliefs in routes for wrong_targets in (*beliefs, None)][:-1],
+        ]
+        for routes in series[:_PATHS]
+    ]
 
-    A route is a list of the numbers of the moves. It is yielded with the belief behind each wrong target, by target, for
-    each of its steps.
+
+def _draw_paths(
+    level: PlayLevel, graph: Graph, space: StateSpace
+) -> Iterator[tuple[list[int], list[dict[str, JSON] | None]]]:
+    """Yield routes with different answers, on each of which every misreading of a level leads to another wrong prediction.
+
+    A route is a pair of lists with an entry for each step. The first list contains the numbers of the moves. The second
+    list maps wrong targets to the number of the misreading, or contains None if the step has only one target.
     """
-    rng, drawn = Random(level.name), []  # noqa: S311 - the routes are not secret
-    misreadings = {name: MISREADINGS[name] for name in level.misreadings}
+    rng, seen = Random(level.name), set[tuple[str, ...]]()  # noqa: S311 - the routes are not secret
+    misreadings = [MISREADINGS[name] for name in level.misreadings]
     for _ in range(_MAX_DRAWS):
-        path = _random_path(space, rng)
-        beliefs = _beliefs(graph, space, path, misreadings)
-        if beliefs is not None and path not in drawn:
-            drawn.append(path)
+        path, is_asked = _random_path(space, rng, level.questions)
+        route, script = _route_and_script(space, path)
+        if tuple(route) in seen:
+            continue
+        seen.add(tuple(route))
+        beliefs: list[dict[str, JSON] | None] = [{} if asked else None for asked in is_asked]
+        right = walk(graph, script)  # the engine has limits that :func:`walk` does not know
+        is_right = [*right.route, right.target][: len(route)] == route
+        if is_right and _add_beliefs(beliefs, route, [walk(graph, script, rules) for rules in misreadings]):
             yield path, beliefs
-        if len(drawn) == _PATHS:
-            return
 
 
-def _random_path(space: StateSpace, rng: Random) -> list[int]:
-    path: list[int] = []
-    state = 0
-    while len(path) < _MAX_MOVES:
-        choices = [number for number, move in enumerate(space.moves[state]) if _is_plain(move)]
-        if not choices:
-            break
+def _random_path(space: StateSpace, rng: Random, questions: int) -> tuple[list[int], list[bool]]:
+    """Return the numbers of random moves, and for each of them True if another target was possible."""
+    path, is_asked, state = list[int](), list[bool](), 0
+    while sum(is_asked) < questions and (
+        choices := [number for number, move in enumerate(space.moves[state]) if _is_plain(move)]
+    ):
+        targets = [space.nodes[space.moves[state][number].to] for number in choices]
+        is_asked.append(len({(node.socket, node.end) for node in targets}) > 1)
         path.append(rng.choice(choices))
         state = space.moves[state][path[-1]].to
-    return path
+    return path, is_asked
 
 
 def _is_plain(move: Move) -> bool:
     return not move.answer.asks and move.answer.result not in (Result.FAILED, Result.REFUSED)
 
 
-def _beliefs(
-    graph: Graph, space: StateSpace, path: Sequence[int], misreadings: Mapping[str, RuleSet]
-) -> list[JSON] | None:
-    """Return the beliefs behind wrong targets for each step of a route, or None if a misreading leads to no wrong target."""
-    route, script = _route_and_script(space, path)
-    right = walk(graph, script)
-    if [*right.route, right.target][: len(route)] != route:
-        return None  # the engine has limits that :func:`walk` does not know
-    beliefs: list[JSON] = [{} for _ in path]
-    for rules in misreadings.values():
-        steps = walk(graph, script, rules)
-        wrong = [*steps.route, steps.target]
-        differs = next((step for step, pair in enumerate(zip(route, wrong, strict=False)) if pair[0] != pair[1]), 0)
-        if not differs:
-            return None
-        as_beliefs: Any = beliefs[differs - 1]
-        as_beliefs.setdefault(wrong[differs], rules.belief)
-    return beliefs
+def _add_beliefs(beliefs: Sequence[dict[str, JSON] | None], route: Sequence[str], walks: Iterable[RouteWalk]) -> bool:
+    """Add the first wrong target of each misreading, and return False if a misreading cannot be recognized by its target."""
+    for number, wrong in enumerate(walks):
+        targets = (*wrong.route, wrong.target)
+        step = next((step for step, pair in enumerate(zip(route, targets, strict=False)) if pair[0] != pair[1]), 0)
+        targets_of_step = beliefs[step - 1]
+        if not step or targets_of_step is None or targets[step] in targets_of_step:
+            return False
+        targets_of_step[targets[step]] = number
+    return True
 
 
 def _route_and_script(space: StateSpace, path: Sequence[int]) -> tuple[list[str], ScriptedVerdicts]:

@@ -3,7 +3,7 @@
 
 /** @typedef {[to: number, answer: number, reason: number, turns: number, ...lines: number[]]} Move */
 /** @typedef {[text: number, socket: string | null, end: string | null, complete: number, turns: number, moves: Move[]]} State */
-/** @typedef {{ name: string, goal: string, event: string, without: string | null, since: string | null, targets: [string, string][], paths: [number[], Record<string, string>[]][], changes: { label: string, play: Play }[] }} Level */
+/** @typedef {{ name: string, goal: string, event: string, without: string | null, since: string | null, targets: [string, string][], beliefs: string[], paths: [number[], (Record<string, number> | null)[]][], changes: { label: string, play: Play }[] }} Level */
 /** @typedef {{ texts: string[], start: number, states: State[], level?: Level }} Play */
 /** @typedef {{ from: State, move: Move, number: number }} Step */
 
@@ -134,17 +134,21 @@ function start(play) {
 
   /** @param {Level} current @param {Step[]} steps @param {State} state */
   function predict(current, steps, state) {
-    const [path, beliefs] = drawnPath(current), count = steps.length;
-    if (steps.some((step, index) => step.number !== path[index])) location.hash = "";
-    const last = steps.at(-1), feedback = element("p", "", { role: "alert" });
-    const parts = [element("p", text(last ? last.move[2] : play.start), { class: "why" }), element("h2", text(state[0]))];
-    if (count >= path.length) solve(`You have predicted all ${path.length} moves.`);
+    const [path, wrongTargets] = drawnPath(current), count = steps.length;
+    if (steps.some((step, index) => step.number !== path[index])) return location.replace("#");
+    if (wrongTargets[count] === null) return location.replace(linkTo(path.slice(0, count + 1)));
+    const since = wrongTargets.findLastIndex((wrong, index) => wrong !== null && index < count);
+    const reasons = since < 0 ? [play.start, ...steps.map((step) => step.move[2])] : steps.slice(since).map((step) => step.move[2]);
+    const parts = [...reasons.map((reason) => element("p", text(reason), { class: "why" })), element("h2", text(state[0]))];
+    const feedback = element("p", "", { role: "alert" });
+    if (count === path.length) solve(`You have predicted all ${wrongTargets.filter(Boolean).length} moves.`);
     else parts.push(element("p", `The answer: ${text(state[5][path[count]][1])}. Where does the cast go?`));
     panel.replaceChildren(...parts, feedback);
     const target = count < path.length ? eventsOf(play, state, state[5][path[count]]).at(-1) : "";
     const choices = current.targets.map(([id, label]) => button(label, () => {
+      const belief = current.beliefs[wrongTargets[count]?.[id] ?? -1];
       if (({ complete: "end", failed: "stop" })[target ?? ""] === id || target === id) location.hash = linkTo(path.slice(0, count + 1));
-      else feedback.textContent = beliefs[count][id] ? `No. That would be right if ${beliefs[count][id]}.` : "No. Check the edges in their order.";
+      else feedback.textContent = belief ? `No. That would be right if ${belief}.` : "No. Check the edges in their order.";
     }));
     controls.replaceChildren(element("nav", "", { "aria-label": "Where does the cast go?" }, ...(target ? choices : [])));
   }
