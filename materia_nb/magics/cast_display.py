@@ -14,6 +14,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import tqdm
@@ -293,7 +294,8 @@ class _Progress:
             if self._is_closed:
                 return
             if _kernel() is None:
-                self._bar = tqdm.tqdm(leave=False, bar_format=_BAR_FORMAT)
+                columns, rows = get_terminal_size()  # tqdm draws nothing if the terminal does not report its size
+                self._bar = tqdm.tqdm(leave=False, bar_format=_BAR_FORMAT, ncols=columns, nrows=rows)
             else:
                 from IPython.display import display
                 from tqdm.notebook import tqdm_notebook

@@ -75,6 +75,13 @@ def test_terminal_shows_the_position_of_a_cast(drawn, capsys, cast):
     assert "Socket-1, step 0" in capsys.readouterr().err
 
 
+def test_progress_is_drawn_in_a_terminal_of_unknown_size(monkeypatch, drawn, capsys, cast):
+    monkeypatch.setattr("tqdm.std._screen_shape_wrapper", lambda: lambda _: (-1, -1))
+    with run_progress(cast):
+        assert drawn.wait(20)
+    assert "Socket-1, step 0" in capsys.readouterr().err
+
+
 def test_progress_is_not_drawn_without_a_terminal(monkeypatch, capsys):
     monkeypatch.setattr(cast_display, "SHOW_AFTER_S", 0)
     with count_progress("casts") as report:
