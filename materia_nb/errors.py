@@ -249,11 +249,11 @@ def _known_keys() -> Sequence[str]:
     environment = os.environ._data  # type: ignore[attr-defined]  # noqa: SLF001
     if _cached_keys is None or _cached_keys[:2] != (environment, _key_variables):
         # copied first: a variable that another thread sets meanwhile is found by the next call
-        compared = environment.copy(), _key_variables.copy()
+        cache_key = environment.copy(), _key_variables.copy()
         values = [value for name, value in os.environ.items() if _is_key(name, value)]
         forms = {form for value in values for form in _escaped_forms(value) if len(form) >= _MIN_KEY_CHARS}
         forms |= {json.dumps(form, ensure_ascii=False)[1:-1] for form in forms}  # escaped in JSON a second time
-        _cached_keys = (*compared, sorted(forms, key=len, reverse=True))
+        _cached_keys = (*cache_key, sorted(forms, key=len, reverse=True))
     return _cached_keys[2]
 
 

@@ -124,8 +124,8 @@ def replace_file(
         if isinstance(content, bytes) and _write_then_link(path, content, sync, folder):
             return
         mode = _permissions(path, folder)
-        temporary = os.path.join(parent, f".{secrets.token_hex(8)}.tmp")  # noqa: PTH118 - as above
-        handle = os.open(temporary, _CREATE_FLAGS, 0o666, dir_fd=folder)
+        temporary_path = os.path.join(parent, f".{secrets.token_hex(8)}.tmp")  # noqa: PTH118 - as above
+        handle = os.open(temporary_path, _CREATE_FLAGS, 0o666, dir_fd=folder)
         try:
             try:
                 for part in (content,) if isinstance(content, bytes) else content:
@@ -136,10 +136,10 @@ def replace_file(
                     os.fsync(handle)
             finally:
                 os.close(handle)
-            os.replace(temporary, path, src_dir_fd=folder, dst_dir_fd=folder)
+            os.replace(temporary_path, path, src_dir_fd=folder, dst_dir_fd=folder)
         except BaseException:
             with contextlib.suppress(OSError):
-                os.unlink(temporary, dir_fd=folder)
+                os.unlink(temporary_path, dir_fd=folder)
             raise
         if sync:
             sync_folder(parent or ".") if folder is None else os.fsync(folder)

@@ -298,8 +298,8 @@ def _separate_overlaps(paths: dict[str, list[Point]], nets: Mapping[str, str], b
             continue
         ranges = [_movable_range(segment, boxes, axis) for segment in movable]
         low, high = max(low for low, _ in ranges), min(high for _, high in ranges)
-        pinned = any(segment.is_fixed for segment in group)
-        for side in (-1, 1) if pinned else (0,):
+        has_fixed_segment = any(segment.is_fixed for segment in group)
+        for side in (-1, 1) if has_fixed_segment else (0,):
             side_segments = [segment for segment in movable if not side or (segment.turn_offset >= 0) == (side > 0)]
             lanes = _assign_lanes(side_segments, outward=side)
             if not lanes:

@@ -457,7 +457,7 @@ def html_facts(facts: Iterable[tuple[str, str]]) -> Html:
 
 
 def html_fold(title: str, body: object, *, opened: bool = False, anchor: str = "") -> Html:
-    """Return HTML that displays ``body`` as a section that collapses under its title and that ``#anchor`` links to."""
+    """Return HTML for a collapsible section with a title, and with ``anchor`` as its id unless ``anchor`` is empty."""
     id_attribute = f' id="{esc(anchor)}"' if anchor else ""
     return Html(
         f"<details{id_attribute}{' open' if opened else ''}><summary>{html_text(shorten(title, 200))}</summary>"

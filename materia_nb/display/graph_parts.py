@@ -187,7 +187,7 @@ def _with_unique_keys(graph_links: list[Link]) -> list[Link]:
 
 
 def _may_fall_through(socket: Socket) -> bool:
-    """Return True if a verdict may match none of the socket's edges, which would end the cast (R3)."""
+    """Return True if the edges of a socket do not match every verdict, so that the cast may end there (R3)."""
     conditions = {edge.when for edge in socket.edges}
     return bool(conditions) and not match_every_output(conditions, text=socket.parse != "json")
 

@@ -231,9 +231,9 @@ _LINE_BREAK: Final = "<br/>"
 
 def mermaid_text(text: object, limit: int = 300) -> str:
     """Shorten ``text`` and encode it for a quoted Mermaid label."""
-    encoded = _UNSAFE_IN_MERMAID.sub(lambda match: f"#{ord(match.group())};", part(text, limit))
+    encoded_text = _UNSAFE_IN_MERMAID.sub(lambda match: f"#{ord(match.group())};", part(text, limit))
     # Mermaid would read "1. x" and "- x" as lists.
-    return _LIST_MARKER.sub(lambda match: f"{match.group(1)}#{ord(match.group(2))};", encoded)
+    return _LIST_MARKER.sub(lambda match: f"{match.group(1)}#{ord(match.group(2))};", encoded_text)
 
 
 def _mermaid_label(*lines: str) -> str:

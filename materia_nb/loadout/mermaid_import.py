@@ -243,12 +243,12 @@ class _Parser:
                 raise self._syntax_error()
         elif (opening := self._consume(_LABELLED_LINK)) is not None:
             start, style = opening["start"], opening[0].strip().lstrip("xo<")
-            quoted = self._consume(_QUOTED_TEXT)
+            quoted_text = self._consume(_QUOTED_TEXT)
             closing = self._consume(_LABEL[style])
-            if closing is None or (quoted and closing[1].strip()) or not (quoted or closing[1].strip()):
+            if closing is None or (quoted_text and closing[1].strip()) or not (quoted_text or closing[1].strip()):
                 self.at = link_start
                 raise self._syntax_error()
-            link, end, text = opening, closing[2] or "-", quoted[1] if quoted else closing[1]
+            link, end, text = opening, closing[2] or "-", quoted_text[1] if quoted_text else closing[1]
         else:
             if link_id:
                 self.at = link_start
@@ -300,9 +300,9 @@ class _Parser:
     def _read_bracket_label(self, opening: str, closings: tuple[str, ...]) -> str:
         start = self.at
         self.at += len(opening)
-        quoted = self._consume(_QUOTED_TEXT)
-        text = quoted[1] if quoted else ""
-        if not quoted:
+        quoted_text = self._consume(_QUOTED_TEXT)
+        text = quoted_text[1] if quoted_text else ""
+        if not quoted_text:
             plain = self._consume(_PLAIN_LABEL)
             text = plain[0] if plain else ""
             if text and closings[0][0] in "/-":  # the closing bracket begins with a character that labels may contain

@@ -182,9 +182,9 @@ def verb(
 
 
 def _add_verb(new_verb: Verb) -> None:
-    ordered = sorted(new_verb.arguments, key=lambda argument: argument.kind in ("words", "rest"))
+    ordered_arguments = sorted(new_verb.arguments, key=lambda argument: argument.kind in ("words", "rest"))
     example = new_verb.example or f"%materia {new_verb.name}"
-    VERBS[new_verb.name] = replace(new_verb, arguments=tuple(ordered), example=example)
+    VERBS[new_verb.name] = replace(new_verb, arguments=tuple(ordered_arguments), example=example)
 
 
 def _argument_values(arguments: Mapping[str, Argument], call: Call) -> dict[str, Any]:
@@ -237,7 +237,7 @@ def method_verb(
     *,
     only: str = "",
     cell: Literal["never", "may", "must"] = "never",
-    runs: bool = False,
+    is_long: bool = False,
     example: str = "",
     **overrides: Mapping[str, Any],
 ) -> None:
@@ -252,7 +252,7 @@ def method_verb(
         show: a function that returns the value to display, for the value that the method returned.
         only: the parameters that a line can set, separated by spaces; defaults to all parameters.
         cell: ``never`` if the verb rejects the body of a cell, ``may`` if it accepts the body, ``must`` if it requires it.
-        runs: True if the verb may take a long time and needs a progress bar.
+        is_long: True if the verb may take a long time and needs a progress bar.
         example: the example in the help text.
         overrides: fields of the :class:`Argument` to override, by parameter name.
     """
@@ -279,7 +279,7 @@ def method_verb(
         for key in [key for key, argument in arguments.items() if argument.is_positional and key in values]:
             value = values.pop(key)
             positional += value if arguments[key].kind == "words" else [value]
-        with run_progress(call.cast) if runs else nullcontext():
+        with run_progress(call.cast) if is_long else nullcontext():
             result = getattr(owner(call), method.__name__)(*positional, **values)
         return show(call, result)
 

@@ -62,11 +62,11 @@ def rewrite_json(text: str, new: JSON) -> str:
     """
     try:
         root = _parse_node(text, _skip_whitespace(text, 0))
-        rewritten = text[: root.start] + _Writer(text, root).value(root, new, "") + text[root.end :]
+        new_text = text[: root.start] + _Writer(text, root).value(root, new, "") + text[root.end :]
     except RecursionError:
-        rewritten = "null"
-    if exact_text(json.loads(rewritten)) == exact_text(new):
-        return rewritten
+        new_text = "null"
+    if exact_text(json.loads(new_text)) == exact_text(new):
+        return new_text
     # A text that is nested too deeply or was scanned wrongly is formatted from scratch, so that the file is correct.
     return dumps(new, indent=2) + "\n"
 
@@ -311,19 +311,19 @@ def save_design(
     path = design.home.path if to is None else expand_path(to)
     if path is None:
         raise MateriaError("The design has no file.", hint="choose a file name that ends with .json", kind=DESIGN_KIND)
-    copied = path != design.home.path
-    if not (anyway or copied):
+    is_copy = path != design.home.path
+    if not (anyway or is_copy):
         reject_locked(design)
-    home = _config_home(path) if copied else design.home
+    home = _config_home(path) if is_copy else design.home
     current_text = config_text(path) if path.exists() else None
     if current_text != home.text_read:
         raise _changed_on_disk(path)
     bundled = as_object(as_object(_read(BUNDLED, config_text(BUNDLED))).get("materia"))
-    below = bundled if copied else design.home.materia
-    materia = (design.changed_materia | dict(copied_materia) if copied else design.changed_materia, below)
-    text = _updated_file_text(path, current_text, design, materia, replace_existing=anyway or not copied)
+    below = bundled if is_copy else design.home.materia
+    materia = (design.changed_materia | dict(copied_materia) if is_copy else design.changed_materia, below)
+    text = _updated_file_text(path, current_text, design, materia, replace_existing=anyway or not is_copy)
     write_text(path, text)
-    if not copied:
+    if not is_copy:
         design.mark_saved(replace(home, text_read=text, reason=""))
     return path
 

@@ -123,7 +123,7 @@ def _approve_request(call: Call, *, always: bool = False, lane: str | None = Non
     return step_view(call.cast.now, approved, step.lane)
 
 
-method_verb("deny", Approvals.deny, step_after, only="reason lane", runs=True)
+method_verb("deny", Approvals.deny, step_after, only="reason lane", is_long=True)
 
 
 @verb("allow", example="%materia allow edit write")
@@ -187,7 +187,7 @@ def _set_breakpoint(
 
 
 method_verb("abort", Cast.abort, status_after, only="reason")
-method_verb("retry", Cast.retry, step_after, runs=True, example="%materia retry\n%materia retry --limit")
+method_verb("retry", Cast.retry, step_after, is_long=True, example="%materia retry\n%materia retry --limit")
 method_verb("skip", Cast.skip, step_after, example="%materia skip the counter is down today")
 
 
