@@ -79,7 +79,7 @@ class Lab:
     """A JupyterLab page with one open notebook.
 
     The page is shared by all tests, so that JupyterLab is loaded only once. The first notebook of a test opens in this
-    page. The page is reloaded before each further notebook.
+    page. The page is reloaded before each further notebook, unless :meth:`close` has closed the notebook before it.
     """
 
     def __init__(self, page: Page, server: LabServer, folder: Path, kernel: str = "python3") -> None:
@@ -111,12 +111,15 @@ class Lab:
         nbformat.write(book, path)
         return path
 
-    def open(self, path: Path) -> None:
-        """Open a notebook and wait for its kernel; a notebook from another folder is copied first."""
+    def open(self, path: Path, *, reload: bool = False) -> None:
+        """Open a notebook and wait for its kernel; a notebook from another folder is copied first.
+
+        ``reload`` loads the page again in any case.
+        """
         if not path.is_relative_to(self._server.root):
             path = Path(shutil.copy(path, self.folder))
         inside = path.relative_to(self._server.root).as_posix()
-        if self._opened or not self.page.evaluate("() => Boolean(window.jupyterapp)"):
+        if reload or self._opened or not self.page.evaluate("() => Boolean(window.jupyterapp)"):
             self.page.goto(f"{self._server.url}/lab/tree/{inside}?reset&token={self._server.token}")
         else:
             self._command("docmanager:open", {"path": inside, "factory": "Notebook"})
@@ -245,6 +248,7 @@ class Lab:
     def close(self) -> None:
         """Close the notebook and shut down its kernel, so that it does not slow down the next test."""
         self._kernel_ends = True
+        self._opened = False
         if self.page.evaluate("() => Boolean(window.jupyterapp)"):
             self.page.evaluate(
                 """async () => {

@@ -56,14 +56,14 @@ def steps_recorded(lab: Lab, words: str) -> None:
 
 
 def reopen(lab: Lab, saved: str, *, trusted: bool) -> None:
-    """Reopen a saved notebook without its kernel."""
+    """Reopen a saved notebook without its kernel; the trusted notebook is opened in a page that is loaded again."""
     book = json.loads(saved)
     if not trusted:
         book["metadata"]["from"] = "elsewhere"  # its signature is another one then
     path = lab.folder / f"again-{trusted}.ipynb"
     path.write_text(json.dumps(book))
     lab.close()
-    lab.open(path)
+    lab.open(path, reload=trusted)
 
 
 def test_stored_output_is_hidden_by_the_live_panel_and_shown_after_a_reload(lab: Lab, cast: Path):
