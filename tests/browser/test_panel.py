@@ -83,7 +83,6 @@ def wait_until_in_view(lab: Lab, field: Locator, *, scroll: bool = False) -> Non
     lab.page.wait_for_function(in_view, arg=[field.element_handle(), scroll])
 
 
-@both_kernels
 def test_cast_can_be_completed_by_clicks_alone(lab: Lab):
     lab.open(lab.notebook("%load_ext materia_nb", "%materia use Plan-Build-Eval", f"%materia cast a guide {HOSTILE}"))
     lab.run_all()
