@@ -275,7 +275,7 @@ def _approval_request(now: Snapshot) -> dict[str, Any] | None:
 
 
 Row: TypeAlias = list[Any]
-"""Number, lane, socket, item, output, verdict, next, tokens, cost, :meth:`StepRows._row_time` and marks of a step."""
+"""Cells of a step: number, lane, socket, item, output, verdict, next, tokens, cost, time and marks."""
 
 LATEST_ROWS: Final = 120
 """Number of latest rows that are always sent to the page; the page requests earlier rows."""

@@ -215,7 +215,7 @@ class CastSurface(Panel):
             self.start(self._resumable(resume, resume))
 
     def _resumable(self, action: Callable[[], object], resume: Callable[[], object]) -> Callable[[], object]:
-        """Return a function that calls ``action``, and stores ``resume`` as the way to resume if the run waits or fails."""
+        """Return a function that calls ``action`` and, if the run then waits or fails, stores ``resume`` to continue it."""
         cast, runs = self.cast, self.runs
 
         def run() -> object:
@@ -250,7 +250,7 @@ class CastSurface(Panel):
         self.refresh()
 
     def show_step(self, number: int | None, lane: str = "") -> None:
-        """Show the panel as of the end of a step of the cast or of a lane; None returns to the present.
+        """Show the state at the end of a step of the cast or of a lane; None returns to the present.
 
         Raises:
             MateriaError: there is no such step (``no_step``) or lane (``unknown_lane``).
@@ -262,7 +262,7 @@ class CastSurface(Panel):
         self.refresh()
 
     def show_row(self, row: int) -> None:
-        """Show the panel as of the end of the step in a timeline row; row 0 is the start of the cast.
+        """Show the state at the end of the step in a timeline row; row 0 is the start of the cast.
 
         Raises:
             MateriaError: there is no such row (``no_step``).

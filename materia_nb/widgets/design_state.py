@@ -136,7 +136,7 @@ class DesignState:
 
     @property
     def identity(self) -> str:
-        """Identity of the current design, which a message must repeat to start a cast (R69); each cast changes it."""
+        """Identity of the current design. A message that starts a cast must repeat it (R69), and each cast changes it."""
         now, config = self.design.current_change, self.design.config
         if self._identity is None or self._identity[0] is not now or self._identity[1] is not config:
             digest = json_digest([self.design.name, self.design.document, dict(self.design.definitions)])

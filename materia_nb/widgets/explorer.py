@@ -153,7 +153,7 @@ class CastExplorer(Panel):
         return [list_row(entry, now, self._writer(entry)) for entry in entries]
 
     def _writer(self, entry: CastEntry) -> str | None:
-        """Return who is writing to a cast: "" for this kernel, the lock's owner for another process, or None."""
+        """Return the writer of a cast: "" for this kernel, the owner of the lock for another process, or else None."""
         cast = self._casts.find_open_cast(entry.path)
         if cast is not None:
             return "" if cast.runner.busy() else None

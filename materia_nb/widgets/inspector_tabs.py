@@ -299,7 +299,7 @@ class _Tabs:
         return prompt_content(title, record.prompt, f"{cast.id} step {record.number}", edit=False)
 
     def _preview(self, socket: str, *, edit: bool) -> dict[str, Any]:
-        """Return the prompt that the socket's agent would receive if the cast entered it now, or why there is none."""
+        """Return the prompt that the socket's agent would receive if the cast entered it now, or the reason why there is no prompt."""
         cast = self.snapshot
         if cast.graph.sockets[socket].is_utility:
             return blocks_content([Line(_NO_PROMPT, "quiet")])

@@ -198,7 +198,7 @@ class ItemTexts:
         self._cached: tuple[list[list[str | int]], str] = [], json_digest([])
 
     def of(self, cast: Snapshot) -> tuple[list[list[str | int]], str]:
-        """Return the titles and contexts, and the digest; lists in a state never change, so identity is compared."""
+        """Return the titles and contexts, and the digest. They are cached by list object: a list in a state never changes."""
         items = cast.state.get(WORK_ITEMS)
         if items is not self._list:
             items_ = cast.work_items
