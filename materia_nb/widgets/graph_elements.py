@@ -249,10 +249,13 @@ class GraphElements:
         placed = box.translated(dx, dy), title.translated(dx, dy) if title else None
         drawn = loop_frame(self.graph, loop, *placed, marks, COLOUR_PLACEHOLDERS, level=self.placed.level)
         is_current = title is None and (marks.current in loop.sockets or marks.failed in loop.sockets)
-        title_words = f"loop {part(loop_id)}: {part(', '.join(loop.sockets), 200)}; "
+        title_words = (
+            f"loop {part(loop_id)}: {part(', '.join(self.graph.names.get(id_, id_) for id_ in loop.sockets), 200)}; "
+        )
         return {
             "classes": "current" if is_current else "",
-            "words": title_words + part(loop_label(self.graph, loop, marks.progress.get(loop_id)), 200),
+            "words": title_words
+            + part(loop_label(self.graph, loop, marks.progress.get(loop_id), self.graph.names), 200),
             "svg": svg_image(drawn, box),
         }
 

@@ -359,7 +359,7 @@ class Inspector:
     def _loop_blocks(self, loop: Loop) -> list[Block]:
         progress = self.cast.loop_progress.get(loop.id) if self.cast is not None else None
         rows = [
-            ("source", loop_label(self.graph, loop, progress)),
+            ("source", loop_label(self.graph, loop, progress, self.names)),
             ("sockets", ", ".join(self.names[id_] for id_ in loop.sockets)),
         ]
         if loop.iterator is not None:

@@ -229,7 +229,7 @@ def test_loop_shows_list_and_progress():
     panel = GraphPanel(rework())
     panel.show_marks(CastOverlay(progress={"workItemIteration": (2, 5)}))
     assert "2 of 5" in svg(panel, "l:workItemIteration")
-    assert words(panel, "l:workItemIteration").endswith("consumes workItems of Socket-3 · 2/5 done")
+    assert words(panel, "l:workItemIteration").endswith("consumes workItems of Auto-Plan · 2/5 done")
 
 
 def test_collapsed_loop_shows_the_position_of_the_cast():
