@@ -99,12 +99,12 @@ class Agents(AgentTable):
         Raises:
             MateriaError: the file or cast does not exist, or the file is not a recording (``bad_recording``).
         """
-        if (recording := self._recording(reference)) is not None:
+        if (recording := self._read_recording(reference)) is not None:
             return recording
         cast = open_cast(find_cast(self._loadouts.casts_root, str(reference)))
         return agent_from_recording(recording_of(cast.now), f"recorded:{cast.id}")
 
-    def _recording(self, reference: str | Path) -> RecordedAgent | None:
+    def _read_recording(self, reference: str | Path) -> RecordedAgent | None:
         """Read a recording, or return None if ``reference`` is neither an existing file nor a path to a JSON file."""
         path = self._loadouts.project / expand_path(reference)
         is_file = os.path.isfile(path)  # noqa: PTH113 - False also for an invalid path
@@ -211,7 +211,7 @@ class Agents(AgentTable):
         if not isinstance(to, str) or not to.startswith(_RECORDED):
             return to
         reference = to.removeprefix(_RECORDED)
-        recording = self._recording(reference)
+        recording = self._read_recording(reference)
         return self._casts().load(reference) if recording is None else recording
 
     def prepare(

@@ -100,9 +100,10 @@ class Trial(Runner):
     """A runner that runs a single turn and keeps its results in memory.
 
     Attributes:
-        done: functions that repeat the commands of the trial in the real cast if its answer is used.
-        failed: the reason why the agent could not answer, or None.
-        wrote: the commits of the file snapshots before and after the turn; None if the cast does not store snapshots.
+        repeats: functions that repeat the commands of the trial in the real cast if its answer is used.
+        failure_message: the reason why the agent could not answer, or None.
+        file_commits: the commits of the file snapshots before and after the turn, or None if the cast stores no
+            snapshots.
     """
 
     def __init__(self, runner: Runner, session: Session, agents: AgentTable) -> None:
@@ -116,9 +117,9 @@ class Trial(Runner):
             utilities=runner.utilities,
         )
         self._own_folder: Path | None = None
-        self.wrote: tuple[str, str] | None = None
-        self.done: list[Callable[[Runner, Mapping[str, JSON]], None]] = []
-        self.failed: str | None = None
+        self.file_commits: tuple[str, str] | None = None
+        self.repeats: list[Callable[[Runner, Mapping[str, JSON]], None]] = []
+        self.failure_message: str | None = None
 
     @property
     def base(self) -> Path:
@@ -143,7 +144,7 @@ class Trial(Runner):
             snapshots.check_out(start_commit)
             self._own_folder = folder
             yield
-            self.wrote = (start_commit, snapshots.take(start_commit).commit)
+            self.file_commits = (start_commit, snapshots.take(start_commit).commit)
         finally:
             self._own_folder = None
             shutil.rmtree(folder, ignore_errors=True)
@@ -151,7 +152,7 @@ class Trial(Runner):
     def run_command(self, command: Callable[..., Events], *arguments: object) -> None:
         """Run a command in memory, and store the command so that it can be repeated in the real cast."""
         super().run_command(command, *arguments)
-        self.done.append(lambda runner, _: runner.run_command(command, *arguments))
+        self.repeats.append(lambda runner, _: runner.run_command(command, *arguments))
 
     def record_events(self, events: Events, *, later: bool = False) -> None:  # noqa: ARG002
         """Apply events to the session in memory, without writing them to disk."""
@@ -166,7 +167,7 @@ class Trial(Runner):
             runner.worked = work_time
             runner.handle_reply(reply._replace(meta={**reply.meta, "attempt": dict(attempt_fields)}))
 
-        self.done.append(adopt)
+        self.repeats.append(adopt)
         at = self.session.state.waiting_at
         if at is not None and at.mode == "repair":
             self.stop.set()
@@ -179,7 +180,7 @@ class Trial(Runner):
 
     def _fail(self, kind: str, message: str, hint: str) -> None:
         super()._fail(kind, message, hint)
-        self.failed = redacted(message)
+        self.failure_message = redacted(message)
 
     def pin_name_of(self, socket: str) -> str | None:  # noqa: ARG002
         """Return None, so that the agent is called even if the socket is pinned."""
@@ -208,7 +209,7 @@ class Trial(Runner):
         else:
             with self.in_own_folder(number):
                 self.ask()
-            error = self.failed
+            error = self.failure_message
         seconds = time.monotonic() - started
         step, step_before = self.session.steps[-1], before.steps[-1]
         turns = step.turns[len(step_before.turns) :]
@@ -293,10 +294,10 @@ class Attempts(Displayable, Sequence[Attempt]):
                 runner.begin()  # which keeps the files as they are now
         self._runner, self._session_before = runner, runner.session
         self._asked_session = _session_to_ask(runner, socket)
-        layers = [_layers(self._asked_session, prompt) for prompt in prompts or [None]]
+        layers = [_replacement_layers(self._asked_session, prompt) for prompt in prompts or [None]]
         if isinstance(agents, str) or not isinstance(agents, Sequence | None):
             agents = [agents]
-        tables = [(runner.agents, None)] if agents is None else [_table(agent) for agent in agents]
+        tables = [(runner.agents, None)] if agents is None else [_agent_table(agent) for agent in agents]
         self._jobs = [
             (Trial(runner, self._asked_session, table), name, wording if texts else 0, texts)
             for table, name in tables
@@ -399,18 +400,18 @@ class Attempts(Displayable, Sequence[Attempt]):
                 )
             if runner.session.state.status == "ready":
                 runner.enter()
-            if trial.wrote is not None:
-                if runner.session.files != trial.wrote[0]:
+            if trial.file_commits is not None:
+                if runner.session.files != trial.file_commits[0]:
                     raise MateriaError(
                         "The files have changed since the attempt began.",
                         hint="call `cast.attempt` again, or go back one step and restore its files",
                         kind="gone_on",
                     )
-                runner.file_snapshots().restore(*trial.wrote)
+                runner.file_snapshots().restore(*trial.file_commits)
             fields: dict[str, JSON] = {"number": number, "of": len(self._jobs), "agent": attempt.agent}
             if attempt.wording:
                 fields["wording"] = attempt.wording
-            for repeat in trial.done:
+            for repeat in trial.repeats:
                 repeat(runner, fields)
             runner.write_derived()
             return runner.session.steps[-1]
@@ -502,7 +503,7 @@ def entered(rules: Rules, session: Session) -> Session | None:
     return session if session.state.status == "waiting" else None
 
 
-def _layers(session: Session, wording: Wording | None) -> dict[str, str]:
+def _replacement_layers(session: Session, wording: Wording | None) -> dict[str, str]:
     """Return the replacement text of each prompt layer that ``wording`` changes, by layer name."""
     if wording is None:
         return {}
@@ -518,7 +519,7 @@ def _layers(session: Session, wording: Wording | None) -> dict[str, str]:
     return {name: clean(text) for name, text in wording.items()}
 
 
-def _table(value: object) -> tuple[AgentTable, str]:
+def _agent_table(value: object) -> tuple[AgentTable, str]:
     """Return an agent table that contains only the agent ``value``, and the name of the agent."""
     agent = agent_from(value)
     return AgentTable(agent), value if isinstance(value, str) else name_of(agent)
