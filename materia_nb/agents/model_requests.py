@@ -289,7 +289,7 @@ class Requests:
             return f"{digest}-{self.options.cached_uses[digest]}.json"
 
     def _wait_for_rate(self) -> float:
-        """Wait until the rate limit of the provider allows a request, and return the waiting time in seconds.
+        """Wait until the rate limit allows a request, and return the waiting time in seconds.
 
         The agents of this process share one queue for each provider. The rate of the agent that sends a request
         determines the delay until the next request.

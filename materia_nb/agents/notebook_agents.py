@@ -47,9 +47,10 @@ class FunctionAgent:
     """Calls a function for each turn. Coroutines run on the loop that awaits the cast, or else in a separate thread.
 
     The names of the parameters determine the arguments. ``turn`` receives the whole turn, and a parameter that is named
-    after a field of the turn (``item``, ``state``, ``last``, ``request``, ``prompt``, ...) receives that field. A
-    single parameter with any other name also receives the turn, unless the name is a misspelled field. All other
-    parameters must have default values. The function returns text, a dict to send as JSON, or a :class:`Reply`.
+    after a field of the turn (``item``, ``state``, ``last``, ``request``, ``prompt``, ...) receives that field. If the
+    function has only one parameter with another name, that parameter also receives the turn, unless its name is
+    probably a misspelled field. All other parameters must have default values. The function returns text, a dict to
+    send as JSON, or a :class:`Reply`.
 
     Args:
         function: the function to call.

@@ -322,9 +322,9 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
         breakpoint for refused outputs stops the run before the repair turn.
 
         Args:
-            until: the id or name of the socket to stop before (``end`` to stop before the cast completes), or a function
-                that is called with the cast before each step and returns True to stop; by default the run does not
-                stop early.
+            until: the id or name of the socket to stop before (``end`` to stop before the cast completes), or a
+                function that is called with the cast before each step and returns True to stop. By default, the run
+                does not stop early.
             steps: the maximum number of steps; unlimited by default.
 
         Raises:

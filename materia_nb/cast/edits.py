@@ -84,8 +84,8 @@ class Edits:
     ) -> tuple[str, ...]:
         """Replace the list of work items. Each known item keeps its progress, retries and follow-up items (R46).
 
-        The new list is sorted for the current loop: completed items first, then the current item, then the open items
-        in the given order. Each open item is entered exactly once::
+        The new list is sorted for the current loop: completed items come first, followed by the current item and then
+        by the open items in the given order. Each open item is entered exactly once::
 
             cast.edit.items([last, *others])        # run the last item first
             cast.edit.items(all_but_this, abandon=True)  # give up the current item
@@ -197,8 +197,8 @@ class Edits:
         """Replace one layer of the waiting prompt for this turn only, and return the edited prompt.
 
         If no prompt is waiting yet, the cast enters the next socket. A failed turn waits again, and the next step sends
-        the new text. Other turns and visits keep the prompt of the materia. A later change to the state restores the
-        original prompt of this turn.
+        the new text. Other turns and visits keep the prompt of the materia. If the state is changed later, this turn
+        gets its original prompt again.
 
         Args:
             part: the name of the prompt layer, such as ``request``, ``task``, ``item`` or ``return``.
@@ -222,7 +222,7 @@ class Edits:
     ) -> None:
         """Use the changed command, script, timeout, model or tools of a materia in this cast, from the next retry on.
 
-        Fields that earlier steps depended on must not differ.
+        Fields on which earlier steps depend must not change.
 
         Args:
             materia: the id of the materia.

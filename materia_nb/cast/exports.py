@@ -96,7 +96,7 @@ _RECORDING: Final = FileFormat(
     "recording", RECORDING_FORMAT, "write a recording of the current cast with `export recording FILE`"
 )
 _META: Final = ("model", "provider", "finish")
-"""Metadata of answers that recordings include; other metadata may contain paths or secret keys."""
+"""Metadata of answers that recordings include. Other metadata may contain paths or secret keys."""
 _KINDS: Final[Mapping[str, TurnKind]] = {
     "work": "work",
     "repair": "repair",

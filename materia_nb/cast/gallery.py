@@ -36,7 +36,7 @@ _WIDTH, _HEIGHT = 240, 200
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """The bug in a loadout of the gallery that demonstrates a common mistake.
+    """The bug in a gallery loadout that demonstrates a common mistake.
 
     Attributes:
         code: the code of the problem or hint that ``check`` reports.
@@ -56,7 +56,7 @@ class Card(Displayable):
     """An entry of the gallery, which shows a pattern or a common mistake.
 
     Attributes:
-        name: the name of the card, such as ``critic-loop``; the name of a mistake does not reveal the bug.
+        name: the name of the card, such as ``critic-loop``. The name of a mistake does not reveal the bug.
         kind: ``pattern`` or ``mistake``.
         title: the title of the card.
         purpose: one line with the purpose of a pattern, or with a user's complaint about a mistake.

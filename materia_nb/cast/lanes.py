@@ -136,8 +136,8 @@ class Lanes:
     def steps(self, stops_after: Callable[[str], bool], *, once: bool) -> Iterator[StepRecord]:
         """Run the lanes, and yield each step that is complete or waits for a person.
 
-        The lanes stop when all have ended, when ``stops_after`` returns True for a lane after one of its steps, or when all
-        of them wait for a person. If ``once`` is set, each lane runs only one socket. While the caller handles a step,
+        The lanes stop when all lanes have ended or wait for a person, or when ``stops_after`` returns True for a lane
+        after one of its steps. If ``once`` is set, each lane runs only one socket. While the caller handles a step,
         running jobs continue, but no new jobs start. Closing the generator stops the jobs like an interrupt.
         """
         stop = self._main.stop

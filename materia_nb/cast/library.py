@@ -41,7 +41,7 @@ _NAME = re.compile(r"[A-Za-z][A-Za-z0-9 _.-]{0,63}")
 class Loadouts(Mapping[str, str], Displayable):
     """The loadouts and materia of a workbench, available as ``wb.loadouts``.
 
-    The mapping contains the name of each loadout, with the name of the config layer that defines it.
+    The mapping contains the name of each loadout, together with the name of the config layer that defines it.
 
     Args:
         project: the directory that contains the config file, to which copies and new loadouts are written.
@@ -186,14 +186,14 @@ class Loadouts(Mapping[str, str], Displayable):
         return self._copy_scripts_and_show()
 
     def show(self, name: str | None = None) -> LoadoutView:
-        """Return a view of a loadout, by default of the selected one, with its problems if there are any."""
+        """Return a view of a loadout and its problems, by default of the selected loadout."""
         name = self.require_loadout(name or self.chosen)
         report = self.check(name)
         graph = None if report.problems else self.graph(name)
         return LoadoutView(name, self.config.origin("loadout", name).name, graph, report)
 
     def check(self, name: str | None = None, *, engine: str | None = None) -> Report:
-        """Return the problems and hints of a loadout, by default of the selected one.
+        """Return the problems and hints of a loadout, by default of the selected loadout.
 
         Unlike ``wb.loadouts.config.check``, this also reports programs and scripts that are missing on this machine.
 
@@ -223,7 +223,7 @@ class Loadouts(Mapping[str, str], Displayable):
                 yield Problem(MISSING_COMMAND, f"materia.{id_}.command", message, advice, name, "hint")
 
     def graph(self, name: str | None = None) -> Graph:
-        """Return a loadout in resolved form, by default the selected one.
+        """Return a loadout in resolved form, by default the selected loadout.
 
         Raises:
             MateriaError: the loadout does not exist, has problems or uses an unknown handoff protocol.
@@ -290,7 +290,7 @@ class Loadouts(Mapping[str, str], Displayable):
     def design(
         self, name: str | None = None, *, new: bool = False, draft: bool | SavedDraft = False, by: str = ""
     ) -> Design:
-        """Open a loadout for editing, by default the selected one, and return the design.
+        """Open a loadout for editing and return its design. By default, the selected loadout is opened.
 
         Config files only change when you call :meth:`save`, and a running cast keeps the loadout with which it was
         started. Every unsaved change is stored in a draft, so that no changes are lost if the kernel crashes.
@@ -449,7 +449,7 @@ class Loadouts(Mapping[str, str], Displayable):
         return with_removed_fields(definition, self.config.definition_below(kind, name, "notebook"))
 
     def copy(self, name: str, new: str | None = None, *, materia: bool = False) -> LoadoutView:
-        """Copy a loadout to the project's ``.pi/pi-materia.json`` for editing, and select the copy.
+        """Copy a loadout to the project's ``.pi/pi-materia.json``, where it can be edited, and select the copy.
 
         The rest of the file does not change, and the file is written atomically. After you have edited the file, call
         :meth:`load` without arguments to read it again.

@@ -185,8 +185,8 @@ class Casts(Displayable):
         notification as JSON on stdin.
 
         Args:
-            receiver: an http or https URL, to which the notification is posted as JSON; a command; or a function that
-                is called with the notification. By default, no more notifications are sent.
+            receiver: a command, a function that is called with the notification, or an http or https URL to which the
+                notification is posted as JSON. By default, no more notifications are sent.
             after: the minimum duration of a run, in seconds.
 
         Raises:

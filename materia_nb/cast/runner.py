@@ -175,7 +175,7 @@ class Runner(Work):
         last_exception: the most recent exception that an agent raised in this kernel, or None.
         stops: the breakpoints that apply to the cast.
         attempts: the most recent trial answers for a turn, even if they were interrupted, or None.
-        running: True during a run of several steps; the runner then assumes that no other program changes the project's
+        running: True during a run of several steps. The runner then assumes that no other program changes the project's
             files between steps.
         batches_writes: True if the next step follows immediately, so that its start can be written together with the output of
             the current step.

@@ -115,11 +115,11 @@ class Snapshot:
         waiting_at: the visit that is waiting for an output, or None.
         held: the reason why the cast is on hold and what a person has to decide, or None.
         failure: the reason why the cast failed or was aborted, or None.
-        ending_decision: the decision that completed the cast by skipping loops without items, or None.
+        ending_decision: the decision that completed the cast after skipping loops without items, or None.
         change_request: the change to a draft that a person has requested, which replaces the next prompt, or None.
         calls: the tool calls that the agent has made so far in the waiting turn.
         edits: the edits that have not been undone, oldest first.
-        can_undo: True if the latest edit can be undone because nothing has happened since.
+        can_undo: True if the latest edit can be undone because no step has been completed since the edit.
         abandoned: the steps that were abandoned by going back, one list per branch.
         pins: the pinned answers, by the name of the socket or materia (R40).
         lost_pins: the names of sockets and materia whose pinned function was lost with an earlier kernel.

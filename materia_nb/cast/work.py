@@ -107,7 +107,7 @@ class Job(NamedTuple):
         run: a function that calls the agent or runs the process; it may be called in any thread.
         take: a function that applies the result of ``run`` and returns True if the cast or lane may continue; the
             caller must hold the lock of the cast.
-        drop: a function that makes the job ignore further reports of the agent, because its result is not used.
+        drop: a function to call if the result is not used. The job then ignores further reports of the agent.
         is_immediate: True if ``run`` returns immediately because the answer is already known; False by default.
     """
 

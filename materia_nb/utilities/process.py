@@ -141,7 +141,7 @@ def _run_script(code: str | None, file: str) -> int:
 def _script_environment(
     arguments: list[str], stdin: bytes, outputs: tuple[CapturedOutput, CapturedOutput], cwd: Path
 ) -> Iterator[None]:
-    """Replace the arguments, the streams and the working directory of this process while a script runs."""
+    """Replace the arguments, the streams and the working directory of this process while the block runs."""
     saved_dir, saved_env = Path.cwd(), dict(os.environ)
     saved_attributes = {name: getattr(sys, name) for name in ("argv", "path", "stdin", "stdout", "stderr")}
     main, modules = sys.modules.get("__main__"), set(sys.modules)
