@@ -242,7 +242,9 @@ def reference_report(document: JSON, loadout: str, files: Sequence[Object]) -> R
         kind, advice = section.removesuffix("s"), f"save the definitions with the command `copy {loadout} --materia`"
         if name in _SHIPPED[section].split() and name not in defined[section]:
             message = f"pi-materia uses its own {kind} {name!r} here (R74)"
-            findings.hint(DIFFERENCE, f"{section}.{name}", message, f"{advice} if both engines must use the same")
+            findings.hint(
+                DIFFERENCE, f"{section}.{name}", message, f"{advice} if both engines must use the same definitions"
+            )
         elif name not in defined[section]:
             message = f"pi-materia rejects the loadout, because no file defines the {kind} {name!r} (R74)"
             findings.hint(REFUSAL, f"{section}.{name}", message, advice)
