@@ -509,7 +509,7 @@ def write_levels(folder: Path) -> list[Path]:
         Html(f'<li><a href="{level.name}.html" data-level="{level.name}">{esc(level.title)}</a></li>')
         for level in defined
     ]
-    overview = Html(f'<ol>{html_join(entries)}</ol><main id="levels"></main>')
+    overview = Html(f'<ul>{html_join(entries)}</ul><main id="levels"></main>')
     pages = {"index": html_page("Levels", overview, read_package_text(SCRIPT))}
     for level in defined:
         graph, changed = level_graph(level), changed_graphs(level)
