@@ -111,7 +111,7 @@ class Agents(AgentTable):
         return read_recording(path) if path.suffix == ".json" or is_file else None
 
     def _resolve_agent(self, agent: AgentLike) -> AgentLike:
-        """Return the recorded agent for a string that starts with ``recorded:``; return any other agent unchanged."""
+        """Return the recorded agent for a string that starts with ``recorded:``. Return any other agent unchanged."""
         if isinstance(agent, str) and agent.startswith(_RECORDED):
             return self.recorded(agent.removeprefix(_RECORDED))
         return agent

@@ -271,7 +271,7 @@ def ordinal(number: int) -> str:
 
 
 def parse_breakpoint(value: object) -> Breakpoint:
-    """Return the breakpoint that a JSON object describes; the inverse of :meth:`Breakpoint.as_json`.
+    """Return the breakpoint that a JSON object describes. This is the inverse of :meth:`Breakpoint.as_json`.
 
     Raises:
         MateriaError: the value does not describe a breakpoint (``bad_breakpoint``).

@@ -233,7 +233,7 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
 
     @property
     def files(self) -> FilesView:
-        """The files that each step changed, if snapshots are stored; ``cast.files.difference(3)`` returns a patch."""
+        """The files that each step changed, if snapshots are stored. ``cast.files.difference(3)`` returns a patch."""
         from materia_nb.cast.views.tables import FilesView
 
         return FilesView(self.now)

@@ -257,7 +257,7 @@ class CastBreakpoints(EditableBreakpoints):
         self._tell_problem()
 
     def copy_from(self, other: CastBreakpoints) -> None:
-        """Use a copy of the breakpoints of another cast, or the breakpoints of its workbench if it has no own copy."""
+        """Copy the breakpoints of ``other``, or use the workbench's breakpoints if ``other`` has no copy of its own."""
         self.follow(other._followed)
         if other._own is not None:
             self.change(lambda _: other)

@@ -502,7 +502,7 @@ class Approvals(ApprovalRequests):
             self._runner.run_command(approvals.allow, self.allowed - removed)
 
     def answer(self, text: str) -> StepRecord:
-        """Answer the agent that put the cast on hold; the agent continues in the same conversation.
+        """Answer the agent that put the cast on hold. The agent then continues in the same conversation.
 
         Raises:
             MateriaError: the cast is not on hold (``not_held``), or the answer is blank.

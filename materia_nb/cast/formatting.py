@@ -94,7 +94,7 @@ class TableSequence(Displayable, Sequence[_T], Generic[_T]):
 
 
 class TableOf(Table, Generic[_T]):
-    """A table with one row for each value; iterating over it yields the values instead of the rows."""
+    """A table with one row for each value. Iterating over the table yields the values instead of the rows."""
 
     def __init__(
         self, values: Iterable[_T], headers: Sequence[str], rows: Iterable[Sequence[Cell]], empty: str
@@ -158,7 +158,7 @@ class StepList(TableSequence[StepRecord]):
         return step_table(self._all, self._graph)
 
     def at(self, number: int) -> StepRecord:
-        """Return the step with this number, counted from 1; negative numbers count from the end.
+        """Return the step with this number, counted from 1. Negative numbers count from the end.
 
         Raises:
             MateriaError: the step does not exist (``no_step``).
@@ -271,7 +271,7 @@ def step_at(steps: Sequence[StepRecord], number: int) -> StepRecord:
 
 
 class CastList(TableSequence[CastEntry]):
-    """The casts of a project, displayed as a table; the most recently started or continued cast comes first."""
+    """The casts of a project, displayed as a table. The most recently started or continued cast comes first."""
 
     __slots__ = ()
 
@@ -281,7 +281,7 @@ class CastList(TableSequence[CastEntry]):
         return casts_view(self._all)
 
     def frame(self) -> Any:
-        """Return the casts as a pandas data frame with the columns in ``CAST_FIELDS``; times are in UTC.
+        """Return the casts as a pandas data frame with the columns in ``CAST_FIELDS``. Times are in UTC.
 
         Raises:
             MateriaError: pandas is not installed (``not_installed``).
@@ -392,7 +392,7 @@ def describe_outcome(step: StepRecord) -> str:
 
 
 def describe_failure(kind: str) -> str:
-    """Return the description of a kind of failure, which is the predicate of a sentence.
+    """Return the description of a kind of failure, as the predicate of a sentence.
 
     For unknown kinds, such as those of third-party agents, return the description of ``OTHER_FAILURE``.
     """

@@ -96,7 +96,7 @@ class Card(Displayable):
 
     @property
     def fixed(self) -> dict[str, JSON]:
-        """The config with the mistake fixed; a copy of the config for a pattern."""
+        """A copy of the config in which the mistake is fixed, if there is one."""
         import jsonpatch
 
         document: dict[str, JSON] = jsonpatch.apply_patch(deepcopy(self.document), list(self.fix))

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 DEFAULT_ARTIFACT_DIR: Final = ".pi/pi-materia"
 REFERENCE: Final = "pi-materia"
-"""Name of the reference engine; ``check`` can report what this engine would not accept in a loadout."""
+"""Name of the reference engine. ``check`` can report the parts of a loadout that this engine would refuse."""
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9 _.-]{0,63}")
 
 

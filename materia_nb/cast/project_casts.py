@@ -508,7 +508,7 @@ def _close_on_error(cast: Cast) -> Iterator[Cast]:
 
 
 def _id_of(reference: object) -> object:
-    """Return the id of a cast, a snapshot or an entry of the list of casts; return any other value unchanged."""
+    """Return the id of a cast, a snapshot or an entry of the cast list. Return any other value unchanged."""
     return reference.id if isinstance(reference, Cast | Snapshot | CastEntry) else reference
 
 

@@ -57,7 +57,7 @@ class FailureKind(NamedTuple):
 _TABLES: Final = read_package_toml(__file__, "repairs.toml")
 
 ACTIONS: Final = {name: RepairAction(name, **row) for name, row in _TABLES["acts"].items()}
-"""All actions by name, in default order; a kind of failure can define another order."""
+"""All actions, by name, in the default order. A kind of failure can define another order."""
 
 
 def _failure_kind(description: str, acts: str | list[str], note: str = "") -> FailureKind:
@@ -65,7 +65,7 @@ def _failure_kind(description: str, acts: str | list[str], note: str = "") -> Fa
 
 
 FAILURE_KINDS: Final = {name: _failure_kind(**row) for name, row in FAILURES.items()}
-"""All known kinds of failures by name. A third-party agent can fail with a kind that is not in this table."""
+"""All known kinds of failures, by name. A third-party agent can fail with a kind that is not in this table."""
 
 OTHER: Final = FAILURE_KINDS[OTHER_FAILURE]
 """Description of and actions for the kinds of failures that are not in the table."""

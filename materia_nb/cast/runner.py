@@ -96,7 +96,7 @@ class Followers:
         return lambda: functions.remove(function) if function in functions else None
 
     def wants_each_step(self) -> bool:
-        """Return True if a callback follows changes or events, which requires that each step is written immediately."""
+        """Return True if a callback follows changes or events. Each step must then be written immediately."""
         return bool(self._functions["changes"] or self._functions["events"])
 
     def follow(self, cast: object) -> None:
@@ -115,7 +115,7 @@ class Followers:
                 self.report("events", event)
 
     def _log_event(self, event: ev.Event) -> None:
-        """Log the type and the socket of an event; a failure is logged as a warning with its message."""
+        """Log the type and the socket of an event. A failure is logged as a warning with its message."""
         error = getattr(event, "error", None)
         level = logging.WARNING if error else logging.INFO
         if _log.isEnabledFor(level) and (cast := self._cast()) is not None:
@@ -307,7 +307,7 @@ class Runner(Work):
         return self._lock
 
     def begin(self) -> None:
-        """Prepare a change to the cast; the caller must hold the lock.
+        """Prepare a change to the cast. The caller must hold the lock.
 
         Raises:
             MateriaError: the cast is open read-only (``read_only``), or this engine cannot cast its loadout

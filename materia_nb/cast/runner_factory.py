@@ -341,7 +341,7 @@ def resume_like(runner: Runner, path: Path) -> Runner:
 
 
 def _remove_approvals(runner: Runner) -> bool:
-    """Require approval again for all allowed tools. Return True if there were allowed tools."""
+    """Require approval again for all allowed tools. Return True if any tool was allowed."""
     with runner.lock():
         runner.begin()
         before = runner.session

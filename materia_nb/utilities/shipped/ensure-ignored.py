@@ -91,7 +91,7 @@ def lines_of(content: bytes) -> set[bytes]:
 
 
 def addition(content: bytes, patterns: list[str]) -> bytes:
-    """Return the lines to append to the file, with the same line ending as its last line."""
+    """Return the lines to append to the file, with the same line ending as the last line of the file."""
     end = b"\r\n" if content[: content.rfind(b"\n") + 1].endswith(b"\r\n") else b"\n"
     before = end if content and not content.endswith(b"\n") else b""
     return before + b"".join(pattern.encode() + end for pattern in patterns)
