@@ -444,7 +444,7 @@ def gallery_tests() -> dict[Path, str]:
             if card.graph is None:
                 continue
             card_folder = Path(folder, card.name)
-            explored = ExploreView(card.graph, range(4), document=card.document)
+            explored = ExploreView(card.graph, range(4))
             for path in explored.save_tests(card_folder, follows=card_folder.parent / f"{card.name}.json"):
                 cards[CARDS / card.folder.name / card.name / path.name] = path.read_text(encoding="utf-8")
     return cards

@@ -102,7 +102,7 @@ class DryBench(Displayable):
             MateriaError: the loadout has problems, or a socket does not accept scripted answers (``no_answer``).
         """
         graph = self.graph(loadout)
-        return ExploreView(graph, items, states, progress=progress, document=graph.document)
+        return ExploreView(graph, items, states, progress=progress)
 
     def odds(
         self, loadout: str | None = None, satisfied: Chances = 0.5, items: int = 3, **assumed: Unpack[Assumptions]
@@ -204,7 +204,6 @@ class DryBench(Displayable):
         context: JSON = None,
         *,
         rework: bool = False,
-        later: bool = False,
     ) -> PromptsView:
         """Return every prompt of a scripted cast with its size, without calling agents.
 
@@ -216,8 +215,6 @@ class DryBench(Displayable):
             items: the length of every work item list, or the work items themselves.
             context: a ``castContext`` to use instead of the values in the loadout.
             rework: True to make each socket that can request rework do so at its first visit.
-            later: True to include later turns: the turns of conversations, and the repair prompt of each socket at its
-                first visit, except for drafts.
 
         Raises:
             MateriaError: the loadout has problems, a socket does not accept scripted answers (``no_answer``), or
@@ -225,7 +222,7 @@ class DryBench(Displayable):
         """
         graph = self.graph(loadout)
         graph = with_prompt_forms(graph, self._agents_for(graph)[0])
-        return PromptsView(graph, request, items, context, rework=rework, later=later)
+        return PromptsView(graph, request, items, context, rework=rework)
 
     @overload
     def gallery(self) -> Gallery: ...

@@ -404,17 +404,6 @@ class Comparison:
         return name if name and shorter.session.state.status in ("ready", "waiting") else None
 
     @cached_property
-    def common_steps(self) -> int | None:
-        """The number of steps after which the routes of the casts diverge, or None if the routes are equal."""
-        steps, others = self.a.session.steps, self.b.session.steps
-        for number, (left, right) in enumerate(zip(steps, others, strict=False), start=1):
-            if left.socket != right.socket:
-                return number - 1
-            if step_target(left) != step_target(right):
-                return number
-        return None if len(steps) == len(others) else min(len(steps), len(others))
-
-    @cached_property
     def pairs(self) -> tuple[StepPair, ...]:
         """All steps of both casts, aligned in pairs.
 
@@ -574,8 +563,8 @@ _ComparedObject: TypeAlias = Socket | Loop | Materia | Limits | Budget
 _NOT_COMPARED: Final = frozenset(
     {"id", "edges", "materia", "loops", "routes", "layout", "parse_derived", "raw", "folder", "group"}
 )  # Fields that are not compared as a whole, because their parts are compared or because they cannot affect a route.
+# Fields that are listed for a socket or loop that only one of the loadouts contains.
 _SHOWN_ALONE: Final = ("materia", "sockets")
-"""Fields that are listed for a socket or loop that only one of the loadouts contains."""
 
 
 class LoadoutDifference(NamedTuple):

@@ -14,7 +14,7 @@ from random import Random
 from statistics import fmean
 from typing import Any, Final, NamedTuple, TypeAlias, Unpack
 
-from materia_nb.engine import entering, outputs
+from materia_nb.engine import entering
 from materia_nb.engine.conversation import HEADINGS, estimate_tokens
 from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.rules import Rules, SocketRules
@@ -69,8 +69,7 @@ class VisitPrompt(NamedTuple):
         step: the number of the step.
         socket: the id of the visited socket.
         item: the key of the work item, or None outside a loop.
-        turn: the reason for the prompt: "" for the first prompt about new work, ``Why it came back`` for work that was
-            sent back, or the heading of a later turn.
+        turn: the reason for the prompt: "" for new work, or ``Why it came back`` for work that was sent back.
         prompt: the prompt with its parts.
         characters: the length of the prompt, in characters.
         shared_prefix: the number of leading characters that are identical to the previous prompt of the socket. A provider may
@@ -100,14 +99,12 @@ class Prompts:
         items: the length of every list of work items, or the work items themselves.
         context: a ``castContext`` to use instead of the values in the loadout, or None.
         rework: True if each socket that can send work back does so at its first visit.
-        later: True to include the later turns of conversations and, for each socket, the repair prompt that would
-            follow a refused first answer.
         max_visits: the number of visits after which the cast is stopped.
 
     Attributes:
         graph: the loadout.
         context: the ``castContext`` that replaced the values in the loadout, or None.
-        prompts: the first prompt of each visit, in order; with ``later``, also the prompts of later turns.
+        prompts: the first prompt of each visit, in order.
         end: the end of the cast: ``complete``, ``held``, the kind of its failure, or ``unfinished``.
     """
 
@@ -119,7 +116,6 @@ class Prompts:
         context: JSON = None,
         *,
         rework: bool = False,
-        later: bool = False,
         max_visits: int = _MAX_VISITS,
     ) -> None:
         if context is not None:
@@ -130,17 +126,15 @@ class Prompts:
         self.graph, self.context = graph, context
         self.prompts: list[VisitPrompt] = []
         self.end = "unfinished"
-        self._rework, self._later, self._max_visits = rework, later, max_visits
+        self._rework, self._max_visits = rework, max_visits
         length, work_items = _parse_items(items)
         previous: dict[str, str] = {}
         for state, prompt in self._play_cast(Rules(graph), request, length, work_items):
             assert state.at is not None  # noqa: S101 - it waits
             socket_id, item, text = state.at.socket, state.at.item, prompt.text
-            shared_prefix, turn = 0, prompt.parts[0].heading
-            if prompt.describes_task:
-                shared_prefix = common_prefix_length(previous.get(socket_id, ""), text)
-                turn = HEADINGS["reasons"] if prompt.reasons else ""
-                previous[socket_id] = text
+            shared_prefix = common_prefix_length(previous.get(socket_id, ""), text)
+            turn = HEADINGS["reasons"] if prompt.reasons else ""
+            previous[socket_id] = text
             key = item.key if item else None
             self.prompts.append(VisitPrompt(state.steps, socket_id, key, turn, prompt, len(text), shared_prefix))
 
@@ -173,17 +167,10 @@ class Prompts:
             last, state = visit.next_state, visit.start
             if visit.socket_rules.socket.is_utility:
                 continue
-            is_first = state.at is not None and state.at.visit == 1
             yield state, entering.prompt_for(rules, state)
-            for turn in visit.turns:
-                if self._later:
-                    repair = _repair_prompt(rules, visit.socket_rules, state) if is_first else None
-                    for prompt in filter(None, (turn.prompt, repair)):
-                        yield state, prompt
-                if turn.refusal:
-                    self.end = "no_answer"
-                    return
-                state = turn.step.state
+            if any(turn.refusal for turn in visit.turns):
+                self.end = "no_answer"
+                return
         self.end = end_kind(last) or self.end
 
     def _choose_answer(self, answers: PossibleAnswers, state: CastState, socket_rules: SocketRules) -> ScriptedResult:
@@ -198,15 +185,6 @@ class Prompts:
 def _parse_items(items: int | Sequence[JSON]) -> tuple[int, list[JSON] | None]:
     """Return the length of every list and the work items, which are None if ``items`` is only a length."""
     return (len(items), [frozen(item) for item in items]) if isinstance(items, Sequence) else (items, None)
-
-
-def _repair_prompt(rules: Rules, socket_rules: SocketRules, state: CastState) -> Prompt | None:
-    """Return the repair prompt that follows an unreadable answer, or None if the socket accepts any text."""
-    if state.at is None or state.at.mode in socket_rules.free_text_modes or socket_rules.requirements.parse == "text":
-        return None
-    step = outputs.output(rules, state, SAMPLE, prompt=entering.prompt_for(rules, state))
-    is_repair = step.state.at is not None and step.state.at.repairs > state.at.repairs
-    return step.prompt if is_repair else None
 
 
 def _with_items(lists: Iterable[tuple[str, ...]], work_items: list[JSON] | None, state: CastState) -> CastState:

@@ -18,7 +18,7 @@ from materia_nb.engine.session import Session, pending_actions
 from materia_nb.engine.state import Failure
 from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.handoff.base import SAMPLE
-from materia_nb.insight.odds import Assumptions, Chances, Odds, compute_odds
+from materia_nb.insight.odds import Assumptions, Chances, Odds, PerSocket, compute_odds, compute_worth
 from materia_nb.insight.reachable_states import (
     COMPLETE,
     FAILED,
@@ -47,8 +47,8 @@ from materia_nb.platform import Progress
 _Path: TypeAlias = list[tuple[int, Move]]  # Consecutive moves, each with the number of the state in which it starts.
 EventName: TypeAlias = str | tuple[str, int]
 """The name of an event in a cast, such as a visit to a socket; :meth:`Exploration.can` lists all forms."""
+# A predicate that is true for the edges, exits or states that are the event.
 _EventPredicate: TypeAlias = Callable[[EdgeRef | StateNode], bool]
-"""A predicate that is true for the edges, exits or states that are the event."""
 
 
 # -- witnesses -------------------------------------------------------------------------------
@@ -67,10 +67,6 @@ class ByVisit:
         if isinstance(answer, Failure):
             raise MateriaError(answer.message, where=turn.socket_id, kind=answer.kind)
         return answer
-
-    def __repr__(self) -> str:
-        texts = ("a failure" if isinstance(answer, Failure) else answer for answer in self.answers)
-        return f"ByVisit({', '.join(texts)})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,7 +251,7 @@ class Exploration:
     @property
     def complete_search(self) -> bool:
         """True if all reachable states were examined."""
-        return self._space.complete
+        return not self._space.stopped
 
     @property
     def certain(self) -> bool:
@@ -396,7 +392,10 @@ class Exploration:
             MateriaError: kind ``not_explored``: the search stopped early.
         """
         self._require_complete_search()
-        return stalling_sockets(self._space)
+        ends = [number for number, node in enumerate(self._space.nodes) if node.end is not None]
+        can_end = reachable_from(ends, reversed_edges(_successors(self._space)))
+        stuck = (node.socket for number, node in enumerate(self._space.nodes) if number not in can_end)
+        return tuple(dict.fromkeys(socket for socket in stuck if socket is not None))
 
     def most_turns(self, items: int | None = None) -> int | None:
         """Return the maximum number of agent turns in a cast, excluding repairs, or None if the number is unlimited.
@@ -407,7 +406,23 @@ class Exploration:
         Raises:
             MateriaError: kind ``not_explored``: the search stopped early.
         """
-        return max_turns(self._space_of_length(items))
+        space = self._space_of_length(items)
+        longest = [0] * len(space.nodes)
+        for component in strong_components(_successors(space)):
+            members = set(component)
+            leaving = 0
+            for number in component:
+                visit_turns = max((move.turns for move in space.moves[number]), default=0)
+                for move in space.moves[number]:
+                    # a visit can fail in its last turn too
+                    turns = visit_turns if move.answer.result.is_silent else move.turns
+                    if move.to not in members:
+                        leaving = max(leaving, turns + longest[move.to])
+                    elif turns:
+                        return None
+            for number in component:
+                longest[number] = leaving
+        return longest[0] if space.nodes else 0
 
     @overload
     def witness(self, event: EventName) -> Witness: ...
@@ -495,6 +510,40 @@ class Exploration:
                 not exist (``endless``).
         """
         return compute_odds(self.graph, self._space_of_length(items), satisfied, items, **assumed)
+
+    def worth(
+        self,
+        writer: PerSocket,
+        critics: Mapping[str, tuple[float, float]],
+        satisfied: Chances = 1.0,
+        items: int = 3,
+        **assumed: Unpack[Assumptions],
+    ) -> Mapping[str, Odds]:
+        """Return the odds with all critics, without each critic, and with one more try for each critic, by choice.
+
+        The end ``complete, with bad work`` is the chance that bad work is published.
+
+        Work is good or bad. A writer replaces the work at each visit. An item is accepted when its loop advances, and
+        accepted items are published if the cast completes. Critics outside the loop judge all accepted items.
+
+        Args:
+            writer: the chance that new or rewritten work is good. A number applies to the sockets to which the critics
+                send work back; a mapping names the writers by socket or materia.
+            critics: for each critic, by socket or materia, the chance that it refuses bad work and the chance that it
+                refuses good work.
+            satisfied: the chance that other outputs have ``satisfied: true``, as for :meth:`odds`.
+            items: the length of every list.
+            assumed: further assumptions, as for :meth:`odds`.
+
+        Raises:
+            MateriaError: the search stopped early (``not_explored``), or a chance is missing or invalid.
+        """
+
+        def space_of(graph: Graph) -> StateSpace:
+            explored = self if graph is self.graph else Exploration(graph, items, self._max_states)
+            return explored._space_of_length(items)  # noqa: SLF001 - private in this module only
+
+        return compute_worth(self.graph, space_of, writer, critics, satisfied, items, **assumed)
 
     # -- inside ---------------------------------------------------------------------
 
@@ -621,7 +670,7 @@ def _target_after(moves: Sequence[Move], answer: ScriptedResult) -> int | None:
 
 def _require_complete(graph: Graph, space: StateSpace) -> StateSpace:
     """Return the reachable states; raise MateriaError if the search stopped early."""
-    if space.complete:
+    if not space.stopped:
         return space
     has_lists = any(socket.iterator is not None for socket in graph.sockets.values())
     raise MateriaError(
@@ -650,33 +699,5 @@ def _describe_event(event: EventName) -> str:
     return {COMPLETE: "the end", END: "the end", FAILED: "a failure"}.get(event, event)
 
 
-def stalling_sockets(space: StateSpace) -> tuple[str, ...]:
-    """Return the sockets at which a cast can be stuck, because no end can be reached from there."""
-    ends = [number for number, node in enumerate(space.nodes) if node.end is not None]
-    can_end = reachable_from(ends, reversed_edges(_successors(space)))
-    stuck = [node.socket for number, node in enumerate(space.nodes) if number not in can_end]
-    return tuple(dict.fromkeys(socket for socket in stuck if socket is not None))
-
-
 def _successors(space: StateSpace) -> dict[int, list[int]]:
     return {number: [move.to for move in moves] for number, moves in enumerate(space.moves)}
-
-
-def max_turns(space: StateSpace) -> int | None:
-    """Return the maximum number of turns on any path from the first state, or None if a cycle contains a turn."""
-    longest = [0] * len(space.nodes)
-    for component in strong_components(_successors(space)):
-        members = set(component)
-        leaving = 0
-        for number in component:
-            visit_turns = max((move.turns for move in space.moves[number]), default=0)
-            for move in space.moves[number]:
-                # a visit can fail in its last turn too
-                turns = visit_turns if move.answer.result.is_silent else move.turns
-                if move.to not in members:
-                    leaving = max(leaving, turns + longest[move.to])
-                elif turns:
-                    return None
-        for number in component:
-            longest[number] = leaving
-    return longest[0] if space.nodes else 0

@@ -9,8 +9,6 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from heapq import heapify, heappop, heappush
-from math import ceil
 from numbers import Real
 from random import Random
 from typing import Any, Final, NamedTuple, TypeAlias, TypedDict, TypeVar, Unpack
@@ -28,8 +26,11 @@ from materia_nb.insight.reachable_states import (
     Distribution,
     Move,
     StateSpace,
+    WeightedMoves,
+    add_quality,
     compute_distribution,
     quantile,
+    solve,
 )
 from materia_nb.insight.scripted_answers import (
     EdgeRef,
@@ -45,71 +46,8 @@ from materia_nb.insight.scripted_answers import (
 )
 from materia_nb.jsonvalue import FrozenDict
 from materia_nb.loadout.graph import Graph
-from materia_nb.loadout.topology import strong_components
 from materia_nb.loadout.vocabulary import ACCEPTED, DEFAULT_HANDOFF, REWORK_CONDITIONS, VERDICTS, WITHOUT_OUTPUT, Result
 from materia_nb.platform import Progress, ProgressBar
-
-_MIN_PIVOT: Final = 1e-12
-"""Minimum chance of leaving a group of states; a smaller chance is treated as a rounding error."""
-
-
-def solve(rows: Sequence[Mapping[int, float]], constants: Sequence[float]) -> list[float]:
-    """Return the solution ``x`` of the equations ``x[i] = constants[i] + sum(rows[i][j] * x[j])``.
-
-    Raises:
-        MateriaError: kind ``endless``: the equations have no solution.
-    """
-    solution = [0.0] * len(rows)
-    for component in strong_components(dict(enumerate(rows))):
-        members = set(component)
-        member_rows = {i: {j: weight for j, weight in rows[i].items() if j in members and weight} for i in component}
-        known_terms = {
-            i: constants[i] + sum(weight * solution[j] for j, weight in rows[i].items() if j not in members)
-            for i in component
-        }
-        for i, weights in reversed(_eliminate(member_rows, known_terms)):
-            solution[i] = known_terms[i] + sum(weight * solution[j] for j, weight in weights.items())
-    return solution
-
-
-def _eliminate(rows: dict[int, dict[int, float]], constants: dict[int, float]) -> list[tuple[int, dict[int, float]]]:
-    """Eliminate the unknowns one by one, starting with unknowns that occur in few equations.
-
-    Return the unknowns in the order of elimination, each with the weights of the unknowns that were eliminated later.
-    ``known``, which contains the constants, is updated.
-    """
-    columns: dict[int, set[int]] = {i: set() for i in rows}
-    for i, weights in rows.items():
-        for j in weights:
-            columns[j].add(i)
-    queue = [(len(columns[i]) * len(rows[i]), i) for i in rows]
-    heapify(queue)
-    order: list[tuple[int, dict[int, float]]] = []
-    while queue:
-        cost, i = heappop(queue)
-        if cost != (new_cost := len(columns[i]) * len(rows[i])):
-            heappush(queue, (new_cost, i))
-            continue
-        pivot = 1 - rows[i].pop(i, 0.0)
-        if pivot < _MIN_PIVOT:
-            raise MateriaError(
-                "With these chances, a cast can repeat a cycle forever, so its number of turns has no mean.",
-                hint="find the cycle with `explore`, then set a chance between 0 and 1, or limit the cycle with maxTraversals",
-                kind="endless",
-            )
-        weights = {j: weight / pivot for j, weight in rows.pop(i).items()}
-        constants[i] /= pivot
-        for j in weights:
-            columns[j].discard(i)
-        for user in columns.pop(i) - {i}:
-            factor = rows[user].pop(i)
-            constants[user] += factor * constants[i]
-            for j, weight in weights.items():
-                rows[user][j] = rows[user].get(j, 0.0) + factor * weight
-                columns[j].add(user)
-        order.append((i, weights))
-    return order
-
 
 # -- chances ---------------------------------------------------------------------------------
 
@@ -294,16 +232,8 @@ def _check_per_socket(graph: Graph, satisfied: Chances, *numbers: PerSocket | No
 # -- odds ------------------------------------------------------------------------------------
 
 
+# Chances for a socket whose result does not affect the route; the chance that a result holds the cast is 0.
 _CERTAIN: Final = dict.fromkeys(ACCEPTED, 1.0)
-"""Chances for a socket whose result does not affect the route; the chance that a result holds the cast is 0."""
-
-
-@dataclass(frozen=True, slots=True)
-class Sensitivity:
-    """The derivatives of ``complete`` and ``turns`` with respect to one socket's chance of ``satisfied``."""
-
-    complete: float
-    turns: float
 
 
 @dataclass(frozen=True)
@@ -320,15 +250,10 @@ class Odds:
         ends: the chance of each end, which is ``complete`` or the kind of failure.
         turns: the mean number of agent turns.
         visits: the mean number of visits to each socket.
-        sensitivity: the derivatives of ``complete`` and ``turns`` with respect to each socket's chance of
-            ``satisfied``.
         tokens: the mean number of tokens of a cast, excluding the agents in ``uncounted``; None if no token counts were
             specified.
         cost: the mean cost of a cast, excluding the agents in ``unpriced``; None if no costs were specified.
-        seconds: the mean duration of a cast, by number of parallel lanes, from one lane to one lane per item; None if
-            no durations were specified. The lane with the most items determines the duration. Each item is assumed to
-            take its mean time, so a duration with several lanes is a lower bound. A loadout without lanes has one
-            entry.
+        seconds: the mean duration of a cast with a single lane; None if no durations were specified.
         uncounted: the visited agents without a specified number of tokens, which ``tokens`` excludes (R56).
         unpriced: the visited agents without a specified cost, which ``cost`` excludes (R56).
     """
@@ -341,12 +266,11 @@ class Odds:
     ends: Mapping[str, float]
     turns: float
     visits: Mapping[str, float]
-    sensitivity: Mapping[str, Sensitivity]
     tokens: float | None = None
     cost: float | None = None
+    seconds: float | None = None
     uncounted: tuple[str, ...] = ()
     unpriced: tuple[str, ...] = ()
-    seconds: Mapping[int, float] | None = None
     _distribution: Callable[[str], Distribution] | None = field(default=None, repr=False, compare=False)
 
     def distribution(self, quantity: str = "turns") -> Distribution:
@@ -392,43 +316,63 @@ def compute_odds(
     graph: Graph, space: StateSpace, satisfied: Chances, items: int, **assumed: Unpack[Assumptions]
 ) -> Odds:
     """Return the odds of a cast by solving the Markov chain of its states. All lists must have the length ``items``."""
+    amounts = _pop_amounts(assumed)
+    chances = chances_by_socket(graph, satisfied, assumed, *amounts.values())
+    return _solve_odds(graph, space, _weigh_moves(space, chances), chances, items, amounts)
+
+
+def _pop_amounts(assumed: Assumptions) -> dict[str, PerSocket | None]:
     tokens, cost, seconds = assumed.pop("tokens", None), assumed.pop("cost", None), assumed.pop("seconds", None)
-    chances = chances_by_socket(graph, satisfied, assumed, tokens, cost, seconds)
-    size = len(space.nodes)
-    weighted_moves = _weigh_moves(space, chances)
-    onward, turns = _transitions(weighted_moves)
-    backward: list[dict[int, float]] = [{} for _ in range(size)]
-    for number, weights in enumerate(onward):
-        for to, weight in weights.items():
-            backward[to][number] = weight
-    frequencies = solve(backward, [1.0] + [0.0] * (size - 1))
+    return {"tokens": tokens, "cost": cost, "seconds": seconds}
+
+
+def _solve_odds(
+    graph: Graph,
+    space: StateSpace,
+    weighted_moves: WeightedMoves,
+    chances: Mapping[str, Chance],
+    items: int,
+    amounts: Mapping[str, PerSocket | None],
+) -> Odds:
+    backward: list[dict[int, float]] = [defaultdict(float) for _ in space.nodes]
+    for number, moves in enumerate(weighted_moves):
+        for move, weight in moves:
+            backward[move.to][number] += weight
+    frequencies = solve(backward, [1.0] + [0.0] * (len(space.nodes) - 1))
     ends: dict[str, float] = defaultdict(float)
     visits: dict[str, float] = dict.fromkeys(graph.sockets, 0.0)
-    for node, frequency in zip(space.nodes, frequencies, strict=True):
+    turns = 0.0
+    for node, moves, frequency in zip(space.nodes, weighted_moves, frequencies, strict=True):
+        turns += frequency * _mean_turns(moves)
         if node.end is not None and (frequency or node.end != HELD):
             ends[node.end] += frequency
         elif node.end is None and node.socket is not None:
             visits[node.socket] += frequency
-    success = solve(onward, [float(node.end == COMPLETE) for node in space.nodes])
-    turns_left = solve(onward, turns)
 
     @cache
     def distribution(quantity: str) -> Distribution:
-        values = {"tokens": tokens, "cost": cost, "seconds": seconds}.get(quantity)
-        by_socket = {id_: value_for_socket(graph, id_, values or 0.0) or 0.0 for id_ in graph.sockets}
-        amounts = None if quantity == "turns" else [by_socket.get(node.socket or "", 0.0) for node in space.nodes]
-        return compute_distribution(space, weighted_moves, amounts)
+        by_socket = {id_: value_for_socket(graph, id_, amounts.get(quantity) or 0.0) or 0.0 for id_ in graph.sockets}
+        of_visits = None if quantity == "turns" else [by_socket.get(node.socket or "", 0.0) for node in space.nodes]
+        return compute_distribution(space, weighted_moves, of_visits)
 
-    total_tokens, uncounted = _total(graph, visits, tokens)
-    total_cost, unpriced = _total(graph, visits, cost)
+    tokens, uncounted = _total(graph, visits, amounts["tokens"])
+    cost, unpriced = _total(graph, visits, amounts["cost"])
+    seconds, _ = _total(graph, visits, amounts["seconds"])
     ends = dict(sorted(ends.items(), key=lambda pair: (-pair[1], pair[0])))
-    effects = _sensitivity(space, chances, frequencies, success, turns_left)
-    odds = Odds(
-        graph, items, *_stated_chances(chances), ends, turns_left[0], visits, effects, _distribution=distribution
+    return Odds(
+        graph,
+        items,
+        *_stated_chances(chances),
+        ends,
+        turns,
+        visits,
+        tokens,
+        cost,
+        seconds,
+        uncounted,
+        unpriced,
+        distribution,
     )
-    by_lanes = _seconds_by_lanes(graph, visits, items, seconds)
-    odds = replace(odds, tokens=total_tokens, cost=total_cost, seconds=by_lanes)
-    return replace(odds, uncounted=uncounted, unpriced=unpriced)
 
 
 def _stated_chances(chances: Mapping[str, Chance]) -> tuple[dict[str, float], dict[str, float], dict[str, float]]:
@@ -438,7 +382,7 @@ def _stated_chances(chances: Mapping[str, Chance]) -> tuple[dict[str, float], di
     return satisfied, nothing, {socket: chance.failed for socket, chance in chances.items() if chance.failed}
 
 
-def _weigh_moves(space: StateSpace, chances: Mapping[str, Chance]) -> list[list[tuple[Move, float]]]:
+def _weigh_moves(space: StateSpace, chances: Mapping[str, Chance]) -> WeightedMoves:
     """Return the possible moves from each state, with their chances.
 
     Moves with the same result differ only in the lengths of their lists, and they are equally likely.
@@ -453,13 +397,8 @@ def _weigh_moves(space: StateSpace, chances: Mapping[str, Chance]) -> list[list[
     return weighted_moves
 
 
-def _transitions(weighted_moves: Sequence[Sequence[tuple[Move, float]]]) -> tuple[list[dict[int, float]], list[float]]:
-    """Return, for each state, the chances of the next states and the mean number of turns of its visit."""
-    onward: list[dict[int, float]] = [defaultdict(float) for _ in weighted_moves]
-    for weights, moves in zip(onward, weighted_moves, strict=True):
-        for move, weight in moves:
-            weights[move.to] += weight
-    return onward, [sum(weight * move.turns for move, weight in moves) for moves in weighted_moves]
+def _mean_turns(moves: Sequence[tuple[Move, float]]) -> float:
+    return sum(weight * move.turns for move, weight in moves)
 
 
 class Outlook(NamedTuple):
@@ -475,28 +414,13 @@ def outlooks(graph: Graph, space: StateSpace, satisfied: Chances) -> list[Outloo
     Raises:
         MateriaError: a chance is missing or invalid, or the mean does not exist (``endless``).
     """
-    onward, turns = _transitions(_weigh_moves(space, chances_by_socket(graph, satisfied, {})))
+    weighted_moves = _weigh_moves(space, chances_by_socket(graph, satisfied, {}))
+    onward: list[dict[int, float]] = [defaultdict(float) for _ in space.nodes]
+    for weights, moves in zip(onward, weighted_moves, strict=True):
+        for move, weight in moves:
+            weights[move.to] += weight
     success = solve(onward, [float(node.end == COMPLETE) for node in space.nodes])
-    return [Outlook(*pair) for pair in zip(success, solve(onward, turns), strict=True)]
-
-
-def _sensitivity(
-    space: StateSpace,
-    chances: Mapping[str, Chance],
-    frequencies: list[float],
-    success: list[float],
-    turns_left: list[float],
-) -> dict[str, Sensitivity]:
-    """Return the effect of each socket's verdict, summed over its states and weighted by the visits to each state."""
-    effects = {socket: [0.0, 0.0] for socket, chance in chances.items() if chance.nothing < 1}
-    for node, moves, frequency in zip(space.nodes, space.moves, frequencies, strict=True):
-        if node.end is None and node.socket in effects:
-            effect, weight = effects[node.socket], frequency * (1 - chances[node.socket].failed)
-            for move in (move for move in moves if move.answer.result in VERDICTS):
-                factor = weight if move.answer.result is Result.YES else -weight
-                effect[0] += factor * success[move.to]
-                effect[1] += factor * (move.turns + turns_left[move.to])
-    return {socket: Sensitivity(*effect) for socket, effect in effects.items()}
+    return [Outlook(*pair) for pair in zip(success, solve(onward, list(map(_mean_turns, weighted_moves))), strict=True)]
 
 
 def _total(graph: Graph, visits: Mapping[str, float], values: PerSocket | None) -> tuple[float | None, tuple[str, ...]]:
@@ -512,22 +436,63 @@ def _total(graph: Graph, visits: Mapping[str, float], values: PerSocket | None) 
     return sum(totals) if totals else None, tuple(missing)
 
 
-def _seconds_by_lanes(
-    graph: Graph, visits: Mapping[str, float], items: int, seconds: PerSocket | None
-) -> dict[int, float] | None:
-    """Return the mean duration of a cast for each number of lanes, from one lane to one lane per item.
+# -- critics ---------------------------------------------------------------------------------
 
-    More lanes shorten only the time in the sockets of lanes, which the lane with the most items determines.
-    """
-    if seconds is None:
-        return None
-    members = {socket for region in graph.regions.values() for socket in region.members}
-    total = _total(graph, visits, seconds)[0] or 0.0
-    in_lanes = _total(graph, {id_: visits[id_] for id_ in members}, seconds)[0] or 0.0
-    max_lanes = max(items, 1) if members else 1
-    return {
-        lanes: total - in_lanes + in_lanes * ceil(items / lanes) / max(items, 1) for lanes in range(1, max_lanes + 1)
-    }
+
+def compute_worth(
+    graph: Graph,
+    explore: Callable[[Graph], StateSpace],
+    writer: PerSocket,
+    critics: Mapping[str, tuple[float, float]],
+    satisfied: Chances,
+    items: int,
+    **assumed: Unpack[Assumptions],
+) -> dict[str, Odds]:
+    """Return the odds for each choice of critics; ``explore`` returns the states. See :meth:`.Exploration.worth`."""
+    amounts = _pop_amounts(assumed)
+    catches = _checked_by_socket(graph, critics, 2, "set two numbers from 0 to 1, such as (0.8, 0.1)")
+    back = (edge.to for id_ in catches for edge in graph.sockets[id_].edges if edge.when in REWORK_CONDITIONS)
+    qualities = writer if isinstance(writer, Mapping) else dict.fromkeys(back, writer)
+    writers = _checked_by_socket(graph, qualities, 1, 'set one number from 0 to 1, such as writer={"Build": 0.7}')
+    others = satisfied if isinstance(satisfied, Mapping) else {"*": satisfied}
+
+    def odds_of(chosen: Graph, skipped: str = "") -> Odds:
+        def chances_for(quality: int) -> dict[str, Chance]:
+            yes = {id_: 1.0 if id_ == skipped else 1 - refused[quality] for id_, refused in catches.items()}
+            return chances_by_socket(chosen, {**others, **yes}, assumed, *amounts.values())
+
+        space, (bad, good) = explore(chosen), map(chances_for, range(2))
+        if mute := [id_ for id_ in catches if id_ not in good]:
+            raise _bad_chance(f"{mute[0]} gives no verdict, so it is not a critic.", mute[0], "remove it from critics")
+        parts = add_quality(chosen, space, writers, _weigh_moves(space, good), _weigh_moves(space, bad), skipped)
+        return _solve_odds(chosen, *parts, good, items, amounts)
+
+    rows = {"all critics": odds_of(graph)}
+    for id_ in catches:
+        rows[f"without {id_}"] = odds_of(graph, id_)
+        if (chosen := _with_one_more_try(graph, id_)) != graph:
+            rows[f"one more try at {id_}"] = odds_of(chosen)
+    return rows
+
+
+def _checked_by_socket(graph: Graph, values: Chances, size: int, hint: str) -> dict[str, Any]:
+    """Return the chances by socket id. Each value must have ``size`` chances."""
+    _check_per_socket(graph, values)
+    chances = {id_: value for id_ in graph.sockets if (value := value_for_socket(graph, id_, values)) is not None}
+    for id_, value in chances.items():
+        numbers: tuple[Any, ...] = value if isinstance(value, tuple) else (value,)
+        if len(numbers) != size or not all(isinstance(number, int | float) and 0 <= number <= 1 for number in numbers):
+            raise _bad_chance(f"The chance of good or refused work at {id_} is not valid: {value!r:.60}.", id_, hint)
+    if not chances:
+        raise usage_error("A critic or the writer whose work it sends back is missing.", hint)
+    return chances
+
+
+def _with_one_more_try(graph: Graph, id_: str) -> Graph:
+    """Return the loadout in which each limit of a socket's edges is raised by one."""
+    socket = graph.sockets[id_]
+    edges = [replace(edge, max_traversals=edge.max_traversals and edge.max_traversals + 1) for edge in socket.edges]
+    return replace(graph, sockets={**graph.sockets, id_: replace(socket, edges=tuple(edges))})
 
 
 # -- simulations -----------------------------------------------------------------------------
@@ -546,7 +511,6 @@ class Simulation:
         items: the length of every list.
         seed: the seed of the random numbers.
         nothing: the chance that ``satisfied`` is omitted, for each socket that can omit it; see :class:`.odds.Odds`.
-        failed: the chance that the agent or process fails, by socket.
         ends: the number of casts with each end, which is ``complete`` or the kind of failure.
         turns: the number of agent turns in each cast.
         retries: the number of times that work was sent back in each cast.
@@ -560,7 +524,6 @@ class Simulation:
     items: int
     seed: int
     nothing: Mapping[str, float]
-    failed: Mapping[str, float]
     ends: Mapping[str, int]
     turns: tuple[int, ...]
     retries: tuple[int, ...]
@@ -627,14 +590,16 @@ def simulate_casts(
             edge_uses.update(edges)
             ends[end_kind(played[-1].next_state if played else start) or _UNFINISHED] += 1
             turns.append(sum(visit.agent_turns for visit in played))
-            retries.append(sum(_sends_back(graph, edge) for edge in edges))
+            taken = (graph.sockets[edge[0]].edges[edge[1] - 1] for edge in edges if isinstance(edge, tuple))
+            retries.append(sum(edge.when in REWORK_CONDITIONS for edge in taken))
             bar.add()
     finally:
         bar.close()
     ends_of_casts = dict(ends.most_common())
-    _, nothing, failed = _stated_chances(chances)
     results = (tuple(turns), tuple(retries))
-    return Simulation(graph, n, items, seed, nothing, failed, ends_of_casts, *results, dict(visits), dict(edge_uses))
+    return Simulation(
+        graph, n, items, seed, _stated_chances(chances)[1], ends_of_casts, *results, dict(visits), dict(edge_uses)
+    )
 
 
 def random_choice(
@@ -650,7 +615,3 @@ def random_choice(
         return next((answer for answer in answers if answer.result is result), answers[0])
 
     return choose
-
-
-def _sends_back(graph: Graph, edge: EdgeRef) -> bool:
-    return isinstance(edge, tuple) and graph.sockets[edge[0]].edges[edge[1] - 1].when in REWORK_CONDITIONS

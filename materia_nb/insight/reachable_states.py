@@ -9,32 +9,30 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from heapq import heapify, heappop, heappush
 from itertools import accumulate
-from random import Random
 from typing import Final, NamedTuple, TypeAlias
 
 from materia_nb.engine import entering
 from materia_nb.engine.items import list_at, state_path
 from materia_nb.engine.routing import choose_edge
-from materia_nb.engine.rules import Rules, SocketRules
+from materia_nb.engine.rules import Rules
 from materia_nb.engine.state import CastState
+from materia_nb.errors import MateriaError
 from materia_nb.handoff.base import SAMPLE
 from materia_nb.insight.scripted_answers import (
     EdgeRef,
-    PlayedVisit,
     PossibleAnswers,
     ScriptedResult,
     continuing_results,
     end_kind,
     enter_next,
-    play_cast,
     play_visit,
     without_prompts,
 )
 from materia_nb.loadout.graph import Graph
 from materia_nb.loadout.topology import cycles_in, reachable_from, strong_components
-from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, Result, condition_spec
+from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, condition_spec
 from materia_nb.platform import Progress, ProgressBar
 
 MAX_STATES: Final = 100_000
@@ -43,11 +41,6 @@ COMPLETE: Final = "complete"
 FAILED: Final = "failed"
 HELD: Final = "held"
 """The end of a cast that an agent holds for a person; the decisions of the person are not explored."""
-
-_RANDOM_CASTS: Final = 300
-_MAX_RANDOM_VISITS: Final = 1_000  # Maximum number of visits in one random cast.
-_SATISFIED_CHANCES: Final = (1.0, 0.9, 0.5, 0.1, 0.0)
-"""Chances of ``satisfied: true`` for random casts, which are used in turn."""
 
 
 class StateNode(NamedTuple):
@@ -90,20 +83,14 @@ class StateSpace:
     first: tuple[EdgeRef, ...] = ()
     stopped: str = ""
 
-    @property
-    def complete(self) -> bool:
-        """True if all reachable states were examined."""
-        return not self.stopped
-
 
 def explore_states(
     graph: Graph, items: Sequence[int], max_states: int = MAX_STATES, *, progress: Progress = False
 ) -> StateSpace:
     """Return the reachable states, ordered by their distance from the start.
 
-    After ``max_states`` states, the search continues with random casts, so that it also reaches states far from the
-    start. The same arguments always produce the same result. An interrupt ends the search, and the states reached so
-    far are returned.
+    The same arguments always produce the same result. An interrupt ends the search, and the states reached so far are
+    returned.
 
     Args:
         graph: the loadout.
@@ -123,7 +110,6 @@ def explore_states(
             bar.add()
         if search.queue:
             search.space.stopped = f"after {max_states:,} states"
-            search.play_random_casts(max_states)
     except KeyboardInterrupt:
         search.space.stopped = "by an interrupt"
     finally:
@@ -139,8 +125,8 @@ class _Search:
         self._answers, self._key = PossibleAnswers(self._rules, items), _StateKey(self._rules, items)
         self._numbers: dict[object, int] = {}
         self.space, self.queue = StateSpace(), deque[CastState]()
-        self._start, self.space.first = enter_next(self._rules, entering.begin(self._rules, SAMPLE))
-        self._state_number(self._start)
+        start, self.space.first = enter_next(self._rules, entering.begin(self._rules, SAMPLE))
+        self._state_number(start)
 
     def _state_number(self, state: CastState) -> int:
         """Return the number of a state, and add the state to the queue if it is new."""
@@ -151,33 +137,16 @@ class _Search:
             self.queue.append(state)
         return number
 
-    def _record(self, number: int, visit: PlayedVisit) -> int:
-        """Record the move of a visit, and return the number of the next state."""
-        visit.require_accepted()
-        move = Move(self._state_number(visit.next_state), visit.answer, visit.agent_turns, visit.edges)
-        if move not in self.space.moves[number]:
-            self.space.moves[number].append(move)
-        return move.to
-
     def expand(self, number: int, state: CastState) -> None:
         """Record all moves from a state."""
-        if state.status == "waiting" and state.at is not None:
-            for answer in self._answers.of(self._rules.sockets[state.at.socket]):
-                self._record(number, play_visit(self._rules, state, answer))
-
-    def play_random_casts(self, visits_left: int) -> None:
-        """Record the moves of random casts with ``visits_left`` visits in total."""
-        for cast in range(_RANDOM_CASTS):
-            choose = partial(self._random_answer, Random(cast), _SATISFIED_CHANCES[cast % len(_SATISFIED_CHANCES)])  # noqa: S311 - chances, no secrets
-            number = 0
-            for visit in play_cast(self._rules, self._start, choose, min(visits_left, _MAX_RANDOM_VISITS)):
-                visits_left -= 1
-                number = self._record(number, visit)
-
-    def _random_answer(self, rng: Random, chance: float, _: CastState, socket_rules: SocketRules) -> ScriptedResult:
-        result = Result.YES if rng.random() < chance else Result.NO
-        answers = self._answers.of(socket_rules)
-        return rng.choice([answer for answer in answers if answer.result is result] or answers)
+        if state.status != "waiting" or state.at is None:
+            return
+        for answer in self._answers.of(self._rules.sockets[state.at.socket]):
+            visit = play_visit(self._rules, state, answer)
+            visit.require_accepted()
+            move = Move(self._state_number(visit.next_state), visit.answer, visit.agent_turns, visit.edges)
+            if move not in self.space.moves[number]:
+                self.space.moves[number].append(move)
 
 
 def _make_node(state: CastState) -> StateNode:
@@ -197,8 +166,73 @@ def _item_position(state: CastState) -> str:
     return "last" if is_last else "middle"
 
 
+# -- linear equations ------------------------------------------------------------------------
+
+_MIN_PIVOT: Final = 1e-12  # Minimum chance of leaving a group of states; a smaller chance is a rounding error.
+
+
+def solve(rows: Sequence[Mapping[int, float]], constants: Sequence[float]) -> list[float]:
+    """Return the solution ``x`` of the equations ``x[i] = constants[i] + sum(rows[i][j] * x[j])``.
+
+    Raises:
+        MateriaError: kind ``endless``: the equations have no solution.
+    """
+    solution = [0.0] * len(rows)
+    for component in strong_components(dict(enumerate(rows))):
+        members = set(component)
+        member_rows = {i: {j: weight for j, weight in rows[i].items() if j in members and weight} for i in component}
+        known_terms = {
+            i: constants[i] + sum(weight * solution[j] for j, weight in rows[i].items() if j not in members)
+            for i in component
+        }
+        for i, weights in reversed(_eliminate(member_rows, known_terms)):
+            solution[i] = known_terms[i] + sum(weight * solution[j] for j, weight in weights.items())
+    return solution
+
+
+def _eliminate(rows: dict[int, dict[int, float]], constants: dict[int, float]) -> list[tuple[int, dict[int, float]]]:
+    """Eliminate the unknowns one by one, starting with unknowns that occur in few equations.
+
+    Return the unknowns in the order of elimination, each with the weights of the unknowns that were eliminated later.
+    ``known``, which contains the constants, is updated.
+    """
+    columns: dict[int, set[int]] = {i: set() for i in rows}
+    for i, weights in rows.items():
+        for j in weights:
+            columns[j].add(i)
+    queue = [(len(columns[i]) * len(rows[i]), i) for i in rows]
+    heapify(queue)
+    order: list[tuple[int, dict[int, float]]] = []
+    while queue:
+        cost, i = heappop(queue)
+        if cost != (new_cost := len(columns[i]) * len(rows[i])):
+            heappush(queue, (new_cost, i))
+            continue
+        pivot = 1 - rows[i].pop(i, 0.0)
+        if pivot < _MIN_PIVOT:
+            raise MateriaError(
+                "With these chances, a cast can repeat a cycle forever, so its number of turns has no mean.",
+                hint="find the cycle with `explore`, then set a chance between 0 and 1, or limit the cycle with maxTraversals",
+                kind="endless",
+            )
+        weights = {j: weight / pivot for j, weight in rows.pop(i).items()}
+        constants[i] /= pivot
+        for j in weights:
+            columns[j].discard(i)
+        for user in columns.pop(i) - {i}:
+            factor = rows[user].pop(i)
+            constants[user] += factor * constants[i]
+            for j, weight in weights.items():
+                rows[user][j] = rows[user].get(j, 0.0) + factor * weight
+                columns[j].add(user)
+        order.append((i, weights))
+    return order
+
+
 # -- totals along the paths of casts ---------------------------------------------------------
 
+WeightedMoves: TypeAlias = Sequence[Sequence[tuple[Move, float]]]
+"""The moves from each state, with their chances."""
 Distribution: TypeAlias = Mapping[str, Mapping[float, float]]
 """The chance of each total of a quantity in a cast, by the end of the cast."""
 _TOLERANCE: Final = 1e-9  # Rounding error that is allowed in a sum of chances.
@@ -216,7 +250,7 @@ def quantile(distribution: Distribution, share: float) -> float:
 
 
 def compute_distribution(
-    space: StateSpace, weighted_moves: Sequence[Sequence[tuple[Move, float]]], amounts: Sequence[float] | None
+    space: StateSpace, weighted_moves: WeightedMoves, amounts: Sequence[float] | None
 ) -> Distribution:
     """Return the chance of each total by end, by following all paths from the first state.
 
@@ -266,6 +300,58 @@ def _combine_totals(chances: Mapping[float, float]) -> Mapping[float, float]:
     for chance, weighted in cells.values():
         combined[weighted / chance] += chance
     return combined
+
+
+BAD_WORK: Final = "complete, with bad work"
+"""The end of a cast that completes although some of its work is bad."""
+
+
+def add_quality(
+    graph: Graph,
+    space: StateSpace,
+    writers: Mapping[str, float],
+    good: WeightedMoves,
+    bad: WeightedMoves,
+    skipped: str,
+) -> tuple[StateSpace, WeightedMoves]:
+    """Return the states and moves of casts whose work is good or bad.
+
+    Each state is combined with two facts: whether the current work is bad, and whether an accepted item is bad. In a
+    loop, critics judge only the current item.
+
+    Args:
+        graph: the loadout.
+        space: the reachable states.
+        writers: the chance that new or rewritten work is good, by socket.
+        good: the moves from each state if its work is good.
+        bad: the moves from each state if its work is bad.
+        skipped: the socket whose visits are not counted, or "".
+    """
+    generators = {loop.generator for loop in graph.loops.values() if not writers.keys().isdisjoint(loop.sockets)}
+    states = [(0, False, False)]
+    numbers, nodes, weighted_moves = {states[0]: 0}, list[StateNode](), list[list[tuple[Move, float]]]()
+    for number, is_item_bad, is_list_bad in states:  # the loop appends to ``states``
+        node, moves = space.nodes[number], list[tuple[Move, float]]()
+        weighted_moves.append(moves)
+        if node.end is not None or node.socket is None:
+            is_bad = node.end == COMPLETE and (is_item_bad or is_list_bad)
+            nodes.append(node._replace(end=BAD_WORK) if is_bad else node)
+            continue
+        socket = graph.sockets[node.socket]
+        nodes.append(node._replace(socket=None) if socket.id == skipped else node)
+        is_new_list = socket.id in generators and socket.iterator is None
+        item, accepted = (is_item_bad and not is_new_list, is_list_bad and not is_new_list)
+        quality = writers.get(socket.id)
+        for is_bad, share in [(item, 1.0)] if quality is None else [(False, quality), (True, 1 - quality)]:
+            for move, weight in (bad if is_bad or (accepted and socket.iterator is None) else good)[number]:
+                result = move.answer.result
+                target = (move.to, is_item_bad, is_list_bad) if result.is_silent else (move.to, is_bad, accepted)
+                if socket.advance is not None and condition_spec(socket.advance.when).matches(result):
+                    target = (move.to, False, accepted or target[1])
+                if (to := numbers.setdefault(target, len(states))) == len(states):
+                    states.append(target)
+                moves.append((move._replace(to=to, turns=0 if socket.id == skipped else move.turns), share * weight))
+    return StateSpace(nodes), weighted_moves
 
 
 # -- the key of a state ----------------------------------------------------------------------

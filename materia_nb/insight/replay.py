@@ -27,8 +27,8 @@ from materia_nb.insight.compare import (
 )
 from materia_nb.jsonvalue import equal_json
 
+# The socket that gave an answer, and the key and label of its work item; both are empty outside a loop.
 _AnswerKey: TypeAlias = tuple[str, str, str]
-"""The socket that gave an answer, and the key and label of its work item; both are empty outside a loop."""
 RecordedAnswers: TypeAlias = Mapping[tuple[_AnswerKey, int], list[TurnRecord]]
 """The recorded turns of each visit, by socket, work item and visit number."""
 

@@ -11,8 +11,8 @@ from materia_nb.errors import MateriaError, common_prefix_length
 from materia_nb.jsonvalue import JSON, MISSING, compact, equal_json, get_path, split_path
 from materia_nb.loadout.vocabulary import jsonpath_fault, slow_expression
 
+# Maximum number of differences that are reported, because unrelated values differ in almost every field.
 _MAX_CHANGES: Final = 200
-"""Maximum number of differences that are reported, because unrelated values differ in almost every field."""
 
 
 class ValueChange(NamedTuple):
@@ -86,9 +86,9 @@ def _one_line(value: JSON) -> str:
 
 # -- history of a value ------------------------------------------------------------------------
 
+# The origin of a value in the state: the start of the cast, the state patch or a standard field of an answer (R10), an
+# assignment (R11), the current item (R12), the join of lanes (P6), or an edit by a person.
 _Rule: TypeAlias = Literal["start", "R10", "R11", "R12", "P6", "edit"]
-"""The origin of a value in the state: the start of the cast, the state patch or a standard field of an answer (R10), an
-assignment (R11), the current item (R12), the join of lanes (P6), or an edit by a person."""
 _Data: TypeAlias = Mapping[str, JSON]
 
 

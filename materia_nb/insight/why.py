@@ -420,8 +420,8 @@ def _reason_not_checked(rules: Rules, decision: Decision, guess: str) -> str:
     return f"No edge or exit leads from {rules.graph.names[decision.socket or END]} to {name}."
 
 
+# Name of the section of the project's knowledge document to which accepted suggestions are added.
 _SECTION: Final = "memory"
-"""Name of the section of the project's knowledge document to which accepted suggestions are added."""
 
 
 class Suggestion(NamedTuple):

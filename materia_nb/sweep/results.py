@@ -31,8 +31,8 @@ _AXES: Final = ("loadout", "request", "agents", "repeat")
 _NUMBERS: Final = ("complete", "steps", "turns", "tokens", "cost", "seconds")
 FIELDS: Final = (*_AXES, "ends", "why", "socket", "edge", "item", "reason", *_NUMBERS[1:], "cast")
 """The first columns of ``sweep.frame()``. Two columns follow for each check: its value and its reason."""
+# Default axes of a matrix, in order of preference; axes with only one value are skipped.
 _MATRIX_AXES: Final = ("loadout", "agents", "request")
-"""Default axes of a matrix, in order of preference; axes with only one value are skipped."""
 _MAX_ROWS: Final = 100
 LEFT_OUT: Final = "left out"
 

@@ -43,10 +43,10 @@ def test_prompt_list_contains_every_prompt_with_its_size(bench):
     assert left(bench) == []
 
 
-def test_prompt_list_includes_returned_work_and_later_turns(bench):
+def test_prompt_list_includes_returned_work(bench):
     plain = bench.prompts(items=ITEMS[:2])
     assert {one.turn for one in plain.prompts} == {""}
-    prompt_list = bench.prompts(items=ITEMS[:2], rework=True, later=True)
+    prompt_list = bench.prompts(items=ITEMS[:2], rework=True)
     assert prompt_list.end == "complete"
     visits = [
         (prompt.socket, prompt.item, prompt.turn) for prompt in prompt_list.prompts if prompt.prompt.describes_task
@@ -58,16 +58,7 @@ def test_prompt_list_includes_returned_work_and_later_turns(bench):
         ("Socket-3", "WI-1", ""),
     ]
     assert sum(turn == "Why it came back" for *_, turn in visits) == 1
-    repairs = [one.socket for one in prompt_list.prompts if one.turn == "What was wrong with the answer"]
-    assert repairs == ["Socket-1", "Socket-3", "Socket-4"], "one each; Socket-2 and Socket-5 answer in plain words"
     assert "Why it came back" in repr(prompt_list)
-
-
-def test_prompt_list_includes_turns_of_a_conversation(bench):
-    prompt_list = bench.prompts("Planning-Consult", later=True)
-    turns = [prompt.turn for prompt in prompt_list.prompts]
-    assert "Working with a person" in turns
-    assert "The person accepts the draft." in prompt_list.prompts[turns.index("Working with a person")].prompt.text
 
 
 def test_prompts_of_bundled_loadouts_grow_linearly_with_their_lists(bench):

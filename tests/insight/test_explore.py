@@ -14,7 +14,7 @@ from materia_nb import Workbench
 from materia_nb.errors import MateriaError
 from materia_nb.handoff.contract_protocol import ContractProtocol
 from materia_nb.insight import reachable_states
-from materia_nb.insight.explore import Exploration, max_turns, replay_witness, stalling_sockets
+from materia_nb.insight.explore import Exploration, replay_witness
 from materia_nb.insight.odds import simulate_casts
 from materia_nb.insight.reachable_states import Move, StateNode, StateSpace
 from materia_nb.insight.scripted_answers import ScriptedResult
@@ -168,18 +168,25 @@ def test_cycle_through_the_plan_is_limited_by_its_edge():
     assert e.ends == {"edge_traversals_exhausted": ("Plan",)}
 
 
+def in_space(space):
+    """Return an exploration of the given states."""
+    exploration = Exploration(build_graph(retry_loop()), 0)
+    exploration._space = space
+    return exploration
+
+
 @pytest.mark.parametrize("turns, most", [(1, None), (0, 1)])
 def test_unlimited_cycle_with_an_agent_has_no_maximum_number_of_turns(turns, most):
     back, on = [Move(to, ScriptedResult("x", Result.NOTHING, None), used, ()) for to, used in ((0, turns), (1, 1))]
-    assert max_turns(StateSpace([StateNode("A"), StateNode(None, "complete")], [[back, on], []])) == most
+    assert in_space(StateSpace([StateNode("A"), StateNode(None, "complete")], [[back, on], []])).most_turns() == most
 
 
 def test_endless_cycle_is_reported_as_a_stall():
     on, back = [Move(to, ScriptedResult("x", Result.NOTHING, None), 1, ()) for to in (1, 0)]
     end = Move(2, ScriptedResult("x", Result.NOTHING, None), 1, ())
     nodes = [StateNode("A"), StateNode("B"), StateNode(None, "complete")]
-    assert stalling_sockets(StateSpace(nodes, [[on], [back], []])) == ("A", "B")
-    assert stalling_sockets(StateSpace(nodes, [[on], [back, end], []])) == ()
+    assert in_space(StateSpace(nodes, [[on], [back], []])).stalls == ("A", "B")
+    assert in_space(StateSpace(nodes, [[on], [back, end], []])).stalls == ()
 
 
 # -- stopping early ---------------------------------------------------------------------------
@@ -229,17 +236,6 @@ def ring(size):
     }
     sockets["S0"] = asks(edge("S1"))
     return build_graph(config(sockets))
-
-
-def test_truncated_search_is_completed_by_random_casts():
-    """The search covers the states nearest to the start, and reproducible random casts add later states."""
-    e, again = (Exploration(ring(40), 0, 2_000) for _ in range(2))
-    assert not e.complete_search
-    assert e.not_visited == ()
-    assert e.can("complete")
-    assert e.witness("S39").route[-1] == "S39"
-    assert e.witness("complete").end == "complete"
-    assert (e.states, e.ends_seen, e.not_taken) == (again.states, again.ends_seen, again.not_taken)
 
 
 def test_interrupted_search_keeps_its_results(monkeypatch):

@@ -308,6 +308,7 @@ print(codes)
 def test_checking_verbs_start_no_process_and_no_agent(project):
     (project / "both.json").write_text(json.dumps(WITH_PROCESS))
     arguments = {"play": "both.json play.html", "explore changes": "Both Both --file both.json"}
+    arguments["explore worth"] = "Plan-Build-Eval --writer 0.7 --critics Eval=0.8/0.1"
     lines = [f"{name} {arguments.get(name, 'both.json')}" for name in SHELL["tests"]]
     assert len(lines) >= 6
     expected = run_watched(project, lines)
@@ -357,6 +358,7 @@ SAID = {
     "quest remove": "quest remove 1", "quest requeue": "quest requeue 1", "sweep": "sweep rain", "check": "check Asks",
     "estimate": "estimate Asks", "explore": "explore Asks", "explore odds": "explore odds Asks",
     "explore changes": "explore changes Asks Ask", "explore prompts": "explore prompts Asks", "explore simulate": "explore simulate Asks --n 10",
+    "explore worth": "explore worth Plan-Build-Eval --writer 0.7 --critics Eval=0.8/0.1",
     "play": "play Asks play.html",
 }  # fmt: skip
 """Command lines for the verbs that need arguments."""

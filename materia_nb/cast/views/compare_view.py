@@ -39,8 +39,8 @@ from materia_nb.loadout.graph import Graph
 if TYPE_CHECKING:
     from materia_nb.insight.values import BlameEntry
 
+# Maximum number of equal steps that are displayed at the beginning and at the end of a longer sequence of them.
 _MAX_ALIKE: Final = 3
-"""Maximum number of equal steps that are displayed at the beginning and at the end of a longer sequence of them."""
 _MAX_CHANGES: Final = 20
 _MAX_LATER: Final = 20  # Maximum number of steps after the first difference whose differences are displayed.
 _MAX_VALUE: Final = 120
@@ -82,8 +82,6 @@ class CompareView(Displayable, Comparison):
         more = [*filter(None, [detail]), *more]
         if differences := self.loadouts.differences:
             more.append(f"Their loadouts have {counted(len(differences), 'difference')}; see `loadouts`.")
-        if self.common_steps is not None and self.common_steps > first.step and not first.lane:
-            more.append(f"Their routes are the same up to step {self.common_steps}.")
         return Heading(f"A and B first differ in {first.location}: {headline}", tone="warn"), more
 
     def rows(self, names: Mapping[str, str] = FrozenDict()) -> list[tuple[str, ...]]:

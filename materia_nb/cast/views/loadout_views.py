@@ -27,14 +27,13 @@ from materia_nb.errors import MateriaError, counted
 from materia_nb.insight.estimate import Estimate, Prompts, Spread, UsageEstimate, estimate_cast
 from materia_nb.insight.explore import Exploration, replay_witness
 from materia_nb.insight.odds import Assumptions, Chances, Odds, Simulation
-from materia_nb.insight.reachable_states import COMPLETE, HELD, MAX_STATES, Distribution, quantile
+from materia_nb.insight.reachable_states import BAD_WORK, COMPLETE, HELD, Distribution, quantile
 from materia_nb.insight.scripted_answers import EdgeRef, sockets_without_samples
-from materia_nb.jsonvalue import JSON, as_object, compact, pretty
+from materia_nb.jsonvalue import as_object, compact, pretty
 from materia_nb.loadout.graph import Graph, Route
 from materia_nb.loadout.layers import LayeredConfig
 from materia_nb.loadout.report import Problem, Report
 from materia_nb.loadout.topology import materia_group, materia_kind
-from materia_nb.platform import Progress
 from materia_nb.registry import view_registry
 
 
@@ -189,27 +188,7 @@ def _first_rows(headers: Sequence[str], rows: Sequence[Sequence[Cell]]) -> list[
 
 
 class ExploreView(_View, Exploration):
-    """A view of an exploration: the possible ends, and the graph with marks on sockets and edges that no route uses.
-
-    Args:
-        graph: the loadout to explore.
-        items: the lengths of work item lists to explore.
-        max_states: the number of states after which the exploration stops.
-        progress: True to show a progress bar, or a function that receives the progress.
-        document: the config of the loadout, which :meth:`save_tests` needs.
-    """
-
-    def __init__(
-        self,
-        graph: Graph,
-        items: Sequence[int] | int = range(4),
-        max_states: int = MAX_STATES,
-        *,
-        progress: Progress = False,
-        document: Mapping[str, JSON] | None = None,
-    ) -> None:
-        super().__init__(graph, items, max_states, progress=progress)
-        self._document = document
+    """A view of an exploration: the possible ends, and the graph with marks on sockets and edges that no route uses."""
 
     def save_tests(self, folder: str | Path, *, follows: str | Path | None = None) -> list[Path]:
         """Write test cases that fail if a route of the loadout appears or disappears, and return their paths.
@@ -226,12 +205,8 @@ class ExploreView(_View, Exploration):
 
         Raises:
             MateriaError: the exploration was cut off, so some ends are unknown (``not_explored``); answers cannot be
-                generated for the protocol of a socket, or the exploration was not created by ``wb.explore``
-                (``no_test``); or a file cannot be written.
+                generated for the protocol of a socket (``no_test``); or a file cannot be written.
         """
-        if self._document is None:
-            message = "This exploration was not created by `wb.explore`, so it has no config to test."
-            raise MateriaError(message, hint="create it with `wb.explore`", kind="no_test")
         if others := sockets_without_samples(self.graph):
             message = f"Answers cannot be generated in the handoff format of {', '.join(others)}."
             hint = "write a test case from a real cast with `cast.export.test(path)`"
@@ -244,9 +219,11 @@ class ExploreView(_View, Exploration):
         for end, socket, witness in ends:
             name = end if socket is None else f"{end}-at-{socket}"  # ids of sockets are safe names
             names[name.casefold()] = count = names.get(name.casefold(), 0) + 1  # a file system may ignore case
-            case = case_of(rules, replay_witness(rules, witness), self._document, relative_config_path(target, follows))
+            case = case_of(
+                rules, replay_witness(rules, witness), self.graph.document, relative_config_path(target, follows)
+            )
             written.append(write_case(target / (name if count == 1 else f"{name}-{count}"), case))
-        document = moves_case(self, self._document, relative_config_path(target, follows))
+        document = moves_case(self, self.graph.document, relative_config_path(target, follows))
         return [*written, write_case(target / "ways", document)]
 
     def play(self, path: str | Path, satisfied: Chances = 0.5) -> Path:
@@ -270,6 +247,10 @@ class ExploreView(_View, Exploration):
     def odds(self, satisfied: Chances = 0.5, items: int = 3, **assumed: Unpack[Assumptions]) -> OddsView:
         """Return the probability of each end and the average number of turns; see :meth:`Exploration.odds`."""
         return OddsView(**vars(super().odds(satisfied, items, **assumed)))
+
+    def worth(self, *arguments: Any, **assumed: Any) -> WorthView:
+        """Return the odds with all critics, without each critic, and with one more try; see :meth:`Exploration.worth`."""
+        return WorthView(super().worth(*arguments, **assumed))
 
     @property
     def marks(self) -> CastOverlay:
@@ -334,29 +315,17 @@ class OddsView(_View, Odds):
         yield from _silent(self.nothing)
         percentiles = [self.at(share) for share in _PERCENTILES.values()]
         totals = [
-            (name, f"{mean_:.2f}" if name == "turns" else format_.format(mean_), *map(format_.format, shares))
-            for (name, format_), mean_, *shares in zip(
-                _TOTAL_FORMATS.items(),
-                (self.turns, self.tokens, self.cost, (self.seconds or {}).get(1)),
-                *percentiles,
-                strict=True,
-            )
-            if mean_ is not None
+            (name, _MEAN_FORMATS[name].format(mean_), *(format_.format(getattr(most, name)) for most in percentiles))
+            for name, format_ in _TOTAL_FORMATS.items()
+            if (mean_ := getattr(self, name)) is not None
         ]
         yield Table(("a cast takes", "on average", *_PERCENTILES), totals)
         for name, missing in (("tokens", self.uncounted), ("cost", self.unpriced)):
             if missing:
                 yield Line(f"{name}: not counting {', '.join(missing)}, for which no value was given")
-        if self.seconds is not None and len(self.seconds) > 1:
-            times = [(str(lanes), f"{duration:,.1f} s") for lanes, duration in self.seconds.items()]
-            yield Table(("lanes at once", "takes on average"), times)
         yield _histogram("turns", {end: self.distribution()[end] for end in self.ends if end in self.distribution()})
-        rows = []
-        for socket, visits in self.visits.items():
-            effect = self.sensitivity.get(socket)
-            effects = ("", "") if effect is None else (f"{effect.complete / 100:+.2%}", f"{effect.turns / 100:+.3f}")
-            rows.append((socket, f"{visits:.2f}", self._says(socket), *effects))
-        yield from _first_rows(("socket", "visits", "satisfied", "complete, for +0.01", "turns, for +0.01"), rows)
+        rows = [(socket, f"{visits:.2f}", self._says(socket)) for socket, visits in self.visits.items()]
+        yield from _first_rows(("socket", "visits", "satisfied"), rows)
 
     def _says(self, socket: str) -> str:
         """Return the probability that a socket outputs ``satisfied: true``, or the reason why there is none."""
@@ -365,8 +334,24 @@ class OddsView(_View, Odds):
         return "not asked" if socket in self.nothing else "decides nothing"
 
 
+class WorthView(Displayable, dict[str, Odds]):
+    """The odds for each choice of critics, by name, displayed as a table with bars."""
+
+    def _blocks(self) -> list[Block]:
+        rows: list[tuple[Cell, ...]] = []
+        for name, odds in self.items():
+            good, bad = (odds.ends.get(end, 0.0) for end in (COMPLETE, BAD_WORK))
+            bars = (Bar(f"{share:.1%}", min(share, 1.0)) for share in (good, bad, max(0.0, 1 - good - bad)))
+            cost = [] if odds.cost is None else [f"${odds.cost:,.4f}"]
+            rows.append((name, *bars, f"{odds.turns:.1f}", *cost))
+        return [
+            Table(("critics", "complete, all good", BAD_WORK, "not complete", "turns", "cost")[: len(rows[0])], rows)
+        ]
+
+
 _PERCENTILES: Final = {"10th percentile": 0.1, "median": 0.5, "90th percentile": 0.9, "99th percentile": 0.99}
 _TOTAL_FORMATS: Final = {"turns": "{:,.0f}", "tokens": "{:,.0f}", "cost": "${:,.4f}", "seconds": "{:,.1f} s"}
+_MEAN_FORMATS: Final = {**_TOTAL_FORMATS, "turns": "{:.2f}"}
 _MAX_BINS: Final = 12
 _SMALLEST_SHARE: Final = 0.0005
 
@@ -401,13 +386,17 @@ class SimulationView(_View, Simulation):
 
     def _parts(self) -> Iterable[Block]:
         yield Line(f"{part(self.graph.name)}, lists of {self.items}: {self.n:,} simulated casts, seed {self.seed}")
-        yield Table(("end", "casts", "share"), [(end, n, f"{n / self.n:.1%}") for end, n in self.ends.items()])
+        yield Table(
+            ("end", "casts", "share"), [(end, n, Bar(f"{n / self.n:.1%}", n / self.n)) for end, n in self.ends.items()]
+        )
         yield from _silent(self.nothing)
         yield Table(
             ("a cast has", "on average", "median", "90th percentile", "maximum"),
             [_spread("agent turns", self.turns), _spread("retries", self.retries)],
         )
-        yield from _first_rows(("socket", "visits a cast", ""), _shares(self.visits, self.n))
+        most = max([1, *self.visits.values()])
+        rows = [(socket, Bar(f"{count / self.n:.2f}", count / most)) for socket, count in self.visits.items()]
+        yield from _first_rows(("socket", "visits a cast"), rows)
 
 
 class EstimateView(_View, Estimate):
@@ -538,8 +527,3 @@ def _spread(name: str, counts: Sequence[int]) -> tuple[str, str, int, int, int]:
     ordered = sorted(counts)
     half, high = ((len(ordered) - 1) // 2), ((len(ordered) * 9 + 9) // 10 - 1)
     return name, f"{mean(ordered):.2f}", ordered[half], ordered[high], ordered[-1]
-
-
-def _shares(visits: Mapping[str, int], n: int) -> list[tuple[Cell, ...]]:
-    max_visits = max([1, *visits.values()])
-    return [(socket, f"{count / n:.2f}", "█" * round(20 * count / max_visits)) for socket, count in visits.items()]

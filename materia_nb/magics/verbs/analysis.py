@@ -92,6 +92,21 @@ def _explore_odds(
     return exploration.odds(_parse_odds(satisfied), items, **_parse_failures(assumed))
 
 
+@verb("explore worth", example="%materia explore worth Plan-Build-Eval --writer 0.7 --critics Eval=0.8/0.1")
+def _explore_worth(
+    call: Call, loadout: str | None = None, *, writer: Any, critics: Any, satisfied: Any = 1.0, items: int = 3
+) -> Any:
+    """Show the exact chance that bad work is published, and the turns, with and without each critic.
+
+    Args:
+        writer: the chance that new or rewritten work is good: 0.7, or Build=0.7
+        critics: the chances that a critic refuses bad work and good work, such as Review=0.8/0.1
+    """
+    with count_progress("states") as report:
+        exploration = call.bench.explore(loadout, (items,), progress=report)
+    return exploration.worth(_parse_odds(writer), _parse_odds(critics), _parse_odds(satisfied), items)
+
+
 @verb("explore changes", example="%materia explore changes Plan-Build-Eval Full-Auto --satisfied 0.7")
 def _explore_changes(call: Call, a: str, b: str, *, satisfied: Any = 0.5, items: int = 3) -> Any:
     """Compare all possible casts of two loadouts: the results after which they continue differently, and their odds.
@@ -180,16 +195,14 @@ def _explore_prompts(
     request: str = SAMPLE,
     context: str | None = None,
     rework: bool = False,
-    later: bool = False,
 ) -> Any:
     """Show every prompt of a cast with generated answers, and the size of each prompt, without calling an agent.
 
     Args:
         context: a castContext to try instead of the loadout's own, such as full or request
         rework: let each socket that can send work back do so once
-        later: include the later turns of conversations, and one repair turn for each socket
     """
-    return call.bench.prompts(loadout, request, items, context, rework=rework, later=later)
+    return call.bench.prompts(loadout, request, items, context, rework=rework)
 
 
 def _parse_lengths(text: str) -> list[int]:

@@ -74,7 +74,7 @@ def mutants(document) -> Iterator[dict]:
 
 def does(document):
     """Return the possible ends of casts and their odds, by which a mutant can be distinguished from the original."""
-    e = ExploreView(build_graph(document), range(3), 20_000, document=document)
+    e = ExploreView(build_graph(document), range(3), 20_000)
     odds = e.odds(0.6, 2)
     ends = {end: sorted(sockets) for end, sockets in e.ends.items()}
     return (
@@ -88,7 +88,7 @@ def does(document):
 
 def score(document, folder):
     """Return the number of mutants and of detected mutants, in total and among the mutants with a new end."""
-    view = ExploreView(build_graph(document), range(3), document=document)
+    view = ExploreView(build_graph(document), range(3))
     cases = [read_case(path) for path in view.save_tests(folder)]
     assert [case.check() for case in cases] == [[]] * len(cases)
     before = does(document)
@@ -121,7 +121,7 @@ def test_generated_cases_detect_most_edge_mutations(tmp_path, name):
 
 
 def test_failed_case_names_the_changed_edge(tmp_path):
-    view = ExploreView(build_graph(TWO_EXITS), range(3), document=TWO_EXITS)
+    view = ExploreView(build_graph(TWO_EXITS), range(3))
     (ways,) = [read_case(path) for path in view.save_tests(tmp_path) if path.name.startswith("ways.")]
     mutant = json.loads(json.dumps(TWO_EXITS))
     mutant["loadouts"]["T"]["loops"]["L"]["exits"][1]["targetSocketId"] = "end"
@@ -151,7 +151,7 @@ def follow(document, folder):
     """Save the tests of a loadout in a file, and return the file and a function that checks all tests."""
     file = folder / "mine.json"
     file.write_text(json.dumps(document))
-    paths = ExploreView(build_graph(document), range(3), document=document).save_tests(folder / "cases", follows=file)
+    paths = ExploreView(build_graph(document), range(3)).save_tests(folder / "cases", follows=file)
     return file, paths, lambda: [line for path in paths for line in read_case(path).check()]
 
 

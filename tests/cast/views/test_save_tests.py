@@ -29,7 +29,7 @@ def test_each_outcome_of_an_exploration_has_a_passing_case(wb, tmp_path):
 
 def test_saved_tests_cover_drafts_and_varying_utilities(tmp_path):
     document = config({"A": at("M", edge("B")), "B": at("U", edge("B", "not_satisfied", 1), parse="json")})
-    view = ExploreView(build_graph(document), 0, document=document)
+    view = ExploreView(build_graph(document), 0)
     paths = view.save_tests(tmp_path)
     assert len(paths) == 3
     assert [read_case(path).check() for path in paths] == [[], [], []]
@@ -49,14 +49,14 @@ def test_case_linked_to_a_config_file_fails_when_its_routing_changes(wb, tmp_pat
 def test_sockets_whose_names_differ_only_in_case_have_separate_files(tmp_path):
     document = config({"A": at("P", edge("a"), edge("A", most=1)), "a": at("P", edge("a", most=1))})
     document["loadouts"]["T"]["sockets"]["A"] = at("U", edge("A", "satisfied", 1), edge("a"), parse="json")
-    paths = ExploreView(build_graph(document), 0, document=document).save_tests(tmp_path)
+    paths = ExploreView(build_graph(document), 0).save_tests(tmp_path)
     assert len({path.name.casefold() for path in paths}) == len(paths) == 3
 
 
 @pytest.mark.parametrize("name", OTHER_PROTOCOLS)
 def test_saved_cases_of_other_protocols_pass(tmp_path, name):
     document = config({"A": at("P", parse="json", handoff=name)})
-    paths = ExploreView(build_graph(document), 0, document=document).save_tests(tmp_path)
+    paths = ExploreView(build_graph(document), 0).save_tests(tmp_path)
     assert [path.name.partition(".")[0] for path in paths] == ["complete", "held-at-A", "ways"]
     assert [read_case(path).check() for path in paths] == [[], [], []]
 
@@ -65,4 +65,4 @@ def test_saving_tests_with_malformed_answers_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(EnvelopeProtocol, "overridden", EnvelopeProtocol.overridden - {"sample_outputs"})
     document = config({"A": at("P", parse="json", handoff="envelope")})
     with pytest.raises(MateriaError, match="handoff format of A"):
-        ExploreView(build_graph(document), 0, document=document).save_tests(tmp_path)
+        ExploreView(build_graph(document), 0).save_tests(tmp_path)
