@@ -22,7 +22,7 @@ from hypothesis import HealthCheck, settings
 from jupyter_client.manager import KernelManager
 
 import cast_helpers as h
-from file_kernels import FileKernelManager
+from file_kernels import FileKernelManager, stop_prepared_kernels
 from magics_helpers import HELLO, end_shells, new_shell
 from materia_nb import Workbench
 from materia_nb.display import blocks
@@ -90,6 +90,11 @@ def pytest_configure() -> None:
         # A background process of a shell ignores interrupts, and its child processes inherit this setting.
         signal.signal(signal.SIGINT, signal.default_int_handler)
     _write_to_memory()
+
+
+def pytest_unconfigure() -> None:
+    """Stop the process from which the kernels of notebooks were forked."""
+    stop_prepared_kernels()
 
 
 def _write_to_memory() -> None:

@@ -40,6 +40,7 @@ class PreparedKernels:
     """
 
     def __init__(self, python: Path, address: Path, environ: dict[str, str]) -> None:
+        self.address = address
         self.command = [str(python), "-I", "-S", __file__, "start", str(address)]
         # A client that connects before all modules are imported waits until they are.
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listening:
