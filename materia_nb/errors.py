@@ -328,8 +328,8 @@ def _visible(match: re.Match[str]) -> str:
 def count_open_isolates(text: str) -> int | None:
     """Return the number of unclosed bidi isolates in ``text``, or None if it closes an isolate that is not open."""
     depth = 0
-    for isolate in _ISOLATES.findall(text):
-        depth += 1 if isolate == FSI else -1
+    for isolate_sign in _ISOLATES.findall(text):
+        depth += 1 if isolate_sign == FSI else -1
         if depth < 0:
             return None
     return depth

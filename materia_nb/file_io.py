@@ -26,7 +26,7 @@ TEMPORARY_NAME: Final = re.compile(r"\.[0-9a-f]{16}\.tmp")
 
 _COMMON_FLAGS: Final = os.O_CLOEXEC | os.O_NONBLOCK  # opening a pipe would block
 _CREATE_FLAGS: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-_UNNAMED_FLAGS: Final = getattr(os, "O_TMPFILE", 0) and os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC
+_TMPFILE_FLAGS: Final = getattr(os, "O_TMPFILE", 0) and os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC
 _APPEND_FLAGS: Final = os.O_RDWR | os.O_CREAT | os.O_APPEND
 _CHUNK_BYTES: Final = 1 << 20
 
@@ -150,11 +150,11 @@ def _write_then_link(path: Path | str, content: bytes, sync: bool, folder: int |
 
     This method changes the folder only once, and a killed process does not leave a temporary file behind.
     """
-    if not _UNNAMED_FLAGS:
+    if not _TMPFILE_FLAGS:
         return False
     parent = os.path.dirname(path) or "."  # noqa: PTH120 - as above
     try:
-        handle = os.open(parent, _UNNAMED_FLAGS, 0o666, dir_fd=folder)
+        handle = os.open(parent, _TMPFILE_FLAGS, 0o666, dir_fd=folder)
         try:
             write_all(handle, content)
             if sync:

@@ -288,7 +288,7 @@ class Requests:
             self.options.cached_uses[digest] += 1
             return f"{digest}-{self.options.cached_uses[digest]}.json"
 
-    def _wait_for_rate(self) -> float:
+    def _wait_for_rate_limit(self) -> float:
         """Wait until the rate limit allows a request, and return the waiting time in seconds.
 
         The agents of this process share one queue for each provider. The rate of the agent that sends a request
@@ -311,7 +311,7 @@ class Requests:
         deadline = time.monotonic() + self.options.timeout_s
         attempt = 1
         while True:
-            deadline += self._wait_for_rate()
+            deadline += self._wait_for_rate_limit()
             remaining_s = max(deadline - time.monotonic(), 0.001)
             try:
                 return self._try_once(messages, {**settings, "request_timeout": remaining_s}, parameters)

@@ -184,16 +184,16 @@ class Breakpoint(NamedTuple):
 
     def _used_another_amount(self, session: Session, last: StepRecord) -> bool:
         """Return True if another ``amount`` was used up in the latest step, or in the lanes that joined before it."""
-        after = self._used_by(step for step, _ in every_step(session))
+        after = self._total_used_amount(step for step, _ in every_step(session))
         joined_lanes = (streams for streams in session.streams if streams.step == last.number - 1)
         lanes = (step for streams in joined_lanes for lane in streams.lanes.values() for step in lane.session.steps)
         amount = self.amount or 0.0
-        return (after - self._used_by((last, *lanes))) // amount < after // amount
+        return (after - self._total_used_amount((last, *lanes))) // amount < after // amount
 
-    def _used_by(self, steps: Iterable[StepRecord]) -> float:
-        return sum(self._used(step) for step in steps if self._is_about(step))
+    def _total_used_amount(self, steps: Iterable[StepRecord]) -> float:
+        return sum(self._used_amount(step) for step in steps if self._is_about(step))
 
-    def _used(self, step: StepRecord) -> float:
+    def _used_amount(self, step: StepRecord) -> float:
         if self.unit == "turns":
             return sum(turn.prompt is not None for turn in step.turns)
         if self.unit == "seconds":

@@ -278,7 +278,7 @@ def _folded_loop(graph: Graph, loop: Loop, box: Box, marks: CastOverlay, colours
     return "".join(parts)
 
 
-def terminal_sign(key: str, box: Box, marks: CastOverlay, colours: Colours) -> str:
+def terminal_symbol(key: str, box: Box, marks: CastOverlay, colours: Colours) -> str:
     """Return the start sign (a dot) or the end sign (a dot in a ring), which is highlighted once the cast has ended."""
     x, y = box.cx, box.cy
     if key == START_SIGN:
@@ -350,7 +350,7 @@ def graph_svg(
     parts += [_line_svg(line, marks, colours) for line in placed.edges]
     chips = [(line, line.label) for line in placed.edges if line.label is not None]
     parts += [line_chip(line, box, placed.level, marks, colours) for line, box in chips]
-    parts += [terminal_sign(key, box, marks, colours) for key, box in placed.signs.items()]
+    parts += [terminal_symbol(key, box, marks, colours) for key, box in placed.signs.items()]
     for socket_id, box in placed.nodes.items():
         socket = graph.sockets[socket_id]
         tooltip = socket_title(socket, marks)

@@ -384,8 +384,8 @@ class PastStates:
         (after, context), (entries, context_text) = first.handoffs, begin.handoffs
         self._latest = None
         unchanged = self._after is None or self._after is first  # by somebody, before the next step
-        same = context.startswith(context_text) and after[: len(entries)] == entries
-        if self._next is None and unchanged and same and begin.data.get("context") == context_text:
+        extends_earlier_handoffs = context.startswith(context_text) and after[: len(entries)] == entries
+        if self._next is None and unchanged and extends_earlier_handoffs and begin.data.get("context") == context_text:
             self._shared_sizes = (len(entries), len(context_text))
             self._next = other  # first, since others may look at it meanwhile
             self._start = begin._replace(data=FrozenDict({**begin.data, "context": ""}), handoffs=Handoffs())

@@ -127,12 +127,12 @@ def _choose_exit(routes: tuple[ExitRoute, ...], result: Result) -> Choice:
 
 def handled_failures(rules: SocketRules) -> dict[Result, Result]:
     """Return the kinds of failure that the socket's edges handle, mapped to the first kind that takes the same edge."""
-    first_of_edge: dict[Edge | None, Result] = {}
+    first_kind_by_edge: dict[Edge | None, Result] = {}
     handled_kinds: dict[Result, Result] = {}
     for result in WITHOUT_OUTPUT:
         refusable = result is not Result.REFUSED or rules.requirements.parse != "text"  # any text is accepted
         if refusable and (choice := choose_edge(rules, result, exhausted=False)) is not None:
-            handled_kinds[result] = first_of_edge.setdefault(choice.edge, result)
+            handled_kinds[result] = first_kind_by_edge.setdefault(choice.edge, result)
     return handled_kinds
 
 

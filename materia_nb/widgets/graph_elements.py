@@ -37,7 +37,7 @@ from materia_nb.display.svg import (
     socket_card,
     status_tag,
     svg_image,
-    terminal_sign,
+    terminal_symbol,
 )
 from materia_nb.errors import counted
 from materia_nb.loadout.graph import END, Graph, Socket
@@ -230,7 +230,7 @@ class GraphElements:
 
     def _sign_look(self, key: str, box: Box, marks: CastOverlay) -> dict[str, str]:
         reached = key == END_SIGN and marks.last_route is not None and marks.last_route[1] == END
-        svg = terminal_sign(key, Box(OUTSET, OUTSET, box.w, box.h), marks, COLOUR_PLACEHOLDERS)
+        svg = terminal_symbol(key, Box(OUTSET, OUTSET, box.w, box.h), marks, COLOUR_PLACEHOLDERS)
         return {"classes": "taken" if reached else "", "words": "", "svg": svg_image(svg, box)}
 
     def _chip_look(self, element_id: str, line: DrawnLine, box: Box, marks: CastOverlay) -> dict[str, str]:
