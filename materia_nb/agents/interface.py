@@ -295,8 +295,8 @@ class Agent(Protocol):
     - ``thinking``: False if the text of the agent's replies never contains the thinking of a model (R68).
     - ``price_names(model)``: a method that returns the names under which a config may list the agent's price, the most
       specific name first.
-    - ``not_ready(model, project)``: a method that returns the error if the agent cannot answer a materia that requests
-      ``model``, or None. It neither starts a program nor uses the network.
+    - ``not_ready(model, project)``: a method that returns the error that prevents the agent from answering for a materia
+      that requests ``model``, or None if there is none. It neither starts a program nor uses the network.
     """
 
     @property

@@ -525,8 +525,8 @@ class AgentTable:
     Args:
         default: the default agent; if it is None, the default agent of the lower table, or else a person.
         lower_table: the lower table that this table extends, or None.
-        renamed: for each socket or materia that has another name in the lower table, that name, by its name in this
-            table.
+        renamed: a mapping from names in this table to names in the lower table, for sockets and materia whose names
+            differ.
         check: a function that is called with each name before an agent is set; it raises an error for an unknown name.
     """
 

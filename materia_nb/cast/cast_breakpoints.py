@@ -340,6 +340,6 @@ def _require_edge(graph: Graph, socket: Socket, edge: int | str | None) -> None:
 def _valid_nth(nth: int | None) -> int | None:
     if nth is not None and (type(nth) is not int or nth < 1):
         raise MateriaError(
-            f"`nth` must be 1 or a larger integer, not {nth!r}.", hint="use a value such as `nth=3`", kind="usage"
+            f"`nth` must be a positive integer, not {nth!r}.", hint="use a value such as `nth=3`", kind="usage"
         )
     return nth

@@ -41,10 +41,10 @@ _NAME = re.compile(r"[A-Za-z][A-Za-z0-9 _.-]{0,63}")
 class Loadouts(Mapping[str, str], Displayable):
     """The loadouts and materia of a workbench, available as ``wb.loadouts``.
 
-    The mapping contains the name of each loadout, together with the name of the config layer that defines it.
+    A mapping from the name of each loadout to the name of the config layer that defines it.
 
     Args:
-        project: the directory that contains the config file, to which copies and new loadouts are written.
+        project: the directory of the config file; copies and new loadouts are written to that file.
         bundled: False to exclude the loadouts of the package.
 
     Attributes:

@@ -167,7 +167,7 @@ def placeholder_issues(value: JSON, placeholders: Collection[str], path: str = "
         if text in placeholders or _PLACEHOLDER.fullmatch(text):
             yield Issue(
                 path,
-                f"{text!r:.200} is a placeholder of the form, not an answer.",
+                f"{text!r:.200} is a placeholder from the form, not an answer.",
                 "replace it with your own content, or omit the field if it is optional",
                 COPIED_PLACEHOLDERS,
             )

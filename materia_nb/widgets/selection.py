@@ -317,7 +317,10 @@ class Inspector:
         return [(step, step.decision) for step in steps if step.socket == link.source and step.decision is not None]
 
     def _uses_text(self, link: Link, marks: CastOverlay) -> str:
-        """Return how often an edge with a limit was taken, such as ``2 of 3``; in a loop, for the current item."""
+        """Return how often an edge has been taken out of its limit, such as ``2 of 3``.
+
+        In a loop, only the current item is counted.
+        """
         used = marks.budgets.get((link.source, -1 if link.edge_index is None else link.edge_index))
         return "" if used is None else f"{'this item: ' if marks.in_item else ''}{used[0]} of {used[1]}"
 

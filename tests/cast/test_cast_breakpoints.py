@@ -256,7 +256,7 @@ def test_malformed_breakpoint_is_refused(value):
         ({"socket": "Socket-3", "kind": "refuse"}, "breakpoint kind 'refuse' does not exist.*refused"),
         ({"socket": "Socket-3", "edge": 3}, "no edge 3.*1 to Socket-2, 2 to Socket-2"),
         ({"socket": "Socket-3", "edge": "Socket-1"}, "no edge 'Socket-1'"),
-        ({"socket": "Socket-3", "nth": 0}, "1 or a larger integer"),
+        ({"socket": "Socket-3", "nth": 0}, "a positive integer"),
         ({"socket": "Sokket-3", "kind": "refused"}, "no socket"),
     ],
 )
@@ -269,7 +269,7 @@ def test_breakpoint_that_can_never_be_reached_is_reported(checked, given, words)
 def test_breakpoint_counts_and_amounts_must_be_positive(checked):
     breaks = checked.breakpoints
     for nth in (0, -1, True, 1.0, "1"):
-        with pytest.raises(MateriaError, match="must be 1 or a larger integer") as caught:
+        with pytest.raises(MateriaError, match="must be a positive integer") as caught:
             breaks.add("Socket-2", nth=nth)
         assert caught.value.kind == "usage"
     for amount, unit in (

@@ -31,7 +31,7 @@ def loop_of_events(tmp_path):
     return h.start(tmp_path, document, {"Check": lambda: checked, "Build": lambda: "b", "Tell": lambda: "t"})
 
 
-def test_r39_events_are_numbered_in_the_journal_with_socket_visit_and_item(tmp_path):
+def test_r39_side_events_are_numbered_in_the_journal_with_socket_visit_and_item(tmp_path):
     cast = loop_of_events(tmp_path)
     assert cast.run() == "complete"
     lines = [line["data"] for line in h.lines_of(cast) if line["type"] == "materia_event"]
@@ -43,7 +43,7 @@ def test_r39_events_are_numbered_in_the_journal_with_socket_visit_and_item(tmp_p
     assert lines[1]["event"] == {**NOTE, "type": "checked"}
 
 
-def test_r39_events_are_stored_only_in_the_raw_output(tmp_path):
+def test_r39_side_events_are_stored_only_in_the_raw_output(tmp_path):
     cast = loop_of_events(tmp_path)
     cast.run()
     base = cast.run_dir / "sockets/Socket-1"
@@ -52,7 +52,7 @@ def test_r39_events_are_stored_only_in_the_raw_output(tmp_path):
     assert "event" not in cast.steps.at(1).after.last_json
 
 
-def test_r39_events_can_be_listed_and_filtered(tmp_path):
+def test_r39_side_events_can_be_listed_and_filtered(tmp_path):
     cast = loop_of_events(tmp_path)
     cast.run()
     assert [event.type for event in cast.steps.events()] == ["planned", "checked", "checked"]
@@ -65,7 +65,7 @@ def test_r39_events_can_be_listed_and_filtered(tmp_path):
             cast.steps.events(**wrong)
 
 
-def test_r39_events_are_rebuilt_by_replay_and_resume(tmp_path):
+def test_r39_side_events_are_rebuilt_by_replay_and_resume(tmp_path):
     cast = loop_of_events(tmp_path)
     cast.run()
     cast.close()
@@ -108,7 +108,7 @@ def test_r39_invalid_event_of_a_utility_fails_the_cast(tmp_path):
     assert cast.failure.kind == "invalid_output"
 
 
-def test_r39_events_come_from_the_final_result_not_from_drafts(tmp_path):
+def test_r39_side_events_come_from_the_final_result_not_from_drafts(tmp_path):
     cast = h.start(tmp_path, h.one_config(h.agent(multiTurn=True), parse="json"))
     cast.run()
     cast.reply({"event": [NOTE]})
@@ -118,7 +118,7 @@ def test_r39_events_come_from_the_final_result_not_from_drafts(tmp_path):
     assert told(cast) == [(1, NOTE)]
 
 
-def test_r39_events_of_a_correction_replace_those_of_the_output(tmp_path):
+def test_r39_side_events_of_a_correction_replace_those_of_the_output(tmp_path):
     cast = h.start(tmp_path, h.one_config(parse="json"), lambda: {"event": [NOTE]})
     cast.step()
     cast.edit.output({"event": [{"type": "other"}, {"type": "third"}]})

@@ -25,7 +25,7 @@ def paths(answer, **socket):
     return [issue.path for issue in read(answer, **socket).issues]
 
 
-def test_r39_events_are_removed_before_the_object_is_checked():
+def test_r39_side_events_are_removed_before_the_object_is_checked():
     reading = read({"context": "c", "event": [NOTE, {"type": "x"}]})
     assert (reading.error, reading.value, reading.events) == (None, {"context": "c"}, (NOTE, {"type": "x"}))
     assert read({"event": []}).accepted

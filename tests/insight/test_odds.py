@@ -289,7 +289,7 @@ def agree(o, r, deviation):
 
 
 @pytest.mark.parametrize("satisfied", [0.05, 0.5, 0.95])
-def test_computed_deviation_of_turns_agrees_with_simulated_casts(satisfied):
+def test_computed_standard_deviation_of_turns_agrees_with_simulated_casts(satisfied):
     graph = graph_of(retry_loop(most=2))
     r = simulate_casts(graph, 2_000, satisfied, 2, seed=1)
     assert turn_deviation(graph, 2, satisfied) == pytest.approx(pstdev(r.turns), rel=0.1)

@@ -45,7 +45,7 @@ def test_valid_configs_match_the_schema(document):
 
 
 @pytest.mark.parametrize("document", [one for one in GOOD if has_unknown_fields(one)])
-def test_unknown_field_violates_the_schema_and_is_a_strict_problem(document):
+def test_unknown_field_violates_the_schema_and_is_a_problem_in_strict_mode(document):
     assert schema_errors(document) != []
 
 
