@@ -61,7 +61,7 @@ async def measure(wb: Workbench, seconds: float) -> tuple[list[float], list[floa
 
 
 def lanes(wb: Workbench, count: int, items: int, seconds: float) -> float:
-    """Run a plan of timed items in parallel lanes; return the duration divided by the ideal duration."""
+    """Run a plan of timed items in parallel lanes, and return the duration divided by the ideal duration."""
     plan = {
         "workItems": [{"title": f"item {n}", "context": "as asked"} for n in range(items)],
         "parallelSchedule": {

@@ -23,7 +23,7 @@ from materia_nb.store.file_snapshots import FileSnapshots
 
 SIZES = (10, 100, 1_000, 10_000)
 BURR_UP_TO = 1_000
-"""Maximum number of items for burr, which becomes slower in long runs and would need hours for 10,000 items."""
+"""Maximum number of items for burr. It becomes slower in long runs and would need hours for 10,000 items."""
 
 
 def per_visit(contender: Callable[[int], tuple[int, float]], items: int, min_seconds: float = 0.4) -> float:
@@ -158,7 +158,7 @@ def panel() -> None:
 
 
 def _step(cast: Cast) -> tuple[int, float]:
-    """Take three steps and wait for their effects; return the Python calls and CPU milliseconds per step."""
+    """Take three steps and wait for their effects. Return the Python calls and CPU milliseconds per step."""
     calls = 0
 
     def seen(_: object, event: str, __: object) -> None:

@@ -1,7 +1,7 @@
 """Measure the delay until the browser shows the result of a kernel call or a click: ``make bench-browser``.
 
-Calls are timed by the kernel's clock, frames by the browser's clock. Their difference is measured before and after,
-subtracted, and printed with its error. A change counts as shown in the frame after the frame that rendered the canvas.
+Calls are timed by the kernel's clock, and frames are timed by the browser's clock. The difference between the clocks is
+measured before and after the run, subtracted from the results, and printed with its error. A change counts as shown in the frame after the frame that rendered the canvas.
 """
 
 from __future__ import annotations

@@ -30,11 +30,11 @@ from materia_nb.loadout.vocabulary import OWN_PROTOCOLS
 SIMULATIONS_PER_LOADOUT = 20
 """Number of simulations for each random loadout."""
 MAX_STATES = 2_000
-"""Maximum number of states of a random loadout; larger loadouts are skipped because explore cannot visit all states."""
+"""Maximum number of states of a random loadout. Explore could not visit all states of a larger loadout."""
 
 
 def check_impossible_events(simulations: int) -> None:
-    """Simulate random loadouts; raise an error if an event occurs that explore reports as impossible."""
+    """Simulate random loadouts, and raise an error if an event occurs that explore reports as impossible."""
     from hypothesis import HealthCheck, Phase, given, seed, settings
     from hypothesis import strategies as st
 
@@ -89,7 +89,7 @@ def check_impossible_events(simulations: int) -> None:
 
 
 def _set_random_protocols(loadout: dict[str, Any], random: Random) -> bool:
-    """Set random protocols in a loadout and some of its sockets; return True if any of them is not sparse."""
+    """Set random protocols in a loadout and some of its sockets. Return True if any protocol is not sparse."""
     loadout["handoff"] = random.choice(list(OWN_PROTOCOLS))
     for socket in loadout["sockets"].values() if random.random() < 0.5 else ():
         if random.random() < 0.5:
@@ -102,7 +102,7 @@ def _set_random_protocols(loadout: dict[str, Any], random: Random) -> bool:
 
 
 def _cast_witnesses(explored: Exploration, document: dict[str, Any], folder: Path) -> int:
-    """Cast every witness of a loadout on disk; raise an error if its event does not happen."""
+    """Cast every witness of a loadout on disk, and raise an error if its event does not happen."""
     folder.mkdir(parents=True)
     wb = Workbench(folder, bundled=False)
     wb.load(document)

@@ -19,7 +19,7 @@ from materia_nb.store.rundir import JournalEnd
 
 
 def in_memory(items: int) -> tuple[int, float]:
-    """Run the pure engine; return the number of visits and the seconds."""
+    """Run the pure engine, and return the number of visits and the duration in seconds."""
     rules = Rules(build_graph(work.document()))
     replies = {
         "Socket-1": work.plan(items),
@@ -60,7 +60,7 @@ class _NullWriter:
         """Do nothing."""
 
     def has_written(self, _: object) -> bool:
-        """Return True: no write is pending."""
+        """Return True, because no write is ever pending."""
         return True
 
     def stop(self) -> None:
@@ -102,7 +102,7 @@ def new_cast(items: int) -> Cast:
 
 
 def run_durable(items: int) -> Run:
-    """Run a cast on disk."""
+    """Run a cast on disk, and return it with its measurements."""
     cast = new_cast(items)
     # The derived files are written and timed separately, so the cast must not write them itself.
     runner = cast.runner
@@ -146,7 +146,7 @@ def run_complete(items: int) -> tuple[int, float, Path]:
 
 
 def time_resume(run: Run) -> float:
-    """Resume a finished cast; return the seconds."""
+    """Resume a finished cast, and return the duration in seconds."""
     begin = time.perf_counter()
     cast = resume_cast(run.path)
     seconds = time.perf_counter() - begin
@@ -157,7 +157,7 @@ def time_resume(run: Run) -> float:
 
 
 def peak_memory(items: int) -> tuple[float, float]:
-    """Run a cast in its own process; return the memory before the cast and at its peak, in megabytes."""
+    """Run a cast in its own process, and return the memory before the cast and at its peak, in megabytes."""
     before = _read_peak_memory()
     new_cast(items).run()
     return before, _read_peak_memory()

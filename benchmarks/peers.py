@@ -41,7 +41,7 @@ def bare_writes(items: int) -> tuple[int, float]:
 
 
 def same_files(run_dir: Path) -> float:
-    """Write the files of a run directory again, and flush after each line of the journal; return the seconds."""
+    """Rewrite the files of a run directory, flush after each line of the journal, and return the seconds."""
     contents = {path.relative_to(run_dir): path.read_bytes() for path in run_dir.rglob("*") if path.is_file()}
     lines = contents.pop(Path("events.jsonl")).splitlines(keepends=True)
     peer_folder = folder()
@@ -59,7 +59,7 @@ def same_files(run_dir: Path) -> float:
 
 
 def bare_line(visits: int, size: int) -> float:
-    """Write one flushed line of ``size`` bytes per visit, the minimum for any journal; return the seconds."""
+    """Write one flushed line of ``size`` bytes per visit, the minimum for any journal, and return the seconds."""
     peer_folder, line = folder(), "x" * (size - 1) + "\n"
     begin = time.perf_counter()
     with (peer_folder / "events.jsonl").open("a", encoding="utf-8") as journal:
@@ -70,7 +70,7 @@ def bare_line(visits: int, size: int) -> float:
 
 
 class _Desk:
-    """The model of a state machine of the library transitions: it answers, reads verdicts and moves the cursor."""
+    """Model object for a state machine of the library transitions. It answers, reads verdicts and moves the cursor."""
 
     def __init__(self, items: int) -> None:
         self.items: list[Any] = []
@@ -127,7 +127,7 @@ def transitions_machine(items: int) -> tuple[int, float]:
 
 
 def burr_machine(items: int, *, tracked: bool) -> tuple[int, float, int]:
-    """Do the work with burr, in memory or with its file tracker; return visits, seconds and bytes on disk."""
+    """Do the work with burr, in memory or with its file tracker. Return the visits, seconds and bytes on disk."""
     from burr.core import ApplicationBuilder, State, action, default, when
     from burr.tracking import LocalTrackingClient
 

@@ -54,12 +54,12 @@ def install(path: str) -> None:
 
 
 def _version(program: str, path: str) -> str:
-    """Return the last line of the program's version, or "unknown"."""
+    """Return the last line that the program prints for ``--version``, or "unknown"."""
     return (_run([program, "--version"], path).stdout.strip().splitlines() or ["unknown"])[-1]
 
 
 def _run(command: list[str], path: str) -> subprocess.CompletedProcess[str]:
-    """Run a command and return its result; a command that cannot be started counts as failed."""
+    """Run a command and return its result. A command that cannot be started counts as failed."""
     try:
         return subprocess.run(command, env={**os.environ, "PATH": path}, capture_output=True, text=True, check=False)
     except OSError as error:

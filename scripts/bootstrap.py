@@ -23,7 +23,7 @@ STAMP = VENV / ".materia-nb.json"
 
 
 def main(extras_wanted: list[str]) -> int:
-    """Install the extras unless the stamp lists them; return the exit code."""
+    """Install the extras unless the stamp lists them, and return the exit code."""
     project = (ROOT / "pyproject.toml").read_bytes()
     extras = with_implied(extras_wanted, tomllib.loads(project.decode())["project"])
     key = hashlib.sha256(project + str(ROOT).encode()).hexdigest()
@@ -49,7 +49,7 @@ def main(extras_wanted: list[str]) -> int:
 
 
 def with_implied(extras: list[str], project: dict[str, object]) -> set[str]:
-    """Return the extras and all extras that they include, such as ``materia-nb[lab]``, which ``test`` includes."""
+    """Return the given extras and every extra that they include. For example, ``test`` includes ``lab``."""
     table = project["optional-dependencies"]
     if not isinstance(table, dict) or (unknown := set(extras) - set(table)):
         sys.exit(f"bootstrap: pyproject.toml does not define these extras: {', '.join(sorted(unknown))}")
@@ -76,7 +76,7 @@ def installed_extras(key: str) -> set[str]:
 
 
 def environment_works() -> bool:
-    """Return True if the Python of the environment starts; its base Python may have been removed or upgraded."""
+    """Return True if the environment's Python starts. It fails if its base Python was removed or upgraded."""
     if not os.access(PYTHON, os.X_OK):
         return False
     code = "import sys, importlib.util as i; sys.exit(sys.version_info < (3, 11) or not i.find_spec('pip'))"

@@ -191,7 +191,7 @@ def _is_translated(text: str) -> bool:
 
 
 def main() -> int:
-    """Print each share and its limit; return 1 if a limit is exceeded."""
+    """Print each share and its limit, and return 1 if a limit is exceeded."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--list", choices=list(LIMITS), help="print the locations of all samples that one limit counts")
     chosen = parser.parse_args().list

@@ -22,7 +22,7 @@ MACOS = (
 
 
 def find_chromium() -> str | None:
-    """Return the path of a Chromium: $MATERIA_CHROMIUM, an installed Chromium, or the Chromium of Playwright."""
+    """Return the value of $MATERIA_CHROMIUM, or else the path of an installed Chromium or of Playwright's Chromium."""
     if chosen := os.environ.get("MATERIA_CHROMIUM"):
         return chosen
     for name in (*NAMES, *MACOS):
@@ -43,7 +43,7 @@ def playwright_chromium() -> str | None:
 
 
 def driver_starts() -> bool:
-    """Return True if the Playwright driver, a separate program, finds its system libraries."""
+    """Return True if the driver program of Playwright starts, which requires its system libraries."""
     version = [sys.executable, "-m", "playwright", "--version"]
     return subprocess.run(version, check=False, capture_output=True).returncode == 0
 
@@ -62,7 +62,7 @@ def install() -> None:
 
 
 def main() -> int:
-    """Find or install a browser; return 1 if CI has no browser."""
+    """Find or install a browser. Return 1 if there is none in CI."""
     if driver_starts() and find_chromium():
         return 0
     log("Found no Chromium that Playwright can drive; trying to install one.")

@@ -22,7 +22,7 @@ DEMO: Final = ROOT / "build" / "demo-model"
 LOADOUT: Final = "Plan-Build-Eval"
 """The loadout of the quickstart, which plans items, builds and evaluates each item, and narrates the result."""
 MAX_TOKENS: Final = {"Plan": 160, "Build": 40, "Eval": 60, "Maintain": 60, "Narrate": 40}
-"""Maximum length of an answer of each materia, in tokens, because such a small model may not stop."""
+"""Maximum answer length of each materia, in tokens. Without a limit, such a small model may not stop."""
 
 
 def run_demo_cast(served: Served, project: Path) -> Cast:

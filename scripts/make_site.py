@@ -21,7 +21,7 @@ LITE: Final = "lite"
 
 
 def main(site: Path = SITE) -> int:
-    """Build the site from scratch; return the exit code."""
+    """Build the site from scratch, and return the exit code."""
     shutil.rmtree(site, ignore_errors=True)
     done = subprocess.run([sys.executable, "-m", "sphinx", *arguments(site)], cwd=ROOT, check=False)
     write_levels(site / "levels")
@@ -33,7 +33,7 @@ def main(site: Path = SITE) -> int:
 
 
 def arguments(site: Path) -> list[str]:
-    """Return the arguments for Sphinx, which turn off its cache, because cached pages hide their warnings."""
+    """Return the arguments for Sphinx. They disable its cache, because cached pages hide their warnings."""
     strict = ["--quiet", "--fail-on-warning", "--keep-going", "--fresh-env"]
     sphinx_options = ["--conf-dir", "docs/site", "--doctree-dir", f"{site}-cache"]
     return [*strict, "--builder", "html", *sphinx_options, ".", str(site)]

@@ -24,7 +24,7 @@ class Station(NamedTuple):
 
 
 class Call(NamedTuple):
-    """A call of a function of the package, and its depth in the stack."""
+    """A call to a function of the package, with its depth in the stack."""
 
     depth: int
     file: str

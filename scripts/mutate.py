@@ -41,7 +41,7 @@ OPPOSITE: Final[dict[type[ast.cmpop], type[ast.cmpop]]] = {**dict(PAIRS), **{b: 
 OPTIONS: Final = ["-x", "-q", "--no-header", "-p", "no:cacheprovider", "-p", "no:nbval", "-o", "timeout=0"]
 NO_TESTS: Final = {pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.NO_TESTS_COLLECTED}
 TIMEOUT_FACTOR: Final = 10
-"""Time limit of a run as a multiple of the time without a mutation; it stops endless loops."""
+"""Time limit of a run, as a multiple of the time without a mutation. The limit stops endless loops."""
 
 
 class Mutation(NamedTuple):
@@ -87,7 +87,7 @@ def mutations_of(path: Path, source: str) -> Iterator[Mutation]:
 
 
 def _executed_nodes(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield the executed nodes, without annotations, TYPE_CHECKING blocks and f-strings (their positions are wrong)."""
+    """Yield the executed nodes that can be mutated. F-strings are skipped, because their positions are wrong."""
     for name, value in ast.iter_fields(node):
         if name in {"annotation", "returns", "decorator_list"}:
             continue
@@ -110,7 +110,7 @@ _STARTED: Final = ("subprocess.Popen", "os.fork", "os.posix_spawn", "os.exec")
 
 
 class Calls(NamedTuple):
-    """The functions that a test calls (``file:first line``), its seconds, and whether it starts a process."""
+    """The functions that a test calls, as ``file:first line``, its duration, and whether it starts a process."""
 
     functions: list[str]
     seconds: float
@@ -145,7 +145,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
 
 
 def pytest_configure() -> None:
-    """Record each started process."""
+    """Record each process that a test starts."""
     if CALLS_FILE_VARIABLE in os.environ:
         sys.addaudithook(lambda event, _: _processes.append(event) if event in _STARTED else None)
 
@@ -182,7 +182,7 @@ def tests_for_mutation(mutation: Mutation, source: str, calls: dict[str, Calls])
 
 
 def failure(copy: Path, tests: str, more: Mapping[str, str], seconds: float | None = None) -> str:
-    """Run the tests in the copy until the first failure; return its name, or "" if all pass."""
+    """Run the tests in the copy until the first failure. Return the name of the failed test, or "" if all pass."""
     command = [sys.executable, "-m", "pytest", "-p", "mutate", *OPTIONS, tests]
     paths = f"{copy}{os.pathsep}{copy / 'scripts'}"
     same = {"CI": "1", "PYTHONDONTWRITEBYTECODE": "1"}  # hypothesis tries the same examples in each run
@@ -202,7 +202,7 @@ def failure(copy: Path, tests: str, more: Mapping[str, str], seconds: float | No
 
 
 def main() -> int:
-    """Run the tests with each mutation and print the result; return 1 if the tests fail without a mutation."""
+    """Run the tests with each mutation, and print the results. Return 1 if the tests fail without a mutation."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("package", help="a folder in materia_nb, such as store or cast/views")
     parser.add_argument("--count", type=int, default=30, help="number of mutations")

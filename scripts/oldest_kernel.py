@@ -61,7 +61,7 @@ def make(home: Path = HOME) -> bool:
 
 
 def main() -> int:
-    """Find or create the environment; return 1 if CI has no environment."""
+    """Find or create the environment. Return 1 if there is none in CI."""
     if python() is not None or make():
         return 0
     log("The environment could not be created (see pip's message above). The tests on the oldest kernel are SKIPPED.")

@@ -104,7 +104,7 @@ def licences(root: Path) -> Iterator[tuple[str, str, str]]:
 
 
 def bundled(root: Path) -> list[str]:
-    """Return the npm packages that are part of the bundle; without npm, the result is empty."""
+    """Return the npm packages that are part of the front-end bundle, or an empty result without npm."""
     if make_front.get_tools():
         return []
     with tempfile.TemporaryDirectory() as folder:

@@ -39,7 +39,7 @@ def main(folder: Path = NOTEBOOKS, scratch: Path = SCRATCH, only: Sequence[str] 
     """Execute and store all notebooks of a folder, or only the named notebooks.
 
     Returns:
-        The exit code, 1 if a cell failed or its output contains a path of this machine.
+        The exit code, which is 1 if a cell failed or an output contains a path of this machine.
     """
     import nbformat
     from nbclient.exceptions import CellExecutionError
@@ -142,7 +142,7 @@ def may_differ(path: Path = MAY_DIFFER) -> list[tuple[re.Pattern[str], str]]:
 
 
 def normalized_outputs(outputs: Sequence[Mapping[str, Any]], patterns: Sequence[tuple[re.Pattern[str], str]]) -> str:
-    """Return a normalized text of the outputs, equal for outputs that differ only by the patterns."""
+    """Return the outputs as normalized text. Outputs that differ only by the patterns have the same text."""
     text = json.dumps(outputs, sort_keys=True, ensure_ascii=False)
     for pattern, replacement in patterns:
         text = pattern.sub(replacement, text)

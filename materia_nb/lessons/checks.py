@@ -1,4 +1,4 @@
-"""Checks and records a learner's answers, and creates tables of results for a learner and for a class.
+"""Functions that check and record a learner's answers, and create tables of results for a learner or a class.
 
 The right answer is computed by a cast. For a wrong answer, the check displays a hint from ``questions.toml`` and the
 misreading of the routing rules that leads to the same answer. The numbers of a lesson can be drawn from the learner's
@@ -67,7 +67,7 @@ def _read_questions() -> dict[str, dict[str, QuestionSpec]]:
 
 
 QUESTIONS: Final[Mapping[str, Mapping[str, QuestionSpec]]] = _read_questions()
-"""All questions by lesson, and then by name."""
+"""Maps the name of each lesson to its questions by name."""
 
 
 _FILE_NAME: Final = "guesses.jsonl"
@@ -562,4 +562,4 @@ def shortest_verdicts(play: Callable[..., Cast], goal: Callable[[Cast], object])
             return verdicts
         if cast.failure is not None and cast.failure.kind == "agent_error":
             queue += [[*verdicts, verdict] for verdict in (True, False)]
-    raise ValueError("no verdicts reach the goal")
+    raise ValueError("No list of verdicts reaches the goal.")

@@ -251,7 +251,7 @@ def _matching_exit(exits: Sequence[ExitRoute], socket: Socket, verdict: bool | N
 
 
 class RouteAnswer(NamedTuple):
-    """The right answer to a question about a route, which can also be computed for a misreading.
+    """The right answer to a question about a route. The answer according to a misreading can also be computed.
 
     Attributes:
         graph: the loadout.

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 
 class PredictionView(View):
-    """The display of a guess that has been judged, with the reasons.
+    """The display of a judged guess, with the reasons for the verdict.
 
     Attributes:
         prediction: the judged guess.
@@ -100,7 +100,7 @@ class RouteView(View):
 
 
 class Question:
-    """A question about the target of a cast's next step, which later changes to the cast do not affect.
+    """A question about the target of a cast's next step. Later changes to the cast do not affect the question.
 
     The question uses a fork of the cast in a temporary folder. The first guess runs one step of the fork, and this step
     is used to judge all guesses, so the number of guesses is unlimited. :meth:`next_step` asks about the next step of
@@ -457,8 +457,8 @@ _MAX_DRAWS: Final = 16_000
 class PlayLevel(NamedTuple):
     """The definition of a level. An event is a socket, an end, the key of an edge or exit, or a verdict.
 
-    Ends are ``complete`` and ``failed``. Edges have keys such as ``edge:0:Socket-3``, and exits have their id. A verdict is
-    written as ``Socket-3 ✗``.
+    An end is ``complete`` or ``failed``. The key of an edge has the form ``edge:0:Socket-3``, and the key of an exit is its id.
+    A verdict has the form ``Socket-3 ✗``.
 
     Attributes:
         name: the name of the level and of its page.
@@ -494,7 +494,7 @@ class PlayLevel(NamedTuple):
 
 
 def levels() -> list[PlayLevel]:
-    """Return the levels in their order."""
+    """Return all levels, in the order in which they are played."""
     return [PlayLevel(**fields) for fields in json.loads(read_package_text(Path(__file__).with_name("levels.json")))]
 
 
@@ -518,7 +518,7 @@ def write_levels(folder: Path) -> list[Path]:
 
 
 def level_graph(level: PlayLevel, change: Sequence[Mapping[str, JSON]] = ()) -> Graph:
-    """Return the loadout of a level, to which a change can be applied."""
+    """Return the loadout of a level, after the operations of a change if there is one."""
     card = dict(gallery()).get(level.loadout)
     document = json.loads(read_package_text(BUNDLED)) if card is None else card.document
     name = level.loadout if card is None else card.loadout
@@ -563,7 +563,7 @@ def changed_graphs(level: PlayLevel) -> dict[str, Graph]:
 
 
 def _draw_series(level: PlayLevel, graph: Graph, space: StateSpace) -> list[JSON]:
-    """Return series of as many routes as a level has casts. Between two routes, the move 0 leads back to the entry."""
+    """Return series of routes with one route for each cast of a level; move 0 separates two routes."""
     series = list(permutations(islice(_draw_paths(level, graph, space), _PATHS), level.casts))
     Random(level.name).shuffle(series)  # noqa: S311 - the routes are not secret
     return [
@@ -578,7 +578,7 @@ def _draw_series(level: PlayLevel, graph: Graph, space: StateSpace) -> list[JSON
 def _draw_paths(
     level: PlayLevel, graph: Graph, space: StateSpace
 ) -> Iterator[tuple[list[int], list[dict[str, JSON] | None]]]:
-    """Yield routes with different answers, on each of which every misreading of a level leads to another wrong prediction.
+    """Yield distinct routes on which each misreading of a level leads to a different wrong prediction.
 
     A route is a pair of lists with an entry for each step. The first list contains the numbers of the moves. The second
     list maps wrong targets to the number of the misreading, or contains None if the step has only one target.
@@ -599,7 +599,7 @@ def _draw_paths(
 
 
 def _random_path(space: StateSpace, rng: Random, questions: int) -> tuple[list[int], list[bool]]:
-    """Return the numbers of random moves, and for each of them True if another target was possible."""
+    """Return the numbers of random moves, and a list that contains True for each move with several possible targets."""
     path, is_asked, state = list[int](), list[bool](), 0
     while sum(is_asked) < questions and (
         choices := [number for number, move in enumerate(space.moves[state]) if _is_plain(move)]

@@ -352,7 +352,7 @@ def test_shortest_verdicts_for_a_state_are_found_by_running_casts(bench):
 
     assert shortest_verdicts(play, lambda cast: cast.status == "complete") == [True]
     assert shortest_verdicts(play, lambda cast: cast.now.visits["Socket-1"] == 3) == [False, False]
-    with pytest.raises(ValueError, match="no verdicts"):
+    with pytest.raises(ValueError, match="No list of verdicts"):
         shortest_verdicts(play, lambda cast: cast.now.visits["Socket-1"] == 9)
 
 
