@@ -60,7 +60,7 @@ async def measure(wb: Workbench, seconds: float) -> tuple[list[float], list[floa
     return turns, loops, own
 
 
-def lanes(wb: Workbench, count: int, items: int, seconds: float) -> float:
+def measure_lanes(wb: Workbench, count: int, items: int, seconds: float) -> float:
     """Run a plan of timed items in parallel lanes, and return the duration divided by the ideal duration."""
     plan = {
         "workItems": [{"title": f"item {n}", "context": "as asked"} for n in range(items)],
@@ -105,13 +105,13 @@ def lanes(wb: Workbench, count: int, items: int, seconds: float) -> float:
     return (time.perf_counter() - start_time) / (seconds * -(-items // count))
 
 
-def show(title: str, late: list[float]) -> None:
+def show(title: str, delays: list[float]) -> None:
     """Print the median, the 99th percentile, the maximum, and the number of values above the limit."""
-    late.sort()
-    at = [late[len(late) // 2], late[len(late) * 99 // 100], late[-1]]
-    over = sum(delay > LATE_S for delay in late)
+    delays.sort()
+    at = [delays[len(delays) // 2], delays[len(delays) * 99 // 100], delays[-1]]
+    over = sum(delay > LATE_S for delay in delays)
     numbers = "  ".join(f"{delay * 1e3:8.1f}" for delay in at)
-    print(f"{title:<28}{numbers}   {over} of {len(late)} over {LATE_S * 1e3:.0f} ms")
+    print(f"{title:<28}{numbers}   {over} of {len(delays)} over {LATE_S * 1e3:.0f} ms")
 
 
 def main() -> None:
@@ -127,7 +127,7 @@ def main() -> None:
         show("a turn, after the last one", turns)
         show("the loop", loops)
         show("  by these casts at most", own)
-        print(f"20 items of 1 s in 4 lanes: {lanes(wb, 4, 20, 1.0):.3f} times the ideal, at most 1.1")
+        print(f"20 items of 1 s in 4 lanes: {measure_lanes(wb, 4, 20, 1.0):.3f} times the ideal, at most 1.1")
 
 
 if __name__ == "__main__":

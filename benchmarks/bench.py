@@ -22,7 +22,7 @@ from materia_nb.cast import Cast, start_cast
 from materia_nb.store.file_snapshots import FileSnapshots
 
 SIZES = (10, 100, 1_000, 10_000)
-BURR_UP_TO = 1_000
+MAX_BURR_ITEMS = 1_000
 """Maximum number of items for burr. It becomes slower in long runs and would need hours for 10,000 items."""
 
 
@@ -58,10 +58,10 @@ def visits() -> None:
         # The two measurements alternate, so that a busy disk slows both.
         pairs = [(ours.run_durable(items), peers.bare_writes(items)) for _ in range(_rounds(items))]
         runs = [mine for mine, _ in pairs]
-        lines = [peers.bare_line(run.visits, run.journal // run.visits) / run.visits for run in runs]
+        lines = [peers.bare_line(run.visits, run.journal_bytes // run.visits) / run.visits for run in runs]
         disk[items] = {
             "materia_nb": statistics.median(run.seconds / run.visits for run in runs) * 1e6,
-            "derived": statistics.median(run.derived / run.visits for run in runs) * 1e6,
+            "derived": statistics.median(run.derived_seconds / run.visits for run in runs) * 1e6,
             "bare writes": statistics.median(seconds / count for _, (count, seconds) in pairs) * 1e6,
             "bare line": statistics.median(lines) * 1e6,
             "ratio": statistics.median(
@@ -70,12 +70,12 @@ def visits() -> None:
         }
         back.append([f"{items:,}", *_resumed(runs)])
         burr_bytes = None
-        if items <= BURR_UP_TO:
+        if items <= MAX_BURR_ITEMS:
             memory[items]["burr"] = per_visit(lambda n: peers.burr_machine(n, tracked=False)[:2], items, 0)
             count, seconds, on_disk = peers.burr_machine(items, tracked=True)
             disk[items]["burr"] = seconds / count * 1e6
             burr_bytes = on_disk / count
-        size[items] = (runs[0].beside / runs[0].visits, burr_bytes)
+        size[items] = (runs[0].other_bytes / runs[0].visits, burr_bytes)
     _memory_table(memory)
     _disk_table(disk)
     print("Bytes on disk per visit, excluding the outputs\n")
@@ -147,10 +147,10 @@ def panel() -> None:
     plain = _step(cast)
     view = cast.show()
     _step(cast)  # the first steps load and create objects that later steps reuse
-    with_it = _step(cast)
+    panel_cost = _step(cast)
     rows = [
         ["a step", f"{plain[0]:,}", f"{plain[1]:.2f}"],
-        ["with the panel", f"{with_it[0]:,}", f"{with_it[1]:.2f}"],
+        ["with the panel", f"{panel_cost[0]:,}", f"{panel_cost[1]:.2f}"],
     ]
     show(["", "calls", "ms"], rows)
     del view
@@ -161,7 +161,7 @@ def _step(cast: Cast) -> tuple[int, float]:
     """Take three steps and wait for their effects. Return the Python calls and CPU milliseconds per step."""
     calls = 0
 
-    def seen(_: object, event: str, __: object) -> None:
+    def count_call(_: object, event: str, __: object) -> None:
         nonlocal calls
         calls += event == "call"
 
@@ -169,15 +169,15 @@ def _step(cast: Cast) -> tuple[int, float]:
     for _ in range(3):
         cast.step()
     _settle()
-    took = time.process_time() - begin
-    threading.setprofile(seen)
-    sys.setprofile(seen)
+    cpu_seconds = time.process_time() - begin
+    threading.setprofile(count_call)
+    sys.setprofile(count_call)
     for _ in range(3):
         cast.step()
     _settle()
     sys.setprofile(None)
     threading.setprofile(None)
-    return calls // 3, took / 3 * 1e3
+    return calls // 3, cpu_seconds / 3 * 1e3
 
 
 def _settle() -> None:

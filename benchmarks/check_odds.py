@@ -40,13 +40,13 @@ def check_impossible_events(simulations: int) -> None:
 
     from drawn_loadouts import loadouts
 
-    counted = dict.fromkeys(("simulations", "loadouts", "with other protocols", "left out", "witnesses"), 0)
+    counts = dict.fromkeys(("simulations", "loadouts", "with other protocols", "left out", "witnesses"), 0)
     begin = time.perf_counter()
-    laps = simulations // SIMULATIONS_PER_LOADOUT + 1
+    loadout_count = simulations // SIMULATIONS_PER_LOADOUT + 1
     folder = Path(tempfile.mkdtemp(prefix="check-odds-"))
 
     @settings(
-        max_examples=laps,
+        max_examples=loadout_count,
         deadline=None,
         database=None,
         phases=(Phase.generate,),
@@ -61,12 +61,12 @@ def check_impossible_events(simulations: int) -> None:
             return
         explored = Exploration(graph, range(3), MAX_STATES)
         if not explored.complete_search:
-            counted["left out"] += 1
+            counts["left out"] += 1
             return
-        counted["loadouts"] += 1
-        counted["with other protocols"] += mixed
+        counts["loadouts"] += 1
+        counts["with other protocols"] += mixed
         simulation = simulate_casts(graph, SIMULATIONS_PER_LOADOUT, Random(number).uniform(0.2, 0.9), items, number)
-        counted["simulations"] += SIMULATIONS_PER_LOADOUT
+        counts["simulations"] += SIMULATIONS_PER_LOADOUT
         impossible = {*explored.never, *explored.unreached}
         happened = {*simulation.edge_uses, *(socket for socket, often in simulation.visits.items() if often)}
         max_turns = explored.most_turns(items)
@@ -78,13 +78,13 @@ def check_impossible_events(simulations: int) -> None:
             raise AssertionError(
                 f"{max(simulation.turns)} turns, although explore reported a maximum of {max_turns}\n{document}"
             )
-        counted["witnesses"] += _cast_witnesses(explored, document, folder / str(counted["loadouts"]))
+        counts["witnesses"] += _cast_witnesses(explored, document, folder / str(counts["loadouts"]))
 
     for number in count(1):  # some drawn loadouts have problems, so one round may not be enough
         seed(number)(one)()
-        if counted["simulations"] >= simulations:
+        if counts["simulations"] >= simulations:
             break
-    rows = [[name, f"{number:,}"] for name, number in counted.items() if number]
+    rows = [[name, f"{number:,}"] for name, number in counts.items() if number]
     show(["no impossible event happened in", ""], [*rows, ["seconds", f"{time.perf_counter() - begin:.0f}"]])
 
 
@@ -94,11 +94,11 @@ def _set_random_protocols(loadout: dict[str, Any], random: Random) -> bool:
     for socket in loadout["sockets"].values() if random.random() < 0.5 else ():
         if random.random() < 0.5:
             socket["handoff"] = random.choice(list(OWN_PROTOCOLS))
-    spoken = {
+    protocols = {
         loadout["handoff"],
         *(socket.get("handoff", "sparse") for socket in loadout["sockets"].values()),
     }
-    return spoken != {"sparse"}
+    return protocols != {"sparse"}
 
 
 def _cast_witnesses(explored: Exploration, document: dict[str, Any], folder: Path) -> int:
@@ -134,12 +134,14 @@ def check_agreement(simulations: int, names: Sequence[str]) -> None:
         simulation = wb.simulate(name, simulations, 0.7, 3, seed=1)
         seconds = time.perf_counter() - begin
         error = max(pstdev(simulation.turns), 1e-9) / sqrt(simulation.n)
-        off = [abs(fmean(simulation.turns) - odds.turns) / error if pstdev(simulation.turns) else 0.0]
+        errors = [abs(fmean(simulation.turns) - odds.turns) / error if pstdev(simulation.turns) else 0.0]
         for end in {*odds.ends, *simulation.ends}:
             chance, share = odds.ends.get(end, 0.0), simulation.ends.get(end, 0) / simulation.n
             spread = sqrt(chance * (1 - chance) / simulation.n)
-            off.append(abs(share - chance) / spread if spread > 1e-12 else 0.0 if abs(share - chance) < 1e-9 else 1e9)
-        worst = max(worst, *off)
+            errors.append(
+                abs(share - chance) / spread if spread > 1e-12 else 0.0 if abs(share - chance) < 1e-9 else 1e9
+            )
+        worst = max(worst, *errors)
         rows.append(
             [
                 name,
@@ -147,7 +149,7 @@ def check_agreement(simulations: int, names: Sequence[str]) -> None:
                 f"{odds.ends.get('complete', 0.0):.5f}",
                 f"{fmean(simulation.turns):.4f}",
                 f"{odds.turns:.4f}",
-                f"{max(off):.2f}",
+                f"{max(errors):.2f}",
                 f"{seconds:.0f}",
             ]
         )

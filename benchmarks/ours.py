@@ -80,18 +80,18 @@ class Run(NamedTuple):
 
     Attributes:
         seconds: duration of the run, until everything that a crash must not lose is on disk.
-        derived: duration of writing the derived files (prompts, parsed outputs, manifest, usage) at the end, in
+        derived_seconds: duration of writing the derived files (prompts, parsed outputs, manifest, usage) at the end, in
             seconds.
-        journal: size of the journal in bytes.
-        beside: size of all files except the outputs, in bytes.
+        journal_bytes: size of the journal in bytes.
+        other_bytes: size of all files except the outputs, in bytes.
     """
 
     path: Path
     visits: int
     seconds: float
-    derived: float
-    journal: int
-    beside: int
+    derived_seconds: float
+    journal_bytes: int
+    other_bytes: int
 
 
 def new_cast(items: int) -> Cast:

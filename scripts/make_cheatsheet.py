@@ -246,7 +246,7 @@ def svg(parts: Sequence[TextRun | Box | Line]) -> str:
                 f'fill="none" stroke="{FRAME}"/>'
             )
         elif isinstance(page_part, Line):
-            points = " ".join(f"{x:.1f},{y:.1f}" for x, y in head(page_part))
+            points = " ".join(f"{x:.1f},{y:.1f}" for x, y in arrowhead(page_part))
             lines.append(
                 f'<path d="M{page_part.x:.1f} {page_part.y:.1f}L{page_part.to_x:.1f} {page_part.to_y:.1f}" stroke="{SOFT}"/>'
             )
@@ -271,7 +271,7 @@ def pdf(parts: Sequence[TextRun | Box | Line]) -> str:
                 f"{_rgb(FRAME)} RG {page_part.x:.1f} {y:.1f} {page_part.width:.1f} {page_part.height:.1f} re S"
             )
         elif isinstance(page_part, Line):
-            (x, y), (left, up), (right, down) = ((x, HEIGHT - y) for x, y in head(page_part))
+            (x, y), (left, up), (right, down) = ((x, HEIGHT - y) for x, y in arrowhead(page_part))
             line = (
                 f"{page_part.x:.1f} {HEIGHT - page_part.y:.1f} m {page_part.to_x:.1f} {HEIGHT - page_part.to_y:.1f} l S"
             )
@@ -308,7 +308,7 @@ def pdf(parts: Sequence[TextRun | Box | Line]) -> str:
     return f"{text}xref\n0 {len(objects) + 1}\n0000000000 65535 f \n{table}{end}"
 
 
-def head(line: Line) -> list[tuple[float, float]]:
+def arrowhead(line: Line) -> list[tuple[float, float]]:
     """Return the three corners of an arrowhead, starting with the tip."""
     across, down = line.to_x - line.x, line.to_y - line.y
     length = math.hypot(across, down)

@@ -262,14 +262,14 @@ def with_codes(page: str) -> str:
 
 
 def field_table(rows: Sequence[FieldRow]) -> str:
-    """Return a table of fields, followed by the fields that are kept for other tools or accepted without effect."""
+    """Return a table of fields, followed by the fields that are reserved for other tools or accepted without effect."""
     lines = ["| field | what it looks like | what it means | rules |", "|---|---|---|---|"]
-    kept = [row for row in rows if row.description.startswith("Reserved for ")]
-    lines += [table_line(row) for row in rows if row.ignored_reason is None and row not in kept]
+    reserved = [row for row in rows if row.description.startswith("Reserved for ")]
+    lines += [table_line(row) for row in rows if row.ignored_reason is None and row not in reserved]
     if len(lines) == 2:
         lines.clear()
-    if kept:
-        names = ", ".join(f"`{row.field}`" for row in kept)
+    if reserved:
+        names = ", ".join(f"`{row.field}`" for row in reserved)
         lines += ["", f"Reserved for the reference engine and its editor: {names}."]
     ignored = [row for row in rows if row.ignored_reason is not None]
     if ignored:
@@ -351,13 +351,13 @@ def glossary_page() -> str:
     terms = tomllib.loads((Path(__file__).parent / TERMS.name).read_text(encoding="utf-8"))
     anchors = {term.lower(): f"#{term.lower().replace(' ', '-')}" for term in terms}
 
-    def linked(match: re.Match[str]) -> str:
+    def link(match: re.Match[str]) -> str:
         term = match[1].lower()
         return f"[{match[1]}]({anchors.get(term) or anchors[term.removesuffix('s')]})"
 
     parts = [GLOSSARY_HEAD]
     for term, entry in terms.items():
-        text = re.sub(r"\[([^\]]+)\](?!\()", linked, entry["text"])
+        text = re.sub(r"\[([^\]]+)\](?!\()", link, entry["text"])
         definition = paragraph(f"{text} See {entry['see']}.")
         parts.append(f"## {term}\n\n{definition}\n")
     return "\n".join(parts)
@@ -371,8 +371,8 @@ def with_loadouts(page: str) -> str:
     config = json.loads((ROOT / "config" / "default.json").read_text(encoding="utf-8"))
     sections = []
     for name, loadout in config["loadouts"].items():
-        placed = ", ".join(socket["materia"] for socket in loadout["sockets"].values())
-        sections += [f"## {name}", f"![{placed}](images/{name.lower()}.svg)", paragraph(loadout["description"])]
+        materia_names = ", ".join(socket["materia"] for socket in loadout["sockets"].values())
+        sections += [f"## {name}", f"![{materia_names}](images/{name.lower()}.svg)", paragraph(loadout["description"])]
     return _PART.sub(lambda match: "\n\n".join([match[1], *sections, match[3]]), page)
 
 
@@ -381,8 +381,8 @@ def with_loadouts(page: str) -> str:
 
 def cheatsheet() -> dict[Path, str]:
     """Return the cheat sheet as SVG and as PDF. The documentation shows the copy in the package."""
-    drawn, printed = sheet(RULES_IN_SHORT.read_text(encoding="utf-8"))
-    return {CHEATSHEET / "cheatsheet.svg": drawn, CHEATSHEET / "cheatsheet.pdf": printed}
+    svg, pdf = sheet(RULES_IN_SHORT.read_text(encoding="utf-8"))
+    return {CHEATSHEET / "cheatsheet.svg": svg, CHEATSHEET / "cheatsheet.pdf": pdf}
 
 
 # -- the gallery ----------------------------------------------------------------------

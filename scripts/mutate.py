@@ -49,11 +49,11 @@ class Mutation(NamedTuple):
 
     path: Path
     node: ast.expr | ast.stmt
-    instead: str
+    replacement: str
 
     def __str__(self) -> str:
         old = " ".join(ast.unparse(self.node).split())
-        return f"{self.path}:{self.node.lineno}: {old[:90]}  ->  {self.instead[:90]}"
+        return f"{self.path}:{self.node.lineno}: {old[:90]}  ->  {self.replacement[:90]}"
 
     def applied(self, text: str) -> str:
         """Return the text of the file with the mutation applied."""
@@ -61,7 +61,7 @@ class Mutation(NamedTuple):
         start = sum(map(len, lines[: self.node.lineno - 1])) + self.node.col_offset
         end = sum(map(len, lines[: (self.node.end_lineno or 0) - 1])) + (self.node.end_col_offset or 0)
         data = b"".join(lines)
-        return (data[:start] + self.instead.encode() + data[end:]).decode()
+        return (data[:start] + self.replacement.encode() + data[end:]).decode()
 
 
 def mutations_of(path: Path, source: str) -> Iterator[Mutation]:
@@ -181,7 +181,7 @@ def tests_for_mutation(mutation: Mutation, source: str, calls: dict[str, Calls])
 # -- runs -----------------------------------------------------------------------------------------
 
 
-def failure(copy: Path, tests: str, more: Mapping[str, str], seconds: float | None = None) -> str:
+def first_failure(copy: Path, tests: str, more: Mapping[str, str], seconds: float | None = None) -> str:
     """Run the tests in the copy until the first failure. Return the name of the failed test, or "" if all pass."""
     command = [sys.executable, "-m", "pytest", "-p", "mutate", *OPTIONS, tests]
     paths = f"{copy}{os.pathsep}{copy / 'scripts'}"
@@ -213,7 +213,7 @@ def main() -> int:
         tests = f"tests/{arguments.package}"
         record = Path(folder) / "called.jsonl"
         start_time = time.monotonic()
-        if failed := failure(copy, tests, {CALLS_FILE_VARIABLE: str(record)}):
+        if failed := first_failure(copy, tests, {CALLS_FILE_VARIABLE: str(record)}):
             print(f"The tests fail even without a mutation: {failed}")
             return 1
         time_limit = TIMEOUT_FACTOR * (time.monotonic() - start_time)
@@ -229,7 +229,9 @@ def main() -> int:
             source = path.read_text()
             path.write_text(mutation.applied(source))
             tests_file.write_text(json.dumps(selected_tests := tests_for_mutation(mutation, source, calls)))
-            failed = failure(copy, tests, {TESTS_FILE_VARIABLE: str(tests_file)}, time_limit) if selected_tests else ""
+            failed = (
+                first_failure(copy, tests, {TESTS_FILE_VARIABLE: str(tests_file)}, time_limit) if selected_tests else ""
+            )
             path.write_text(source)
             caught += bool(failed)
             print(f"{'caught  ' if failed else 'SURVIVED'} {mutation}{f'  ({failed})' if failed else ''}", flush=True)

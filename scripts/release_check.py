@@ -71,9 +71,9 @@ def missing(root: Path) -> Iterator[str]:
         match = re.search(line, (root / path).read_text("utf-8"), re.MULTILINE)
         if match is None or match[1] != home_values[name]:
             yield f"{path}: {match[1] if match else f'no line {line}'} is not the {name} of [tool.home]; run with --write to correct it"
-    for path, text, instead in OUTDATED_STATEMENTS:
+    for path, text, correction in OUTDATED_STATEMENTS:
         if text in (root / path).read_text("utf-8"):
-            yield f"{path}: {text!r} will be wrong after the release: {instead}"
+            yield f"{path}: {text!r} will be wrong after the release: {correction}"
 
 
 def write(root: Path) -> None:

@@ -244,7 +244,7 @@ def main(arguments: Sequence[str]) -> int:
             marks = mark_submissions(options.paths)
             print(checks.csv_text(MarkedAnswer._fields, marks) if options.csv else repr(marks_table(marks)))
         else:
-            scores = checks.merge_classes(options.paths)
+            scores = checks.read_class_scores(options.paths)
             print(checks.scores_as_csv(scores) if options.csv else repr(checks.class_table(scores)))
     except MateriaError as error:
         print(error, file=sys.stderr)

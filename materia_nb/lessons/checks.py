@@ -30,7 +30,7 @@ from materia_nb.errors import MateriaError
 from materia_nb.file_io import append_line, read_package_toml, read_plain
 from materia_nb.insight.why import STOP, resolve_target
 from materia_nb.jsonvalue import JSON, thawed
-from materia_nb.lessons.misreadings import RouteAnswer, named_misreading
+from materia_nb.lessons.misreadings import RouteAnswer, explain_misreading
 from materia_nb.loadout import Graph
 from materia_nb.loadout.graph import END
 
@@ -228,7 +228,7 @@ def progress(path: Path | None = None) -> Table:
     )
 
 
-def merge_classes(paths: Sequence[Path]) -> list[Score]:
+def read_class_scores(paths: Sequence[Path]) -> list[Score]:
     """Read the files of guesses of a whole class, and return the scores.
 
     Args:
@@ -367,7 +367,7 @@ def judge_answers(
     counts = [f"{count} {word}" for count, word in ((wrong, "wrong"), (missing, "not answered yet")) if count]
     raise MateriaError(
         f"{right} of {len(questions)} right, {', '.join(counts)}.",
-        more=[*lines, *named_misreading(routed, is_right)],
+        more=[*lines, *explain_misreading(routed, is_right)],
         hint="put your answers into the cell above, run it, and check again",
         kind="wrong_answer" if wrong else "no_answer",
     )

@@ -289,7 +289,7 @@ def from_route(cast: Cast, read: Callable[[RouteWalk], JSON]) -> RouteAnswer:
     return RouteAnswer(cast.graph, ScriptedVerdicts.from_cast(cast), read)
 
 
-def named_misreading(
+def explain_misreading(
     answers: Sequence[tuple[object, RouteAnswer]], is_same: Callable[[object, JSON], bool]
 ) -> Iterator[str]:
     """Yield a sentence about the misreading that best explains a learner's answers, or yield nothing.

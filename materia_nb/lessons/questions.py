@@ -586,12 +586,12 @@ def _draw_paths(
     rng, seen = Random(level.name), set[tuple[str, ...]]()  # noqa: S311 - the routes are not secret
     misreadings = [MISREADINGS[name] for name in level.misreadings]
     for _ in range(_MAX_DRAWS):
-        path, is_asked = _random_path(space, rng, level.questions)
+        path, has_choice = _random_path(space, rng, level.questions)
         route, script = _route_and_script(space, path)
         if tuple(route) in seen:
             continue
         seen.add(tuple(route))
-        beliefs: list[dict[str, JSON] | None] = [{} if asked else None for asked in is_asked]
+        beliefs: list[dict[str, JSON] | None] = [{} if is_choice else None for is_choice in has_choice]
         right = walk(graph, script)  # the engine has limits that :func:`walk` does not know
         is_right = [*right.route, right.target][: len(route)] == route
         if is_right and _add_beliefs(beliefs, route, [walk(graph, script, rules) for rules in misreadings]):
@@ -600,15 +600,15 @@ def _draw_paths(
 
 def _random_path(space: StateSpace, rng: Random, questions: int) -> tuple[list[int], list[bool]]:
     """Return the numbers of random moves, and a list that contains True for each move with several possible targets."""
-    path, is_asked, state = list[int](), list[bool](), 0
-    while sum(is_asked) < questions and (
+    path, has_choice, state = list[int](), list[bool](), 0
+    while sum(has_choice) < questions and (
         choices := [number for number, move in enumerate(space.moves[state]) if _is_plain(move)]
     ):
         targets = [space.nodes[space.moves[state][number].to] for number in choices]
-        is_asked.append(len({(node.socket, node.end) for node in targets}) > 1)
+        has_choice.append(len({(node.socket, node.end) for node in targets}) > 1)
         path.append(rng.choice(choices))
         state = space.moves[state][path[-1]].to
-    return path, is_asked
+    return path, has_choice
 
 
 def _is_plain(move: Move) -> bool:

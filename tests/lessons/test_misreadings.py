@@ -14,7 +14,7 @@ from materia_nb.lessons.misreadings import (
     MISREADINGS,
     RouteAnswer,
     ScriptedVerdicts,
-    named_misreading,
+    explain_misreading,
     walk,
 )
 from materia_nb.lessons.questions import cast_once
@@ -126,7 +126,7 @@ def test_answers_that_follow_a_misreading_are_diagnosed_as_that_misreading(draw)
             answers = {name: answer.answer_for(rules) for name, answer in rows.items()}
             if all(answers[name] == answer.truth for name, answer in rows.items()):
                 continue
-            (line,) = named_misreading([(answers[name], answer) for name, answer in rows.items()], is_right)
+            (line,) = explain_misreading([(answers[name], answer) for name, answer in rows.items()], is_right)
             named = next(other for other in MISREADINGS.values() if other.belief in line)
             assert {name: answer.answer_for(named) for name, answer in rows.items()} == answers
 

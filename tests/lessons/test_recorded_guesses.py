@@ -14,7 +14,7 @@ from materia_nb.lessons.checks import (
     class_table,
     guesses_file,
     judge_answers,
-    merge_classes,
+    read_class_scores,
     read_guesses,
     scores,
     scores_as_csv,
@@ -62,7 +62,7 @@ def test_progress_files_of_a_class_are_combined_in_one_table(tmp_path, monkeypat
         with suppress(MateriaError):
             check("03-loops", visits=(answer, 3))
     (tmp_path / "class" / "ben" / "guesses.jsonl").open("a").write('{"lesson": 5, "ques\n[]\n{"question": 7}\n')
-    result = merge_classes([tmp_path / "class"])
+    result = read_class_scores([tmp_path / "class"])
     assert [(one.who, one.lesson, one.right) for one in result] == [
         ("ada", "03-loops", True),
         ("=Benjamin", "03-loops", False),
@@ -83,8 +83,8 @@ def test_unnamed_learner_is_named_after_the_folder(tmp_path):
     own = tmp_path / "ada" / ".pi" / "pi-materia" / "guesses.jsonl"
     own.parent.mkdir(parents=True)
     own.write_text('{"lesson": "03-loops", "question": "visits", "guess": 3, "right": true}\n')
-    assert [class_.who for class_ in merge_classes([tmp_path / "ada"])] == ["ada"]
-    assert [one.who for one in merge_classes([tmp_path])] == ["ada"]
+    assert [class_.who for class_ in read_class_scores([tmp_path / "ada"])] == ["ada"]
+    assert [one.who for one in read_class_scores([tmp_path])] == ["ada"]
 
 
 def test_table_for_teachers_counts_confident_wrong_answers(cast):
