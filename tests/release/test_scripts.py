@@ -162,7 +162,7 @@ def test_benchmarks_run_with_the_current_package(tmp_path):
 import sys; sys.path.insert(0, {str(folder)!r})
 import bench, ours
 run = ours.run_durable(2)
-print(run.visits, ours.run_complete(2)[0], run.derived > 0, ours.time_resume(run) > 0, ours.peak_memory(1)[1] > 0)
+print(run.visits, ours.run_complete(2)[0], run.derived_seconds > 0, ours.time_resume(run) > 0, ours.peak_memory(1)[1] > 0)
 """
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.stdout == "7 7 True True True\n", done.stderr
