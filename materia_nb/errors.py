@@ -99,10 +99,10 @@ def close_match(name: str, known: Iterable[str]) -> str | None:
         is_long = min(len(a), len(b)) > _MAX_SHORT_WORD or (max(len(a), len(b)) > _MAX_SHORT_WORD and a[0] == b[0])
         if (has_typo(a, b) and (has_same_numbers or len(a) != len(b))) or (is_long and has_same_numbers):
             return candidate
-    folded = {candidate.casefold(): candidate for candidate in names}
+    names_by_folded = {candidate.casefold(): candidate for candidate in names}
     # a name that contains a known one, such as file_path for path
-    contained_names = {folded[word] for word in _WORD.findall(name.casefold()) if word in folded}
-    return folded.get(name.casefold()) or (contained_names.pop() if len(contained_names) == 1 else None)
+    contained_names = {names_by_folded[word] for word in _WORD.findall(name.casefold()) if word in names_by_folded}
+    return names_by_folded.get(name.casefold()) or (contained_names.pop() if len(contained_names) == 1 else None)
 
 
 def has_typo(name: str, known: str) -> bool:
@@ -229,8 +229,8 @@ def redact_bytes(data: bytes, *more: str, end: bool = False) -> bytes:
 def redact_json(value: Any) -> Any:
     """Return a JSON value with API keys redacted in every string."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    clean = redact(text)
-    return value if clean == text else json.loads(clean)
+    redacted_text = redact(text)
+    return value if redacted_text == text else json.loads(redacted_text)
 
 
 def _keys(more: Sequence[str]) -> list[str]:
@@ -425,19 +425,19 @@ _ELLIPSIS: Final = re.compile(r"(\.{3}|…)")
 
 def redact_library_logs() -> None:
     """Redact all later log records and warnings of :data:`LIBRARIES`; repeated calls have no effect."""
-    make = logging.getLogRecordFactory()
-    if not hasattr(make, "redacts"):
+    make_record = logging.getLogRecordFactory()
+    if not hasattr(make_record, "redacts"):
 
         def make_redacted(*args: Any, **kwargs: Any) -> logging.LogRecord:
-            record = make(*args, **kwargs)
+            record = make_record(*args, **kwargs)
             if record.name.partition(".")[0] in LIBRARIES:
                 _redact_record(record)
             return record
 
         make_redacted.redacts = True  # type: ignore[attr-defined]
         logging.setLogRecordFactory(make_redacted)
-    show = warnings.showwarning
-    if not hasattr(show, "redacts"):
+    show_warning = warnings.showwarning
+    if not hasattr(show_warning, "redacts"):
 
         def show_redacted(
             message: Warning | str, category: type[Warning], filename: str, *args: Any, **kwargs: Any
@@ -445,7 +445,7 @@ def redact_library_logs() -> None:
             modules = category.__module__, filename.rpartition("site-packages/")[2].replace("/", ".")
             library = next((name for module in modules if (name := module.partition(".")[0]) in LIBRARIES), None)
             if library is None:
-                show(message, category, filename, *args, **kwargs)
+                show_warning(message, category, filename, *args, **kwargs)
             else:
                 logging.getLogger(library).warning("%s: %s", category.__name__, message)
 

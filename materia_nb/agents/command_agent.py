@@ -130,8 +130,8 @@ class JsonOutput:
         text = _as_text(answers[-1]) if answers else ""
         lines_from_answer = value[self._answer_line(value) :] if self.lines else value
         failures = [failure for failure in _all_matches(self.error, lines_from_answer) if failure]
-        sums = {name: _sum_numbers(_all_matches(self._usage_paths(name), value)) for name in TOKEN_KINDS}
-        tokens = {name: None if count is None else int(count) for name, count in sums.items()}
+        token_sums = {name: _sum_numbers(_all_matches(self._usage_paths(name), value)) for name in TOKEN_KINDS}
+        tokens = {name: None if count is None else int(count) for name, count in token_sums.items()}
         cost = _sum_numbers(_all_matches(self.cost, value))
         has_usage = any(count is not None for count in (cost, *tokens.values()))
         sessions = (session for session in _all_matches(self.session, value) if isinstance(session, str))

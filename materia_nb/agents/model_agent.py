@@ -46,8 +46,8 @@ def providers() -> list[str]:
 
 def suggest_model(name: str) -> str:
     """Return the correct name of a model for a misspelling such as ``openai/gpt-5``, or an empty string."""
-    provider, slash, model_name = name.removeprefix("model:").removeprefix("model/").partition("/")
-    is_known = bool(slash and model_name) and find_spec("pydantic_ai") is not None and provider in providers()
+    provider, separator, model_name = name.removeprefix("model:").removeprefix("model/").partition("/")
+    is_known = bool(separator and model_name) and find_spec("pydantic_ai") is not None and provider in providers()
     return f"{provider}:{model_name}" if is_known else ""
 
 
@@ -77,8 +77,8 @@ def _check_keys(variables: Iterable[str]) -> None:
 def _models_for(keys: frozenset[str]) -> tuple[str, ...]:
     from pydantic_ai.models import known_model_names
 
-    ready = {provider for provider in providers() if not keys.isdisjoint(_key_variables(provider))}
-    return tuple(name for name in known_model_names() if name.partition(":")[0] in ready)
+    ready_providers = {provider for provider in providers() if not keys.isdisjoint(_key_variables(provider))}
+    return tuple(name for name in known_model_names() if name.partition(":")[0] in ready_providers)
 
 
 def _require_library() -> None:
@@ -95,7 +95,7 @@ def _did_you_mean(name: str) -> str:
     return f"did you mean {suggestion!r}?" if (suggestion := suggest_model(name)) else ""
 
 
-def _bad_model(message: str, hint: str | None = None) -> AgentError:
+def _bad_model_error(message: str, hint: str | None = None) -> AgentError:
     return AgentError(message, hint=hint, kind="bad_model")
 
 
@@ -106,23 +106,23 @@ def check_model(model: object, base_url: str | None = None) -> None:
 
     if isinstance(model, Model):
         if base_url is not None:
-            raise _bad_model("A model object has its own base URL, so another base URL cannot be set for it")
+            raise _bad_model_error("A model object has its own base URL, so another base URL cannot be set for it")
         return
     if not isinstance(model, str):
-        raise _bad_model(
+        raise _bad_model_error(
             f"A value of type {type(model).__name__} is not a model",
             "write provider:model, as in openai:gpt-5, or pass a pydantic-ai model object",
         )
     if base_url is not None and not re.match(r"https?://[^/\s]", base_url):
-        raise _bad_model("The base URL is not valid", "write the full URL, such as http://127.0.0.1:8080/v1")
+        raise _bad_model_error("The base URL is not valid", "write the full URL, such as http://127.0.0.1:8080/v1")
     provider, _, name = model.partition(":")
     if not provider or not name:
-        raise _bad_model(
+        raise _bad_model_error(
             f"{model!r} is not the name of a model",
             _did_you_mean(model) or "write provider:model, as in openai:gpt-5 or ollama:llama3.2",
         )
     if provider == "model" and (hint := _did_you_mean(model)):
-        raise _bad_model("The model provider 'model' does not exist", hint)
+        raise _bad_model_error("The model provider 'model' does not exist", hint)
     _provider_class(provider)
 
 
@@ -158,7 +158,7 @@ def _provider_class(provider: str) -> Any:
     except (ValueError, UserError):
         match, known_names = close_match(provider, providers()), ", ".join(providers())
         hint = f"did you mean {match!r}?" if match else f"choose one of: {known_names}"
-        raise _bad_model(f"The model provider {provider!r} does not exist", hint) from None
+        raise _bad_model_error(f"The model provider {provider!r} does not exist", hint) from None
     except ImportError as error:
         raise AgentError(
             f"The provider {provider} needs a package that is not installed",
@@ -185,7 +185,7 @@ def _make_provider(provider: str, base_url: str | None, key_env: str | None) -> 
     for name in options:
         if name not in accepted_options:
             option_label = "base URL" if name == "base_url" else "key"
-            raise _bad_model(f"The provider {provider} does not accept a {option_label}")
+            raise _bad_model_error(f"The provider {provider} does not accept a {option_label}")
     try:
         return provider_class(**options)
     except UserError as error:
@@ -208,7 +208,7 @@ def _raise_missing_key(variables: Iterable[str], provider: str, message: str = "
     """Raise the error for required environment variables that are not set."""
     names = list(variables)
     if not names:
-        raise _bad_model(f"Settings for the provider {provider} are missing: {redact(message)}")
+        raise _bad_model_error(f"Settings for the provider {provider} are missing: {redact(message)}")
     raise AgentError(
         f"The provider {provider} needs {' or '.join(names)} in the environment",
         hint=f"set {names[0]} before Jupyter starts; keys are read only from the environment",

@@ -151,8 +151,8 @@ def _provider_message(error: Exception) -> str:
     """Return the message of the provider, or of the innermost exception, shortened to one line with keys redacted."""
     body = getattr(error, "body", None)
     if isinstance(body, dict):
-        inner = body.get("error", body)
-        body = inner.get("message") if isinstance(inner, dict) else inner
+        inner_error = body.get("error", body)
+        body = inner_error.get("message") if isinstance(inner_error, dict) else inner_error
     if isinstance(body, str) and body.strip():
         return one_short_line(body)
     if isinstance(error, ai.ModelHTTPError):

@@ -391,7 +391,7 @@ class Attempts(Displayable, Sequence[Attempt]):
         runner = self._runner
         with runner.lock():
             runner.begin()
-            if runner.session is not self._session_before and not self._still_waits(runner.session):
+            if runner.session is not self._session_before and not self._is_still_waiting(runner.session):
                 raise MateriaError(
                     "The turn is no longer waiting with the same prompt.",
                     where=self.socket,
@@ -429,7 +429,7 @@ class Attempts(Displayable, Sequence[Attempt]):
         Pins(self._runner).put(self.socket, PinnedAnswer(pin))
         return pin
 
-    def _still_waits(self, session: Session) -> bool:
+    def _is_still_waiting(self, session: Session) -> bool:
         """Return True if the cast is still waiting at the same visit, with the same conversation and prompt."""
         current, before = entered(self._runner.rules, session), self._asked_session
         if current is None or current.open_calls or len(current.abandoned) != len(before.abandoned):

@@ -168,19 +168,19 @@ class Breakpoint(NamedTuple):
             return False
         if self.kind == "before":
             is_here = state.status == "ready" and upcoming is not None and upcoming == self.socket
-            return is_here and self._is_time(lambda: state.visits.get(upcoming or "", 0) + 1)
+            return is_here and self._is_nth_time(lambda: state.visits.get(upcoming or "", 0) + 1)
         if last is None or state.status != ("waiting" if self.kind == "refused" else "ready"):
             return False
         if self.kind == "same_again":
             is_here = self._is_about(last) and latest_step_repeats(rules, session)
-            return is_here and self._is_time(lambda: sum(map(self._is_about, repeated_steps(rules, session))))
+            return is_here and self._is_nth_time(lambda: sum(map(self._is_about, repeated_steps(rules, session))))
         if self.kind == "every":
             return self._used_another_amount(session, last)
         if self.kind == "refused":
             is_here = self._is_about(last) and bool(last.turns) and _is_refused(last.turns[-1])
         else:
-            is_here = self._times(rules, last) > 0
-        return is_here and self._is_time(lambda: sum(self._times(rules, step) for step in session.steps))
+            is_here = self._count_times(rules, last) > 0
+        return is_here and self._is_nth_time(lambda: sum(self._count_times(rules, step) for step in session.steps))
 
     def _used_another_amount(self, session: Session, last: StepRecord) -> bool:
         """Return True if another ``amount`` was used up in the latest step, or in the lanes that joined before it."""
@@ -201,13 +201,13 @@ class Breakpoint(NamedTuple):
         usage = step_usage(step)
         return (usage.cost if self.unit == "usd" else usage.tokens) or 0
 
-    def _is_time(self, count: Callable[[], int]) -> bool:
+    def _is_nth_time(self, count: Callable[[], int]) -> bool:
         return self.nth is None or self.nth == count()
 
     def _is_about(self, step: StepRecord) -> bool:
         return self.socket in (None, step.socket)
 
-    def _times(self, rules: Rules, step: StepRecord) -> int:
+    def _count_times(self, rules: Rules, step: StepRecord) -> int:
         """Return the number of times that a step reached the breakpoint."""
         if not self._is_about(step):
             return 0
@@ -381,9 +381,9 @@ def _value_of(node: ast.expr, facts: ConditionVariables) -> Any:  # noqa: C901, 
         case ast.Name(id=name):
             raise ValueError(f"{name} is not defined")
         case ast.Attribute(value=owner, attr=attribute):
-            return _within(_value_of(owner, facts), attribute)
+            return _value_at(_value_of(owner, facts), attribute)
         case ast.Subscript(value=owner, slice=key):
-            return _within(_value_of(owner, facts), _value_of(key, facts))
+            return _value_at(_value_of(owner, facts), _value_of(key, facts))
         case ast.List(elts=elements) | ast.Tuple(elts=elements):
             return [_value_of(element, facts) for element in elements]
         case ast.BoolOp(op=operation, values=operands):
@@ -400,18 +400,18 @@ def _value_of(node: ast.expr, facts: ConditionVariables) -> Any:  # noqa: C901, 
             return len(value) if isinstance(value, str | list | dict) else None
         case ast.Compare(left=left, ops=operations, comparators=comparators):
             values = [_value_of(operand, facts) for operand in (left, *comparators)]
-            return all(map(_compares, operations, values, values[1:]))
+            return all(map(_comparison_holds, operations, values, values[1:]))
     raise ValueError(f"{ast.unparse(node)} is not allowed in a condition")
 
 
-def _within(value: Any, key: Any) -> Any:
+def _value_at(value: Any, key: Any) -> Any:
     if isinstance(value, Mapping):
         return value.get(key) if isinstance(key, str) else None
     at = isinstance(value, list) and isinstance(key, int) and -len(value) <= key < len(value)
     return value[key] if at else None
 
 
-def _compares(op: ast.cmpop, a: Any, b: Any) -> bool:
+def _comparison_holds(op: ast.cmpop, a: Any, b: Any) -> bool:
     try:
         return bool(_COMPARISONS[type(op)](a, b))
     except TypeError:

@@ -103,7 +103,7 @@ class Case:
         else:
             replay, missing_answer = _run(self.fields, Rules(graph))
             if missing_answer is not None and self.fields["expect"]["ends"] != "needs":
-                raise _no_test(f"an answer is missing ({missing_answer.why})")
+                raise _no_test_error(f"an answer is missing ({missing_answer.why})")
             case = {**self.fields, "expect": _expected(replay, missing_answer), "config": dict(document)}
         write_case(self.path, case)
 
@@ -113,12 +113,12 @@ class Case:
         If all visits are the same, the casts of the loadout are compared with those of ``graph_of_case``.
         """
         expected = self.fields["ways"]
-        explored = Exploration(graph, expected["items"])
-        moves = explored.moves
+        exploration = Exploration(graph, expected["items"])
+        moves = exploration.moves
         missing = [f"No longer possible: {move}" for move in expected["moves"] if move not in moves]
         new = [f"Now also possible: {move}" for move in moves if move not in expected["moves"]]
         if not missing and not new and graph_of_case is not None:
-            changes = behaviour_changes(Exploration(graph_of_case, expected["items"]), explored)
+            changes = behaviour_changes(Exploration(graph_of_case, expected["items"]), exploration)
             new = [
                 f"{change.after}: {change.b} instead of {change.a}, after {' → '.join(change.route)}"
                 for change in changes
@@ -177,7 +177,7 @@ def case_of(
         MateriaError: a replay of the answers takes another route or has another final state (``no_test``).
     """
     if session.state.extra:
-        raise _no_test("a limit was raised")
+        raise _no_test_error("a limit was raised")
     start = session.start
     case: dict[str, JSON] = {
         "format": CASE_FORMAT,
@@ -204,7 +204,7 @@ def case_of(
     replay, missing_answer = _run(case, rules)
     route, state = _visits(replay), dict(replay.state.data)
     if not equal_json(state, dict(session.state.data)) or route != _visits(session):
-        raise _no_test("a replay of its answers has a different route or state")
+        raise _no_test_error("a replay of its answers has a different route or state")
     case["expect"] = _expected(replay, missing_answer)
     if follows is not None:
         case["follows"] = follows
@@ -217,7 +217,7 @@ def _expected(replayed: Session, missing_answer: MissingAnswer | None) -> dict[s
     return {"ends": ends, "route": _visits(replayed), "state": state}
 
 
-def moves_case(explored: Exploration, document: Mapping[str, JSON], follows: str | None = None) -> dict[str, JSON]:
+def moves_case(exploration: Exploration, document: Mapping[str, JSON], follows: str | None = None) -> dict[str, JSON]:
     """Create a test case that lists all possible visits of a loadout. :func:`case_of` describes the arguments.
 
     Raises:
@@ -225,11 +225,11 @@ def moves_case(explored: Exploration, document: Mapping[str, JSON], follows: str
     """
     case: dict[str, JSON] = {
         "format": CASE_FORMAT,
-        "loadout": explored.graph.name,
+        "loadout": exploration.graph.name,
         "request": "",
         "answers": [],
         "expect": {},
-        "ways": {"items": list(explored.items), "moves": list(explored.moves)},
+        "ways": {"items": list(exploration.items), "moves": list(exploration.moves)},
     }
     if follows is not None:
         case["follows"] = follows
@@ -260,7 +260,7 @@ def relative_config_path(folder: Path, follows: str | Path | None) -> str | None
     return None if follows is None else os.path.relpath(Path(follows).absolute(), folder.absolute())
 
 
-def _no_test(why: str) -> MateriaError:
+def _no_test_error(why: str) -> MateriaError:
     message = f"This cast cannot be exported as a test: {why}."
     hint = "use a cast without decisions by a person and without raised limits"
     return MateriaError(message, hint=hint, kind="no_test")

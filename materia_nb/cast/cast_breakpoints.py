@@ -111,7 +111,7 @@ class EditableBreakpoints(BreakpointSet, ABC):
         if where is not None:
             compile_condition(where)
         breakpoint_ = self._condition_spec(socket, edge, kind)
-        self._put(breakpoint_._replace(nth=_valid_nth(nth), lane=lane, where=where))
+        self._put(breakpoint_._replace(nth=_check_nth(nth), lane=lane, where=where))
 
     def watch(self, path: str, *, nth: int | None = None) -> None:
         """Add a breakpoint that stops runs after each step that changes, adds or removes a value in the state.
@@ -123,7 +123,7 @@ class EditableBreakpoints(BreakpointSet, ABC):
         Raises:
             MateriaError: the path is empty (``bad_path``).
         """
-        self._put(Breakpoint("changed", path=".".join(path_segments(path)), nth=_valid_nth(nth)))
+        self._put(Breakpoint("changed", path=".".join(path_segments(path)), nth=_check_nth(nth)))
 
     def every(self, amount: float, unit: Unit, socket: str | None = None) -> None:
         """Add a breakpoint that stops runs each time that another amount of tokens, cost, time or turns has been used.
@@ -249,12 +249,12 @@ class CastBreakpoints(EditableBreakpoints):
         self._own: Breakpoints | None = None
         if (path := runner.files.path / FILE).exists():
             self._own = Breakpoints(path, self._graph.name)
-            self._tell_problem()
+            self._report_problem()
 
     def follow(self, followed: Breakpoints) -> None:
         """Set the breakpoints of the workbench, which the cast uses unless it has its own copy."""
         self._followed = followed
-        self._tell_problem()
+        self._report_problem()
 
     def copy_from(self, other: CastBreakpoints) -> None:
         """Copy the breakpoints of ``other``, or use the workbench's breakpoints if ``other`` has no copy of its own."""
@@ -284,10 +284,10 @@ class CastBreakpoints(EditableBreakpoints):
             self._own.breakpoints = list(self._followed.breakpoints)
         if self._own is not None:
             self._own.replace(edit(self._own.breakpoints))
-        self._tell_problem()
+        self._report_problem()
         self._runner.followers.report_changes()
 
-    def _tell_problem(self) -> None:
+    def _report_problem(self) -> None:
         for breakpoints in (self._followed, self._own):
             if breakpoints is not None and breakpoints.problem:
                 self._runner.messages.append(breakpoints.problem)
@@ -337,7 +337,7 @@ def _require_edge(graph: Graph, socket: Socket, edge: int | str | None) -> None:
     )
 
 
-def _valid_nth(nth: int | None) -> int | None:
+def _check_nth(nth: int | None) -> int | None:
     if nth is not None and (type(nth) is not int or nth < 1):
         raise MateriaError(
             f"`nth` must be a positive integer, not {nth!r}.", hint="use a value such as `nth=3`", kind="usage"

@@ -609,7 +609,7 @@ def resolve_pin(cast: Snapshot | None, name: str, to: object = None, visit: int 
     if (other := snapshot_of(to)) is not None:
         return PinnedAnswer(_outputs_in(other, name, visit, f"the cast {other.id}"))
     if isinstance(to, RecordedAgent):
-        return PinnedAnswer(_recorded(to, name, cast))
+        return PinnedAnswer(_recorded_pin(to, name, cast))
     if to is None and cast is not None:
         return PinnedAnswer(_outputs_in(cast, name, visit))
     if visit is None and isinstance(to, str | Mapping):
@@ -660,7 +660,7 @@ def _by_visit(outputs: Iterable[tuple[str, int, str]]) -> dict[str, dict[str, st
     return by_socket
 
 
-def _recorded(agent: RecordedAgent, name: str, cast: Snapshot | None) -> Pin:
+def _recorded_pin(agent: RecordedAgent, name: str, cast: Snapshot | None) -> Pin:
     known = ((*key, text) for key, text in agent.outputs.items() if cast is None or _has_name(cast.graph, key[0], name))
     outputs = _by_visit(known)
     if not outputs:

@@ -182,8 +182,8 @@ def agent_from_recording(recording: JSON, name: str, where: Path | str = "") -> 
         socket, visit = turn.get("socket"), turn.get("visit")
         if not isinstance(socket, str) or not isinstance(visit, int):
             raise _RECORDING.format_error(where, f"turns[{number}] has no socket or visit")
-        so_far = turns_of_visit.setdefault((recording_key(socket, str(turn.get("lane", ""))), visit), [])
-        so_far.append(_turn(turn, first=not so_far))
+        visit_turns = turns_of_visit.setdefault((recording_key(socket, str(turn.get("lane", ""))), visit), [])
+        visit_turns.append(_turn(turn, first=not visit_turns))
     return RecordedAgent(turns_of_visit, name=name)
 
 

@@ -340,8 +340,8 @@ def summarize_output(step: StepRecord) -> str:
     text = step.shown
     reading = None if text != step.output else step.reading
     fields = reading.value if reading is not None and isinstance(reading.value, dict) else {}
-    verdict_alone = not any(value for name, value in fields.items() if name != "satisfied")
-    if reading is not None and (reading.context or (reading.satisfied is not None and verdict_alone)):
+    has_only_verdict = not any(value for name, value in fields.items() if name != "satisfied")
+    if reading is not None and (reading.context or (reading.satisfied is not None and has_only_verdict)):
         return plain((reading.context or "")[:_MAX_READ])
     if reading is not None and isinstance(reading.work_items, list):
         titles = [str(item.get("title", "")) for item in reading.work_items if isinstance(item, dict)]
@@ -407,8 +407,8 @@ OTHER_FAILURE: Final = "agent_error"
 
 def record_view(step: StepRecord) -> View:
     """Return a view of a step with its next socket, duration, issues and output, and the reasoning of the agent."""
-    took, issues = step_time(step).words, step.reading.issues if step.reading else ()
-    blocks = lines([f"next: {describe_outcome(step)}", *([f"took {took}"] if took else [])])
+    duration, issues = step_time(step).words, step.reading.issues if step.reading else ()
+    blocks = lines([f"next: {describe_outcome(step)}", *([f"took {duration}"] if duration else [])])
     blocks += lines(issue.line for issue in issues)
     if step.shown is not None:
         blocks.append(Code(step.shown, title="output"))

@@ -263,9 +263,9 @@ def notebook(cells: Iterable[dict[str, JSON]], metadata: JSON = None) -> dict[st
 
 def format_json(value: JSON, indent: int = 0) -> str:
     """Format a value as JSON. An object or list that fits on one line is not split."""
-    flat = json.dumps(value, ensure_ascii=False)
-    if not isinstance(value, dict | list) or not value or len(flat) + indent <= _LINE:
-        return flat
+    one_line_json = json.dumps(value, ensure_ascii=False)
+    if not isinstance(value, dict | list) or not value or len(one_line_json) + indent <= _LINE:
+        return one_line_json
     if isinstance(value, dict):
         opening, closing = "{}"
         parts = [
@@ -290,10 +290,10 @@ are omitted if the loadout cannot be cast."""
 def _cells(card: Card) -> Iterator[dict[str, JSON]]:
     """Yield the notebook cells of a card from a Markdown template with fenced code and ``$name`` placeholders."""
     prose, *rest = _FENCED.split(read_package_text(_FOLDER / f"{card.kind}.md"))
-    values, castable = _template_values(card), card.graph is not None
+    values, is_castable = _template_values(card), card.graph is not None
     yield markdown_cell(Template(prose.strip()).substitute(values))
     for mark, code, prose in zip(rest[::3], rest[1::3], rest[2::3], strict=True):
-        if castable or mark != "castable":
+        if is_castable or mark != "castable":
             metadata = {"metadata": _CELL_METADATA[mark]} if mark in _CELL_METADATA else {}
             yield {**code_cell(Template(code).substitute(values)), **metadata}
         if prose.strip():
@@ -306,7 +306,7 @@ def _template_values(card: Card) -> dict[str, str]:
         "purpose": card.purpose,
         "name": card.name,
         "loadout": card.loadout,
-        "define": _define(card.loadout, card.loadout, card.document),
+        "define": _definition_source(card.loadout, card.loadout, card.document),
         "answers": pformat(dict(card.answers), width=_LINE, sort_dicts=False),
         "request": repr(card.request),
         "look": "\n".join(f"- {line}" for line in card.look),
@@ -318,12 +318,12 @@ def _template_values(card: Card) -> dict[str, str]:
             "dots": ", ".join(f"{parameter}=..." for parameter in parameters),
             "why": diagnosis.why,
             "code": diagnosis.code,
-            "fixed": _define(f"{card.loadout}-Fixed", card.loadout, card.fixed),
+            "fixed": _definition_source(f"{card.loadout}-Fixed", card.loadout, card.fixed),
         }
     return values
 
 
-def _define(name: str, own: str, document: Mapping[str, Any]) -> str:
+def _definition_source(name: str, own: str, document: Mapping[str, Any]) -> str:
     body = {**document["loadouts"][own], "materia": document["materia"]}
     return f"%%materia define loadout {name}\n{format_json(body)}"
 

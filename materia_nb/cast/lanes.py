@@ -61,13 +61,13 @@ class LaneWork(Work):
         number = [*self.main.session.streams[-1].lanes].index(self.lane) + 1
         if self._kept is None or self._kept.folder != folder:
             self._kept = None
-        fresh = self.session.folder != scope.cwd  # its earlier files are not from this lane
+        is_new = self.session.folder != scope.cwd  # its earlier files are not from this lane
 
         def keeper() -> FileSnapshots:
             self._kept = self._kept or self.keeper_of(folder, f"{LANE_SEPARATOR}{self._lanes.number}-{number}")
             return self._kept
 
-        self.keep_with(keeper, "start" if fresh else by, lane=self.lane, folder=scope.cwd if fresh else "")
+        self.keep_with(keeper, "start" if is_new else by, lane=self.lane, folder=scope.cwd if is_new else "")
 
     def _is_alone(self) -> bool:
         """Return True if no other lane works in the directory of this lane, in a parent of it or in a subdirectory."""
@@ -187,8 +187,8 @@ class Lanes:
         due = (action for action in self._due() if action.lane and action.what != "person")
         names = [action.lane for action in due if action.lane not in idle]
         running = [lane for lane in names if at_work.lanes[lane].status == "running"]
-        eligible = names if len(running) < at_work.limit else running
-        name = next((lane for lane in eligible if lane not in self._running and lane not in lanes_done), None)
+        eligible_lanes = names if len(running) < at_work.limit else running
+        name = next((lane for lane in eligible_lanes if lane not in self._running and lane not in lanes_done), None)
         if name is None:
             return None
         work = self.work(name)
@@ -208,8 +208,8 @@ class Lanes:
             self._results.put((name, job, job.run()))
         else:
             context = copy_context()  # which has the event loop of coroutines
-            act = partial(context.run, lambda: self._results.put((name, job, job.run())))
-            platform.start_thread(act, f"materia-lane-{name}")
+            run_job = partial(context.run, lambda: self._results.put((name, job, job.run())))
+            platform.start_thread(run_job, f"materia-lane-{name}")
         return name
 
     def _take_next(self) -> str | None:

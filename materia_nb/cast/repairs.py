@@ -98,8 +98,8 @@ class Redefinition(NamedTuple):
         for key in _differing_fields(self.old, self.new):
             diff = ndiff(_field(key, self.old), _field(key, self.new))
             lines = [(line[0], line[2:]) for line in diff if line[0] != "?"]
-            near = {at + by for at, (sign, _) in enumerate(lines) if sign != " " for by in (-1, 0, 1)}
-            changed_lines += [line for at, line in enumerate(lines) if at in near or at == 0]
+            context_indexes = {at + by for at, (sign, _) in enumerate(lines) if sign != " " for by in (-1, 0, 1)}
+            changed_lines += [line for at, line in enumerate(lines) if at in context_indexes or at == 0]
         return changed_lines
 
 
@@ -206,11 +206,11 @@ def _is_offered(cast: Snapshot, name: str, changed: Redefinition | None) -> bool
     if lanes_at_work(cast.session) is not None and name in ("correct", "ask_again", "skip_item"):
         return False  # the lanes started from the values that these actions would change
     snapshots = _stopped_snapshots(cast)
-    cut_short = cast.interrupted_prompt is not None
+    was_interrupted = cast.interrupted_prompt is not None
     conditions: dict[str, bool] = {
         "apply_changes": changed is not None and not changed.fixed_fields,
-        "retry_turn": cut_short,
-        "edit_prompt": cut_short,
+        "retry_turn": was_interrupted,
+        "edit_prompt": was_interrupted,
         "budget": cast.budget_used_up,
         "retry_limit": any(snapshot.at_limit for snapshot in snapshots) and not cast.budget_used_up,
         "allow_folder": bool(requested_folders(cast)),

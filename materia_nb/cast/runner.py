@@ -297,8 +297,8 @@ class Runner(Work):
             MateriaError: this thread already holds the lock, or the holder of the lock waits for this thread
                 (``busy``).
         """
-        mine = self._holder == threading.get_ident() or _HOLDS.get() is self._hold
-        if self._lock.locked() and mine:
+        is_held_here = self._holder == threading.get_ident() or _HOLDS.get() is self._hold
+        if self._lock.locked() and is_held_here:
             raise MateriaError(
                 "A step of this cast is running.",
                 hint="wait until the step has ended; code that runs during a step cannot continue its cast",
@@ -493,12 +493,12 @@ class Runner(Work):
         self.refuse_while_running()
         with self.lock():
             self.begin()
-            events, now_kept = command(self.rules, self.session, number, now()), self.session.files
+            events, current_files = command(self.rules, self.session, number, now()), self.session.files
             target_files = files_after(self.session, number)
-            if now_kept is None or target_files is None:
+            if current_files is None or target_files is None:
                 raise missing_snapshot_error(number, saves_files=bool(self.session.snapshot_method))
             fold(self.rules, self.session, events)  # raises if going back is impossible
-            self.file_snapshots().restore(now_kept, target_files)
+            self.file_snapshots().restore(current_files, target_files)
             self.record_events(events)
             self.record_events((ev.FilesKept(step=number, commit=target_files, by="back", ts=now()),))
 

@@ -209,7 +209,7 @@ def _read(files: RunDir) -> RunContents:
         done.session,
         recorded.project,
         recorded.problems,
-        [*_not_castable(rules, recorded.problems), *done.messages, *messages],
+        [*_not_castable_lines(rules, recorded.problems), *done.messages, *messages],
         done.differences,
         ours=recorded.ours,
         writer=version[0],
@@ -354,7 +354,7 @@ def _owners_of(graph: Graph) -> dict[str, JSON]:
     return {materia.id: str(materia.folder) for socket in graph.sockets.values() if (materia := socket.materia).folder}
 
 
-def _not_castable(rules: Rules, problems: Sequence[str]) -> list[str]:
+def _not_castable_lines(rules: Rules, problems: Sequence[str]) -> list[str]:
     """Return the messages to show for a cast whose loadout this engine cannot cast (R41)."""
     if not problems:
         return []

@@ -243,8 +243,8 @@ class Snapshot:
     def snapshot_for(self, step: StepRecord) -> Snapshot:
         """Return the snapshot of the lane that ran a step of :attr:`all_steps`, or this snapshot if no lane ran it."""
         lanes = (streams.lanes[step.lane] for streams in self.session.streams if step.lane in streams.lanes)
-        maker = next((lane for lane in lanes if any(other is step for other in lane.session.steps)), None)
-        return self if maker is None else LaneSnapshot(maker, self).now
+        step_lane = next((lane for lane in lanes if any(other is step for other in lane.session.steps)), None)
+        return self if step_lane is None else LaneSnapshot(step_lane, self).now
 
     @property
     def failed_at(self) -> tuple[str, str]:
@@ -484,11 +484,11 @@ class Snapshot:
         record = self.steps.at(-1 if step is None else step)
         latest = record is self.steps[-1] and self.engine.status == "failed"
         after = self.engine if latest else record.after
-        after_it = record.number - self.steps[0].number + 1
-        following = self.steps[after_it].entry if after_it < len(self.steps) else self.ending_decision
+        next_index = record.number - self.steps[0].number + 1
+        following = self.steps[next_index].entry if next_index < len(self.steps) else self.ending_decision
         decision, entry, pinned = record.decision, record.entry, record.pinned
         why = explain(self.rules, record.title, decision, after, entry, onward=following, pinned=pinned)
-        if decision is None and after_it > 1:
+        if decision is None and next_index > 1:
             source = f"The cast arrived here after step {record.number - 1}."
             return dataclasses.replace(why, lines=(source, *self.why(record.number - 1).lines, why.lines[-1]))
         first = ["A person answered the socket after the failure."] if record.by_hand else []
@@ -586,8 +586,8 @@ class LaneSnapshot:
     @property
     def done(self) -> int:
         """The number of work items that the lane has completed."""
-        state, of_lane = self.lane.session.state, self.lane.session.start.lane
-        cursor = of_lane.cursor if of_lane is not None else ""
+        state, lane_scope = self.lane.session.state, self.lane.session.start.lane
+        cursor = lane_scope.cursor if lane_scope is not None else ""
         return sum(item_status(state, (cursor, index, ())) == "done" for index in self.indexes)
 
     @property

@@ -313,12 +313,12 @@ class Work(ABC):
             raise AgentError(
                 message, where=str(folder), hint="create the directory, then use `retry`", kind="no_folder"
             )
-        real, leave = folder.resolve(), approvals.FOLDER_PREFIX + str(folder)
-        if not real.is_relative_to(project.resolve()) and leave not in self.session.allowed:
+        real, folder_permission = folder.resolve(), approvals.FOLDER_PREFIX + str(folder)
+        if not real.is_relative_to(project.resolve()) and folder_permission not in self.session.allowed:
             raise AgentError(
                 f"The scope {scope.id!r} works outside the project, in {real}.",
                 where=str(folder),
-                hint=f"use `cast.approvals.allow({leave!r})` to let this cast work there; then use `retry`",
+                hint=f"use `cast.approvals.allow({folder_permission!r})` to let this cast work there; then use `retry`",
                 kind="folder_asks",
             )
         return folder
@@ -489,12 +489,12 @@ class Work(ABC):
             worked=self.take_working_time(),
         )
         writes_side_files = "learn" in protocol.overridden or "file_content" in protocol.overridden
-        one_write = self.batches_writes and "artifacts" not in protocol.overridden and not writes_side_files
+        can_batch_write = self.batches_writes and "artifacts" not in protocol.overridden and not writes_side_files
         command = self._answer_with_evidence if "artifacts" in protocol.overridden else decide.answer
         if self.session.snapshot_method:
             self._record_with_files(command, answer)
         else:
-            self.apply(command, answer, later=one_write)
+            self.apply(command, answer, later=can_batch_write)
         if protocol.needs_changed_files:
             at = self.session.state.waiting_at
             # Later changes are only attributed to the agent if the same agent continues.

@@ -177,8 +177,8 @@ def _answer_warnings(rules: Rules, session: Session) -> Iterator[CastWarning]:
     repeated = {step.number for step in repeated_steps(rules, session)}
     for step in session.steps:
         if step.number in repeated:
-            of_item = f" for item {step.item_key}" if step.item_key is not None else ""
-            message = f"{step.socket} repeated an earlier output or reason{of_item} in visit {step.visit}"
+            item_phrase = f" for item {step.item_key}" if step.item_key is not None else ""
+            message = f"{step.socket} repeated an earlier output or reason{item_phrase} in visit {step.visit}"
             yield CastWarning("same-again", message, step.socket, step.number, step.item_key)
         if fields := shortened_fields(rules, step):
             message = (
@@ -263,8 +263,8 @@ def _unvisited_item_warnings(
                 continue
             for outer_item, items, is_new in _iterated_lists(rules, session, iteration):
                 for item, why in _unvisited_items(session, iteration, items, outer_item, is_new or cursor in replaced):
-                    of_outer = "" if outer_item is None else f" of {outer_item.label} ({outer_item.key})"
-                    message = f"{item.label} ({item.key}){of_outer} was never worked on: {why}"
+                    outer_phrase = "" if outer_item is None else f" of {outer_item.label} ({outer_item.key})"
+                    message = f"{item.label} ({item.key}){outer_phrase} was never worked on: {why}"
                     yield CastWarning("never-worked-on", message, entry_of(rules, iteration), None, item.key)
 
 
@@ -282,15 +282,15 @@ def _unvisited_items(
     identities: Mapping[int, set[str]] | None = None
     for index in range(len(items)) if state.lane is None or state.lane.cursor != cursor else state.lane.indexes:
         item = item_at(iteration, items, index, outer)
-        skipped_unentered = state.passed_items.get((cursor, index, outer))
-        if item is None or item.id in state.items or item.id in state.joined_items or skipped_unentered:
+        was_entered = state.passed_items.get((cursor, index, outer))
+        if item is None or item.id in state.items or item.id in state.joined_items or was_entered:
             continue
         why = "the cast ended before reaching it"
-        if index < reached and skipped_unentered is None:
+        if index < reached and was_entered is None:
             if session.edits or not is_replaced:
                 continue
             why = "the list was replaced after its loop had passed this position"
-        if skipped_unentered is None:
+        if was_entered is None:
             identities = _visited_identities(session, cursor, outer) if identities is None else identities
             if not identities[index].isdisjoint(_identities(items[index])):
                 continue
@@ -303,16 +303,16 @@ def _iterated_lists(
     """Yield the lists of ``iteration``, each with its outer item or None (R34), and True if that item was replaced."""
     state, cursor = session.state, iteration.iterator.cursor
     items = [item for step in session.steps if (item := step.at.item) is not None]
-    outers = {item.outer for item in items if item.cursor == cursor} | {state.nesting.get(cursor, ())}
-    outer_cursors = {outer[-1][0] for outer in outers if outer}
+    outer_keys = {item.outer for item in items if item.cursor == cursor} | {state.nesting.get(cursor, ())}
+    outer_cursors = {outer[-1][0] for outer in outer_keys if outer}
     if not outer_cursors:
         yield None, list_at(iteration.iterator.items, state), False
     steps_within: dict[tuple[Position, ...], list[StepRecord]] = {}
     for step in session.steps if outer_cursors else ():
-        of_step = () if step.at.item is None else positions_of(step.at.item.id)
-        for depth, (name, _) in enumerate(of_step, start=1):
+        item_positions = () if step.at.item is None else positions_of(step.at.item.id)
+        for depth, (name, _) in enumerate(item_positions, start=1):
             if name in outer_cursors:
-                steps_within.setdefault(of_step[:depth], []).append(step)
+                steps_within.setdefault(item_positions[:depth], []).append(step)
     for outer, steps in steps_within.items():
         yield from _inner_list(rules, session, iteration, outer, steps)
 
@@ -386,8 +386,8 @@ def _unanswered_verdict_warning(rules: Rules, decision: Decision) -> CastWarning
     if chosen is not None and chosen.when in REWORK_CONDITIONS:
         target = rules.graph.sockets.get(chosen.to)
         iterator = target.iterator if target else None
-        same_list = iterator is not None and decision.item is not None and iterator.cursor == decision.item[0]
-        if not (decision.done and chosen.kind == "edge" and same_list):
+        stays_in_list = iterator is not None and decision.item is not None and iterator.cursor == decision.item[0]
+        if not (decision.done and chosen.kind == "edge" and stays_in_list):
             return None  # the work was sent back; a retry edge taken after the advance works on the next item instead
     item = decision.at.item if decision.at is not None else None
     about = f" about item {item.key} ({item.label})" if item is not None else ""

@@ -89,13 +89,13 @@ def complete(
     apply_output(socket_rules, draft, text, reading)
     assignments, failure = _run_assignments(socket_rules, draft, visit, reading) if socket_rules.assign else ((), None)
     side_events: tuple[Event, ...] = number_side_events(rules, draft, visit, reading) if reading.events else ()
-    of_visit = about(rules, visit)
+    subject = about(rules, visit)
     if reading.scope is not None:
-        side_events += (ev.ScopeChanged(about=of_visit, visit=visit.visit, scope=reading.scope.as_json()),)
-    event = ev.SocketComplete(about=of_visit, visit=visit.visit, parsed=socket_rules.requirements.parse == "json")
+        side_events += (ev.ScopeChanged(about=subject, visit=visit.visit, scope=reading.scope.as_json()),)
+    event = ev.SocketComplete(about=subject, visit=visit.visit, parsed=socket_rules.requirements.parse == "json")
     if failure:
         decision = decision_of(visit, "failure", None, reading, OutputEffects(assignments, None, warnings))
-        failure_event = ev.AssignmentFailed(about=of_visit, visit=visit.visit, error=failure.message)
+        failure_event = ev.AssignmentFailed(about=subject, visit=visit.visit, error=failure.message)
         return stop_cast(draft, failure, visit, reading, decision, events=(event, *side_events, failure_event))
     result = draft.last_result
     advance, advanced_item, exhausted = None, None, False
@@ -153,9 +153,9 @@ def number_side_events(rules: Rules, draft: Draft, visit: Visit, reading: Readin
     """Return numbered events for the side events of an output (R39); side events of a refused output are marked (R53)."""
     earlier_count = draft.side_event_count
     draft.side_event_count += len(reading.events)
-    of_visit, is_refused = about(rules, visit), not reading.accepted or None
+    subject, is_refused = about(rules, visit), not reading.accepted or None
     return tuple(
-        ev.SideEventRecorded(about=of_visit, visit=visit.visit, refused=is_refused, sequence=number, event=dict(event))
+        ev.SideEventRecorded(about=subject, visit=visit.visit, refused=is_refused, sequence=number, event=dict(event))
         for number, event in enumerate(reading.events, start=earlier_count + 1)
     )
 
@@ -355,26 +355,26 @@ def route(
 
 def _update_item_records(rules: Rules, draft: Draft, visit: Visit, outcome: PendingRoute, choice: Choice) -> None:
     """Record the reason for sending work back (R22), and remove the records of a completed item."""
-    item, done_id = visit.item, outcome.advanced
+    item, completed_id = visit.item, outcome.advanced
     is_rework = choice.edge is not None and choice.edge.when in REWORK_CONDITIONS
-    if is_rework and (item is None or item.id != done_id):
+    if is_rework and (item is None or item.id != completed_id):
         draft.rework_reasons = conversation.record_rework_reason(
             draft.rework_reasons, rules.sockets[visit.socket].socket, choice.target, item, outcome, visit.step
         )
     if not is_rework and draft.rework_reasons and outcome.result in ACCEPTED:
         reasons = (entry for entry in draft.rework_reasons if entry.item or entry.target != visit.socket)
         draft.rework_reasons = tuple(reasons)
-    if done_id is None:
+    if completed_id is None:
         return
     if draft.rework_reasons:
-        draft.rework_reasons = tuple(entry for entry in draft.rework_reasons if not lies_in(entry.item, done_id))
+        draft.rework_reasons = tuple(entry for entry in draft.rework_reasons if not lies_in(entry.item, completed_id))
     if draft.answers:
         draft.answers = FrozenDict(
-            {key: answer for key, answer in draft.answers.items() if not lies_in(key[1], done_id)}
+            {key: answer for key, answer in draft.answers.items() if not lies_in(key[1], completed_id)}
         )
-    if done_id not in draft.items and done_id[0] in rules.cursors:  # it was never entered, so it was skipped (R46)
-        draft.passed_items = FrozenDict({**draft.passed_items, done_id: False})
-    draft.items = FrozenDict({key: record for key, record in draft.items.items() if not lies_in(key, done_id)})
+    if completed_id not in draft.items and completed_id[0] in rules.cursors:  # never entered, so skipped (R46)
+        draft.passed_items = FrozenDict({**draft.passed_items, completed_id: False})
+    draft.items = FrozenDict({key: record for key, record in draft.items.items() if not lies_in(key, completed_id)})
 
 
 def _reported_failure(socket_rules: SocketRules, draft: Draft, outcome: PendingRoute) -> Failure | None:

@@ -302,8 +302,8 @@ def shorten_with_note(text: str, max_chars: int) -> tuple[str, str]:
         return "", "no room"
     if max_chars >= MAX_OUTPUT_CHARS:
         omitted_count = len(text) - OUTPUT_HEAD - OUTPUT_TAIL
-        cut_out = f"\n[… {omitted_count:,} characters omitted …]\n"
-        return text[:OUTPUT_HEAD] + cut_out + text[
+        omission_note = f"\n[… {omitted_count:,} characters omitted …]\n"
+        return text[:OUTPUT_HEAD] + omission_note + text[
             -OUTPUT_TAIL:
         ], f"{omitted_count:,} of {len(text):,} characters omitted"
     return shorten_middle(text, max_chars), f"shortened to {max_chars:,} of {len(text):,} characters"
@@ -325,12 +325,12 @@ def _complete_json(value: JSON, indent: str, room: int) -> str | None:
         if len(value) * (len(inner) + 3) > remaining:  # each member takes a line
             return None
         for head, child in _members(value):
-            text_of = _complete_json(child, inner, remaining - len(head) - 2)
-            if text_of is None:
+            child_text = _complete_json(child, inner, remaining - len(head) - 2)
+            if child_text is None:
                 return None
-            lines.append(head + text_of)
-            remaining -= len(inner) + len(head) + len(text_of) + 2
-        text = _in_brackets(value, lines, indent)
+            lines.append(head + child_text)
+            remaining -= len(inner) + len(head) + len(child_text) + 2
+        text = _with_brackets(value, lines, indent)
     return text if len(text) <= room else None
 
 
@@ -355,7 +355,7 @@ def _shortened_json(value: JSON, indent: str, room: int) -> str:
     if missing:
         notice = f"{missing} of {len(value)} entries omitted"
         lines.append(f'"…": "{notice}"' if isinstance(value, dict) else f'"… {notice}"')
-    text = _in_brackets(value, lines, indent)
+    text = _with_brackets(value, lines, indent)
     return text if len(text) <= room else ""
 
 
@@ -367,7 +367,7 @@ def _members(value: JSON) -> Iterator[tuple[str, JSON]]:
         yield from (("", child) for child in value)
 
 
-def _in_brackets(value: JSON, lines: list[str], indent: str) -> str:
+def _with_brackets(value: JSON, lines: list[str], indent: str) -> str:
     start, end = "{}" if isinstance(value, dict) else "[]"
     return f"{start}\n{indent}  " + f",\n{indent}  ".join(lines) + f"\n{indent}{end}"
 

@@ -233,7 +233,7 @@ def _begin_visit(
                 return stop_cast(draft, failure, decision=decision)
         draft.items = FrozenDict({**draft.items, item_id: record})
     visit = Visit(socket, number, step, item, socket_rules.first_mode)
-    of_visit = about(rules, visit)
+    subject = about(rules, visit)
     draft.visits = FrozenDict({**draft.visits, socket: number})
     draft.steps, draft.status, draft.next, draft.at = step, "waiting", None, visit
     draft.trail = (*draft.trail, socket)[-rules.trail :]
@@ -243,7 +243,7 @@ def _begin_visit(
         if rules.nests:  # a state too deep for a prompt is refused before the agent is asked
             socket_rules.prompt(state, item)
         prompt = EntryPrompt(rules, before, step)
-    start_event = SocketStart(about=of_visit, visit=number, step=step)
+    start_event = SocketStart(about=subject, visit=number, step=step)
     return Transition(state, (start_event,), _skip_decision(step, skips, socket) if skips else None, prompt)
 
 

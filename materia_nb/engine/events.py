@@ -715,11 +715,11 @@ class _Conversion(NamedTuple):
     read: Callable[[JSON], Any]
 
 
-def _unchanged(value: Any) -> Any:
+def _return_unchanged(value: Any) -> Any:
     return value
 
 
-def _exactly(*types: type) -> Callable[[JSON], Any]:
+def _type_reader(*types: type) -> Callable[[JSON], Any]:
     """Return a reader that accepts only values of exactly these types. For example, true is not accepted as a number."""
 
     def read(value: JSON) -> Any:
@@ -751,29 +751,29 @@ def _read_call(value: JSON) -> ToolCall:
     return call
 
 
-def _one_of(*choices: str) -> _Conversion:
+def _choice_conversion(*choices: str) -> _Conversion:
     def read(value: JSON) -> Any:
         if value not in choices:
             raise ValueError(value)
         return value
 
-    return _Conversion(_unchanged, read)
+    return _Conversion(_return_unchanged, read)
 
 
 _CONVERSIONS: Final[Mapping[str, _Conversion]] = {
-    "str": _Conversion(_unchanged, _exactly(str)),
-    "int": _Conversion(_unchanged, _exactly(int)),
-    "float": _Conversion(_unchanged, _exactly(int, float)),
-    "bool": _Conversion(_unchanged, _exactly(bool)),
-    "JSON": _Conversion(_unchanged, _unchanged),
+    "str": _Conversion(_return_unchanged, _type_reader(str)),
+    "int": _Conversion(_return_unchanged, _type_reader(int)),
+    "float": _Conversion(_return_unchanged, _type_reader(int, float)),
+    "bool": _Conversion(_return_unchanged, _type_reader(bool)),
+    "JSON": _Conversion(_return_unchanged, _return_unchanged),
     "Mapping[str, JSON]": _Conversion(dict, _read_object),
-    "tuple[str, ...]": _Conversion(list, _list_reader(_exactly(str))),
+    "tuple[str, ...]": _Conversion(list, _list_reader(_type_reader(str))),
     "tuple[Mapping[str, JSON], ...]": _Conversion(list, _list_reader(_read_object)),
     "ToolCall": _Conversion(lambda call: call.as_json(), _read_call),
     "tuple[ToolCall, ...]": _Conversion(lambda calls: [call.as_json() for call in calls], _list_reader(_read_call)),
     "Usage": _Conversion(Usage.as_json, Usage.read),
-    "ToolDecision": _one_of("once", "always", "denied"),
-    "LaneEnd": _one_of("accepted", "failed", "interrupted"),
+    "ToolDecision": _choice_conversion("once", "always", "denied"),
+    "LaneEnd": _choice_conversion("accepted", "failed", "interrupted"),
 }
 
 
@@ -820,7 +820,7 @@ def to_json(event: Event) -> dict[str, JSON]:
         value = values.get(name, default)
         if value is None or (not value and (value == {} or (name in _OMITTED_IF_EMPTY and value in ((), "")))):
             continue
-        data[key] = value if form.write is _unchanged else form.write(value)
+        data[key] = value if form.write is _return_unchanged else form.write(value)
     return data
 
 
@@ -850,15 +850,15 @@ def from_json(kind: str, data: Mapping[str, JSON], ts: int = 0, *, lenient: bool
                 fields[field.name] = field.form.read(value)
             except ValueError:
                 if not lenient or field.default is REQUIRED:
-                    raise _damaged(kind, key, "is of the wrong type") from None
+                    raise _damaged_event_error(kind, key, "is of the wrong type") from None
     if event in _ABOUT_EVENTS:
         fields["about"] = about
     for name in event.required - fields.keys():
-        raise _damaged(kind, _camel_case(name), "is missing")
+        raise _damaged_event_error(kind, _camel_case(name), "is missing")
     return event(**fields)
 
 
-def _damaged(kind: str, key: str, why: str) -> MateriaError:
+def _damaged_event_error(kind: str, key: str, why: str) -> MateriaError:
     return MateriaError(
         f"The journal is damaged: the field {key!r} of a {kind!r} event {why}.",
         hint="restore the file, or remove the damaged line and all later lines, then use `resume`",

@@ -397,15 +397,15 @@ def _apply_back(rules: Rules, session: Session, event: ev.CastBack) -> Session:
 def _apply_tool_call(_: Rules, session: Session, event: ev.ToolCalled) -> Session:
     """Record a tool call; the record at the end of a call replaces the record at its start."""
     call = event.call
-    of_visit, is_known = session.steps[-1].calls, any(old.id == call.id for old in session.calls)
-    this_turn = len(of_visit) - len(session.calls)
+    visit_calls, is_known = session.steps[-1].calls, any(old.id == call.id for old in session.calls)
+    turn_start = len(visit_calls) - len(session.calls)
     session = _with_latest_state(session, outputs.use_up_approval(session.state, call))._replace(
         calls=_with_call(session.calls, call), open_calls=tuple(old for old in session.open_calls if old.id != call.id)
     )
     if not is_known:
-        return session.with_latest(calls=(*of_visit, call))
+        return session.with_latest(calls=(*visit_calls, call))
     # An earlier try of this visit may have a call with the same id; that call stays unchanged.
-    return session.with_latest(calls=(*of_visit[:this_turn], *_with_call(of_visit[this_turn:], call)))
+    return session.with_latest(calls=(*visit_calls[:turn_start], *_with_call(visit_calls[turn_start:], call)))
 
 
 def _with_call(calls: tuple[ToolCall, ...], call: ToolCall) -> tuple[ToolCall, ...]:
@@ -537,7 +537,7 @@ def _apply_uncounted_quantity(_: Rules, session: Session, event: ev.BudgetBlind)
     return session._replace(state=state._replace(uncounted_quantities=(*state.uncounted_quantities, new_quantity)))
 
 
-def _unchanged(_: Rules, session: Session, __: ev.Event) -> Session:
+def _ignore_event(_: Rules, session: Session, __: ev.Event) -> Session:
     """Return the session unchanged, because the event only repeats or describes what other events record."""
     return session
 
@@ -588,7 +588,7 @@ _EVOLVE: Final[Mapping[type[ev.Event], Callable[[Rules, Session, Any], Session]]
             ev.UtilityInput,
             ev.UtilityCommand,
         ),
-        _unchanged,
+        _ignore_event,
     ),
 }
 _LANE_EVENTS: Final = (ev.LaneStarted, ev.LaneEnded)

@@ -227,7 +227,7 @@ class _ListEditor:
             return  # its outer item was removed, so the cursor starts again
         new_index = {origin: index for index, origin in enumerate(list_edit.origins) if origin is not None}
 
-        def moved(positions: tuple[Position, ...]) -> tuple[Position, ...] | None:
+        def moved_positions(positions: tuple[Position, ...]) -> tuple[Position, ...] | None:
             """Return the new positions that identify an item, or None if the item was removed or must be repeated."""
             new_positions = list(positions)
             for depth, (name, index) in enumerate(positions):
@@ -237,34 +237,34 @@ class _ListEditor:
                     new_positions[depth] = (name, new_index[index])
             return tuple(new_positions)
 
-        def moved_item(item: ItemId) -> ItemId | None:
-            positions = moved(positions_of(item))
+        def moved_item_id(item: ItemId) -> ItemId | None:
+            positions = moved_positions(positions_of(item))
             return None if positions is None else (*positions[-1], positions[:-1])
 
         if cursor in draft.cursors:
             reached = self._first_unfinished(iteration, list_edit, items) if position is None else position
             draft.cursors = FrozenDict({**draft.cursors, cursor: reached})
-        draft.items = FrozenDict(_moved_keys(draft.items, moved_item))
-        draft.rework_reasons = _moved_entries(draft.rework_reasons, moved_item)
-        draft.handoffs = draft.handoffs._replace(entries=_moved_entries(draft.handoffs.entries, moved_item))
+        draft.items = FrozenDict(_moved_keys(draft.items, moved_item_id))
+        draft.rework_reasons = _moved_entries(draft.rework_reasons, moved_item_id)
+        draft.handoffs = draft.handoffs._replace(entries=_moved_entries(draft.handoffs.entries, moved_item_id))
         answers = {
             (socket, to): value
             for (socket, item), value in draft.answers.items()
-            if (to := None if item is None else moved_item(item)) is not None or item is None
+            if (to := None if item is None else moved_item_id(item)) is not None or item is None
         }
         draft.answers = FrozenDict(answers)
-        draft.extra = _moved_extra(draft.extra, moved_item)
+        draft.extra = _moved_extra(draft.extra, moved_item_id)
         draft.nesting = FrozenDict(
-            {name: new for name, value in draft.nesting.items() if (new := moved(value)) is not None}
+            {name: new for name, value in draft.nesting.items() if (new := moved_positions(value)) is not None}
         )
-        passed_items = _moved_keys(draft.passed_items, moved_item)
+        passed_items = _moved_keys(draft.passed_items, moved_item_id)
         if abandoned is not None and abandoned in new_index:
             passed_items[cursor, new_index[abandoned], outer] = True
         reached = draft.cursors.get(cursor, 0)
         draft.passed_items = FrozenDict(
             {item: value for item, value in passed_items.items() if item[::2] != (cursor, outer) or item[1] < reached}
         )
-        _relocate_stop(draft, moved_item)
+        _relocate_stop(draft, moved_item_id)
 
     def _first_unfinished(self, iteration: Iteration, list_edit: ListEdit, items: list[JSON]) -> int:
         """Return the index of the first item that another loop over this list has not finished.
@@ -281,9 +281,9 @@ class _ListEditor:
         ]
         if repeated:
             loop = iteration.iterator.loop
-            whose = f"loop {loop}" if loop is not None else f"the cursor {iteration.iterator.cursor}"
+            cursor_phrase = f"loop {loop}" if loop is not None else f"the cursor {iteration.iterator.cursor}"
             self.messages.append(
-                f"{_quoted_titles(repeated)} will be worked on again by {whose}, because an open item now comes first."
+                f"{_quoted_titles(repeated)} will be worked on again by {cursor_phrase}, because an open item now comes first."
             )
         return reached
 
@@ -309,8 +309,8 @@ class _ListEditor:
             self.draft.data = set_path(self.draft.data, iteration.list_path, new_items)
             shown_item = self.draft.shown[depth]
             self.lists.setdefault(".".join(iteration.list_path), ListEdit(tuple(range(len(entries)))))
-            around = self.draft.shown[:depth], self.draft.shown[depth + 1 :]
-            self.draft.shown = (*around[0], shown_item._replace(item=item._replace(value=value)), *around[1])
+            neighbours = self.draft.shown[:depth], self.draft.shown[depth + 1 :]
+            self.draft.shown = (*neighbours[0], shown_item._replace(item=item._replace(value=value)), *neighbours[1])
             for alias in iteration.paths:
                 if get_path(self.draft.data, alias) is not MISSING:
                     self.draft.data = set_path(self.draft.data, alias, value)
@@ -502,9 +502,9 @@ def _list_at(data: Mapping[str, JSON], path: Path) -> list[JSON]:
 
 def _check_origins(list_edit: ListEdit, old: int, new: int) -> None:
     known = [origin for origin in list_edit.origins if origin is not None]
-    in_range = all(0 <= origin < old for origin in known)
-    fits = in_range and len(list_edit.origins) == new and len(set(known)) == len(known)
-    if not fits or not set(list_edit.again) <= set(known):
+    are_in_range = all(0 <= origin < old for origin in known)
+    is_valid = are_in_range and len(list_edit.origins) == new and len(set(known)) == len(known)
+    if not is_valid or not set(list_edit.again) <= set(known):
         raise MateriaError(
             "The origins of the items do not match the list.",
             hint="give the old index of each item, or None for a new item; use each index once, and include repeated items",

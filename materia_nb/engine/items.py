@@ -231,8 +231,8 @@ def begin_item(iteration: Iteration, read: Source, draft: Draft) -> Item | None:
     """
     iterator = iteration.iterator
     shown_items = draft.shown
-    is_only = len(shown_items) == 1 and shown_items[0].iteration is iteration
-    outer_items = shown_items[: _outer_count(iteration, shown_items)] if shown_items and not is_only else ()
+    is_only_item = len(shown_items) == 1 and shown_items[0].iteration is iteration
+    outer_items = shown_items[: _outer_count(iteration, shown_items)] if shown_items and not is_only_item else ()
     at = draft.at.item if draft.at else None
     cursor = draft.cursors.get(iterator.cursor)
     outer: tuple[Position, ...] = ()
@@ -264,8 +264,8 @@ def begin_item(iteration: Iteration, read: Source, draft: Draft) -> Item | None:
 def _is_still_shown(draft: Draft, last: ShownItem, items: list[JSON], index: int, outer: tuple[Position, ...]) -> bool:
     """Return True if the item at an index is the item that the state already shows."""
     value = last.item.value
-    _, position, within = last.item.id
-    if position != index or within != outer or index >= len(items) or items[index] is not value:
+    _, position, outer_position = last.item.id
+    if position != index or outer_position != outer or index >= len(items) or items[index] is not value:
         return False
     return all(get_path(draft.data, path) is value for path in last.iteration.paths)
 

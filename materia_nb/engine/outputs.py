@@ -305,13 +305,13 @@ def _refuse(
     rules: Rules, draft: Draft, visit: Visit, text: str, reading: Reading, *, prompt: Prompt | None, process: str
 ) -> Transition:
     summary = "; ".join(truncate(issue.summary, 300) for issue in reading.issues[:8])
-    of_visit, events = about(rules, visit), number_side_events(rules, draft, visit, reading)
+    subject, events = about(rules, visit), number_side_events(rules, draft, visit, reading)
     if rules.sockets[visit.socket].socket.is_utility:
         message = f"The output of {visit.socket} was refused. {summary}"
         failure = Failure(
             "invalid_output", f"{message} {process}" if process else message, visit.socket, CORRECT_THE_UTILITY
         )
-        refused_event = ev.SocketRefused(about=of_visit, visit=visit.visit, process=process)
+        refused_event = ev.SocketRefused(about=subject, visit=visit.visit, process=process)
         events = (refused_event, *events)
         return fail(rules, draft, visit, Result.REFUSED, failure, events=events, reading=reading)
     asks = reading.action in ("reissue", "reject")  # such a protocol counts for itself when to call a person
@@ -326,7 +326,7 @@ def _refuse(
             _MORE_TOKENS_HINT if reading.issues[0].code == _ANSWER_CUT else _ASK_AGAIN_HINT,
             refused=(reading.issues, text),
         )
-        exhausted_event = ev.RecoveryExhausted(about=of_visit, visit=visit.visit, error=summary, attempt=visit.repairs)
+        exhausted_event = ev.RecoveryExhausted(about=subject, visit=visit.visit, error=summary, attempt=visit.repairs)
         events = (exhausted_event, *events)
         return fail(rules, draft, visit, Result.REFUSED, failure, events=events, reading=reading)
     visit = visit._replace(mode="repair", repairs=visit.repairs + 1, turn=visit.turn + 1)
@@ -335,8 +335,8 @@ def _refuse(
     kind = "json_parse" if reading.error == "not_json" else "handoff_validation"
     max_attempts = _MAX_REPAIR_TURNS if asks else max_turns
     attempt: dict[str, Any] = {"attempt": visit.repairs, "max_attempts": max_attempts, "validation_kind": kind}
-    start = ev.RecoveryStart(about=of_visit, visit=visit.visit, error=summary, **attempt)
-    retry = ev.RecoveryRetry(about=of_visit, visit=visit.visit, **attempt)
+    start = ev.RecoveryStart(about=subject, visit=visit.visit, error=summary, **attempt)
+    retry = ev.RecoveryRetry(about=subject, visit=visit.visit, **attempt)
     return Transition(
         draft.freeze(),
         (start, *events, retry),

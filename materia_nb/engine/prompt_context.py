@@ -68,9 +68,9 @@ class PromptContext(NamedTuple):
         """Return the parts before the task and the parts after the task."""
         open_reasons = tuple(follow_up for follow_up in self.state.rework_reasons if not follow_up.settled)
         reasons = reasons_for(open_reasons, self.visit.socket, self.visit.item)
-        sent_back = {entry.step for entry in reasons}
+        rework_steps = {entry.step for entry in reasons}
         before = self._answer_before(reasons)
-        shown_steps = {step for step in sent_back if self._entry_at(step) is not None}
+        shown_steps = {step for step in rework_steps if self._entry_at(step) is not None}
         if before is not None:
             shown_steps.add(before.step)
         if self.socket.own.output:
@@ -81,7 +81,7 @@ class PromptContext(NamedTuple):
                 self._place_part(room),
                 self._state_part(room, before),
                 self._handoffs_part(room, shown_steps),
-                self._output_part(room, sent_back),
+                self._output_part(room, rework_steps),
             ],
             [self._item_part(), self._answer_part(room, before), self._reasons_part(reasons), self._changes_part()],
         )
@@ -282,16 +282,16 @@ class PromptContext(NamedTuple):
         Return the selected handoffs with their texts, oldest first. The newest handoff is shortened in its middle if it
         is longer than ``bound``. The others are complete, and as many are selected as fit into ``room``.
         """
-        mine = self.visit.item.id if self.visit.item else None
+        current_item_id = self.visit.item.id if self.visit.item else None
         label_sizes = [len(entry.socket) + len(entry.label) + 6 for entry in entries]
         last = len(entries) - 1
         earlier = range(last - 1, -1, -1)
-        of_item = [at for at in earlier if mine and entries[at].item == mine]
-        of_none = [at for at in earlier if entries[at].item is None]
-        others = [at for at in earlier if entries[at].item not in (mine, None)]
+        same_item_indexes = [at for at in earlier if current_item_id and entries[at].item == current_item_id]
+        no_item_indexes = [at for at in earlier if entries[at].item is None]
+        other_indexes = [at for at in earlier if entries[at].item not in (current_item_id, None)]
         texts = {last: shorten_middle(entries[last].text, max(bound - label_sizes[last], NOTICE_CHARS))}
         room -= label_sizes[last] + len(texts[last])
-        for at in (*of_item, *of_none, *others):
+        for at in (*same_item_indexes, *no_item_indexes, *other_indexes):
             size = label_sizes[at] + len(entries[at].text)
             if size > room:
                 break

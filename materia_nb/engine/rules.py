@@ -280,12 +280,12 @@ def _unique_names(graph: Graph) -> dict[str, str]:
 
 def _socket_rules(graph: Graph, socket: Socket) -> SocketRules:
     needed = requirements_of(socket)
-    spoken = protocol(DEFAULT_HANDOFF if socket.is_utility else socket.handoff)
+    protocol_ = protocol(DEFAULT_HANDOFF if socket.is_utility else socket.handoff)
     loops = graph.loops
     work_modes: frozenset[Mode] = frozenset(("work", "resume") if socket.finalize else ())
     exits = tuple(route for loop in socket.loops for route in loops[loop].routes if route.source == socket.id)
-    consuming = [iterator for loop in graph.consumers.get(socket.id, ()) if (iterator := loops[loop].iterator)]
-    sample_protocol = spoken if "sample_outputs" in spoken.overridden else None
+    iterators = [iterator for loop in graph.consumers.get(socket.id, ()) if (iterator := loops[loop].iterator)]
+    sample_protocol = protocol_ if "sample_outputs" in protocol_.overridden else None
     context = socket_context(socket, graph)
     return SocketRules(
         socket=socket,
@@ -296,7 +296,7 @@ def _socket_rules(graph: Graph, socket: Socket) -> SocketRules:
         iteration=iteration_of(socket.iterator) if socket.iterator else None,
         items=compile_source(socket.iterator.items) if socket.iterator else None,
         requirements=needed,
-        protocol=spoken,
+        protocol=protocol_,
         assign=tuple((target, tuple(split_path(target)), text) for target, text in socket.assign),
         exits=exits,
         routes_failures=any(
@@ -309,9 +309,9 @@ def _socket_rules(graph: Graph, socket: Socket) -> SocketRules:
             for when in (*(edge.when for edge in socket.edges), *(route.condition for route in exits))
         ),
         has_bounded_edge=any(edge.max_traversals is not None for edge in socket.edges),
-        consumer_cursors=tuple(iterator.cursor for iterator in consuming),
-        required_fields=frozen(spoken.fields(needed)),
-        schema=None if socket.is_utility else frozen(spoken.schema(needed)),
+        consumer_cursors=tuple(iterator.cursor for iterator in iterators),
+        required_fields=frozen(protocol_.fields(needed)),
+        schema=None if socket.is_utility else frozen(protocol_.schema(needed)),
         sample_protocol=sample_protocol,
         write=sample_protocol.write if sample_protocol is not None and needed.parse == "json" else None,
         context=context,

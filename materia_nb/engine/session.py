@@ -609,8 +609,8 @@ def all_steps(session: Session, *, by_time: bool = False) -> Sequence[StepRecord
     done = 0
     for streams in session.streams:
         steps += session.steps[done : streams.step]
-        of_lanes = [lane.session.steps for lane in streams.lanes.values()]
-        steps += merge(*of_lanes, key=lambda step: step.started) if by_time else chain(*of_lanes)
+        lane_steps = [lane.session.steps for lane in streams.lanes.values()]
+        steps += merge(*lane_steps, key=lambda step: step.started) if by_time else chain(*lane_steps)
         done = streams.step
     return [*steps, *session.steps[done:]]
 

@@ -261,13 +261,13 @@ class Usage(NamedTuple):
 
     def plus(self, *others: Usage) -> Usage:
         """Return the sum of this usage and the other usages."""
-        added: list[Any] = list(self)
+        sums: list[Any] = list(self)
         for other in others:
-            added = [a or b or None if a is None or b is None else a + b for a, b in zip(added, other, strict=True)]
+            sums = [a or b or None if a is None or b is None else a + b for a, b in zip(sums, other, strict=True)]
         for usage in (self, *others):  # as in :attr:`without_tokens` and :attr:`without_cost`, but faster
-            added[3] += not usage.uncounted and not (usage.input or usage.output) and None in usage[:2]
-            added[4] += not usage.unpriced and usage.cost is None
-        return Usage(*added)
+            sums[3] += not usage.uncounted and not (usage.input or usage.output) and None in usage[:2]
+            sums[4] += not usage.unpriced and usage.cost is None
+        return Usage(*sums)
 
     def minus(self, before: Usage) -> Usage:
         """Return this usage minus an earlier usage."""

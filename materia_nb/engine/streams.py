@@ -56,9 +56,9 @@ def start_lanes(rules: Rules, session: Session, region: Region, schedule: tuple[
     assert iterator is not None  # noqa: S101 - the loop consumes items
     lanes: dict[str, Lane] = {}
     for stream, folder in zip(schedule, lane_folders(region.loop, loop_number, schedule), strict=True):
-        of_lane = LaneScope(stream.name, stream.indexes, iterator.cursor, frozenset(region.sockets))
+        lane_scope = LaneScope(stream.name, stream.indexes, iterator.cursor, frozenset(region.sockets))
         start = state._replace(
-            lane=of_lane,
+            lane=lane_scope,
             cursors=FrozenDict({**state.cursors, iterator.cursor: stream.indexes[0]}),
             scope=BASE,
             usage=Usage(),
@@ -85,10 +85,10 @@ def lane_folders(loop: str, loop_number: int, schedule: tuple[Stream, ...]) -> l
     suffix = f".{loop_number}" if loop_number > 1 else ""
     used_names: list[str] = []
     for number, stream in enumerate(schedule, start=1):
-        plain = stream.name if _SAFE_NAME.fullmatch(stream.name) else f"stream-{number}"
-        while plain.casefold() in map(str.casefold, used_names):  # a disk may not tell A from a
-            plain = f"{plain}-{number}"
-        used_names.append(plain)
+        safe_name = stream.name if _SAFE_NAME.fullmatch(stream.name) else f"stream-{number}"
+        while safe_name.casefold() in map(str.casefold, used_names):  # a disk may not tell A from a
+            safe_name = f"{safe_name}-{number}"
+        used_names.append(safe_name)
     return [f"parallel/{loop}{suffix}/lanes/{name}/" for name in used_names]
 
 

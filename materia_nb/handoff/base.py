@@ -296,7 +296,7 @@ class Section:
     lines: tuple[str, ...] = ()
 
     @classmethod
-    def of_pairs(cls, title: str, pairs: Iterable[tuple[str, TextOrPointer]]) -> Self:
+    def from_pairs(cls, title: str, pairs: Iterable[tuple[str, TextOrPointer]]) -> Self:
         """Return a section with one row for each name and value, without rows whose value is blank."""
         rows = [(name, value) for name, value in pairs if not isinstance(value, str) or value.strip()]
         return cls(title, rows=tuple(rows))

@@ -543,8 +543,8 @@ def contract_of(answer: SimpleAnswer) -> dict[str, JSON]:
     report["open_gaps"] = [_gap_text(item) for item in answer.items]
     if result is not None:
         report["verification"] = {"result": result}
-    absent = {"consolidation_report": None, "approval_request": None}
-    return {"agent_status": agent_status, "evidence_report": report, **absent}
+    absent_objects = {"consolidation_report": None, "approval_request": None}
+    return {"agent_status": agent_status, "evidence_report": report, **absent_objects}
 
 
 def _gap_text(item: WorkItem) -> str:
@@ -561,7 +561,7 @@ def contract_layout(value: Mapping[str, JSON], find: FindFile) -> list[Section]:
         find: a function that returns the path of a file that the contract names, or None if there is no such file.
     """
     contract = Contract(value)
-    sections = [Section.of_pairs("contract", _contract_headline(contract))]
+    sections = [Section.from_pairs("contract", _contract_headline(contract))]
     for title, owner in (
         ("verification", contract.verification),
         ("approval request", contract.approval_request),

@@ -71,7 +71,7 @@ class CheckedContract(NamedTuple):
     repair: Repair
 
     @property
-    def only_unfinished(self) -> bool:
+    def is_only_unfinished(self) -> bool:
         """True if the only issue is that the agent has not finished the loop within its work."""
         codes = [issue.code or "" for issue in self.issues]
         return bool(codes) and all(code.startswith("LOOP_STATE_INCOMPLETE:") for code in codes)
@@ -344,8 +344,8 @@ class ContractProtocol(HandoffProtocol):
         statuses = tuple(_accepted_statuses(readings))
         if not statuses:
             return []
-        may_follow = " or ".join(contract_fields.next_statuses(statuses[-1]))
-        return [Section("plan_status", lines=(f"{' → '.join(statuses)} (may be followed by {may_follow})",))]
+        next_status_words = " or ".join(contract_fields.next_statuses(statuses[-1]))
+        return [Section("plan_status", lines=(f"{' → '.join(statuses)} (may be followed by {next_status_words})",))]
 
     def sample_outputs(self, outcome: Outcome, count: int) -> Iterator[dict[str, JSON]]:
         """Yield contracts that can lead to the outcome."""
@@ -417,11 +417,11 @@ def examine_contract(contract: JSON, requirements: Requirements, facts: TurnFact
         requirements: the requirements of the socket.
         facts: the facts about the turn.
     """
-    readable = contract if isinstance(contract, dict) and not is_too_deep(contract) else None
-    checked = check_contract(readable, facts)
-    value = without_infinities(readable)
-    if readable is not None:
-        copied_words = placeholder_issues(readable, contract_fields.FORM_WORDS_OF_CONTRACTS)
+    readable_contract = contract if isinstance(contract, dict) and not is_too_deep(contract) else None
+    checked = check_contract(readable_contract, facts)
+    value = without_infinities(readable_contract)
+    if readable_contract is not None:
+        copied_words = placeholder_issues(readable_contract, contract_fields.FORM_WORDS_OF_CONTRACTS)
         checked = checked._replace(issues=(*checked.issues, *missing_sources(value, requirements), *copied_words))
     reading = _decide(value, checked, requirements, facts)
     reported_id = checked.contract.agent_id
@@ -433,7 +433,7 @@ def examine_contract(contract: JSON, requirements: Requirements, facts: TurnFact
 
 def _decide(value: JSON, checked: CheckedContract, requirements: Requirements, facts: TurnFacts) -> Reading:
     contract, status = checked.contract, checked.contract.plan_status
-    if checked.only_unfinished:
+    if checked.is_only_unfinished:
         route = Reading(satisfied=False, reason=checked.issues[0].message)
         return _accept(value, checked, route, requirements, facts.memory)
     step = contract_fields.record_status(contract_fields.restore_status(facts.memory), status)
@@ -452,7 +452,7 @@ def _decide(value: JSON, checked: CheckedContract, requirements: Requirements, f
 
 def _accept(value: JSON, checked: CheckedContract, route: Reading, requirements: Requirements, memory: JSON) -> Reading:
     contract = checked.contract
-    unfinished = checked.only_unfinished or contract.plan_status == "IN_PROGRESS"
+    unfinished = checked.is_only_unfinished or contract.plan_status == "IN_PROGRESS"
     if route.action == "route" and route.satisfied is False and unfinished and not requirements.sends_back:
         route = route._replace(satisfied=None, action="reissue")  # run the node again (section 14)
     return route._replace(

@@ -277,8 +277,8 @@ def _detour(satisfied: bool | None, envelope: Envelope, facts: TurnFacts) -> Rea
     if target := _detour_target(envelope, facts):
         return Reading(satisfied=satisfied, action="detour", reason=envelope.reason, target=target)
     unknown = f"names {envelope.next_step_suggestion[:100]!r}, which is not a socket of this loadout"
-    fault = unknown if envelope.next_step_suggestion else "has no target"
-    return Reading(satisfied=satisfied, action="escalate", reason=f"The requested detour {fault}: {envelope.reason}")
+    problem = unknown if envelope.next_step_suggestion else "has no target"
+    return Reading(satisfied=satisfied, action="escalate", reason=f"The requested detour {problem}: {envelope.reason}")
 
 
 def _detour_target(envelope: Envelope, facts: TurnFacts) -> str:
@@ -428,7 +428,7 @@ def envelope_layout(value: Mapping[str, JSON], find: FindFile) -> list[Section]:
         find: a function that returns the path of a file that the envelope names, or None if there is no such file.
     """
     envelope = envelope_of(value)
-    headline = Section.of_pairs("envelope", _envelope_headline(envelope))
+    headline = Section.from_pairs("envelope", _envelope_headline(envelope))
     concerns = tuple(_concern_row(concern, find) for concern in sorted(envelope.concerns, key=_severity_rank))
     assumptions = tuple((row.assumption, row.why, row.impact_if_wrong) for row in envelope.assumptions)
     meta = as_object(value.get("meta"))
@@ -436,7 +436,7 @@ def envelope_layout(value: Mapping[str, JSON], find: FindFile) -> list[Section]:
         Section("concerns", ("severity", "concern", "location", "recommendation"), concerns),
         Section("evidence", ("kind", "pointer"), tuple(_envelope_evidence(envelope, find))),
         Section("assumptions", ("assumption", "why", "if wrong"), assumptions),
-        Section.of_pairs("meta", ((name, meta[name]) for name in _IDENTITY if isinstance(meta.get(name), str))),
+        Section.from_pairs("meta", ((name, meta[name]) for name in _IDENTITY if isinstance(meta.get(name), str))),
     )
     return [headline, *(section for section in sections if section.rows)]
 

@@ -167,15 +167,15 @@ class Approval:
             True if the command may run, and the updated approval.
         """
         approval = self.at(now)
-        is_same = command_fingerprint(command) == command_fingerprint(approval.exact_content)
-        if approval.status != "PENDING" or not is_same:
+        is_same_command = command_fingerprint(command) == command_fingerprint(approval.exact_content)
+        if approval.status != "PENDING" or not is_same_command:
             return False, approval
         return True, replace(approval, status="CONSUMED")
 
     def at(self, now: float) -> Approval:
         """Return a copy of the approval with the status that it has at the time ``now``."""
-        is_over = self.status == "PENDING" and now >= self.expires_at
-        return replace(self, status="EXPIRED") if is_over else self
+        is_expired = self.status == "PENDING" and now >= self.expires_at
+        return replace(self, status="EXPIRED") if is_expired else self
 
     def as_json(self) -> dict[str, JSON]:
         """Return the approval as JSON for prompts and for the journal."""

@@ -89,8 +89,8 @@ class DesignServer:
 
     def _report(self, change: str) -> str:
         """Describe a change and the findings after it, with a warning if the draft could not be stored."""
-        not_stored = f"\n{self.design.draft_error}" if self.design.draft_error else ""
-        return f"{change}{not_stored}\n{self._findings()}"
+        draft_error_text = f"\n{self.design.draft_error}" if self.design.draft_error else ""
+        return f"{change}{draft_error_text}\n{self._findings()}"
 
     def _findings(self) -> str:
         report = self.design.report
@@ -172,10 +172,10 @@ class DesignServer:
         results = [self._check_property(exploration, target, possible=False) for target in never or ()]
         results += [self._check_property(exploration, target, possible=True) for target in possible or ()]
         if ends:
-            stalls = exploration.stalls
+            stalled_sockets = exploration.stalls
             message = "FAILS: no end can be reached from"
-            results += [f"{message} {socket}{self._counterexample(exploration, socket)}" for socket in stalls]
-            results += [] if stalls else ["holds: an end can be reached from every socket"]
+            results += [f"{message} {socket}{self._counterexample(exploration, socket)}" for socket in stalled_sockets]
+            results += [] if stalled_sockets else ["holds: an end can be reached from every socket"]
         if most_turns is not None:
             maximum = exploration.most_turns()
             reason = "the number is unlimited" if maximum is None else f"the maximum is {maximum}"

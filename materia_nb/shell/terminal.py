@@ -120,7 +120,7 @@ def _read_lines(question: str) -> str:
 
 
 _SUCCESS_RULES: Final[tuple[tuple[Any, Callable[[Any], bool]], ...]] = (
-    (Verification, lambda verified: verified.is_intact),
+    (Verification, lambda verification: verification.is_intact),
     (Checkup, lambda checkup: all(finding.status != "missing" for finding in checkup.findings)),
     (Sweep, lambda sweep: not sweep.failures),
     (compared.Compared, lambda view: not view),
@@ -250,28 +250,28 @@ def _to_json(value: Any) -> JSON:
     for kind, convert in _CONVERTERS:
         if isinstance(value, kind):
             return _to_json(convert(value))
-    converted: JSON
+    converted_value: JSON
     match value:
         case None | str() | int() | float():
-            converted = value
+            converted_value = value
         case Table():
             headers = [cell_text(header) or "mark" for header in value.headers]
-            converted = [dict(zip(headers, map(cell_text, row), strict=True)) for row in value.rows]
+            converted_value = [dict(zip(headers, map(cell_text, row), strict=True)) for row in value.rows]
         case Mapping():
-            converted = {str(key): _to_json(entry) for key, entry in value.items()}
+            converted_value = {str(key): _to_json(entry) for key, entry in value.items()}
         case tuple() if hasattr(value, "_asdict"):
-            converted = _to_json(value._asdict())
+            converted_value = _to_json(value._asdict())
         case Sequence() | set() | frozenset():
-            converted = [_to_json(entry) for entry in value]
+            converted_value = [_to_json(entry) for entry in value]
         case _ if is_dataclass(value):
-            converted = {
+            converted_value = {
                 field.name: _to_json(getattr(value, field.name)) for field in fields(value) if field.name[0] != "_"
             }
         case Displayable() if type(value)._blocks is not Displayable._blocks:  # noqa: SLF001 - a panel has only text, no blocks
-            converted = value.as_json()
+            converted_value = value.as_json()
         case _:
-            converted = str(value)
-    return converted
+            converted_value = str(value)
+    return converted_value
 
 
 @dataclass(frozen=True, slots=True)
@@ -365,12 +365,12 @@ def _locate_findings(bench: DryBench, report: Report, *, strict: bool) -> tuple[
         if layer.path is not None and not layer.fault and layer.name != "bundled"
     ]
     texts = {path: config_text(path) for path in files} if problems else {}
-    located = []
+    located_findings = []
     for problem in problems:
         matches = [(*line_of(text, problem.source, problem.loadout), path) for path, text in texts.items()]
         line, _, path = min(matches, key=lambda match: match[1], default=(1, 0, None))
-        located.append(LocatedFinding(problem, "" if path is None else _relative_path(path), line))
-    return tuple(located)
+        located_findings.append(LocatedFinding(problem, "" if path is None else _relative_path(path), line))
+    return tuple(located_findings)
 
 
 def _relative_path(path: Path) -> str:

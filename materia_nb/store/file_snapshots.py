@@ -203,8 +203,8 @@ class FileSnapshots:
         return FileSnapshot(commit, left_out, tuple(sorted(name.decode("utf-8", "replace") for name in names)))
 
     def _changed_since(self, commit: str) -> frozenset[bytes]:
-        compare = ("diff-index", "--cached", "-z", "--name-only", "--no-renames", _commit_id(commit))
-        return frozenset(self._git(*compare).split(b"\0")[:-1])
+        compare_command = ("diff-index", "--cached", "-z", "--name-only", "--no-renames", _commit_id(commit))
+        return frozenset(self._git(*compare_command).split(b"\0")[:-1])
 
     def _update_index(self, unreadable: AbstractSet[bytes] = frozenset()) -> tuple[str, ...]:
         """Update the Git index to the current files of the folder, and return the paths of the omitted files.

@@ -530,10 +530,10 @@ class Verification:
         return not self.problems
 
     def __repr__(self) -> str:
-        upto = f"up to step {self.steps} ({counted(self.lines, 'line')})" if self.steps else "before the first step"
-        head = f"The journal is intact {upto}." if self.is_intact else f"The journal is intact only {upto}."
-        torn = ["The last line is incomplete, because a crash interrupted its write."] if self.is_torn else []
-        return "\n".join([head, *self.problems, *torn, *([] if self.has_links else [_NO_LINKS_MESSAGE])])
+        extent = f"up to step {self.steps} ({counted(self.lines, 'line')})" if self.steps else "before the first step"
+        head = f"The journal is intact {extent}." if self.is_intact else f"The journal is intact only {extent}."
+        torn_note = ["The last line is incomplete, because a crash interrupted its write."] if self.is_torn else []
+        return "\n".join([head, *self.problems, *torn_note, *([] if self.has_links else [_NO_LINKS_MESSAGE])])
 
 
 def verify(files: RunDir) -> Verification:
@@ -562,9 +562,9 @@ def damage_messages(contents: Contents) -> list[str]:
     """Return messages that describe the damage to a journal: its first changed line, or a missing end."""
     if contents.first_broken_line is not None:
         steps = _intact_steps(contents.lines, contents.first_broken_line)
-        upto = f"up to step {steps}" if steps else "before the first step"
+        extent = f"up to step {steps}" if steps else "before the first step"
         change = f"The journal was changed: line {contents.first_broken_line + 1} is not the original line"
-        return [f"{change}, or an earlier line is missing. The journal is intact {upto}; later lines may be wrong."]
+        return [f"{change}, or an earlier line is missing. The journal is intact {extent}; later lines may be wrong."]
     return [] if contents.reaches_known_end else [MISSING_END_MESSAGE]
 
 

@@ -95,7 +95,7 @@ def enter_recorded_visit(rules: Rules, state: CastState, socket: str, recorded: 
     )
 
 
-def _forced_final(rules: Rules, state: CastState, prompt: Prompt | None) -> Transition:
+def _forced_finalization(rules: Rules, state: CastState, prompt: Prompt | None) -> Transition:
     """Return the transition that asks a socket for its final handoff, after a draft or other work.
 
     The transition is returned even if no draft or work is recorded.
@@ -440,7 +440,7 @@ class _JournalReader:
         state = self.session.state
         visit = state.waiting_at
         if visit is not None and visit.mode in self.rules.sockets[visit.socket].free_text_modes:
-            step = _forced_final(self.rules, state, self.session.prompt)
+            step = _forced_finalization(self.rules, state, self.session.prompt)
             self._apply_forced(ev.RefinementFinal(about=about(self.rules, visit), ts=event.ts), step)
 
     # -- the end, and going on after it -------------------------------------------------

@@ -94,7 +94,7 @@ class RunDir:
 
     def is_inside(self, folder: str) -> bool:
         """Return True if a folder for artifacts is inside the run directory and its path contains no links."""
-        path = self._resolved / folder
+        path = self._resolved_path / folder
         return ".." not in folder.split("/") and path.resolve() == path
 
     def write_json(self, name: str, value: JSON) -> str:
@@ -120,7 +120,7 @@ class RunDir:
         path = self.path / name
         try:
             path = path.resolve()
-            inside = path.is_relative_to(self._resolved)
+            inside = path.is_relative_to(self._resolved_path)
         except (OSError, ValueError, RuntimeError):  # the name is not a valid file name, or links form a loop
             inside = False
         if not inside:
@@ -141,7 +141,7 @@ class RunDir:
             ) from error
 
     @cached_property
-    def _resolved(self) -> Path:
+    def _resolved_path(self) -> Path:
         return self.path.resolve()
 
 

@@ -225,23 +225,23 @@ class ProcessGroup:
         deadline = math.inf if timeout_s is None else now + timeout_s
         self._open_pipes()
         # A command usually ends a few microseconds after it has closed both outputs, so checks are rare before that.
-        pause, check_at, is_closing = _POLL_S, now + _POLL_S, False
+        pause_s, next_check, is_closing = _POLL_S, now + _POLL_S, False
         while True:
             if self._interrupts.count or (self._stop is not None and self._stop.is_set()):
                 self.stopped = True
                 return
             if not self._open_outputs and not is_closing:
-                pause, check_at, is_closing = _FIRST_POLL_S, now, True
+                pause_s, next_check, is_closing = _FIRST_POLL_S, now, True
             now = time.monotonic()
-            if now >= check_at:
+            if now >= next_check:
                 if self._has_ended():
                     return
-                check_at = now + pause
-                pause = min(2 * pause, _POLL_S)
+                next_check = now + pause_s
+                pause_s = min(2 * pause_s, _POLL_S)
             if now >= deadline:
                 self.timed_out = True
                 return
-            self._exchange(min(check_at, deadline) - now)
+            self._exchange(min(next_check, deadline) - now)
 
     def end_group(self) -> None:
         """Kill all remaining processes of the group, read their last output, reap the command and close the pipes."""
@@ -312,12 +312,12 @@ class ProcessGroup:
         """Send SIGTERM to the group, followed by SIGKILL after one second or after another interrupt."""
         interrupts = self._interrupts.count
         self._signal_group(signal.SIGTERM)
-        deadline, pause = time.monotonic() + _KILL_AFTER_S, _FIRST_POLL_S
+        deadline, pause_s = time.monotonic() + _KILL_AFTER_S, _FIRST_POLL_S
         while (remaining := deadline - time.monotonic()) > 0 and self._interrupts.count == interrupts:
             if self.child.poll() is not None and not self._signal_group(0):
                 return
-            self._exchange(min(pause, remaining))
-            pause = min(2 * pause, _POLL_S)
+            self._exchange(min(pause_s, remaining))
+            pause_s = min(2 * pause_s, _POLL_S)
         self._signal_group(signal.SIGKILL)
 
     def _has_ended(self) -> bool:
@@ -476,7 +476,7 @@ def run_process(
                 start_new_session=True,
             )
         except (OSError, ValueError, IndexError) as error:
-            return _not_started(argv, cwd, error, time.perf_counter() - start_time)
+            return _not_started_result(argv, cwd, error, time.perf_counter() - start_time)
         run = ProcessGroup(child, stdin, capture, interrupts, stop)
         try:
             run.run_to_end(timeout_s)
@@ -498,7 +498,7 @@ def _run_in_place(argv: Sequence[str], stdin: bytes, cwd: Path, capture: Capture
         with _in_place_lock, _script_environment(arguments, stdin, (stdout, stderr), cwd):
             exit_code = _run_script(code, arguments[0])
     except (OSError, ValueError) as error:
-        return _not_started(argv, cwd, error, time.perf_counter() - start_time)
+        return _not_started_result(argv, cwd, error, time.perf_counter() - start_time)
     return replace(_make_result(argv, start_time, exit_code, stdout, stderr), in_place=True)
 
 
@@ -543,7 +543,7 @@ def _ending_of(returncode: int | None) -> tuple[int | None, str | None]:
         return None, f"SIG{-returncode}"
 
 
-def _not_started(argv: Sequence[str], cwd: Path, error: Exception, seconds: float) -> ProcessResult:
+def _not_started_result(argv: Sequence[str], cwd: Path, error: Exception, seconds: float) -> ProcessResult:
     name = argv[0] if argv else ""
     if not argv:
         reason = "the command is empty"

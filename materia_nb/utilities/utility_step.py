@@ -84,8 +84,8 @@ def _read_copy(folder: Path, name: str, entry: JSON) -> ScriptCopy:
     except OSError:
         return ScriptCopy(name, path, "not there")
     if current == packaged_digest:
-        is_aside = path.name != name and (folder / name).is_file()
-        return ScriptCopy(name, folder / name, "set aside") if is_aside else ScriptCopy(name, path, "as shipped")
+        is_set_aside = path.name != name and (folder / name).is_file()
+        return ScriptCopy(name, folder / name, "set aside") if is_set_aside else ScriptCopy(name, path, "as shipped")
     return ScriptCopy(name, path, "of another version" if current == original else "changed")
 
 

@@ -94,10 +94,10 @@ def ls(work: Workspace, args: Mapping[str, JSON]) -> ToolResult:
     ):
         listed = sorted(islice(entries, _MAX_ENTRIES + 1), key=lambda entry: entry.name)
         lines = [_entry_line(entry, folder) for entry in listed[:_MAX_ENTRIES]]
-    fitting = sum(size <= _MAX_LISTED_CHARS for size in accumulate(len(line) + 1 for line in lines))
-    omitted = f"{len(listed) - fitting:,}" if len(listed) <= _MAX_ENTRIES else "many"
-    note = [f"(and {omitted} more; use find to list names that match a pattern)"] if fitting < len(listed) else []
-    return ToolResult("\n".join([*lines[:fitting], *note]) or "(empty)", ok=True)
+    fitting_count = sum(size <= _MAX_LISTED_CHARS for size in accumulate(len(line) + 1 for line in lines))
+    omitted = f"{len(listed) - fitting_count:,}" if len(listed) <= _MAX_ENTRIES else "many"
+    note = [f"(and {omitted} more; use find to list names that match a pattern)"] if fitting_count < len(listed) else []
+    return ToolResult("\n".join([*lines[:fitting_count], *note]) or "(empty)", ok=True)
 
 
 def binary_error(target: OpenPath, size: int) -> Refused:

@@ -170,9 +170,9 @@ class _PathWalker:
 
     def resolve(self, path: str) -> OpenPath:
         links = 0
-        names_left = deque(self._parts(path))
-        while names_left:
-            name = names_left.popleft()
+        remaining_names = deque(self._parts(path))
+        while remaining_names:
+            name = remaining_names.popleft()
             if name == "..":
                 if not self._names:
                     raise _outside_error(path)
@@ -186,8 +186,8 @@ class _PathWalker:
                 target = os.readlink(name, dir_fd=self._handles[-1])
                 if target.startswith("/"):
                     self.return_to_project()
-                names_left.extendleft(reversed(self._parts(target, link=path)))
-            elif names_left:
+                remaining_names.extendleft(reversed(self._parts(target, link=path)))
+            elif remaining_names:
                 self._enter_folder(name, status)
             else:
                 return OpenPath(self._handles[-1], name, (*self._names, name), status)

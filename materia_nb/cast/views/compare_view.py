@@ -118,7 +118,7 @@ class CompareView(Displayable, Comparison):
         if self.a.snapshots is not None and self.a.snapshots == self.b.snapshots:
             blocks += changes_table(self.a.snapshots, self.a.session.files, self.b.session.files)
         if steps := self.differing_step:
-            blocks.append(Heading(f"step {_numbered(steps.a)}"))
+            blocks.append(Heading(f"step {_step_number(steps.a)}"))
             blocks += StepCompareView(steps.a, steps.b, steps.names).detail_blocks(names)
             blocks += self._later(steps.a, names)
         if self.state and self.unfinished is None:  # a cast that continues from the other has changed the state further
@@ -132,7 +132,7 @@ class CompareView(Displayable, Comparison):
         for a, b, differs in others[:_MAX_LATER]:
             if a is not None and b is not None:
                 aspects = ", ".join(StepPair(a, b, differs).own_differences)
-                title = f"step {_numbered(a)}, {b.number} in B: {_place(a, names)} differs in {aspects}"
+                title = f"step {_step_number(a)}, {b.number} in B: {_place(a, names)} differs in {aspects}"
                 yield Fold(title, StepCompareView(a, b, self._names).detail_blocks(names), brief_chars=0)
 
     def _blocks(self) -> list[Block]:
@@ -160,7 +160,7 @@ class StepCompareView(Displayable, StepComparison):
         a, b = sides = self.a, self.b
         targets = [step_target(step) or "" for step in sides]
         rows = [
-            ("step", *(f"{_numbered(step)}: {_place(step, names)}, visit {step.visit}" for step in sides)),
+            ("step", *(f"{_step_number(step)}: {_place(step, names)}, visit {step.visit}" for step in sides)),
             ("went to", *(names.get(target, target) for target in targets)),
             ("tokens", *(step_usage(step).tokens_text for step in sides)),
             ("time", *(step_time(step).words for step in sides)),
@@ -349,7 +349,7 @@ class BlameView(TableOf["BlameEntry"]):
     def __init__(self, path: str, entries: Sequence[BlameEntry]) -> None:
         self.path = path
         rows = [
-            (str(entry.step), _author(entry), entry.item_key or "", _by(entry), *_values(entry.before, entry.after))
+            (str(entry.step), _author(entry), entry.item_key or "", _cause(entry), *_values(entry.before, entry.after))
             for entry in entries
         ]
         columns = ("step", "who", "item", "by", "from", "to")
@@ -365,7 +365,7 @@ def _author(entry: BlameEntry) -> str:
 _RULES: Final = {"R10": "its answer", "R11": "an assignment", "R12": "the current item", "P6": "the join of the lanes"}
 
 
-def _by(entry: BlameEntry) -> str:
+def _cause(entry: BlameEntry) -> str:
     if entry.rule not in _RULES:
         return entry.rule
     return f"{_RULES[entry.rule]}{f', {entry.source}' if entry.source else ''} ({entry.rule})"
@@ -413,7 +413,7 @@ def _replay_cells(replay: ReplayView[Any]) -> tuple[str, str, str]:
 
 def _pair_row(pair: StepPair, names: Mapping[str, str]) -> tuple[str, ...]:
     a, b = pair.a, pair.b
-    numbers = list(dict.fromkeys(_numbered(step) for step in (a, b) if step is not None))
+    numbers = list(dict.fromkeys(_step_number(step) for step in (a, b) if step is not None))
     differs = f"only in {pair.side}" if pair.side != "both" else ", ".join(pair.own_differences)
     return " / ".join(numbers), _step_words(a, names), _step_words(b, names), differs
 
@@ -428,7 +428,7 @@ def _step_words(step: StepRecord | None, names: Mapping[str, str]) -> str:
     return f"{target}: {verdict}" if verdict else target
 
 
-def _numbered(step: StepRecord) -> str:
+def _step_number(step: StepRecord) -> str:
     return f"{step.number} in {shorten(step.lane, 40)}" if step.lane else str(step.number)
 
 

@@ -282,14 +282,14 @@ class ExploreView(_View, Exploration):
         if self.not_visited:
             prefix = "never visited" if self.certain else "not visited so far"
             yield Line(f"{prefix}: {', '.join(part(name) for name in self.not_visited)}")
-        rows = [self._never_row(name) for name in self.not_taken]
+        rows = [self._untaken_row(name) for name in self.not_taken]
         if not rows:
             yield Line("every edge and exit can be taken")
             return
         yield from _first_rows(("edge or exit", "when", "to"), rows)
         yield Line("these are never taken" if self.certain else "these have not been taken so far")
 
-    def _never_row(self, edge_ref: EdgeRef) -> tuple[str, str, str]:
+    def _untaken_row(self, edge_ref: EdgeRef) -> tuple[str, str, str]:
         if isinstance(edge_ref, tuple):
             edge = self.graph.sockets[edge_ref[0]].edges[edge_ref[1] - 1]
             return f"edge {edge_ref[1]} of {edge_ref[0]}", edge.when, edge.to
@@ -312,7 +312,7 @@ class OddsView(_View, Odds):
         chances = ((end, share, f"{share:.2%}") for end, share in self.ends.items())
         ends = [(end, rare.get(phrase, phrase) if share else phrase) for end, share, phrase in chances]
         yield Table(("end", "chance"), ends)
-        yield from _silent(self.nothing)
+        yield from _no_verdict_lines(self.nothing)
         percentiles = [self.at(share) for share in _PERCENTILES.values()]
         totals = [
             (name, _MEAN_FORMATS[name].format(mean_), *(format_.format(getattr(most, name)) for most in percentiles))
@@ -324,10 +324,10 @@ class OddsView(_View, Odds):
             if missing:
                 yield Line(f"{name}: not counting {', '.join(missing)}, for which no value was given")
         yield _histogram("turns", {end: self.distribution()[end] for end in self.ends if end in self.distribution()})
-        rows = [(socket, f"{visits:.2f}", self._says(socket)) for socket, visits in self.visits.items()]
+        rows = [(socket, f"{visits:.2f}", self._verdict_text(socket)) for socket, visits in self.visits.items()]
         yield from _first_rows(("socket", "visits", "satisfied"), rows)
 
-    def _says(self, socket: str) -> str:
+    def _verdict_text(self, socket: str) -> str:
         """Return the probability that a socket outputs ``satisfied: true``, or the reason why there is none."""
         if socket in self.satisfied:
             return f"{self.satisfied[socket]:.2f}"
@@ -389,10 +389,10 @@ class SimulationView(_View, Simulation):
         yield Table(
             ("end", "casts", "share"), [(end, n, Bar(f"{n / self.n:.1%}", n / self.n)) for end, n in self.ends.items()]
         )
-        yield from _silent(self.nothing)
+        yield from _no_verdict_lines(self.nothing)
         yield Table(
             ("a cast has", "on average", "median", "90th percentile", "maximum"),
-            [_spread("agent turns", self.turns), _spread("retries", self.retries)],
+            [_spread_row("agent turns", self.turns), _spread_row("retries", self.retries)],
         )
         most = max([1, *self.visits.values()])
         rows = [(socket, Bar(f"{count / self.n:.2f}", count / most)) for socket, count in self.visits.items()]
@@ -417,16 +417,16 @@ class EstimateView(_View, Estimate):
         """The cost for display; an unknown cost is not displayed as zero."""
         if self.total.cost is None:
             return "its cost is unknown" if self.sockets else "no agent is asked"
-        without = ", ".join(self.unpriced)
+        unpriced_models = ", ".join(self.unpriced)
         at_least = "at least " if self.shortest else ""
         return f"{at_least}{_dollars(self.total.cost)}" + (
-            f", not counting {without}, whose price is unknown" if without else ""
+            f", not counting {unpriced_models}, whose price is unknown" if unpriced_models else ""
         )
 
     @property
     def marks(self) -> CastOverlay:
         """The average number of turns of each socket, rounded to whole numbers."""
-        return CastOverlay(visits={socket: round(takes.turns.mean) for socket, takes in self.sockets.items()})
+        return CastOverlay(visits={socket: round(estimate_.turns.mean) for socket, estimate_ in self.sockets.items()})
 
     def _parts(self) -> Iterable[Block]:
         yield Line(f"{part(self.graph.name)}: {self.line}")
@@ -442,23 +442,23 @@ class EstimateView(_View, Estimate):
             yield Line(f"{counted(self.unfinished, 'cast')} did not end; their usage so far is included")
         yield from _first_rows(
             ("socket", "turns", "tokens in", "tokens out", "cost"),
-            [self._row(socket, takes) for socket, takes in self.sockets.items()],
+            [self._row(socket, estimate_) for socket, estimate_ in self.sockets.items()],
         )
 
-    def _row(self, socket: str, takes: UsageEstimate) -> tuple[Cell, ...]:
-        cost = "not known" if takes.cost is None else _dollars(takes.cost)
-        return socket, _range(takes.turns), _range(takes.input), _range(takes.output), cost
+    def _row(self, socket: str, estimate_: UsageEstimate) -> tuple[Cell, ...]:
+        cost = "not known" if estimate_.cost is None else _dollars(estimate_.cost)
+        return socket, _range(estimate_.turns), _range(estimate_.input), _range(estimate_.output), cost
 
 
 def estimated(
     graph: Graph, table: AgentTable, pins: Mapping[str, Pin], model: str | None = None, **assumptions: Any
 ) -> EstimateView:
     """Estimate a cast with the prices of its agents, or of ``model``; for ``assumptions`` see :func:`.estimate_cast`."""
-    priced = None if model is None else ModelAgent(model)
+    priced_agent = None if model is None else ModelAgent(model)
 
     def price(socket: str, tokens_in: int, tokens_out: int) -> float | None:
         materia = graph.sockets[socket].materia
-        agent = priced or table.for_turn(socket, materia.id)
+        agent = priced_agent or table.for_turn(socket, materia.id)
         own = graph.price(price_names(agent, materia.model))
         if own is not None:
             return own.cost(tokens_in, tokens_out)
@@ -516,14 +516,14 @@ class PromptsView(_View, Prompts):
         yield from _first_rows(("step", "socket", "item", "turn", "characters", "tokens", "same"), rows)
 
 
-def _silent(nothing: Mapping[str, float]) -> Iterator[Line]:
+def _no_verdict_lines(nothing: Mapping[str, float]) -> Iterator[Line]:
     """Yield a line for each socket whose output may have no verdict."""
     for socket, chance in nothing.items():
         chance_words = f" in {chance:.0%}" if chance < 1 else ": its prompt does not ask for one"
         yield Line(f"{socket} gives no verdict{chance_words}")
 
 
-def _spread(name: str, counts: Sequence[int]) -> tuple[str, str, int, int, int]:
+def _spread_row(name: str, counts: Sequence[int]) -> tuple[str, str, int, int, int]:
     ordered = sorted(counts)
-    half, high = ((len(ordered) - 1) // 2), ((len(ordered) * 9 + 9) // 10 - 1)
-    return name, f"{mean(ordered):.2f}", ordered[half], ordered[high], ordered[-1]
+    median_index, percentile_index = ((len(ordered) - 1) // 2), ((len(ordered) * 9 + 9) // 10 - 1)
+    return name, f"{mean(ordered):.2f}", ordered[median_index], ordered[percentile_index], ordered[-1]

@@ -77,8 +77,8 @@ def status_lines(cast: Snapshot, pause: str | None = None, hit: Sequence[Breakpo
     if failure is not None:
         name = cast.names.get(failure.socket or "", "The cast")
         lines.append(f"{name} {describe_failure(failure.kind)}: {failure.message}")
-        if tries := describe_tries(cast):
-            lines.append(tries)
+        if tries_text := describe_tries(cast):
+            lines.append(tries_text)
         if failure.hint:
             can_resume = cast.live.continue_hint == RESUME
             lines.append(f"to continue: {failure.hint if can_resume else cast.live.continue_hint}")
@@ -179,25 +179,25 @@ def _conclusion_lines(cast: Snapshot) -> Iterator[str]:
     yield from (shorten(line, _MAX_LINE) for line in conclusion[:_MAX_CONCLUSION_LINES])
     if len(conclusion) > _MAX_CONCLUSION_LINES:
         yield f"and {counted(len(conclusion) - _MAX_CONCLUSION_LINES, 'more line')}; list them with `cast.now.conclusion`"
-    left = sum(not suggestion.is_kept for suggestion in cast.suggestions)
-    if left:
-        yield f"{counted(left, 'suggestion')} to review; list them with `%materia edit remember`"
+    unreviewed_count = sum(not suggestion.is_kept for suggestion in cast.suggestions)
+    if unreviewed_count:
+        yield f"{counted(unreviewed_count, 'suggestion')} to review; list them with `%materia edit remember`"
 
 
 def _pins(cast: Snapshot) -> Iterator[str]:
     """Yield a line about each pin, which also reports a pinned function that was lost with an earlier kernel (R40)."""
     for name, pin in cast.pins.items():
         is_lost = cast.writable and name in cast.lost_pins
-        lost = ", which was lost when its kernel ended: pin it again, or unpin it" if is_lost else ""
-        yield f"pinned: {name} to {pin.words}{lost}"
+        lost_note = ", which was lost when its kernel ended: pin it again, or unpin it" if is_lost else ""
+        yield f"pinned: {name} to {pin.words}{lost_note}"
 
 
 def describe_tries(cast: Snapshot) -> str:
     """Return text such as ``tried 2 times`` for the failed socket, or "" if the socket was tried once."""
     if not cast.steps or cast.engine.failure is None or cast.engine.at is None:
         return ""
-    tries = cast.steps[-1].attempts
-    return f"tried {tries} times" if tries > 1 else ""
+    tries_text = cast.steps[-1].attempts
+    return f"tried {tries_text} times" if tries_text > 1 else ""
 
 
 def _notes(cast: Snapshot) -> Iterator[str]:
@@ -235,8 +235,8 @@ def _waiting_for(cast: Snapshot) -> str:
         need = f"may run this command once: {shorten(cast.approvals.current.exact_content, 200)} (`abort` withdraws the approval)"
     elif visit.mode == "final":
         need = "must still give its final result"
-    yours = cast.writable and cast.answered_by(visit.socket) in (None, "person")
-    return f"waiting: {who} {need}; use `reply`{'' if yours else ', or use `step` to ask its agent'}"
+    is_for_user = cast.writable and cast.answered_by(visit.socket) in (None, "person")
+    return f"waiting: {who} {need}; use `reply`{'' if is_for_user else ', or use `step` to ask its agent'}"
 
 
 def _call_status(cast: Snapshot) -> str:
@@ -315,7 +315,7 @@ def overlay_of(cast: Snapshot) -> CastOverlay:
     current = visit.socket if visit else engine.next if engine.next in cast.graph.sockets else None
     if engine.failure is not None and lanes_at_work(cast.session) is not None:
         current = None  # what comes next is in the lanes that go on, when they do
-    visits, standing_at = Counter(engine.visits), dict[str, tuple[str, ...]]()
+    visits, lanes_by_socket = Counter(engine.visits), dict[str, tuple[str, ...]]()
     for streams in cast.session.streams:
         for lane in streams.lanes.values():
             visits.update(lane.session.state.visits)
@@ -326,7 +326,7 @@ def overlay_of(cast: Snapshot) -> CastOverlay:
             lanes_failed[socket] = (*lanes_failed.get(socket, ()), name)
         socket = lane_now.now.next_socket or ""
         if lane_now.status in ("running", "interrupted") and socket in cast.graph.sockets:
-            standing_at[socket] = (*standing_at.get(socket, ()), name)
+            lanes_by_socket[socket] = (*lanes_by_socket.get(socket, ()), name)
             current = None
     latest = _latest(cast)
     return CastOverlay(
@@ -335,7 +335,7 @@ def overlay_of(cast: Snapshot) -> CastOverlay:
         held=engine.status == "held",
         failed=failed_socket,
         visits=dict(visits),
-        lanes=standing_at,
+        lanes=lanes_by_socket,
         lanes_failed=lanes_failed,
         traversals=dict(engine.traversals),
         last_route=route,
@@ -357,13 +357,13 @@ def _latest(cast: Snapshot) -> dict[str, StepRecord]:
     if not cast.session.streams:
         return {step.at.socket: step for step in cast.session.steps if step.turns}
     own_entries = [(step.number, 0, 0, step) for step in cast.steps]
-    of_lanes = [
+    lane_entries = [
         (streams.step, index if streams.status == "joined" else 0, step.started, step)
         for streams in cast.session.streams
         for index, lane in enumerate(streams.lanes.values())
         for step in lane.session.steps
     ]
-    ordered = sorted((entry for entry in (*own_entries, *of_lanes) if entry[3].turns), key=lambda entry: entry[:3])
+    ordered = sorted((entry for entry in (*own_entries, *lane_entries) if entry[3].turns), key=lambda entry: entry[:3])
     return {step.socket: step for *_, step in ordered}
 
 

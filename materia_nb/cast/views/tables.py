@@ -399,7 +399,7 @@ class FilesView(Displayable):
         ]
         latest = reversed(list(self)[-_MAX_STEPS:])
         blocks: list[Block] = [Table(("step", "socket", "item", "files", "went to"), rows, "no step changed a file")]
-        blocks += [Fold(f"{step.title}: {_names_of(step.files)}", self._of(step)) for step in latest]
+        blocks += [Fold(f"{step.title}: {_names_of(step.files)}", self._step_blocks(step)) for step in latest]
         for name, lane in cast.lanes.items():
             blocks += [Heading(f"lane {name}"), *FilesView(lane.now).detail_blocks()]
         return blocks
@@ -412,7 +412,7 @@ class FilesView(Displayable):
         """
         return FilesView(self._cast.lane(name))
 
-    def _of(self, step: StepRecord) -> list[Block]:
+    def _step_blocks(self, step: StepRecord) -> list[Block]:
         try:
             return [Table(*_table(self.changes(step.number))), *_patch_blocks(self.difference(step.number))]
         except MateriaError as error:  # the Git directory is gone
@@ -488,8 +488,8 @@ def files_blocks(cast: Snapshot, current: Snapshot) -> list[Block]:
     """
     blocks: list[Block] = []
     number = len(cast.steps)
-    of_cast = cast is not current and cast.engine.lane is None
-    earlier_files = files_after(current.session, number) if of_cast and current.session.steps else None
+    is_of_cast = cast is not current and cast.engine.lane is None
+    earlier_files = files_after(current.session, number) if is_of_cast and current.session.steps else None
     if earlier_files is not None and current.session.files is not None:
         changed_files = changes(current.run_dir.parent / GIT_FOLDER, current.session.files, earlier_files)
         names = _first_names([change.path for change in changed_files], len(changed_files))
