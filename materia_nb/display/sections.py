@@ -72,16 +72,16 @@ _MAX_ONE_LINE_CHARS: Final = 2_000
 _BREAK_SIGN: Final = " \u23ce "
 
 
-def call_blocks(calls: Iterable[ToolCall], *, omit_said: bool = False) -> list[Block]:
+def call_blocks(calls: Iterable[ToolCall], *, omit_text: bool = False) -> list[Block]:
     """Return each tool call as a fold with the model's text, the arguments, and the result.
 
     A call that has not run yet is expanded and shows its complete arguments, because a person may have to approve it.
-    With ``omit_said``, the model's text is omitted, because the caller displays it above the calls.
+    With ``omit_text``, the model's text is omitted, because the caller displays it above the calls.
     """
     blocks: list[Block] = []
     for call in calls:
         is_pending = call.result is None
-        inner_blocks = [] if omit_said or not call.said.strip() else lines([call.said], "said")
+        inner_blocks = [] if omit_text or not call.said.strip() else lines([call.said], "said")
         for name, value in call.args.items():
             text = as_text(value)
             title = f"{part(name, 40)}{_size_note(text)}"

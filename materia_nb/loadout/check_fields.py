@@ -208,13 +208,13 @@ def _hint_fields(findings: Findings, model: type[Model], raw: Object, path: str 
         for field, value in owner.items():
             row = rows.get(field) or find_row(part, field)
             if row is None:
-                _hint_unknown(findings, part, owner, field, part_path)
+                _hint_unknown_field(findings, part, owner, field, part_path)
             elif (reason := row.ignored_reason) is not None and _has_effect(value):
                 fix = removal_fix(part_path, field) if part is models.SocketFields else None
                 findings.hint(NO_EFFECT, field_path(part_path, field), f"`{field}` has no effect", reason, fix)
 
 
-def _hint_unknown(findings: Findings, model: type[Model], owner: Object, field: str, path: str) -> None:
+def _hint_unknown_field(findings: Findings, model: type[Model], owner: Object, field: str, path: str) -> None:
     if field.startswith("x-"):  # reserved for other programs
         return
     source, in_socket = field_path(path, field), model is models.SocketFields

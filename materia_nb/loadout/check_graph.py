@@ -61,14 +61,14 @@ def check_sockets(findings: Findings, facts: LoadoutFacts) -> None:
     for id_ in as_object(facts.raw.get("sockets")):
         socket = facts.sockets.get(id_)
         if not is_socket_id(id_):
-            reserved = " is reserved for the end of a cast" if id_ == END else " is not a valid socket id"
-            fix = None if socket is None else renumber(facts, socket)
-            findings.problem(INVALID_SOCKET_ID, f"sockets.{id_}", f"{brief(id_)}{reserved}", f"use {ID_FORMAT}", fix)
+            id_fault = " is reserved for the end of a cast" if id_ == END else " is not a valid socket id"
+            fix = None if socket is None else renumber_socket(facts, socket)
+            findings.problem(INVALID_SOCKET_ID, f"sockets.{id_}", f"{brief(id_)}{id_fault}", f"use {ID_FORMAT}", fix)
         if socket is not None:
             _check_socket(findings, facts, socket)
 
 
-def renumber(facts: LoadoutFacts, socket: SocketFacts) -> Fix:
+def renumber_socket(facts: LoadoutFacts, socket: SocketFacts) -> Fix:
     """Return a fix that renames a socket to a canonical id and sets the old id as the label of the socket."""
     old, new = socket.id, next_socket_id(facts.raw)
     label = () if socket.raw.get("label") else (do("set_socket", new, "label", old),)
@@ -100,10 +100,10 @@ def _check_endpoint(
     """
     if value is None or value == "":
         if required:
-            allowed = "a socket id or `end`" if end else "a socket id"
+            allowed_values = "a socket id or `end`" if end else "a socket id"
             message = f"{source} is missing"
             fix = fix(None) if callable(fix) else fix
-            findings.problem(MISSING_ENDPOINT, source, message, f"write {allowed}", fix)
+            findings.problem(MISSING_ENDPOINT, source, message, f"write {allowed_values}", fix)
         return not required
     if isinstance(value, str) and (value in facts.ids or (end and value == END)):
         return True
@@ -119,7 +119,7 @@ def _check_endpoint(
     return False
 
 
-def _check_done(findings: Findings, facts: LoadoutFacts, path: str, spec: Object | None) -> None:
+def _check_done_target(findings: Findings, facts: LoadoutFacts, path: str, spec: Object | None) -> None:
     """Report the field ``done`` of an older loadout if the target of the field does not exist."""
     if spec is not None and "done" in spec:
         _check_endpoint(findings, facts, spec["done"], f"{path}.done", required=False)
@@ -132,7 +132,7 @@ def _check_socket(findings: Findings, facts: LoadoutFacts, socket: SocketFacts) 
         _check_sources(findings, socket)
         if socket.is_generator:
             _check_agent_generator(findings, socket)
-    _check_done(findings, facts, f"{socket.id}.foreach", socket.foreach)
+    _check_done_target(findings, facts, f"{socket.id}.foreach", socket.foreach)
     if socket.advance is not None:
         _check_advance(findings, facts, socket, socket.advance)
 
@@ -206,7 +206,7 @@ def _check_advance(findings: Findings, facts: LoadoutFacts, socket: SocketFacts,
                 f"write `{field}`, add `foreach` to the socket, or add the socket to a loop that consumes work items"
             )
             findings.problem(INVALID_SOCKET, f"{path}.{field}", message, advice)
-    _check_done(findings, facts, path, raw)
+    _check_done_target(findings, facts, path, raw)
 
 
 # -- loop regions ----------------------------------------------------------------------------
@@ -233,12 +233,12 @@ def check_loops(findings: Findings, facts: LoadoutFacts) -> None:
 
 def _check_loop(findings: Findings, facts: LoadoutFacts, inbound: _InboundEdges, loop: LoopFacts) -> None:
     path = f"loops.{loop.id}"
-    known = [
+    known_members = [
         _check_endpoint(findings, facts, member, f"{path}.sockets[{index}]", end=False)
         for index, member in enumerate(as_list(loop.raw.get("sockets")))
     ]
-    members_known = bool(known) and all(known)
-    _check_done(findings, facts, f"{path}.iterator", loop.iterator)
+    members_known = bool(known_members) and all(known_members)
+    _check_done_target(findings, facts, f"{path}.iterator", loop.iterator)
     if loop.consumes is not None:
         _check_consumes(findings, facts, inbound, loop, loop.consumes, members_known=members_known)
     if loop.legacy is not None:
@@ -256,14 +256,14 @@ def _check_consumes(
     members_known: bool,
 ) -> None:
     path = f"loops.{loop.id}.consumes"
-    _check_done(findings, facts, path, consumes)
+    _check_done_target(findings, facts, path, consumes)
     members = set(loop.members)
     entering_edges = [(source, to) for source, to in inbound if to in members and source not in members]
     advice, source = None, consumes.get("from")
     if len({generator for generator, _ in entering_edges}) == 1:
         advice = f"write {entering_edges[0][0]!r}, the generator whose edge enters the loop"
     fix = _suggest_source(facts, loop)
-    known = _check_endpoint(findings, facts, source, f"{path}.from", end=False, advice=advice, fix=fix)
+    is_known = _check_endpoint(findings, facts, source, f"{path}.from", end=False, advice=advice, fix=fix)
     if not members_known:
         return
     sockets = [facts.sockets[id_] for id_ in loop.members if id_ in facts.sockets]
@@ -273,7 +273,7 @@ def _check_consumes(
         advice = f"add an edge from the last member back to {first!r}"
         fix = suggested_fix(f"Add an edge from {last} to {first}", do("add_edge", last, first))
         findings.problem(INVALID_LOOP, f"loops.{loop.id}.sockets", message, advice, fix)
-    _check_source(findings, facts, entering_edges, loop, source if known else None)
+    _check_source(findings, facts, entering_edges, loop, source if is_known else None)
 
 
 def _is_generator(facts: LoadoutFacts, id_: JSON) -> bool:
@@ -319,9 +319,9 @@ def _check_source(
         reason = None
     advice = "connect one generator to the loop with exactly one edge"
     if not entering_edges:
-        known = [id_ for id_, s in facts.sockets.items() if s.is_generator and id_ not in loop.members]
-        if known:
-            advice += f", for example from {known[0]!r}"
+        generators = [id_ for id_, s in facts.sockets.items() if s.is_generator and id_ not in loop.members]
+        if generators:
+            advice += f", for example from {generators[0]!r}"
         message = reason or "no edge leads from a generator into the loop"
     elif len(entering_edges) > 1:
         edges = ", ".join(f"{from_} -> {to}" for from_, to in entering_edges[:5])
@@ -359,9 +359,9 @@ def _check_legacy_advance(findings: Findings, loop: LoopFacts, socket: SocketFac
     advance, items = socket.advance, socket.iterator.items if socket.iterator else None
     if advance is None:
         return
-    derived = {"cursor": loop.cursor(socket.id), "items": loop.items, "when": when}
+    derived_advance = {"cursor": loop.cursor(socket.id), "items": loop.items, "when": when}
     written_advance = {"items": items, "when": "always", **advance, "cursor": socket.advance_cursor}
-    for field, value in derived.items():
+    for field, value in derived_advance.items():
         if written_advance[field] != value:
             message = f"{field} is {brief(written_advance[field])}, but the exit of loop {loop.id!r} needs {value!r}"
             advice = f"write {value!r}, or remove `advance`, which is then derived from the exit"
@@ -372,8 +372,8 @@ def _exit_source(
     findings: Findings, facts: LoadoutFacts, loop: LoopFacts, source: JSON, path: str, fix: Fix | None = None
 ) -> str | None:
     """Report an invalid source of an exit. Return the id of the source if it is a well-formed member, else None."""
-    known = _check_endpoint(findings, facts, source, path, end=False, fix=fix)
-    if not known or not isinstance(source, str):
+    is_known = _check_endpoint(findings, facts, source, path, end=False, fix=fix)
+    if not is_known or not isinstance(source, str):
         return None
     if source in loop.members:
         return source if source in facts.sockets else None

@@ -83,14 +83,14 @@ def _redirect_edges(raw: Object, socket: Socket, target: str) -> None:
     """
     edges = [{**edge, "to": target} if edge["to"] == END else edge for edge in as_list(raw.get("edges"))]
     guards = [edge["when"] for edge in edges]
-    missing: list[Condition] = ["always"]
+    missing_conditions: list[Condition] = ["always"]
     is_guarded = not set(GUARDS).isdisjoint(guards) or (socket.advance is not None and socket.advance.when in GUARDS)
     if socket.parse == "json" and is_guarded and (socket.is_utility or requires_verdict(socket.handoff)):
         unmatched = unmatched_verdicts(guards)
-        missing = unmatched if socket.is_utility or not unmatched else missing
+        missing_conditions = unmatched if socket.is_utility or not unmatched else missing_conditions
     if "always" in guards:
-        missing = []
-    raw["edges"] = [*edges, *({"when": when, "to": target} for when in missing)]
+        missing_conditions = []
+    raw["edges"] = [*edges, *({"when": when, "to": target} for when in missing_conditions)]
 
 
 def _choose_empty_exit(graph: Graph, routes_of: _ExitRoutes, loop: Loop) -> str:
@@ -134,8 +134,8 @@ class _ExitRoutes:
 
     def ends_at(self, socket: Socket) -> bool:
         """Return True if the cast can end at a socket because a list is exhausted, or because its own list is empty."""
-        own = socket.iterator is not None and socket.iterator.loop is None
-        if own and not any(self.always_exits(loop) for loop in socket.loops):
+        has_own_iterator = socket.iterator is not None and socket.iterator.loop is None
+        if has_own_iterator and not any(self.always_exits(loop) for loop in socket.loops):
             return True
         if socket.advance is None:
             return False
@@ -148,13 +148,13 @@ class _ExitRoutes:
     def reject_cycles(self) -> None:
         """Raise MateriaError if exits for empty lists form a cycle, because such a cycle ends the cast (R16)."""
         for start in self.graph.sockets.values():
-            visited, socket = [start.id], start
+            visited_ids, socket = [start.id], start
             while socket.iterator is not None and (target := self._after_empty_list(socket)) is not None:
-                if target in visited:
+                if target in visited_ids:
                     reason = "the exits of empty lists form a cycle"
                     advice = "set the target of the exit to a socket outside these loops"
                     raise _dead_end_error(self.graph, socket.loops[0], reason, advice)
-                visited.append(target)
+                visited_ids.append(target)
                 socket = self.graph.sockets[target]
 
     def _after_empty_list(self, socket: Socket) -> str | None:
@@ -281,13 +281,13 @@ def find_part(document: Object, name: str) -> tuple[str, Object]:
     kind, colon, unprefixed_name = name.partition(":")
     if colon and kind in _PREFIXES and name not in groups["loadout"] and name not in groups["materia"]:
         kinds, name = [kind] if unprefixed_name in groups[kind] else [], unprefixed_name
-        known = list(groups[kind])
+        known_names = list(groups[kind])
     else:
         kinds = [kind for kind in _PREFIXES if name in groups[kind]]
-        known = [*groups["loadout"], *groups["materia"]]
+        known_names = [*groups["loadout"], *groups["materia"]]
     if not kinds:
         message = f"The loadout or materia {name!r} does not exist."
-        raise MateriaError(message, hint=did_you_mean(name, known), kind="unknown_part")
+        raise MateriaError(message, hint=did_you_mean(name, known_names), kind="unknown_part")
     if len(kinds) > 1:
         message = f"{name!r} is the name of a loadout and of a materia."
         raise MateriaError(message, hint=f"write `loadout:{name}` or `materia:{name}`", kind="ambiguous_part")
@@ -319,26 +319,26 @@ def _new_cursors(composition: _Builder, facts: LoadoutFacts, ids: Mapping[str, s
     part uses the name.
     """
     new_names: dict[str, str] = {}
-    used = {socket.advance_cursor for socket in facts.sockets.values()}
-    used |= {socket.iterator.cursor for socket in facts.sockets.values() if socket.iterator is not None}
-    used |= {loop.cursor(member) for loop in facts.loops if loop.iterates for member in loop.members}
+    used_cursors = {socket.advance_cursor for socket in facts.sockets.values()}
+    used_cursors |= {socket.iterator.cursor for socket in facts.sockets.values() if socket.iterator is not None}
+    used_cursors |= {loop.cursor(member) for loop in facts.loops if loop.iterates for member in loop.members}
     after_socket = {f"{old}Index": f"{new}Index" for old, new in ids.items()}
-    for cursor in sorted(name for name in used if name):
+    for cursor in sorted(name for name in used_cursors if name):
         new_names[cursor] = after_socket.get(cursor) or free_name(cursor, composition.cursors)
         composition.cursors.add(new_names[cursor])
     return new_names
 
 
 def _renamed_socket(composition: _Builder, facts: LoadoutFacts, raw: Object, cursors: Mapping[str, str]) -> Object:
-    renamed: Object = {key: value for key, value in raw.items() if key not in _EDITOR_FIELDS}
-    renamed["materia"] = _renamed_materia(composition, raw["materia"], cursors)
+    renamed_socket: Object = {key: value for key, value in raw.items() if key not in _EDITOR_FIELDS}
+    renamed_socket["materia"] = _renamed_materia(composition, raw["materia"], cursors)
     is_agent = materia_kind(as_object(facts.definitions.get(raw["materia"]))) == "agent"
     if facts.raw.get("finalize") is True and is_agent:
-        renamed = {"parse": "json", "finalize": True} | renamed
+        renamed_socket = {"parse": "json", "finalize": True} | renamed_socket
     for name in ("handoff", "castContext"):  # defaults that the loadout sets for all its sockets
         if not raw.get(name) and facts.raw.get(name):
-            renamed[name] = facts.raw[name]
-    return renamed
+            renamed_socket[name] = facts.raw[name]
+    return renamed_socket
 
 
 def _renamed_loop(loop: Object, before: Object, cursors: Mapping[str, str]) -> Object:
@@ -366,13 +366,13 @@ def _renamed_materia(composition: _Builder, name: str, cursors: Mapping[str, str
     prompt: JSON = raw.get("prompt")
     if materia_kind(raw) != "agent" or not isinstance(prompt, str):
         return name
-    changed = _CURSOR.sub(lambda m: m[0].replace(m[2].strip(), cursors.get(m[2].strip(), m[2].strip())), prompt)
-    if changed == prompt:
+    changed_prompt = _CURSOR.sub(lambda m: m[0].replace(m[2].strip(), cursors.get(m[2].strip(), m[2].strip())), prompt)
+    if changed_prompt == prompt:
         return name
-    renamed: Object = {"label": name, **raw, "prompt": changed}
+    renamed_definition: Object = {"label": name, **raw, "prompt": changed_prompt}
     for copy, original in composition.copies.items():
-        if original == name and composition.materia[copy] == renamed:
+        if original == name and composition.materia[copy] == renamed_definition:
             return copy
     id_ = free_name(name, composition.materia)
-    composition.materia[id_], composition.copies[id_] = renamed, name
+    composition.materia[id_], composition.copies[id_] = renamed_definition, name
     return id_

@@ -51,13 +51,13 @@ class ParseError(Exception):
 
 def _parse_json(text: str) -> JSON:
     """Parse strict JSON; raise ParseError for invalid JSON, including comments, NaN and duplicate keys."""
-    repeated: list[tuple[dict[str, JSON], str]] = []
+    repeated_keys: list[tuple[dict[str, JSON], str]] = []
 
     def pairs(members: list[tuple[str, JSON]]) -> dict[str, JSON]:
         document = dict(members)
         if len(document) != len(members):
             duplicate = Counter(key for key, _ in members).most_common(1)[0][0]
-            repeated.append((document, duplicate))
+            repeated_keys.append((document, duplicate))
         return document
 
     try:
@@ -70,10 +70,10 @@ def _parse_json(text: str) -> JSON:
     except ValueError as error:  # a number with thousands of digits
         message = f"the JSON contains a value that cannot be stored: {error}"
         raise ParseError(message, "write a number that JSON can represent") from error
-    if repeated:
-        owner, key = repeated[0]
+    if repeated_keys:
+        owner, key = repeated_keys[0]
         path = next((_path_text(keys) for keys, value in _walk_values(document) if value is owner), "the config")
-        position = _duplicate_position(text, key, is_only_duplicate=len(repeated) == 1)
+        position = _duplicate_position(text, key, is_only_duplicate=len(repeated_keys) == 1)
         hint = "remove the duplicate key, since only the last value would be used"
         raise ParseError(f"the key {key!r} occurs twice in {path}", hint, *position)
     return _bounded_json(document)
@@ -223,8 +223,8 @@ def _json_advice(text: str, error: json.JSONDecodeError) -> str:
 
 def _duplicate_position(text: str, key: str, *, is_only_duplicate: bool) -> tuple[int, int]:
     """Return the line and column of the second occurrence of a key, or zeros if the position is ambiguous."""
-    written = re.escape(json.dumps(key, ensure_ascii=False)) + r"\s*:"
-    positions = [match.start() for match in re.finditer(written, text)]
+    key_pattern = re.escape(json.dumps(key, ensure_ascii=False)) + r"\s*:"
+    positions = [match.start() for match in re.finditer(key_pattern, text)]
     if not is_only_duplicate or len(positions) != 2:
         return 0, 0
     start = positions[1]

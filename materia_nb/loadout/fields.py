@@ -101,12 +101,12 @@ def _is_string_list(value: JSON) -> bool:
 
 
 def _choice_of(*choices: str) -> ValueKind:
-    quoted = join_with_or(f'"{word}"' for word in choices)
+    quoted_words = join_with_or(f'"{word}"' for word in choices)
     return ValueKind(
         lambda value: isinstance(value, str) and value in choices,
         {"enum": [*choices]},
         join_with_or(choices),
-        f"write {quoted}",
+        f"write {quoted_words}",
     )
 
 
@@ -449,13 +449,13 @@ def _inner_kind(kind: Any) -> tuple[type | None, Any]:
     """Return the container type of an annotation (list, dict or None) and the kind of its entries, without None."""
     if isinstance(kind, (ValueKind, type)):
         return None, kind
-    if (marked := getattr(kind, "__metadata__", None)) is not None:
-        return None, next(part for part in marked if isinstance(part, ValueKind))
+    if (metadata := getattr(kind, "__metadata__", None)) is not None:
+        return None, next(part for part in metadata if isinstance(part, ValueKind))
     origin, arguments = get_origin(kind), get_args(kind)
     if origin in (list, dict):
         return origin, _inner_kind(arguments[-1])[1]
-    (written,) = (argument for argument in arguments if argument is not type(None))
-    return _inner_kind(written)
+    (written_kind,) = (argument for argument in arguments if argument is not type(None))
+    return _inner_kind(written_kind)
 
 
 def walk_objects(model: type[Model], raw: Object, path: str = "") -> Iterator[tuple[type[Model], Object, str]]:

@@ -61,11 +61,11 @@ PROMPT_FORMS: Final[tuple[PromptForm, ...]] = get_args(PromptForm)
 ITEM_CONTEXTS: Final[tuple[_ItemDetail, ...]] = get_args(_ItemDetail)
 
 
-def parse_cast_context(written: JSON) -> CastContext:
+def parse_cast_context(value: JSON) -> CastContext:
     """Return the context that a ``castContext`` value selects; an object overrides individual parts of ``full``."""
-    if not isinstance(written, Mapping):
-        return CAST_CONTEXTS.get(written, CAST_CONTEXTS["full"]) if isinstance(written, str) else CastContext()
-    parts = {name: written[name] for name in CastContext.__slots__ if name in written}
+    if not isinstance(value, Mapping):
+        return CAST_CONTEXTS.get(value, CAST_CONTEXTS["full"]) if isinstance(value, str) else CastContext()
+    parts = {name: value[name] for name in CastContext.__slots__ if name in value}
     if isinstance(parts.get("state"), list):
         parts["state"] = tuple(parts["state"])
     return CastContext(**parts)

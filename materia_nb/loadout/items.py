@@ -88,9 +88,9 @@ def advances_of(facts: LoadoutFacts, loop: LoopFacts) -> dict[str, Condition]:
     """
     conditions: dict[str, Condition] = {}
     for member in loop.members if loop.iterates else ():
-        socket, derived = facts.sockets.get(member), derive(facts).advances.get(member)
-        if derived is not None and derived.cursor == loop.cursor(member):
-            conditions[member] = derived.when
+        socket, derived_advance = facts.sockets.get(member), derive(facts).advances.get(member)
+        if derived_advance is not None and derived_advance.cursor == loop.cursor(member):
+            conditions[member] = derived_advance.when
         elif socket is not None and socket.foreach is None and socket.advance is not None:
             when = socket.advance.get("when", "always")
             if socket.advance_cursor == loop.cursor(member) and is_condition(when):
@@ -132,9 +132,9 @@ def completed_advances(facts: LoadoutFacts) -> dict[str, Object]:
 def with_advances(facts: LoadoutFacts) -> Object:
     """Return a loadout whose advances are explicit and complete, so that the reference engine can cast it (R74)."""
     sockets = as_object(facts.raw.get("sockets"))
-    written = unwritten_advances(facts) | completed_advances(facts)
-    changed = {id_: {**sockets[id_], "advance": advance} for id_, advance in written.items()}
-    return {**facts.raw, "sockets": {**sockets, **changed}} if changed else facts.raw
+    written_advances = unwritten_advances(facts) | completed_advances(facts)
+    changed_sockets = {id_: {**sockets[id_], "advance": advance} for id_, advance in written_advances.items()}
+    return {**facts.raw, "sockets": {**sockets, **changed_sockets}} if changed_sockets else facts.raw
 
 
 def socket_iterator(socket: SocketFacts) -> Iterator | None:
@@ -150,9 +150,9 @@ def socket_advance(derivation: Derivation, socket: SocketFacts) -> Advance | Non
         return derivation.advances.get(socket.id)
     raw, cursor, when = socket.advance, socket.advance_cursor or "?", socket.advance.get("when")
     items = raw["items"] if is_text(raw.get("items")) else (socket.iterator and socket.iterator.items) or "?"
-    missing = [name for name in ("cursor", "items") if raw.get(name) is None]
-    if missing:
-        names = " and ".join(missing)
+    missing_fields = [name for name in ("cursor", "items") if raw.get(name) is None]
+    if missing_fields:
+        names = " and ".join(missing_fields)
         text = f"the advance of {socket.id} uses the {names} of the iterator ({cursor}, {items})"
         derivation.note(f"{socket.id}.advance", text)
     return Advance(cursor, items, when if is_condition(when) else "always")
@@ -176,26 +176,26 @@ def _resolve_route(derivation: Derivation, exit_: ExitFacts | None) -> tuple[str
 
 
 def _resolve_routes(derivation: Derivation, loop: LoopFacts) -> list[ExitRoute]:
-    routes, legacy = _explicit_routes(derivation, loop), _resolve_route(derivation, loop.legacy)
-    if legacy is None or legacy[2] == END:
+    routes, legacy_route = _explicit_routes(derivation, loop), _resolve_route(derivation, loop.legacy)
+    if legacy_route is None or legacy_route[2] == END:
         return routes
-    source, when, target = legacy
+    source, when, target = legacy_route
     route = ExitRoute(f"exit:{source}:{when}", loop.id, source, when, target, derived=True)
-    replaced = next((r for r in routes if (r.source, r.condition) == (source, when)), None)
-    if replaced is not None and (replaced.id, replaced.target) == (route.id, target):
+    replaced_route = next((r for r in routes if (r.source, r.condition) == (source, when)), None)
+    if replaced_route is not None and (replaced_route.id, replaced_route.target) == (route.id, target):
         return routes
-    replaced_exit = f", instead of {replaced.id}" if replaced is not None else ""
+    replaced_exit = f", instead of {replaced_route.id}" if replaced_route is not None else ""
     derivation.note(
         f"loops.{loop.id}.exit", f"loop {loop.id} exits from {source} to {target} (condition {when}){replaced_exit}"
     )
-    return [r for r in routes if r is not replaced] + [route]
+    return [r for r in routes if r is not replaced_route] + [route]
 
 
 def _derive_from_legacy_exit(derivation: Derivation, loop: LoopFacts) -> None:
-    legacy, facts = _resolve_route(derivation, loop.legacy), derivation.facts
-    if legacy is None:
+    legacy_route, facts = _resolve_route(derivation, loop.legacy), derivation.facts
+    if legacy_route is None:
         return
-    source, when, _ = legacy
+    source, when, _ = legacy_route
     socket = facts.sockets[source]
     if when in GUARDS and socket.parse is None and not socket.is_generator:
         derivation.json_sources.update(facts.sockets_sharing_materia(socket) if socket.is_utility else [source])
@@ -216,8 +216,8 @@ def _derive_from_exits(derivation: Derivation, loop: LoopFacts) -> None:
 def _moves_cursor(derivation: Derivation, loop: LoopFacts) -> bool:
     """Return True if a member has an explicit advance, or an advance from the older ``exit``, for the loop's cursor."""
     for member in loop.members:
-        socket, derived = derivation.facts.sockets.get(member), derivation.advances.get(member)
-        cursors = (socket and socket.advance_cursor, derived and derived.cursor)
+        socket, derived_advance = derivation.facts.sockets.get(member), derivation.advances.get(member)
+        cursors = (socket and socket.advance_cursor, derived_advance and derived_advance.cursor)
         if loop.cursor(member) in cursors:
             return True
     return False
@@ -249,15 +249,15 @@ def _find_prelude(facts: LoadoutFacts, generator: str) -> tuple[tuple[str, ...],
 
     The member is None if the path does not reach a loop.
     """
-    visited = [generator]
+    visited_ids = [generator]
     while True:
-        edges = facts.sockets[visited[-1]].edges
+        edges = facts.sockets[visited_ids[-1]].edges
         to = edges[0].to if edges else None
-        if to is None or to not in facts.sockets or to in visited:
-            return tuple(visited[1:]), None
+        if to is None or to not in facts.sockets or to in visited_ids:
+            return tuple(visited_ids[1:]), None
         if facts.sockets[to].loops:
-            return tuple(visited[1:]), to
-        visited.append(to)
+            return tuple(visited_ids[1:]), to
+        visited_ids.append(to)
 
 
 def entry_targets(facts: LoadoutFacts, generator: SocketFacts) -> tuple[str, ...]:
@@ -393,12 +393,12 @@ def _check_boundary(findings: Findings, facts: LoadoutFacts, region: Region) -> 
     for id_, socket in facts.sockets.items():
         for edge in socket.edges:
             if edge.to in region.prelude:
-                allowed = id_ == before[edge.to]
+                is_allowed = id_ == before[edge.to]
             elif edge.to in region.members:
-                allowed = id_ in region.members or id_ == last
+                is_allowed = id_ in region.members or id_ == last
             else:
-                allowed = id_ not in region.members or edge.to in (region.exit, END)
-            if not allowed:
+                is_allowed = id_ not in region.members or edge.to in (region.exit, END)
+            if not is_allowed:
                 problem = _boundary_problem(region, id_, edge.raw.get("to"))
                 findings.problem(INVALID_LOOP, f"{id_}.edges[{edge.index}]", *problem)
 
@@ -427,8 +427,8 @@ def _check_exit(findings: Findings, facts: LoadoutFacts, region: Region) -> None
 
 def _check_parallel_safety(findings: Findings, facts: LoadoutFacts, region: Region) -> None:
     """Report materia that are placed in lanes, but may not run in parallel or need a person to refine drafts."""
-    placed = {str(facts.sockets[id_].raw.get("materia")): facts.sockets[id_] for id_ in region.sockets}
-    for materia, socket in placed.items():
+    sockets_by_materia = {str(facts.sockets[id_].raw.get("materia")): facts.sockets[id_] for id_ in region.sockets}
+    for materia, socket in sockets_by_materia.items():
         raw = socket.materia.raw
         if not raw or not is_text(materia):
             continue

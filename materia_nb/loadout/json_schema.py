@@ -16,7 +16,7 @@ from materia_nb.loadout.models import MODELS, AgentMateria, Config, Loadout, Uti
 
 _PARTIAL_OBJECTS: Final = (Config, Loadout, AgentMateria, UtilityMateria)
 """Objects that a file may define partially, because lower config layers can define the other fields (R33)."""
-_IS_UTILITY: Final = {
+_UTILITY_CONDITION: Final = {
     "anyOf": [
         {"properties": {"type": {"const": "utility"}}, "required": ["type"]},
         {"not": {"required": ["type"]}, "anyOf": [{"required": ["command"]}, {"required": ["script"]}]},
@@ -49,7 +49,7 @@ def config_schema() -> dict[str, Any]:
     agent, utility = ({"$ref": f"#/$defs/{model.__name__}"} for model in (AgentMateria, UtilityMateria))
     config = definitions.pop(Config.__name__)
     loadout = {"$ref": f"#/$defs/{Loadout.__name__}"}
-    materia = {"if": _IS_UTILITY, "then": utility, "else": agent}
+    materia = {"if": _UTILITY_CONDITION, "then": utility, "else": agent}
     config["properties"]["loadouts"]["additionalProperties"] = {"anyOf": [loadout, _NULL]}
     config["properties"]["materia"]["additionalProperties"] = {"if": _NULL, "else": materia}
     config["title"] = "Loadouts and materia"

@@ -41,7 +41,7 @@ _PI_PROFILE_VARIABLE: Final = "PI_MATERIA_PROFILE_DIR"
 _CONFIG_VARIABLE: Final = "MATERIA_CONFIG"
 
 _DEFINITIONS: Final = ("loadouts", "materia")
-_MERGED: Final = ("budget", "limits", "prices", "mcpServers")
+_MERGED_GROUPS: Final = ("budget", "limits", "prices", "mcpServers")
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,13 +114,13 @@ class LayeredConfig:
         Raises:
             MateriaError: no layer defines it.
         """
-        known: list[str] = []
+        known_names: list[str] = []
         for layer in reversed(self.layers):
             names = {"loadout": layer.loadouts, "materia": layer.materia, "setting": layer.document}[kind]
             if name in names:
                 return layer
-            known += names
-        raise config_error(f"no layer defines the {kind} {name!r}", None, did_you_mean(name, set(known)))
+            known_names += names
+        raise config_error(f"no layer defines the {kind} {name!r}", None, did_you_mean(name, set(known_names)))
 
     def origins(self, kind: DefinitionKind, name: str) -> Mapping[str, Layer]:
         """Return the layer that determines each field, by field (R33). The mapping is empty if ``name`` is unknown."""
@@ -132,15 +132,15 @@ class LayeredConfig:
 
     def _merged(self, kind: DefinitionKind, name: str, layers: Iterable[Layer]) -> tuple[Object, dict[str, Layer]]:
         group = "loadouts" if kind == "loadout" else kind
-        merged: JSON = None
+        merged_definition: JSON = None
         origins: dict[str, Layer] = {}
         for layer in layers:
             definitions = as_object(layer.document.get(group))
             if name in definitions:
-                merged = _merge_over(merged, definitions[name])
+                merged_definition = _merge_over(merged_definition, definitions[name])
                 origins |= dict.fromkeys(as_object(definitions[name]), layer)
-                origins = {key: origins[key] for key in as_object(merged)}
-        return as_object(merged), origins
+                origins = {key: origins[key] for key in as_object(merged_definition)}
+        return as_object(merged_definition), origins
 
     def check(self, loadout: str | None = None) -> Report:
         """Check the whole merged config, or a single loadout with the materia that it uses."""
@@ -305,7 +305,7 @@ class _LayerMerger:
         if not is_object(document):
             message = f"a config must be an object, not {brief(document)}"
             raise config_error(message, label, 'write {"loadouts": { ... }, "materia": { ... }}')
-        for group in (*_DEFINITIONS, *_MERGED):
+        for group in (*_DEFINITIONS, *_MERGED_GROUPS):
             if name in ("profile", "project") and not isinstance(document.get(group), dict | None):
                 message = f"{group} cannot be {brief(document[group])}"
                 raise config_error(message, f"{label}: {group}", "write an object")
@@ -319,12 +319,12 @@ class _LayerMerger:
         for key, value in document.items():
             below = self.document.get(key)
             if key in _DEFINITIONS and is_object(value) and isinstance(below, dict | None):
-                merged = dict(below or {})
+                merged_group = dict(below or {})
                 for id_, raw in value.items():
-                    changes = isinstance(raw, dict) and (id_ in merged or None in raw.values())
-                    merged[id_] = _merge_over(merged.get(id_), raw) if changes else raw
-                self.document[key] = {id_: raw for id_, raw in merged.items() if raw is not None}
-            elif key in _MERGED and is_object(value) and is_object(below):
+                    changes = isinstance(raw, dict) and (id_ in merged_group or None in raw.values())
+                    merged_group[id_] = _merge_over(merged_group.get(id_), raw) if changes else raw
+                self.document[key] = {id_: raw for id_, raw in merged_group.items() if raw is not None}
+            elif key in _MERGED_GROUPS and is_object(value) and is_object(below):
                 self.document[key] = {**below, **value}
             else:
                 self.document[key] = value
@@ -340,8 +340,8 @@ def _merge_over(below: JSON, raw: JSON) -> JSON:
     """Merge a definition over the definition in the lower layers, field by field; null removes a field (R33)."""
     if not isinstance(raw, dict):
         return raw
-    merged = {**as_object(below), **raw}
-    return {key: value for key, value in merged.items() if value is not None}
+    merged_fields = {**as_object(below), **raw}
+    return {key: value for key, value in merged_fields.items() if value is not None}
 
 
 def _defined_names(group: JSON) -> tuple[str, ...]:

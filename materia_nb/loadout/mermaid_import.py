@@ -190,8 +190,8 @@ class _Parser:
             raise self._syntax_error()
 
     def _open_subgraph(self, start: int) -> None:
-        written = self._consume(_SUBGRAPH_TITLE)
-        id_ = title = _plain_label(written[0]) if written else ""
+        title_match = self._consume(_SUBGRAPH_TITLE)
+        id_ = title = _plain_label(title_match[0]) if title_match else ""
         if self.text.startswith("[", self.at):
             title = self._read_bracket_label("[", ("]",))
             self._consume(_CLASS)
@@ -259,8 +259,8 @@ class _Parser:
             raise self._error("The link only points backwards.", "swap the two ends of the link")
         if link_id:
             self.link_ids.add(link_id[1])
-        hidden = link.groupdict().get("hidden") is not None
-        return _plain_label(text), "." in link[0], 0 if hidden else 2 if start == "<" else 1
+        is_hidden = link.groupdict().get("hidden") is not None
+        return _plain_label(text), "." in link[0], 0 if is_hidden else 2 if start == "<" else 1
 
     def _read_nodes(self) -> list[str]:
         nodes = [self._read_node()]
@@ -344,14 +344,14 @@ class _Parser:
                 self._connect(id_, subgraph)
 
     def _connect(self, id_: str, subgraph: _Subgraph) -> None:
-        inside, waiting = set(), [id_]
-        while waiting:
-            member = waiting.pop()
-            if member not in inside:
-                inside.add(member)
-                waiting += self.subgraphs[member].members if member in self.subgraphs else ()
-        within = [link for link in self.links if {link.source, link.target} <= inside and link.source != link.target]
-        nodes = [node for node in self.nodes if node in inside]
+        inner_ids, pending_ids = set(), [id_]
+        while pending_ids:
+            member = pending_ids.pop()
+            if member not in inner_ids:
+                inner_ids.add(member)
+                pending_ids += self.subgraphs[member].members if member in self.subgraphs else ()
+        within = [link for link in self.links if {link.source, link.target} <= inner_ids and link.source != link.target]
+        nodes = [node for node in self.nodes if node in inner_ids]
         link_targets, link_sources = {link.target for link in within}, {link.source for link in within}
         ends = {
             "begins": [node for node in nodes if node not in link_targets],
@@ -363,10 +363,10 @@ class _Parser:
             role = "ends" if link.source == id_ else "begins"
             other = link.target if link.source == id_ else link.source
             candidates, title = ends[role], subgraph.title or id_
-            if other in inside or len(candidates) != 1:
+            if other in inner_ids or len(candidates) != 1:
                 reason = (
                     f"connects the subgraph {title!r} with a node inside it"
-                    if other in inside
+                    if other in inner_ids
                     else f"is attached to the subgraph {title!r}, which {role} at {len(candidates)} nodes"
                     + (f": {', '.join(candidates[:5])}" if candidates else "")
                 )
@@ -383,10 +383,10 @@ class _Parser:
 
     def _syntax_error(self) -> MateriaError:
         self._consume(_SPACE)
-        reserved = _KEYWORD.match(self.text, self.at)
-        if reserved:
+        keyword = _KEYWORD.match(self.text, self.at)
+        if keyword:
             message, hint = (
-                f"{reserved[0]!r} is a keyword of Mermaid and cannot be the id of a node.",
+                f"{keyword[0]!r} is a keyword of Mermaid and cannot be the id of a node.",
                 "use another id, such as End",
             )
             return self._error(message, hint)

@@ -170,13 +170,13 @@ def _loops_by_generator(loops: Iterable[Loop]) -> dict[str, tuple[str, ...]]:
     return consumers
 
 
-def _reduced_document(document: Object, name: str, used: Collection[str]) -> dict[str, JSON]:
-    """Return a copy of the config that contains only the loadout ``name`` and the materia in ``used``."""
-    own = {key: value for key, value in document.items() if key not in ("loadouts", "materia")}
-    own["activeLoadout"] = name
-    own["loadouts"] = {name: document["loadouts"][name]}
-    own["materia"] = {key: document["materia"][key] for key in document["materia"] if key in used}
-    return own
+def _reduced_document(document: Object, name: str, used_materia: Collection[str]) -> dict[str, JSON]:
+    """Return a copy of the config that contains only the loadout ``name`` and the materia in ``used_materia``."""
+    general_fields = {key: value for key, value in document.items() if key not in ("loadouts", "materia")}
+    general_fields["activeLoadout"] = name
+    general_fields["loadouts"] = {name: document["loadouts"][name]}
+    general_fields["materia"] = {key: document["materia"][key] for key in document["materia"] if key in used_materia}
+    return general_fields
 
 
 def active_loadout(document: JSON) -> str | None:
@@ -226,8 +226,8 @@ def _resolve_edges(derivation: Derivation, socket: SocketFacts) -> tuple[Edge, .
 def _socket_position(facts: LoadoutFacts, socket: SocketFacts) -> Object | None:
     """Return the position of a socket from the layout of the loadout, else from the socket itself, else None."""
     position = as_object(as_object(facts.raw.get("layout")).get("sockets")).get(socket.id)
-    drawn = position if is_object(position) else socket.raw.get("layout")
-    return drawn if is_object(drawn) else None
+    stored_position = position if is_object(position) else socket.raw.get("layout")
+    return stored_position if is_object(stored_position) else None
 
 
 def _parse_mode(derivation: Derivation, socket: SocketFacts, materia: Materia) -> Literal["json", "text"]:
@@ -248,8 +248,8 @@ def _assignments(derivation: Derivation, socket: SocketFacts, materia: Materia) 
     if not any(assigns_work_items(target) and source == WORK_ITEMS_SOURCE for target, source in assign):
         text = f"{socket.id} assigns {WORK_ITEMS} from {WORK_ITEMS_SOURCE}, because its materia is a generator"
         derivation.note(f"{socket.id}.assign", text)
-    others = tuple([pair for pair in assign if not assigns_work_items(pair[0])])
-    return (*others, (WORK_ITEMS, WORK_ITEMS_SOURCE))
+    other_assignments = tuple([pair for pair in assign if not assigns_work_items(pair[0])])
+    return (*other_assignments, (WORK_ITEMS, WORK_ITEMS_SOURCE))
 
 
 def _resolve_materia(facts: MateriaFacts, folder: Path | None) -> Materia:
@@ -292,16 +292,16 @@ def _built_in_script(raw: Object) -> Object | None:
 
 def _settings_from(kind: type[_Settings], model: type[Model], raw: JSON) -> _Settings:
     """Return the limits, budget or price in ``raw``. Fields that are missing or null have their default values."""
-    read = model.model_validate(as_object(raw)).model_dump()
+    field_values = model.model_validate(as_object(raw)).model_dump()
     field_names = {field.name for field in fields(kind)}
-    return kind(**{name: value for name, value in read.items() if name in field_names and value is not None})
+    return kind(**{name: value for name, value in field_values.items() if name in field_names and value is not None})
 
 
 def _resolve_prices(raw: JSON) -> dict[str, Price]:
     from materia_nb.loadout.models import PriceFields
 
-    written = {name: price for name, price in as_object(raw).items() if price is not None}
-    return {name: _settings_from(Price, PriceFields, price) for name, price in written.items()}
+    written_prices = {name: price for name, price in as_object(raw).items() if price is not None}
+    return {name: _settings_from(Price, PriceFields, price) for name, price in written_prices.items()}
 
 
 # -- sketches --------------------------------------------------------------------------
@@ -333,8 +333,8 @@ def sketch_graph(document: JSON, name: str | None, visited: Mapping[str, str | N
         materia[id_] = _sketch_materia(parse_materia(materia_id, socket.materia.raw or socket.raw))
     graph = _resolved_graph(facts, materia)
     # A sketch is never cast and needs no protocol; a protocol that is not installed must not prevent drawing.
-    drawn = {id_: replace(socket, handoff=DEFAULT_HANDOFF) for id_, socket in graph.sockets.items()}
-    return replace(graph, entry=graph.entry or next(iter(recorded_sockets), ""), sockets=drawn)
+    drawn_sockets = {id_: replace(socket, handoff=DEFAULT_HANDOFF) for id_, socket in graph.sockets.items()}
+    return replace(graph, entry=graph.entry or next(iter(recorded_sockets), ""), sockets=drawn_sockets)
 
 
 def _sketch_materia(facts: MateriaFacts) -> Materia:

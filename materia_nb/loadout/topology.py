@@ -32,13 +32,13 @@ def next_socket_id(document: Object) -> str:
     return f"Socket-{max(numbers, default=0) + 1}"
 
 
-def free_name(name: str, used: Collection[JSON]) -> str:
-    """Return ``name`` if it is not in ``used``, else ``name`` with the first number that makes it unique."""
-    number, free = 1, name
-    while free in used:
+def free_name(name: str, used_names: Collection[JSON]) -> str:
+    """Return ``name`` if it is not in ``used_names``, else ``name`` with the first number that makes it unique."""
+    number, candidate = 1, name
+    while candidate in used_names:
         number += 1
-        free = f"{name}-{number}"
-    return free
+        candidate = f"{name}-{number}"
+    return candidate
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,8 +278,8 @@ def parts_to_check(config: Object, loadout: str | None) -> tuple[list[str], Obje
     loadouts, materia = as_object(config.get("loadouts")), as_object(config.get("materia"))
     if loadout is None:
         return list(loadouts), materia
-    placed = loadout_facts(config, loadout).placed_materia
-    return [loadout] * (loadout in loadouts), {id_: raw for id_, raw in materia.items() if id_ in placed}
+    placed_ids = loadout_facts(config, loadout).placed_materia
+    return [loadout] * (loadout in loadouts), {id_: raw for id_, raw in materia.items() if id_ in placed_ids}
 
 
 def parse_loadout(name: str, raw: Object, definitions: Object, config: Object | None = None) -> LoadoutFacts:
@@ -291,22 +291,22 @@ def parse_loadout(name: str, raw: Object, definitions: Object, config: Object | 
         definitions: the materia definitions of the config.
         config: the config that contains the loadout, if known.
     """
-    written = as_object(raw.get("sockets"))
-    objects = {id_: socket for id_, socket in written.items() if isinstance(socket, dict)}
+    written_sockets = as_object(raw.get("sockets"))
+    objects = {id_: socket for id_, socket in written_sockets.items() if isinstance(socket, dict)}
     loops = tuple(_parse_loop(id_, loop) for id_, loop in as_object(raw.get("loops")).items() if isinstance(loop, dict))
     materia: dict[str, MateriaFacts] = {}
     for socket in objects.values():
-        placed = socket.get("materia")
-        if isinstance(placed, str) and placed not in materia and isinstance(definitions.get(placed), dict):
-            materia[placed] = parse_materia(placed, definitions[placed])
+        materia_id = socket.get("materia")
+        if isinstance(materia_id, str) and materia_id not in materia and isinstance(definitions.get(materia_id), dict):
+            materia[materia_id] = parse_materia(materia_id, definitions[materia_id])
     sockets = {id_: _parse_socket(id_, raw, objects, loops, materia) for id_ in objects}
     forced_json_sockets = _find_forced_json_sockets(sockets)
     return LoadoutFacts(
         name=name,
         raw=raw,
         config=config or {},
-        entry=next(iter(written), None) if raw.get("entry") is None else raw["entry"],
-        ids=frozenset(written),
+        entry=next(iter(written_sockets), None) if raw.get("entry") is None else raw["entry"],
+        ids=frozenset(written_sockets),
         sockets=sockets,
         loops=loops,
         text_sockets=frozenset(
@@ -322,9 +322,9 @@ def parse_loadout(name: str, raw: Object, definitions: Object, config: Object | 
 def _find_forced_json_sockets(sockets: Mapping[str, SocketFacts]) -> frozenset[str]:
     guarded_exits = [socket for socket in sockets.values() if socket.loops and socket.is_guarded_exit]
     json_sockets = {socket.id for socket in guarded_exits if not socket.is_utility}
-    shared = [socket.raw.get("materia") for socket in guarded_exits]
+    shared_materia = [socket.raw.get("materia") for socket in guarded_exits]
     json_sockets |= {
-        id_ for id_, socket in sockets.items() if socket.is_utility and socket.raw.get("materia") in shared
+        id_ for id_, socket in sockets.items() if socket.is_utility and socket.raw.get("materia") in shared_materia
     }
     return frozenset(id_ for id_ in json_sockets if sockets[id_].parse is None)
 
@@ -433,13 +433,13 @@ def reachable_from(starts: Iterable[_Node], targets: Mapping[_Node, Iterable[_No
 
     ``targets`` maps a node to its successors, and may omit nodes without successors.
     """
-    reached = set(starts)
-    queue = list(reached)
+    reached_nodes = set(starts)
+    queue = list(reached_nodes)
     while queue:
-        new = set(targets.get(queue.pop(), ())) - reached
-        reached |= new
+        new = set(targets.get(queue.pop(), ())) - reached_nodes
+        reached_nodes |= new
         queue += new
-    return reached
+    return reached_nodes
 
 
 def reversed_edges(targets: Mapping[_Node, Iterable[_Node]]) -> dict[_Node, set[_Node]]:
@@ -457,34 +457,34 @@ def strong_components(targets: Mapping[_Node, Iterable[_Node]]) -> list[list[_No
     This is Tarjan's algorithm, without recursion because a path can be longer than the recursion limit.
     """
     number: dict[_Node, int] = {}
-    lowest: dict[_Node, int] = {}
+    lowest_numbers: dict[_Node, int] = {}
     stack: list[_Node] = []
     on_stack: set[_Node] = set()
     groups: list[list[_Node]] = []
     for root in targets:
         if root in number:
             continue
-        pending = [(root, iter(targets[root]))]
-        number[root] = lowest[root] = len(number)
+        pending_nodes = [(root, iter(targets[root]))]
+        number[root] = lowest_numbers[root] = len(number)
         stack.append(root)
         on_stack.add(root)
-        while pending:
-            node, rest = pending[-1]
+        while pending_nodes:
+            node, rest = pending_nodes[-1]
             for child in rest:
                 if child not in number:
-                    number[child] = lowest[child] = len(number)
+                    number[child] = lowest_numbers[child] = len(number)
                     stack.append(child)
                     on_stack.add(child)
-                    pending.append((child, iter(targets[child])))
+                    pending_nodes.append((child, iter(targets[child])))
                     break
                 if child in on_stack:
-                    lowest[node] = min(lowest[node], number[child])
+                    lowest_numbers[node] = min(lowest_numbers[node], number[child])
             else:
-                pending.pop()
-                if pending:
-                    parent = pending[-1][0]
-                    lowest[parent] = min(lowest[parent], lowest[node])
-                if lowest[node] == number[node]:
+                pending_nodes.pop()
+                if pending_nodes:
+                    parent = pending_nodes[-1][0]
+                    lowest_numbers[parent] = min(lowest_numbers[parent], lowest_numbers[node])
+                if lowest_numbers[node] == number[node]:
                     component: list[_Node] = []
                     while node in on_stack:
                         component.append(stack.pop())

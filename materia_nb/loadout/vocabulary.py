@@ -181,8 +181,8 @@ CONDITION_ADVICE: Final = "write " + join_with_or(f'"{condition}"' for condition
 
 def unmatched_verdicts(conditions: Iterable[Condition]) -> list[Condition]:
     """Return the verdicts, ``satisfied`` or ``not_satisfied``, that none of ``conditions`` matches."""
-    matched = {result for condition in conditions for result in CONDITION_SPECS[condition].results}
-    return [word for verdict, word in GUARD_FOR.items() if verdict not in matched]
+    matched_results = {result for condition in conditions for result in CONDITION_SPECS[condition].results}
+    return [word for verdict, word in GUARD_FOR.items() if verdict not in matched_results]
 
 
 def match_every_output(conditions: Collection[Condition], *, text: bool) -> bool:
@@ -237,8 +237,8 @@ DEFAULT_HANDOFF: Final = next(iter(OWN_PROTOCOLS))
 
 def requires_verdict(protocol: object) -> bool:
     """Return True if this protocol refuses outputs that do not set ``satisfied`` when all edges depend on it (R7)."""
-    own = OWN_PROTOCOLS.get(protocol) if isinstance(protocol, str) else None
-    return own is not None and own.requires_verdict
+    own_protocol = OWN_PROTOCOLS.get(protocol) if isinstance(protocol, str) else None
+    return own_protocol is not None and own_protocol.requires_verdict
 
 
 def protocol_names() -> list[str]:

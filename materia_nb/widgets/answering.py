@@ -72,7 +72,7 @@ def answer_state(now: Snapshot, *, busy: bool) -> dict[str, Any]:
             "key": identity(now),
             "words": f"{now.names.get(socket, socket)} is asking for approval to run",
             "said": plain(_approval_reason(now)),
-            "blocks": call_blocks(now.approvals.asking, omit_said=True),
+            "blocks": call_blocks(now.approvals.asking, omit_text=True),
         }
     elif now.held is not None and is_writable:
         state["asks"] = _hold_state(now)

@@ -195,7 +195,7 @@ def bar_state(now: Snapshot, activity: Activity) -> dict[str, Any]:
             "leave": status_pill.tone == "aborting",
             "abort": (is_active or status == "held") and is_writable and has_begun and not activity.aborting,
         },
-        "why": _reason_blocked(now, busy=busy, is_users_turn=is_users_turn),
+        "why": _blocked_reason(now, busy=busy, is_users_turn=is_users_turn),
         "sockets": [*names.items()],
         "breaks": [{"breakpoint": stop.as_json(), "words": stop.words(now.graph, names)} for stop in now.breakpoints],
         "counts": f"{describe_steps(now)}{run_time}",
@@ -216,7 +216,7 @@ def bar_state(now: Snapshot, activity: Activity) -> dict[str, Any]:
     }
 
 
-def _reason_blocked(now: Snapshot, *, busy: bool, is_users_turn: bool) -> str:
+def _blocked_reason(now: Snapshot, *, busy: bool, is_users_turn: bool) -> str:
     if busy:
         return "a step is running"
     if is_users_turn:

@@ -455,16 +455,16 @@ TypedMessages = Annotated[list[dict[str, Any]], Field(max_length=20)]
 def require_current(panel: CastSurface, identity: Token) -> None:
     """Refuse a message if its subject has changed since the page showed it (R70)."""
     if identity != panel.identity():
-        raise _outdated()
+        raise _outdated_error()
 
 
 def require_same_cast(panel: CastSurface, identity: Token) -> None:
     """Refuse a message about another cast; accept a message about an earlier position of this cast."""
     if identity.split(".")[0] != panel.identity().split(".")[0]:
-        raise _outdated()
+        raise _outdated_error()
 
 
-def _outdated() -> MateriaError:
+def _outdated_error() -> MateriaError:
     return outdated(
         "the cast has changed since the page showed it", "check the current state in the panel, then click again"
     )

@@ -94,7 +94,7 @@ def _failure_blocks(now: Snapshot, changed: Redefinition | None) -> list[Block]:
         issues, text = failure.refused
         parts += [Table(("where", "issue", "what to do"), issue_rows(issues)), Fold("the refused answer", [Code(text)])]
     if command is not None:
-        parts += _process_blocks(now, command)
+        parts += _command_blocks(now, command)
     if not now.writable:  # otherwise there are buttons
         parts.append(Line(f"To continue: {now.live.continue_hint}"))
     raised = now.live.last_exception
@@ -162,7 +162,7 @@ def _exit_text(command: dict[str, JSON] | None) -> str:
     return f"exited with code {command['code']}" if command.get("code") else ""
 
 
-def _process_blocks(now: Snapshot, command: dict[str, JSON]) -> list[Block]:
+def _command_blocks(now: Snapshot, command: dict[str, JSON]) -> list[Block]:
     """Return the output and the command of a process, and the names of the files that contain the output."""
     parts: list[Block] = []
     if command.get("startError"):

@@ -185,8 +185,8 @@ class Design:
         advances = implied_advances(parse_loadout(self.name, self.document, self.definitions))
         raw = as_object(change.document.get("sockets"))
         ids = [id_ for id_, advance in advances.items() if as_object(raw.get(id_)).get("advance") == advance]
-        current = {**raw, **{id_: without_field(raw[id_], "advance") for id_ in ids}}
-        return replace(change, document={**change.document, "sockets": current}) if ids else change
+        current_sockets = {**raw, **{id_: without_field(raw[id_], "advance") for id_ in ids}}
+        return replace(change, document={**change.document, "sockets": current_sockets}) if ids else change
 
     def restore_draft(self, steps: Sequence[DesignChange], undone: Sequence[DesignChange] = ()) -> None:
         """Apply the changes in a stored draft.

@@ -73,19 +73,19 @@ class Operation:
             MateriaError: the operation is not possible, or an argument has the wrong type.
         """
         owners = (document, definitions) if self.on_materia else (document,)
-        bound = signature(self.function).bind(*owners, *arguments, **options)
+        bound_arguments = signature(self.function).bind(*owners, *arguments, **options)
         for name, parameter in self.parameters.items():
-            check_argument(parameter, bound.arguments.get(name, parameter.default), self.name)
-        return self.function(*bound.args, **bound.kwargs)
+            check_argument(parameter, bound_arguments.arguments.get(name, parameter.default), self.name)
+        return self.function(*bound_arguments.args, **bound_arguments.kwargs)
 
 
 def check_argument(parameter: Parameter, value: object, owner: str) -> None:
     """Raise MateriaError if ``value`` does not have the type of a parameter of the operation ``owner``."""
     type_ = parameter.annotation.removesuffix(" | None")
-    fits, expected = _ARGUMENT_TYPES.get(type_, (None, ""))
-    if fits and not fits(value) and (value is not None or type_ == parameter.annotation):
-        message = f"{parameter.name.strip('_')} of {owner} is {brief(value)}, not {expected}"
-        raise design_error(message, "design", f"use {expected}")
+    has_type, expected_type = _ARGUMENT_TYPES.get(type_, (None, ""))
+    if has_type and not has_type(value) and (value is not None or type_ == parameter.annotation):
+        message = f"{parameter.name.strip('_')} of {owner} is {brief(value)}, not {expected_type}"
+        raise design_error(message, "design", f"use {expected_type}")
 
 
 def _are_strings(value: object) -> bool:
@@ -254,9 +254,9 @@ def check_condition(when: JSON, where: str) -> None:
 
 def check_target(document: Object, to: JSON, where: str, *, end: bool = True) -> None:
     """Raise MateriaError if ``to`` is not an existing socket. If ``end`` is True, ``to`` may also be ``"end"``."""
-    known = [*objects_in(document, "sockets"), *([END] if end else [])]
-    if to not in known:
-        raise design_error(f"the socket {brief(to)} does not exist", where, did_you_mean(str(to), known))
+    known_targets = [*objects_in(document, "sockets"), *([END] if end else [])]
+    if to not in known_targets:
+        raise design_error(f"the socket {brief(to)} does not exist", where, did_you_mean(str(to), known_targets))
 
 
 def check_new_id(document: Object, id_: JSON) -> None:
@@ -297,7 +297,7 @@ _REFERENCES: Final = tuple(
 If a reference is removed, a preceding part of the path that is marked with ``!`` is removed too. For example, an edge
 is removed if its ``to`` is removed, and a list is removed if its last entry is removed.
 """
-_REMOVED: Final = object()
+_REMOVED_VALUE: Final = object()
 
 
 def with_renamed_sockets(document: Object, new: Mapping[str, str]) -> Object:
@@ -305,10 +305,10 @@ def with_renamed_sockets(document: Object, new: Mapping[str, str]) -> Object:
 
     ``new`` maps old ids to new ids. Unchanged parts are shared with the old document.
     """
-    changed = with_renamed_values(document, _REFERENCES, new)
+    changed_document = with_renamed_values(document, _REFERENCES, new)
     for keys in (("sockets",), ("layout", "sockets")):
-        changed = _changed_at(changed, keys, lambda entries: _with_renamed_keys(entries, new))
-    return changed
+        changed_document = _changed_at(changed_document, keys, lambda entries: _with_renamed_keys(entries, new))
+    return changed_document
 
 
 def with_renamed_values(document: Object, paths: Iterable[Sequence[str]], new: Mapping[str, str]) -> Object:
@@ -330,9 +330,9 @@ def without_socket(document: Object, id_: str) -> Object:
     A loop that has no other members is removed too.
     """
     for path in _REFERENCES:
-        document = _changed_at(document, path, lambda name: _REMOVED if name == id_ else name)
+        document = _changed_at(document, path, lambda name: _REMOVED_VALUE if name == id_ else name)
     for keys in (("sockets", id_), ("layout", "sockets", id_)):
-        document = _changed_at(document, keys, lambda _: _REMOVED)
+        document = _changed_at(document, keys, lambda _: _REMOVED_VALUE)
     return document
 
 
@@ -346,20 +346,22 @@ def _changed_at(value: JSON, path: Sequence[str], change: Callable[[JSON], JSON]
     """Apply ``change`` to the values at ``path`` inside ``value``, and return the result.
 
     If nothing changes, the result is ``value`` itself. If ``marked`` is True and the first part of ``path`` is removed,
-    the result is ``_REMOVED`` (see :data:`_REFERENCES`).
+    the result is ``_REMOVED_VALUE`` (see :data:`_REFERENCES`).
     """
     if not path:
         return change(value)
     name, rest = path[0].removesuffix("!"), path[1:]
     entries: dict[Any, JSON] = dict(enumerate(value)) if isinstance(value, list) else as_object(value)
-    changed = {
+    changed_entries = {
         key: _changed_at(entry, rest, change, marked=path[0].endswith("!"))
         for key, entry in entries.items()
         if name in ("*", key)
     }
-    if all(entry is entries[key] for key, entry in changed.items()):
+    if all(entry is entries[key] for key, entry in changed_entries.items()):
         return value
-    remaining = {key: entry for key, entry in {**entries, **changed}.items() if entry is not _REMOVED}
-    if marked and (not remaining if name == "*" else name not in remaining):
-        return _REMOVED
-    return [*remaining.values()] if isinstance(value, list) else remaining
+    remaining_entries = {
+        key: entry for key, entry in {**entries, **changed_entries}.items() if entry is not _REMOVED_VALUE
+    }
+    if marked and (not remaining_entries if name == "*" else name not in remaining_entries):
+        return _REMOVED_VALUE
+    return [*remaining_entries.values()] if isinstance(value, list) else remaining_entries

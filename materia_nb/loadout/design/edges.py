@@ -158,8 +158,8 @@ def add_edge(
         index = len(entries) if when == "always" else next(first_always, len(entries))
     if index != len(entries):
         edges.check_index(index)
-    changed = edges.with_list([*entries[:index], edge, *entries[index:]])
-    return DesignChange(changed, f"connected {source} to {to} ({when}) as edge {index + 1}")
+    changed_document = edges.with_list([*entries[:index], edge, *entries[index:]])
+    return DesignChange(changed_document, f"connected {source} to {to} ({when}) as edge {index + 1}")
 
 
 @operation
@@ -201,8 +201,8 @@ def limit_edge(document: Object, source: str, index: int, max_traversals: int | 
     edge, path = edges.entry_at(index), f"{edges.path}[{index}].maxTraversals"
     maximum = None if max_traversals is None else _check_limit(max_traversals, path)
     limit = "has no separate limit" if maximum is None else f"can be taken at most {counted(maximum, 'time')}"
-    changed = edges.with_entry(index, with_field(edge, "maxTraversals", maximum))
-    return DesignChange(changed, f"edge {index + 1} of {source} {limit}")
+    changed_document = edges.with_entry(index, with_field(edge, "maxTraversals", maximum))
+    return DesignChange(changed_document, f"edge {index + 1} of {source} {limit}")
 
 
 @operation
@@ -294,14 +294,14 @@ def _ids(routes: Iterable[JSON]) -> list[JSON]:
     return [as_object(route).get("id") for route in routes]
 
 
-def _check_route(edges: EdgeList, changes: Object, route: Object, others: list[JSON]) -> None:
+def _check_route(edges: EdgeList, changes: Object, route: Object, other_routes: list[JSON]) -> None:
     """Raise MateriaError if a new or changed exit is invalid or conflicts with another exit of the loop.
 
     Args:
         edges: the exits of the loop.
         changes: the fields that are new or changed; other fields are not checked.
         route: the complete exit.
-        others: the other exits of the loop.
+        other_routes: the other exits of the loop.
     """
     path = edges.path
     source, condition, id_ = changes.get("from"), changes.get("condition"), changes.get("id")
@@ -314,13 +314,13 @@ def _check_route(edges: EdgeList, changes: Object, route: Object, others: list[J
         check_condition(condition, f"{path}.condition")
     if "targetSocketId" in changes:
         check_target(edges.document, changes["targetSocketId"], f"{path}.targetSocketId")
-    is_duplicate = id_ in _ids(others)
+    is_duplicate = id_ in _ids(other_routes)
     if "id" in changes and (is_duplicate or not is_text(id_)):
         message = f"another exit has the id {id_!r}" if is_duplicate else f"the exit id cannot be {brief(id_)}"
         raise design_error(message, path, "use an id that is unique in the loop")
     start = (route.get("from"), route.get("condition"))
     if changes.keys() & {"from", "condition"} and start in [
-        (as_object(other).get("from"), as_object(other).get("condition")) for other in others
+        (as_object(other).get("from"), as_object(other).get("condition")) for other in other_routes
     ]:
         message = f"another exit has the same source {start[0]!r} and condition {start[1]}"
         raise design_error(message, path, "change the existing exit, or choose another condition")
@@ -426,8 +426,8 @@ def rename_loop(document: Object, old: str, new: str) -> DesignChange:
     if old == new:
         return DesignChange(document, f"{old} keeps its name")
     _check_new_name(document, new)
-    changed = {**document, "loops": with_renamed_key(objects_in(document, "loops"), old, new)}
-    return DesignChange(changed, f"renamed loop {old} to {new}")
+    changed_document = {**document, "loops": with_renamed_key(objects_in(document, "loops"), old, new)}
+    return DesignChange(changed_document, f"renamed loop {old} to {new}")
 
 
 @operation
@@ -440,17 +440,17 @@ def set_members(document: Object, id_: str, sockets: Iterable[str]) -> DesignCha
     loop = loop_in(document, id_)
     members = _checked_members(document, sockets, id_)
     without_exits = [member for member in as_list(loop.get("sockets")) if member not in members]
-    changed: Object = {**loop, "sockets": members}
+    changed_loop: Object = {**loop, "sockets": members}
     exits = as_list(loop.get("exits"))
-    remaining = [route for route in exits if as_object(route).get("from") not in without_exits]
-    removed = len(exits) - len(remaining)
-    if removed:
-        changed = with_field(changed, "exits", remaining)
+    remaining_exits = [route for route in exits if as_object(route).get("from") not in without_exits]
+    removed_count = len(exits) - len(remaining_exits)
+    if removed_count:
+        changed_loop = with_field(changed_loop, "exits", remaining_exits)
     if is_object(loop.get("exit")) and loop["exit"].get("from") in without_exits:
-        changed, removed = without_field(changed, "exit"), removed + 1
+        changed_loop, removed_count = without_field(changed_loop, "exit"), removed_count + 1
     summary = f"set the members of loop {id_} to {', '.join(members)}"
-    sentence = f"{summary}; removed {counted(removed, 'exit')} of former members" if removed else summary
-    return DesignChange(with_loop(document, id_, changed), sentence)
+    sentence = f"{summary}; removed {counted(removed_count, 'exit')} of former members" if removed_count else summary
+    return DesignChange(with_loop(document, id_, changed_loop), sentence)
 
 
 @operation
@@ -491,28 +491,28 @@ def set_source(
         message = f"{source!r} cannot be the source of a loop"
         raise design_error(message, f"loops.{id_}", did_you_mean(str(source), SOURCES))
     path = f"loops.{id_}.{source}"
-    allowed = {"consumes": ("from", "output", "as", "cursor"), "iterator": ("items", "as", "cursor")}[source]
+    allowed_fields = {"consumes": ("from", "output", "as", "cursor"), "iterator": ("items", "as", "cursor")}[source]
     fields = {"from": from_, "items": items, "output": output, "as": as_, "cursor": cursor}
     spec = as_object(loop.get(source))
     for key, value in fields.items():
         if value is MISSING:
             continue
-        if key not in allowed:
-            raise design_error(f"{source} has no {key}", path, f"use only {', '.join(allowed)}")
+        if key not in allowed_fields:
+            raise design_error(f"{source} has no {key}", path, f"use only {', '.join(allowed_fields)}")
         if key == "from" and value is not None:
             check_target(document, value, f"{path}.from", end=False)
         spec = without_field(spec, key) if value is None else {**spec, key: as_json(value, f"{path}.{key}")}
     if source == "consumes" and source not in loop and output is MISSING:
         spec = {**spec, "output": WORK_ITEMS}
-    other = SOURCES[1 - SOURCES.index(source)]
-    rest = without_field(loop, other) if source in loop else with_renamed_key(loop, other, source)
-    changed = with_loop(document, id_, {**rest, source: spec})
+    other_source = SOURCES[1 - SOURCES.index(source)]
+    rest = without_field(loop, other_source) if source in loop else with_renamed_key(loop, other_source, source)
+    changed_document = with_loop(document, id_, {**rest, source: spec})
     if source == "consumes":
         list_name = f"the work items of {spec['from']}" if "from" in spec else "work items of an unknown generator"
     else:
         list_name = str(spec.get("items", "an unknown list"))
     cursor_text = f" with the cursor {cursor}" if isinstance(cursor, str) else ""
-    return DesignChange(changed, f"loop {id_} processes {list_name}{cursor_text}")
+    return DesignChange(changed_document, f"loop {id_} processes {list_name}{cursor_text}")
 
 
 @operation
@@ -527,8 +527,8 @@ def set_loop(document: Object, id_: str, field: str, value: JSON) -> DesignChang
     if field not in fields or (field == "exit" and value is not None):
         hint = "use `set_members`, `set_source` or `add_exit`"
         raise design_error(f"`set_loop` cannot set {field!r}", f"loops.{id_}.{field}", hint)
-    changed, summary = with_value(loop, f"loop {id_}", field, value, f"loops.{id_}.{field}")
-    return DesignChange(with_loop(document, id_, changed), summary)
+    changed_loop, summary = with_value(loop, f"loop {id_}", field, value, f"loops.{id_}.{field}")
+    return DesignChange(with_loop(document, id_, changed_loop), summary)
 
 
 @operation
@@ -540,8 +540,8 @@ def delete_loop(document: Object, id_: str) -> DesignChange:
     """
     loop = loop_in(document, id_)
     exits = len(as_list(loop.get("exits"))) + is_object(loop.get("exit"))
-    changed = with_field(document, "loops", without_field(objects_in(document, "loops"), id_))
-    return DesignChange(changed, f"deleted loop {id_}{counts_in_words((exits, 'exit'))}")
+    changed_document = with_field(document, "loops", without_field(objects_in(document, "loops"), id_))
+    return DesignChange(changed_document, f"deleted loop {id_}{counts_in_words((exits, 'exit'))}")
 
 
 def _checked_members(document: Object, sockets: Iterable[str], loop: str) -> list[JSON]:

@@ -22,7 +22,7 @@ from materia_nb.loadout.topology import parse_loadout
 
 _WHITESPACE: Final = re.compile(r"[ \t\n\r]*")
 _INDENT: Final = re.compile(r"\n([ \t]+)\S")
-_MAX_LINE: Final = 100
+_MAX_LINE_CHARS: Final = 100
 _decoder: Final = json.JSONDecoder()
 
 
@@ -148,13 +148,13 @@ class _Writer:
         return self._one_per_line(opening, parts, closing, inner, indent)
 
     def _members(self, node: _Node, new: Object, inner: str) -> list[str]:
-        known = dict(zip(node.value, zip(node.starts, node.parts, strict=True), strict=True))
+        known_texts = dict(zip(node.value, zip(node.starts, node.parts, strict=True), strict=True))
         members = []
         for key, before in _corresponding_keys(node.value, new).items():
             if before is None:
                 members.append(f"{dumps(key)}: {self._new_value(new[key], inner, self._children_inline(node))}")
                 continue
-            start, part = known[before]
+            start, part = known_texts[before]
             name = self.text[start : part.start]
             if before != key:
                 name = dumps(key) + name[_decoder.raw_decode(name)[1] :]
@@ -162,10 +162,10 @@ class _Writer:
         return members
 
     def _entries(self, node: _Node, new: list[JSON], inner: str) -> list[str]:
-        known = {exact_text(part.value): self.text[part.start : part.end] for part in node.parts}
+        known_texts = {exact_text(part.value): self.text[part.start : part.end] for part in node.parts}
         entries = []
         for position, value in enumerate(new):
-            if (unchanged_text := known.get(exact_text(value))) is not None:
+            if (unchanged_text := known_texts.get(exact_text(value))) is not None:
                 entries.append(unchanged_text)
             elif position < len(node.parts):
                 entries.append(self.value(node.parts[position], value, inner))
@@ -177,7 +177,7 @@ class _Writer:
         return "\n" not in self.text[node.start : node.end]
 
     def _fits(self, line: str, indent: str) -> bool:
-        return self.single or len(indent) + len(line) <= _MAX_LINE
+        return self.single or len(indent) + len(line) <= _MAX_LINE_CHARS
 
     def _one_per_line(self, opening: str, parts: list[str], closing: str, inner: str, indent: str) -> str:
         lines = f",{self.eol}".join(inner + part for part in parts)
@@ -240,8 +240,8 @@ def open_design(config: LayeredConfig, name: str, project: Path) -> Design:
         home = NOTEBOOK
     elif layer.name in _EDITABLE_LAYERS:
         home = _config_home(layer.path)
-        written = as_object(as_object(_read(layer.path, home.text_read or "{}")).get("loadouts")).get(name)
-        if exact_text(written) != exact_text(as_object(layer.document.get("loadouts")).get(name)):
+        written_loadout = as_object(as_object(_read(layer.path, home.text_read or "{}")).get("loadouts")).get(name)
+        if exact_text(written_loadout) != exact_text(as_object(layer.document.get("loadouts")).get(name)):
             raise _changed_on_disk(layer.path)
     else:
         home = _config_home(project / PROJECT_FILE, f"saved as a copy, since {layer.name} loadouts are read-only")
@@ -252,8 +252,8 @@ def open_design(config: LayeredConfig, name: str, project: Path) -> Design:
 
 def _materia_below(config: LayeredConfig, layer: LayerName) -> Object:
     """Return the materia definitions below ``layer``, or all materia definitions if there is no such layer."""
-    known = as_object(config.document.get("materia"))
-    return {id_: raw for id_ in known if (raw := config.definition_below("materia", id_, layer))}
+    known_materia = as_object(config.document.get("materia"))
+    return {id_: raw for id_ in known_materia if (raw := config.definition_below("materia", id_, layer))}
 
 
 def new_design(config: LayeredConfig, name: str, project: Path) -> Design:
@@ -347,9 +347,9 @@ def add_loadout(path: Path, name: str, loadout: Object, materia: Object) -> None
 
 def materia_without_file(config: LayeredConfig, design: Design) -> list[str]:
     """Return the ids of the materia that a design uses but no file defines; other notebooks do not have them."""
-    used = {as_object(socket).get("materia") for socket in as_object(design.document.get("sockets")).values()}
-    known = as_object(config.document.get("materia"))
-    return [name for name in known if name in used and config.origin("materia", name).path is None]
+    used_ids = {as_object(socket).get("materia") for socket in as_object(design.document.get("sockets")).values()}
+    known_materia = as_object(config.document.get("materia"))
+    return [name for name in known_materia if name in used_ids and config.origin("materia", name).path is None]
 
 
 def reject_problems(design: Design, *, anyway: bool) -> None:
@@ -399,14 +399,14 @@ def _updated_file_text(
         document = {"activeLoadout": design.name, "loadouts": _saved_form(design)}
         return dumps(_with_materia(document, *materia), indent=2) + "\n"
     document = _with_loadout(_read_strictly(path, text), path, _saved_form(design), replace_existing=replace_existing)
-    changed = _with_materia(document, *materia)
-    before, after = as_object(document.get("materia")), as_object(changed.get("materia"))
+    changed_document = _with_materia(document, *materia)
+    before, after = as_object(document.get("materia")), as_object(changed_document.get("materia"))
     if not replace_existing and (
         conflicts := [name for name in before if exact_text(before[name]) != exact_text(after.get(name))]
     ):
         advice = "choose another file, or save anyway to replace the definition"
         raise design_error(f"The file defines the materia {conflicts[0]!r} differently.", str(path), advice)
-    return rewrite_json(text, changed)
+    return rewrite_json(text, changed_document)
 
 
 def _read(path: Path, text: str) -> JSON:
@@ -424,13 +424,13 @@ def _read_strictly(path: Path, text: str) -> JSON:
         raise design_error(message, str(path), advice) from error
 
 
-def _with_loadout(document: JSON, path: Path, own: Object, *, replace_existing: bool) -> Object:
+def _with_loadout(document: JSON, path: Path, own_loadout: Object, *, replace_existing: bool) -> Object:
     """Return a copy of a config with a loadout added or replaced.
 
     Args:
         document: the config.
         path: the path of the config file, for errors.
-        own: an object with the loadout as its only member.
+        own_loadout: an object with the loadout as its only member.
         replace_existing: True to replace a loadout of the same name.
 
     Raises:
@@ -440,11 +440,11 @@ def _with_loadout(document: JSON, path: Path, own: Object, *, replace_existing: 
     if not is_object(document) or not (isinstance(loadouts, dict | None) and isinstance(materia, dict | None)):
         message = "The file is not a config: loadouts and materia must be objects."
         raise design_error(message, str(path), "choose another file")
-    (name,) = own
+    (name,) = own_loadout
     if name in as_object(loadouts) and not replace_existing:
         advice = "choose another file, load the file to edit its loadout, or save anyway to replace the loadout"
         raise design_error(f"The file already has a loadout {name!r}.", str(path), advice)
-    return {**document, "loadouts": {**as_object(loadouts), **own}}
+    return {**document, "loadouts": {**as_object(loadouts), **own_loadout}}
 
 
 def _saved_form(design: Design) -> Object:
@@ -453,19 +453,19 @@ def _saved_form(design: Design) -> Object:
     return {design.name: with_removed_fields(with_advances(facts), design.home.below)}
 
 
-def _with_materia(document: Object, changed: Mapping[str, Object | None], below: Object) -> Object:
+def _with_materia(document: Object, changed_materia: Mapping[str, Object | None], below: Object) -> Object:
     """Return a copy of a config with changed materia definitions.
 
     A materia or field is omitted if the lower layers already define it with the same value.
     """
-    if not changed:
+    if not changed_materia:
         return document
     definitions = dict(as_object(document.get("materia")))
-    for id_, raw in changed.items():
+    for id_, raw in changed_materia.items():
         lower = as_object(below.get(id_))
-        own = None if raw is None else _fields_to_save(raw, lower, as_object(definitions.get(id_)))
-        if own or (raw is None and lower):
-            definitions[id_] = own
+        own_fields = None if raw is None else _fields_to_save(raw, lower, as_object(definitions.get(id_)))
+        if own_fields or (raw is None and lower):
+            definitions[id_] = own_fields
         else:
             definitions.pop(id_, None)
     if not definitions and "materia" not in document:

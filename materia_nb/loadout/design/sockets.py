@@ -53,11 +53,11 @@ def add_socket(document: Object, materia: str, id_: str | None = None) -> Design
     check_new_id(document, new)
     if not is_text(materia):
         raise design_error("the new socket has no materia", new, "choose a materia for the socket")
-    first = not objects_in(document, "sockets") and not document.get("entry")
-    changed = with_socket(document, new, {"materia": materia})
-    if first:
-        changed = {"entry": new, **without_field(changed, "entry")}
-    return DesignChange(changed, f"added {new} ({materia}){' as the entry' if first else ''}")
+    is_first = not objects_in(document, "sockets") and not document.get("entry")
+    changed_document = with_socket(document, new, {"materia": materia})
+    if is_first:
+        changed_document = {"entry": new, **without_field(changed_document, "entry")}
+    return DesignChange(changed_document, f"added {new} ({materia}){' as the entry' if is_first else ''}")
 
 
 @operation
@@ -88,9 +88,9 @@ def remove_socket(document: Object, id_: str) -> DesignChange:
         MateriaError: the socket does not exist.
     """
     socket_in(document, id_)
-    changed = without_socket(document, id_)
-    before, after = as_object(document.get("loops")), as_object(changed.get("loops"))
-    counts = zip(_counts(document), _counts(changed), ("edge", "exit", "loop membership"), strict=True)
+    changed_document = without_socket(document, id_)
+    before, after = as_object(document.get("loops")), as_object(changed_document.get("loops"))
+    counts = zip(_counts(document), _counts(changed_document), ("edge", "exit", "loop membership"), strict=True)
     summary = [f"removed {id_}{counts_in_words(*[(old - new, noun) for old, new, noun in counts])}"]
     summary += [f"removed loop {loop}, which has no other members" for loop in before if loop not in after]
     summary += [
@@ -98,8 +98,8 @@ def remove_socket(document: Object, id_: str) -> DesignChange:
         for loop in after
         if _source(before[loop]) == id_ and _source(after[loop]) is None
     ]
-    summary += ["removed the entry"] if "entry" in document and "entry" not in changed else []
-    return DesignChange(changed, "; ".join(summary))
+    summary += ["removed the entry"] if "entry" in document and "entry" not in changed_document else []
+    return DesignChange(changed_document, "; ".join(summary))
 
 
 def _counts(document: Object) -> tuple[int, int, int]:
@@ -146,8 +146,8 @@ def set_socket(document: Object, id_: str, field: str, value: JSON) -> DesignCha
         raise design_error("`set_socket` cannot change edges", f"{id_}.edges", hint)
     if field not in SOCKET_FIELDS and not (value is None and field in socket):
         raise design_error(f"a socket has no field {field!r}", f"{id_}.{field}", did_you_mean(field, SOCKET_FIELDS))
-    changed, summary = with_value(socket, id_, field, value, f"{id_}.{field}")
-    return DesignChange(with_socket(document, id_, changed), summary)
+    changed_socket, summary = with_value(socket, id_, field, value, f"{id_}.{field}")
+    return DesignChange(with_socket(document, id_, changed_socket), summary)
 
 
 @operation
@@ -167,17 +167,17 @@ def place_socket(document: Object, id_: str, position: tuple[float, float] | Non
         return DesignChange(with_field(document, "layout", rest), f"removed the position of {id_}")
     old = as_object(positions.get(id_))
     new_position = as_json({**old, "x": position[0], "y": position[1]}, f"layout.sockets.{id_}")
-    changed = {**document, "layout": {**layout, "sockets": {**positions, id_: new_position}}}
-    return DesignChange(changed, f"placed {id_} at {position[0]}, {position[1]}")
+    changed_document = {**document, "layout": {**layout, "sockets": {**positions, id_: new_position}}}
+    return DesignChange(changed_document, f"placed {id_} at {position[0]}, {position[1]}")
 
 
 @operation
 def place_sockets(document: Object, positions: Mapping[str, tuple[float, float] | None]) -> DesignChange:
     """Set the positions of several sockets as one step; see :func:`place_socket`."""
-    changed = document
+    changed_document = document
     for id_, position in positions.items():
-        changed = place_socket(changed, id_, position).document
-    return DesignChange(changed, f"moved {', '.join(positions)}")
+        changed_document = place_socket(changed_document, id_, position).document
+    return DesignChange(changed_document, f"moved {', '.join(positions)}")
 
 
 @operation
@@ -218,8 +218,8 @@ def copied_sockets(document: Object, sockets: Iterable[str]) -> Object:
         raise design_error("no socket is selected", "sockets", "select a socket first")
     copies = {id_: _with_edges_among(socket_in(document, id_), ids) for id_ in ids}
     positions = as_object(as_object(document.get("layout")).get("sockets"))
-    placed = {id_: positions[id_] for id_ in ids if id_ in positions}
-    clip: Object = {"sockets": copies, **({"layout": {"sockets": placed}} if placed else {})}
+    copied_positions = {id_: positions[id_] for id_ in ids if id_ in positions}
+    clip: Object = {"sockets": copies, **({"layout": {"sockets": copied_positions}} if copied_positions else {})}
     for other_id in set(objects_in(document, "sockets")).difference(ids):
         clip = without_socket(clip, other_id)
     return clip
@@ -229,8 +229,8 @@ def _with_edges_among(socket: Object, ids: list[str]) -> Object:
     edges = socket.get("edges")
     if not isinstance(edges, list):
         return socket
-    remaining = [edge for edge in edges if as_object(edge).get("to") in (*ids, END)]
-    return with_field(without_field(socket, "edges"), "edges", remaining)
+    remaining_edges = [edge for edge in edges if as_object(edge).get("to") in (*ids, END)]
+    return with_field(without_field(socket, "edges"), "edges", remaining_edges)
 
 
 @operation
@@ -249,22 +249,22 @@ def paste(document: Object, clip: Mapping[str, JSON]) -> DesignChange:
     if not ids:
         raise design_error("the copy contains no sockets", "paste", "copy at least one socket first")
     sockets = dict(objects_in(document, "sockets"))
-    used, new_ids = {**sockets, **copy["sockets"]}, dict[str, str]()
+    used_sockets, new_ids = {**sockets, **copy["sockets"]}, dict[str, str]()
     for id_ in ids:
-        new_ids[id_] = next_socket_id({"sockets": used})
-        used[new_ids[id_]] = None
+        new_ids[id_] = next_socket_id({"sockets": used_sockets})
+        used_sockets[new_ids[id_]] = None
     copy = _with_renamed_ids(copy, new_ids)
     layout = objects_in(document, "layout")
     positions = {
         id_: _moved_down(position) for id_, position in as_object(as_object(copy.get("layout")).get("sockets")).items()
     }
-    added = {new: as_object(copy["sockets"])[new] for new in new_ids.values()}
-    changed: Object = {**document, "sockets": {**sockets, **added}}
+    added_sockets = {new: as_object(copy["sockets"])[new] for new in new_ids.values()}
+    changed_document: Object = {**document, "sockets": {**sockets, **added_sockets}}
     if not sockets and not document.get("entry"):
-        changed = {"entry": next(iter(added)), **changed}
+        changed_document = {"entry": next(iter(added_sockets)), **changed_document}
     if positions:
-        changed["layout"] = {**layout, "sockets": {**objects_in(layout, "sockets"), **positions}}
-    return DesignChange(changed, f"copied {', '.join(new_ids)} as {', '.join(new_ids.values())}")
+        changed_document["layout"] = {**layout, "sockets": {**objects_in(layout, "sockets"), **positions}}
+    return DesignChange(changed_document, f"copied {', '.join(new_ids)} as {', '.join(new_ids.values())}")
 
 
 def _with_renamed_ids(document: Object, new: Mapping[str, str]) -> Object:
@@ -320,8 +320,8 @@ def set_materia(document: Object, definitions: Object, id_: str, field: str, val
     if find_row(model, field) is None:
         hint = did_you_mean(field, model.rows)
         raise design_error(f"{model.noun} has no field {field!r}", f"materia.{id_}.{field}", hint)
-    changed, summary = with_value(raw, id_, field, value, f"materia.{id_}.{field}")
-    return DesignChange(document, summary, {id_: changed})
+    changed_definition, summary = with_value(raw, id_, field, value, f"materia.{id_}.{field}")
+    return DesignChange(document, summary, {id_: changed_definition})
 
 
 @materia_operation

@@ -140,9 +140,9 @@ def _exit_never_taken(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
             continue
         when = advances.get(source) if source is not None else None
         if when is None and source in loop.members:
-            others = " or ".join(advances)
+            other_advances = " or ".join(advances)
             reason = f"{source!r} never advances, so this exit can only be taken if the list is empty"
-            advice = f"set `from` to {others}" if others else f"add an advance to {source!r}"
+            advice = f"set `from` to {other_advances}" if other_advances else f"add an advance to {source!r}"
         elif when is not None and not conditions_overlap(condition, when):
             reason = f"{source!r} only advances when {when}, so its {condition} exit is never taken"
             advice = f"change the condition to {when} or always"
@@ -172,11 +172,11 @@ def _ends_early(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
 @rule(EDGE_RULES, "loop", "exhausted-unmatched")
 def _exhausted_unmatched(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
     """A member that can complete the last item with a result that no exit matches (R16)."""
-    missing = {id_: _unmatched_results(facts, id_, when) for id_, when in advances_of(facts, loop).items()}
-    results = [(id_, when) for id_, conditions in missing.items() for when in conditions]
+    missing_results = {id_: _unmatched_results(facts, id_, when) for id_, when in advances_of(facts, loop).items()}
+    results = [(id_, when) for id_, conditions in missing_results.items() for when in conditions]
     summary = " and ".join(f"{id_} {when}" for id_, when in results)
     ends = [do("add_exit", loop.id, id_, when, END) for id_, when in results]
-    for id_, conditions in missing.items():
+    for id_, conditions in missing_results.items():
         if conditions:
             yield Hint(
                 f"loops.{loop.id}.exits",
@@ -244,10 +244,10 @@ def _unmatched_results(facts: LoadoutFacts, id_: str, when: Condition) -> list[C
     if not any(loop.raw.get("exits") for loop in loops) or any(loop.legacy is not None for loop in loops):
         return []
     exits = [exit_.condition for loop in loops for exit_ in loop.exits if exit_.source == id_]
-    matched = {condition for condition in exits if condition is not None}
-    if matched and id_ in facts.text_sockets:
+    matched_conditions = {condition for condition in exits if condition is not None}
+    if matched_conditions and id_ in facts.text_sockets:
         return []
-    return [result for result in unmatched_verdicts(matched) if conditions_overlap(result, when)]
+    return [result for result in unmatched_verdicts(matched_conditions) if conditions_overlap(result, when)]
 
 
 _MAX_NAMES: Final = 8
@@ -307,12 +307,12 @@ def never_taken(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
 def _possible_results(facts: LoadoutFacts, socket: SocketFacts) -> list[Result]:
     """Return the results that a visit of a socket can have."""
     if socket.id in facts.text_sockets:
-        impossible: tuple[Result, ...] = VERDICTS
+        impossible_results: tuple[Result, ...] = VERDICTS
     else:
         has_guard = any(edge.when in GUARDS for edge in socket.edges)
         requires_verdicts = has_guard and not socket.is_utility and requires_verdict(socket.handoff)
-        impossible = (Result.NOTHING,) if requires_verdicts else ()  # the protocol refuses such an output (R7)
-    return [result for result in Result if result not in impossible]
+        impossible_results = (Result.NOTHING,) if requires_verdicts else ()  # the protocol refuses such an output (R7)
+    return [result for result in Result if result not in impossible_results]
 
 
 # -- endless cycles ----------------------------------------------------------------------

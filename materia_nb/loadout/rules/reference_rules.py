@@ -33,7 +33,7 @@ DIFFERENCE: Final = "pi-materia-differs"
 _CONDITIONS: Final = ("always", "satisfied", "not_satisfied")
 _SCRIPT_PREFIXES: Final = ("blackbelt", "mime", "commit-sigil.", "detect-vcs.", "ensure-ignored.")
 """Prefixes of the script names that the reference engine knows."""
-_SHIPPED: Final = {
+_SHIPPED_NAMES: Final = {
     "loadouts": "Full-Auto Planning-Consult Hojo-Consult Parallel-Experimental Parallel-Interactive",
     "materia": "Auto-Architect Interactive-Plan Parallel-Plan Parallel-Plan-Interactive Build Auto-Plan Maintain Narrate "
     "Auto-Eval Integration-Review GitMaintain Detect-VCS Blackbelt-Bootstrap Blackbelt-Maintain Spawn-JJ-Workspace "
@@ -92,8 +92,8 @@ def _unwritten_advance(facts: LoadoutFacts) -> Iterator[Hint]:
     derived = "pi-materia does not advance at {!r} (R15): with two items, it repeats the first until the cast fails"
     incomplete = "pi-materia fails at {!r} when an item ends, because `advance` does not name its cursor and list (R14)"
     for message, advances in ((derived, unwritten_advances(facts)), (incomplete, completed_advances(facts))):
-        for id_, written in advances.items():
-            advice = f'write "advance": {brief(written, 200)}, or save the loadout in the designer'
+        for id_, advance in advances.items():
+            advice = f'write "advance": {brief(advance, 200)}, or save the loadout in the designer'
             yield Hint(f"{id_}.advance", message.format(id_), advice)
 
 
@@ -101,8 +101,8 @@ def _unwritten_advance(facts: LoadoutFacts) -> Iterator[Hint]:
 def _empty_list(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
     """A loop that is entered at a member without an exit, where pi-materia ends the cast if the list is empty."""
     exits = {exit_.source: exit_.target for exit_ in loop.exits if exit_.condition == "always"}
-    entered = {to for id_, socket in facts.sockets.items() if id_ not in loop.members for to in socket.targets}
-    for id_ in [id_ for id_ in loop.members if id_ in entered and id_ not in exits] if exits else ():
+    entered_ids = {to for id_, socket in facts.sockets.items() if id_ not in loop.members for to in socket.targets}
+    for id_ in [id_ for id_ in loop.members if id_ in entered_ids and id_ not in exits] if exits else ():
         message = (
             f"pi-materia ends the cast if the list is empty when {id_!r} is entered (R16): this engine follows the exit "
             f"to {next(iter(exits.values()))}"
@@ -235,12 +235,12 @@ def reference_report(document: JSON, loadout: str, files: Sequence[Object]) -> R
     findings.add_hints(REFERENCE_RULES, loadout_facts(document, loadout).subjects)
     findings.loadout = None
     _, materia = parts_to_check(document, loadout)
-    defined = {section: {name for file in files for name in as_object(file.get(section))} for section in _SHIPPED}
+    defined = {section: {name for file in files for name in as_object(file.get(section))} for section in _SHIPPED_NAMES}
     in_files = [(id_, as_object(raw)) for id_, raw in materia.items() if id_ in defined["materia"]]
     findings.add_hints(REFERENCE_RULES, {"materia": in_files})
     for section, name in (("loadouts", loadout), *(("materia", id_) for id_ in materia)):
         kind, advice = section.removesuffix("s"), f"save the definitions with the command `copy {loadout} --materia`"
-        if name in _SHIPPED[section].split() and name not in defined[section]:
+        if name in _SHIPPED_NAMES[section].split() and name not in defined[section]:
             message = f"pi-materia uses its own {kind} {name!r} here (R74)"
             findings.hint(
                 DIFFERENCE, f"{section}.{name}", message, f"{advice} if both engines must use the same definitions"
@@ -251,5 +251,5 @@ def reference_report(document: JSON, loadout: str, files: Sequence[Object]) -> R
     if not any("activeLoadout" in file for file in files):
         message = "no file sets `activeLoadout`, so pi-materia casts its own default loadout, Full-Auto (R74)"
         findings.hint(DIFFERENCE, "activeLoadout", message, f'write "activeLoadout": "{loadout}"')
-    refused = tuple(replace(finding, severity="problem") for finding in findings.entries if finding.code == REFUSAL)
-    return Report(refused, tuple(finding for finding in findings.entries if finding.code != REFUSAL))
+    refusals = tuple(replace(finding, severity="problem") for finding in findings.entries if finding.code == REFUSAL)
+    return Report(refusals, tuple(finding for finding in findings.entries if finding.code != REFUSAL))

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from materia_nb.errors import did_you_mean
 from materia_nb.jsonvalue import Object, as_object, is_object, is_text, split_path
-from materia_nb.loadout.check_graph import renumber
+from materia_nb.loadout.check_graph import renumber_socket
 from materia_nb.loadout.report import NO_EFFECT, Hint, HintRule, brief, do, removal_fix, rule, safe_fix, suggested_fix
 from materia_nb.loadout.rules.edge_rules import reachable_sockets, read_as_json, set_advance_condition, targets_of
 from materia_nb.loadout.topology import (
@@ -49,16 +49,16 @@ def _socket_id(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
     id_ = socket.id
     if is_socket_id(id_) and not CANONICAL_ID.fullmatch(id_):
         advice = "rename the socket to Socket-1, Socket-2, ..., as other tools expect, and set the old id as its label"
-        fix = renumber(facts, socket)
+        fix = renumber_socket(facts, socket)
         yield Hint(f"sockets.{id_}", f"{id_!r} is not a canonical socket id", advice, fix)
 
 
 @rule(SOCKET_RULES, "loadout", "unreachable-socket")
 def _unreachable(facts: LoadoutFacts) -> Iterator[Hint]:
     """A socket that no path from the entry reaches."""
-    reached = reachable_sockets(facts, targets_of(facts))
+    reached_ids = reachable_sockets(facts, targets_of(facts))
     for id_ in facts.sockets:
-        if reached and id_ not in reached:
+        if reached_ids and id_ not in reached_ids:
             message = "no path of edges and exits leads from the entry to this socket"
             yield Hint(id_, message, "add an edge to the socket, or remove the socket")
 
@@ -66,9 +66,9 @@ def _unreachable(facts: LoadoutFacts) -> Iterator[Hint]:
 @rule(SOCKET_RULES, "loadout", "never-advances")
 def _foreach_never_advances(facts: LoadoutFacts) -> Iterator[Hint]:
     """A list whose cursor never advances, so only the first item is processed."""
-    moved = {socket.advance_cursor for socket in facts.sockets.values()}
+    advanced_cursors = {socket.advance_cursor for socket in facts.sockets.values()}
     for id_, socket in facts.sockets.items():
-        if socket.foreach is not None and socket.iterator and socket.iterator.cursor not in moved:
+        if socket.foreach is not None and socket.iterator and socket.iterator.cursor not in advanced_cursors:
             when = "always" if id_ in facts.text_sockets else "satisfied"
             message = "no socket advances the cursor of this list, so only the first item is processed"
             advice = (
@@ -172,12 +172,12 @@ def _active_loadout(document: Object) -> Iterator[Hint]:
 @rule(SOCKET_RULES, "config", "unused-materia")
 def _unused_materia(document: Object) -> Iterator[Hint]:
     """A materia that no loadout places."""
-    used: set[str] = set()
+    used_materia: set[str] = set()
     for loadout in as_object(document.get("loadouts")).values():
         sockets = as_object(as_object(loadout).get("sockets")).values()
-        used |= {name for socket in sockets if isinstance(name := as_object(socket).get("materia"), str)}
+        used_materia |= {name for socket in sockets if isinstance(name := as_object(socket).get("materia"), str)}
     for id_ in as_object(document.get("materia")):
-        if id_ not in used:
+        if id_ not in used_materia:
             message = f"no loadout uses the materia {id_!r}"
             yield Hint(f"materia.{id_}", message, "place the materia in a loadout, or remove it")
 
@@ -226,8 +226,8 @@ def _no_effect_on_utility(socket: SocketFacts) -> Iterator[tuple[str, str, str]]
 def _no_effect_on_agent(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[tuple[str, str, str]]:
     """Yield the fields that have no effect on an agent's socket, each with the reason and advice."""
     raw, id_, text = socket.raw, socket.id, socket.id in facts.text_sockets
-    name, own = socket.handoff, OWN_PROTOCOLS.get(socket.handoff, _FOREIGN_PROTOCOL)
-    if as_object(raw.get("assignment")) and not own.includes_assignment:
+    name, own_protocol = socket.handoff, OWN_PROTOCOLS.get(socket.handoff, _FOREIGN_PROTOCOL)
+    if as_object(raw.get("assignment")) and not own_protocol.includes_assignment:
         advice = f'write "handoff": {_TASK_PROTOCOLS}, or write the task into the prompt'
         yield "assignment", f"the protocol {name} does not include the assignment in the prompt", advice
     json_instead = 'write "parse": "json", or remove the field'
@@ -244,8 +244,8 @@ def _no_effect_on_agent(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[tu
 def _text_handoff(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
     """An agent whose output is plain text, in a loadout that sets a handoff protocol."""
     name = socket.handoff
-    written = is_text(socket.raw.get("handoff"))
-    if not socket.is_utility and socket.id in facts.text_sockets and not written and name != DEFAULT_HANDOFF:
+    is_written = is_text(socket.raw.get("handoff"))
+    if not socket.is_utility and socket.id in facts.text_sockets and not is_written and name != DEFAULT_HANDOFF:
         message = f"the output of {socket.id!r} is text, so it does not use the protocol {name} of the loadout"
         advice = 'write "parse": "json" on the socket or, to keep the text output, "handoff": "sparse"'
         yield Hint(f"{socket.id}.parse", message, advice)
@@ -254,8 +254,8 @@ def _text_handoff(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
 @rule(SOCKET_RULES, "socket", "not-finalized")
 def _not_finalized(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
     """An agent that works and returns its envelope in the same turn, because `finalize` is not set."""
-    name, own = socket.handoff, OWN_PROTOCOLS.get(socket.handoff, _FOREIGN_PROTOCOL)
-    if socket.is_utility or socket.id in facts.text_sockets or not own.in_separate_turn:
+    name, own_protocol = socket.handoff, OWN_PROTOCOLS.get(socket.handoff, _FOREIGN_PROTOCOL)
+    if socket.is_utility or socket.id in facts.text_sockets or not own_protocol.in_separate_turn:
         return
     if "finalize" not in {**facts.raw, **socket.raw} and socket.materia.raw.get("multiTurn") is not True:
         advice = 'write "finalize": true for a separate turn after the work, or false to confirm a single turn'
@@ -266,23 +266,23 @@ def _not_finalized(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
 @rule(SOCKET_RULES, "socket", "not-in-protocol")
 def _not_in_protocol(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
     """An assignment that reads a field for which the prompt does not ask."""
-    name, own = socket.handoff, OWN_PROTOCOLS.get(socket.handoff, _FOREIGN_PROTOCOL)
+    name, own_protocol = socket.handoff, OWN_PROTOCOLS.get(socket.handoff, _FOREIGN_PROTOCOL)
     if socket.is_utility or socket.id in facts.text_sockets:
         return
     for path, _, source in socket.assignments:
         if not isinstance(source, str) or not source.startswith("$") or source == "$":
             continue
         top_field = first_field(source)
-        if top_field is None and own is not _FOREIGN_PROTOCOL:
+        if top_field is None and own_protocol is not _FOREIGN_PROTOCOL:
             message = f"{brief(source)} does not begin with a field, so the agent is not asked for a field"
             yield Hint(path, message, "begin the source with a field, such as $.plan or $.plan..name")
-        elif own.fields is None:
+        elif own_protocol.fields is None:
             continue
-        elif top_field not in own.fields and not (top_field == WORK_ITEMS and socket.is_generator):
+        elif top_field not in own_protocol.fields and not (top_field == WORK_ITEMS and socket.is_generator):
             yield Hint(
                 path,
                 f"the protocol {name} does not ask the agent for {top_field}, so an output without {top_field} is refused",
-                f"assign a field of the protocol, such as $.{own.fields[1]}; `satisfied`, `context` and `workItems` need no "
+                f"assign a field of the protocol, such as $.{own_protocol.fields[1]}; `satisfied`, `context` and `workItems` need no "
                 "assignment",
             )
 
@@ -299,8 +299,8 @@ def _prompt_grows(_facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
         return
     path = _state_path_read(socket.iterator.items)
     for name in socket.materia.variables:
-        read = () if name in ("state", "stateJson") else _state_path_read(name)
-        if path and read is not None and path[: len(read)] == read:
+        read_path = () if name in ("state", "stateJson") else _state_path_read(name)
+        if path and read_path is not None and path[: len(read_path)] == read_path:
             yield Hint(
                 socket.id,
                 f"the prompt of {socket.raw.get('materia')!r} repeats the whole list {'.'.join(path)} for each item "
@@ -348,13 +348,13 @@ def _never_written(facts: LoadoutFacts) -> Iterator[Hint]:
         return
     targets = successors_of(facts)
     any_path_writers, paths_by_field = _writers(facts)
-    known = _ENGINE_NAMES | {split_path(alias)[0] for alias in _item_names(facts)}
+    known_names = _ENGINE_NAMES | {split_path(alias)[0] for alias in _item_names(facts)}
     writers_of: dict[StatePath, tuple[set[str], dict[str, str | None]]] = {}
     reachable_before: dict[str, dict[str, str | None]] = {}
-    reported: set[tuple[str, StatePath]] = set()  # several sockets can place the same prompt
+    reported_paths: set[tuple[str, StatePath]] = set()  # several sockets can place the same prompt
     for id_, socket in facts.sockets.items():
         for read in _state_reads(socket):
-            if read.path[0] in known or (read.reader_path, read.path) in reported:
+            if read.path[0] in known_names or (read.reader_path, read.path) in reported_paths:
                 continue
             if read.path not in writers_of:
                 paths_with_name = paths_by_field.get(read.path[0], ())
@@ -367,7 +367,7 @@ def _never_written(facts: LoadoutFacts) -> Iterator[Hint]:
                 reachable_before[id_] = _reachable_without(entry, targets, {id_})
             if writers and not (writers - {id_}) & reachable_before[id_].keys():
                 continue  # written only after this socket, for its next visit, such as a critic's feedback
-            reported.add((read.reader_path, read.path))
+            reported_paths.add((read.reader_path, read.path))
             yield _unwritten_hint(read, writers - {id_}, _route_to(id_, predecessors))
 
 
@@ -448,8 +448,8 @@ def _writers(facts: LoadoutFacts) -> tuple[set[str], Mapping[str, list[tuple[str
     return any_path_writers, paths_by_field
 
 
-def _overlap(path: StatePath, written: StatePath) -> bool:
-    return path[: len(written)] == written or written[: len(path)] == path
+def _overlap(path: StatePath, written_path: StatePath) -> bool:
+    return path[: len(written_path)] == written_path or written_path[: len(path)] == path
 
 
 def successors_of(facts: LoadoutFacts) -> dict[str, list[str]]:
