@@ -196,7 +196,7 @@ BROWSER_NOW: Final = "() => performance.timeOrigin + performance.now()"
 
 
 def main() -> int:
-    """Run the measurements and print the results; return 1 if no browser is available."""
+    """Run the measurements, print the results, and return 1 if no browser is available."""
     path = find_chromium() if driver_starts() else None
     if path is None:
         print("Found no Chromium, so nothing was measured.", file=sys.stderr)
@@ -257,7 +257,7 @@ def measure(lab: Lab) -> None:
 
 
 def time_drawing(lab: Lab) -> tuple[float, float, float]:
-    """Run the cell that draws a graph; return the times of its start, its display call, and the last change."""
+    """Run the cell that draws a graph. Return the times of its start, its display call, and the last change."""
     lab.page.evaluate(WATCH)
     lab.run_cell(1)
     lab.page.wait_for_function(IS_DRAWN)
@@ -266,7 +266,7 @@ def time_drawing(lab: Lab) -> tuple[float, float, float]:
 
 
 def time_highlights(lab: Lab) -> list[float]:
-    """Step through the cast in a cell; return the milliseconds from each call to the highlight of the next socket."""
+    """Step through the cast in a cell. Return the milliseconds from each call to the highlight of the next socket."""
     lab.run_cell(2)
     lab.page.wait_for_function(f"() => 'n:Socket-{SOCKETS}' in window.__seen.current")
     current = lab.page.evaluate("() => window.__seen.current")
@@ -277,7 +277,7 @@ def time_highlights(lab: Lab) -> list[float]:
 
 
 def time_clicks(lab: Lab, sockets: int) -> list[float]:
-    """Click Step in the panel of a cast; return the milliseconds until a frame shows the new position."""
+    """Click Step in the panel of a cast. Return the milliseconds until a frame shows the new position."""
     lab.set_source(1, SHOW.format(sockets=sockets))
     lab.run_cell(1)
     lab.page.wait_for_function(
@@ -289,7 +289,7 @@ def time_clicks(lab: Lab, sockets: int) -> list[float]:
 
 
 def time_searches(lab: Lab) -> dict[str, list[float]]:
-    """Filter, sort and search the list of all casts; return the milliseconds from each action to its frame."""
+    """Filter, sort and search the list of all casts. Return the milliseconds from each action to its frame."""
     lab.set_source(1, MANY)
     lab.run_cell(1)
     lab.page.wait_for_function(f"() => document.querySelector('.mnb-casts')?.innerText.includes('All {CASTS:,}')")

@@ -58,7 +58,7 @@ def show(cast: Cast) -> None:
 
 
 def main() -> int:
-    """Start the model, run the cast, print the result and stop the model; return the exit code."""
+    """Start the model, run the cast, print the result and stop the model. Return the exit code."""
     shutil.rmtree(DEMO, ignore_errors=True)
     DEMO.mkdir(parents=True)
     os.environ["MATERIA_PROFILE_DIR"] = str(DEMO / "profile")  # independent of the user's loadouts

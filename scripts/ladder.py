@@ -147,7 +147,7 @@ def cast_requests(served: Served, project: Path, requests: Sequence[str] = REQUE
 
 
 def main() -> int:
-    """Start the model, run the casts, print the table and stop the model; return the exit code."""
+    """Start the model, run the casts, print the table and stop the model. Return the exit code."""
     requests = REQUESTS[: int(sys.argv[1])] if sys.argv[1:] else REQUESTS
     shutil.rmtree(LADDER, ignore_errors=True)
     LADDER.mkdir(parents=True)

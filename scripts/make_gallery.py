@@ -25,7 +25,7 @@ CARDS: Final = ROOT / "materia_nb" / "gallery"
 
 
 def main(folder: Path = CARDS) -> int:
-    """Write all cases; return the exit code."""
+    """Write all cases, and return the exit code."""
     for old in folder.glob(f"*/*{CASES}"):
         old.unlink()
     with tempfile.TemporaryDirectory() as cast_folder:

@@ -404,7 +404,7 @@ def normalize_answer(answer: object, truth: JSON, graph: Graph | None = None) ->
 
 
 def is_right(answer: object, truth: JSON) -> bool:
-    """Return True if an answer is right; case and surrounding whitespace are ignored."""
+    """Return True if an answer is right. Case and surrounding whitespace are ignored."""
     return _has_same_type(answer, truth) and _normalize(answer) == _normalize(truth)
 
 

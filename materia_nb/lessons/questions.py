@@ -283,7 +283,7 @@ def _count_outputs(cast: Cast) -> int:
 
 
 def _next_socket(cast: Cast) -> str:
-    """Return the socket that runs next; raises MateriaError (``nothing_to_predict``) if no socket runs next."""
+    """Return the socket that runs next, or raise MateriaError (``nothing_to_predict``) if no socket runs next."""
     if cast.status in ("ready", "waiting"):
         target = next_target(cast.now.rules, cast.now.engine)
         if target in cast.graph.sockets:
