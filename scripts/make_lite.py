@@ -40,6 +40,22 @@ EXTENSIONS: Final = {
 KERNEL_NEEDS: Final = ("comm", "ipykernel", "ipython", "jedi", "micropip", "piplite", "pyodide-kernel")
 """Packages that the kernel imports at its start, in addition to the requirements of materia-nb."""
 
+OMITTED_FILES: Final = {
+    "ipycytoscape": re.compile(r"ipycytoscape/(labextension|nbextension|tests)/.*(?<!\.py)$|[^/]+\.data/"),
+    "jedi": re.compile(r"jedi/|[^/]+/RECORD$"),  # its RECORD lists 5,600 files
+}
+"""Files that are removed from a wheel. The page has the front end of ipycytoscape as an extension, and IPython completes
+names without jedi. The kernel installs a package named jedi at its start, so its empty wheel remains."""
+
+COMPLETER: Final = "self.Completer.use_jedi = "
+"""Text before the value of the setting with which the kernel requires jedi."""
+
+START_NOTE: Final = (
+    "\n\n*This page first loads Python (about 30 MB), which takes half a minute to two minutes. Until the kernel has started, "
+    "the cells that you run wait with `[*]`.*"
+)
+"""Text at the end of the first cell of each notebook of the site."""
+
 RUNTIME: Final = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip")
 CONTENTS: Final = ("*.ipynb", "*.py", "loadouts/*.json", "recordings/*.json")
 
@@ -70,8 +86,7 @@ def main() -> int:
         shutil.copy(runtime / name, pyodide_folder)
     platform = json.loads((runtime / "pyodide-lock.json").read_text())["info"]
     wheels = gather(PARTS / "wheels", platform)
-    for wheel in wheels.values():
-        shutil.copy(wheel.path, pyodide_folder)
+    wheels = {name: wheel._replace(path=copy_wheel(name, wheel.path, pyodide_folder)) for name, wheel in wheels.items()}
     (pyodide_folder / "pyodide-lock.json").write_text(json.dumps(lock_file(wheels, platform)))
     (PARTS / "site" / "jupyter-lite.json").write_text(json.dumps(settings(wheels), indent=1))
     contents(PARTS / "files")
@@ -170,6 +185,21 @@ def download(ask: dict[str, list[str]], folder: Path, platform: dict[str, str]) 
     return sorted(folder.glob("*.whl"))
 
 
+def copy_wheel(name: str, path: Path, folder: Path) -> Path:
+    """Copy a wheel to a folder without the files that the kernel does not need; return the path of the copy."""
+    target, omitted = folder / path.name, OMITTED_FILES.get(name)
+    if omitted is None and name != "pyodide-kernel":
+        return Path(shutil.copy(path, target))
+    with zipfile.ZipFile(path) as wheel, zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as copy:
+        for entry in wheel.infolist():
+            if omitted is None or not omitted.match(entry.filename):
+                data = wheel.read(entry)
+                if entry.filename == "pyodide_kernel/interpreter.py":
+                    data = data.replace(f"{COMPLETER}True".encode(), f"{COMPLETER}False".encode())
+                copy.writestr(entry, data)
+    return target
+
+
 def name_of(path: Path) -> str:
     """Return the normalized project name of a wheel."""
     return parse_wheel_filename(path.name)[0]
@@ -230,7 +260,10 @@ def settings(wheels: dict[str, Wheel]) -> dict[str, Any]:
 
 
 def contents(site_folder: Path) -> None:
-    """Copy the notebooks and the files that they load; set each notebook's kernel to Pyodide."""
+    """Copy the notebooks and the files that they load.
+
+    Each notebook gets the kernel of the site, and a note that the kernel takes time to start.
+    """
     for pattern in CONTENTS:
         for path in sorted((ROOT / "notebooks").glob(pattern)):
             target = site_folder / path.relative_to(ROOT / "notebooks")
@@ -244,6 +277,8 @@ def contents(site_folder: Path) -> None:
                 "display_name": "Python (Pyodide)",
                 "language": "python",
             }
+            first = notebook["cells"][0]
+            first["source"] = "".join(first["source"]) + START_NOTE
             target.write_text(json.dumps(notebook, ensure_ascii=False, indent=1))
 
 

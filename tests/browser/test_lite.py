@@ -1,6 +1,6 @@
 """Test the site that runs notebooks entirely in the browser; requests to all other addresses are blocked.
 
-``make lite-test`` builds the site and runs these tests. Other targets skip them.
+``make lite`` builds the site and runs these tests, and ``make lite-test`` runs only the tests. Other targets skip them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ START_MS: Final = 180_000  # Python and its packages are started anew by each no
 
 pytestmark = [
     pytest.mark.browser,
-    pytest.mark.skipif(not SITE, reason="needs the site: make lite-test builds it and runs this"),
+    pytest.mark.skipif(not SITE, reason="needs the site: make lite builds it and runs this"),
 ]
 
 
@@ -130,6 +130,8 @@ def test_lesson_1_runs_and_a_guess_is_judged(lite: Lite, capsys: pytest.CaptureF
     cell.get_by_role("button", name=re.compile("^Socket-3 · ")).click()
     cell.get_by_role("alert").get_by_text("Right: the cast goes to Ask-Back").wait_for()
     assert "Edge 1 (always) leads to the end" in lite.cell_text(9)
+    lite.run("import sys, importlib.util")
+    assert lite.run("print('ipycytoscape' in sys.modules, importlib.util.find_spec('jedi'))").strip() == "False None"
 
 
 @pytest.mark.timeout(400)
@@ -145,6 +147,8 @@ def test_loop_can_be_explored_simulated_and_stepped_by_magic_and_button(lite: Li
     # The click may wait behind the first of these.
     assert "2" in [lite.run("print(len(cast.steps))").strip() for _ in range(3)]
     assert "states" in lite.run("wb.explore()")
+    lite.run("reply = get_ipython().kernel.complete('wb.expl', 7)")
+    assert lite.run("print('wb.expl'[: reply['cursor_start']] + reply['matches'][0])").strip() == "wb.explore"
     assert "casts" in lite.run("wb.simulate(n=50)")
     lite.screenshot("lite-loop")
 

@@ -54,3 +54,42 @@ def test_lite_notebooks_use_the_site_kernel_and_have_their_loadouts(tmp_path):
     assert [book.name for book in books] == sorted(p.name for p in make_lite.ROOT.glob("notebooks/*.ipynb"))
     assert {json.loads(book.read_text())["metadata"]["kernelspec"]["name"] for book in books} == {"python"}
     assert (tmp_path / "loadouts" / "approval.json").is_file()
+    first_cells = [json.loads(book.read_text())["cells"][0] for book in books]
+    assert {cell["cell_type"] for cell in first_cells} == {"markdown"}
+    assert all(cell["source"].endswith(make_lite.START_NOTE) for cell in first_cells)
+
+
+@pytest.mark.parametrize(
+    "name, files, copied",
+    [
+        ("jedi", ["jedi/__init__.py", "jedi-1.dist-info/METADATA"], ["jedi-1.dist-info/METADATA"]),
+        (
+            "ipycytoscape",
+            [
+                "ipycytoscape/cytoscape.py",
+                "ipycytoscape/labextension/static/58.js",
+                "ipycytoscape/nbextension/__init__.py",
+                "ipycytoscape/nbextension/index.js",
+                "ipycytoscape-1.data/data/share/jupyter/58.js",
+            ],
+            ["ipycytoscape/cytoscape.py", "ipycytoscape/nbextension/__init__.py"],
+        ),
+        ("other", ["jedi/__init__.py", "other/tests/a.py"], ["jedi/__init__.py", "other/tests/a.py"]),
+    ],
+)
+def test_site_has_wheels_without_files_that_no_kernel_needs(tmp_path, name, files, copied):
+    path = tmp_path / f"{name}-1-py3-none-any.whl"
+    with zipfile.ZipFile(path, "w") as archive:
+        for file in files:
+            archive.writestr(file, "")
+    (tmp_path / "site").mkdir()
+    copy = make_lite.copy_wheel(name, path, tmp_path / "site")
+    assert copy == tmp_path / "site" / path.name
+    assert zipfile.ZipFile(copy).namelist() == copied
+
+
+def test_kernel_of_the_site_completes_names_without_jedi(tmp_path):
+    [path] = (make_lite.KERNEL / "static" / "pypi").glob("pyodide_kernel-*.whl")
+    copy = make_lite.copy_wheel("pyodide-kernel", path, tmp_path)
+    code = zipfile.ZipFile(copy).read("pyodide_kernel/interpreter.py").decode()
+    assert [line.strip() for line in code.splitlines() if "use_jedi" in line] == [f"{make_lite.COMPLETER}False"]
