@@ -83,10 +83,11 @@ bench-faults: env-test ## plant faults in the engine and count those that the co
 docs: env-docs ## build the site of the documentation into build/site; a broken link is an error
 	@$(PY) scripts/make_site.py
 
-lite: env-lite ## build the site that runs the notebooks in the browser alone into build/lite; needs npm
+lite: env-lite ## build the site that runs the notebooks in the browser alone into build/lite, and test it; needs npm
 	@$(PY) scripts/make_lite.py
+	@$(MAKE) lite-test
 
-lite-test: env-test lite ## build it, and run lessons in it with the network cut off
+lite-test: env-test ## run lessons in that site with the network cut off
 	@$(PY) scripts/chromium.py
 	MATERIA_LITE_SITE=$(CURDIR)/build/lite $(PY) -m pytest -q tests/browser/test_lite.py
 
