@@ -28,7 +28,7 @@ EDITS = {
         "\n[protocols.sparse]\n",
         f"""
 [conditions.{WORD}]
-needs = ["nothing"]
+results = ["nothing"]
 sign = "? {WORD}"
 short = "?"
 choice = "? nothing said"

@@ -27,7 +27,7 @@ REFUSED = '    REFUSED = "refused", "a refused output", "the output was refused"
 TIMED_OUT = '    TIMED_OUT = "timed_out", "a timeout", "it took too long", "utility_timeout agent_timeout"\n'
 ROW = """
 [conditions.{name}]
-needs = ["{name}"]
+results = ["{name}"]
 sign = "{name}"
 short = "{name}"
 choice = "{name}"
