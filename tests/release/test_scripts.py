@@ -61,6 +61,29 @@ def test_requested_browser_is_tried_first(monkeypatch):
     assert chromium.find_chromium() == "/opt/mine"
 
 
+def test_headless_shell_is_preferred_to_the_complete_browser(tmp_path, monkeypatch):
+    monkeypatch.delenv("MATERIA_CHROMIUM", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    for name in ("chromium", "chromium-headless-shell"):
+        (tmp_path / name).touch(0o755)
+        assert chromium.find_chromium() == str(tmp_path / name)
+
+
+@pytest.mark.parametrize("missing, used", [((), "chromium-headless-shell"), (("chromium-headless-shell",), "chromium")])
+def test_browser_that_the_distribution_does_not_package_is_replaced_by_another(missing, used, tmp_path, monkeypatch):
+    log = tmp_path / "log"
+    apt = tmp_path / "apt-get"
+    apt.write_text(
+        f'#!/bin/sh\nfor word in {" ".join(missing) or "none"}; do case "$*" in *$word*) exit 100;; esac; done\necho "$*" >> {log}\n'
+    )
+    apt.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/bin")
+    monkeypatch.setattr(chromium.os, "geteuid", lambda: 0)
+    chromium.install()
+    (installed,) = [line for line in log.read_text().splitlines() if "install" in line]
+    assert used in installed.split()
+
+
 def test_oldest_kernel_version_comes_from_the_project_file():
     lab = ["jupyterlab>=4,<5", "ipykernel>=6.29,<8"]
     assert oldest_kernel.oldest_version({"optional-dependencies": {"lab": lab}}) == "6.29"
