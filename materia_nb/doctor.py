@@ -58,7 +58,7 @@ class Finding:
     advice: str = ""
 
 
-KEYS: Final = tuple(
+API_KEY_VARIABLES: Final = tuple(
     f"{provider}_API_KEY"
     for provider in ("ANTHROPIC", "DEEPSEEK", "GEMINI", "GOOGLE", "GROQ", "MISTRAL", "OPENAI", "OPENROUTER")
 )
@@ -104,7 +104,7 @@ def check_keys(environment: Mapping[str, str]) -> Finding:
     names = sorted(name for name, value in environment.items() if name.endswith("_API_KEY") and value.strip())
     if names:
         return Finding("keys", "in the environment", "ok", f"set: {', '.join(names)}")
-    advice = f"to use a provider's models, set its API key in Jupyter's environment: {', '.join(KEYS)}"
+    advice = f"to use a provider's models, set its API key in Jupyter's environment: {', '.join(API_KEY_VARIABLES)}"
     return Finding("keys", "in the environment", "hint", "no key is set", advice)
 
 

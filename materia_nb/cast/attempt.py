@@ -1,4 +1,4 @@
-"""Trial answers to a turn: ask different agents or prompts for several answers without changing the cast."""
+"""Trial answers to a turn: get answers from different agents or to different prompts without changing the cast."""
 
 from __future__ import annotations
 

@@ -122,7 +122,7 @@ class DryBench(Displayable):
         return AgentTable(ModelAgent()), {}
 
     def _graph_of(self, loadout: str | Design | None) -> Graph:
-        """Return a loadout in resolved form, given its name or a design in its current state."""
+        """Return the resolved graph of a named loadout or of the current state of a design."""
         if isinstance(loadout, str) or loadout is None:
             return self.graph(loadout)
         return require_known_protocols(build_graph(loadout.full_config, loadout.name, self.loadouts.config.folders))
@@ -145,7 +145,7 @@ class DryBench(Displayable):
         The prices are those of the configured agents. An unknown price makes the cost unknown, not zero (R56).
 
         Args:
-            loadout: the name of the loadout, or a design in its current state; by default the selected loadout.
+            loadout: the name of the loadout, or a design, whose current state is used; by default the selected loadout.
             request: the request of the simulated casts.
             items: the length of every work item list, or the work items themselves.
             satisfied: the probability that an output has ``satisfied: true``; see :meth:`simulate`.

@@ -442,7 +442,7 @@ def edit_prompt(rules: Rules, session: Session, part: str, text: str, ts: int) -
         )
     if session.change_request is not None:
         raise MateriaError(
-            "The next prompt is your message about the draft, which has no parts.",
+            "The next prompt is your message about the draft; it is not divided into parts.",
             hint="use `refine` to send another message",
             kind="prompt",
         )

@@ -63,7 +63,7 @@ def continue_agent(rules: Rules, draft: Draft, visit: Visit, reading: Reading, p
     return Transition(draft.freeze(), (event,), decision_of(visit, "reissue", visit.socket, reading), request, reading)
 
 
-def _start_output_detour(rules: Rules, draft: Draft, visit: Visit, text: str, reading: Reading) -> Transition:
+def _run_requested_socket_first(rules: Rules, draft: Draft, visit: Visit, text: str, reading: Reading) -> Transition:
     """Start the detour that the output requests.
 
     After the detour, the cast follows the edges if the output is satisfied; otherwise, this socket runs again.
@@ -216,7 +216,7 @@ def output(  # noqa: PLR0913 - what is known of an output, by name
     if reading.action == "route":
         return complete(rules, draft, visit, text, reading)
     if reading.action == "detour":
-        return _start_output_detour(rules, draft, visit, text, reading)
+        return _run_requested_socket_first(rules, draft, visit, text, reading)
     if reading.action == "reissue":
         return continue_agent(rules, draft, visit, reading, prompt or first_prompt(rules, draft.freeze(), visit))
     return hold_cast(rules, draft, visit, text, reading)
@@ -281,7 +281,7 @@ def finalize(rules: Rules, state: CastState, prompt: Prompt) -> Transition:
     if visit.mode != "draft":
         raise MateriaError(
             f"{visit.socket} is not a multi-turn socket with a draft.",
-            hint="use `reply` to answer the socket",
+            hint="use `reply` to answer in place of the agent",
             kind="not_multi_turn",
         )
     if not visit.drafts:

@@ -229,31 +229,31 @@ class HandoffField(NamedTuple):
     """The definition of a field in a field table.
 
     Attributes:
-        kind: the type of the value. A value of a wrong type causes the issue ``TYPE:path``. All types are valid for
+        kind: the type of the value. A value of the wrong type causes the issue ``TYPE:path``. All types are valid for
             ``any``, and for ``word`` if ``typed`` is False.
-        missing: the issue code to report if the value is missing; empty if the value is optional. ``{place}`` is
+        missing: the issue code to report if the value is missing; empty if the value is optional. ``{index}`` is
             replaced by the index of the object in its list.
         fix: the fix to report if the value is missing.
-        lacks: a function that returns True if the value counts as missing; None to use the default of the kind.
+        missing_test: a function that returns True if the value counts as missing; None to use the default of the kind.
         choices: the allowed words. They are compared with the value after ``fold`` has been applied.
-        code: the prefix of the issue code to report for any other word; the word is appended to it.
+        code_prefix: the prefix of the issue code to report for any other word; the word is appended to it.
         fold: a function that normalizes a word.
         typed: True if a word must be a string. A word that is valid only after ``fold`` causes a warning.
         fields: the fields of the object, or of each object in the list.
-        demands: True if a missing object also causes an issue for each of its fields.
+        report_nested_fields: True if a missing object also causes an issue for each of its fields.
         optional: True if the field is optional in the JSON Schema.
     """
 
     kind: _FieldKind = "any"
     missing: str = ""
     fix: str = "add it"
-    lacks: Callable[[Any], bool] | None = None
+    missing_test: Callable[[Any], bool] | None = None
     choices: tuple[str, ...] = ()
-    code: str = ""
+    code_prefix: str = ""
     fold: Callable[[Any], JSON] = lambda value: value
     typed: bool = True
     fields: Mapping[str, HandoffField] = {}
-    demands: bool = False
+    report_nested_fields: bool = False
     optional: bool = False
 
 
@@ -296,12 +296,12 @@ class Checker:
 
     def _value(self, value: JSON, field: HandoffField, path: str, index: int) -> Any:
         kind, kind_name, default, is_absent = _KIND_SPECS[field.kind]
-        is_missing_value = (field.lacks or is_absent)(value)
+        is_missing_value = (field.missing_test or is_absent)(value)
         if is_missing_value and field.missing:
             fix = f"write one of {', '.join(field.choices)}" if field.choices else field.fix
-            self._add_issue(field.missing.format(place=index), path, f"{path} is missing.", fix)
+            self._add_issue(field.missing.format(index=index), path, f"{path} is missing.", fix)
         if field.kind == "object":
-            checker = self if isinstance(value, dict) or field.demands else Checker()
+            checker = self if isinstance(value, dict) or field.report_nested_fields else Checker()
             content = value if is_missing_value or self._is(value, kind, path, kind_name) else None
             return checker.read(content or {}, field.fields, f"{path}.")
         if is_missing_value or (kind is not object and not self._is(value, kind, path, kind_name)):
@@ -332,14 +332,14 @@ class Checker:
         if word not in field.choices:
             excerpt = str(value).strip()[:_MAX_EXCERPT_CHARS] if field.typed else str(word)[: 2 * _MAX_EXCERPT_CHARS]
             self._add_issue(
-                f"{field.code}:{excerpt}",
+                f"{field.code_prefix}:{excerpt}",
                 path,
                 f"{path} must be one of these words: {choices}.",
                 f"write one of {choices}",
             )
             return ""
         if field.typed and word != value and len(self.warnings) < MAX_ISSUES:
-            warning = _issue(f"{field.code}_NORMALIZED", path, f"{path} was read as {word}.", f"write {word}")
+            warning = _issue(f"{field.code_prefix}_NORMALIZED", path, f"{path} was read as {word}.", f"write {word}")
             self.warnings.append(warning)
         return word
 

@@ -267,7 +267,7 @@ class StatusStep(NamedTuple):
     warning: Issue | None = None
 
 
-def reaction_to(issue: Issue) -> Reaction:
+def action_after_refusal(issue: Issue) -> Reaction:
     """Return the reaction to a refused status: ``reject`` if the order of statuses is wrong, otherwise ``escalate``."""
     return "reject" if (issue.code or "").startswith("ILLEGAL_TRANSITION:") else "escalate"
 

@@ -119,24 +119,24 @@ def _required_object(missing: str, fix: str, fields: Fields) -> HandoffField:
         fix: the fix to report if the object is missing.
         fields: the fields of the object.
     """
-    return HandoffField("object", missing, fix, has_no_fields, fields=fields, demands=True)
+    return HandoffField("object", missing, fix, has_no_fields, fields=fields, report_nested_fields=True)
 
 
 def _required_fields(
-    fixes: Mapping[str, str], prefix: str = "", lacks: Callable[[JSON], bool] = is_missing
+    fixes: Mapping[str, str], prefix: str = "", missing_test: Callable[[JSON], bool] = is_missing
 ) -> dict[str, HandoffField]:
     """Define required fields that accept any type.
 
     Args:
         fixes: the names of the fields, each with the fix to report if the field is missing.
         prefix: the prefix of the issue codes. It is followed by the name of the field in upper case.
-        lacks: a function that returns True if a value counts as missing.
+        missing_test: a function that returns True if a value counts as missing.
     """
-    return {name: HandoffField("any", prefix + name.upper(), fix, lacks) for name, fix in fixes.items()}
+    return {name: HandoffField("any", prefix + name.upper(), fix, missing_test) for name, fix in fixes.items()}
 
 
 def _word_field(choices: tuple[str, ...], code: str) -> HandoffField:
-    return HandoffField("word", code, choices=choices, code=code, typed=False)
+    return HandoffField("word", code, choices=choices, code_prefix=code, typed=False)
 
 
 _STATUS: Final = _required_object(
@@ -165,7 +165,7 @@ _CONSOLIDATION: Final = _required_object(
         "ownership_assessment": _word_field(contract_fields.OWNERSHIP, "OWNERSHIP_ASSESSMENT"),
         **_required_fields(
             dict.fromkeys(contract_fields.FINDINGS, 'fill in the list; write ["none"] if it has no entries'),
-            lacks=operator.not_,
+            missing_test=operator.not_,
         ),
     },
 )
@@ -443,7 +443,7 @@ def _decide(value: JSON, checked: CheckedContract, requirements: Requirements, f
     if step.issue is not None:
         refused_reading = Reading(value, "contract", (step.issue,), warnings=checked.warnings, memory=facts.memory)
         reason = f"{step.issue.message} {step.issue.fix}."
-        return refused_reading._replace(action=contract_fields.reaction_to(step.issue), reason=reason)
+        return refused_reading._replace(action=contract_fields.action_after_refusal(step.issue), reason=reason)
     if step.warning is not None:
         checked = checked._replace(warnings=(*checked.warnings, step.warning))
     route = contract_fields.contract_verdict(contract, status)

@@ -130,15 +130,15 @@ _FIELDS: Final[Fields] = {
     "concerns": HandoffField(
         "objects",
         fields={
-            "severity": _word_field(_SEVERITIES, "SEVERITY", "CONCERN:{place}.severity"),
-            "description": _text_field("CONCERN:{place}.description"),
-            "recommendation": _text_field("CONCERN:{place}.recommendation"),
+            "severity": _word_field(_SEVERITIES, "SEVERITY", "CONCERN:{index}.severity"),
+            "description": _text_field("CONCERN:{index}.description"),
+            "recommendation": _text_field("CONCERN:{index}.recommendation"),
             "location": _text_field(optional=True),
         },
     ),
     "assumptions": HandoffField(
         "objects",
-        fields={name: _text_field(f"ASSUMPTION:{{place}}.{name}") for name in ("assumption", "why", "impact_if_wrong")},
+        fields={name: _text_field(f"ASSUMPTION:{{index}}.{name}") for name in ("assumption", "why", "impact_if_wrong")},
     ),
     "routing": HandoffField(
         "object",
@@ -217,7 +217,7 @@ def _check_summary(check: Checker, envelope: Envelope, summary: Mapping[str, JSO
 
 def _check_meta(check: Checker, value: Mapping[str, JSON], known: Mapping[str, str], *, required: bool) -> None:
     fields = {name: _text_field(f"META:{name}" if required else "") for name in META}
-    own = check.read(value, {"meta": HandoffField("object", fields=fields, demands=True)})["meta"]
+    own = check.read(value, {"meta": HandoffField("object", fields=fields, report_nested_fields=True)})["meta"]
     for name in META:
         text = own[name]
         if text and name in _IDENTITY and known.get(name) and text != known[name]:

@@ -309,12 +309,12 @@ BAD_WORK: Final = "complete, with bad work"
 def add_quality(
     graph: Graph,
     space: StateSpace,
-    writers: Mapping[str, float],
+    good_chances: Mapping[str, float],
     good: WeightedMoves,
     bad: WeightedMoves,
     skipped: str,
 ) -> tuple[StateSpace, WeightedMoves]:
-    """Return the states and moves of casts whose work is good or bad.
+    """Return the states and moves with the quality of the work added.
 
     Each state is combined with two facts: whether the current work is bad, and whether an accepted item is bad. In a
     loop, critics judge only the current item.
@@ -322,12 +322,12 @@ def add_quality(
     Args:
         graph: the loadout.
         space: the reachable states.
-        writers: the chance that new or rewritten work is good, by socket.
+        good_chances: the chance that new or rewritten work is good, by socket.
         good: the moves from each state if its work is good.
         bad: the moves from each state if its work is bad.
         skipped: the socket whose visits are not counted, or "".
     """
-    generators = {loop.generator for loop in graph.loops.values() if not writers.keys().isdisjoint(loop.sockets)}
+    generators = {loop.generator for loop in graph.loops.values() if not good_chances.keys().isdisjoint(loop.sockets)}
     states = [(0, False, False)]
     numbers, nodes, weighted_moves = {states[0]: 0}, list[StateNode](), list[list[tuple[Move, float]]]()
     for number, is_item_bad, is_list_bad in states:  # the loop appends to ``states``
@@ -341,7 +341,7 @@ def add_quality(
         nodes.append(node._replace(socket=None) if socket.id == skipped else node)
         is_new_list = socket.id in generators and socket.iterator is None
         item, accepted = (is_item_bad and not is_new_list, is_list_bad and not is_new_list)
-        quality = writers.get(socket.id)
+        quality = good_chances.get(socket.id)
         for is_bad, share in [(item, 1.0)] if quality is None else [(False, quality), (True, 1 - quality)]:
             for move, weight in (bad if is_bad or (accepted and socket.iterator is None) else good)[number]:
                 result = move.answer.result

@@ -2,7 +2,7 @@
 
 - ``predict`` judges a guess about the next step of a cast without changing the cast.
 - ``numbers`` draws the numbers of a lesson from the learner's name, and its result has a method that checks answers.
-- ``clinic`` opens a faulty example of the gallery for diagnosis.
+- ``clinic`` opens a faulty example from the gallery for diagnosis.
 """
 
 from materia_nb.lessons.checks import Numbers, check, numbers, progress, shortest_verdicts

@@ -333,7 +333,7 @@ _HINTS: Final = {
 
 
 class Patient(Displayable):
-    """A faulty example of the gallery that a learner diagnoses. Its display shows the symptoms, but not the cause.
+    """A faulty example from the gallery for a learner to diagnose. Its display shows the symptoms, but not the cause.
 
     Args:
         name: the name of the example in the gallery, such as ``raw-bread``.
@@ -428,7 +428,7 @@ class Patient(Displayable):
 
 
 def clinic(name: str) -> Patient:
-    """Return the faulty example of the gallery with the name ``name``, such as ``raw-bread``, for diagnosis.
+    """Return the faulty example from the gallery with the name ``name``, such as ``raw-bread``, for diagnosis.
 
     Raises:
         MateriaError: the example does not exist (``unknown_card``), or it is not faulty (``healthy``).
@@ -580,8 +580,8 @@ def _draw_paths(
 ) -> Iterator[tuple[list[int], list[dict[str, JSON] | None]]]:
     """Yield distinct routes on which each misreading of a level leads to a different wrong prediction.
 
-    A route is a pair of lists with an entry for each step. The first list contains the numbers of the moves. The second
-    list maps wrong targets to the number of the misreading, or contains None if the step has only one target.
+    A route is a pair of lists with an entry for each step. The first list contains the number of each move. Each entry of
+    the second list maps wrong targets to misreading numbers, or is None if the step has only one target.
     """
     rng, seen = Random(level.name), set[tuple[str, ...]]()  # noqa: S311 - the routes are not secret
     misreadings = [MISREADINGS[name] for name in level.misreadings]

@@ -55,7 +55,7 @@ class FixStep(NamedTuple):
 
 
 def do(operation: str, *arguments: Any, **options: Any) -> FixStep:
-    """Return a step of a :class:`Fix` that calls a designer operation with these arguments."""
+    """Return a step of a :class:`Fix` that will call a designer operation with the given arguments."""
     return FixStep(operation, arguments, options)
 
 

@@ -138,7 +138,7 @@ class ConditionSpec:
         return "an output" if self.matches_any_output else " or ".join(result.noun for result in self.results)
 
 
-_TABLE: Final = read_package_toml(__file__, "vocabulary.toml")
+_VOCABULARY: Final = read_package_toml(__file__, "vocabulary.toml")
 
 
 def _with_tuples(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -150,7 +150,7 @@ def _condition_spec(results: tuple[str, ...], **row: Any) -> ConditionSpec:
 
 
 CONDITION_SPECS: Final[Mapping[Condition, ConditionSpec]] = {
-    condition: _condition_spec(**_with_tuples(row)) for condition, row in _TABLE["conditions"].items()
+    condition: _condition_spec(**_with_tuples(row)) for condition, row in _VOCABULARY["conditions"].items()
 }
 """The conditions, in the order in which menus list them. The type :data:`Condition` must list the same names."""
 CONDITIONS: Final[tuple[Condition, ...]] = tuple(CONDITION_SPECS)
@@ -229,7 +229,7 @@ class OwnProtocol(NamedTuple):
 
 
 OWN_PROTOCOLS: Final[Mapping[str, OwnProtocol]] = {
-    name: OwnProtocol(**_with_tuples(row)) for name, row in _TABLE["protocols"].items()
+    name: OwnProtocol(**_with_tuples(row)) for name, row in _VOCABULARY["protocols"].items()
 }
 """The protocols of this package by name, starting with the default. Other packages cannot use these names."""
 DEFAULT_HANDOFF: Final = next(iter(OWN_PROTOCOLS))
@@ -307,7 +307,7 @@ def jsonpath_fault(source: str) -> str | None:
 
 _HEX: Final = re.compile(r"#(?:[0-9a-f]{3}|[0-9a-f]{6})")
 _PREFIX: Final = "materia-color-"
-COLOUR_NAMES: Final[Mapping[str, str]] = _TABLE["colours"]
+COLOUR_NAMES: Final[Mapping[str, str]] = _VOCABULARY["colours"]
 """Names of background colours; the editor of the reference engine adds the prefix ``materia-color-``."""
 
 

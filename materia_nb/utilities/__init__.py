@@ -1,1 +1,1 @@
-"""Runs processes with enforced limits, and utilities, which are processes that read JSON from stdin (R23-R25)."""
+"""Run processes with enforced limits. A utility is a process that reads JSON from stdin (R23-R25)."""

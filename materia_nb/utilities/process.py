@@ -365,7 +365,7 @@ class ProcessResult:
         stderr_truncated: True if stderr was longer than its captured beginning.
         seconds: the duration of the run, in seconds.
         stdout_end: the captured end of a truncated stdout; empty unless ``Capture.end`` was set.
-        stderr_end: the captured end of a truncated stderr; empty unless ``Capture.end`` was set.
+        stderr_tail: the captured end of a truncated stderr; empty unless ``Capture.end`` was set.
         stdout_bytes: the total length of stdout, in bytes.
         stderr_bytes: the total length of stderr, in bytes.
         in_place: True if the command ran inside the current process, without a time limit.
@@ -384,7 +384,7 @@ class ProcessResult:
     stderr_truncated: bool = False
     seconds: float = 0.0
     stdout_end: bytes = b""
-    stderr_end: bytes = b""
+    stderr_tail: bytes = b""
     stdout_bytes: int = 0
     stderr_bytes: int = 0
     in_place: bool = False
@@ -514,7 +514,7 @@ def _make_result(
         stderr_truncated=stderr.truncated,
         seconds=time.perf_counter() - start_time,
         stdout_end=stdout.end,
-        stderr_end=stderr.end,
+        stderr_tail=stderr.end,
         stdout_bytes=stdout.size,
         stderr_bytes=stderr.size,
     )

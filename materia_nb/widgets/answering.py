@@ -119,7 +119,7 @@ def _question_key(now: Snapshot, visit: Visit | None) -> str:
 
 
 def _current_work(now: Snapshot, visit: Visit | None, *, busy: bool) -> list[Block]:
-    """Return who works on the current visit, and since when or, for a read-only cast, how to continue it here."""
+    """Return a line about the agent at work; for a read-only cast, also explain how to continue the cast here."""
     if visit is None or (now.writable and (not busy or is_answered_by_person(now, visit.socket))):
         return []
     name, item = now.names[visit.socket], f" on {part(visit.item.label, 40)}" if visit.item else ""

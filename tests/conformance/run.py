@@ -133,7 +133,7 @@ def _run_transition(vector: Mapping[str, Any]) -> list[str]:
         verdict = contract_fields.contract_verdict(contract_fields.Contract({}), step.record.status or "")
         found["routing"] = {"satisfied": verdict.satisfied, "action": verdict.action}
     else:
-        found["routing"] = {"satisfied": None, "action": contract_fields.reaction_to(step.issue)}
+        found["routing"] = {"satisfied": None, "action": contract_fields.action_after_refusal(step.issue)}
     return differences(found, vector["expect"])
 
 

@@ -72,7 +72,7 @@ def test_process_inherits_the_environment(tmp_path, monkeypatch):
 def test_end_of_a_long_output_can_be_captured(tmp_path, size, start, end):
     code = f"import os; [os.write(2, (b'0123456789' * 3)[n:n + 1]) for n in range({size})]"
     result = run(python(code), tmp_path, capture=Capture(6, 4))
-    assert (result.stderr, result.stderr_end, result.stderr_bytes) == (start, end, size)
+    assert (result.stderr, result.stderr_tail, result.stderr_bytes) == (start, end, size)
     assert (result.stdout_end, result.stdout_bytes) == (b"", 0)
     assert result.stderr_truncated == (size > 6)
 

@@ -361,7 +361,7 @@ def bash(work: Workspace, args: Mapping[str, JSON]) -> ToolResult:
     parts = [
         _describe_exit(process, seconds),
         _format_output("stdout", process.stdout, process.stdout_end, process.stdout_bytes),
-        _format_output("stderr", process.stderr, process.stderr_end, process.stderr_bytes),
+        _format_output("stderr", process.stderr, process.stderr_tail, process.stderr_bytes),
     ]
     return ToolResult("\n".join(filter(None, parts)), ok=process.ok)
 

@@ -249,7 +249,7 @@ def _page_blocks(cast: Snapshot) -> list[Block]:
     anchors = [f"lane-step-{index}" if step.lane else f"step-{step.number}" for index, step in enumerate(steps)]
     links = [(AnchorLink(str(row[0]), anchor), *row[1:]) for anchor, row in zip(anchors, timeline.rows, strict=True)]
     blocks += [Table(timeline.headers, links, timeline.empty), Heading("Steps")]
-    blocks += [_page_step(cast.snapshot_for(step), step, anchor) for step, anchor in zip(steps, anchors, strict=True)]
+    blocks += [_step_block(cast.snapshot_for(step), step, anchor) for step, anchor in zip(steps, anchors, strict=True)]
     blocks += [Heading("State at the end"), JsonTree(dict(cast.state))]
     if cast.session.snapshot_method:
         blocks += [Heading("Files"), *FilesView(cast).detail_blocks()]
@@ -262,7 +262,7 @@ def _page_blocks(cast: Snapshot) -> list[Block]:
     return [*blocks, Heading("Artifacts"), Table(("what", "file"), pointers)] if pointers else blocks
 
 
-def _page_step(cast: Snapshot, step: StepRecord, anchor: str) -> Block:
+def _step_block(cast: Snapshot, step: StepRecord, anchor: str) -> Block:
     """Return a step as a block that is collapsed unless the step failed."""
     events = [": ".join(filter(None, (event.severity, event.name, event.message))) for event in step.events]
     event_blocks = [Heading("Events"), *lines(shorten(event, 400) for event in events)] if events else []
