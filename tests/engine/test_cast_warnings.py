@@ -118,7 +118,7 @@ def test_r45_unsatisfied_item_is_reported_even_if_other_items_succeed(tmp_path):
     assert codes(cast) == [("unanswered-verdict", "Socket-2", 2, "WI-1")]
 
 
-def test_r45_exit_for_not_satisfied_prevents_the_warning(tmp_path):
+def test_r45_exit_on_not_satisfied_prevents_the_warning(tmp_path):
     exits = [("satisfied", "Socket-3"), ("not_satisfied", "Socket-4")]
     sockets, loops = walk(AGAIN, advance="always", exits=exits)
     assert complete_cast(tmp_path, sockets, [PLAN, h.YES, h.NO, "x"], loops).now.warnings == ()
@@ -137,7 +137,7 @@ def test_r45_only_the_last_output_of_an_item_counts(tmp_path):
     assert complete_cast(tmp_path, sockets, [PLAN, h.NO, h.YES, h.YES, "x"], loops).now.warnings == ()
 
 
-def test_r45_item_left_by_an_ordinary_edge_is_reported(tmp_path):
+def test_r45_item_left_through_an_ordinary_edge_is_reported(tmp_path):
     sockets, loops = walk(("satisfied", "Socket-2"), ("always", "Socket-4"), advance="satisfied", exits=[])
     loops["L"]["exits"] = [{"id": "e", "from": "Socket-2", "condition": "satisfied", "targetSocketId": "Socket-3"}]
     cast = complete_cast(tmp_path, sockets, [PLAN, h.NO, "x"], loops)
@@ -315,7 +315,7 @@ def test_r67_fully_processed_list_has_no_warning(tmp_path, second):
 
 @settings(max_examples=40)
 @given(first=st.lists(st.sampled_from("abc"), max_size=4), second=st.lists(st.sampled_from("abc"), max_size=4))
-def test_r67_every_entry_of_the_list_of_a_loop_was_visited_or_has_a_warning(first, second):
+def test_r67_every_list_entry_of_a_loop_is_visited_or_reported(first, second):
     with TemporaryDirectory() as folder:
         cast = entered_twice(Path(folder), first, second)
         visited = {(step.item_key, step.at.item.value) for step in cast.steps if step.at.item is not None}
@@ -325,7 +325,7 @@ def test_r67_every_entry_of_the_list_of_a_loop_was_visited_or_has_a_warning(firs
         assert cast.state["rows"] or "empty-loop" in {one.code for one in cast.now.warnings}
 
 
-def test_r67_items_after_the_cursor_of_a_left_loop_are_reported(tmp_path):
+def test_r67_items_after_the_cursor_are_reported_when_the_loop_is_left(tmp_path):
     """An ordinary edge leaves the loop after the first of three items."""
     sockets, loops = walk(("satisfied", "Socket-4"), AGAIN, advance="always", exits=[])
     plan = {"workItems": h.items("a", "b", "c")}

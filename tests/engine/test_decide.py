@@ -76,7 +76,7 @@ def test_allowing_a_tool_for_the_cast_also_allows_its_later_calls(asking):
     assert asking.types[-1] == "tools_allowed"
 
 
-def test_decision_about_tool_calls_that_do_not_wait_is_refused(asking):
+def test_decision_about_tool_calls_that_are_not_pending_is_refused(asking):
     assert refused(asking, approvals.decide_calls, "once", "", (FIRST,)) == "not_asked"
     assert refused(Folded(CHAIN).do(decide.enter), approvals.decide_calls, "once", "", None) == "not_asked"
     assert refused(asking, decide.finalize) == "asking"
@@ -108,7 +108,7 @@ def held(**changes):
     return Folded(config(sockets)).answers(ph.block(ph.contract(**changes)))
 
 
-def test_question_of_an_agent_needs_an_answer_that_is_not_blank():
+def test_agent_question_requires_an_answer_that_is_not_blank():
     cast = held(agent_status__plan_status="NEEDS_INPUT", agent_status__next_action="which one?")
     assert (cast.state.status, cast.due) == ("held", ["person"])
     assert refused(cast, approvals.answer_hold, "  ") == "usage"
@@ -161,7 +161,7 @@ def test_cast_end_event_lists_the_warnings():
     assert [warning["code"] for warning in end.warnings] == ["no-edge-matched"]
 
 
-def test_missing_file_named_by_an_output_is_recorded_after_the_output():
+def test_missing_file_named_in_an_output_is_recorded_after_the_output():
     cast = Folded(CHAIN).do(decide.enter)
     made = decide.answer(cast.rules, cast.session, decide.Answer("done"), 7)
     output, lacking = decide.with_missing_evidence(made, ("a.py",))
@@ -216,7 +216,7 @@ def test_edit_can_be_undone_until_the_next_step():
     assert decide.edit_state(cast.rules, cast.session, cast.state.data, {}, 0) == ()
 
 
-def test_r71_only_the_last_output_can_be_corrected_and_later_edits_stay():
+def test_r71_only_the_last_output_can_be_corrected_and_later_edits_are_kept():
     cast = Folded(CHAIN)
     assert refused(cast, decide.edit_output, "x") == "edit_output"
     cast.answers("a")
@@ -241,11 +241,11 @@ def test_budget_must_not_be_negative(most):
     assert refused(Folded(CHAIN), decide.set_budget, Budget(**most)) == "bad_budget"
 
 
-def test_complete_cast_cannot_be_edited():
+def test_completed_cast_cannot_be_edited():
     assert refused(Folded(CHAIN).answers("a", "b").do(decide.enter), decide.edit_state, {}, {}) == "over"
 
 
-def test_decision_of_a_person_is_recorded_with_its_time():
+def test_decision_by_a_person_is_recorded_with_its_time():
     cast = Folded(CHAIN).answers("a")
     cast.do(decide.record, ev.Pinned(name="B", **Pin("text", "a text", "b").as_json()), ts=5)
     assert cast.session.pins == {"B": Pin("text", "a text", "b")}

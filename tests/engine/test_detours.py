@@ -59,7 +59,7 @@ def test_failed_detour_takes_its_failed_edge_and_still_returns():
 
 
 @pytest.mark.parametrize("most", [1, 2])
-def test_detours_count_towards_the_limit_of_edges_outside_items(most):
+def test_detours_count_towards_the_limit_for_edges_outside_items(most):
     document = config(SOCKETS, limits={"maxEdgeTraversals": most})
     cast = Folded(document)
     for _ in range(most):

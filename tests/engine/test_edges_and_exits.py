@@ -114,7 +114,7 @@ def test_r16_exhausted_foreach_outside_loops_ends_the_cast():
     assert (play.at, play.decision.by) == ("complete", "implied end")
 
 
-def test_r21_exit_routes_are_not_traversals():
+def test_r21_exit_routes_do_not_count_as_traversals():
     play = exiting([A], YES)
     assert dict(play.state.traversals) == {"Plan->Do": 1}
 

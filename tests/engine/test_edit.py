@@ -67,7 +67,7 @@ def test_patch_and_its_inverse_convert_between_two_states(before, after):
 
 
 @given(before=json_values, after=json_values)
-def test_patch_has_the_same_result_as_in_the_jsonpatch_library(before, after):
+def test_patch_produces_the_same_result_as_the_jsonpatch_library(before, after):
     patch = jsonpatch.make_patch({"a": before}, {"a": after}).patch
     assert edit.apply_patch({"a": before}, patch) == jsonpatch.apply_patch({"a": before}, patch)
 

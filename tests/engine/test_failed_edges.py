@@ -66,7 +66,7 @@ def test_failure_reason_is_passed_on_and_the_state_is_unchanged():
     assert "it ended with 1" in play.prompt.text
 
 
-def test_reason_of_an_earlier_failure_is_dropped_after_an_output():
+def test_reason_for_an_earlier_failure_is_dropped_after_an_output():
     play = Play(tried(edge("Try", "failed"), edge("Tell")))
     fails(play)
     assert [entry.text for entry in play.state.handoffs.entries] == ["it ended with 1"]
@@ -85,7 +85,7 @@ def test_why_shows_the_failure_and_the_targets_of_other_results():
     assert "After a failure, the cast would go to Mend P." in told(play)
 
 
-def test_retries_of_a_failure_are_limited_by_the_edge_for_each_item():
+def test_edge_limits_retries_after_a_failure_separately_for_each_item():
     """The item of a failed visit is not done, so it is tried again."""
     document = config(
         {
@@ -121,7 +121,7 @@ def test_failure_reported_by_a_utility_takes_the_failed_edge_and_its_item_stays_
     assert "advance moved" not in told(play)
 
 
-def test_the_budget_stops_a_cast_whose_visits_fail():
+def test_budget_stops_a_cast_whose_visits_fail():
     document = tried(edge("Try", "failed"), materia="P", budget={"maxTokens": 10}, limits={"repairAttempts": 0})
     play = Play(document)
     play.answer("no", tokens=11)

@@ -415,7 +415,7 @@ def test_r46_reopened_item_starts_over(at_c):
     assert built(at_c) == ["A", "B", "A", "B", "C"]
 
 
-def test_r45_r46_items_added_after_their_loop_are_reported(tmp_path):
+def test_r45_r46_items_added_after_their_loop_has_ended_are_reported(tmp_path):
     agents = {**h.loop_agents(), "Plan": lambda: json.dumps({"workItems": h.items(*"ab")})}
     cast = h.start(tmp_path, h.loop_config(), agents)
     cast.run(until="Socket-4")
@@ -496,7 +496,7 @@ def test_r46_positions_that_do_not_match_the_list_are_refused(two_done, order, a
     assert caught.value.kind == "items"
 
 
-def test_loops_that_were_never_entered_are_counted_as_not_begun(tmp_path):
+def test_loops_that_were_never_entered_are_counted_as_not_started(tmp_path):
     """Many loops share a list and its cursor, so the first loop processes every item and the others are skipped."""
     count = 34
     sockets = {"Socket-1": h.at("Plan", ("always", "Socket-2"), parse="json")}

@@ -53,7 +53,7 @@ def test_r12_alias_can_be_a_dotted_path(foreach, also):
     assert data == {"rows": ["a", "b", "c"], "item": "a", "currentWorkItem": "a"} | also
 
 
-def test_r12_a_list_in_state_work_items_also_sets_work_item():
+def test_r12_list_in_state_work_items_also_sets_work_item():
     sockets = {
         "Rows": at("U", edge("Walk")),
         "Walk": at("P", foreach={"items": "state.workItems", "as": "x"}),
@@ -96,7 +96,7 @@ def test_r12_values_next_to_a_dotted_alias_are_kept():
     assert play.go("x").data["now"] == {"other": 1}
 
 
-def test_r12_next_socket_sees_its_item_although_an_output_overwrote_the_alias():
+def test_r12_next_socket_sees_its_item_even_if_an_output_overwrote_the_alias():
     document = retry_loop()
     build = document["loadouts"]["T"]["sockets"]["Build"]
     build.update({"parse": "json", "assign": {"item": "$.context", "workItem.title": "$.context"}})
@@ -185,7 +185,7 @@ def test_r13_key_is_the_index_or_the_work_item_number(foreach, key):
     assert walking(foreach).visit.item.key == key
 
 
-def test_r13_a_list_in_state_work_items_has_numbered_keys():
+def test_r13_list_in_state_work_items_has_numbered_keys():
     walk = at("P", edge("Walk"), foreach={"items": "state.workItems", "as": "x"}, advance={"when": "always"})
     play = Play(config({"Rows": at("U", edge("Walk")), "Walk": walk}), items("a", "b"), "x")
     assert play.route == [("Rows", None), ("Walk", "WI-1"), ("Walk", "WI-2")]
@@ -223,7 +223,7 @@ def test_r14_advance_uses_the_cursor_and_items_of_its_iterator():
         ("always", NO, True),
     ],
 )
-def test_r14_cursor_moves_when_the_condition_of_the_advance_holds(when, answer, moved):
+def test_r14_cursor_moves_when_the_advance_condition_holds(when, answer, moved):
     walk = asks(edge("Walk", "satisfied"), edge("Walk"), foreach={"items": "rows"}, advance={"when": when})
     play = Play(config({"Rows": at("U", edge("Walk")), "Walk": walk}), ROWS, answer)
     assert item_of(play)[0] == ("b" if moved else "a")
@@ -240,7 +240,7 @@ def test_r14_guarded_advance_never_happens_without_a_verdict():
     assert item_of(play)[0] == "a"
 
 
-def test_r14_length_of_the_list_is_read_after_the_changes_of_the_step():
+def test_r14_list_length_is_read_after_the_step_has_changed_the_state():
     grow = at("W", edge("Walk"), foreach={"items": "rows"}, advance={})
     document = config(
         {"Rows": at("U", edge("Walk")), "Walk": grow},
@@ -304,7 +304,7 @@ def test_r17_follow_up_of_replaced_items_is_dropped():
     assert play.state.rework_reasons == ()
 
 
-def test_r17_leaving_a_loop_by_an_ordinary_edge_keeps_the_cursor():
+def test_r17_leaving_a_loop_through_an_ordinary_edge_keeps_the_cursor():
     sockets = {
         "Plan": asks(edge("Build"), materia="G"),
         "Build": asks(edge("Build", "satisfied"), edge("Aside", "not_satisfied"), advance={"when": "satisfied"}),

@@ -176,7 +176,7 @@ def test_r18_cycle_of_an_item_is_counted_even_if_the_cycle_leaves_the_loop():
 # -- raising a limit -------------------------------------------------------------------------------
 
 
-def test_r18_retry_of_an_edge_limit_goes_to_the_blocked_target():
+def test_r18_retry_after_an_edge_limit_goes_to_the_blocked_target():
     play = rounds(Play(retry_loop(2), items("one")), 3)
     assert play.at == "edge_traversals_exhausted"
     visits = dict(play.state.visits)
@@ -200,7 +200,7 @@ def test_r18_each_retry_grants_the_same_allowance():
         assert rounds(cycling, 1).at == "no_advance_cycles_exhausted"
 
 
-def test_r18_retry_of_an_edge_limit_works_outside_items():
+def test_r18_retry_after_an_edge_limit_works_outside_items():
     sockets = {"A": at("P", edge("B")), "B": at("P", edge("A"))}
     play = Play(config(sockets, limits={"maxEdgeTraversals": 1}), "x", "y", "x")
     play.raise_limit()
@@ -299,7 +299,7 @@ def test_exit_taken_outside_items_is_limited():
     assert recovery.raise_limit(rules, state).state.next == "A"
 
 
-def test_r18_message_names_every_socket_of_the_cycle_including_those_of_other_lists():
+def test_r18_message_names_every_socket_in_the_cycle_even_across_lists():
     sockets = {
         "Rows": at("U", edge("A")),
         "A": at("P", edge("B"), foreach={"items": "state.rows"}),
@@ -329,7 +329,7 @@ def found(play):
     return {one.subject: (one.used, one.maximum) for one in limits_of(play.rules, play.state)}
 
 
-def test_limits_show_their_usage_and_the_allowance_of_a_retry():
+def test_limits_show_their_usage_and_their_retry_allowance():
     play = rounds(Play(retry_loop(2, limits={"repairAttempts": 1}), items("one")), 1).go("built")
     assert edge_uses(play.rules, play.state) == {("Eval", 0): (1, 2)}
     assert found(play) == {

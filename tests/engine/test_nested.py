@@ -151,7 +151,7 @@ def test_r34_lists_nest_three_levels_deep():
     assert told == ["a 1", "a 2", "a 3", "b 4", "b 5"]
 
 
-def test_r34_data_of_inner_items_is_dropped_together_with_their_outer_item():
+def test_r34_inner_item_data_is_dropped_together_with_the_outer_item():
     play, _ = play_all(nested())
     assert all(item[0] == "o" for item in play.state.items)
 
@@ -237,13 +237,13 @@ def with_an_early_way_out(document, **fields):
     return document
 
 
-def test_r67_unvisited_entries_of_the_inner_list_of_an_earlier_outer_item_are_reported():
+def test_r67_unvisited_inner_entries_of_an_earlier_outer_item_are_reported():
     document = with_an_early_way_out(nested())
     answers = (ROWS, "x", NO, "n", "x", YES, "n", "x", YES, YES, "n", "end")
     assert warned_entries(document, *answers) == ["1 (1) of 0 (0)"]
 
 
-def test_r67_unvisited_entries_of_the_inner_list_of_the_last_outer_item_are_reported():
+def test_r67_unvisited_inner_entries_of_the_last_outer_item_are_reported():
     document = with_an_early_way_out(nested())
     answers = (ROWS, "x", YES, YES, "n", "x", YES, "n", "x", NO, "n", "end")
     assert warned_entries(document, *answers) == ["1 (1) of 2 (2)"]

@@ -115,7 +115,7 @@ def test_reading_a_state_recomputes_a_limited_number_of_steps(long):
     assert len(runs) == -(-len(found) // MAX_STEPS)
 
 
-def test_states_after_different_answers_to_a_step_are_stored_separately():
+def test_states_after_different_answers_in_the_same_step_are_stored_separately():
     cast = Folded(config({"A": at("P", edge("B")), "B": at("P", edge("C")), "C": at("P")})).answers("a")
     start = cast.session
     lines = []

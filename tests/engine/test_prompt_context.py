@@ -361,7 +361,7 @@ def test_omitted_prompt_part_states_the_reason(document, answer, name, why):
     assert "work items" not in found.text.lower()
 
 
-def test_paths_of_the_state_can_be_chosen():
+def test_state_paths_in_the_prompt_can_be_chosen():
     play = Play(chain(castContext={"state": ["plan.name"]}), say(state={"plan": {"name": "N"}, "vcs": "git"}))
     assert state_of(play) == {"plan.name": "N"}
 
@@ -382,7 +382,7 @@ def test_only_the_first_turn_of_a_conversation_has_the_context():
     assert "## Request\n```\nR\n```" in play.retry().prompt.text
 
 
-def test_a_second_repair_shows_no_refused_answer():
+def test_second_repair_prompt_does_not_show_the_refused_answer():
     document = config({"Ask": asks(edge("Ask", "not_satisfied"))}, limits={"repairAttempts": 2})
     play = Play(document, "FIRST ANSWER")
     assert "FIRST ANSWER" in play.prompt.text

@@ -48,7 +48,7 @@ def told(context, form, most, count):
         cast.do(decide.answer, decide.Answer(answer if isinstance(answer, str) else json.dumps(answer)))
 
 
-def test_prompts_with_long_texts_match_the_snapshot():
+def test_prompts_with_long_text_match_the_snapshot():
     def lines():
         for context in CONTEXTS:
             for form, most in (("md", 60_000), ("plain", 9_000), ("md", 4_000)):
@@ -58,7 +58,7 @@ def test_prompts_with_long_texts_match_the_snapshot():
     check_record("prompts", lines())
 
 
-def test_displayed_states_and_texts_match_the_snapshot_and_their_limits():
+def test_displayed_states_and_messages_match_the_snapshot_and_their_limits():
     states = (
         {"a": 1, "b": ["x", None, True], "c": {"d": {"e": "f" * 90}}, "g": {}},
         {"text": "w" * 2_500, "more": ["v" * 150] * 4},

@@ -233,7 +233,7 @@ def test_each_command_succeeds_in_at_least_one_random_session(name, tmp_path):
 # -- what was kept in more than one place before ----------------------------------------------
 
 
-def test_script_answers_after_going_back_like_a_resumed_script(tmp_path):
+def test_script_gives_the_same_answers_after_going_back_as_after_a_resume(tmp_path):
     script = {"Socket-1": ["one", "two"], "Socket-2": "x"}
     cast = h.start(tmp_path, h.chain_config(2))
     cast.agents.default = script
@@ -275,7 +275,7 @@ def test_snapshot_of_an_earlier_step_does_not_change_when_the_cast_continues(tmp
 
 @pytest.mark.parametrize("go_back", [lambda cast: cast.back(1), lambda cast: cast.edit.output("corrected")])
 @pytest.mark.parametrize("fails", [False, True])
-def test_cast_list_shows_the_latest_action_of_a_person(tmp_path, go_back, fails):
+def test_cast_list_shows_the_latest_action_by_a_person(tmp_path, go_back, fails):
     cast = h.start(tmp_path, h.chain_config(2), lambda: "x")
     cast.run(steps=2)
     if fails:

@@ -55,7 +55,7 @@ def test_r22_reason_is_shown_to_the_target_with_its_source():
     assert entry[:5] == ("Eval", "P", "Build", ("workItemIndex", 0, ()), "a")
 
 
-def test_r22_source_is_labelled_by_its_materia():
+def test_r22_source_is_labelled_with_its_materia():
     sockets = {"Check": asks(edge("Make", "not_satisfied"), materia="C"), "Make": at("P")}
     play = Play(config(sockets, materia={"C": agent(label="The judge")}), no("x"))
     assert "Check (The judge):\n```\nx\n```" in play.prompt.text
@@ -75,7 +75,7 @@ def test_r22_white_space_in_a_reason_is_collapsed():
 @pytest.mark.parametrize(
     "size, expected", [(899, "x" * 899), (900, "x" * 900), (901, "x" * 899 + "…"), (5000, "x" * 899 + "…")]
 )
-def test_r22_a_reason_has_at_most_900_characters(size, expected):
+def test_r22_reason_has_at_most_900_characters(size, expected):
     assert inside().go(no("x" * size)).prompt.reasons == (expected,)
 
 
@@ -189,7 +189,7 @@ def test_r22_reasons_without_an_item_do_not_displace_reasons_of_items():
     assert [entry.reason for entry in kept[1:]] == [f"without {count}" for count in range(2, 7)]
 
 
-def test_r22_reasons_of_one_target_do_not_displace_reasons_of_another():
+def test_r22_reasons_for_one_target_do_not_displace_reasons_for_another():
     sockets = {
         "Plan": asks(edge("A"), materia="G"),
         "A": asks(edge("B", "satisfied"), edge("B", "not_satisfied", 20)),
@@ -210,7 +210,7 @@ def test_r22_reasons_without_an_item_are_dropped_when_the_target_is_left():
     assert (play.at, play.state.rework_reasons) == ("Check", ())
 
 
-def test_r22_reasons_without_an_item_stay_while_the_target_sends_work_back():
+def test_r22_reasons_without_an_item_are_kept_while_the_target_sends_work_back():
     sockets = {
         "Make": asks(edge("Ask", "not_satisfied"), edge("Check", "satisfied")),
         "Ask": at("P", edge("Make")),

@@ -27,7 +27,7 @@ def test_socket_is_entered_before_its_agent_or_utility_runs():
     assert cast.do(decide.enter).due == []
 
 
-def test_pending_action_after_a_draft_is_a_decision_of_a_person():
+def test_pending_action_after_a_draft_is_a_decision_by_a_person():
     cast = Folded(DRAFTS).do(decide.enter)
     assert cast.due == ["agent"], "nothing has been drafted"
     cast.answers("a draft")
@@ -52,7 +52,7 @@ def test_held_cast_waits_for_a_person_and_stopped_cast_has_no_pending_action():
     assert cast.due == []
 
 
-def test_name_of_an_artifact_contains_visit_and_outcome():
+def test_artifact_name_contains_visit_and_outcome():
     cast = Folded(CHAIN).do(decide.enter)
     assert name_of_output(cast.session, SocketComplete) == "sockets/A/1.md"
     assert name_of_output(cast.session, SocketHeld) == "sockets/A/1.held-1.md"
@@ -85,7 +85,7 @@ def test_shorter_step_sequence_does_not_contain_later_steps():
         before.latest = after.latest
 
 
-def test_files_after_a_step_equal_its_saved_commit():
+def test_files_after_a_step_match_its_saved_commit():
     session = Folded(CHAIN).session._replace(files="now")
     assert [files_after(session, number) for number in (0, 1)] == ["now", "now"], "nothing ran yet"
     first, second = Folded(CHAIN).answers("a", "b").session.steps

@@ -33,7 +33,7 @@ def assigned(output, *pairs, before=None):
 # -- R10 ----------------------------------------------------------------------------------
 
 
-def test_r10_state_of_a_utility_is_merged_shallowly():
+def test_r10_state_from_a_utility_is_merged_shallowly():
     data = after([say(state={"a": {"x": 1}, "b": 1}), say(state={"a": {"y": 2}, "c": None})], at("U"), at("U")).data
     assert data == {"a": {"y": 2}, "b": 1, "c": None}
 
@@ -48,7 +48,7 @@ def test_r10_patch_omits_only_work_items_and_satisfied():
     assert after([say(state=patch)], at("U")).data == {"context": "kept", "other": 1}
 
 
-def test_r10_a_generator_replaces_the_work_items():
+def test_r10_generator_replaces_the_work_items():
     play = after([items("a"), items("b"), items()], asks(materia="G"), at("UG"), asks(materia="G"))
     assert play.data == {"workItems": []}
     play = after([items("a"), items("b")], asks(materia="G"), at("UG"))
@@ -217,13 +217,13 @@ def test_r11_assignments_run_in_order_and_see_earlier_assignments():
     assert data == {"b": 1, "a": 1, "c": {"d": 1}, "e": {"d": 1}}
 
 
-def test_r11_state_assigned_into_itself_is_copied():
+def test_r11_state_assigned_to_itself_is_copied():
     data = assigned({"s": 1}, ("old", "state"), ("x", "$.s"), ("old.again", "state"), before={"x": 0})
     assert data == {"x": 1, "old": {"x": 0, "again": {"x": 1, "old": {"x": 0}}}}
 
 
 @pytest.mark.parametrize("target", ["", ".", "..."])
-def test_r11_a_target_without_segments_fails_the_cast(target):
+def test_r11_target_without_segments_fails_the_cast(target):
     materia = {"X": utility(assign={"first": "$.s", target: "$.s", "later": "$.s"})}
     play = after([say(s=1, context="c")], at("X"), materia=materia)
     assert play.at == "assignment"
@@ -283,6 +283,6 @@ def test_r56_unreported_usage_is_counted_separately():
     )
 
 
-def test_r65_a_target_without_a_name_fails_although_its_source_is_missing():
+def test_r65_target_without_a_name_fails_even_if_its_source_is_missing():
     play = after([say(s=1)], at("X"), materia={"X": utility(assign={"..": "state.nope"})})
     assert play.at == "assignment"

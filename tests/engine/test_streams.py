@@ -171,7 +171,7 @@ def test_lanes_begin_at_the_entry_of_their_own_loop():
         evolve(cast.rules, cast.session, ev.StreamsStarted(loop="elsewhere", streams=(), limit=1))
 
 
-def test_decisions_of_a_person_apply_in_lanes():
+def test_decisions_by_a_person_apply_in_lanes():
     cast = forked()
     pin = Pin("text", "a text", "x")
     cast.do(decide.record, ev.Pinned(name="Build", **pin.as_json()))

@@ -62,7 +62,7 @@ def test_r19_repair_prompt_lists_every_issue_and_shows_an_excerpt():
 
 
 @pytest.mark.parametrize("size, shown", [(600, 600), (601, 599), (50_000, 599)])
-def test_r19_the_excerpt_has_at_most_600_characters(size, shown):
+def test_r19_excerpt_has_at_most_600_characters(size, shown):
     play = Play(config(CHAIN), "y" * size)
     (line,) = [line for line in play.prompt.text.splitlines() if line.startswith("yy")]
     assert len(line) <= 600
@@ -152,7 +152,7 @@ def test_r20_budget_of_zero_stops_the_cast_after_the_first_socket():
     assert (play.at, play.state.visits) == ("budget", {"A": 1})
 
 
-def test_r20_input_and_output_of_refused_turns_count():
+def test_r20_input_and_output_tokens_of_refused_turns_are_counted():
     play, _ = budgeted(("bad", 60), ("{}", 40), sockets=CHAIN)
     assert (play.at, play.state.usage.tokens) == ("budget", 100)
 
@@ -208,7 +208,7 @@ def test_r20_retry_after_a_budget_stop_keeps_the_exhausted_list_and_follow_up():
 TALK = {"Talk": asks(edge("Next"), materia="M"), "Next": at("P")}
 
 
-def test_a_draft_stays_a_draft_even_when_it_is_valid():
+def test_draft_stays_a_draft_even_when_it_is_valid():
     play = Play(config(TALK))
     assert (play.visit.mode, names(play.prompt.parts)) == ("draft", ["request", "place", "task", "draft"])
     for count in (1, 2):
@@ -237,7 +237,7 @@ def test_invalid_final_result_is_repaired_until_the_cast_fails():
     assert play.go("{}").at == "Next"
 
 
-def test_a_text_socket_is_finalized_without_a_format():
+def test_text_socket_is_finalized_without_a_format():
     play = Play(config({"Talk": at("M")}), "draft")
     step = play.take(outputs.finalize(play.rules, play.state, play.prompt))
     assert names(step.prompt.parts) == ["draft"]

@@ -50,7 +50,7 @@ def test_unreported_usage_is_shown_as_unknown_rather_than_zero():
     assert with_working_time(None).plus(with_working_time(250)).seconds == 0.25
 
 
-def test_usage_details_are_shown_where_reported():
+def test_usage_details_are_shown_if_they_are_reported():
     assert USED.token_details_text == "800 cached, 120 reasoning"
     assert USED.as_json() == {"input": 1200, "output": 34, "cost": 0.5, "cached": 800, "reasoning": 120}
     assert Usage(1, 2, 0.0).as_json() == {"input": 1, "output": 2, "cost": 0.0}
@@ -77,7 +77,7 @@ def test_each_usage_limit_stops_the_cast_and_is_named(bound):
 
 
 @pytest.mark.parametrize("bound", BOUNDS, ids=lambda one: one.quantity)
-def test_end_of_a_cast_reports_the_usage_towards_each_maximum(bound):
+def test_cast_end_reports_the_usage_towards_each_maximum(bound):
     cast = Folded(config({"A": at("P", edge("B")), "B": at("P")}, budget={bound.key: 1}))
     cast.do(decide.enter)
     cast.do(decide.answer, decide.Answer("a", Usage(500, 1, 1.5), worked=2000))

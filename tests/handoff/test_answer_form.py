@@ -138,7 +138,7 @@ def test_output_that_resembles_a_form_is_accepted(text):
     assert not list(placeholder_issues({"a": [text]}, ()))
 
 
-def test_targets_of_a_detour_are_listed_up_to_the_limit():
+def test_detour_targets_are_listed_up_to_the_limit():
     def form(name):
         return protocol("envelope").form(wants(), TurnFacts(sockets=frozenset({name})))
 
@@ -147,7 +147,7 @@ def test_targets_of_a_detour_are_listed_up_to_the_limit():
     assert "DETOUR: next" not in form("A" * (room + 1))
 
 
-def test_targets_of_a_detour_are_listed_by_socket_and_name():
+def test_detour_targets_are_listed_by_socket_and_name():
     spoken, sockets = protocol("envelope"), frozenset({"Socket-1", "Socket-2"})
     facts = TurnFacts(sockets=sockets, names={"Plan": "Socket-1", "The Planner": "Socket-1"})
     form = spoken.form(wants(), facts)

@@ -240,7 +240,7 @@ def test_section_7_missing_fields_of_an_approval_request_are_reported():
         ({"iteration": 1.9, "metric": 1, "threshold": "1e400"}, (1, None, 1.0, math.inf)),
     ],
 )
-def test_section_8_invalid_numbers_of_a_loop_are_ignored(given, expected):
+def test_section_8_invalid_numbers_in_a_loop_are_ignored(given, expected):
     loop = contract_fields.Contract({"loop_state": given}).loop_state
     assert (loop and (loop.iteration, loop.max_iterations, loop.metric, loop.threshold)) == expected
 
@@ -436,7 +436,7 @@ def test_r44_malformed_approval_id_counts_as_missing():
 
 
 @pytest.mark.parametrize("command", ["  ", 7, ["git push"]])
-def test_r44_a_request_without_an_exact_command_cannot_be_approved(command):
+def test_r44_request_without_an_exact_command_cannot_be_approved(command):
     request = {**REQUEST, "approval_id": "P-" + "0" * 32, "exact_content": command}
     asked = contract(agent_status__plan_status="APPROVAL_REQUEST", approval_request=request)
     assert warnings(asked) == ["APPROVAL_WITHOUT_COMMAND"]
@@ -487,7 +487,7 @@ def test_section_14_gaps_become_work_items_only_in_a_generator():
     )
 
 
-def test_section_14_parsed_contract_with_too_large_numbers_is_valid_json():
+def test_section_14_parsed_contract_with_oversized_numbers_is_valid_json():
     reading = read(block(json.dumps(CONTRACT)[:-1] + ', "x": [1e400, 1]}'))
     assert reading.value["x"] == [None, 1]
 

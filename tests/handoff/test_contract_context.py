@@ -159,7 +159,7 @@ def test_section_10_merging_the_same_update_twice_changes_nothing(stored, update
     assert equal_json(runtime_rules.merged_context(twice, update), twice)
 
 
-def test_section_10_too_deep_values_are_refused_and_long_lists_are_merged_quickly():
+def test_section_10_too_deeply_nested_values_are_refused_and_long_lists_are_merged_quickly():
     deep: dict[str, object] = {}
     for _ in range(5000):
         deep = {"a": deep}

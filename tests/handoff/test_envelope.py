@@ -333,7 +333,7 @@ def test_section_5_form_has_the_fields_of_every_envelope():
 
 
 @pytest.mark.parametrize("reason", ["looked at it", ""])
-def test_decision_of_a_person_is_a_valid_envelope_with_or_without_a_reason(reason):
+def test_decision_by_a_person_is_a_valid_envelope_with_or_without_a_reason(reason):
     written = ENV.write_for_person(SimpleAnswer("done", findings=reason), TurnFacts())
     reading = read(written, meta=KERNEL)
     assert reading.accepted
@@ -341,7 +341,7 @@ def test_decision_of_a_person_is_a_valid_envelope_with_or_without_a_reason(reaso
     assert reading.value["summary"]["what_i_found"] == (reason or NO_REASON)
 
 
-def test_section_5_fallback_envelope_follows_the_third_refusal():
+def test_section_5_fallback_envelope_is_used_after_the_third_refusal():
     tries = [read("no", refused=refused, meta=KERNEL, changed_files=("a.py",)) for refused in range(3)]
     assert [reading.action for reading in tries] == ["reissue", "reissue", "escalate"]
     last = tries[-1]

@@ -112,7 +112,7 @@ def test_r5_fence_on_one_line_is_read_and_unclosed_fence_counts_as_prose():
     assert found('```json\n{"a": 1}') == ({"a": 1}, "prose")
 
 
-def test_r5_a_fence_inside_a_string_does_not_hide_the_object():
+def test_r5_fence_inside_a_string_does_not_hide_the_object():
     inner = {"context": "run ```sh\nls {x}\n``` and ``` again"}
     assert found(json.dumps(inner)) == (inner, "whole")
     assert found("So: " + json.dumps(inner)) == (inner, "prose")
@@ -124,7 +124,7 @@ def test_r5_first_of_two_objects_is_used():
     assert found('{"a": 1}{"a": 2}') == ({"a": 1}, "prose")
 
 
-def test_r5_the_search_continues_after_a_broken_object():
+def test_r5_search_continues_after_a_broken_object():
     assert found('use {x} or {y: 1}, then {"a": 1}') == ({"a": 1}, "prose")
     assert found('{{"a": 1}} {"b": 2}') == ({"b": 2}, "prose")
     assert found('[{"a": 1}, 2] and') == ({"a": 1}, "prose")
@@ -153,7 +153,7 @@ def test_r5_braces_inside_strings_are_ignored():
 
 @pytest.mark.parametrize("opening", ["[", '{"a":', '{"a":['])
 @pytest.mark.parametrize("depth", [MAX_DEPTH + 1, 5_000, 200_000])
-def test_r5_too_deep_nesting_is_refused_without_a_recursion_error(opening, depth):
+def test_r5_excessive_nesting_is_refused_without_a_recursion_error(opening, depth):
     closing = {"[": "]", '{"a":': "}", '{"a":[': "]}"}[opening]
     text = '{"deep": ' + opening * depth + "1" + closing * depth + "}"
     for read in (agent_object, utility_object, strict_json):
@@ -161,7 +161,7 @@ def test_r5_too_deep_nesting_is_refused_without_a_recursion_error(opening, depth
     assert "no JSON object" in refused("prose " + text)
 
 
-def test_r5_the_maximum_depth_is_independent_of_the_stack():
+def test_r5_maximum_depth_is_independent_of_the_stack():
     def nested(depth):
         return '{"a":' * depth + "1" + "}" * depth
 
@@ -195,7 +195,7 @@ UNITS = [
 
 
 @pytest.mark.parametrize("unit", UNITS)
-def test_r5_scanning_is_linear_in_time(unit):
+def test_r5_scanning_takes_linear_time(unit):
     """Doubling the text must not quadruple the time; CPU time and a minimum of several runs reduce noise."""
 
     def seconds(characters):
@@ -212,7 +212,7 @@ def test_r5_scanning_is_linear_in_time(unit):
 
 
 @pytest.mark.parametrize("unit", ["{", '{"a":', '"\\', '{"'])
-def test_r5_any_text_of_a_megabyte_is_parsed(unit):
+def test_r5_any_one_megabyte_text_is_parsed(unit):
     text = unit * (1_000_000 // len(unit))
     refused(text)
     assert found(f'{{"context": {json.dumps(text)}}}') == ({"context": text}, "whole")
@@ -234,7 +234,7 @@ objects = st.dictionaries(st.text(max_size=5), st.integers() | st.text(max_size=
 
 
 @given(plain, objects, plain)
-def test_r5_an_object_in_plain_prose_is_always_found(before, value, after):
+def test_r5_object_in_plain_prose_is_always_found(before, value, after):
     assert agent_object(before + json.dumps(value) + after).value == value
 
 

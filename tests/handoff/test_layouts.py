@@ -92,7 +92,7 @@ def test_empty_parts_of_an_envelope_are_hidden():
     assert list(shown("envelope", {**bare, "meta": {"other": 1}})) == ["envelope"]
 
 
-def test_a_contract_is_shown_with_its_steps_requests_and_suggestions():
+def test_contract_is_shown_with_its_steps_requests_and_suggestions():
     value = contract(
         agent_status__pending_steps=["write", "test"],
         evidence_report__files_checked=["a.py"],
@@ -119,7 +119,7 @@ def test_a_contract_is_shown_with_its_steps_requests_and_suggestions():
     assert lines == ("empty: patterns_checked, commands_run, verbatim_outputs, cross_layer_impacts, open_gaps",)
 
 
-def test_empty_lists_of_evidence_are_reported_by_name():
+def test_empty_evidence_lists_are_reported_by_name():
     lists = [name for name, given in CONTRACT["evidence_report"].items() if isinstance(given, list) and not given]
     full = contract(**{f"evidence_report__{name}": ["x"] for name in lists})
     assert shown("agent-contract", full)["evidence"][2] == ()

@@ -58,7 +58,7 @@ def test_parsing_a_damaged_output_never_raises(name, text, cut, put):
 
 @pytest.mark.parametrize("unit", NASTY_UNITS, ids=ascii)
 @pytest.mark.parametrize("name", OTHER_PROTOCOLS)
-def test_any_text_of_a_megabyte_is_parsed(name, unit):
+def test_any_one_megabyte_text_is_parsed(name, unit):
     """A parser that takes quadratic time would need hours for some of these texts and exceed the time limit."""
     many = unit * (MEGABYTE // len(unit))
     for text in (
@@ -263,7 +263,7 @@ def test_protocol_name_registered_by_several_packages_is_refused(offer):
     assert protocol_names() == [*OURS, "shout"]
 
 
-def test_unknown_protocol_name_error_suggests_the_nearest(offer):
+def test_unknown_protocol_name_error_suggests_the_nearest_name(offer):
     offer(("shout", "shouting:Shout"))
     with pytest.raises(MateriaError, match="handoff protocol 'shuot' does not exist") as error:
         protocol("shuot")

@@ -83,7 +83,7 @@ def test_each_part_of_a_file_name_has_at_most_two_hundred_bytes():
         envelope_files("", "f", "s", "ü" * 100 + "x")
 
 
-def test_all_exports_together_are_limited_to_256_kib():
+def test_total_size_of_exports_is_limited_to_256_kib():
     around = len('{"producer":"p","value":""}')
     most = [{"producer": "p", "value": "x" * (MAX_EXPORT_BYTES - around)}] * 4
     given = [

@@ -47,7 +47,7 @@ def test_sample_outputs_that_hold_a_cast_need_a_person(name, actions):
 @pytest.mark.parametrize("name", OTHER_PROTOCOLS)
 @pytest.mark.parametrize("given", [{}, BRIEFING], ids=["alone", "with others"])
 @pytest.mark.parametrize("outcome, satisfied", [("done", True), ("open", True), ("again", False)])
-def test_simple_answer_of_a_person_is_accepted_by_its_protocol(name, given, outcome, satisfied):
+def test_simple_answer_by_a_person_is_accepted_by_its_protocol(name, given, outcome, satisfied):
     if name == "envelope" and outcome == "open":
         satisfied = None  # an envelope may say neither
     facts = {"agent_id": "ab7e4d2", "assignment": given}
@@ -60,7 +60,7 @@ def test_simple_answer_of_a_person_is_accepted_by_its_protocol(name, given, outc
     assert ("Checked by a person" in text) == (name == "agent-contract")
 
 
-def test_the_conclusion_is_the_summary_of_one_agent_or_the_outputs_of_several():
+def test_conclusion_is_the_summary_of_one_agent_or_the_outputs_of_several():
     report = CONTRACT.conclusion
     assert report([("A", contract(user_facing_summary="Line 1\nLine 2"))]) == ["Line 1", "Line 2"]
     other = contract(
@@ -116,7 +116,7 @@ def test_suggestions_of_the_contract_form_are_listed_before_other_suggestions():
     ]
 
 
-def test_a_refused_answer_lists_its_issues_up_to_a_limit():
+def test_refused_answer_lists_its_issues_up_to_a_limit():
     one = RefusedAnswer("It was not taken.", [Issue("$.a", "It is bad.", "mend it")])
     assert (str(one.where), one.hint, one.kind) == ("$.a", "mend it", "refused_answer")
     issues = [Issue(f"$.a{number}", "It is bad.", "mend it") for number in range(42)]

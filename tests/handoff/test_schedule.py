@@ -56,7 +56,7 @@ def test_streams_and_their_item_indexes_keep_their_order():
     assert streams_of(reading.value["parallelSchedule"]) == (Stream("b", (2, 0)), Stream("a", (1,)))
 
 
-def test_empty_list_of_items_needs_no_streams():
+def test_empty_item_list_needs_no_streams():
     assert read({"version": 1, "streams": []}, count=0).accepted
     assert paths(read({"version": 1, "streams": [stream("a", 0)]}, count=0)) == [f"{AT}.streams.0.workItemIndexes.0"]
 

@@ -42,7 +42,7 @@ def example(schema):
         ({"assign": {"said": "$.context"}}, ["context"], False),
     ],
 )
-def test_the_sparse_schema_has_the_required_fields(fields, names, is_open):
+def test_sparse_schema_has_the_required_fields(fields, names, is_open):
     """The required fields of a socket (R7, R8, R9)."""
     here = socket(**fields)
     assert list(here.schema["properties"]) == here.schema["required"] == names
@@ -54,7 +54,7 @@ def test_the_sparse_schema_has_the_required_fields(fields, names, is_open):
     assert here.protocol.read(h.json.dumps(value), here.requirements).accepted
 
 
-def test_a_text_socket_has_no_schema():
+def test_text_socket_has_no_schema():
     assert socket("text").schema is None
     assert protocol("envelope").schema(socket("text").requirements) is None
 
@@ -71,7 +71,7 @@ def test_envelope_that_matches_the_schema_is_accepted():
     assert reading.satisfied is True
 
 
-def test_an_agent_contract_is_a_block_in_prose_and_has_no_schema():
+def test_agent_contract_is_a_block_in_prose_and_has_no_schema():
     document = h.config({"Socket-1": h.at("M", handoff="agent-contract", parse="json")}, {"M": h.agent()})
     here = Rules(build_graph(document)).sockets["Socket-1"]
     assert here.protocol.name == "agent-contract"

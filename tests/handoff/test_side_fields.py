@@ -52,7 +52,7 @@ def test_r39_every_issue_of_an_event_has_its_path(event, where):
     assert paths({"event": [{"type": "fine"}, event]}) == [f"$.event[1]{path}" for path in where]
 
 
-def test_r39_an_invalid_event_refuses_the_output():
+def test_r39_output_with_an_invalid_event_is_refused():
     reading = read({"event": [{}], "other": 1})
     assert {issue.path for issue in reading.issues} == {"$.event[0].type", "$.other"}
     assert reading.events == ()

@@ -150,7 +150,7 @@ def test_r8_dollar_source_must_exist_but_may_be_null():
     assert paths({"x": 1, "y": None, "list": []}, socket) == ["$.list[*].t", "$.y.z"]
 
 
-def test_r8_missing_source_refuses_json_but_not_text():
+def test_r8_json_with_a_missing_source_is_refused_but_text_is_accepted():
     assert as_utility({}, assign={"a": "$.x"}) == ["$.x"]
     assert as_utility({"x": None, "free": 1}, assign={"a": "$.x"}) == []
     assert as_utility("anything", parse="text", assign={"a": "$.x"}) == []

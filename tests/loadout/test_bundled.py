@@ -165,7 +165,7 @@ def test_planning_consult_completes(wb):
         ([NO] + [YES] * 4, [NO] + [YES] * 3, "123 45456 456456 456 7"),
     ],
 )
-def test_hojo_consult_builds_the_plan_of_the_architect(wb, verdicts, upkeep, route):
+def test_hojo_consult_builds_the_architects_plan(wb, verdicts, upkeep, route):
     replies = {
         **LOOP,
         "Interactive-Plan": ["a draft", PLAN],

@@ -195,7 +195,7 @@ def test_utility_has_either_a_command_or_a_script_r25():
     assert problems_of(document) == {("invalid-materia", "materia.U.script")}
 
 
-def test_missing_materia_type_follows_from_its_fields():
+def test_missing_materia_type_is_inferred_from_the_fields():
     document = config({"Socket-1": {"materia": "A"}, "Socket-2": {"materia": "B"}})
     document["materia"]["A"] = {"tools": "none", "prompt": "p"}
     document["materia"]["B"] = {"command": ["true"]}
@@ -280,7 +280,7 @@ def test_loop_consumes_the_output_of_a_generator_r27(consumes, problem):
 
 
 @pytest.mark.parametrize("source", ["G", "Socket-4", "Socket-2"])
-def test_error_of_a_wrong_loop_source_suggests_the_generator_r27(source):
+def test_error_for_a_wrong_loop_source_suggests_the_generator_r27(source):
     problem = check_config(looped({"consumes": {"from": source}})).problems[0]
     assert "'Socket-1'" in problem.hint
 

@@ -67,7 +67,7 @@ def test_parallel_generator_cannot_be_composed_alone(name):
 
 
 @pytest.mark.parametrize("name", sorted(set(BUNDLED.document["materia"]) - PARALLEL))
-def test_every_bundled_materia_can_be_a_part_of_a_composition(name):
+def test_every_bundled_materia_can_be_part_of_a_composition(name):
     composition = compose(BUNDLED.document, [name, "Full-Auto", name])
     assert check_config(composition.document, composition.name).ok
     assert composition.sockets[0] == {"Socket-1": "Socket-1"}

@@ -39,7 +39,7 @@ def fault(text, format_=None):
         ("a.yml", "# note\na:\n- 1\n- 2.5\n-\n- true\n- x\n"),
     ],
 )
-def test_format_follows_from_the_file_suffix(tmp_path, name, text):
+def test_format_is_inferred_from_the_file_suffix(tmp_path, name, text):
     path = tmp_path / name
     path.write_text(text, encoding="utf-8")
     assert read_config(path) == {"a": [1, 2.5, None, True, "x"]}
@@ -325,7 +325,7 @@ def test_yaml_merge_keys_are_refused_before_they_can_double():
     ids=["long-key", "empties", "deep", "open-string", "open-comments", "commas", "yaml"],
 )
 @pytest.mark.parametrize("format_", ["json", "jsonc", "yaml"])
-def test_a_megabyte_of_text_is_parsed_or_refused_quickly(text, format_):
+def test_megabyte_of_text_is_parsed_or_refused_quickly(text, format_):
     began = time.process_time()
     with suppress(MateriaError):
         read_text(text, format_)

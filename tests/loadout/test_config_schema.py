@@ -166,7 +166,7 @@ def test_each_field_has_a_description_and_ignored_fields_are_marked():
         assert said.get("deprecated", False) is (row.ignored_reason is not None)
 
 
-def test_a_config_may_name_its_schema():
+def test_config_may_name_its_schema():
     document = {"$schema": "./schema.json", **config({"Socket-1": {"materia": "P"}})}
     report = check_config(document)
     assert report.ok

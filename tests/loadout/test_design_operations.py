@@ -51,7 +51,7 @@ def test_added_socket_gets_the_next_canonical_id(draft):
     assert list(draft.document["sockets"])[-2:] == ["Socket-5", "Last"]
 
 
-def test_the_first_socket_is_the_entry():
+def test_first_socket_is_the_entry():
     draft = Design("New", {}, config({}))
     assert not draft.report.ok, "a design can have an unfinished loadout"
     assert draft.add_socket("P") == "added Socket-1 (P) as the entry"
@@ -643,7 +643,7 @@ def test_exit_operations_change_only_exits(document, operations):
         ("paste", (None,), "not an object"),
     ],
 )
-def test_argument_of_a_wrong_type_is_refused_with_a_message(draft, name, arguments, words):
+def test_argument_of_the_wrong_type_is_refused_with_a_message(draft, name, arguments, words):
     with pytest.raises(MateriaError) as raised:
         getattr(draft, name)(*arguments)
     assert raised.value.kind == "design"

@@ -169,7 +169,7 @@ def test_edited_design_is_saved_to_the_loaded_file(wb, project):
     assert path.read_text() == before
 
 
-def test_locked_loadout_is_only_changed_on_request(wb, project):
+def test_locked_loadout_is_changed_only_on_request(wb, project):
     path = config_file(project)
     document = json.loads(path.read_text())
     (name,) = document["loadouts"]
@@ -238,7 +238,7 @@ def design_with_a_loop(wb):
     return draft
 
 
-def test_a_saved_loop_has_the_advance_that_its_exits_imply_r74(wb, project):
+def test_saved_loop_has_the_advance_that_its_exits_imply_r74(wb, project):
     draft = design_with_a_loop(wb)
     before = draft.graph()
     wb.loadouts.save(draft)
@@ -253,7 +253,7 @@ def test_a_saved_loop_has_the_advance_that_its_exits_imply_r74(wb, project):
 
 
 @pytest.mark.parametrize("name", ["Plan-Build-Eval", "Full-Auto", "Teach-Exits"])
-def test_a_copied_loadout_names_the_cursor_and_list_of_each_advance_r74(wb, project, name):
+def test_copied_loadout_names_the_cursor_and_list_of_each_advance_r74(wb, project, name):
     before = wb.graph(name)
     wb.loadouts.copy(name, "Mine")
     sockets = read_config(project / PROJECT_FILE)["loadouts"]["Mine"]["sockets"]
@@ -626,7 +626,7 @@ def test_adding_a_loadout_preserves_the_other_content_of_the_file(tmp_path):
         ({"materia": "x"}, "is not a config"),
     ],
 )
-def test_a_loadout_is_not_added_to_an_unsuitable_file(tmp_path, document, words):
+def test_loadout_is_not_added_to_an_unsuitable_file(tmp_path, document, words):
     path = tmp_path / "config.json"
     path.write_text(json.dumps(document))
     before = path.read_bytes()
@@ -637,7 +637,7 @@ def test_a_loadout_is_not_added_to_an_unsuitable_file(tmp_path, document, words)
 
 
 @pytest.mark.parametrize("text", ["", '{"loadouts": ', '{"activeLoadout": "A", "activeLoadout": "B"}'])
-def test_error_of_an_unreadable_project_file_does_not_blame_comments(wb, project, text):
+def test_error_for_an_unreadable_project_file_does_not_blame_comments(wb, project, text):
     path = project / ".pi" / "pi-materia.json"
     path.parent.mkdir(exist_ok=True)
     wb.use("Plan-Build-Eval")

@@ -250,7 +250,7 @@ def test_fix_verb_previews_and_saves_on_request(shell, project):
     assert text(line(shell, "check --fix --save")).startswith("No problem can be fixed automatically")
 
 
-def test_fixes_of_a_locked_loadout_are_only_saved_as_a_copy(shell, project):
+def test_fixes_to_a_locked_loadout_are_saved_only_as_a_copy(shell, project):
     loadout = {"lockState": "locked", "sockets": {"Socket-1": {"materia": "P", "edges": [edge("end", "satisfied")]}}}
     document = {"loadouts": {"Two": loadout}, "materia": {"P": {"tools": "none", "prompt": "p"}}}
     file = project / "two.json"
@@ -264,7 +264,7 @@ def test_fixes_of_a_locked_loadout_are_only_saved_as_a_copy(shell, project):
     assert copied["sockets"]["Socket-1"]["parse"] == "json"
 
 
-def test_fixes_of_a_yaml_file_are_saved_as_json(shell, project):
+def test_fixes_to_a_yaml_file_are_saved_as_json(shell, project):
     text_of = "materia: {P: {tools: none, prompt: p}}\nloadouts: {Two: {sockets: {Socket-1: {materia: P}}}}\n"
     (project / "two.yaml").write_text(text_of)
     line(shell, "load two.yaml")

@@ -196,7 +196,7 @@ def test_retry_edge_next_to_an_always_exit_gets_a_hint():
     assert hints(document) == {("late-retry", "Socket-3.edges[0]")}
 
 
-def test_limit_of_an_edge_that_advances_gets_a_hint():
+def test_limit_on_an_edge_that_advances_gets_a_hint():
     edges = [edge("Socket-2", "not_satisfied", maxTraversals=2), edge("Socket-2", maxTraversals=2)]
     assert hints(with_exit(looped(Socket_3={"edges": edges}))) == {
         ("budget-on-advance", "Socket-3.edges[1].maxTraversals")

@@ -45,7 +45,7 @@ FULL_ADVANCE = {"cursor": "workItemIndex", "items": "state.workItems", "when": "
 EMPTY_LIST = ("hint", "loops.L.exits")
 
 
-def test_a_derived_advance_is_reported_until_it_is_written_r15():
+def test_derived_advance_is_reported_until_it_is_written_r15():
     document = looped({"exits": [route("Socket-3", "always", "Socket-4")]})
     [hint] = [hint for hint in reference_report(document, "T", [document]).hints if "advance" in hint.source]
     assert hint.source == "Socket-3.advance"
@@ -56,7 +56,7 @@ def test_a_derived_advance_is_reported_until_it_is_written_r15():
 
 
 @pytest.mark.parametrize("advance", [{}, {"when": "satisfied"}, {"items": "state.workItems"}])
-def test_an_advance_without_cursor_or_list_is_reported_until_it_is_completed_r14(advance):
+def test_advance_without_cursor_or_list_is_reported_until_it_is_completed_r14(advance):
     document = looped({"exits": [route("Socket-3", "always", "Socket-4")]}, Socket_3={"advance": advance})
     [hint] = [hint for hint in reference_report(document, "T", [document]).hints if "advance" in hint.source]
     assert "does not name its cursor and list (R14)" in hint.message
@@ -66,7 +66,7 @@ def test_an_advance_without_cursor_or_list_is_reported_until_it_is_completed_r14
     assert findings(document) == {EMPTY_LIST}
 
 
-def test_an_empty_list_is_reported_if_the_loop_is_entered_at_a_socket_without_an_exit_r16():
+def test_empty_list_is_reported_if_the_loop_is_entered_at_a_socket_without_an_exit_r16():
     document = looped({"exits": [route("Socket-3", "always", "Socket-4")]}, Socket_3={"advance": FULL_ADVANCE})
     [hint] = reference_report(document, "T", [document]).hints
     assert hint.source == "loops.L.exits"
@@ -76,14 +76,14 @@ def test_an_empty_list_is_reported_if_the_loop_is_entered_at_a_socket_without_an
     assert findings(document) == set()
 
 
-def test_a_generator_that_is_visited_again_is_reported_r17():
+def test_generator_that_is_visited_again_is_reported_r17():
     document = looped({"exits": [route("Socket-3", "always", "Socket-4")]}, Socket_3={"advance": FULL_ADVANCE})
     assert findings(document) == {EMPTY_LIST}
     document["loadouts"]["T"]["sockets"]["Socket-4"]["edges"] = [edge("Socket-1", "not_satisfied", maxTraversals=1)]
     assert findings(document) == {EMPTY_LIST, ("hint", "loops.L.consumes")}
 
 
-def test_a_generator_that_is_visited_again_before_its_loop_is_entered_is_not_reported_r17():
+def test_generator_that_is_visited_again_before_its_loop_is_entered_is_not_reported_r17():
     document = looped({"exits": [route("Socket-3", "always", "Socket-4")]}, Socket_3={"advance": FULL_ADVANCE})
     document["loadouts"]["T"]["sockets"]["Socket-1"]["edges"] = [edge("Socket-1", "not_satisfied", 2), edge("Socket-3")]
     assert findings(document) == set()
@@ -111,7 +111,7 @@ def two_lists(first_exit, cursor=None):
     return config(sockets, loops=loops)
 
 
-def test_a_cursor_that_an_earlier_loop_has_moved_is_reported_r17():
+def test_cursor_that_an_earlier_loop_has_moved_is_reported_r17():
     document = two_lists("Socket-4")
     [hint] = reference_report(document, "T", [document]).hints
     assert hint.source == "loops.M.consumes"
@@ -154,7 +154,7 @@ def test_two_edges_to_one_socket_are_not_reported_if_only_one_is_limited_r18():
         ("not_satisfied", "not_satisfied", True),
     ],
 )
-def test_a_limited_edge_after_an_advance_is_reported_r18(when, condition, is_reported):
+def test_limited_edge_after_an_advance_is_reported_r18(when, condition, is_reported):
     """The reference engine fails at the third of five items if `maxTraversals` is 2."""
     sockets = {
         "Socket-1": {"materia": "G", "edges": [edge("Socket-2")]},
@@ -188,12 +188,12 @@ def test_json_that_is_assigned_from_lastoutput_is_reported_r2(parse, assign, is_
     assert all("(R2)" in hint.message for hint in reference_report(document, "T", [document]).hints)
 
 
-def test_a_utility_that_assigns_its_json_from_lastoutput_is_reported_r2():
+def test_utility_that_assigns_its_json_from_lastoutput_is_reported_r2():
     document = with_materia(type="utility", command=["true"], parse="json", assign={"seen": "lastOutput"})
     assert findings(document) == {("hint", "materia.M.assign.seen")}
 
 
-def test_a_cycle_without_a_limit_is_reported_r18():
+def test_cycle_without_a_limit_is_reported_r18():
     sockets = {"Socket-1": {"materia": "P", "edges": [edge("Socket-2")]}, "Socket-2": {"materia": "P"}}
     back = edge("Socket-1", "not_satisfied")
     sockets["Socket-2"]["edges"] = [back]
@@ -202,14 +202,14 @@ def test_a_cycle_without_a_limit_is_reported_r18():
     assert findings(config(sockets)) == set()
 
 
-def test_the_route_of_an_endless_cycle_follows_the_edges():
+def test_route_of_an_endless_cycle_follows_the_edges():
     targets = {"Socket-1": "Socket-3", "Socket-2": "Socket-1", "Socket-3": "Socket-2"}
     document = config({id_: {"materia": "P", "edges": [edge(to)]} for id_, to in targets.items()})
     [hint] = reference_report(document, "T", [document]).hints
     assert "the route Socket-1 → Socket-3 → Socket-2 → Socket-1 can repeat forever" in hint.message
 
 
-def test_a_cycle_through_the_exit_of_an_empty_loop_is_reported_r18():
+def test_cycle_through_the_exit_of_an_empty_loop_is_reported_r18():
     exits = [route("Socket-3", "always", "Socket-4")]
     document = looped({"exits": exits}, Socket_3={"advance": FULL_ADVANCE})
     sockets = document["loadouts"]["T"]["sockets"]
@@ -262,7 +262,7 @@ def test_reference_engine_needs_copies_of_materia_that_it_does_not_have(wb):
     assert not [hint for hint in report.hints if "its own materia" in hint.message]
 
 
-def test_a_project_that_places_materia_of_the_reference_engine_passes(wb, project):
+def test_project_that_uses_materia_of_the_reference_engine_passes(wb, project):
     """A config file of pi-materia often places only materia that pi-materia itself defines."""
     sockets = {"Socket-1": {"materia": "Build", "edges": [edge("Socket-2")]}, "Socket-2": {"materia": "Mime-Bootstrap"}}
     document = {"activeLoadout": "Own", "loadouts": {"Own": {"entry": "Socket-1", "sockets": sockets}}}
@@ -277,7 +277,7 @@ def test_a_project_that_places_materia_of_the_reference_engine_passes(wb, projec
     }
 
 
-def test_reference_engine_does_not_have_bundled_loadouts_of_other_names(wb):
+def test_bundled_loadouts_that_the_reference_engine_lacks_or_defines_differently_are_reported(wb):
     assert "loadouts.Mime" in {problem.source for problem in wb.check("Mime", engine="pi-materia").problems}
     report = wb.check("Hojo-Consult", engine="pi-materia")
     assert "loadouts.Hojo-Consult" in {hint.source for hint in report.hints}

@@ -37,7 +37,7 @@ def test_parallel_region_has_a_prelude_a_loop_and_an_exit():
     assert (region.first, region.exit, region.max_concurrency) == ("Socket-5", "Socket-4", 2)
 
 
-def test_parallel_region_may_have_neither_prelude_nor_exit():
+def test_parallel_region_needs_neither_a_prelude_nor_an_exit():
     document = parallel_loadout({"exits": []}, Socket_1={"edges": [edge("Socket-2")]}, Socket_3={"advance": {}})
     del document["loadouts"]["T"]["sockets"]["Socket-5"]
     region = build_graph(document).regions["Socket-1"]
@@ -65,7 +65,7 @@ def test_only_generators_can_be_parallel(field):
     assert problems_of(document) == {("invalid-materia", f"materia.Tell.{field}")}
 
 
-def test_a_generator_that_is_not_parallel_has_no_region():
+def test_generator_that_is_not_parallel_has_no_region():
     document = parallel_loadout(Socket_1={"edges": [edge("Socket-2")]})
     document["materia"]["G"]["parallel"] = False
     del document["loadouts"]["T"]["sockets"]["Socket-5"]

@@ -179,7 +179,7 @@ def test_legacy_exit_to_end_adds_no_route_and_keeps_the_other_routes_r15():
     assert graph.sockets["Socket-3"].advance.when == "satisfied"  # its own, not that of the routes
 
 
-def test_a_legacy_exit_replaces_the_route_of_its_source_and_condition_r15():
+def test_legacy_exit_replaces_the_route_of_its_source_and_condition_r15():
     exits = [route("Socket-3", "satisfied", "end", id="mine"), route("Socket-3", "always", "end", id="other")]
     routes = build_graph(looped({"exit": LEGACY, "exits": exits})).loops["L"].routes
     assert [(r.id, r.target, r.derived) for r in routes] == [
@@ -282,7 +282,7 @@ def test_building_a_loadout_does_not_change_its_config(document):
     json.dumps([[fact.source, fact.text] for fact in graph.derived])
 
 
-def test_loadout_of_a_thousand_sockets_is_built_quickly():
+def test_loadout_with_a_thousand_sockets_is_built_quickly():
     sockets = {f"Socket-{n}": {"materia": "P", "edges": [edge(f"Socket-{n + 1}")]} for n in range(2, 1000)}
     sockets["Socket-1"] = {"materia": "G", "edges": [edge("Socket-2")]}
     sockets["Socket-1000"] = {"materia": "P", "edges": [edge("Socket-2")]}

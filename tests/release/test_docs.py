@@ -641,7 +641,7 @@ def test_documented_events_and_files_match_real_casts(project):
     assert set(documented) == seen
 
 
-def test_modules_named_by_the_architecture_exist():
+def test_modules_named_on_the_architecture_page_exist():
     modules = {path.name for folder in ("materia_nb", "scripts", "tests") for path in (ROOT / folder).rglob("*.py")}
     named = re.findall(r"`(?:[a-z_]+/)*([a-z_]+\.py)`", (ROOT / "docs/architecture.md").read_text(encoding="utf-8"))
     assert named

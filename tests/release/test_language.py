@@ -33,7 +33,7 @@ def test_translated_phrases_are_detected(check, tmp_path):
     assert [check._is_translated(sample.text) for sample in check.docstrings(path)] == [True, False]
 
 
-def test_texts_of_three_words_outside_docstrings_count_as_messages(check, tmp_path):
+def test_three_word_strings_outside_docstrings_count_as_messages(check, tmp_path):
     path = tmp_path / "module.py"
     path.write_text('"""A docstring of five words."""\nraise ValueError(f"no such {kind} of socket", "two words")\n')
     assert [sample.text for sample in check.messages(path)] == ["no such X of socket"]

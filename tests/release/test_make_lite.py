@@ -77,7 +77,7 @@ def test_lite_notebooks_use_the_site_kernel_and_have_their_loadouts(tmp_path):
         ("other", ["jedi/__init__.py", "other/tests/a.py"], ["jedi/__init__.py", "other/tests/a.py"]),
     ],
 )
-def test_site_has_wheels_without_files_that_no_kernel_needs(tmp_path, name, files, copied):
+def test_site_wheels_omit_files_that_kernels_do_not_need(tmp_path, name, files, copied):
     path = tmp_path / f"{name}-1-py3-none-any.whl"
     with zipfile.ZipFile(path, "w") as archive:
         for file in files:
@@ -88,7 +88,7 @@ def test_site_has_wheels_without_files_that_no_kernel_needs(tmp_path, name, file
     assert zipfile.ZipFile(copy).namelist() == copied
 
 
-def test_kernel_of_the_site_completes_names_without_jedi(tmp_path):
+def test_site_kernel_completes_names_without_jedi(tmp_path):
     [path] = (make_lite.KERNEL / "static" / "pypi").glob("pyodide_kernel-*.whl")
     copy = make_lite.copy_wheel("pyodide-kernel", path, tmp_path)
     code = zipfile.ZipFile(copy).read("pyodide_kernel/interpreter.py").decode()

@@ -44,7 +44,7 @@ def test_readme_links_are_absolute_on_a_package_index(build):
     assert not re.findall(r"\]\((?!https?:)", readme)
 
 
-def test_source_distribution_contains_files_linked_by_the_readme():
+def test_source_distribution_contains_files_linked_from_the_readme():
     included = PYPROJECT["tool"]["hatch"]["build"]["targets"]["sdist"]["include"]
     links = re.findall(r"\]\((?!https?:)([^)#]+)", (ROOT / "README.md").read_text(encoding="utf-8"))
     assert {f"/{link.split('/')[0]}" for link in links} <= set(included)

@@ -119,7 +119,7 @@ def test_owner_and_addresses_of_the_project_come_from_one_table():
     assert found == []
 
 
-def test_addresses_come_from_the_table_in_every_file(copy):
+def test_every_file_uses_the_addresses_from_the_table(copy):
     before = list(release_check.missing(copy))
     assert len([one for one in before if "is a placeholder" in one]) == len(release_check.home(copy)) - 1
     project = copy / "pyproject.toml"

@@ -212,7 +212,7 @@ def test_site_loads_nothing_from_other_hosts(site):
     assert {name: far for name, all_ in loads.items() if (far := [one for one in all_ if is_elsewhere(one)])} == {}
 
 
-def test_site_scripts_name_no_other_host(site):
+def test_site_scripts_do_not_name_other_hosts(site):
     """The HTML does not show which files a script loads, so the scripts must not contain addresses of other hosts."""
     named = {}
     for path in site.rglob("*.js"):
@@ -224,7 +224,7 @@ def test_site_scripts_name_no_other_host(site):
     assert {name: found for name, found in named.items() if found} == {}
 
 
-def test_every_link_and_picture_of_the_site_resolves(site):
+def test_every_link_and_picture_on_the_site_resolves(site):
     pages, wrong = pages_of(site), []
     for path, page in pages.items():
         for target in [*page.links, *page.loads]:

@@ -30,7 +30,7 @@ def test_quest_numbers_are_not_reused_after_a_removal(path):
     assert Board(quests=(Quest(id="Q-7", request="x"),)).with_quest("y", None).quests[-1].id == "Q-8"
 
 
-def test_board_fields_of_later_versions_are_kept(path):
+def test_board_fields_from_later_versions_are_kept(path):
     path.write_text('{"version": 1, "next": 2, "colour": "red", "quests": [{"id": "Q-1", "prompt": "r", "x": 1}]}')
     change_board(path, lambda board: board.with_quests((board.quests[0].with_fields(status="done"),)))
     stored = json.loads(path.read_text())

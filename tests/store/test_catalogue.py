@@ -50,7 +50,7 @@ def stages(tmp_path):
     yield cast, "complete"
 
 
-def test_status_and_step_count_are_equal_with_and_without_a_manifest(tmp_path, root):
+def test_status_and_step_count_are_the_same_with_and_without_a_manifest(tmp_path, root):
     for cast, status in stages(tmp_path):
         assert cast.status == status
         for derived in (True, False):
@@ -106,7 +106,7 @@ def test_recordings_of_the_reference_engine_are_listed(name):
     assert entry.steps in {None, len(open_cast(RECORDED / name).steps)}
 
 
-def test_only_the_ends_of_a_journal_are_read(tmp_path, root, monkeypatch):
+def test_only_the_beginning_and_end_of_a_journal_are_read(tmp_path, root, monkeypatch):
     cast = h.start(tmp_path, h.chain_config(1), lambda: "x")
     cast.close()
     line = '{"ts":5,"type":"note","data":{"text":"' + "n" * 900 + '"}}\n'
@@ -313,7 +313,7 @@ def test_r69_latest_cast_is_the_one_most_recently_begun_or_continued(tmp_path, m
 
 
 @pytest.mark.parametrize("files", [(), ("cast.lock",), ("cast.lock", "config.resolved.json")])
-def test_a_cast_that_was_killed_before_it_began_is_not_listed(tmp_path, root, files):
+def test_cast_that_was_killed_before_it_began_is_not_listed(tmp_path, root, files):
     killed = root / "2026-01-01T00-00-00-000Z"
     killed.mkdir(parents=True)
     for name in files:

@@ -29,7 +29,7 @@ def test_created_written_and_moved_files_are_listed(tmp_path):
     assert changed(tmp_path, act) == ("here", "src/made", "written")
 
 
-def test_change_of_equal_length_with_an_old_timestamp_is_detected(tmp_path):
+def test_same_length_change_with_an_old_timestamp_is_detected(tmp_path):
     path = tmp_path / "a"
     path.write_text("1")
     dates = path.stat()

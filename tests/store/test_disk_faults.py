@@ -353,7 +353,7 @@ def test_removed_or_replaced_journal_is_detected_before_a_write(tmp_path):
 
 
 @pytest.mark.parametrize("change", [lambda text: b"", lambda text: text + b"\n", lambda text: text[:-9]])
-def test_write_of_a_second_process_to_the_journal_is_detected(tmp_path, change):
+def test_write_to_the_journal_by_a_second_process_is_detected(tmp_path, change):
     cast = h.start(tmp_path, h.chain_config(3), reply)
     cast.run(steps=1)
     journal = cast.run_dir / "events.jsonl"

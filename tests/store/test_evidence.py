@@ -20,7 +20,7 @@ def project(tmp_path):
     return made
 
 
-def test_evidence_is_searched_in_the_given_order_of_folders(project):
+def test_folders_are_searched_for_evidence_in_the_given_order(project):
     folders = (project, project / "casts" / "one")
     assert find_evidence(" a.py\n", folders) == project.resolve() / "a.py"
     assert find_evidence("b.md", folders) == project.resolve() / "casts" / "one" / "b.md"
@@ -40,7 +40,7 @@ def test_evidence_is_searched_in_the_given_order_of_folders(project):
         assert find_evidence(text, folders) is None, text
 
 
-def test_only_files_of_the_project_are_linked(project):
+def test_only_project_files_are_linked(project):
     run_dir = project / "casts" / "one"
     assert file_within("a.py", project, run_dir) == "a.py"
     assert file_within("b.md", project, run_dir) == "casts/one/b.md"

@@ -291,7 +291,7 @@ def test_invalid_commit_ids_in_a_journal_are_refused(tmp_path, commit):
         file_snapshots.difference(keeper.git_dir, commit, "a" * 40)
 
 
-def test_git_settings_of_the_user_cannot_run_a_program(tmp_path):
+def test_user_git_settings_cannot_run_a_program(tmp_path):
     project = repository(tmp_path / "p")
     ran = tmp_path / "ran"
     for key in ("core.fsmonitor", "core.hooksPath", "filter.f.clean", "core.sshCommand"):
@@ -329,7 +329,7 @@ def test_accepted_attempt_restores_its_files(tmp_path):
     assert ((tmp_path / "a").read_text(), step.files.changed) == ("2\n", ("a",))
 
 
-def test_rows_of_a_sweep_have_separate_files(tmp_path):
+def test_sweep_rows_have_separate_files(tmp_path):
     repository(tmp_path)
     (tmp_path / "a").write_text("before\n")
     before, seen_by = repository_files(tmp_path), []
@@ -357,7 +357,7 @@ def test_modified_git_directory_cannot_run_a_program(tmp_path):
     assert not (tmp_path / "ran").exists()
 
 
-def test_git_in_a_fork_does_not_change_the_repository_of_the_user(tmp_path):
+def test_git_in_a_fork_does_not_change_the_users_repository(tmp_path):
     project = repository(tmp_path / "p")
     cast = start(project, h.chain_config(2), writing_agent(("a", "1\n"), ("a", "2\n")))
     cast.run()
@@ -456,7 +456,7 @@ def test_file_names_may_contain_any_character(tmp_path, name):
     assert [(change.path, change.added) for change in cast.files.changes(2)] == [(name, 1)]
 
 
-def test_git_variables_of_a_hook_do_not_reach_the_snapshots(tmp_path, monkeypatch):
+def test_git_variables_set_by_a_hook_do_not_affect_snapshots(tmp_path, monkeypatch):
     for variable in ("GIT_QUARANTINE_PATH", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_NAMESPACE"):
         monkeypatch.setenv(variable, str(tmp_path / "of the hook"))
     cast = start(tmp_path, h.chain_config(1), writing_agent(("a", "1\n")))

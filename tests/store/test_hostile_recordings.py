@@ -162,7 +162,7 @@ def test_recorded_retry_of_a_utility_starts_a_new_visit(tmp_path):
     assert [visit[1] for visit in cast.route] == [1, 2]
 
 
-def test_recorded_retry_of_a_limit_continues_at_the_blocked_socket(tmp_path):
+def test_recorded_retry_after_a_limit_continues_at_the_blocked_socket(tmp_path):
     document = h.config({"Socket-1": h.at("M", ("always", "Socket-1", 1))}, {"M": h.agent()})
     recording = Recording(tmp_path / "run", document)
     recording.start("Socket-1").done("Socket-1", "a").start("Socket-1").done("Socket-1", "b")
@@ -226,7 +226,7 @@ def test_recording_with_another_entry_socket_is_reported_as_a_difference(text):
 
 
 @pytest.mark.parametrize("status", ["early", "late"])
-def test_different_end_of_a_recording_is_reported_as_a_difference(text, status):
+def test_recording_with_a_different_end_is_reported_as_a_difference(text, status):
     text.start("Socket-1")
     cast = (text.done("Socket-1", "x") if status == "late" else text).end().open()
     (difference,) = cast.now.differences

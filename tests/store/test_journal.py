@@ -279,7 +279,7 @@ def test_step_is_encoded_only_for_its_lines_and_its_manifest_row(tmp_path):
 
 
 @pytest.mark.parametrize("count", range(1, 7))
-def test_interrupts_during_a_write_and_its_repair_leave_session_and_journal_equal(count, tmp_path, monkeypatch):
+def test_interrupts_during_a_write_and_its_repair_leave_session_and_journal_consistent(count, tmp_path, monkeypatch):
     cast = h.start(tmp_path, h.chain_config(3), lambda: "x")
     cast.step()
     write, cut, interrupts = journal_module.write_all, Journal._truncate, iter([True] * count)

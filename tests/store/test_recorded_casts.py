@@ -228,7 +228,7 @@ def test_engine_follows_the_recording_again_after_a_repeated_item(copied):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_events_and_fields_of_later_versions_are_skipped(name, copied):
+def test_events_and_fields_from_later_versions_are_skipped(name, copied):
     path = copied(name)
     config = json.loads((path / "config.resolved.json").read_text())
     config |= {
@@ -289,7 +289,7 @@ def test_r39_recording_with_events_in_outputs_opens_without_differences(copied):
 NOT_CASTABLE = RECORDED / "not-castable-legacy-exit"
 
 
-def test_recorded_cast_is_shown_although_its_loadout_cannot_be_cast():
+def test_recorded_cast_is_shown_even_if_its_loadout_cannot_be_cast():
     """The view shows the recorded steps, their outputs, the end of the cast, and the problems of the loadout (R41)."""
     cast = open_cast(NOT_CASTABLE)
     assert cast.route == starts(NOT_CASTABLE)

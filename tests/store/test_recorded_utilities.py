@@ -118,7 +118,7 @@ def test_recorded_steps_lead_to_the_next_recorded_socket_if_the_loadout_cannot_b
     assert "waiting" not in repr(cast.steps)
 
 
-def test_a_recorded_socket_that_defines_its_own_utility_is_named_after_it(copied):
+def test_recorded_socket_that_defines_its_own_utility_is_named_after_it(copied):
     path = copied("not-castable-legacy-exit")
 
     def place_utility(sockets) -> None:

@@ -35,7 +35,7 @@ def test_route_reason_states_that_the_cast_ends_if_no_edge_matches():
     assert our_cast(cast, enters=True) == ("ends", "A has no matching edge or exit, so end follows")
 
 
-def test_recorded_failure_and_abort_have_the_same_texts_as_in_this_engine():
+def test_recorded_failure_and_abort_are_worded_as_in_this_engine():
     document = config({"A": asks(edge("B", "satisfied")), "B": at("P")}, limits={"repairAttempts": 0})
     cast = Folded(document).answers("not json")
     assert our_cast(cast) == ("fails (repair_exhausted)", cast.state.failure.message)

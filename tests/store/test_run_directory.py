@@ -76,7 +76,7 @@ def test_r29_files_of_a_utility_are_written(tmp_path):
     assert lines[5]["data"]["ok"] is True
 
 
-def test_r23_a_failed_utility_leaves_its_output(tmp_path):
+def test_r23_output_of_a_failed_utility_is_kept(tmp_path):
     cast = h.start(tmp_path, h.one_config(h.python("import sys; print('part'); sys.exit('boom')", parse="json")))
     assert cast.run() == "failed"
     base = "sockets/Socket-1/1"
@@ -199,7 +199,7 @@ def test_r30_manifest_and_usage_follow_from_the_journal(tmp_path):
     assert {name: (cast.run_dir / name).read_bytes() for name in files(cast) - {"cast.lock"}} == before
 
 
-def test_r30_derived_files_are_written_at_pauses_only(tmp_path):
+def test_r30_derived_files_are_written_only_at_pauses(tmp_path):
     cast = h.start(tmp_path, h.loop_config(), h.loop_agents(2))
     for _ in range(3):
         cast.step()
@@ -233,7 +233,7 @@ def test_r30_storage_overhead_of_a_visit_does_not_grow(tmp_path, count):
     assert overhead_twice < 2.2 * overhead
 
 
-def test_r29_new_directories_are_unique_with_a_stopped_clock(tmp_path, monkeypatch):
+def test_r29_new_directories_are_unique_even_if_the_clock_is_stopped(tmp_path, monkeypatch):
     monkeypatch.setattr("materia_nb.store.rundir.time.time_ns", lambda: 1_700_000_000_999_000_000)
     names = [new_run_dir(tmp_path).name for _ in range(3)]
     assert names == ["2023-11-14T22-13-20-999Z", "2023-11-14T22-13-21-000Z", "2023-11-14T22-13-21-001Z"]

@@ -184,13 +184,13 @@ def is_clear(reading_result, listed):
 
 @pytest.mark.parametrize("variants", [without_each_line, with_each_field_changed])
 @pytest.mark.parametrize("name", ["loop-retry", "mt-json-refine", "util-exit-nonzero"])
-def test_a_damaged_recording_of_another_engine_is_shown_or_clearly_refused(tmp_path, name, variants):
+def test_damaged_recording_of_another_engine_is_shown_or_clearly_refused(tmp_path, name, variants):
     for variant, reading_result, listed in variants(recorded(tmp_path, name)):
         assert is_clear(reading_result, listed), variant
 
 
 @pytest.mark.parametrize("variants", [without_each_line, with_each_field_changed])
-def test_a_recording_whose_loadout_cannot_be_cast_is_shown_or_clearly_refused(tmp_path, variants):
+def test_recording_whose_loadout_cannot_be_cast_is_shown_or_clearly_refused(tmp_path, variants):
     path = recorded(tmp_path, "parse-repair-then-ok")
     document = json.loads((path / "config.resolved.json").read_text())
     for loadout in document["loadouts"].values():
@@ -219,7 +219,7 @@ def test_every_kind_of_damage_to_a_journal_is_reported(tmp_path, clock, scene, v
 
 @pytest.mark.parametrize("name", ["mt-json-refine", "parse-repair-then-ok"])
 @pytest.mark.parametrize("content", [None, b"", b"\xff\xfe{"], ids=["gone", "empty", "no text"])
-def test_a_recording_with_a_damaged_artifact_is_shown_or_clearly_refused(tmp_path, name, content):
+def test_recording_with_a_damaged_artifact_is_shown_or_clearly_refused(tmp_path, name, content):
     path = recorded(tmp_path, name)
     for artifact in sorted(path.rglob("*.md")):
         artifact.unlink() if content is None else artifact.write_bytes(content)

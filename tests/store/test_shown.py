@@ -636,7 +636,7 @@ def test_autosaves_match_the_snapshot(project):
     shown_texts.matches("store-drafts", shown)
 
 
-def test_file_snapshots_match_the_stored_texts(tmp_path, monkeypatch):  # noqa: PLR0915 - one thing after the other
+def test_file_snapshots_match_the_stored_records(tmp_path, monkeypatch):  # noqa: PLR0915 - one thing after the other
     project, casts = tmp_path / "project", tmp_path / "project" / "casts"
     for name, text in {
         "a.txt": "1\n2\n3\n",

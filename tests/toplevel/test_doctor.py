@@ -165,7 +165,7 @@ def test_doctor_leaves_no_file_in_a_checked_folder(tmp_path):
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["file", "there"]
 
 
-def test_doctor_changes_no_file(programs, wb):
+def test_doctor_does_not_change_any_file(programs, wb):
     checkup(wb)
     assert list(wb.project.iterdir()) == []
 

@@ -43,7 +43,7 @@ def test_short_word_without_a_similar_name_gets_no_suggestion(typed):
     assert did_you_mean(typed, VERBS).startswith("choose one of: ")
 
 
-def test_a_name_that_contains_a_known_name_gets_a_suggestion():
+def test_name_that_contains_a_known_name_gets_a_suggestion():
     assert close_match("Plan-Build", ["Plan-Build-Eval", "Full-Auto"]) == "Plan-Build-Eval"
 
 

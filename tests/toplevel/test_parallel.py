@@ -16,7 +16,7 @@ def double(number):
 
 
 @pytest.mark.parametrize("workers", [1, 2, 5])
-def test_every_job_result_is_returned_with_the_number_of_its_job(workers):
+def test_each_result_is_returned_with_its_job_number(workers):
     assert sorted(run_jobs(double, [5, 6, 7], workers)) == [(0, 10), (1, 12), (2, 14)]
 
 

@@ -173,7 +173,7 @@ def test_output_of_a_script_in_the_same_process_is_limited(bare, tmp_path):
 
 
 @pytest.mark.parametrize("argv", [["git", "status"], ["python3"], ["python3", "-m", "pip"], ["sh", "x.py"]])
-def test_commands_that_need_a_separate_process_are_refused_in_one_sentence(bare, tmp_path, argv):
+def test_commands_that_need_a_separate_process_are_refused_with_a_one_sentence_error(bare, tmp_path, argv):
     result = run_process(argv, stdin=b"", cwd=tmp_path, timeout_s=1)
     assert not result.started
     assert result.start_error == NO_PROCESSES_REASON

@@ -46,7 +46,7 @@ def test_key_read_through_key_env_is_redacted_under_any_variable_name(tmp_path, 
     assert "gateway-word" not in (cast.run_dir / "events.jsonl").read_text()
 
 
-def test_log_of_a_cast_warns_of_failures_without_keys(tmp_path, caplog):
+def test_cast_log_warns_of_failures_without_showing_keys(tmp_path, caplog):
     caplog.set_level(logging.INFO, "materia_nb")
 
     def fail():
@@ -93,7 +93,7 @@ def test_partial_keys_are_redacted_only_where_text_was_truncated():
 
 @pytest.mark.parametrize("end", ["beginning", "end"])
 @pytest.mark.parametrize("shown", [9, len(KEY) // 2, len(KEY) - 1])
-def test_key_at_the_truncation_of_a_command_output_is_redacted(project, shown, end):
+def test_key_at_the_truncation_point_of_a_command_output_is_redacted(project, shown, end):
     before = file_tools.MAX_SHELL_OUTPUT_BYTES - shown if end == "beginning" else 3 * file_tools.MAX_SHELL_OUTPUT_BYTES
     after = 3 * file_tools.MAX_SHELL_OUTPUT_BYTES if end == "beginning" else file_tools.MAX_SHELL_OUTPUT_BYTES - shown
     code = f"import os; print('x' * {before} + os.environ['OPENAI_API_KEY'] + 'y' * {after}, end='')"
@@ -103,7 +103,7 @@ def test_key_at_the_truncation_of_a_command_output_is_redacted(project, shown, e
     assert pieces(text) == []
 
 
-def test_key_at_the_truncation_of_a_long_line_is_redacted(project):
+def test_key_at_the_truncation_point_of_a_long_line_is_redacted(project):
     (project / "a.txt").write_text("x" * 1980 + KEY + "y" * 100)
     text = Toolbox(project).call("read", {"path": "a.txt"}).text
     assert text.startswith("x" * 1980 + "***")
@@ -238,7 +238,7 @@ MIXED_KEY = "Grüße/a+b \"c'\\d&😀-0123456789"
         html.escape(MIXED_KEY).encode("ascii", "xmlcharrefreplace").decode(),
     ],
 )
-def test_key_is_removed_in_every_escaped_form_of_the_standard_library(written, monkeypatch):
+def test_key_is_removed_in_every_escaped_form_that_the_standard_library_produces(written, monkeypatch):
     monkeypatch.setenv("SOME_API_KEY", MIXED_KEY)
     assert "0123456789" not in redact(f"<{written}>")
     assert "0123456789" not in json.dumps(redact_json({"text": written}))

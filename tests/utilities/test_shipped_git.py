@@ -33,7 +33,7 @@ def bootstrap(project, **given):
     return answer["state"]
 
 
-def test_git_task_follows_from_the_materia_id_if_params_do_not_name_a_task(project):
+def test_git_task_is_inferred_from_the_materia_id_if_params_do_not_name_a_task(project):
     parameters = {"branchName": "mine"}
     code, answer = call("git-tasks.py", project, materiaId="Mime-Bootstrap", params=parameters)
     assert (code, answer["state"]["mimeBootstrap"]["branchName"]) == (0, "mime/mine")
@@ -105,7 +105,7 @@ def test_uncommitted_files_are_excluded_until_changed_by_the_cast(project):
     assert not maintain(project, "y", state)["committed"]
 
 
-def test_the_directory_of_casts_is_never_committed(project):
+def test_cast_directory_is_never_committed(project):
     state = bootstrap(project)
     (project / "-a file, with*").write_text("1")
     maintain(project, "-x", state)
@@ -245,7 +245,7 @@ def test_uncommitted_changes_are_kept_and_reported(project):
     assert (project / "README").read_text() == "of the person\n"
 
 
-def test_a_project_in_a_folder_of_its_repository_works_in_that_folder(project):
+def test_project_in_a_subfolder_of_its_repository_works_in_that_folder(project):
     inner = project / "inner"
     inner.mkdir()
     (inner / "a").write_text("1\n")

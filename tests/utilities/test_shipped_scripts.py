@@ -19,7 +19,7 @@ def test_packaged_script_files_match_the_list_of_shipped_scripts():
 
 
 @pytest.mark.parametrize("name", SHIPPED_SCRIPTS)
-def test_scripts_use_the_standard_library_only(name):
+def test_scripts_use_only_the_standard_library(name):
     text = (PACKAGED_FOLDER / name).read_text()
     imported = {line.split()[1].split(".")[0] for line in text.splitlines() if line.startswith(("import ", "from "))}
     assert imported <= {
@@ -137,7 +137,7 @@ def test_permissions_are_kept_and_no_temporary_file_remains(tmp_path):
     assert names(repo) == [".git", ".gitignore", "README"]
 
 
-def test_a_symbolic_link_is_followed_inside_the_repository_only(tmp_path):
+def test_symbolic_link_is_followed_only_inside_the_repository(tmp_path):
     repo = repository(tmp_path / "r")
     (repo / "shared-ignore").write_bytes(b"a\n")
     (repo / ".gitignore").symlink_to("shared-ignore")

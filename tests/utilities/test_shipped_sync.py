@@ -62,7 +62,7 @@ def test_up_to_date_copies_are_not_written(folder, package):
     assert {path: path.stat().st_mtime_ns for path in folder.iterdir()} == before
 
 
-def test_an_unchanged_copy_is_updated(folder, package):
+def test_unchanged_copy_is_updated(folder, package):
     synchronize(folder)
     (package / NAME).write_text("new = 1\n")
     synchronize(folder)
@@ -134,7 +134,7 @@ def test_unwritable_profile_uses_the_packaged_scripts(tmp_path, package):
     assert find_script(NAME, [folder]) == package / NAME
 
 
-def test_an_outdated_copy_that_cannot_be_replaced_is_not_run(folder, package, monkeypatch):
+def test_outdated_copy_that_cannot_be_replaced_is_not_run(folder, package, monkeypatch):
     synchronize(folder)
     (package / NAME).write_text("new = 1\n")
 
@@ -206,7 +206,7 @@ def test_packaged_script_runs_without_a_profile():
     ]
 
 
-def test_a_cast_runs_the_copy_in_the_profile(project, profile):
+def test_cast_runs_the_copy_in_the_profile(project, profile):
     wb = Workbench(project)
     wb.load(DETECT)
     first = wb.cast("x")
