@@ -391,7 +391,7 @@ GALLERY_HEAD = f"""\
 <!-- Generated from materia_nb/gallery/ by `{COMMAND}`: change the cards, not this file. -->
 # The gallery
 
-Start a loadout from one of eleven patterns, or diagnose ten classic mistakes. Each card has a small loadout, answers for a
+Start a loadout from one of fourteen patterns, or diagnose ten classic mistakes. Each card has a small loadout, answers for a
 cast of it, points to look at, and tests.
 
 ```ipython

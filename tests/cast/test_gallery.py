@@ -31,9 +31,9 @@ def cast_of(card, document, project):
     return cast
 
 
-def test_gallery_contains_eleven_patterns_and_ten_mistakes():
-    assert [len(gallery().of(kind)) for kind in ("pattern", "mistake")] == [11, 10]
-    assert len({card.loadout for card in CARDS}) == 21
+def test_gallery_contains_fourteen_patterns_and_ten_mistakes():
+    assert [len(gallery().of(kind)) for kind in ("pattern", "mistake")] == [14, 10]
+    assert len({card.loadout for card in CARDS}) == 24
     assert all(card.purpose.endswith(".") and len(card.purpose) < 140 for card in CARDS)
     assert all(1 < len(card.look) < 4 for card in CARDS if card.graph is not None)
 
@@ -157,7 +157,7 @@ def test_error_for_an_unknown_card_suggests_the_nearest_name(bench):
 
 def test_gallery_is_shown_as_cards_with_pictures(shell):
     bundle = line(shell, "gallery")._repr_mimebundle_()
-    assert bundle["text/html"].count("<svg") == 20
+    assert bundle["text/html"].count("<svg") == 23
     assert "One agent writes, another judges" in bundle["text/html"]
     assert "raw-bread" in bundle["text/plain"]
     assert not any(card.diagnosis.why in str(bundle) for card in MISTAKES), "to be diagnosed first"
