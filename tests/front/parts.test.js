@@ -14,14 +14,14 @@ import { makeTalk } from "../../materia_nb/widgets/front/wire.js";
 
 const item = (title, origin, again = false) => ({ title, context: "c", origin, again });
 
-test("how an item stands follows from the cast's list and from what is typed", () => {
+test("the planned state of an item follows from the cast and the edits in the table", () => {
   const stands = ["done", "being worked on", "open"];
   const all = [item("a", 0), item("b", 1), item("c", 2), item("d", null), item("e", 0, true)];
   assert.deepEqual(all.map((one) => plannedState(one, stands, false)), ["done", "being worked on", "open", "new", "again"]);
   assert.equal(plannedState(item("b", 1), stands, true), "to be abandoned");
 });
 
-test("items differ by text, order, number and by being done again", () => {
+test("items differ in text, order, number or in being reopened", () => {
   
   const items = [["a", "c"], ["b", "c"]];
   const same = [item("a", 0), item("b", 1)];
@@ -29,7 +29,7 @@ test("items differ by text, order, number and by being done again", () => {
   for (const other of [[item("a", 0)], [item("b", 1), item("a", 0)], [item("a", 0), item("x", 1)], [item("a", 0), item("b", 1, true)], [...same, item("n", null)]]) assert.ok(differ(other, items));
 });
 
-test("a filter of open items shows new ones and those to be done again, a search also finds numbers", () => {
+test("the open filter includes new and reopened items, and a search also matches item numbers", () => {
   const rows = [item("Plan", 0), item("Build", 1), item("New", null), item("Plan again", 0, true)];
   const stand = (one) => plannedState(one, ["done", "open"], false);
   assert.deepEqual(matchingIndices(rows, stand, "open", ""), [1, 2, 3]);
@@ -37,13 +37,13 @@ test("a filter of open items shows new ones and those to be done again, a search
   assert.deepEqual(matchingIndices(rows, stand, "done", "wi-1"), [0]);
 });
 
-test("a table of any length has only rows near those in view in the page", () => {
+test("a table of any length renders only the rows in or near the viewport", () => {
   assert.deepEqual(rowsInPage(0, 224, 20, 100_000), [0, 24]);
   assert.deepEqual(rowsInPage(2000, 224, 20, 100_000), [94, 118]);
   assert.deepEqual(rowsInPage(0, 224, 20, 3), [0, 3]);
 });
 
-test("steps stand on one axis: waits are equally short, and the last ends at the end", () => {
+test("steps share one time axis that shortens waits and ends with the last step", () => {
   const first = [true, "1", "", 0, 0, 100, 1, true], last = [true, "1", "", 100, 1, 300, 1, true];
   const one = barOf(first, [300, 1], false), two = barOf(last, [300, 1], false);
   assert.equal(one.left, 0);
@@ -53,7 +53,7 @@ test("steps stand on one axis: waits are equally short, and the last ends at the
   assert.ok(barOf([false, "", "", 0, 0, 0, 0, true], [0, 0], false).works);
 });
 
-test("a search finds by every word; Enter adds only what is meant", () => {
+test("a palette search must match every word, and Enter adds only an unambiguous match", () => {
   assert.ok(matches("plan the work, agent", " plan AGENT "));
   assert.ok(!matches("plan the work", "plan build"));
   const all = [{ title: "agents", entries: ["Plan", "Planner"].map((id) => ({ id, label: id, about: "", kind: "agent", generator: false, placed: 0 })) }];
@@ -63,7 +63,7 @@ test("a search finds by every word; Enter adds only what is meant", () => {
   assert.equal(addedBy("New", all, []), "New");
 });
 
-test("a key that is typed into a field is the field's, but for saving", () => {
+test("keys typed into a field are left to the field, except for saving", () => {
   const free = { typing: false, selecting: false }, typing = { typing: true, selecting: false };
   const mod = (key, shift = false) => ({ key, mod: true, shift });
   assert.deepEqual(["s", "z", "y", "d", "q"].map((key) => kindOfKey(mod(key), free)), ["save", "undo", "redo", "duplicate", undefined]);
@@ -73,15 +73,15 @@ test("a key that is typed into a field is the field's, but for saving", () => {
   assert.deepEqual([kindOfKey({ key: "delete", mod: false, shift: false }, free), kindOfKey({ key: "delete", mod: false, shift: false }, typing)], ["delete", undefined]);
 });
 
-test("a part keeps its least size, and leaves its least to what is beside it", () => {
+test("a resized part stays between its minimum size and the available room", () => {
   assert.deepEqual([sizeWithin(50, 220, 600), sizeWithin(900, 220, 600), sizeWithin(300.4, 220, 600), sizeWithin(300, 220, 100)], [220, 600, 300, 220]);
 });
 
-test("a file is named by the letters of a loadout's name", () => {
+test("a file name keeps only the safe characters of a loadout's name", () => {
   assert.deepEqual([fileName("Plan / Build: ../x", "svg"), fileName("…", "png"), fileName(undefined, "png")], ["Plan-Build-x.svg", "graph.png", "graph.png"]);
 });
 
-test("an answer reaches the question that it has the token of, once", async () => {
+test("an answer resolves the question with the same token", async () => {
   
   const heard = [];
   
@@ -96,20 +96,20 @@ test("an answer reaches the question that it has the token of, once", async () =
   assert.deepEqual([(await first).text, (await second).text], ["A", "B"]);
 });
 
-test("without a kernel a message is lost, and nothing breaks", (t) => {
+test("a message sent without a kernel is dropped with a warning", (t) => {
   const warned = t.mock.method(console, "warn", () => {});
   const talk = makeTalk(({ on() {}, get() {}, send() { throw new Error("gone"); } }));
   talk("step");
   assert.equal(warned.mock.callCount(), 1);
 });
 
-test("a click on the head of a column sorts by it, the next one the other way", () => {
+test("a click on a column header sorts by it and a second click reverses the order", () => {
   assert.equal(sortedBy({ by: "when", down: true }, "cost"), true, "the dearest first");
   assert.equal(sortedBy({ by: "when", down: true }, "request"), false, "words from a to z");
   assert.equal(sortedBy({ by: "request", down: false }, "request"), true);
 });
 
-test("the keys of a debugger are those alone, without other keys beside them", () => {
+test("debugger keys work only without additional modifier keys", () => {
   const act = (name, more = {}) => actOfKey({ key: name, shiftKey: false, ctrlKey: false, altKey: false, metaKey: false, ...more });
   assert.deepEqual([act("F8"), act("F10"), act("F10", { shiftKey: true })], ["run", "step", "run_item"]);
   assert.deepEqual([act("F8", { shiftKey: true }), act("F10", { ctrlKey: true }), act("F9"), act("s")], [null, null, null, null]);

@@ -12,19 +12,19 @@ const play = {
   ],
 };
 
-test("the answers of a link are followed", () => {
+test("the answers in a link are replayed", () => {
   assert.deepEqual(follow(play, "#1.1.0").map((step) => step.move[0]), [0, 0, 1]);
   assert.deepEqual(follow(play, "#1.0").map((step) => step.number), [1, 0]);
 });
 
-test("a link is followed as far as its answers exist", () => {
+test("a link is replayed up to its first answer that does not exist", () => {
   for (const link of ["", "#", "#7", "#x", "#-1", "#1.5", "#0.0", "#__proto__", "#0.constructor"]) {
     assert.ok(follow(play, link).length <= 1, link);
   }
   assert.deepEqual(follow(play, "#1.x.0").map((step) => step.number), [1]);
 });
 
-test("odds are compared with those before the answer", () => {
+test("odds are compared with the odds before the answer", () => {
   assert.equal(oddsText(play.states[0], undefined, 0), "Chance to complete: 50.0 %. Turns still to come: 2.0 on average. Turns so far: 0.");
   assert.equal(oddsText(play.states[1], play.states[0], 1), "Chance to complete: 100.0 % (before: 50.0 %). Turns still to come: 0.0 on average (before: 2.0). Turns so far: 1.");
 });

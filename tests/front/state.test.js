@@ -7,27 +7,27 @@ import { bounded, zoomToFit } from "../../materia_nb/widgets/front/canvas_view.j
 
 const drawn = () => true;
 
-test("an answer to an earlier act does not undo a later one", () => {
+test("the kernel's reply to an earlier action does not undo a later action", () => {
   assert.deepEqual(stillPending({ selected: "n:b" }, { selected: "n:a" }, drawn), { selected: "n:b" });
 });
 
-test("what the kernel says too is kept no longer", () => {
+test("pending state is dropped once the kernel confirms it", () => {
   assert.deepEqual(stillPending({ selected: "n:b", marked: ["n:a", "n:b"] }, { selected: "n:b", marked: ["n:b", "n:a"] }, drawn), {});
 });
 
-test("nothing selected is as good as said by null or not at all", () => {
+test("an empty selection can be null or omitted", () => {
   assert.deepEqual(stillPending({ selected: null, marked: [] }, {}, drawn), {});
   assert.deepEqual(stillPending({ selected: null }, { selected: "n:a" }, drawn), { selected: null });
 });
 
-test("what is no longer drawn is not waited for", () => {
+test("pending state of an element that is no longer drawn is dropped", () => {
   assert.deepEqual(stillPending({ selected: "n:gone", marked: ["n:a"] }, { selected: "n:a" }, (id) => id !== "n:gone"), { marked: ["n:a"] });
 });
 
 const situation = { mode: "cast", connecting: false, follows: true, stops: false, folded: false };
 const offered = (kind, more) => choices(kind, { ...situation, ...more }).map(([, act]) => act);
 
-test("a menu offers what can be done with an element where it is", () => {
+test("a context menu offers the actions available for its element", () => {
   assert.deepEqual(offered("socket"), ["open", "break", "breakAfter", "breakWhere", "runTo", "compare", "copy", "centre"]);
   assert.deepEqual(offered("socket", { stops: true }), ["open", "break", "breakWhere", "runTo", "compare", "copy", "centre"]);
   assert.deepEqual(offered("edge"), ["open", "break", "copy"]);
@@ -37,13 +37,13 @@ test("a menu offers what can be done with an element where it is", () => {
   assert.deepEqual(offered("edge", { mode: "design", connecting: true }), ["open", "delete", "copy"], "a line leads to no line");
 });
 
-test("a menu says whether it takes away or sets, folds or unfolds", () => {
+test("menu labels distinguish removing from setting and unfolding from folding", () => {
   const words = (kind, more) => choices(kind, { ...situation, ...more }).map(([one]) => one);
   assert.ok(words("edge", { stops: true }).includes("Remove the breakpoint"));
   assert.ok(words("loop", { folded: true }).includes("Unfold the loop"));
 });
 
-test("an arrow key leads to the nearest, what stands straight there before what stands aslant", () => {
+test("an arrow key selects the nearest element, preferring one straight ahead", () => {
   const points = [{ x: 100, y: 0 }, { x: 60, y: 50 }, { x: -50, y: 0 }, { x: 2, y: 0 }];
   assert.equal(nearest({ x: 0, y: 0 }, [1, 0], points), 0);
   assert.equal(nearest({ x: 0, y: 0 }, [-1, 0], points), 2);
@@ -51,18 +51,18 @@ test("an arrow key leads to the nearest, what stands straight there before what 
   assert.equal(nearest({ x: 0, y: 0 }, [0, -1], points), -1, "there is none");
 });
 
-test("a frame is the same from whichever corner it is drawn", () => {
+test("a selection box is the same whichever corner it is drawn from", () => {
   const box = between({ x: 30, y: 5 }, { x: 10, y: 25 });
   assert.deepEqual(box, between({ x: 10, y: 25 }, { x: 30, y: 5 }));
   assert.deepEqual([isInside({ x: 20, y: 15 }, box), isInside({ x: 20, y: 26 }, box), isInside({ x: 31, y: 15 }, box)], [true, false, false]);
 });
 
-test("a picture is zoomed until it fits, and never more than can be read at a glance", () => {
+test("a picture is zoomed to fit, up to a maximum zoom", () => {
   assert.equal(zoomToFit([200, 1016], [400, 1000]), 0.5);
   assert.equal(zoomToFit([5000, 5000], [10, 10]), 1);
 });
 
-test("a picture that fits stands in the middle, a larger one leaves no gap", () => {
+test("a picture that fits is centred and a larger picture leaves no gap", () => {
   assert.equal(bounded(-999, 100, 300), 100);
   assert.equal(bounded(50, 500, 300), 0);
   assert.equal(bounded(-900, 500, 300), -200);

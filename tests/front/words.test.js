@@ -4,22 +4,22 @@ import { test } from "node:test";
 import { counted, countWords, durationWords, rowsFor, rowsOf } from "../../materia_nb/widgets/front/words.js";
 import { notificationText, usageWords } from "../../materia_nb/widgets/front/bar.js";
 
-test("a duration has the digits that matter", () => {
+test("a duration shows only significant digits", () => {
   assert.deepEqual([0, -5, 940, 9949, 9950, 59_499, 102_000, 7_384_000].map(durationWords), ["0.0 s", "0.0 s", "0.9 s", "9.9 s", "10 s", "59 s", "1:42", "2:03:04"]);
 });
 
-test("a count is written out or short", () => {
+test("a count is shown in full or abbreviated", () => {
   assert.deepEqual([999, 1000, 15_400, 1_000_000, 2_500_000].map((n) => countWords(n, true)), ["999", "1k", "15.4k", "1M", "2.5M"]);
   assert.equal(countWords(15_400), "15,400");
   assert.deepEqual([0, 1, 2].map((n) => counted(n, "item")), ["0 items", "1 item", "2 items"]);
 });
 
-test("a field has the rows that its text fills", () => {
+test("a text field has as many rows as its text needs", () => {
   assert.equal(rowsFor("a\nb"), 2);
   assert.equal(rowsFor("x".repeat(120)), 3);
 });
 
-test("rows of a spreadsheet: tabs, line breaks and quotes inside a quoted cell", () => {
+test("pasted spreadsheet rows may contain tabs, line breaks and quotes in quoted cells", () => {
   assert.deepEqual(rowsOf("a\tb\r\nc\td\n"), [["a", "b"], ["c", "d"]]);
   assert.deepEqual(rowsOf('title\t"two\nlines, ""quoted"""\nnext\tplain'), [["title", 'two\nlines, "quoted"'], ["next", "plain"]]);
   assert.deepEqual(rowsOf('"a\tb"\tc'), [["a\tb", "c"]]);
@@ -29,7 +29,7 @@ test("rows of a spreadsheet: tabs, line breaks and quotes inside a quoted cell",
   assert.deepEqual(rowsOf("\n \t \n\n"), [], "empty rows are left out");
 });
 
-test("what was used: unknown is not zero", () => {
+test("unknown usage is not shown as zero", () => {
   const used = { tokens: 15_400, cost: 0.5, most: 20_000, mostCost: 2, counts: "3 steps" };
   assert.deepEqual(usageWords(used), { used: "15,400", long: "15.4k of 20k tokens · $0.5000 of $2.00", short: "15.4k/20k tok", full: "3 steps · 15,400 of 20,000 tokens · $0.5000 of $2.00" });
   assert.equal(usageWords({ ...used, tokens: null, cost: null, unknown: 2 }).full, "3 steps · unknown of 20,000 tokens, unknown of 2 turns · cost unknown of $2.00");
