@@ -53,7 +53,7 @@ def test_command_runs_in_the_project_or_the_configured_directory(turn, tmp_path)
     assert agent(where, cwd=other).answer(turn).text == str(other.resolve())
 
 
-def test_name_of_a_command_agent_is_its_program():
+def test_command_agent_is_named_after_its_program():
     assert CommandAgent(["/usr/bin/pi", "-p"]).name == "pi"
     assert CommandAgent(["pi"], name="my pi").name == "my pi"
 

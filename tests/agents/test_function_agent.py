@@ -93,7 +93,7 @@ class TestFunctionArguments:
     @pytest.mark.parametrize(
         "function", [lambda t: t.prompt, lambda stage: stage.prompt, lambda the_turn: the_turn.prompt]
     )
-    def test_single_parameter_with_another_name_receives_the_turn(self, function):
+    def test_single_parameter_receives_the_turn_whatever_its_name(self, function):
         assert ask(function) == "again"
 
     def test_misspelled_parameter_error_lists_the_fields_of_a_turn(self):
@@ -140,7 +140,7 @@ class TestFunctionFailures:
         assert caught.value.hint == "did you mean 'command:claude'?"
 
     @pytest.mark.parametrize("function", [broken, broken_later])
-    def test_exception_names_function_file_and_line(self, function):
+    def test_exception_names_the_function_file_and_line(self, function):
         with pytest.raises(AgentError, match=f"Function {function.__name__} failed") as caught:
             ask(function)
         error = caught.value
@@ -162,7 +162,7 @@ class TestFunctionFailures:
         with pytest.raises(AgentError, match="Function len failed"):
             ask(len)
 
-    def test_materia_errors_of_a_function_are_raised_unchanged(self):
+    def test_materia_errors_from_a_function_are_raised_unchanged(self):
         def refuse():
             raise AgentError("no key", kind="no_key")
 
@@ -171,7 +171,7 @@ class TestFunctionFailures:
         assert caught.value.kind == "no_key"
 
     @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
-    def test_interrupt_and_exit_of_a_function_are_raised_unchanged(self, error):
+    def test_interrupt_and_exit_from_a_function_are_raised_unchanged(self, error):
         def leave():
             raise error
 

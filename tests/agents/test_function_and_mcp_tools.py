@@ -104,7 +104,7 @@ def test_invalid_tool_is_refused_immediately(function, name):
     assert error.value.kind == "bad_tool"
 
 
-def test_parameter_type_without_a_json_form_is_refused():
+def test_parameter_type_that_json_cannot_represent_is_refused():
     def odd(thread: threading.Thread) -> str:
         return ""
 
@@ -178,7 +178,7 @@ def test_server_tool_with_an_invalid_name_is_reported_and_omitted(tmp_path):
     assert len(server.asked[0]["tools"]) == 8
 
 
-def test_server_calls_need_approval_unless_configured(tmp_path):
+def test_server_calls_need_approval_unless_configured_otherwise(tmp_path):
     more = MoreTools(servers={"own": {**SPEC, "allow": ["count"]}})
     events = EventRecorder()
     args = {"path": str(tmp_path / "made"), "text": "x"}
@@ -318,7 +318,7 @@ def test_call_is_journalled_before_it_runs_and_is_not_repeated_after_a_resume(tm
     h.assert_same(open_cast(cast.run_dir), cast)
 
 
-def test_end_of_a_cast_does_not_stop_servers_of_another_cast(tmp_path):
+def test_ending_a_cast_does_not_stop_the_servers_of_another_cast(tmp_path):
     document = h.config(
         {"Socket-1": h.at("Build")},
         {"Build": h.agent("Build", tools=["own.count", "own.append"])},

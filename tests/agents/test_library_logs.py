@@ -54,7 +54,7 @@ def pieces_of_key(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize("library", sorted(LIBRARIES))
-def test_library_log_records_are_one_line_without_keys(library, stream):
+def test_library_log_records_are_one_line_and_contain_no_keys(library, stream):
     redact_library_logs()
     logger = logging.getLogger(f"{library}.some.module")
     logger.info("HTTP Request: POST https://host/v1?key=%s\n  and more", KEY)

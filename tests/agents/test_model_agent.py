@@ -157,7 +157,7 @@ def test_turn_resumed_after_tool_calls_does_not_need_stored_thinking(monkeypatch
 # -- which model ----------------------------------------------------------------------
 
 
-def test_model_of_the_materia_is_the_fallback():
+def test_agent_falls_back_to_the_model_of_its_materia():
     with serving(says("x"), says("x")) as server:
         agent(server).answer(turn(model="openai:other"))
         ModelAgent(base_url=server.url).answer(turn(model="openai:other"))
@@ -514,7 +514,7 @@ def test_allowed_tool_runs_without_approval(tmp_path):
         ("edit", {"path": "m\uff41de", "old": "a", "new": "b"}),
     ],
 )
-def test_deceptive_command_or_path_needs_approval_although_its_tool_is_allowed(tmp_path, tool, args):
+def test_deceptive_command_or_path_needs_approval_even_if_its_tool_is_allowed(tmp_path, tool, args):
     with serving(calls((tool, args))) as server:
         asking = agent(server).answer(
             turn(EventRecorder(), tools="coding", project=tmp_path, allowed=frozenset({"bash", "edit", "write"}))
@@ -554,7 +554,7 @@ def test_approval_permits_exactly_one_run_of_its_command(tmp_path):
 
 
 @pytest.mark.parametrize("set_back", [10.0, 86_400.0])
-def test_setting_the_clock_back_does_not_prolong_an_approval(tmp_path, monkeypatch, set_back):
+def test_setting_the_clock_back_does_not_extend_an_approval(tmp_path, monkeypatch, set_back):
     wall, steady = [1_700_000_000.0], [50.0]
     approval = Approval("P-" + "0" * 32, "touch made", wall[0] + 3600)
     clocks = SimpleNamespace(time=lambda: wall[0], monotonic=lambda: steady[0], perf_counter=perf_counter)

@@ -307,7 +307,7 @@ def test_provider_client_does_not_retry_by_itself():
     assert len(server.asked) == 1
 
 
-def test_too_long_retry_after_fails_the_turn_without_a_retry():
+def test_retry_after_above_the_limit_fails_the_turn_without_a_retry():
     with serving(refuses(429, "Come back tomorrow", retry_after="86400")) as server:
         error = failed(agent(server), turn())
     assert error.kind == "rate_limited"
@@ -364,7 +364,7 @@ def test_short_values_are_not_redacted(monkeypatch):
     assert redact("a word and word-and-more") == "a word and ***"
 
 
-def test_no_file_of_a_cast_contains_a_key(tmp_path, monkeypatch):
+def test_no_file_written_by_a_cast_contains_a_key(tmp_path, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", CANARY)
     monkeypatch.setenv("OTHER_SECRET", CANARY + "-other")
     echo = f"You sent {CANARY} and {CANARY}-other"

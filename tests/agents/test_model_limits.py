@@ -65,7 +65,7 @@ def test_rate_limit_must_be_greater_than_zero():
         agent(server, requests_per_minute=0)
 
 
-def test_equal_request_of_another_agent_gets_the_stored_answer(tmp_path):
+def test_identical_request_from_another_agent_gets_the_cached_answer(tmp_path):
     with serving(says("sunny", tokens=(11, 7)), says("rainy")) as server:
         assert agent(server, cache=tmp_path / "answers").answer(turn()).text == "sunny"
         heard = EventRecorder()
@@ -78,7 +78,7 @@ def test_equal_request_of_another_agent_gets_the_stored_answer(tmp_path):
     assert len(server.asked) == 2
 
 
-def test_request_with_other_settings_or_another_server_is_not_answered_from_the_cache(tmp_path):
+def test_request_with_different_settings_or_server_is_not_answered_from_the_cache(tmp_path):
     with serving(says("a"), says("b")) as server:
         assert agent(server, cache=tmp_path).answer(turn()).text == "a"
         assert agent(server, cache=tmp_path, settings={"temperature": 1.0}).answer(turn()).text == "b"
@@ -109,7 +109,7 @@ def test_failed_request_is_not_cached(tmp_path):
         assert agent(server, cache=tmp_path).answer(turn()).text == "now"
 
 
-def test_damaged_cache_file_is_written_again(tmp_path):
+def test_damaged_cache_file_is_rewritten(tmp_path):
     with serving(says("a"), says("b")) as server:
         agent(server, cache=tmp_path).answer(turn())
         (path,) = tmp_path.iterdir()

@@ -72,7 +72,7 @@ class TestScriptedAgent:
         assert agent.answer(turn()) == Reply("a", Usage(50, 2, 0.5))
         assert agent.answer(turn(index=1)) == Reply("b")
 
-    def test_scripted_object_with_text_and_unknown_fields_is_an_output(self):
+    def test_scripted_object_with_text_and_unknown_fields_is_treated_as_an_output(self):
         output = {"text": "x", "context": "y"}
         assert json.loads(ScriptedAgent({"Socket-1": [output]}).answer(turn()).text) == output
 
@@ -157,7 +157,7 @@ class TestAgentTable:
         table.set("Bulid", "person")
         assert table.describe() == [("Build", "script"), ("Bulid", "person"), (None, "person")]
 
-    def test_changes_of_a_copied_agent_table_do_not_affect_the_original(self):
+    def test_changes_to_a_copied_agent_table_do_not_affect_the_original(self):
         table = AgentTable()
         other = table.copy()
         other.set("Build", {"Build": "x"})

@@ -88,7 +88,7 @@ class TestPresetOutput:
         ],
     )
     @pytest.mark.parametrize("code", [0, 1])
-    def test_reported_error_is_a_failure_with_any_exit_code(self, name, message, code, stand_in, turn):
+    def test_reported_error_is_a_failure_whatever_the_exit_code(self, name, message, code, stand_in, turn):
         stand_in(name, printed(f"{name}-failed"), code)
         heard = []
         with pytest.raises(AgentError, match=message) as caught:
@@ -231,7 +231,7 @@ class TestProgramArguments:
         assert "back N --files" in caught.value.hint
         assert [spent.usage for spent in heard] == [agent.parse(printed("claude")).usage]
 
-    def test_tools_that_a_program_was_denied_are_noted(self, stand_in, turn):
+    def test_tools_denied_to_a_program_are_noted(self, stand_in, turn):
         heard, denials = [], [{"tool_name": "Bash", "tool_input": {}}, {"tool_name": "Bash"}, {"tool_name": "Write"}]
         stand_in("claude", json.dumps({**json.loads(printed("claude")), "permission_denials": denials}))
         turn = dataclasses.replace(turn, tools="coding").reporting_to(heard.append)

@@ -224,7 +224,7 @@ def test_thinking_in_the_text_of_a_function_agent_is_separated(tmp_path):
     assert step.thinking == 'The draft {"satisfied": false} is wrong.'
 
 
-def test_a_function_without_a_model_can_return_any_text(tmp_path):
+def test_function_without_a_model_can_return_any_text(tmp_path):
     text = "before </think> after"
     cast = h.start(tmp_path, h.chain_config(1), FunctionAgent(lambda _: text, thinking=False))
     cast.run()

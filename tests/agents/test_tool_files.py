@@ -40,7 +40,7 @@ def test_empty_file_is_reported(box, project):
     assert box.call("read", {"path": "a.txt"}).text == "a.txt is empty."
 
 
-def test_parts_of_a_long_file_combine_to_the_complete_file(box, project):
+def test_parts_of_a_long_file_combine_into_the_complete_file(box, project):
     lines = [f"line {n}" for n in range(1, 2_501)]
     (project / "a.txt").write_text("\n".join(lines))
     first = box.call("read", {"path": "a.txt", "limit": 400}).text
@@ -54,7 +54,7 @@ def test_parts_of_a_long_file_combine_to_the_complete_file(box, project):
     assert whole == lines
 
 
-def test_parts_of_a_file_with_long_lines_combine_to_the_complete_file(box, project):
+def test_parts_of_a_file_with_long_lines_combine_into_the_complete_file(box, project):
     lines = [f"{n} " + "x" * 1_500 for n in range(1, 101)]
     (project / "a.txt").write_text("\n".join(lines))
     whole, offset = [], 1

@@ -62,7 +62,7 @@ def test_result_names_the_signal_that_ended_the_command(box):
 
 
 @pytest.mark.parametrize("command", ["\0", "\ud800", "true " + "x" * 4_000_000], ids=["NUL", "half a pair", "too long"])
-def test_unstartable_command_is_reported(box, command):
+def test_command_that_cannot_be_started_is_reported(box, command):
     ok, text = run(box, command)
     assert not ok
     assert text.startswith("The command could not be started: ")

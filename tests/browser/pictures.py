@@ -395,7 +395,7 @@ def test_screenshot_shows_the_casts_of_a_project(lab: Lab):
     keep(lab, cell, "casts", ".mnb-casts")
 
 
-def test_screenshot_shows_an_answer_of_a_person(lab: Lab):
+def test_screenshot_shows_an_answer_from_a_person(lab: Lab):
     cell = opened(lab, AGENTS, 'wb.agent("Build", "person")', START, "%materia run", "%materia show")
     panel = Surface(lab, cell)
     panel.wait_for_status("Your turn: Build")

@@ -479,7 +479,7 @@ def test_draft_of_a_coding_agent_can_be_continued(lab: Lab):
     designer.wait_for_text("undone: connected Socket-1 to Socket-2")
 
 
-def test_design_is_restored_after_a_kernel_restart_and_enter_casts_it_once(designer: Designer):
+def test_design_is_restored_after_a_kernel_restart_and_pressing_enter_casts_it_once(designer: Designer):
     page, panel, lab = designer.page, designer.panel, designer.lab
     for number, materia in enumerate(("Plan", "Build", "Eval"), 1):
         designer.add(materia, f"Socket-{number}")

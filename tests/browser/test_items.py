@@ -131,7 +131,7 @@ def test_pasted_rows_may_have_line_breaks_and_errors_are_shown(lab: Lab, panel: 
     assert "37 {'title': 'Sixth', 'context': 'first line\\nsecond \"line\"'}" in lab.cell_text(5)
 
 
-def test_long_context_is_shown_completely_and_kept_by_other_edits(lab: Lab, panel: Surface):
+def test_long_context_is_shown_in_full_and_survives_other_edits(lab: Lab, panel: Surface):
     lab.set_source(5, "c.edit.items([*c.now.work_items[:4], {'title': 'Long', 'context': 'x' * 9000 + 'end'}])")
     lab.run_cell(5)
     long = panel.at.locator("button[data-field=context]")
@@ -174,7 +174,7 @@ print(wb.loadouts.save(design, "notebook"))
 """
 
 
-def test_applied_edit_is_kept_by_corrections_going_back_and_retries(lab: Lab):
+def test_applied_edit_survives_corrections_going_back_and_retries(lab: Lab):
     lab.open(lab.notebook("%load_ext materia_nb", AGENTS + LIMITED, "%materia cast a guide", "%materia show"))
     lab.run_all()
     panel = Surface(lab, 3)

@@ -24,7 +24,7 @@ wb.agent("Tell", lambda: "told")
 """
 
 
-def test_a_person_answers_in_each_lane(lab: Lab):
+def test_person_answers_in_each_lane(lab: Lab):
     lab.open(lab.notebook("%load_ext materia_nb", AGENTS, "%materia use Lanes", "%materia cast a guide"))
     lab.run_all()
     panel = Surface(lab, 3)

@@ -90,7 +90,7 @@ def test_goal_can_be_reached_with_the_fewest_answers(phone: Page, folder: Path, 
 
 
 @pytest.mark.parametrize("name", PREDICTED)
-def test_wrong_prediction_names_its_misreading_and_the_right_one_shows_the_next_state(
+def test_wrong_prediction_names_its_misreading_and_right_prediction_shows_the_next_state(
     phone: Page, folder: Path, name: str
 ):
     data = open_level(phone, folder, name)
@@ -131,7 +131,7 @@ def test_change_is_judged_by_its_counterexample(phone: Page, folder: Path, name:
     expect_mark_in_the_overview(phone, name)
 
 
-def test_another_player_name_draws_another_route(phone: Page, folder: Path):
+def test_different_player_name_draws_a_different_route(phone: Page, folder: Path):
     phone.goto((folder / "index.html").as_uri())
     data = open_level(phone, folder, "items-left")
     texts = set()

@@ -128,7 +128,7 @@ def test_stored_output_replaces_the_panel_after_a_kernel_restart(lab: Lab, cast:
     lab.page_errors[:] = [error for error in lab.page_errors if "Canceled future" not in error]
 
 
-def test_panel_reports_at_the_next_click_that_its_kernel_was_shut_down(lab: Lab, cast: Path):
+def test_panel_reports_on_the_next_click_that_its_kernel_was_shut_down(lab: Lab, cast: Path):
     step = lab.cell(2).get_by_role("button", name="Step", exact=True)
     gone = lab.cell(2).get_by_text("The kernel of this panel is no longer running")
     lab.page.evaluate("() => window.jupyterapp.shell.currentWidget.sessionContext.shutdown()")

@@ -121,7 +121,7 @@ def test_lone_surrogates_are_replaced_both_in_memory_and_on_disk(tmp_path):
     h.assert_same(open_cast(cast.run_dir), cast)
 
 
-def test_r42_malformed_answer_of_a_person_is_refused_and_the_socket_waits(tmp_path):
+def test_r42_malformed_answer_from_a_person_is_refused_and_the_socket_waits(tmp_path):
     cast = h.start(tmp_path, h.one_config(parse="json", assign={"plan": "$.plan"}))
     assert cast.run() == "person"
     before, now = h.types_of(cast), cast.now.engine
@@ -136,7 +136,7 @@ def test_r42_malformed_answer_of_a_person_is_refused_and_the_socket_waits(tmp_pa
     h.assert_same(open_cast(cast.run_dir), cast)
 
 
-def test_r42_refused_answer_of_a_person_does_not_use_up_a_repair(tmp_path):
+def test_r42_refused_answer_from_a_person_does_not_use_up_a_repair(tmp_path):
     cast = h.start(tmp_path, h.one_config(parse="json"), h.Until("not json"))
     assert cast.run() == "person"
     assert (cast.now.waiting_at.mode, cast.now.waiting_at.repairs) == ("repair", 1)
@@ -305,7 +305,7 @@ def test_only_a_draft_can_be_refined_or_finalized(tmp_path):
     assert h.types_of(draft) == ["cast_start", "socket_start"]
 
 
-def test_retry_of_drafts_keeps_earlier_drafts(tmp_path):
+def test_retrying_a_failed_refinement_keeps_earlier_drafts(tmp_path):
     """An artifact that the journal names must never be overwritten."""
     agent = Foreign("first", RuntimeError("x"), "second", "third")
     cast = h.start(tmp_path, h.one_config(h.agent("Draft", multiTurn=True)), agent)
@@ -320,7 +320,7 @@ def test_retry_of_drafts_keeps_earlier_drafts(tmp_path):
     h.assert_same(open_cast(cast.run_dir), cast)
 
 
-def test_garbage_collection_of_a_cast_releases_its_lock(tmp_path):
+def test_garbage_collecting_a_cast_releases_its_lock(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         cast = h.start(tmp_path, h.chain_config(2), lambda: "x")

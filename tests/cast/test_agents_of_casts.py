@@ -77,7 +77,7 @@ def test_r47_fork_changes_neither_its_cast_nor_the_workbench(wb):
     assert fork.steps[0].output == "late"
 
 
-def test_r47_agent_set_for_the_name_star_is_the_default_agent(wb):
+def test_r47_agent_set_under_the_name_star_is_the_default_agent(wb):
     cast = wb.cast("c")
     cast.agents.set("*", lambda: "everyone")
     assert cast.agents.default.name == "<lambda>"
@@ -119,7 +119,7 @@ def test_agent_for_a_utility_is_refused_in_a_cast(wb):
 
 
 @pytest.mark.parametrize("name", ["Say", "Socket-1", "*"])
-def test_r47_agents_of_a_cast_survive_later_changes_of_the_workbench(wb, name):
+def test_r47_agents_of_a_cast_survive_later_changes_to_the_workbench(wb, name):
     told = wb.cast("c", agents={name: lambda: "told"})
     set_later = wb.cast("c")
     set_later.agents.set(name, lambda: "told")

@@ -61,7 +61,7 @@ def cast_of(tmp_path, **fields):
     return cast
 
 
-def test_a_complete_cast_ends_with_the_summary_and_the_suggestions(tmp_path):
+def test_complete_cast_ends_with_the_summary_and_the_suggestions(tmp_path):
     cast = cast_of(tmp_path, user_facing_summary="It is <b>done</b>.", memory_suggestions=["a", "b"])
     assert repr(cast).splitlines()[-2:] == [
         "It is <b>done</b>.",

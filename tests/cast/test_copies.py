@@ -58,7 +58,7 @@ def test_copy_can_include_its_materia(wb, file):
     assert wb.loadouts.config.origin("materia", "Commit").name == "project"
 
 
-def test_copy_preserves_the_other_content_of_the_file(wb, file):
+def test_copy_preserves_the_rest_of_the_file(wb, file):
     file.parent.mkdir()
     theirs = {
         "comment": "größer",

@@ -414,7 +414,7 @@ def test_going_back_to_an_edited_step_reapplies_its_edits(bench, cast):
     same_as_journal(bench, cast)
 
 
-def test_an_edit_made_while_a_step_waits_is_applied_once(bench, cast):
+def test_edit_made_while_a_step_waits_is_applied_once(bench, cast):
     cast.run(steps=1)
     cast.step(ask=False)
     cast.edit.items([*PLAN, item("d")])

@@ -174,7 +174,7 @@ def test_r54_retry_that_would_fail_again_is_not_offered(tmp_path):
     assert cast.run() == "complete"
 
 
-def test_r54_a_second_output_of_the_visit_does_not_overwrite_the_first(tmp_path):
+def test_r54_second_output_of_a_visit_does_not_overwrite_the_first(tmp_path):
     answers = iter([json.dumps({"context": "x" * 70_000}), '{"context": "short"}'])
     cast = h.start(tmp_path, h.one_config(parse="json", assign={"..": "$"}), lambda: next(answers))
     cast.run()

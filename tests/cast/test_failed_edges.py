@@ -21,7 +21,7 @@ def sockets(cast):
     return [socket for socket, *_ in cast.route]
 
 
-def test_cast_continues_after_a_failed_process_and_the_journal_has_the_reason(tmp_path):
+def test_cast_continues_after_a_failed_process_and_the_journal_records_the_reason(tmp_path):
     cast = h.start(tmp_path, document(**h.python("raise SystemExit(3)", parse="json")), lambda: "done")
     assert cast.run() == "complete"
     assert sockets(cast) == ["Socket-1", "Socket-2", "Socket-3"]

@@ -76,7 +76,7 @@ def test_causes_count_every_failed_cast_once(wb):
     )
 
 
-def test_cause_in_a_lane_has_the_socket_of_the_lane(project):
+def test_cause_of_a_failure_in_a_lane_names_the_socket_of_the_lane(project):
     bench = Workbench(project, bundled=False)
     bench.load(streams_config())
     cast = bench.cast("rain", agents=stream_agents(Build=offline))

@@ -91,7 +91,7 @@ def test_finalize_field_of_an_unsupported_socket_is_ignored(socket, materia):
     assert graph.sockets["A"].finalize is False
 
 
-def test_finalize_of_the_loadout_asks_every_agent_for_a_separate_handoff():
+def test_finalize_field_of_the_loadout_asks_every_agent_for_a_separate_handoff():
     document = config({
         "A": at("P", edge("B")),
         "B": at("P", edge("C"), parse="text"),
@@ -106,7 +106,7 @@ def test_finalize_of_the_loadout_asks_every_agent_for_a_separate_handoff():
     assert "not-finalized" not in {hint.code for hint in check_config(document, "T").hints}
 
 
-def test_a_generator_can_be_finalized():
+def test_generator_can_be_finalized():
     play = Play(config({"A": asks(edge("B"), materia="G", finalize=True), "B": at("P")}), "planning")
     assert play.visit.mode == "final"
     assert play.go(say(workItems=[])).at == "B"

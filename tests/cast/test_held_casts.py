@@ -195,7 +195,7 @@ def test_fallback_envelope_names_files_changed_by_the_agent(tmp_path):
     assert_same_when_opened(cast)
 
 
-def test_file_changes_during_a_hold_are_not_evidence_of_the_agent(tmp_path):
+def test_file_changes_during_a_hold_are_not_attributed_to_the_agent(tmp_path):
     replies = [say("BLOCKED", "ESCALATE"), "no", "no", "no"]
     cast = start(tmp_path, "envelope", replies)
     cast.run()

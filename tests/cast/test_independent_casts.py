@@ -193,7 +193,7 @@ def check_same(cast, before, done):
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
-def test_r47_changes_of_one_cast_do_not_affect_other_casts(wb, kind):
+def test_r47_changes_to_one_cast_do_not_affect_other_casts(wb, kind):
     one, other = kind(wb)
     for cast in (one, other):
         if not cast.steps:

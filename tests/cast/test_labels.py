@@ -192,7 +192,7 @@ def test_only_casts_of_the_project_are_deleted(bench, three, tmp_path):
     assert (elsewhere.run_dir / "events.jsonl").exists()
 
 
-def test_deletion_of_many_casts_is_confirmed_once(bench, three):
+def test_deleting_many_casts_asks_for_one_confirmation(bench, three):
     bench.agent("*", "person")
     three[0].step()
     found = bench.casts.ask("$.workItems[*].title", bench.casts(tag="rain"))

@@ -24,7 +24,7 @@ def suggesting(tmp_path, *replies, notes=("The build needs an hour.",)):
     return cast
 
 
-def test_suggestions_are_listed_and_not_stored_automatically(tmp_path):
+def test_suggestions_are_listed_but_not_stored_automatically(tmp_path):
     cast = suggesting(tmp_path)
     first, second = cast.now.suggestions
     assert (first.number, first.step, first.kind, first.fields, first.is_kept) == (1, 2, "memory", ATOM, False)
@@ -56,7 +56,7 @@ def test_accepted_suggestion_is_stored_once_and_shown_to_later_casts(tmp_path):
     assert read_context(cast.run_dir.parent) == kept, "the same thing is kept once"
 
 
-def test_invalid_number_of_a_suggestion_is_an_error(tmp_path):
+def test_invalid_suggestion_number_is_an_error(tmp_path):
     cast = suggesting(tmp_path)
     for number in (0, 3, -1, True, "1"):
         with pytest.raises(MateriaError, match="the cast has 2"):

@@ -107,7 +107,7 @@ def test_webhook_receives_the_notification_as_json(wb):
     assert [body["reason"] for body in bodies] == ["complete"]
 
 
-def test_failure_of_a_receiver_is_logged_and_does_not_stop_the_cast(wb, caplog, monkeypatch):
+def test_failing_receiver_is_logged_and_does_not_stop_the_cast(wb, caplog, monkeypatch):
     monkeypatch.setenv("SERVICE_API_KEY", "sk-abcdefghijklmnop1234")
     wb.casts.notify(["no-such-program-sk-abcdefghijklmnop1234"], after=0)
     with caplog.at_level(logging.WARNING, logger="materia_nb"):
@@ -122,7 +122,7 @@ def test_invalid_receiver_is_refused(wb, receiver):
         wb.casts.notify(receiver)
 
 
-def test_command_with_an_open_quotation_mark_is_refused(wb):
+def test_command_with_an_unclosed_quotation_mark_is_refused(wb):
     with pytest.raises(MateriaError, match="cannot be read: No closing quotation") as caught:
         wb.casts.notify('notify-send "Materia')
     assert caught.value.kind == "bad_receiver"

@@ -142,7 +142,7 @@ def test_visit_that_is_missing_from_the_pinned_cast_fails_with_a_reason(bench):
     assert "visit 2" in loop.failure.message
 
 
-def test_a_recording_file_can_be_pinned(bench, project):
+def test_recording_file_can_be_pinned(bench, project):
     earlier = bench.cast("go", pins={"Count": PIN})
     earlier.run()
     earlier.export.recording(project / "r.json")
@@ -352,7 +352,7 @@ def test_pin_source_without_an_answer_is_refused(bench):
 
 
 @pytest.mark.parametrize("name", ["Count", "Socket-1"])
-def test_agent_for_a_utility_is_refused_with_a_hint_to_pin(bench, name):
+def test_agent_for_a_utility_is_refused_with_a_hint_to_use_a_pin(bench, name):
     with pytest.raises(MateriaError) as caught:
         bench.agent(name, lambda: PIN)
     assert caught.value.kind == "not_an_agent"
@@ -381,7 +381,7 @@ def test_agent_for_a_materia_that_became_a_utility_raises_an_error(bench):
     assert caught.value.kind == "not_an_agent"
 
 
-def test_misspelt_agent_name_for_a_cast_raises_an_error(bench):
+def test_misspelled_agent_name_for_a_cast_raises_an_error(bench):
     with pytest.raises(MateriaError) as caught:
         bench.cast("go", agents={"Tel": lambda: "told"})
     assert caught.value.kind == "unknown_materia"

@@ -65,7 +65,7 @@ def test_read_only_cast_shows_a_failure_and_a_retry_in_another_kernel(other):
     assert cast.now.live.writer is None
 
 
-def test_hint_suggests_a_resume_only_if_no_other_program_has_the_cast_open(other):
+def test_hint_suggests_resuming_only_if_no_other_program_has_the_cast_open(other):
     cast = open_cast(other.run_dir)
     with pytest.raises(MateriaError, match=r"cast\.fork\(\)"):
         cast.step()

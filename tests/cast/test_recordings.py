@@ -71,7 +71,7 @@ def test_cast_on_disk_can_be_used_as_a_recording(wb):
     assert compared(second_cast) == compared(first)
 
 
-def test_recording_contains_no_details_of_the_machine(wb, tmp_path):
+def test_recording_contains_no_details_about_the_machine(wb, tmp_path):
     first = wb.cast("do it", agents={"*": Model()})
     first.run()
     text = first.export.recording(tmp_path / "one.json").read_text()
@@ -226,7 +226,7 @@ def test_repairs_allowed_by_a_retry_are_replayed(tmp_path):
     assert said(repeated) == said(first)
 
 
-def test_recording_contains_no_commands_or_paths_of_an_agent(tmp_path):
+def test_recording_omits_the_commands_and_paths_of_agents(tmp_path):
     class Tells(Lines):
         def answer(self, turn):
             told = {"model": "m", "provider": "p", "finish": "stop"}

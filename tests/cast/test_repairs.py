@@ -83,7 +83,7 @@ def test_status_and_steps_use_the_description_of_a_failure(shell, tmp_path):
     assert not any("utility_exit" in text(line(shell, verb)) for verb in ("status", "steps"))
 
 
-def test_unknown_failure_kind_has_the_generic_description():
+def test_unknown_failure_kind_has_a_generic_description():
     assert [describe_failure(kind) for kind in ("quota", "budget")] == ["failed", "used up the budget"]
 
 
@@ -159,7 +159,7 @@ def over_budget(tmp_path):
     return cast
 
 
-def test_budget_can_be_raised_and_retried(tmp_path):
+def test_cast_can_be_retried_after_its_budget_is_raised(tmp_path):
     cast = over_budget(tmp_path)
     assert names(cast) == ["budget"]
     cast.edit.budget(None)

@@ -223,7 +223,7 @@ def test_steps_from_several_threads_run_one_after_another(tmp_path):
     h.assert_same(open_cast(cast.run_dir), cast)
 
 
-def test_cast_that_was_opened_is_read_only(cast):
+def test_opened_cast_is_read_only(cast):
     cast.run(steps=2)
     cast.pins.add("Socket-3", "pinned")
     opened = open_cast(cast.run_dir)
@@ -273,7 +273,7 @@ def test_steps_are_addressed_by_number(cast):
             cast.steps.at(number)
 
 
-def test_watched_path_stops_the_run_after_its_change(cast):
+def test_run_stops_after_a_watched_path_changes(cast):
     cast.breakpoints.watch("context")
     cast.breakpoints.watch(" workItems.5 ")
     assert cast.run() == "breakpoint"

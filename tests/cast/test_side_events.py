@@ -74,7 +74,7 @@ def test_r39_side_events_are_rebuilt_by_replay_and_resume(tmp_path):
     assert opened.now.differences == ()
 
 
-def test_r53_events_of_a_refused_output_are_marked_as_refused(tmp_path):
+def test_r53_events_in_a_refused_output_are_marked_as_refused(tmp_path):
     answers = iter([{"event": [NOTE], "other": 1}, {"event": [{"type": "taken"}]}])
     cast = h.start(tmp_path, h.one_config(parse="json"), lambda: next(answers))
     assert cast.run() == "complete"
@@ -87,14 +87,14 @@ def test_r53_events_of_a_refused_output_are_marked_as_refused(tmp_path):
 
 
 @pytest.mark.parametrize("answer", [{"event": [NOTE], "other": 1}, {"event": [NOTE], "workItems": 3}])
-def test_r53_events_of_an_output_that_reports_a_failure_are_marked_as_refused(tmp_path, answer):
+def test_r53_events_in_an_output_that_reports_a_failure_are_marked_as_refused(tmp_path, answer):
     cast = h.start(tmp_path, h.one_config(parse="json"), lambda: answer)
     assert cast.run() == "failed"
     assert told(cast)[0] == (1, NOTE)
     h.assert_same(open_cast(cast.run_dir), cast)
 
 
-def test_r53_events_of_a_refused_answer_of_a_person_are_dropped(tmp_path):
+def test_r53_events_in_a_refused_answer_from_a_person_are_dropped(tmp_path):
     cast = h.start(tmp_path, h.one_config(parse="json"))
     cast.run()
     with pytest.raises(MateriaError):
@@ -102,7 +102,7 @@ def test_r53_events_of_a_refused_answer_of_a_person_are_dropped(tmp_path):
     assert told(cast) == []
 
 
-def test_r39_invalid_event_of_a_utility_fails_the_cast(tmp_path):
+def test_r39_invalid_event_from_a_utility_fails_the_cast(tmp_path):
     cast = h.start(tmp_path, h.one_config(h.python("print('{\"event\": [{}]}')", parse="json")))
     assert cast.run() == "failed"
     assert cast.failure.kind == "invalid_output"
@@ -118,7 +118,7 @@ def test_r39_side_events_come_from_the_final_result_not_from_drafts(tmp_path):
     assert told(cast) == [(1, NOTE)]
 
 
-def test_r39_side_events_of_a_correction_replace_those_of_the_output(tmp_path):
+def test_r39_side_events_in_a_correction_replace_those_in_the_output(tmp_path):
     cast = h.start(tmp_path, h.one_config(parse="json"), lambda: {"event": [NOTE]})
     cast.step()
     cast.edit.output({"event": [{"type": "other"}, {"type": "third"}]})

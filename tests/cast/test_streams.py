@@ -43,7 +43,7 @@ def test_each_lane_runs_its_setup_once_and_its_items_in_order(tmp_path):
     assert [step.socket for step in cast.steps] == ["Socket-1", "Socket-5"]
 
 
-def test_state_after_the_join_has_the_results_of_the_lanes(tmp_path):
+def test_state_after_the_join_contains_the_results_of_the_lanes(tmp_path):
     cast = run(tmp_path)
     before, after = dict(cast.at(1).state), dict(cast.state)
     results = after.pop("parallelResults")
@@ -275,7 +275,7 @@ def test_abort_interrupts_all_lanes_and_retry_continues(tmp_path):
     assert [lane_result["name"] for lane_result in resumed.state["parallelResults"]] == ["ui", "api"]
 
 
-def test_the_budget_counts_all_lanes_together_and_stops_them(tmp_path):
+def test_budget_counts_all_lanes_together_and_stops_them(tmp_path):
     config = streams_config(1, budget={"maxTokens": 50})
     cast = run(tmp_path, config, Build=lambda: Reply("built", Usage(15, 5)))
     assert (cast.status, cast.failure.kind) == ("failed", "budget")
@@ -397,7 +397,7 @@ def test_single_step_runs_one_socket_of_each_lane(tmp_path):
     assert [len(lane.now.steps) for lane in cast.now.lanes.values()] == [2, 2]
 
 
-def test_a_breakpoint_stops_all_lanes(tmp_path):
+def test_breakpoint_stops_all_lanes(tmp_path):
     cast = h.start(tmp_path, streams_config(1), stream_agents())
     cast.breakpoints.add("Socket-4")
     assert cast.run() == "breakpoint"
@@ -441,7 +441,7 @@ def test_schedule_with_issues_is_repaired_before_any_lane_starts(tmp_path):
     assert "parallelSchedule.streams" in cast.steps[0].turns[1].prompt.text
 
 
-def test_script_answers_each_turn_of_lanes_once(tmp_path):
+def test_each_scripted_reply_answers_one_turn_of_one_lane(tmp_path):
     cast = run(tmp_path, Build={"Socket-3": ["one", "two", "three"]})
     texts = [step.output for lane in cast.now.lanes.values() for step in lane.now.steps if step.socket == "Socket-3"]
     assert sorted(texts) == ["one", "three", "two"]
@@ -496,7 +496,7 @@ def test_recorded_answers_are_replayed_in_lanes(tmp_path):
     assert cast.replay(build_graph(other))
 
 
-def test_usage_of_lanes_is_in_every_total(tmp_path):
+def test_usage_of_lanes_is_included_in_every_total(tmp_path):
     cast = run(tmp_path, Build=lambda: Reply("built", Usage(3, 1)))
     usage = json.loads((cast.run_dir / "usage.json").read_text())
     assert usage["bySocket"]["Socket-3"]["total"] == 12

@@ -188,7 +188,7 @@ def every_block(text):
     ]
 
 
-def test_the_front_end_draws_every_kind_of_block():
+def test_front_end_draws_every_kind_of_block():
     examples = every_block("x")
     kinds = {kind for kind in vars(blocks).values() if isinstance(kind, type) and issubclass(kind, Block)}
     assert {type(kind) for kind in examples} == (kinds | {TimeAxis}) - {Block, Displayable}
@@ -220,7 +220,7 @@ def test_text_html_and_panel_show_the_same_text(number):
     assert of_text <= of_json
 
 
-def test_panel_json_has_the_symbol_of_a_status_and_the_fraction_of_a_bar():
+def test_panel_json_contains_the_symbol_of_a_status_and_the_fraction_of_a_bar():
     block_json = Table(("status", "took"), [[Badge("failed: timeout"), Bar("2 s", 2.5)]]).as_json()
     assert block_json["rows"] == [
         [{"text": "failed: timeout", "sign": "✖", "colour": "#d5404d"}, {"text": "2 s", "share": 1.0}]

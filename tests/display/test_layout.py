@@ -222,7 +222,7 @@ def test_every_link_is_drawn_from_its_source_to_its_target_at_right_angles(seed)
             assert abs(ax - bx) < 0.1 or abs(ay - by) < 0.1
 
 
-def test_vertical_flow_runs_down_and_rework_edges_return_at_the_left():
+def test_vertical_flow_runs_down_and_rework_edges_return_on_the_left():
     placed = layout_graph(graphs.rework())
     rows = [placed.nodes[f"Socket-{n}"].y for n in range(1, 7)]
     assert rows == sorted(rows)
@@ -258,7 +258,7 @@ def test_positions_stored_in_the_loadout_are_kept():
     assert placed.grid_position(placed.nodes["Socket-3"].cx, placed.nodes["Socket-3"].cy) == (2.25, 0.5)
 
 
-def test_long_flow_continues_in_another_row_and_is_readable():
+def test_long_flow_wraps_to_another_row_and_is_readable():
     placed = best_layout(graphs.chain(12), (848.0, 500.0))
     assert placed.scale((848.0, 500.0)) >= least_zoom(placed.level)
     assert len({round(box.y) for box in placed.nodes.values()}) > 1
@@ -351,7 +351,7 @@ def test_graph_with_a_missing_entry_can_be_drawn():
     assert set(placed.detached) == {"Socket-1", "Socket-2"}
 
 
-def test_a_graph_without_sockets_has_a_picture():
+def test_graph_without_sockets_has_a_picture():
     empty = replace(graphs.hello(), sockets={}, entry="")
     assert layout_graph(empty).nodes == {}
 
@@ -364,7 +364,7 @@ def test_long_chain_and_densely_connected_graph_are_laid_out_quickly():
         assert len(placed.nodes) == 500
 
 
-def test_the_longest_lines_of_a_large_graph_name_their_target():
+def test_longest_lines_of_a_large_graph_name_their_target():
     make = graphs.socket
     last = 400
     graph = graphs.graph(

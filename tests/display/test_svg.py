@@ -178,7 +178,7 @@ def test_failed_card_shows_its_symbol_next_to_its_visits():
     assert moved("Socket-5") == moved(None)  # the check of a card that did not fail is there too
 
 
-def test_card_of_a_rejection_has_a_cross_and_card_with_a_warning_has_no_ring():
+def test_rejected_card_has_a_cross_and_card_with_a_warning_has_no_ring():
     graph = graphs.rework()
     marks = CastOverlay(
         visits={"Socket-4": 1, "Socket-5": 1},
@@ -265,7 +265,7 @@ def test_edges_that_fork_or_join_lanes_are_dashed_and_end_at_a_bar():
 
 
 @pytest.mark.parametrize("level", [1, 2, 3])
-def test_progress_of_a_loop_with_many_items_is_not_cut(level):
+def test_progress_of_a_loop_with_many_items_is_not_cut_off(level):
     marks = CastOverlay(progress={"workItemIteration": (209, 300)})
     svg = graph_svg(graphs.rework(), marks, placed=layout_graph(graphs.rework(), level=level))
     assert re.search(">209(/| of )300<", svg)

@@ -32,7 +32,7 @@ def test_header_wider_than_its_narrowed_column_is_wrapped():
     assert max(map(len, lines)) <= 50
 
 
-def test_a_table_without_rows_has_its_headers():
+def test_table_without_rows_shows_its_headers():
     assert table([], ["x", "y"]).splitlines()[0] == "x  y"
 
 
@@ -118,7 +118,7 @@ def test_mermaid_shows_loops_exits_and_the_route():
     assert "style n4" in source
 
 
-def test_mermaid_draws_loops_that_overlap():
+def test_mermaid_draws_overlapping_loops():
     make = graphs.socket
     graph = graphs.graph(
         "overlapping",

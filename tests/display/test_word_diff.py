@@ -14,7 +14,7 @@ SHORT = st.text("ab \n,.é", max_size=60)
 
 
 @given(SHORT, SHORT)
-def test_parts_of_a_word_diff_combine_to_the_old_and_new_texts(a, b):
+def test_parts_of_a_word_diff_combine_into_the_old_and_new_text(a, b):
     parts = word_parts(a, b)
     assert "".join(text for sign, text in parts if sign in " -") == a
     assert "".join(text for sign, text in parts if sign in " +") == b

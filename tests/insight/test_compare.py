@@ -35,7 +35,7 @@ def cast_of(bench):
     return make
 
 
-def test_comparison_of_casts_with_equal_answers_has_no_difference(bench, cast_of):
+def test_comparison_of_casts_with_equal_answers_shows_no_differences(bench, cast_of):
     d = bench.compare(cast_of(1), cast_of(1))
     assert not d
     assert d.first is None
@@ -217,7 +217,7 @@ def test_loadouts_are_compared_by_sockets_edges_and_materia(bench):
     assert "only in B" in d.pictures[1].text
 
 
-def test_comparison_of_a_loadout_with_itself_has_no_difference(bench):
+def test_comparison_of_a_loadout_with_itself_shows_no_differences(bench):
     d = bench.compare("Plan-Build-Eval", bench.loadouts.show("Plan-Build-Eval"))
     assert not d
     assert "the same loadout" in repr(d)
@@ -231,7 +231,7 @@ def test_sockets_in_only_one_loadout_are_marked(bench):
     assert "differs" in d.pictures[0].svg
 
 
-def test_long_texts_are_shortened_around_their_difference(bench, cast_of):
+def test_long_text_is_shortened_around_the_difference(bench, cast_of):
     d = bench.compare(cast_of(build="x" * 300), cast_of(build="x" * 299 + "y"))
     assert "y a" in d.first.why
     assert len(max(d.first.lines, key=len)) < 250
@@ -263,7 +263,7 @@ def edited(bench, **edges):
     return "Edited"
 
 
-def test_behaviour_of_equal_loadouts_does_not_differ(bench):
+def test_equal_loadouts_have_equal_behaviour(bench):
     """Swapped exclusive edges and an edge that never matches change fields, but not the behaviour."""
     satisfied, refused = {"when": "satisfied", "to": "Socket-4"}, {"when": "not_satisfied", "to": "Socket-2"}
     rows = [refused | {"maxTraversals": 3}, satisfied, {"when": "satisfied", "to": "Socket-1"}]
@@ -313,7 +313,7 @@ def test_magic_shows_changed_behaviour(shell, bench):
         run(shell, "%materia explore changes Plan-Build-Eval Nobody")
 
 
-def test_behaviour_can_be_compared_only_between_completely_explored_loadouts(bench, cast_of, monkeypatch):
+def test_behaviour_can_be_compared_only_if_both_loadouts_are_fully_explored(bench, cast_of, monkeypatch):
     cast = cast_of()
     with pytest.raises(MateriaError, match="Only loadouts have a behaviour"):
         bench.compare(cast, cast, behaviour=True)

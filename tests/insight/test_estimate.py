@@ -207,6 +207,6 @@ def test_cost_is_a_lower_bound_without_an_answer_length(bench):
         ({"failed": (0.1, 0.2)}, "is not a number"),
     ],
 )
-def test_arguments_of_wrong_types_are_refused(given, words):
+def test_arguments_of_the_wrong_type_are_refused(given, words):
     with pytest.raises(MateriaError, match=words):
         estimate_cast(once(), casts=1, **given)

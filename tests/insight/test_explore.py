@@ -154,7 +154,7 @@ def test_maximum_number_of_turns_includes_every_retry():
     assert e.most_turns(items=2) == 1 + 2 * 3 * 2 + 1
 
 
-def test_utility_visit_counts_as_no_turn_and_draft_counts_as_one_turn():
+def test_utility_visit_does_not_count_as_a_turn_but_a_draft_does():
     document = config({"A": at("U", edge("B"), parse="json"), "B": at("M")})
     assert explored(document).most_turns() == 2
 
@@ -268,7 +268,7 @@ def test_unhandled_failure_is_listed_as_a_possible_end():
     assert (e.unrouted, e.can("failed"), e.notes) == ((), False, ())
 
 
-def test_progress_is_reported_for_odds_of_other_lengths(wb):
+def test_progress_is_reported_again_for_odds_with_a_different_list_length(wb):
     progress_calls = []
     e = wb.explore("Plan-Build-Eval", progress=lambda done, known: progress_calls.append((done, known)))
     assert progress_calls

@@ -111,7 +111,7 @@ def last_page():
     return graph_of(document)
 
 
-def test_note_names_an_agent_that_is_not_asked_for_satisfied():
+def test_note_names_an_agent_that_is_not_asked_for_a_verdict():
     e = Exploration(last_page(), 2)
     o = e.odds(0.6, 2)
     assert (o.visits["Bind"], o.turns, dict(o.nothing), o.satisfied) == (0, 3, {"Write": 1}, {})
@@ -156,7 +156,7 @@ def test_distribution_of_an_unlimited_cycle_is_geometric():
 
 
 @pytest.mark.parametrize("document", [release(), paper(), cleaning()])
-def test_distributions_have_the_mean_of_the_odds_and_small_rounding_errors(document, monkeypatch):
+def test_distributions_have_the_same_mean_as_the_odds_and_small_rounding_errors(document, monkeypatch):
     amounts = {"Socket-1": 612.5, "Socket-2": 1234, "Socket-3": 777.5, "Socket-4": 431, "*": 2000}
     e = Exploration(graph_of(document), 5)
 
@@ -245,7 +245,7 @@ def test_simulation_returns_the_same_numbers_for_the_same_seed():
     assert simulate_casts(graph, 600, 0.6, 2, seed=8) != first
 
 
-def test_a_progress_function_that_raises_ends_a_simulation():
+def test_progress_function_that_raises_ends_a_simulation():
     reports = []
 
     class Enough(Exception):
@@ -260,7 +260,7 @@ def test_a_progress_function_that_raises_ends_a_simulation():
     assert reports == [(1, 600)]
 
 
-def test_a_simulation_counts_every_visit_turn_and_retry():
+def test_simulation_counts_every_visit_turn_and_retry():
     r = simulate_casts(graph_of(retry_loop(most=2)), 50, 0.0, 3)
     assert r.ends == {"edge_traversals_exhausted": 50}
     assert set(r.turns) == {1 + 3 * 2}
@@ -389,7 +389,7 @@ def test_invalid_list_length_is_refused_with_a_message(tmp_path, items):
             ask("Plan-Build-Eval", satisfied=0.8, items=items)
 
 
-def test_probability_for_a_misspelt_name_is_refused():
+def test_probability_for_a_misspelled_name_is_refused():
     """If the name were ignored, the probability of the intended socket would silently be 0."""
     explored = Exploration(last_page(), 1)
     for ask in (explored.odds, partial(simulate_casts, last_page())):

@@ -165,7 +165,7 @@ def test_guess_does_not_change_the_cast(cast):
     assert "✗ Not this time" in bundle["text/html"]
 
 
-def test_a_first_wrong_guess_is_explained_without_revealing_the_answer(bench):
+def test_first_wrong_guess_is_explained_without_revealing_the_answer(bench):
     cast = bench.cast("x", agents={"Plan": lambda: {"workItems": []}, "Narrate": lambda: "nothing"})
     question = Question(cast, tries=2)
     first = question.guess("end", sure=True)
@@ -206,7 +206,7 @@ def test_route_is_predicted_one_step_at_a_time(cast):
     assert cast.steps == []
 
 
-def test_a_route_is_judged_up_to_the_first_wrong_guess(bench):
+def test_route_is_judged_up_to_the_first_wrong_guess(bench):
     def route(*guesses):
         return Question(bench.cast("x", loadout="Plan-Build-Eval", agents=agents)).walk(guesses)
 
@@ -404,7 +404,7 @@ def icons(panel):
     return {place: one.icon for place, one in panel.buttons.items() if one.icon}
 
 
-def test_a_corrected_guess_is_judged_by_the_same_question(cast, make):
+def test_corrected_guess_is_judged_by_the_same_question(cast, make):
     panel = make(cast)
     assert list(panel.buttons) == [*cast.graph.sockets, "end", "stop"]
     for place, verdict in (("end", "Not this time"), ("Socket-2", "Right"), ("Socket-3", "Not this time")):
@@ -478,7 +478,7 @@ def test_prediction_question_stays_open_after_the_cast_has_completed(cast, make)
     assert panel.answer.right
 
 
-def test_a_panel_without_a_question_has_no_buttons(cast, make):
+def test_panel_without_a_question_has_no_buttons(cast, make):
     cast.run()
     panel = make(cast)
     assert not panel.buttons

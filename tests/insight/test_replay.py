@@ -242,7 +242,7 @@ def test_invalid_loadout_is_refused(done):
 
 @settings(max_examples=25)
 @given(refused=st.lists(st.integers(1, 6), max_size=4), count=st.integers(0, 3))
-def test_replay_in_the_same_loadout_is_always_equal(tmp_path_factory, refused, count):
+def test_replay_in_the_same_loadout_never_differs(tmp_path_factory, refused, count):
     cast = start(tmp_path_factory.mktemp("r"), loop_config(), loop_agents(count, refused))
     cast.run()
     repeated = cast.replay(cast.graph)

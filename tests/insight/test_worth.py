@@ -127,7 +127,7 @@ def draw_result(second, random, socket):
     return YES if random.random() < 0.6 else NO
 
 
-def test_worth_agrees_with_casts_that_a_second_engine_plays():
+def test_worth_agrees_with_casts_run_by_a_second_engine():
     """The numbers of 200 loadouts lie within 3 standard errors of the exact numbers, apart from 1 in 100."""
     compared = far = 0
     total, expected, variance = 0.0, 0.0, 0.0

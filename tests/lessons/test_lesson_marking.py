@@ -55,7 +55,7 @@ def test_only_correct_answers_for_the_data_of_the_learner_earn_points(lesson):
     assert points(lesson, "ada", dict.fromkeys(right, "'nowhere'")) == 0
 
 
-def test_code_of_a_submission_never_runs(tmp_path):
+def test_code_in_a_submission_is_never_run(tmp_path):
     notebook = submission("03-loops", {})
     notebook["cells"].append({"cell_type": "code", "metadata": {}, "source": CHEAT})
     assert sum(mark.points for mark in mark_submission("03-loops", "ada", notebook)) == 0
@@ -74,7 +74,7 @@ def test_code_of_a_submission_never_runs(tmp_path):
     assert not written.exists()
 
 
-def test_answers_of_a_submission_are_its_last_literal_assignments():
+def test_answers_in_a_submission_are_its_last_literal_assignments():
     sources = ["a = 1\nb = c = [True, 'x']", "a = -2", "def f():\n    d = 1", "e += 1", "(", "g = [f(), 1]"]
     answers = read_answers({"cells": [{"cell_type": "code", "source": source} for source in sources]})
     assert (answers["a"], answers["b"], answers["c"]) == (-2, [True, "x"], [True, "x"])

@@ -82,7 +82,7 @@ def test_there_are_twelve_levels_and_each_belongs_to_a_lesson():
 
 
 @pytest.mark.parametrize("name", PREDICTED)
-def test_every_answer_by_a_misreading_of_the_level_is_diagnosed_as_that_misreading(name):
+def test_every_answer_that_follows_a_misreading_is_diagnosed_as_that_misreading(name):
     level, data, graph = LEVELS[name], data_of(name), level_graph(LEVELS[name])
     for path, beliefs in (cast for drawn in data["level"]["paths"] for cast in casts_of(data, drawn)):
         route, script = route_of(data, path)
@@ -98,7 +98,7 @@ def test_every_answer_by_a_misreading_of_the_level_is_diagnosed_as_that_misreadi
 
 
 @pytest.mark.parametrize("name", PREDICTED)
-def test_only_steps_with_one_possible_target_are_not_asked(name):
+def test_every_step_with_more_than_one_possible_target_is_asked(name):
     data = data_of(name)
     for path, beliefs in data["level"]["paths"]:
         state = data["states"][0]

@@ -63,7 +63,7 @@ def test_lessons_are_numbered_from_01_to_17():
 
 
 @pytest.mark.parametrize("name", LESSONS)
-def test_a_lesson_has_a_picture_an_exercise_a_check_and_folded_solutions(name):
+def test_each_lesson_has_a_picture_an_exercise_a_check_and_folded_solutions(name):
     cells, code = book(name).cells, code_cells(name)
     assert 8 <= len(cells) <= 19
     assert cells[0].source.startswith("# ")
@@ -344,7 +344,7 @@ def test_all_questions_are_judged_and_a_wrong_answer_gets_a_hint():
     ]
 
 
-def test_shortest_verdicts_for_a_state_are_found_by_running_casts(bench):
+def test_shortest_list_of_verdicts_for_a_state_is_found_by_running_casts(bench):
     def play(*verdicts):
         left = list(verdicts)
         answers = {"Draft": lambda: "x", "Critique": lambda: {"satisfied": left.pop(0)}}

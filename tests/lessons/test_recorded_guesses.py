@@ -53,7 +53,7 @@ def test_missing_or_unreadable_guesses_file_does_not_raise(shell, tmp_path, monk
     assert "is right" in str(check("", a=(1, 1)))
 
 
-def test_progress_files_of_a_class_are_combined_in_one_table(tmp_path, monkeypatch, capsys):
+def test_progress_files_of_a_class_are_combined_into_one_table(tmp_path, monkeypatch, capsys):
     from materia_nb.lessons.__main__ import main
 
     for who, answer, name in (("ada", 3, ""), ("ben", 2, "=Benjamin")):

@@ -22,7 +22,7 @@ def test_loadout_with_problems_is_loaded_but_not_selected(shell):
     assert shell.user_ns["wb"].loadouts.chosen == "Bad", "mended, it is chosen"
 
 
-def test_loadout_that_a_cell_broke_is_not_cast(shell):
+def test_loadout_broken_by_a_cell_is_not_cast(shell):
     cell(shell, "define loadout Mine", "entry: S\nsockets: {S: {materia: Build}}")
     cell(shell, "define loadout Mine", "entry: X\nsockets: {}")
     assert line(shell, "cast hi").graph.name != "Mine"

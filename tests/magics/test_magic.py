@@ -292,7 +292,7 @@ def test_invalid_model_is_explained_with_a_hint(shell, given, expected):
     assert expected in str(caught.value)
 
 
-def test_a_utility_is_defined_in_a_cell(shell):
+def test_utility_is_defined_in_a_cell(shell):
     output = text(cell(shell, "define utility Count", "import json\nprint(json.dumps({'state': {'n': 3}}))"))
     assert "Count.py" in output
     cell(

@@ -106,7 +106,7 @@ def test_unchanged_picture_is_not_rendered_again(cast):
     assert blocks._cached_png.cache_info().misses == 1
 
 
-def test_display_of_a_cast_stays_within_call_limits(wb):
+def test_displaying_a_cast_stays_within_call_limits(wb):
     cast = wb.cast("a small tool", loadout="Plan-Build-Eval")
     assert 0 < calls_of(cast._repr_mimebundle_) <= 4000
     assert 0 < calls_of(cast._repr_mimebundle_) <= 1500, "the graph is laid out once"

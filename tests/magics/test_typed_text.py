@@ -73,7 +73,7 @@ def test_invalid_cell_raises_a_materia_error(asked, verb, prose):
         run(asked, f"%%materia {verb}\n{prose}")
 
 
-def test_semicolon_hides_the_value_of_a_line_magic_only(asked):
+def test_semicolon_hides_the_value_of_a_line_magic(asked):
     assert run(asked, "%materia status;") is None
     assert run(asked, "%materia status") is not None
 
@@ -90,7 +90,7 @@ def test_question_mark_after_a_verb_still_shows_help(asked, capsys):
     assert "Start a cast" in text(run(asked, "%materia cast?"))
 
 
-def test_question_mark_inside_a_text_is_not_removed(asked):
+def test_question_mark_inside_text_is_not_removed(asked):
     run(asked, 's = """\n%materia cast is it?\n"""')
     assert asked.user_ns["s"] == "\n%materia cast is it?\n"
     with pytest.raises(MateriaError, match="no verb"):

@@ -485,7 +485,7 @@ def test_stopped_command_ends_its_agents_first(project, number):
     assert not is_running(agent)
 
 
-def test_command_started_with_nohup_continues_after_its_terminal_was_closed(project):
+def test_command_started_with_nohup_continues_after_its_terminal_is_closed(project):
     process, _ = start_with_slow_agent(project, signal.SIGHUP, "SIG_IGN")
     process.send_signal(signal.SIGHUP)
     (project.parent / "finish").touch()

@@ -127,7 +127,7 @@ def test_finished_casts_are_reused_and_only_new_casts_run(wb):
     assert wb.sweep(requests=["rain", "sun"], agents={"a": agent}, repeat=3).fresh == 4
 
 
-def test_another_loadout_or_function_runs_another_cast(wb):
+def test_different_loadout_or_function_runs_a_new_cast(wb):
     def build(word):
         namespace = {}
         exec(f"def one(turn):\n    return {{'satisfied': True}} if turn.required_fields else {word!r}", namespace)  # noqa: S102
@@ -247,7 +247,7 @@ def test_failed_cast_without_a_row_is_not_repeated(wb):
     assert len(agent.asked) == 4
 
 
-def test_the_reason_of_a_judge_is_saved_without_secrets(wb, monkeypatch):
+def test_reason_given_by_a_judge_is_saved_without_secrets(wb, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret-0123456789")
     checks = {"x": Judge(lambda: {"satisfied": True, "context": "sk-very-secret-0123456789"}, "?")}
     s = wb.sweep(requests="rain", agents=good, checks=checks)
@@ -274,7 +274,7 @@ def test_sweep_returns_the_same_rows_with_several_workers(wb):
     assert [(row.agents, row.ends, row.turns) for row in shared] == [(row.agents, row.ends, row.turns) for row in alone]
 
 
-def test_a_sweep_without_workers_is_refused(wb):
+def test_sweep_without_workers_is_refused(wb):
     with pytest.raises(MateriaError, match="needs at least one worker"):
         wb.sweep(requests=["a"], agents=good, workers=0)
 
@@ -311,7 +311,7 @@ def test_checks_run_again_in_each_sweep_without_new_casts(wb):
     assert (s.fresh, s[0].passed) == (0, True)
 
 
-def test_a_judge_is_asked_once_per_cast_about_its_result(wb):
+def test_judge_is_asked_once_per_cast_about_its_result(wb):
     asked = []
 
     def judging(turn):
@@ -498,6 +498,6 @@ def test_sweep_workers_finish_their_casts_at_the_limit_and_start_no_more(wb):
 
 
 @pytest.mark.parametrize("most", ["much", "0 usd", "3 apples"])
-def test_an_invalid_limit_is_rejected(wb, most):
+def test_invalid_limit_is_rejected(wb, most):
     with pytest.raises(MateriaError, match="is not a limit of a sweep"):
         wb.sweep(requests=["a"], agents=good, most=most)

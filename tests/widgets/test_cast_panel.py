@@ -274,7 +274,7 @@ def test_invalid_message_changes_nothing_and_is_explained(cast, make, message, c
     assert not caplog.records, "an error of ours is told, not logged"
 
 
-def test_long_item_is_fetched_completely_and_survives_edits_of_other_items(bench, cast, make):
+def test_long_item_is_fetched_completely_and_survives_edits_to_other_items(bench, cast, make):
     context = "about it: " + "x" * 30_000
     bench.agent("Plan", lambda: {"workItems": [{"title": "a", "context": context}, *h.items("b")]})
     panel = make(cast)
@@ -631,7 +631,7 @@ def test_selection_of_a_past_edge_is_cleared_when_the_panel_returns_to_the_prese
     assert (len(panel.past.steps), panel.selected.kind) == (1, "edge")
 
 
-def test_output_can_be_corrected_and_earlier_edits_stay(cast, make):
+def test_output_can_be_corrected_and_earlier_edits_are_kept(cast, make):
     cast.run(steps=3)
     assert cast.now.next_socket == "Socket-2"
     panel = make(cast)

@@ -101,7 +101,7 @@ def test_design_with_eight_sockets_two_loops_and_two_exits_needs_few_messages(fr
 # -- nothing typed is lost, or taken for another part --------------------------------------
 
 
-def test_input_is_applied_to_its_element_although_the_selection_changed(session):
+def test_input_is_applied_to_its_element_even_if_the_selection_has_changed(session):
     do(session, "pick", part=["socket", "Socket-2"])
     put(session, "materia", "Eval", "prompt", "Judge {{item.title}}.\n")
     assert session.design.definitions["Eval"]["prompt"] == "Judge {{item.title}}.\n", "prose is kept as it is"
@@ -302,7 +302,7 @@ def test_loop_can_be_completed_and_starts_at_its_entry(session):
 # -- copies, deleting, moving ----------------------------------------------------------------
 
 
-def test_sockets_are_copied_with_their_inner_edges(session):
+def test_sockets_are_copied_with_the_edges_between_them(session):
     do(session, "marquee", ids=["Socket-2", "Socket-3"])
     do(session, "copy")
     do(session, "paste")
@@ -655,7 +655,7 @@ def fields_of(kind):
 @pytest.mark.parametrize(
     "kind", sorted({*OPERATIONS, *design_messages.messages} - {"cast", "estimate", "explore", "save"})
 )
-def test_message_with_a_wrong_type_is_refused_with_a_message(session, kind, caplog):
+def test_message_with_a_value_of_the_wrong_type_is_refused_with_a_reason(session, kind, caplog):
     usual = {"id": "Socket-2", "socket": "Socket-2", "source": "Socket-2", "from": "Socket-2", "to": "end", "loop": "items", "of": ["edge", "edge:0:Socket-3"], "place": 0, "field": "parse", "materia": "Build"}  # fmt: skip
     fields = fields_of(kind)
     for name in fields:

@@ -166,7 +166,7 @@ def test_frames_are_consistent_during_a_run(tmp_path):
     assert [frame for frame in frames if len(set(frame)) != 1] == []
 
 
-def test_click_causes_one_redraw_and_the_timer_causes_no_second_one(cast, drawn):
+def test_click_causes_one_redraw_and_the_timer_does_not_cause_another(cast, drawn):
     panel = CastPanel(cast)
     drawn.clear()
     for number in range(3):

@@ -186,7 +186,7 @@ def test_number_of_widgets_does_not_grow_with_the_graph():
     assert len(list(base_module.widgets_in(GraphPanel(tangle(100)).view))) == small < 30
 
 
-def test_the_bundled_loadouts_are_drawn(project: Path):
+def test_bundled_loadouts_are_drawn(project: Path):
     bench = Workbench(project)
     assert bench.loadouts
     for name in bench.loadouts:
@@ -374,7 +374,7 @@ def test_bent_line_passes_through_its_points(points, source, label_at):
     assert abs(ends[1][0] + target[0] - points[-1][0]) < 0.11
 
 
-def test_a_path_with_round_corners_becomes_a_polyline():
+def test_path_with_rounded_corners_becomes_a_polyline():
     points = rounded_polyline([(10.0, 20.0), (10.0, 60.0), (30.0, 60.0)])
     assert points[:2] == [(10.0, 20.0), (10.0, 54.0)]
     assert points[-2:] == [(16.0, 60.0), (30.0, 60.0)]
@@ -429,7 +429,7 @@ def test_css_classes_show_the_current_socket_and_the_taken_edges(project: Path, 
     assert "complete" in panel.front.flags["told"]
 
 
-def test_an_edge_with_a_breakpoint_is_marked(project: Path, timers: list[Timer]):
+def test_edge_with_a_breakpoint_is_marked(project: Path, timers: list[Timer]):
     cast = start(project, loop_config())
     cast.breakpoints.add("Socket-3", edge="Socket-4")
     cast.breakpoints.add("Socket-3", edge=2)
@@ -841,7 +841,7 @@ def test_closing_a_graph_panel_cancels_a_pending_redraw(project: Path, timers: l
     click_after()
 
 
-def test_an_exception_in_a_callback_is_shown_as_text():
+def test_exception_in_a_callback_is_shown_as_text():
     panel = GraphPanel(rework())
 
     def bad(kind: str, key: str) -> None:

@@ -156,7 +156,7 @@ def follow(document, folder):
 
 
 @pytest.mark.parametrize("document", [TWO_EXITS, retry_loop(most=1), release(), paper(), cleaning()])
-def test_saved_tests_accept_edits_that_change_nothing(tmp_path, document):
+def test_saved_tests_accept_edits_that_do_not_change_behaviour(tmp_path, document):
     file, _, check = follow(document, tmp_path)
     assert check() == []
     edits = list(harmless_edits(document))

@@ -53,7 +53,7 @@ def entered(rules, session):
 
 
 @pytest.mark.parametrize("name", [*LESSONS, "Plan-Build-Eval", "Full-Auto"])
-def test_random_taps_on_a_play_page_lead_to_the_route_of_the_engine(bench, tmp_path, name):
+def test_random_taps_on_a_play_page_follow_the_route_of_the_engine(bench, tmp_path, name):
     explored = bench.explore(name)
     states = embedded(explored.play(tmp_path / "play.html"))["states"]
     space, rules, chance = explore_states(explored.graph, explored.items), Rules(explored.graph), Random(name)

@@ -219,7 +219,7 @@ def test_views_of_a_recording_of_the_reference_engine_match_the_snapshot(tmp_pat
     shown_texts.matches(f"recorded-{name}", of_cast(cast))
 
 
-def test_views_of_file_snapshots_match_the_stored_texts(tmp_path, clock):
+def test_views_of_file_snapshots_match_the_stored_views(tmp_path, clock):
     project = tmp_path / "project"
     project.mkdir()
     (project / "old.txt").write_text("".join(f"line {n}\n" for n in range(20)))

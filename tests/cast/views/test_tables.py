@@ -42,7 +42,7 @@ def test_field_table_shows_the_layer_of_each_field(wb):
         fields_view(wb.loadouts.config, "materia", "Nothing")
 
 
-def test_the_chosen_loadout_is_marked(wb):
+def test_chosen_loadout_is_marked(wb):
     table = loadouts_view(dict.fromkeys(wb.loadouts, "bundled"), "Full-Auto", wb.loadouts.config)
     marked = {row[1]: (row[0], row[2], int(row[3]) > 0) for row in table.rows}
     assert marked["Full-Auto"] == ("*", "bundled", True)
@@ -86,7 +86,7 @@ def test_breakpoint_and_tool_tables_list_the_entries_of_a_cast(tmp_path):
     cast.close()
 
 
-def test_quest_table_keeps_the_order_and_truncates_long_texts():
+def test_quest_table_keeps_the_order_and_truncates_long_text():
     quests = [
         Quest(id="Q-1", request="x" * 90),
         Quest(id="Q-2", request="r", loadout="T", status="failed", note="n" * 130),
