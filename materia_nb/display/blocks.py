@@ -128,12 +128,12 @@ def mime_bundle(text: str, *, svg: str | None = None, html: str | None = None) -
     return {mime_type: without_surrogates(content) for mime_type, content in contents.items() if content is not None}
 
 
-_CHILD: Final = ".jp-OutputArea-child"
-_LIVE_OUTPUT: Final = f"{_CHILD}:has(.mnb-recorded:not(.jupyter-widgets-disconnected))"
+_CHILD_SELECTOR: Final = ".jp-OutputArea-child"
+_LIVE_OUTPUT: Final = f"{_CHILD_SELECTOR}:has(.mnb-recorded:not(.jupyter-widgets-disconnected))"
 _RECORD_CSS: Final = (
-    f"{_LIVE_OUTPUT}+{_CHILD},{_LIVE_OUTPUT}+{_CHILD}+{_CHILD},"
+    f"{_LIVE_OUTPUT}+{_CHILD_SELECTOR},{_LIVE_OUTPUT}+{_CHILD_SELECTOR}+{_CHILD_SELECTOR},"
     # Without its widget, the output contains only JupyterLab's "model not found".
-    f"{_CHILD}:not(:has(>.jp-OutputArea-output>*)):has(+{_CHILD} .mnb-record){{display:none!important}}"
+    f"{_CHILD_SELECTOR}:not(:has(>.jp-OutputArea-output>*)):has(+{_CHILD_SELECTOR} .mnb-record){{display:none!important}}"
 )  # CSS for Jupyter that shows a panel's live widgets or, if there are none, the two recorded outputs that follow.
 
 
@@ -317,8 +317,8 @@ class Fold(Block):
         return html_fold(self.title, blocks_as_html(self.blocks), opened=self.opened, anchor=self.anchor)
 
     def as_json(self) -> dict[str, JSON]:
-        title, inside = part(self.title, _MAX_HEADING_CHARS), [block.as_json() for block in self.blocks]
-        return {"is": "fold", "title": title, "inside": [*inside], "open": self.opened}
+        title, inner_json = part(self.title, _MAX_HEADING_CHARS), [block.as_json() for block in self.blocks]
+        return {"is": "fold", "title": title, "inside": [*inner_json], "open": self.opened}
 
 
 _DARK_BODY: Final = ':is(body[data-jp-theme-light="false"],body.vscode-dark)'

@@ -374,8 +374,8 @@ def edge_label(edge: Edge, used: tuple[int, int] | None = None, *, item: bool = 
 
 
 def _warning_label(socket_id: str, marks: CastOverlay) -> str:
-    if failed := marks.lanes_failed.get(socket_id):
-        return f"{counted(len(failed), 'lane')} failed"
+    if failed_lanes := marks.lanes_failed.get(socket_id):
+        return f"{counted(len(failed_lanes), 'lane')} failed"
     return ", ".join(marks.warnings.get(socket_id, ()))
 
 
@@ -432,7 +432,7 @@ def small_size(level: int) -> float:
     return TITLE_SIZE if level == 1 else SMALL_SIZE
 
 
-def least_zoom(level: int) -> float:
+def min_zoom(level: int) -> float:
     """Return the smallest zoom at which text is readable at this level of detail."""
     return _MIN_FONT_SIZE / small_size(level)
 

@@ -35,8 +35,8 @@ from materia_nb.display.graph_parts import (
     Link,
     card_size,
     label_size,
-    least_zoom,
     links,
+    min_zoom,
     nested_frames,
     reachable_keys,
     title_size,
@@ -211,13 +211,13 @@ def best_layout(
             band_lengths = [] if start_positions else [_max_cards(room, direction, level) for direction in directions]
             for max_length, direction in product([inf, *band_lengths], directions):
                 builder = build(direction=direction, level=level, max_length=max_length, max_abreast=max_abreast)
-                scale = builder.scale(room) / least_zoom(level)
+                scale = builder.scale(room) / min_zoom(level)
                 if not candidates or scale > candidates[0][0] / _ACCEPTABLE_SCALE:
                     candidates.insert(0, (scale, builder))
             best_candidates.append(candidates[0])
             for scale, builder in candidates[:2]:
                 layout = builder.build() if scale >= 1 else None
-                if layout is not None and layout.scale(room) >= least_zoom(level):
+                if layout is not None and layout.scale(room) >= min_zoom(level):
                     return layout
     scale, builder = max(best_candidates, key=itemgetter(0))
     if scale >= _ACCEPTABLE_SCALE or (start_positions and (positions is not None or _max_cards(room, "right", 1) > 1)):
@@ -249,7 +249,7 @@ def _scrolling_layout(
         layout = layout_graph(
             graph, direction=direction, folded=folded, level=level, positions={}, max_length=max_length
         )
-        layouts.append((min(1.0, room[0] / layout.size[0] / least_zoom(level)), layout))
+        layouts.append((min(1.0, room[0] / layout.size[0] / min_zoom(level)), layout))
         if layouts[-1][0] == 1:
             break
     return max(layouts, key=itemgetter(0))[1]
@@ -259,7 +259,7 @@ def _max_cards(room: tuple[float, float], direction: Direction, level: Level) ->
     """Return the number of cards that fit into a row or column at the smallest readable zoom."""
     axis = int(direction == "down")
     pitch = card_size(level)[axis] + _GAPS[level][axis]
-    return max(1.0, (room[axis] / least_zoom(level) - 2 * MARGIN - 60) // pitch)
+    return max(1.0, (room[axis] / min_zoom(level) - 2 * MARGIN - 60) // pitch)
 
 
 def bounding_box(boxes: Iterable[Box], margin: float) -> Box:
@@ -393,10 +393,10 @@ class _LayoutBuilder:
                 at = Box(x - _SIGN_SIZE / 2, y - _SIGN_SIZE / 2, _SIGN_SIZE, _SIGN_SIZE)
                 if not at.overlaps((*self.boxes.values(), *self.frames.values()), ARROW_MARGIN):
                     return at
-        everything = bounding_box([*self.boxes.values(), *self.frames.values()], 40)
+        whole_box = bounding_box([*self.boxes.values(), *self.frames.values()], 40)
         dx, dy = DIRECTION_VECTORS[sides[0]]
-        x = everything.x if dx < 0 else everything.right if dx > 0 else box.cx
-        y = everything.y if dy < 0 else everything.bottom if dy > 0 else box.cy
+        x = whole_box.x if dx < 0 else whole_box.right if dx > 0 else box.cx
+        y = whole_box.y if dy < 0 else whole_box.bottom if dy > 0 else box.cy
         return Box(x - _SIGN_SIZE / 2, y - _SIGN_SIZE / 2, _SIGN_SIZE, _SIGN_SIZE)
 
     # -- lines -----------------------------------------------------------------------------

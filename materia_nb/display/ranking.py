@@ -162,14 +162,14 @@ def _depth_first_order(items: Sequence[str], arcs: Sequence[_Arc], roots: Sequen
     outgoing: dict[str, list[int]] = {item: [] for item in items}
     for index, (tail, _) in enumerate(arcs):
         outgoing[tail].append(index)
-    visited: list[str] = []
+    visited_items: list[str] = []
     back_arcs: set[int] = set()
     state: dict[str, int] = {}  # 1: on the current path, 2: finished
     for root in (*roots, *items):
         if root in state:
             continue
         state[root] = 1
-        visited.append(root)
+        visited_items.append(root)
         path = [(root, iter(outgoing[root]))]
         while path:
             item, remaining = path[-1]
@@ -180,13 +180,13 @@ def _depth_first_order(items: Sequence[str], arcs: Sequence[_Arc], roots: Sequen
                     back_arcs.add(index)
                 elif visit_state is None:
                     state[head] = 1
-                    visited.append(head)
+                    visited_items.append(head)
                     path.append((head, iter(outgoing[head])))
                     break
             else:
                 state[item] = 2
                 path.pop()
-    return visited, back_arcs
+    return visited_items, back_arcs
 
 
 def assign_ranks(order: Sequence[str], arcs: Sequence[_Arc], back_arcs: set[int], max_per_rank: int) -> dict[str, int]:

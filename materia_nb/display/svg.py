@@ -375,7 +375,7 @@ def _description(graph: Graph, marks: CastOverlay) -> str:
         sentences.append(
             f"{part(socket.id)} ({socket.materia.kind} {part(socket.materia.label, 40)}"
             f"{', loop consumer' if socket.loops else ''}"
-            f"{', ' + who if (who := answered_by(socket.id, marks)) else ''}"
+            f"{', ' + answerer if (answerer := answered_by(socket.id, marks)) else ''}"
             f"{', visits ' + str(visits) if visits else ''}{', ' + state if state else ''}"
             f"{', breakpoint' if socket.id in marks.breakpoints else ''}): "
             f"{'; '.join(targets_by_source.get(socket.id, [])[:8])}."
@@ -453,14 +453,14 @@ def line_chip(line: DrawnLine, box: Box, level: int, marks: CastOverlay, colours
     label = chip_label((line.link, *line.shared), marks, stub=line.stub)
     roles = [colour_role(link, marks) for link in (line.link, *line.shared)]
     role = "now" if "now" in roles else roles[0]
-    size, is_now = small_size(level), role == "now"
-    width = min(text_width(label, size, bold=is_now) + 12, box.w + 6)
+    size, is_current = small_size(level), role == "now"
+    width = min(text_width(label, size, bold=is_current) + 12, box.w + 6)
     text_colour = {"now": colours["now-ink"], "rim": colours["soft"], "line": colours[line.link.condition]}.get(
         role, colours.get(role, "")
     )
     chip = Box(box.cx - width / 2, box.cy - size / 2 - 3.5, width, size + 7)
-    rim, weight = colours["now" if is_now else "rim"], ' font-weight="600"' if is_now else ""
-    return rounded_rect(chip, colours["plate"], rim, radius=chip.h / 2, width=2 if is_now else 1) + svg_text(
+    rim, weight = colours["now" if is_current else "rim"], ' font-weight="600"' if is_current else ""
+    return rounded_rect(chip, colours["plate"], rim, radius=chip.h / 2, width=2 if is_current else 1) + svg_text(
         chip.cx, chip.cy + size * 0.3455, label, size, text_colour, f' text-anchor="middle"{weight}'
     )
 

@@ -39,7 +39,7 @@ WIDTH: Final = 88
 _LONGEST_WORD: Final = 26  # This is the length of a cast id. Longer words are split.
 _MIN_WRAPPED_WIDTH: Final = 8  # Narrower cells are not wrapped, so that a number and its unit stay together.
 _INDENT: Final = " " * 7
-_ISOLATED: Final = "\u2068"
+_ISOLATE_START: Final = "\u2068"
 _ISOLATES: Final = "\u2068\u2069"
 _ZERO_WIDTH: Final = frozenset("\u200b\u200c\u200d\u2060\u2068\u2069\ufe0e\ufe0f")
 
@@ -141,7 +141,7 @@ def _wrap_cell(cell: str, width: int) -> list[str]:
     cell_width = display_width(cell)
     if cell_width <= width:
         return [cell]
-    if _ISOLATED in cell:  # If it were split, its bidirectional isolates could reorder adjacent text.
+    if _ISOLATE_START in cell:  # If it were split, its bidirectional isolates could reorder adjacent text.
         return [part(cell.strip(_ISOLATES), width)]
     return textwrap.wrap(cell, width if cell_width == len(cell) else max(1, width // 2), break_on_hyphens=False)
 

@@ -271,8 +271,8 @@ def build_answer(now: Snapshot, satisfied: bool | None, reason: str, items: Sequ
     if visit is not None and socket_rules is not None and "write_for_person" in socket_rules.protocol.overridden:
         outcome: Outcome = "open" if satisfied is None else "done" if satisfied else "again"
         work_items, why = tuple(WorkItem(*title_and_context(item)) for item in items or ()), reason.strip()
-        simple = SimpleAnswer(outcome, findings=why, items=work_items, reason=why)
-        return socket_rules.protocol.write_for_person(simple, turn_facts(now.rules, now.engine, visit))
+        simple_answer = SimpleAnswer(outcome, findings=why, items=work_items, reason=why)
+        return socket_rules.protocol.write_for_person(simple_answer, turn_facts(now.rules, now.engine, visit))
     answer: dict[str, JSON] = {} if items is None else {"workItems": list(items)}
     if satisfied is not None:
         answer["satisfied"] = satisfied
@@ -290,14 +290,14 @@ def _socket_after_verdict(now: Snapshot, satisfied: bool) -> str | None:
     try:
         if outputs.check_answer(now.rules, now.engine, text):
             return None
-        done = outputs.output(now.rules, now.engine, text, prompt=now.prompt)
+        completed_output = outputs.output(now.rules, now.engine, text, prompt=now.prompt)
     except MateriaError:
         return None
-    if done.state.status == "held":
+    if completed_output.state.status == "held":
         return "a pause for your decision"
-    if done.state.failure is not None and done.decision is not None:
-        return f"a failure: {done.state.failure.kind}"
-    return None if done.decision is None else _edge_text(now, done.decision)
+    if completed_output.state.failure is not None and completed_output.decision is not None:
+        return f"a failure: {completed_output.state.failure.kind}"
+    return None if completed_output.decision is None else _edge_text(now, completed_output.decision)
 
 
 def _edge_text(now: Snapshot, decision: Decision) -> str:

@@ -133,8 +133,8 @@ class CastPanel(CastSurface):
     @_starts_when_idle
     def _apply_changes(self) -> None:
         """Apply the workbench's changed definition to the materia of the failed socket, and run the socket again."""
-        if (changed := changed_definition(self.cast.now)) is not None:
-            self.cast.edit.redefine(changed.materia)
+        if (redefinition := changed_definition(self.cast.now)) is not None:
+            self.cast.edit.redefine(redefinition.materia)
         self.resolve(self.cast.retry)
 
     @_starts_when_idle
@@ -414,8 +414,8 @@ class CastPanel(CastSurface):
     def _items(self, rows: ItemRows, base: ShortText | None = None, *, abandon: StrictBool = False) -> None:
         """Replace the list of work items; ``base`` is the digest of the list that the user edited."""
         items, origins = self._items_of_rows(rows, base)
-        repeated, abandon = items_to_redo(rows, origins, abandon=abandon)
-        self.cast.edit.items(items, origins, repeat=repeated, abandon=abandon)
+        repeated_items, abandon = items_to_redo(rows, origins, abandon=abandon)
+        self.cast.edit.items(items, origins, repeat=repeated_items, abandon=abandon)
 
     def _items_of_rows(self, rows: Sequence[ItemRow], base: str | None) -> EditedItems:
         """Return the items of an edited table, and their original indices if the cast's list has not changed since."""
@@ -483,9 +483,9 @@ class CastPanel(CastSurface):
         ]
 
     def _comparison_side(self, id_: str) -> ComparedCast:
-        own = {cast.id: cast for cast in self.casts}
-        if id_ in own:
-            return own[id_].now.compared_cast
+        own_casts = {cast.id: cast for cast in self.casts}
+        if id_ in own_casts:
+            return own_casts[id_].now.compared_cast
         view = None if self._bench is None else self._bench.compare(id_, self.cast)
         if not isinstance(view, CompareView):
             raise bad_message(f"The project has no cast {id_!r}.")
@@ -536,10 +536,10 @@ class CastPanel(CastSurface):
     @cast_messages.question
     def _casts(self) -> dict[str, Any]:
         """Return the id and a description of every cast that can be compared with this cast."""
-        own = {cast.id: self._cast_label(index) for index, cast in enumerate(self.casts)}
+        own_labels = {cast.id: self._cast_label(index) for index, cast in enumerate(self.casts)}
         entries = [] if self._bench is None else list(self._bench.casts())[:_MAX_CASTS]
-        others = {entry.id: f"{entry.name or entry.id} · {part(entry.request or '', 60)}" for entry in entries}
-        offered = {**own, **others, **own}  # own casts first, in own words
+        other_labels = {entry.id: f"{entry.name or entry.id} · {part(entry.request or '', 60)}" for entry in entries}
+        offered = {**own_labels, **other_labels, **own_labels}  # own casts first, in own words
         return {"casts": [[id_, description] for id_, description in offered.items() if id_ != self.cast.id]}
 
     @cast_messages.question

@@ -22,7 +22,7 @@ from materia_nb.cast.views.tables import files_blocks, items_view
 from materia_nb.display.blocks import Block, JsonView, blocks_as_text
 from materia_nb.display.svg import graph_svg
 from materia_nb.widgets.cast_slices import StepRows, bar_state, compare_blocks, events_blocks, lanes_tab, timeline_state
-from materia_nb.widgets.failure_panel import again_actions
+from materia_nb.widgets.failure_panel import rerun_actions
 from materia_nb.widgets.inspector_tabs import inspector_state
 from materia_nb.widgets.state_tree import ItemTexts, WatchList, items_state
 
@@ -166,7 +166,7 @@ def cast_fallback(cast: Snapshot) -> tuple[str, str | None]:
 
 
 def _bar(frame: Frame) -> _Slice:
-    again = again_actions(frame.now, frame.inspected, frame.past, frame.rows.line)
+    again = rerun_actions(frame.now, frame.inspected, frame.past, frame.rows.line)
     return {**bar_state(frame.now, frame.activity), "again": again, "mode": frame.mode, "modes": list(frame.modes)}
 
 

@@ -137,8 +137,8 @@ def _items_left(now: Snapshot, socket: str, since: int) -> str:
     work = recent[-1].started - recent[0].started - sum(step_time(step).waited or 0 for step in recent[:-1])
     steps_per_item = sum(now.visits.get(member, 0) for member in loop.sockets) / max(1, done)
     seconds = round((total - done) * steps_per_item * work / (len(recent) - 1) / 1000)
-    left = f"{seconds} s" if seconds < 90 else f"{round(seconds / 60)} min"
-    return f"{done} of {total}, about {left} left" if done and seconds >= 2 else ""
+    time_left = f"{seconds} s" if seconds < 90 else f"{round(seconds / 60)} min"
+    return f"{done} of {total}, about {time_left} left" if done and seconds >= 2 else ""
 
 
 def _stopped_pill(now: Snapshot, activity: Activity) -> Pill:
@@ -379,7 +379,7 @@ class StepRows:
     def _new_row(self, now: Snapshot, step: StepRecord, *, edited: bool) -> Row:
         names = now.names
         next_socket = describe_outcome(step)
-        spent = step_usage(step)
+        usage = step_usage(step)
         verdict = step.reading.satisfied if step.reading is not None else None
         return [
             step.number,
@@ -389,8 +389,8 @@ class StepRows:
             shorten(summarize_output(step), _OUTPUT_CHARS),
             "" if verdict is None else "yes" if verdict else "no",
             names.get(next_socket, plain(next_socket)),
-            spent.tokens,
-            spent.cost,
+            usage.tokens,
+            usage.cost,
             self._row_time(now.line(self.line), step),
             _marks(step, edited=edited),
         ]

@@ -164,9 +164,9 @@ class CastSurface(Panel):
     def _toggle_breakpoint(self, element: Element, *, after: bool = False) -> None:
         """Set a breakpoint at an element of the graph, or remove its breakpoints."""
         breakpoints, possible = self.cast.breakpoints, possible_breakpoints(self.cast.now, element)
-        existing = [breakpoint_ for breakpoint_ in breakpoints if breakpoint_.event_key in possible]
-        if existing:
-            breakpoints.remove(*existing)
+        existing_breakpoints = [breakpoint_ for breakpoint_ in breakpoints if breakpoint_.event_key in possible]
+        if existing_breakpoints:
+            breakpoints.remove(*existing_breakpoints)
         elif possible:
             breakpoints.toggle(possible[1 if after else 0])
 

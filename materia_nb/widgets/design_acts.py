@@ -97,14 +97,14 @@ Positions: TypeAlias = dict[ShortText, tuple[Coordinate, Coordinate]]
 @act
 def pick(session: DesignState, part: JSON = None, *, add: StrictBool = False, keep: StrictBool = False) -> None:
     """Select a part. With ``add``, a socket joins the marked sockets; with ``keep``, the marks do not change."""
-    picked = session.part_named(part)
-    if add and picked is not None and picked[0] == "socket":
+    picked_part = session.part_named(part)
+    if add and picked_part is not None and picked_part[0] == "socket":
         if not session.marked and session.selected is not None and session.selected[0] == "socket":
-            session.marked = [session.selected[1]] if session.selected != picked else []
-        mark(session, picked[1])
+            session.marked = [session.selected[1]] if session.selected != picked_part else []
+        mark(session, picked_part[1])
     elif not keep:
         session.marked = []
-    session.selected = picked
+    session.selected = picked_part
 
 
 @act
@@ -223,8 +223,8 @@ def entry(session: DesignState, id_: ShortText) -> str:
 def delete(session: DesignState, of: DesignPart = None) -> str:
     """Remove the part ``of``, or by default the marked sockets or the selected part."""
     if of is None and session.marked:
-        marked, session.marked = session.marked, []
-        return session.design.remove_sockets(marked)
+        marked_ids, session.marked = session.marked, []
+        return session.design.remove_sockets(marked_ids)
     part = of or session.selected
     if part is None:
         raise design_error("nothing is selected", "design", "select a part of the graph, then remove it")
@@ -476,8 +476,8 @@ def loop(session: DesignState, ids: Ids | None = None, *, exits: StrictBool | No
     members = _selected_sockets(session) if ids is None else ids
     # A round begins at a socket that an edge from outside leads to.
     sockets = session.facts.sockets
-    entered = {to for id_, socket in sockets.items() if id_ not in members for to in socket.targets}
-    entry_members = [id_ for id_ in members if id_ in entered][:1]
+    entered_ids = {to for id_, socket in sockets.items() if id_ not in members for to in socket.targets}
+    entry_members = [id_ for id_ in members if id_ in entered_ids][:1]
     source = session.design.likely_generator(members)
     before = as_object(session.design.document.get("loops"))
     ordered_members = [*entry_members, *(id_ for id_ in members if id_ not in entry_members)]
@@ -486,12 +486,12 @@ def loop(session: DesignState, ids: Ids | None = None, *, exits: StrictBool | No
     summary = change.summary
     if source is not None:
         summary += f", over the work items of {source}"
-        changed, new_exits = with_exits(change, loop_id)
+        changed_design, new_exits = with_exits(change, loop_id)
         if new_exits and exits is None:
             _ask_for_exits(session, new_exits, {"kind": "loop", "ids": [*members]})
             return None
         if new_exits and exits:
-            change = changed
+            change = changed_design
             summary += (
                 f"; {', '.join(new_exits)} {'are now exits' if len(new_exits) > 1 else 'is now an exit'} of the loop"
             )
@@ -500,11 +500,11 @@ def loop(session: DesignState, ids: Ids | None = None, *, exits: StrictBool | No
 
 
 def _ask_for_exits(session: DesignState, edges: list[str], message: Values) -> None:
-    has_several = len(edges) > 1
-    verb = "lead" if has_several else "leads"
+    has_several_edges = len(edges) > 1
+    verb = "lead" if has_several_edges else "leads"
     question = f"{', '.join(edges)} {verb} out of the loop. An exit is taken after the last item, but an edge is taken immediately."
-    exit_choice = "Make exits" if has_several else "Make an exit", {**message, "exits": True}
-    edge_choice = "Keep the edges" if has_several else "Keep the edge", {**message, "exits": False}
+    exit_choice = "Make exits" if has_several_edges else "Make an exit", {**message, "exits": True}
+    edge_choice = "Keep the edges" if has_several_edges else "Keep the edge", {**message, "exits": False}
     session.question = DesignQuestion(question, (exit_choice, edge_choice))
 
 

@@ -188,8 +188,8 @@ def _designers_of(session: DesignSession) -> list[Designer]:
 
 def unsaved_design(bench: Workbench, name: str) -> Design | None:
     """Return this kernel's unsaved design of a loadout, whether its panel is open or closed, or None."""
-    opened = (designer.session for designer in tuple(_OPEN_DESIGNERS))
-    designs = [session.design for session in opened if session.bench is bench and session.design.name == name]
+    open_sessions = (designer.session for designer in tuple(_OPEN_DESIGNERS))
+    designs = [session.design for session in open_sessions if session.bench is bench and session.design.name == name]
     return next((design for design in designs if design.changed), _UNSAVED_DESIGNS.get(bench, {}).get(name))
 
 

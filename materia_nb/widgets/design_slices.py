@@ -30,14 +30,14 @@ _LAST_GROUP: Final = "utilities"
 
 def design_slice(session: DesignState) -> DesignSlice:
     """Return the slice ``design``, which contains all data of design mode for the page."""
-    picked = drawn_selection(session)
+    picked_part = drawn_selection(session)
     content: DesignSlice = without_surrogates(
         {
             "bar": _bar_slice(session),
             "palette": _palette_slice(session.design),
             "inspector": inspector_slice(session),
             "dock": dock_slice(session),
-            "selected": None if picked is None else {"kind": picked[0], "id": picked[1]},
+            "selected": None if picked_part is None else {"kind": picked_part[0], "id": picked_part[1]},
             "marked": list(session.marked),
             "parts": [
                 {"words": title.replace("\N{NO-BREAK SPACE}", " ").strip(), "what": list(pick)}

@@ -280,14 +280,14 @@ def _fields(
 
 def _field_slice(session: DesignState, of: tuple[str, str], field: FormField, prefix: str) -> DesignSlice:
     name, names = f"{prefix}{field.name}", session.names if field.shape.startswith("socket id") else {}
-    refused = session.refused.get((*of, name))
+    refused_field = session.refused.get((*of, name))
     return {
         **field._asdict(),
         "name": name,
         "of": list(of),
         "options": [[value, names.get(value, label)] for value, label in field.options],
-        "typed": None if refused is None else refused.typed,
-        "error": refused.reason if refused else "",
+        "typed": None if refused_field is None else refused_field.typed,
+        "error": refused_field.reason if refused_field else "",
     }
 
 
@@ -327,7 +327,7 @@ def _socket_form(session: DesignState, pick: Selection) -> DesignSlice:
     materia_id = raw.get("materia")
     definition = facts.sockets[id_].materia.raw
     label = definition.get("label")
-    removed = operations.remove_socket(design.document, id_).summary.removeprefix("removed ")
+    removal_text = operations.remove_socket(design.document, id_).summary.removeprefix("removed ")
     form: DesignSlice = {
         "kind": "socket",
         "title": part(raw.get("label") or (label if is_text(label) else materia_id) or "no materia"),
@@ -335,7 +335,7 @@ def _socket_form(session: DesignState, pick: Selection) -> DesignSlice:
         "work": materia_kind(definition),
         "entry": design.document.get("entry") == id_,
         "isMarked": id_ in session.marked,
-        "removes": shorten(removed, 300),
+        "removes": shorten(removal_text, 300),
         "fields": [
             _id_field(session, pick, "All references to the socket are updated when its id changes."),
             *_fields(session, pick, SocketFields, raw),
@@ -367,12 +367,12 @@ def _materia(session: DesignState, facts: LoadoutFacts, socket: str, materia_id:
 
 
 def _other_loadouts(design: Design, materia_id: str) -> list[str]:
-    used: list[str] = []
+    loadout_names: list[str] = []
     for name, raw in as_object(design.config.get("loadouts")).items():
         sockets = as_object(as_object(raw).get("sockets")).values()
         if name != design.name and any(as_object(socket).get("materia") == materia_id for socket in sockets):
-            used.append(f"loadout {name}")
-    return used
+            loadout_names.append(f"loadout {name}")
+    return loadout_names
 
 
 def _variables_of(facts: LoadoutFacts, socket: str) -> list[tuple[str, str]]:

@@ -266,10 +266,10 @@ class CastExplorer(Panel):
     def _delete(self, cast: ShortText) -> None:
         """Delete a cast; the page has already asked for confirmation."""
         if self._open_panel is not None and self._open_panel.cast.id == cast:
-            opened = self._open_panel.cast
+            open_cast = self._open_panel.cast
             self._open_panel.runs.refuse_while_busy()
             self._close_cast()
-            opened.close()
+            open_cast.close()
         self._casts.delete(cast, yes=True)
         self._entries = [entry for entry in self._entries if entry.id != cast]
         self._total = len(self._entries)
@@ -325,22 +325,22 @@ class CastExplorer(Panel):
         if listed != self._shown:
             self._order, self._shown = self._order + 1, listed
         at = next((index for index, entry in enumerate(listed) if entry.id == self._selected_id), None)
-        selected = None if at is None else listed[at]
-        if selected is not self._summarized_entry and self._open_panel is None:
-            self._summarized_entry = selected
+        selected_entry = None if at is None else listed[at]
+        if selected_entry is not self._summarized_entry and self._open_panel is None:
+            self._summarized_entry = selected_entry
             self.call_after(_READ_DELAY_S, self._read_selected)
         below = "" if self._open_panel is None else self._open_panel.cast.id
-        reading = f"reading {len(self._entries):,} of {self._total:,}"
+        reading_text = f"reading {len(self._entries):,} of {self._total:,}"
         self.front.casts = {
             **query._asdict(),
             "order": self._order,
             "total": len(listed),
             "rows": self._rows_of(listed[:INITIAL_ROWS]),
             "counts": {name: sum(_has_status(entry, name) for entry in matches) for name in ("all", *_STATUS_FILTERS)},
-            "reading": reading if self._is_reading and len(self._entries) < self._total else "",
+            "reading": reading_text if self._is_reading and len(self._entries) < self._total else "",
             "cost": _cost_of_all(listed),
             "at": at,
-            "picked": None if selected is None else self._commands_for(selected),
+            "picked": None if selected_entry is None else self._commands_for(selected_entry),
             "below": below,
             "compared": [block.as_json() for block in self._compared],
             "notice": self._shown_notice,
@@ -349,7 +349,7 @@ class CastExplorer(Panel):
     def _commands_for(self, entry: CastEntry) -> dict[str, Any]:
         """Return the commands that are possible on a cast, and the reason if the cast cannot be resumed."""
         readable = entry.status != "broken"
-        recorded = "another engine recorded the cast: open it, or continue in a fork"
+        recorded_text = "another engine recorded the cast: open it, or continue in a fork"
         return {
             "id": entry.id,
             "identity": identity_of(entry, self._writer(entry)),
@@ -358,7 +358,7 @@ class CastExplorer(Panel):
             "whole": readable,
             "resumes": readable and entry.ours and entry.status != "complete",
             "forks": readable,
-            "why": "the cast is complete" if entry.status == "complete" else recorded,
+            "why": "the cast is complete" if entry.status == "complete" else recorded_text,
         }
 
     def _read_selected(self) -> None:

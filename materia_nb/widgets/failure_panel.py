@@ -97,9 +97,9 @@ def _failure_blocks(now: Snapshot, changed: Redefinition | None) -> list[Block]:
         parts += _command_blocks(now, command)
     if not now.writable:  # otherwise there are buttons
         parts.append(Line(f"To continue: {now.live.continue_hint}"))
-    raised = now.live.last_exception
-    if raised is not None and failure.kind in ("agent_error", "agent_failed", "failed"):
-        parts.append(Fold("traceback", [Code(outgoing_traceback(raised))]))
+    raised_error = now.live.last_exception
+    if raised_error is not None and failure.kind in ("agent_error", "agent_failed", "failed"):
+        parts.append(Fold("traceback", [Code(outgoing_traceback(raised_error))]))
     if changed is not None:
         used_by_steps = (
             f" (including {', '.join(changed.fixed_fields)}, which earlier steps already used)"
@@ -239,14 +239,14 @@ def _cost_and_time(now: Snapshot) -> list[tuple[str, str]]:
     kinds = [("agents", agents), ("processes", processes)]
     run_time = ", ".join(f"{name} {format_work_time(*work_time(group))}" for name, group in kinds if group)
     waiting_time = sum(step_time(step).waited or 0 for step in steps)
-    used = now.engine.usage
-    tokens = "unknown" if used.tokens is None else f"{used.tokens:,}"
-    unknown = f", unknown of {counted(used.uncounted, 'turn')}" if used.uncounted and used.tokens is not None else ""
+    usage = now.engine.usage
+    tokens = "unknown" if usage.tokens is None else f"{usage.tokens:,}"
+    unknown = f", unknown of {counted(usage.uncounted, 'turn')}" if usage.uncounted and usage.tokens is not None else ""
     return [
         ("run time", run_time or "none"),
         ("waited", format_seconds(waiting_time) if waiting_time else "never"),
         ("tokens", tokens + unknown),
-        ("cost", format_cost(used.cost, used.unpriced) or "unknown"),
+        ("cost", format_cost(usage.cost, usage.unpriced) or "unknown"),
     ]
 
 
@@ -263,7 +263,7 @@ def next_actions(now: Snapshot) -> list[dict[str, str]]:
     return [{"kind": kind, "words": label, "title": title} for kind, label, title in actions]
 
 
-def again_actions(now: Snapshot, inspected: Snapshot, past: Snapshot | None, line: int | None) -> list[dict[str, Any]]:
+def rerun_actions(now: Snapshot, inspected: Snapshot, past: Snapshot | None, line: int | None) -> list[dict[str, Any]]:
     """Return the actions of the menu *Again*, most likely first, each with the message that the page sends.
 
     Args:

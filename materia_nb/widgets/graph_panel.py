@@ -543,12 +543,12 @@ class GraphPanel(Panel):
         """Fold the finished loops of a large graph, except loops that the user has folded or unfolded."""
         if len(self.graph.sockets) < _MIN_SOCKETS_TO_FOLD:
             return
-        finished = {
+        finished_loops = {
             loop.id
             for loop in self.graph.loops.values()
             if (of := marks.progress.get(loop.id, (0, 0)))[1] and of[0] >= of[1] and marks.current not in loop.sockets
         }
-        folded = (self._folded & self._unfolded) | (finished - self._unfolded)
+        folded = (self._folded & self._unfolded) | (finished_loops - self._unfolded)
         if folded != self._folded:
             self._folded = folded
             self._scene = self._compute_layout()

@@ -283,12 +283,12 @@ class _Tabs:
     def _prompt(self) -> dict[str, Any]:
         cast, record = self.snapshot, self.record
         can_edit = cast.writable and not self.busy and not cast.is_state_locked
-        waiting = cast.prompt or cast.interrupted_prompt
-        if self.present and self.is_current and waiting is not None:
+        waiting_prompt = cast.prompt or cast.interrupted_prompt
+        if self.present and self.is_current and waiting_prompt is not None:
             turn = cast.engine.at.turn if cast.engine.at else 0
-            title = f"Prompt. Changes apply to this turn only. {compare_with_last_visit(cast.steps, cast.steps[-1], waiting)}"
+            title = f"Prompt. Changes apply to this turn only. {compare_with_last_visit(cast.steps, cast.steps[-1], waiting_prompt)}"
             key = f"{cast.id} {len(cast.steps)} {turn} {len(cast.abandoned)}"
-            return prompt_content(title.rstrip(), waiting, key, edit=can_edit)
+            return prompt_content(title.rstrip(), waiting_prompt, key, edit=can_edit)
         is_preview = self.present and (record is None or not self.is_current or cast.status == "ready")
         if is_preview and self.element is not None:
             return self._preview(self.element.id, edit=can_edit and self.is_current and cast.status == "ready")
@@ -367,8 +367,8 @@ def _lane_chips(cast: Snapshot) -> list[str]:
 def _agent_name(cast: Snapshot, socket: str, pinned: str | None) -> str:
     if pinned is not None:
         return pinned_label(cast.pins[pinned].words)
-    unassigned = "you" if cast.writable else "agent"
-    answerer = cast.answered_by(socket) or ("a process" if cast.graph.sockets[socket].is_utility else unassigned)
+    default_name = "you" if cast.writable else "agent"
+    answerer = cast.answered_by(socket) or ("a process" if cast.graph.sockets[socket].is_utility else default_name)
     return part(answerer, 80)
 
 

@@ -72,18 +72,18 @@ def selectable_parts(graph: Graph) -> list[tuple[str, Selection]]:
     title_counts = Counter(
         link_title(link, graph.names) for socket_links in links_by_source.values() for link in socket_links
     )
-    named: list[tuple[str, Selection]] = []
+    named_parts: list[tuple[str, Selection]] = []
     for socket in graph.sockets.values():
         entry = " · entry" if socket.id == graph.entry else ""
         title = f"{_socket_title(graph.names, socket.id, ', '.join(socket_kinds(socket)))}{entry}"
-        named.append((title, ("socket", socket.id)))
+        named_parts.append((title, ("socket", socket.id)))
         for link in links_by_source.get(socket.id, ()):
             selection, title = selection_of(link), link_title(link, graph.names)
             if selection is not None:
                 source = f" (from {part(graph.names[socket.id])})" if title_counts[title] > 1 else ""
-                named.append((f"{_LIST_INDENT}{title}{source}", selection))
-    named += [(f"loop {part(loop)}", ("loop", loop)) for loop in graph.loops]
-    return make_unique(named)
+                named_parts.append((f"{_LIST_INDENT}{title}{source}", selection))
+    named_parts += [(f"loop {part(loop)}", ("loop", loop)) for loop in graph.loops]
+    return make_unique(named_parts)
 
 
 def _socket_title(names: Mapping[str, str], id_: str, description: str) -> str:
@@ -178,15 +178,15 @@ def drawn_parts(document: Object, graph: Graph) -> dict[Selection, Selection]:
             drawn["edge", link.key] = edge_selection("edge", link.source, link.edge_index)
         elif link.kind == "implied":
             drawn["edge", link.key] = ("socket", link.source)
-    matched: set[tuple[str, int]] = set()
+    matched_keys: set[tuple[str, int]] = set()
     for link, (loop, route) in zip(exits, routes, strict=False):
         if route.derived:
             drawn["exit", link.key] = edge_selection("exit", loop, LEGACY)
             continue
         route_key = (route.source, route.condition, route.target)
         for index, raw in enumerate(edges_of(document, "exit", loop)):
-            if _route_key(raw) == route_key and (loop, index) not in matched:
-                matched.add((loop, index))
+            if _route_key(raw) == route_key and (loop, index) not in matched_keys:
+                matched_keys.add((loop, index))
                 drawn["exit", link.key] = edge_selection("exit", loop, index)
                 break
     return drawn
@@ -309,7 +309,7 @@ class Inspector:
 
     def _times_taken(self, link: Link) -> int:
         """Return how many times the cast has taken a line, based on the decisions of all steps."""
-        return sum(_took_line(decision, link) for _, decision in self._decisions_at(link))
+        return sum(_decision_took_link(decision, link) for _, decision in self._decisions_at(link))
 
     def _decisions_at(self, link: Link) -> list[tuple[StepRecord, Decision]]:
         """Return the steps that left the source of a line, with their decisions."""
@@ -346,7 +346,7 @@ class Inspector:
         if not link_decisions:
             return [Heading("Last time"), Line("No step has left this socket yet.", "quiet")]
         step, decision = link_decisions[-1]
-        why, was_taken = self.cast.why(step.number), _took_line(decision, link)
+        why, was_taken = self.cast.why(step.number), _decision_took_link(decision, link)
         name = link.key if link.edge_index is None else f"edge {link.edge_index + 1}"
         rows = [row for row in why.rows if row[0] == name]
         reason, noun = "" if rows else ", because it was not checked", "exit" if link.kind == "exit" else "edge"
@@ -405,7 +405,7 @@ def _command(socket: Socket) -> list[Block]:
     return [Fold(f"command: {part(' '.join(map(str, command)), 80)}", [Table(("", "argument"), rows)])]
 
 
-def _took_line(decision: Decision, link: Link) -> bool:
+def _decision_took_link(decision: Decision, link: Link) -> bool:
     if link.kind == "implied":
         return decision.by == "implied end"
     chosen = decision.chosen

@@ -281,12 +281,12 @@ def edited_items(rows: Sequence[ItemRow], items: Sequence[JSON], read: Sequence[
         origin = index if read is not None and index is not None and index < len(read) else None
         before = None if read is None or origin is None else read[origin]
         old_texts = [None, None] if origin is None else title_and_context(before)
-        typed = [old if text is None else text for text, old in zip((title, context), old_texts, strict=True)]
-        if None in typed:
+        typed_texts = [old if text is None else text for text, old in zip((title, context), old_texts, strict=True)]
+        if None in typed_texts:
             problem = "Nothing was done: the list of items that you edited is no longer available."
             raise MateriaError(problem, hint="revert your changes, then edit the current list", kind="outdated")
         new_items.append(
-            before if old_texts == typed else dict(zip(_ITEM_FIELDS, typed, strict=True))
+            before if old_texts == typed_texts else dict(zip(_ITEM_FIELDS, typed_texts, strict=True))
         )  # an unchanged item keeps its original value
         origins.append(origin)
     return new_items, origins if read is not None and equal_json(list(read), list(items)) else None
@@ -297,8 +297,8 @@ def items_to_redo(
 ) -> tuple[list[int], bool]:
     """Return the indices of the items to repeat, and True if the current item is abandoned."""
     row_origins = zip(rows, origins or (), strict=False)
-    repeated = [origin for row, origin in row_origins if origin is not None and row.repeat]
-    return repeated, abandon and origins is not None
+    repeated_origins = [origin for row, origin in row_origins if origin is not None and row.repeat]
+    return repeated_origins, abandon and origins is not None
 
 
 def preview_edit(

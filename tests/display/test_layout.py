@@ -11,7 +11,7 @@ import display_graphs as graphs
 from display_checks import forbidden_overlaps, inside
 from materia_nb.cast.gallery import gallery
 from materia_nb.cast.workbench import Workbench
-from materia_nb.display.graph_parts import END_SIGN, START_SIGN, label_size, least_zoom, links
+from materia_nb.display.graph_parts import END_SIGN, START_SIGN, label_size, links, min_zoom
 from materia_nb.display.layout import best_layout, layout_graph
 from materia_nb.loadout.graph import Edge
 
@@ -260,7 +260,7 @@ def test_positions_stored_in_the_loadout_are_kept():
 
 def test_long_flow_wraps_to_another_row_and_is_readable():
     placed = best_layout(graphs.chain(12), (848.0, 500.0))
-    assert placed.scale((848.0, 500.0)) >= least_zoom(placed.level)
+    assert placed.scale((848.0, 500.0)) >= min_zoom(placed.level)
     assert len({round(box.y) for box in placed.nodes.values()}) > 1
     assert len({round(box.x) for box in placed.nodes.values()}) > 1
 
@@ -273,12 +273,12 @@ def test_every_bundled_loadout_is_readable_without_zooming():
     small = {}
     for graph in known:
         placed = best_layout(graph, room)
-        if placed.scale(room) < least_zoom(placed.level):
+        if placed.scale(room) < min_zoom(placed.level):
             small[graph.name] = placed.scale(room)
     assert len(known) > 25
     assert small == {}
     # In a surface of 400 pixels one goes on below, and not aside too, wherever cards that are read leave that.
-    aside = [one.name for one in known if (it := best_layout(one, (266, 400))).size[0] * least_zoom(it.level) > 266]
+    aside = [one.name for one in known if (it := best_layout(one, (266, 400))).size[0] * min_zoom(it.level) > 266]
     assert set(aside) <= {"Mime-Aside", "Parallel-Build"}
 
 

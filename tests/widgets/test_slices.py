@@ -14,7 +14,7 @@ from materia_nb.errors import MateriaError
 from materia_nb.insight.values import value_changes
 from materia_nb.jsonvalue import MISSING, equal_json, with_value_at
 from materia_nb.widgets.cast_slices import LATEST_ROWS, StepRows, timeline_state
-from materia_nb.widgets.failure_panel import again_actions
+from materia_nb.widgets.failure_panel import rerun_actions
 from materia_nb.widgets.frontend import ItemRow
 from materia_nb.widgets.inspector_tabs import step_blocks
 from materia_nb.widgets.state_tree import (
@@ -75,7 +75,7 @@ def test_again_menu_offers_to_go_back_only_on_the_current_branch_of_a_writable_c
     past = cast.at(1)
 
     def labels(now, inspected, past, line):
-        return [action["words"] for action in again_actions(now, inspected, past, line)]
+        return [action["words"] for action in rerun_actions(now, inspected, past, line)]
 
     assert labels(cast.now, cast.now, None, None) == ["Fork", "Cast again"]
     assert labels(cast.now, cast.now, past, None) == ["Go back to here", "Fork from here", "Cast again"]

@@ -88,8 +88,8 @@ def _explore_odds(
     with count_progress("states") as report:
         exploration = call.bench.explore(loadout, (items,), progress=report)
     amounts = {"tokens": tokens, "cost": cost, "seconds": seconds}
-    assumed = failures | {name: value for name, value in amounts.items() if value is not None}
-    return exploration.odds(_parse_odds(satisfied), items, **_parse_failures(assumed))
+    assumed_values = failures | {name: value for name, value in amounts.items() if value is not None}
+    return exploration.odds(_parse_odds(satisfied), items, **_parse_failures(assumed_values))
 
 
 @verb("explore worth", example="%materia explore worth Plan-Build-Eval --writer 0.7 --critics Eval=0.8/0.1")
@@ -405,10 +405,10 @@ def _explain_route(call: Call, step: int | None = None, *, traceback: bool = Fal
     """
     if not traceback:
         return call.cast.why(step, lane=lane)
-    raised = call.cast.now.live.last_exception
-    if raised is None:
+    raised_error = call.cast.now.live.last_exception
+    if raised_error is None:
         raise MateriaError("No agent of this cast raised an error in this kernel.", kind="no_traceback")
-    return Text(outgoing_traceback(raised))
+    return Text(outgoing_traceback(raised_error))
 
 
 @verb(
@@ -465,8 +465,8 @@ def _predict_targets(
         from materia_nb.widgets.predict import show
 
         return show(current, name)
-    certain = True if sure else False if unsure else None
+    is_certain = True if sure else False if unsure else None
     with closing(lessons.Question(current, name=name)) as question, run_progress(question.fork):
         if len(socket) == 1:
-            return question.guess(socket[0], sure=certain)
-        return question.walk(socket, sure=certain)
+            return question.guess(socket[0], sure=is_certain)
+        return question.walk(socket, sure=is_certain)

@@ -294,7 +294,7 @@ def _link_parts(call: Call, parts: Several, request: Rest = "", *, from_: str | 
     return call.bench.link(*map(str, parts), request=request, from_cast=from_)
 
 
-_CAST: Final = {
+_CAST_ARGUMENT: Final = {
     "name": "cast",
     "help": "the name of the cast, its id or the beginning of its id, -1 for the latest cast, or a directory",
 }
@@ -435,8 +435,8 @@ def _list_failures(call: Call, by: str = "", *, tag: str = "", loadout: str | No
         tag: include only casts with this tag, or with all of several comma-separated tags
         loadout: include only casts of this loadout
     """
-    failed = call.bench.casts(tag=list(filter(None, str(tag).split(","))), loadout=loadout, status="failed")
-    return call.bench.casts.why(*filter(None, str(by).split(",")), casts=failed)
+    failed_casts = call.bench.casts(tag=list(filter(None, str(tag).split(","))), loadout=loadout, status="failed")
+    return call.bench.casts.why(*filter(None, str(by).split(",")), casts=failed_casts)
 
 
 @verb("inbox", cell="may", example='%materia inbox\n%materia inbox 2 {"satisfied": true}')
@@ -499,7 +499,7 @@ def _edit_labels(
     return Text(f"{subject}: {label.words}." if label.words else f"{subject} has no labels.")
 
 
-method_verb("open", Casts.open, value_of, reference=_CAST, example="%materia open -1")
+method_verb("open", Casts.open, value_of, reference=_CAST_ARGUMENT, example="%materia open -1")
 method_verb(
     "notify",
     Casts.notify,
@@ -508,12 +508,12 @@ method_verb(
     ),
     example="%materia notify --after 30 notify-send Materia",
 )
-method_verb("resume", Casts.resume, value_of, reference=_CAST)
+method_verb("resume", Casts.resume, value_of, reference=_CAST_ARGUMENT)
 method_verb(
     "delete",
     Casts.delete,
     lambda _, id_: Text(f"Deleted {id_}."),
-    reference={**_CAST, "kind": "word"},
+    reference={**_CAST_ARGUMENT, "kind": "word"},
     example="%materia delete first-good-one --yes",
 )
 
