@@ -238,7 +238,7 @@ def test_r64_repeated_output_for_the_same_item_is_reported(tmp_path):
     h.assert_same(open_cast(cast.run_dir), cast)
 
 
-def test_r64_pinned_outputs_and_other_items_are_not_repetitions(tmp_path):
+def test_r64_outputs_that_are_pinned_or_for_other_items_are_not_repetitions(tmp_path):
     cast = reworked(tmp_path, h.NO, h.YES, h.YES.replace("well", "very well"), "told")
     cast.pins.add("Build", "pinned")
     assert cast.run() == "complete"

@@ -121,11 +121,11 @@ def test_about_property_of_an_event_contains_only_identifying_fields():
         ({"input": 1.9}, Usage(1, None, None)),
     ],
 )
-def test_non_numeric_usage_is_unknown(given, usage):
+def test_non_numeric_usage_counts_as_unknown(given, usage):
     assert Usage.read(given) == usage
 
 
-def test_non_finite_usage_is_unknown():
+def test_non_finite_usage_counts_as_unknown():
     with pytest.raises(ValueError, match="inf"):
         Usage.read({"input": float("inf")})
 

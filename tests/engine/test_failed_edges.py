@@ -27,7 +27,7 @@ def told(play):
 
 
 @pytest.mark.parametrize("edges", [("always", "failed"), ("failed", "always")])
-def test_failed_edge_is_taken_in_any_position(edges):
+def test_failed_edge_is_taken_regardless_of_its_position(edges):
     places = {"always": "Tell", "failed": "Mend"}
     document = tried(*(edge(places[when], when) for when in edges))
     play = Play(document)

@@ -212,7 +212,7 @@ def test_r46_moved_outer_item_keeps_inner_items_and_abandoned_outer_item_drops_t
     assert (laid.state.nesting, laid.state.rework_reasons, laid.state.next) == ({}, (), "Do")
 
 
-def test_r46_edit_of_an_inner_list_changes_its_outer_item_too():
+def test_r46_edit_to_an_inner_list_also_changes_its_outer_item():
     play = Play(nested(), ROWS)
     play.go("{}")
     assert (play.at, play.prompt.instruction) == ("Sub", "a 1")

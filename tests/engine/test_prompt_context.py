@@ -372,7 +372,7 @@ def test_cast_context_can_show_titles_only():
     assert "CONTEXT" not in play.prompt.text
 
 
-def test_only_the_first_turn_of_a_conversation_has_the_context():
+def test_only_the_first_turn_of_a_conversation_contains_the_context():
     document = config({"Ask": asks(edge("Ask", "not_satisfied"))}, limits={"repairAttempts": 1})
     play = Play(document, "no json", request="R")
     assert there(play) == ["repair", "return"]
@@ -484,7 +484,7 @@ def hints(document):
     return [(hint.code, hint.source) for hint in check_config(document).hints if "castContext" in hint.source]
 
 
-def test_invalid_cast_context_is_reported_in_every_position():
+def test_invalid_cast_context_is_reported_wherever_it_is_set():
     document = chain(castContext="all")
     document["loadouts"]["T"]["castContext"] = {"stat": True}
     document["loadouts"]["T"]["sockets"]["Ask"]["castContext"] = {"handoffs": "many"}

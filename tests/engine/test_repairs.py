@@ -37,7 +37,7 @@ def test_sparse_answer_is_repaired_up_to_the_limit_then_the_cast_fails(attempts)
 
 
 @pytest.mark.parametrize("handoff", ph.OTHER_PROTOCOLS)
-def test_other_protocols_ask_a_person_after_two_repairs(handoff):
+def test_protocols_other_than_sparse_ask_a_person_after_two_repairs(handoff):
     cast = cast_of(handoff, attempts=0).answers("nothing", "nothing")
     assert [(one.attempt, one.max_attempts) for one in of_type(cast, ev.RecoveryStart)] == [(1, 2), (2, 2)]
     assert cast.state.status == "waiting"

@@ -63,7 +63,7 @@ def test_r10_generator_replaces_the_work_items():
         (items("a"), "a"),
     ],
 )
-def test_r10_work_items_of_other_sockets_are_adopted_only_if_there_is_no_list(first, expected):
+def test_r10_work_items_from_a_non_generator_are_adopted_only_if_there_is_no_list(first, expected):
     for other in (at("U"), asks()):
         data = after([first, items("b")], at("U"), other).data
         assert [item["title"] for item in data["workItems"]] == [expected]
@@ -231,7 +231,7 @@ def test_r11_target_without_segments_fails_the_cast(target):
     assert [one.target for one in play.decision.assigned] == ["first"]
 
 
-def test_r4_assignments_come_from_the_materia_of_a_utility_and_the_socket_of_an_agent():
+def test_r4_assignments_are_read_from_the_materia_of_a_utility_and_the_socket_of_an_agent():
     materia = {"X": utility(assign={"u": "$.s"}), "Y": agent(assign={"no": "$"})}
     answers = [say(s=1), say(context="c")]
     data = after(

@@ -506,7 +506,7 @@ def test_contract_form_contains_every_list_and_every_status():
     assert CON.ask(requirements_for({})) == ""
 
 
-def test_text_sockets_accept_anything():
+def test_text_sockets_accept_any_output():
     assert CON.read(" hi ", requirements_for({})).value == "hi"
 
 

@@ -229,7 +229,7 @@ def test_section_3_hostile_value_in_any_field_never_raises(path):
 # -- sections 4 and 8: projecting ---------------------------------------------------------
 
 
-def test_section_4_loop_cap_is_the_limit_of_the_edge():
+def test_section_4_loop_cap_is_the_edge_limit():
     loop = envelope(status="UNVERIFIED", routing__recommendation="LOOP")
     assert read(loop, rounds=2, max_rounds=3).satisfied is False
     capped = read(loop, rounds=1, max_rounds=1)
@@ -310,7 +310,7 @@ def test_r8_assigned_source_must_exist_in_the_output():
     assert read({**ENVELOPE, "extra": None}, shape).accepted
 
 
-def test_text_sockets_accept_anything():
+def test_text_sockets_accept_any_output():
     shape = requirements_for({})
     assert ENV.read(" hi ", shape).value == "hi"
     assert ENV.ask(shape) == ""

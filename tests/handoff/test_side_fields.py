@@ -63,7 +63,7 @@ def test_r39_assignment_cannot_read_the_event_field():
 
 
 @pytest.mark.parametrize("name", OTHER_PROTOCOLS)
-def test_r39_other_protocols_have_no_events(name):
+def test_r39_protocols_other_than_sparse_have_no_events(name):
     resolved = build_graph(h.one_config(parse="json", handoff=name)).sockets["Socket-1"]
     assert protocol(name).read(json.dumps({"event": [NOTE]}), requirements_of(resolved)).events == ()
 

@@ -535,7 +535,7 @@ def legacy_exit(source: str, when: str = "satisfied") -> dict:
 
 
 @pytest.mark.parametrize("first, second", [(an_exit, an_exit), (legacy_exit, legacy_exit), (legacy_exit, an_exit)])
-def test_r66_problem_is_reported_if_two_loops_derive_an_advance_on_one_socket(first, second):
+def test_r66_problem_is_reported_if_two_loops_derive_an_advance_for_one_socket(first, second):
     document = two_loops(first("Socket-3"), second("Socket-3"), cursor="secondCursor")
     report = check_config(document)
     (problem,) = report.problems

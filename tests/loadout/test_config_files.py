@@ -303,7 +303,7 @@ def _where(path):
     return caught.value.where
 
 
-def test_yaml_merge_keys_are_refused_before_they_can_double():
+def test_yaml_merge_keys_are_refused_before_they_are_expanded():
     lines = ["a0: &a0 {k: v}", *(f"a{n}: &a{n} {{<<: [*a{n - 1}, *a{n - 1}]}}" for n in range(1, 40))]
     error = fault("\n".join(lines), "yaml")
     assert "merge key" in error.what

@@ -31,7 +31,7 @@ def test_each_imported_example_loads_and_its_cast_completes(source, tmp_path):
 
 
 class TestLangGraphImport:
-    def test_yes_or_no_branch_is_imported_as_guarded_edges(self):
+    def test_yes_no_branch_is_imported_as_guarded_edges(self):
         ways = edges(import_graph(LANGGRAPH["answers from documents"]).document)
         assert ways["grade"] == [("satisfied", "generate"), ("not_satisfied", "rewrite")]
 

@@ -86,7 +86,7 @@ def test_unreadable_mermaid_error_has_a_line_number(body):
 
 
 @pytest.mark.parametrize("text", DIAGRAMS)
-def test_other_diagrams_are_refused(text):
+def test_mermaid_diagrams_other_than_flowcharts_are_refused(text):
     with pytest.raises(MateriaError, match="not a Mermaid flowchart"):
         parse_mermaid(text)
 
@@ -97,7 +97,7 @@ def test_mermaid_chart_without_a_header_is_refused(text):
         parse_mermaid(text)
 
 
-def test_too_many_links_are_refused():
+def test_mermaid_chart_with_too_many_links_is_refused():
     many = " & ".join(f"n{number}" for number in range(100))
     with pytest.raises(MateriaError, match="more than"):
         parse_mermaid(f"graph TD\n{many} --> {many}")

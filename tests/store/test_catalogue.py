@@ -236,7 +236,7 @@ def test_missing_cast_error_suggests_a_next_step(root, reference):
         assert "zebra" in caught.value.hint
 
 
-def test_start_time_of_a_fork_is_the_time_of_the_fork(tmp_path, root):
+def test_start_time_of_a_fork_is_the_time_when_it_was_forked(tmp_path, root):
     cast = h.start(tmp_path, h.chain_config(2), lambda: "x")
     cast.run()
     between = h.start(tmp_path, h.chain_config(2), lambda: "y")

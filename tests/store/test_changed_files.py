@@ -79,7 +79,7 @@ def test_unreadable_project_yields_no_files(tmp_path):
     assert read_file_stamps(tmp_path / "nowhere", tmp_path) == {}
 
 
-def test_write_after_a_snapshot_has_a_later_time(tmp_path):
+def test_write_after_a_snapshot_has_a_later_timestamp(tmp_path):
     (tmp_path / "a").write_text("one")
     before = read_file_stamps(tmp_path, tmp_path / "casts")
     (tmp_path / "b").write_text("two")

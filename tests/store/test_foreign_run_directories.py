@@ -66,7 +66,7 @@ def test_no_file_is_written_through_a_link(tmp_path, waiting_run, name):
     assert everything_in(outside) == before
 
 
-def test_linked_files_are_not_written_through(tmp_path, waiting_run):
+def test_symlinked_artifact_is_replaced_without_changing_its_target(tmp_path, waiting_run):
     target = tmp_path / "precious"
     target.write_text("precious")
     folder = waiting_run / "sockets" / "Socket-2"

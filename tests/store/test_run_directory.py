@@ -25,7 +25,7 @@ def read(cast: Cast, name: str):
     return json.loads((cast.run_dir / name).read_text())
 
 
-def test_r29_id_is_a_time_and_the_folder_is_in_the_artifact_directory(tmp_path):
+def test_r29_cast_id_is_a_timestamp_and_its_folder_is_in_the_artifact_directory(tmp_path):
     cast = h.start(tmp_path, h.chain_config(1))
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-\d{3}Z", cast.id)
     assert cast.run_dir == tmp_path / "casts" / cast.id

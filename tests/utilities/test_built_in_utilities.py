@@ -27,7 +27,7 @@ def test_r61_echo_writes_its_text_or_output(tmp_path, params, result):
     assert cast.steps[0].output == result
 
 
-def test_r61_other_built_in_utilities_run_the_scripts_with_their_names(tmp_path):
+def test_r61_other_built_in_utilities_run_the_scripts_of_the_same_name(tmp_path):
     made = {"type": "utility", "utility": "vcs.detect", "parse": "json"}
     cast = h.start(tmp_path, h.one_config(made))
     assert cast.run() == "complete"

@@ -363,7 +363,7 @@ def test_second_interrupt_kills_the_group_immediately(tmp_path, runner):
     assert_gone(pid)
 
 
-def test_interrupt_at_any_moment_leaves_no_process(tmp_path):
+def test_interrupt_at_any_moment_leaves_no_process_running(tmp_path):
     """This includes interrupts between starting a command and waiting for it."""
     code = python("import os, time; open(f'pid-{os.getpid()}', 'w').close(); time.sleep(60)")
     for n in range(20):

@@ -230,7 +230,7 @@ def test_empty_working_commit_is_not_changed(prepared, jj):
     assert len(jj.repo(prepared)["commits"]) == 1
 
 
-def test_title_with_a_leading_dash_is_not_an_option(prepared, jj):
+def test_title_with_a_leading_dash_is_not_treated_as_an_option(prepared, jj):
     assert maintain(prepared, jj, "--help me")[0] is True
     assert jj.repo(prepared)["commits"][0]["description"] == "--help me"
 

@@ -88,7 +88,7 @@ def test_modified_copy_is_used_until_an_update_and_then_preserved(folder, packag
     assert find_script(NAME, [folder]).read_text() == "new = 2\n"
 
 
-def test_modified_copy_of_a_neighbouring_file_is_preserved(folder, package):
+def test_modified_copy_of_an_adjacent_file_is_preserved(folder, package):
     synchronize(folder)
     (folder / NAME).write_text("mine\n")
     (package / NAME).write_text("new = 1\n")
