@@ -229,7 +229,7 @@ def test_fix_removes_its_finding_and_adds_no_problem(document, data):
     assert (one.code, one.source) not in {(left.code, left.source) for left in after.hints}
 
 
-def test_fix_verb_previews_and_saves_on_request(shell, project):
+def test_fix_magic_previews_changes_and_saves_them_on_request(shell, project):
     file = project / "two.json"
     text_of = json.dumps(
         {

@@ -41,7 +41,7 @@ def shell(bench):
 
 @pytest.mark.parametrize("verb", VERBS)
 @pytest.mark.parametrize("given", ODD)
-def test_no_verb_crashes_on_a_malformed_config(shell, bench, verb, given):
+def test_no_magic_verb_crashes_on_a_malformed_config(shell, bench, verb, given):
     for group in ("loadouts", "materia"):
         with suppress(MateriaError):
             bench.load({group: given})

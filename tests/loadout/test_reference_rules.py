@@ -233,7 +233,7 @@ def test_ignored_fields_are_reported():
     assert findings(document) == {("hint", source) for source in ignored}
 
 
-def test_check_verb_reports_problems_for_another_engine(shell, project):
+def test_check_magic_reports_problems_for_another_engine(shell, project):
     document = with_materia(prompt="p", tools=["read"])
     del document["activeLoadout"]
     (project / "one.json").write_text(json.dumps(document))
@@ -246,7 +246,7 @@ def test_check_verb_reports_problems_for_another_engine(shell, project):
         line(shell, "check --for pi")
 
 
-def test_reference_engine_needs_copies_of_materia_that_it_does_not_have(wb):
+def test_reference_engine_needs_copies_of_materia_that_it_lacks(wb):
     wb.loadouts.copy("Plan-Build-Eval", "Mine")
     report = wb.check("Mine", engine="pi-materia")
     assert {problem.source for problem in report.problems} == {"materia.Plan", "materia.Eval"}

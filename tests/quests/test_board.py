@@ -385,7 +385,7 @@ def line(shell, text):
     return shell.run_line_magic("materia", text)
 
 
-def test_quest_verb_shows_and_changes_the_board(shell, board):
+def test_quest_magic_shows_and_changes_the_board(shell, board):
     assert "No quest has been added" in repr(line(shell, "quest"))
     line(shell, "quest add first things -- first")
     shell.run_cell_magic("materia", "quest add --loadout Hello-Utility", "say\nhello")

@@ -344,7 +344,7 @@ def test_rules_cited_in_the_docs_exist():
 # -- names ----------------------------------------------------------------------------
 
 
-def test_documented_verbs_exist_and_every_verb_is_documented():
+def test_documented_magic_verbs_exist_and_every_magic_verb_is_documented():
     named = {(page, verb) for page in PAGES for verb in MAGIC.findall(text_of(page))}
     words = {name.partition(" ")[0] for name in VERBS}
     assert {one for one in named if one[1] not in words} == set()

@@ -227,7 +227,7 @@ def test_cast_that_never_began_can_be_shown_but_not_resumed(waiting_cast, tmp_pa
     assert (folder / "events.jsonl").read_bytes() == content
 
 
-def test_session_can_be_rebuilt_while_the_list_of_lines_is_consumed(tmp_path):
+def test_rebuilding_a_session_can_consume_the_list_of_lines(tmp_path):
     wb = Workbench(tmp_path, bundled=False)
     wb.load(h.chain_config(3))
     wb.agent("M", lambda turn: "said")

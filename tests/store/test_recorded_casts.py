@@ -152,7 +152,7 @@ def test_r59_cast_ended_by_a_failed_turn_has_an_agent_failure(copied):
 @pytest.mark.parametrize(
     "name", ["loop-retry", "parse-repair-then-ok", "util-exit-nonzero", "not-castable-legacy-exit"]
 )
-def test_r59_quest_of_a_recording_is_shown_as_its_item_outside_loops(name, copied):
+def test_r59_quest_of_a_recording_is_the_item_of_steps_outside_loops(name, copied):
     path = copied(name)
     quest = {"id": "quest-1", "title": "Ship it"}
 

@@ -129,7 +129,7 @@ def test_keys_are_listed_by_name_and_never_by_value(programs, wb, monkeypatch):
         assert SECRET not in shown
 
 
-def test_missing_key_lists_the_possible_variables():
+def test_hint_for_a_missing_key_lists_the_possible_variables():
     finding = doctor.check_keys({})
     assert finding.status == "hint"
     assert "OPENAI_API_KEY" in finding.advice
@@ -267,7 +267,7 @@ def test_loadout_with_problems_is_reported(programs, wb):
     assert finding_of(checkup(wb), "loadout L").status == "missing"
 
 
-def test_doctor_verb_shows_text_and_a_table(programs, project, monkeypatch):
+def test_doctor_magic_shows_text_and_a_table(programs, project, monkeypatch):
     monkeypatch.chdir(project)
     shell = new_shell()
     output = shell.run_line_magic("materia", "doctor")
