@@ -380,7 +380,7 @@ def test_write_creates_only_the_directories_of_its_final_path(box, project):
 
 
 @pytest.mark.parametrize("name", ["v" * 255, "ä" * 127])
-def test_file_name_may_have_the_maximum_length_of_the_file_system(box, project, name):
+def test_file_name_may_be_as_long_as_the_file_system_allows(box, project, name):
     for text in ("one", "two"):
         assert box.call("write", {"path": name, "content": text}).ok
     assert [(path.name, path.read_text()) for path in project.iterdir()] == [(name, "two")]

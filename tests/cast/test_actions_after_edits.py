@@ -118,7 +118,7 @@ def test_every_failure_action_is_covered_by_these_tests():
 
 
 @pytest.mark.parametrize("name", PERFORM)
-def test_each_action_keeps_edits_of_the_state(name, tmp_path):
+def test_each_action_keeps_edits_to_the_state(name, tmp_path):
     cast = FAILURES.get(name, fails_in_a_turn)(tmp_path)
     assert cast.run() == "failed"
     assert name in act_names(cast)
@@ -130,7 +130,7 @@ def test_each_action_keeps_edits_of_the_state(name, tmp_path):
 
 
 @pytest.mark.parametrize("name", [name for name in PERFORM if name not in ("apply_changes", "budget")])
-def test_each_action_keeps_edits_of_the_work_items(name, tmp_path):
+def test_each_action_keeps_edits_to_the_work_items(name, tmp_path):
     cast = FAILURES.get(name, fails_in_a_turn)(tmp_path)
     assert cast.run() == "failed"
     first, _, third = cast.now.work_items

@@ -67,7 +67,7 @@ def test_cast_leaves_the_loop_when_all_items_are_removed(cast):
     assert [step.socket for step in cast.steps] == ["Socket-1", "Socket-5"]
 
 
-def test_used_retries_and_follow_up_move_together_with_their_item(cast):
+def test_retry_count_and_rework_reason_move_with_their_item(cast):
     cast.run(steps=3)
     assert cast.now.next_socket == "Socket-2"
     assert cast.now.engine.rework_reasons[0].item == ("workItemIndex", 0, ())

@@ -110,7 +110,7 @@ def test_cast_list_shows_the_reason_of_each_failure(wb):
     assert wb.casts().table.rows[1][-1] == ""
 
 
-def test_magic_groups_failed_casts(wb, project):
+def test_list_failures_command_groups_failed_casts(wb, project):
     run_cast(wb, worker("Text")).labels.add(tag="wet")
     run_cast(wb, worker("Outline"))
     wb.close()

@@ -36,7 +36,7 @@ def fail():
         ("person", "person", "Ask: waiting after 1 step. waiting: Socket-1 (Answer) needs an answer; use `reply`"),
     ],
 )
-def test_notification_describes_why_a_run_stopped(wb, agent, reason, message):
+def test_notification_explains_why_a_run_stopped(wb, agent, reason, message):
     received = []
     wb.agent("Answer", agent)
     wb.casts.notify(received.append, after=0)

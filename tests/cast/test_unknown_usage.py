@@ -184,7 +184,7 @@ def test_time_budget_excludes_the_time_that_people_need(tmp_path, monkeypatch):
     assert open_cast(cast.run_dir).now.engine == cast.now.engine
 
 
-def test_time_of_a_failed_turn_counts(tmp_path, monkeypatch):
+def test_time_of_a_failed_turn_is_counted(tmp_path, monkeypatch):
     takes = seconds_pass(monkeypatch)
     answers = iter([ValueError("gone"), "x"])
 

@@ -333,7 +333,7 @@ def test_parallel_and_opposite_edges_do_not_overlap():
     assert forbidden_overlaps(placed) == []
 
 
-def test_unconnected_sockets_are_drawn_with_their_lines():
+def test_detached_sockets_are_drawn_with_their_edges():
     placed = layout_graph(nested())
     assert placed.detached == ("Socket-8", "Socket-9")
     assert {line.link.source for line in placed.edges} >= {"Socket-8", "Socket-9"}

@@ -79,7 +79,7 @@ def test_blame_of_an_unset_path_is_reported(cast):
         cast.blame(".")
 
 
-def test_blame_verb_shows_the_table(shell, bench):
+def test_blame_verb_shows_the_source_of_a_value(shell, bench):
     shell.user_ns["wb"] = bench
     line(shell, "cast x")
     run(shell, "%materia run")

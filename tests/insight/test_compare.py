@@ -304,7 +304,7 @@ def test_cast_stops_at_a_failure_whose_edge_was_removed(tmp_path):
     assert [(change.after, change.a, change.b) for change in d.changes] == [("Do, a failure", "Do", "the cast stops")]
 
 
-def test_magic_shows_changed_behaviour(shell, bench):
+def test_explore_changes_command_shows_changed_behaviour(shell, bench):
     shell.user_ns["wb"] = bench
     edited(bench, Socket_3=[{"when": "always", "to": "Socket-4"}])
     output = text(run(shell, "%materia explore changes Plan-Build-Eval Edited --satisfied Eval=0.9,*=0.7 --items 2"))

@@ -176,7 +176,7 @@ def test_estimate_is_within_ten_percent_of_real_casts(tmp_path, loadout):
     assert estimate.total.input.mean == pytest.approx(fmean(agent.tokens_in for agent in agents), rel=0.1)
 
 
-def test_tokens_are_lower_bounds_without_an_answer_length(bench):
+def test_token_estimate_is_a_lower_bound_without_an_answer_length(bench):
     assert "at least" in bench.estimate("Plan-Build-Eval", "x").line.split("tokens in")[0]
 
 
@@ -192,7 +192,7 @@ def test_items_of_any_list_use_the_specified_answer_length(bench):
     assert grown == pytest.approx(800, rel=0.1)
 
 
-def test_cost_is_a_lower_bound_without_an_answer_length(bench):
+def test_cost_estimate_is_a_lower_bound_without_an_answer_length(bench):
     assert "; at least $" in bench.estimate("Plan-Build-Eval", model=PRICED).line
     assert "least" not in bench.estimate("Plan-Build-Eval", model=PRICED, answer=100).line
 

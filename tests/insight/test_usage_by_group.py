@@ -76,7 +76,7 @@ def test_unknown_group_is_refused_and_a_cast_without_steps_has_no_rows(tmp_path)
     cast.close()
 
 
-def test_usage_verb_shows_the_table(shell):
+def test_usage_verb_shows_usage_by_group(shell):
     line(shell, "use Plan-Build-Eval")
     line(shell, "cast a page")
     line(shell, 'reply {"workItems": []}')

@@ -24,13 +24,13 @@ def failure_message(shell):
     return cast.failure.message
 
 
-def test_cell_function_is_located_by_cell_and_line(ask_shell):
+def test_error_in_a_cell_function_is_located_by_cell_and_line(ask_shell):
     ask_shell.run_cell("def judge(turn):\n    return 1 / 0", store_history=True)
     ask_shell.user_ns["wb"].agent("Judge", ask_shell.user_ns["judge"])
     assert re.search(r"line 2 of cell In\[\d+\]", failure_message(ask_shell))
 
 
-def test_agent_cell_is_located_by_line(ask_shell):
+def test_error_in_an_agent_cell_is_located_by_line(ask_shell):
     run(ask_shell, "%%materia agent Judge\nx = 1\nreturn x / 0")
     assert "line 3 of the cell %%materia agent Judge" in failure_message(ask_shell)
     assert "traceback" in ask_shell.user_ns["wb"].current.failure.hint

@@ -51,7 +51,7 @@ def test_last_of_two_simultaneous_updates_is_drawn(monkeypatch, drawn, capsys):
             assert drawn.wait(20)
 
 
-def test_update_while_the_bar_is_created_is_drawn(monkeypatch, drawn, capsys):
+def test_update_that_arrives_while_the_bar_is_created_is_drawn(monkeypatch, drawn, capsys):
     creating, reported, create = threading.Event(), threading.Event(), tqdm.__init__
 
     def create_slowly(bar, *args, **kwargs):

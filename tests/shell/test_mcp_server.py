@@ -162,7 +162,7 @@ def test_discarded_draft_leaves_the_design_unchanged(session):
     assert session.bench.loadouts.drafts() == ()
 
 
-def test_undoing_an_accepted_draft_restores_the_edits_of_the_user(session):
+def test_undoing_an_accepted_draft_restores_earlier_edits_by_the_user(session):
     session.on_message("answer", {"number": -1})
     session.design.add_edge("Socket-1", "end")
     session.offer_draft()
@@ -174,7 +174,7 @@ def test_undoing_an_accepted_draft_restores_the_edits_of_the_user(session):
     assert session.design.document["sockets"]["Socket-1"]["edges"] == [{"when": "always", "to": "end"}]
 
 
-def test_replaced_draft_is_refused(session, server):
+def test_draft_that_has_been_replaced_is_refused(session, server):
     does(server, "open_loadout", loadout="Mine", draft=True)
     does(server, "add_edge", source="Socket-3", to="end")
     does(server, "hand_over")

@@ -259,7 +259,7 @@ def test_fingerprint_of_a_module_covers_only_its_used_attributes(tmp_path, monke
     assert not set(before) & {fingerprint_of(one, "a") for one in agents}
 
 
-def test_values_that_contain_themselves_have_a_fingerprint():
+def test_self_referential_values_have_a_fingerprint():
     def one(turn):
         return other(turn)
 

@@ -452,7 +452,7 @@ def test_matrix_pairs_casts_by_request_and_repetition(wb):
     assert s.matrix(rows="request", columns="repeat").differences == []
 
 
-def test_numbers_have_intervals_and_equal_choices_have_no_difference(wb):
+def test_numbers_have_intervals_and_equal_choices_do_not_differ(wb):
     s = wb.sweep("T", ["rain", "sun"], agents={"good": good, "also good": good, "slow": slow_to_please})
     same, slow = s.matrix("turns").differences
     assert (same.interval.mean, same.needed) == (0, None)
@@ -473,7 +473,7 @@ def test_sweep_verb_uses_each_line_of_a_cell_as_a_request(shell):
     assert "0 new, 2 reused" in text(run(shell, "%materia sweep --agents $who first"))
 
 
-def test_r56_unreported_run_time_is_unknown_and_not_zero():
+def test_r56_unreported_run_time_is_unknown_rather_than_zero():
     recording = open_cast(Path(__file__).parents[1] / "data" / "recorded-casts" / "loop-retry")
     assert row_of(recording, ("loadout", "request", "agents", 1)).seconds is None
 

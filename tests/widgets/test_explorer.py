@@ -227,7 +227,7 @@ def test_deleted_cast_disappears_and_a_refusal_is_shown(panel, casts):
     assert "does not exist" in told(panel)["notice"]["words"]
 
 
-def test_end_of_a_cast_counts_items_and_locates_warnings(wb):
+def test_summary_of_a_finished_cast_counts_items_and_locates_warnings(wb):
     agents = {
         "Plan": lambda: {"workItems": [{"title": "Outline", "context": "Three headings."}]},
         "Build": lambda: "Wrote it.",

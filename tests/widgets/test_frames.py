@@ -189,7 +189,7 @@ def test_changes_made_outside_the_panel_are_drawn_by_a_timer(cast, drawn):
     panel.close()
 
 
-def test_first_click_is_drawn_immediately_and_later_clicks_at_the_interval(cast, monkeypatch):
+def test_first_click_is_drawn_immediately_and_later_clicks_are_throttled(cast, monkeypatch):
     timers = []
 
     class Timer:
