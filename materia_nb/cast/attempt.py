@@ -216,7 +216,7 @@ class Trial(Runner):
         reading = turns[-1].reading if turns else None
         is_accepted = reading is None or reading.accepted
         has_answer = bool(turns) and error is None
-        to, leads = self._next_place() if has_answer else (None, _approval_question(self.session))
+        to, leads = self._next_socket_and_text() if has_answer else (None, _approval_question(self.session))
         return Attempt(
             number,
             agent_name or self.materia(visit).model or name_of(agent),
@@ -235,7 +235,7 @@ class Trial(Runner):
             prompt=prompt,
         )
 
-    def _next_place(self) -> tuple[str | None, str]:
+    def _next_socket_and_text(self) -> tuple[str | None, str]:
         """Return the next socket after the answer (its id, ``end`` or None), and a description of it for display."""
         state = self.session.state
         if state.status == "ready":

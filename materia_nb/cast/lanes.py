@@ -163,7 +163,7 @@ class Lanes:
                 if not is_waiting or name in idle or name in lanes_done or must_stop:
                     yield self._latest(name)
         except BaseException:
-            self._give_up()
+            self._stop_running_jobs()
             raise
         wait = lanes_running(self._main.session) is not None and any(action.lane for action in self._due())
         self.stuck = wait and not (must_stop or stop.is_set() or (once and has_stepped))
@@ -232,7 +232,7 @@ class Lanes:
         self._may_continue = job.take(result)
         return name
 
-    def _give_up(self) -> None:
+    def _stop_running_jobs(self) -> None:
         """Stop all running jobs after an interrupt, and discard the results of jobs that cannot be stopped."""
         self._main.stop.set()
         for _, job in self._running.values():

@@ -163,7 +163,7 @@ class Casts(Displayable):
         """Make a cast the current cast, and connect it to the breakpoints of its loadout."""
         if cast.now.writable:
             cast.runner.messages += copy_scripts(cast.graph)
-        cast.breakpoints.follow(self._stops_of(cast.graph))
+        cast.breakpoints.follow(self._breakpoints_of(cast.graph))
         cast.runner.definitions = self._loadouts.definitions
         cast.runner.on_run_stopped = self._notifier.run_stopped
         self.last = cast
@@ -172,7 +172,7 @@ class Casts(Displayable):
         self._open[cast.run_dir.resolve()] = cast
         return cast
 
-    def _stops_of(self, graph: Graph) -> Breakpoints:
+    def _breakpoints_of(self, graph: Graph) -> Breakpoints:
         if graph.name not in self._stops:
             self._stops[graph.name] = Breakpoints(self.root / FILE, graph.name)
         return self._stops[graph.name]
@@ -201,8 +201,8 @@ class Casts(Displayable):
         """
         if self.last is None:
             graph = self._loadouts.graph()
-            return LoadoutBreakpoints(self._stops_of(graph), graph, None)
-        return LoadoutBreakpoints(self._stops_of(self.last.graph), self.last.graph, self.last.breakpoints)
+            return LoadoutBreakpoints(self._breakpoints_of(graph), graph, None)
+        return LoadoutBreakpoints(self._breakpoints_of(self.last.graph), self.last.graph, self.last.breakpoints)
 
     @property
     def current(self) -> Cast:

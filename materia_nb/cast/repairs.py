@@ -54,14 +54,14 @@ class FailureKind(NamedTuple):
     note: str = ""
 
 
-_TABLES: Final = read_package_toml(__file__, "repairs.toml")
+_REPAIR_TABLES: Final = read_package_toml(__file__, "repairs.toml")
 
-ACTIONS: Final = {name: RepairAction(name, **row) for name, row in _TABLES["acts"].items()}
+ACTIONS: Final = {name: RepairAction(name, **row) for name, row in _REPAIR_TABLES["acts"].items()}
 """All actions, by name, in the default order. A kind of failure can define another order."""
 
 
 def _failure_kind(description: str, acts: str | list[str], note: str = "") -> FailureKind:
-    return FailureKind(description, tuple(_TABLES["groups"][acts] if isinstance(acts, str) else acts), note)
+    return FailureKind(description, tuple(_REPAIR_TABLES["groups"][acts] if isinstance(acts, str) else acts), note)
 
 
 FAILURE_KINDS: Final = {name: _failure_kind(**row) for name, row in FAILURES.items()}

@@ -45,7 +45,7 @@ from materia_nb.store.rundir import ArtifactWriter, RunDir
 _log = logging.getLogger("materia_nb.cast")
 _log.addHandler(logging.NullHandler())  # a failure is printed only if the program configures logging
 
-_LOOK_AGAIN_S = 0.002
+_POLL_PAUSE_S = 0.002
 _OVER = ("complete", "failed", "aborted")
 """Statuses in which the runner releases the journal and the lock, because only a user action can continue the cast."""
 
@@ -347,7 +347,7 @@ class Runner(Work):
         while self._lock.locked():
             if time.monotonic() >= until:
                 return True
-            time.sleep(_LOOK_AGAIN_S)  # waiting with acquire would take the lock, so the cast would look busy to others
+            time.sleep(_POLL_PAUSE_S)  # waiting with acquire would take the lock, so the cast would look busy to others
         return False
 
     @property
@@ -463,7 +463,7 @@ class Runner(Work):
         """The working directory of the cast: the project, or a separate directory for a fork with file snapshots."""
         return self.files.path / self.session.folder if self.session.folder else self.project
 
-    def begin_files(self, own_folders: Path | None) -> None:
+    def save_first_snapshot(self, own_folders: Path | None) -> None:
         """Save the first file snapshot of the cast; for ``own_folders`` see :class:`~materia_nb.cast.runner_factory.Plan`."""
         if own_folders is None or not self.session.snapshot_method:
             self.save_files("start")
@@ -536,7 +536,7 @@ class Runner(Work):
     @property
     def lanes_are_next(self) -> bool:
         """True if lanes are running or will start with the next step."""
-        return self.lanes_at_work or streams.region_ahead(self.rules, self.session) is not None
+        return self.lanes_at_work or streams.next_parallel_region(self.rules, self.session) is not None
 
     def advance_lanes(self, stops_after: Callable[[str], bool], *, once: bool) -> Generator[StepRecord, None, None]:
         """Run the lanes and yield each of their steps; for the arguments see :meth:`advance`."""

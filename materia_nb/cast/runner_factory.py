@@ -119,7 +119,7 @@ def start_runner(plan: Plan, request: str, agents: AgentTable | None = None) -> 
                 sync_folder(str(plan.root))
         table, scripts = agents or AgentTable(), plan.utilities
         runner = Runner(files, rules, session, project=plan.project, agents=table, utilities=scripts, journal=journal)
-        runner.begin_files(plan.own_folders)
+        runner.save_first_snapshot(plan.own_folders)
         return runner  # noqa: TRY300 - an interrupt right here would leave the lock to the traceback, too
     except BaseException:
         _release(journal, lock)

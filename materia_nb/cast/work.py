@@ -40,7 +40,7 @@ from materia_nb.engine.conversation import ToolCall
 from materia_nb.engine.decide import Answer
 from materia_nb.engine.events import Events, from_json
 from materia_nb.engine.evolve import fold
-from materia_nb.engine.outputs import CORRECT_THE_UTILITY
+from materia_nb.engine.outputs import CORRECT_UTILITY_HINT
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Session, branch_suffix, output_name, pending_action
 from materia_nb.engine.state import NOTHING, UNREPORTED, CastState, Failure, Usage, Visit
@@ -349,7 +349,7 @@ class Work(ABC):
             if result.failure is None:
                 self.handle_reply(Answer(result.stdout, process=result.summary))
             elif result.failure != "interrupted":
-                self._fail(result.failure, result.summary, CORRECT_THE_UTILITY)
+                self._fail(result.failure, result.summary, CORRECT_UTILITY_HINT)
             return False
 
         return Job(partial(self._measure_time, run), take)

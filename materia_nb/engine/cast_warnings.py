@@ -421,7 +421,7 @@ def _empty_loop_warnings(
         unvisited_sockets: tuple[str, ...] = ()
         if skip.loop is not None:
             if skip.loop not in sockets_behind:
-                sockets_behind[skip.loop] = _sockets_behind_exits(rules, skip.loop)
+                sockets_behind[skip.loop] = _sockets_after_exits(rules, skip.loop)
             unvisited_sockets = tuple(socket for socket in sockets_behind[skip.loop] if socket not in visited)
         skipped_name = f"loop {skip.loop}" if skip.loop is not None else skip.socket
         consequence = f"; {', '.join(unvisited_sockets)} never ran" if unvisited_sockets else ""
@@ -430,7 +430,7 @@ def _empty_loop_warnings(
     return warnings
 
 
-def _sockets_behind_exits(rules: Rules, loop: str) -> tuple[str, ...]:
+def _sockets_after_exits(rules: Rules, loop: str) -> tuple[str, ...]:
     """Return the sockets that are reachable from the entry socket only through the exits of a loop."""
     sockets_behind = _sockets_from_entry(rules) - _sockets_from_entry(rules, loop)
     return tuple(socket for socket in rules.graph.sockets if socket in sockets_behind)
@@ -479,7 +479,7 @@ class Difference:
         return f"step {self.step}: recorded {self.recorded}; this engine {self.ours}: {self.why}"
 
 
-def our_route(session: Session, step: Transition | None) -> str:
+def engine_route(session: Session, step: Transition | None) -> str:
     """Return a phrase that describes what this engine does next.
 
     ``step`` is the transition into the next socket, or None if no socket was entered.
@@ -495,7 +495,7 @@ def our_route(session: Session, step: Transition | None) -> str:
     return "ends" if state.status in ("complete", "ready") else f"is {state.status}"
 
 
-def our_reason(session: Session, step: Transition | None, recorded_error: str = "") -> str:
+def engine_reason(session: Session, step: Transition | None, recorded_error: str = "") -> str:
     """Return the reason for this engine's route; ``recorded_error`` is the error that ended the recorded cast."""
     state = step.state if step else session.state
     if state.failure is not None:

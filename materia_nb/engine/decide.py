@@ -96,7 +96,7 @@ def _enter_region(rules: Rules, session: Session, ts: int) -> Events:
     """Return the events that distribute items to lanes or join the lanes, or () if an ordinary socket is next."""
     if (running := lanes_running(session)) is not None:
         return streams.events_of_join(running, ts)
-    if (region := streams.region_ahead(rules, session)) is None:
+    if (region := streams.next_parallel_region(rules, session)) is None:
         return ()
     schedule = streams.schedule_of(session.state, region)
     stream_rows = tuple({"name": stream.name, "workItemIndexes": list(stream.indexes)} for stream in schedule)
@@ -498,8 +498,8 @@ def edit_output(rules: Rules, session: Session, text: str, ts: int, *, discard_e
     edits = tuple(event for event in session.edits if event.step >= record.number)
     if discard_edits:
         return correction_events
-    if edit.raised_total(session.state) > edit.raised_total(record.before):
-        raise _edits_lost("the raised limit", len(edits) + 1, "")
+    if edit.total_limit_increase(session.state) > edit.total_limit_increase(record.before):
+        raise _lost_edits_error("the raised limit", len(edits) + 1, "")
     return _reapply_edits(rules, session, correction_events, edits, ts)
 
 
@@ -517,7 +517,7 @@ def back_to(rules: Rules, session: Session, number: int, ts: int, *, discard_edi
         return back
     edits, lost_changes = edit.edits_since(rules, session, number), edit.describe_lost_changes(rules, session, number)
     if lost_changes:
-        raise _edits_lost(lost_changes[0], len(edits) + len(lost_changes), "")
+        raise _lost_edits_error(lost_changes[0], len(edits) + len(lost_changes), "")
     return _reapply_edits(rules, session, back, edits, ts)
 
 
@@ -533,12 +533,12 @@ def _reapply_edits(rules: Rules, session: Session, events: Events, edits: Sequen
             after = fold(rules, after, edit_events)
         except MateriaError as error:
             description = f"your edit of {', '.join(edit.describe_changes(lost_edit.patch)) or 'the work items'} after step {lost_edit.step}"
-            raise _edits_lost(description, len(edits) - index, str(error)) from error
+            raise _lost_edits_error(description, len(edits) - index, str(error)) from error
         events = (*events, *edit_events)
     return events
 
 
-def _edits_lost(description: str, count: int, why: str) -> MateriaError:
+def _lost_edits_error(description: str, count: int, why: str) -> MateriaError:
     """Return the error for edits that cannot be applied to the earlier state."""
     more = f" {counted(count, 'edit')} would be lost." if count > 1 else ""
     return MateriaError(

@@ -129,12 +129,12 @@ def describe_lost_changes(rules: Rules, session: Session, number: int) -> list[s
             lost_changes.append(f"your correction of the output of step {record.number}")
         if record.reworded:
             lost_changes.append(f"your change to the prompt of step {record.number}")
-    if raised_total(session.state) > raised_total(state_after(rules, session, session.steps[:number])):
+    if total_limit_increase(session.state) > total_limit_increase(state_after(rules, session, session.steps[:number])):
         lost_changes.append("the raised limit")
     return lost_changes
 
 
-def raised_total(state: CastState) -> int:
+def total_limit_increase(state: CastState) -> int:
     """Return the total amount by which limits were raised, ignoring repair limits, which apply only to one visit."""
     return sum(amount for key, amount in state.extra.items() if key[0] != "repair")
 

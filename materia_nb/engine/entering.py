@@ -155,7 +155,7 @@ def enter(rules: Rules, state: CastState) -> Transition:
     while True:
         target = draft.next or END
         if draft.lane is not None and target not in draft.lane.sockets:
-            return _end_of_lane(draft, draft.lane, skips)
+            return _end_lane(draft, draft.lane, skips)
         if target == END or (skips and any(target == skip.socket for skip in skips)):
             return _complete_cast(draft, skips)
         if rules.graph.regions and (region := _region_without_items(rules, draft, target)) is not None:
@@ -197,7 +197,7 @@ def _skip_decision(step: int, skips: list[SkippedSocket], target: str) -> Decisi
     return Decision(step, "empty loop", target, skips=tuple(skips))
 
 
-def _end_of_lane(draft: Draft, lane: LaneScope, skips: list[SkippedSocket]) -> Transition:
+def _end_lane(draft: Draft, lane: LaneScope, skips: list[SkippedSocket]) -> Transition:
     """End a lane after its last item; a lane that leaves its loop earlier fails, so that no item is skipped (P6)."""
     at = draft.cursors.get(lane.cursor, 0)
     if at not in lane.indexes:

@@ -207,7 +207,7 @@ def _apply_output(rules: Rules, session: Session, event: ev.Output) -> Session:
         event.ts,
         turn,
         worked=event.worked,
-        past=outputs.past_of(rules, session, step, turn),
+        past=outputs.past_states_of(rules, session, step, turn),
         earlier_turns=(*session.earlier_turns, turn) if prompt is not None else session.earlier_turns,
         change_request=None,
         calls=(),

@@ -328,7 +328,7 @@ class _ListEditor:
         for shown_item in before:
             index = shown_item.item.position
             if shown_item.iteration.list_path == path:
-                if index not in edit.origins or (edit.abandon and self._was_working(shown_item.iteration, index)):
+                if index not in edit.origins or (edit.abandon and self._was_in_progress(shown_item.iteration, index)):
                     break
                 index = edit.origins.index(index)
             new_item = item_at(
@@ -343,7 +343,7 @@ class _ListEditor:
         if visit is not None and visit.item is not None and item is not None and len(draft.shown) == len(before):
             draft.at = visit._replace(item=item)
 
-    def _was_working(self, iteration: Iteration, index: int) -> bool:
+    def _was_in_progress(self, iteration: Iteration, index: int) -> bool:
         return item_status(self.before, self._id(iteration, index)) == IN_PROGRESS
 
     # -- continuing after an item was abandoned ---------------------------------------------------

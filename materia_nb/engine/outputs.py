@@ -35,9 +35,9 @@ from materia_nb.jsonvalue import JSON, FrozenDict, frozen
 from materia_nb.loadout.graph import END
 from materia_nb.loadout.vocabulary import ACCEPTED, Result
 
-_CONTINUE_WORK: Final = "Continue this work where you stopped."
+_CONTINUE_PROMPT: Final = "Continue this work where you stopped."
 
-CORRECT_THE_UTILITY: Final = "correct the utility, then use `retry`; if you changed its definition, use `edit redefine` to apply the change to this cast"
+CORRECT_UTILITY_HINT: Final = "correct the utility, then use `retry`; if you changed its definition, use `edit redefine` to apply the change to this cast"
 """Hint for a cast that stopped because a utility failed."""
 
 
@@ -58,7 +58,7 @@ def continue_agent(rules: Rules, draft: Draft, visit: Visit, reading: Reading, p
     visit = visit._replace(mode="resume", turn=visit.turn + 1, repairs=0, memory=reading.memory)
     draft.at = visit
     event = ev.SocketContinued(about=about(rules, visit), visit=visit.visit, reason=reading.reason)
-    text = "\n".join([_CONTINUE_WORK, *([reading.reason] if reading.reason else [])])
+    text = "\n".join([_CONTINUE_PROMPT, *([reading.reason] if reading.reason else [])])
     request = next_prompt(prompt, "resume", text, answer_format(rules, draft, visit, short=True))
     return Transition(draft.freeze(), (event,), decision_of(visit, "reissue", visit.socket, reading), request, reading)
 
@@ -309,7 +309,7 @@ def _refuse(
     if rules.sockets[visit.socket].socket.is_utility:
         message = f"The output of {visit.socket} was refused. {summary}"
         failure = Failure(
-            "invalid_output", f"{message} {process}" if process else message, visit.socket, CORRECT_THE_UTILITY
+            "invalid_output", f"{message} {process}" if process else message, visit.socket, CORRECT_UTILITY_HINT
         )
         refused_event = ev.SocketRefused(about=subject, visit=visit.visit, process=process)
         events = (refused_event, *events)
@@ -450,7 +450,7 @@ def _cached_states(past: PastStates, count: int) -> tuple[CastState, ...]:
     return past.compute(count)
 
 
-def past_of(rules: Rules, session: Session, step: Transition, turn: TurnRecord) -> PastStates | None:
+def past_states_of(rules: Rules, session: Session, step: Transition, turn: TurnRecord) -> PastStates | None:
     """Return an object that recomputes the states of the latest step, or None while the visit continues.
 
     The previous state and this turn determine the states only if the socket was entered and asked once, the output was

@@ -22,7 +22,7 @@ from materia_nb.loadout.vocabulary import RESULTS, WORK_ITEMS
 _SAFE_NAME = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]{0,63}")
 
 
-def region_ahead(rules: Rules, session: Session) -> Region | None:
+def next_parallel_region(rules: Rules, session: Session) -> Region | None:
     """Return the parallel loop whose items must be distributed next, or None if the cast does not enter such a loop."""
     state = session.state
     region = rules.graph.regions.get(state.last_socket or "")
@@ -225,7 +225,7 @@ def lane_of_event(session: Session, event: Event) -> Lane:
 
 
 def _apply_start(rules: Rules, session: Session, event: ev.StreamsStarted) -> Session:
-    region = region_ahead(rules, session)
+    region = next_parallel_region(rules, session)
     if region is None or region.loop != event.loop:
         raise ImpossibleEvent(event, f"the cast does not enter the loop {event.loop} next")
     schedule: JSON = {"streams": list(event.streams)}

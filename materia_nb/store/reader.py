@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from materia_nb.engine import entering, outputs, recovery
 from materia_nb.engine import events as ev
-from materia_nb.engine.cast_warnings import Difference, our_reason, our_route
+from materia_nb.engine.cast_warnings import Difference, engine_reason, engine_route
 from materia_nb.engine.events import RECOVERY, Event, RecoveryStart, SocketStart, Transition, from_json
 from materia_nb.engine.evolve import begin_session, evolve, output_of
 from materia_nb.engine.prompt import Prompt
@@ -560,8 +560,8 @@ class _JournalReader:
 
     def _add_difference(self, recorded: str, step: Transition | None, error: str = "") -> None:
         number = max(len(self.session.steps), 1)
-        why = our_reason(self.session, step, error)
-        self.recording.differences.append(Difference(number, recorded, our_route(self.session, step), why))
+        why = engine_reason(self.session, step, error)
+        self.recording.differences.append(Difference(number, recorded, engine_route(self.session, step), why))
 
     def _add_message(self, content: object) -> None:
         message = " ".join(str(content).split())

@@ -6,14 +6,14 @@ import pytest
 
 from builders import Folded, asks, at, config, edge, items, retry_loop, say
 from materia_nb.engine import decide, entering
-from materia_nb.engine.cast_warnings import our_reason, our_route
+from materia_nb.engine.cast_warnings import engine_reason, engine_route
 
 CHAIN = config({"A": at("P", edge("B")), "B": at("P")})
 
 
 def our_cast(cast, *, enters=False, error=""):
     step = entering.enter(cast.rules, cast.state) if enters else None
-    return our_route(cast.session, step), our_reason(cast.session, step, error)
+    return engine_route(cast.session, step), engine_reason(cast.session, step, error)
 
 
 def test_route_reason_names_the_entry_or_the_unanswered_socket():

@@ -40,9 +40,9 @@ if TYPE_CHECKING:
     from materia_nb.insight.values import BlameEntry
 
 # Maximum number of equal steps that are displayed at the beginning and at the end of a longer sequence of them.
-_MAX_ALIKE: Final = 3
+_MAX_IDENTICAL_STEPS: Final = 3
 _MAX_CHANGES: Final = 20
-_MAX_LATER: Final = 20  # Maximum number of steps after the first difference whose differences are displayed.
+_MAX_LATER_STEPS: Final = 20  # Maximum number of steps after the first difference whose differences are displayed.
 _MAX_VALUE: Final = 120
 _MAX_CELL_CHARS: Final = 80  # Maximum length of values and outputs in a table row, in characters.
 _PAIR_COLUMNS: Final = ("step", "A", "B", "differs in")
@@ -93,8 +93,8 @@ class CompareView(Displayable, Comparison):
         rows: list[tuple[str, ...]] = []
         for alike, pairs in groupby(self.pairs, lambda pair: pair.side == "both" and not pair.own_differences):
             group = [_pair_row(pair, names) for pair in pairs]
-            if alike and (more := len(group) - 2 * _MAX_ALIKE) > 1:
-                group[_MAX_ALIKE:-_MAX_ALIKE] = [("…", f"{more} identical steps", "", "")]
+            if alike and (more := len(group) - 2 * _MAX_IDENTICAL_STEPS) > 1:
+                group[_MAX_IDENTICAL_STEPS:-_MAX_IDENTICAL_STEPS] = [("…", f"{more} identical steps", "", "")]
             rows += group
         return rows
 
@@ -129,7 +129,7 @@ class CompareView(Displayable, Comparison):
     def _later(self, first: StepRecord, names: Mapping[str, str]) -> Iterator[Block]:
         """Yield a collapsed block for each later step that both casts have but in which they differ."""
         others = [pair for pair in self.pairs if pair.own_differences and pair.a is not first]
-        for a, b, differs in others[:_MAX_LATER]:
+        for a, b, differs in others[:_MAX_LATER_STEPS]:
             if a is not None and b is not None:
                 aspects = ", ".join(StepPair(a, b, differs).own_differences)
                 title = f"step {_step_number(a)}, {b.number} in B: {_place(a, names)} differs in {aspects}"

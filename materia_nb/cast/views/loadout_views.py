@@ -353,7 +353,7 @@ _PERCENTILES: Final = {"10th percentile": 0.1, "median": 0.5, "90th percentile":
 _TOTAL_FORMATS: Final = {"turns": "{:,.0f}", "tokens": "{:,.0f}", "cost": "${:,.4f}", "seconds": "{:,.1f} s"}
 _MEAN_FORMATS: Final = {**_TOTAL_FORMATS, "turns": "{:.2f}"}
 _MAX_BINS: Final = 12
-_SMALLEST_SHARE: Final = 0.0005
+_MIN_SHOWN_CHANCE: Final = 0.0005
 
 
 def _histogram(name: str, distribution: Distribution) -> Table:
@@ -370,7 +370,7 @@ def _histogram(name: str, distribution: Distribution) -> Table:
     for place, row in sorted(bins.items()):
         first, is_last = lowest + place * width, place == _MAX_BINS - 1 and numbers[-1] >= lowest + width * _MAX_BINS
         label = f"{first} or more" if is_last else f"{first} to {first + width - 1}" if width > 1 else str(first)
-        texts = {end: f"{chance:.1%}" if chance >= _SMALLEST_SHARE else "< 0.1%" for end, chance in row.items()}
+        texts = {end: f"{chance:.1%}" if chance >= _MIN_SHOWN_CHANCE else "< 0.1%" for end, chance in row.items()}
         cells = (Bar(texts[end], row[end] / largest) if row[end] else "" for end in distribution)
         rows.append((label, *cells))
     return Table((name, *distribution), rows)

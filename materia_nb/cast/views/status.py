@@ -84,7 +84,7 @@ def status_lines(cast: Snapshot, pause: str | None = None, hit: Sequence[Breakpo
             lines.append(f"to continue: {failure.hint if can_resume else cast.live.continue_hint}")
         lines += _offered_commands(cast)
     elif engine.hold is not None and engine.at is not None:
-        lines += _held_for(cast, engine.hold, engine.at.socket)
+        lines += _hold_lines(cast, engine.hold, engine.at.socket)
     elif engine.status == "waiting":
         lines.append(_waiting_for(cast) + _pause_reason(cast, pause, hit))
     elif engine.status == "ready":
@@ -271,7 +271,7 @@ def approval_lines(cast: Snapshot) -> list[str]:
     return lines
 
 
-def _held_for(cast: Snapshot, hold: Hold, socket: str) -> list[str]:
+def _hold_lines(cast: Snapshot, hold: Hold, socket: str) -> list[str]:
     needed = {
         "approval": "approve or deny the command",
         "direction": "reply with a direction",
@@ -341,7 +341,7 @@ def overlay_of(cast: Snapshot) -> CastOverlay:
         last_route=route,
         progress=cast.loop_progress,
         breakpoints=frozenset(stop.socket for stop in cast.breakpoints if stop.socket and stop.kind != "edge"),
-        break_routes=_break_routes(cast),
+        break_routes=_routes_with_breakpoints(cast),
         warnings=_codes(cast),
         budgets=edge_uses(cast.rules, cast.engine),
         in_item=engine.at is not None and engine.at.item is not None,
@@ -367,7 +367,7 @@ def _latest(cast: Snapshot) -> dict[str, StepRecord]:
     return {step.socket: step for *_, step in ordered}
 
 
-def _break_routes(cast: Snapshot) -> frozenset[Route]:
+def _routes_with_breakpoints(cast: Snapshot) -> frozenset[Route]:
     """Return the edges and exits on which a breakpoint is set."""
     stops = [stop for stop in cast.breakpoints if stop.kind == "edge"]
     routes = set()

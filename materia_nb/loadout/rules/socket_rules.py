@@ -347,7 +347,7 @@ def _never_written(facts: LoadoutFacts) -> Iterator[Hint]:
     if not isinstance(entry, str) or entry not in facts.sockets:
         return
     targets = successors_of(facts)
-    any_path_writers, paths_by_field = _writers(facts)
+    any_path_writers, paths_by_field = _state_writers(facts)
     known_names = _ENGINE_NAMES | {split_path(alias)[0] for alias in _item_names(facts)}
     writers_of: dict[StatePath, tuple[set[str], dict[str, str | None]]] = {}
     reachable_before: dict[str, dict[str, str | None]] = {}
@@ -426,7 +426,7 @@ def _item_names(facts: LoadoutFacts) -> Iterator[str]:
             yield loop.alias
 
 
-def _writers(facts: LoadoutFacts) -> tuple[set[str], Mapping[str, list[tuple[str, StatePath]]]]:
+def _state_writers(facts: LoadoutFacts) -> tuple[set[str], Mapping[str, list[tuple[str, StatePath]]]]:
     """Return the sockets that can set every state path, and the paths that each of the other sockets can set.
 
     A utility with JSON output can set every path (R10). The paths of the other sockets are grouped by their first
