@@ -214,6 +214,54 @@ class SecondEngine:
         return dict(ends)
 
 
+def happens_without(second: SecondEngine, count: int, event: str, without: str, since: str) -> bool:
+    """Return True if a cast can reach ``event`` after ``since`` without ``without`` occurring between them."""
+    waiting = [(second.begin()[0], False)]
+    known = set(waiting)
+    while waiting:
+        state, is_open = waiting.pop()
+        if state.end:
+            continue
+        if is_open and state.socket == event:
+            return True
+        is_open = state.socket == since or (is_open and state.socket != without)
+        following = {(target, is_open) for _, target, _ in second.moves(state, [count])} - known
+        known |= following
+        waiting += following
+    return False
+
+
+def length_of_shortest_difference(a: SecondEngine, b: SecondEngine, count: int) -> int | None:
+    """Return the number of visits after which casts with the same results first differ, or None if they never do."""
+    waiting = [(a.begin()[0], b.begin()[0])]
+    known, length = set(waiting), 0
+    while waiting:
+        following = []
+        for left, right in waiting:
+            if place(a, left) != place(b, right):
+                return length
+            if left.end:
+                continue
+            results = a.results(left.socket), b.results(right.socket)
+            if (FAILED in results[0]) != (FAILED in results[1]):
+                following.append((left, State("", "stopped")))
+            for result in results[0]:
+                if result in results[1]:
+                    pair = a.complete(left, result, count)[0], b.complete(right, result, count)[0]
+                    if pair not in known:
+                        known.add(pair)
+                        following.append(pair)
+        waiting, length = following, length + 1
+    return None
+
+
+def place(second: SecondEngine, state: State) -> tuple[Any, ...]:
+    """Return the end of a cast with the socket that failed, or else the socket and item of the visit."""
+    if state.end:
+        return state.end, "" if state.end == "complete" else state.socket
+    return second.visit_key(state)
+
+
 def random_document(random: Random) -> dict[str, Any]:
     """Return a random loadout that :class:`SecondEngine` supports."""
     members = [f"In{number}" for number in range(random.randint(1, 3))]

@@ -18,7 +18,18 @@ from materia_nb.insight.compare import ComparedCast
 from materia_nb.insight.explore import Exploration, behaviour_changes
 from materia_nb.insight.replay import replay_answers
 from materia_nb.loadout import LoadoutError, build_graph
-from second_engine import FAILED, NO, NOTHING, YES, Edge, SecondEngine, State, random_document
+from second_engine import (
+    FAILED,
+    NO,
+    NOTHING,
+    YES,
+    Edge,
+    SecondEngine,
+    State,
+    happens_without,
+    length_of_shortest_difference,
+    random_document,
+)
 
 LOADOUTS = 500
 LENGTHS = range(3)
@@ -142,23 +153,6 @@ def test_example_run_without_an_event_exists_if_such_a_cast_exists(part):
     assert min(outcomes[True], outcomes[False]) >= 10
 
 
-def happens_without(second: SecondEngine, count: int, event: str, without: str, since: str) -> bool:
-    """Return True if a cast can reach ``event`` after ``since`` without ``without`` occurring between them."""
-    waiting = [(second.begin()[0], False)]
-    known = set(waiting)
-    while waiting:
-        state, is_open = waiting.pop()
-        if state.end:
-            continue
-        if is_open and state.socket == event:
-            return True
-        is_open = state.socket == since or (is_open and state.socket != without)
-        following = {(target, is_open) for _, target, _ in second.moves(state, [count])} - known
-        known |= following
-        waiting += following
-    return False
-
-
 def everything_possible(second: SecondEngine, count: int) -> tuple[set[str], set[Edge | str], set[str]]:
     """Return all sockets, edges, exits and ends that are possible in casts of a loadout."""
     begin, routes = second.begin()
@@ -234,37 +228,6 @@ def edited(document: dict[str, Any], random: Random) -> dict[str, Any]:
             edges.pop()
         if other != document and can_be_cast(other):
             return other
-
-
-def length_of_shortest_difference(a: SecondEngine, b: SecondEngine, count: int) -> int | None:
-    """Return the number of visits after which casts with the same results first differ, or None if they never do."""
-    waiting = [(a.begin()[0], b.begin()[0])]
-    known, length = set(waiting), 0
-    while waiting:
-        following = []
-        for left, right in waiting:
-            if place(a, left) != place(b, right):
-                return length
-            if left.end:
-                continue
-            results = a.results(left.socket), b.results(right.socket)
-            if (FAILED in results[0]) != (FAILED in results[1]):
-                following.append((left, State("", "stopped")))
-            for result in results[0]:
-                if result in results[1]:
-                    pair = a.complete(left, result, count)[0], b.complete(right, result, count)[0]
-                    if pair not in known:
-                        known.add(pair)
-                        following.append(pair)
-        waiting, length = following, length + 1
-    return None
-
-
-def place(second: SecondEngine, state: State) -> tuple[Any, ...]:
-    """Return the end of a cast with the socket that failed, or else the socket and item of the visit."""
-    if state.end:
-        return state.end, "" if state.end == "complete" else state.socket
-    return second.visit_key(state)
 
 
 REFUSED = "refused"
