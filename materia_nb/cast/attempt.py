@@ -202,7 +202,7 @@ class Trial(Runner):
         agent: Agent = self.agents.for_turn(visit.socket, self.materia(visit).id)
         for layer, text in texts.items():
             self.run_command(decide.edit_prompt, layer, text)
-        prompt = _asked_text(self.session)
+        prompt = _next_prompt_text(self.session)
         started = time.monotonic()
         if isinstance(agent, PersonAgent):
             error: str | None = "a person answers this socket; pass other agents"
@@ -259,7 +259,7 @@ def _approval_question(session: Session) -> str:
     return f"is asking for approval of {tools}" if tools else ""
 
 
-def _asked_text(session: Session) -> str:
+def _next_prompt_text(session: Session) -> str:
     return session.next_message if isinstance(session.next_message, str) else session.next_message.text
 
 
@@ -435,7 +435,7 @@ class Attempts(Displayable, Sequence[Attempt]):
         if current is None or current.open_calls or len(current.abandoned) != len(before.abandoned):
             return False
         visit, other = (decide.waiting_visit_of(session_)._replace(approval=None) for session_ in (current, before))
-        same_text = _asked_text(current) == _asked_text(before)
+        same_text = _next_prompt_text(current) == _next_prompt_text(before)
         return visit == other and same_text and current.messages == before.messages and current.calls == before.calls
 
     def _result(self, number: int) -> tuple[Attempt, Trial]:

@@ -15,7 +15,7 @@ from materia_nb.agents.interface import Reply, TurnKind, Usage
 from materia_nb.agents.notebook_agents import RecordedAgent, RecordedTurn, recording_key
 from materia_nb.cast.cases import case_of, relative_config_path, write_case, write_export
 from materia_nb.cast.runner import Runner
-from materia_nb.engine.conversation import call_from
+from materia_nb.engine.conversation import parse_call
 from materia_nb.engine.session import Session, StepRecord, parts_of
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import JSON, as_list
@@ -191,7 +191,7 @@ def _turn(turn: Mapping[str, Any], *, first: bool) -> RecordedTurn:
     mode, usage, meta = turn.get("kind"), turn.get("usage"), turn.get("meta")
     kind: TurnKind | None = "work" if first and mode == "draft" else _KINDS.get(str(mode))
     meta_fields = {**(meta if isinstance(meta, dict) else {}), "recorded": True}
-    calls = tuple(filter(None, map(call_from, as_list(turn.get("calls")))))
+    calls = tuple(filter(None, map(parse_call, as_list(turn.get("calls")))))
     spent = tuple(filter(None, map(_usage, as_list(turn.get("spent")))))
     texts = {name: turn[name] for name in ("thinking", "cut") if isinstance(turn.get(name), str)}
     return RecordedTurn(Reply(str(turn["text"]), _usage(usage), meta_fields, **texts), calls, kind, spent)

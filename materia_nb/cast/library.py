@@ -129,7 +129,7 @@ class Loadouts(Mapping[str, str], Displayable):
         loaded = path if isinstance(path, Mapping) else self.find(Path(path))
         config = self.read(loaded)
         before = self._loaded, self._config, self._chosen
-        lost = {} if self._config is None else _lost_loadouts(self._config, config)
+        lost = {} if self._config is None else _removed_loadouts(self._config, config)
         self._loaded, self._config, self._chosen = loaded, config, config.active
         try:
             view = self._copy_scripts_and_show()
@@ -362,7 +362,7 @@ class Loadouts(Mapping[str, str], Displayable):
         is_new = design.name not in self.config.loadout_names
         selected_name = design.name if is_new else self.chosen
         path = design.home.path if to is None else self.find(Path(to))
-        used, scripts = self._used_by_copy(design, path)
+        used, scripts = self._materia_and_scripts_to_copy(design, path)
         path = save_design(design, path, copied_materia=used, anyway=anyway)
         self.reload()
         self._chosen = selected_name
@@ -381,7 +381,7 @@ class Loadouts(Mapping[str, str], Displayable):
             message += f"; no file defines the materia {', '.join(missing)}"
         return message
 
-    def _used_by_copy(self, design: Design, path: Path | None) -> tuple[dict[str, Object], list[str]]:
+    def _materia_and_scripts_to_copy(self, design: Design, path: Path | None) -> tuple[dict[str, Object], list[str]]:
         """Return the materia that must be saved with a copy of a design, and the scripts that these materia run."""
         if path is None or path == design.home.path:
             return {}, []
@@ -512,7 +512,7 @@ def _describe_copies(path: Path, used: Mapping[str, Object], scripts: Sequence[s
     )
 
 
-def _lost_loadouts(before: LayeredConfig, now: LayeredConfig) -> dict[str, str]:
+def _removed_loadouts(before: LayeredConfig, now: LayeredConfig) -> dict[str, str]:
     """Return the loadouts that are in ``before`` but not in ``now``, each with the name of the file that defined it."""
     lost = set(before.loadout_names).difference(now.loadout_names)
     layers = {name: before.origin("loadout", name) for name in before.loadout_names if name in lost}

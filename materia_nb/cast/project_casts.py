@@ -147,7 +147,7 @@ class Casts(Displayable):
         path = self._find(reference)
         if (cast := self.find_open_cast(path)) is not None:
             return self._latest(cast)
-        with _close_on_error(self._resumed(path)) as cast:
+        with _close_on_error(self._resume(path)) as cast:
             return self._latest(cast)
 
     def _latest(self, cast: Cast) -> Cast:
@@ -156,7 +156,7 @@ class Casts(Displayable):
                 record_latest(cast.run_dir)
         return self.make_current(cast)
 
-    def _resumed(self, path: Path) -> Cast:
+    def _resume(self, path: Path) -> Cast:
         return resume_cast(path, self._table, utilities=utility_folders(), sync=self.sync)
 
     def make_current(self, cast: Cast) -> Cast:
@@ -301,7 +301,7 @@ class Casts(Displayable):
         if (cast := self.find_open_cast(path)) is not None:
             yield cast
             return
-        cast = self._resumed(path)
+        cast = self._resume(path)
         try:
             yield cast
         finally:
@@ -416,9 +416,9 @@ class Casts(Displayable):
             MateriaError: a cast or loadout does not exist, the values are not of the same kind (``compare``), or a
                 loadout has too many states (``not_explored``).
         """
-        return compare_view(self._compared(a), self._compared(b), (satisfied, items) if behaviour else None)
+        return compare_view(self._comparable(a), self._comparable(b), (satisfied, items) if behaviour else None)
 
-    def _compared(self, value: object) -> object:
+    def _comparable(self, value: object) -> object:
         if isinstance(value, str) and value in self._loadouts.config.loadout_names:
             return self._loadouts.graph(value)
         if isinstance(value, str | Path | CastEntry):

@@ -348,11 +348,11 @@ class Snapshot:
         socket = self.graph.sockets.get(target) if target else None
         if socket is None or socket.iterator is None or self.engine.status != "ready":
             return target
-        entered = self._entered
+        entered = self._entered_state
         return END if entered.status == "complete" else entered.waiting_at.socket if entered.waiting_at else target
 
     @cached_property
-    def _entered(self) -> CastState:
+    def _entered_state(self) -> CastState:
         """The state of the engine after it has entered the next socket and skipped loops that have no items."""
         return entering.enter(self.rules, self.engine).state
 
@@ -363,7 +363,7 @@ class Snapshot:
             return visit.item
         if self.engine.next is None or self.engine.status != "ready":
             return None
-        visit = self._entered.waiting_at
+        visit = self._entered_state.waiting_at
         return visit.item if visit is not None else None
 
     @cached_property

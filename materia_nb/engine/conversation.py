@@ -86,7 +86,7 @@ class MateriaEvent:
         return f"{self.type} (output refused)" if self.refused else self.type
 
 
-def call_from(fields: JSON) -> ToolCall | None:
+def parse_call(fields: JSON) -> ToolCall | None:
     """Parse a tool call that :meth:`ToolCall.as_json` returned; return None for any other value."""
     if not isinstance(fields, dict):
         return None

@@ -11,7 +11,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Final, Literal, NamedTuple, Self, TypeAlias, cast, dataclass_transform
 
-from materia_nb.engine.conversation import ToolCall, ToolDecision, call_from
+from materia_nb.engine.conversation import ToolCall, ToolDecision, parse_call
 from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.routing import Decision
 from materia_nb.engine.state import NOTHING, CastState, Usage
@@ -746,7 +746,7 @@ def _list_reader(form: Callable[[JSON], Any]) -> Callable[[JSON], Any]:
 
 
 def _read_call(value: JSON) -> ToolCall:
-    if (call := call_from(value)) is None:
+    if (call := parse_call(value)) is None:
         raise ValueError(value)
     return call
 

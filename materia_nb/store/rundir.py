@@ -247,7 +247,7 @@ class ArtifactWriter:
 
     def mark_written(self, session: Session) -> None:
         """Record that all files of ``session`` exist already, so that they are not written again."""
-        self._since, self._written = _next_steps(session), session
+        self._since, self._written = _last_step_indexes(session), session
 
     def write_all(self, session: Session, journal_end: JournalEnd) -> None:
         """Write all files of ``session``, including the usage report and the manifest.
@@ -303,10 +303,10 @@ def write_steps(files: RunDir, rules: Rules, session: Session, since: Mapping[st
             if prompts:
                 write_prompt(files, rules, step, part.prefix)
             _write_step(files, rules, step, part.prefix)
-    return _next_steps(session)
+    return _last_step_indexes(session)
 
 
-def _next_steps(session: Session) -> Mapping[str, int]:
+def _last_step_indexes(session: Session) -> Mapping[str, int]:
     return {part.prefix: max(len(part.steps) - 1, 0) for part in parts_of(session)}
 
 

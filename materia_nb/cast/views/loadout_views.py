@@ -98,7 +98,7 @@ def loadouts_view(loadouts: Mapping[str, str], chosen: str | None, config: Layer
         (
             "*" if name == chosen else "",
             name,
-            _layers(config, "loadout", name) or origin,
+            _defining_layers(config, "loadout", name) or origin,
             str(len(as_object(as_object(definitions.get(name)).get("sockets")))),
         )
         for name, origin in loadouts.items()
@@ -115,7 +115,7 @@ def materia_view(config: LayeredConfig, agents: AgentTable) -> Table:
         utility = materia_kind(definition) == "utility"
         kind = ("utility" if utility else "agent") + (", generator" if definition.get("generator") is True else "")
         who = "a process" if utility else agents.for_turn("", name).name
-        layers = _layers(config, "materia", name) or config.origin("materia", name).name
+        layers = _defining_layers(config, "materia", name) or config.origin("materia", name).name
         description = shorten(str(definition.get("description", "")), 80)
         rows.append((name, kind, materia_group(definition), layers, who, description))
     return Table(("materia", "kind", "group", "from", "answered by", "description"), rows, "no materia")
@@ -138,7 +138,7 @@ def fields_view(config: LayeredConfig, kind: Literal["loadout", "materia"], name
     return Table(("field", "value", "from"), rows, "no fields")
 
 
-def _layers(config: LayeredConfig, kind: Literal["loadout", "materia"], name: str) -> str:
+def _defining_layers(config: LayeredConfig, kind: Literal["loadout", "materia"], name: str) -> str:
     """Return the names of the config layers that define fields of a loadout or materia, lowest first."""
     layers = {layer.name for layer in config.origins(kind, name).values()}
     return ", ".join(layer.name for layer in config.layers if layer.name in layers)
@@ -392,7 +392,7 @@ class SimulationView(_View, Simulation):
         yield from _no_verdict_lines(self.nothing)
         yield Table(
             ("a cast has", "on average", "median", "90th percentile", "maximum"),
-            [_spread_row("agent turns", self.turns), _spread_row("retries", self.retries)],
+            [_distribution_row("agent turns", self.turns), _distribution_row("retries", self.retries)],
         )
         most = max([1, *self.visits.values()])
         rows = [(socket, Bar(f"{count / self.n:.2f}", count / most)) for socket, count in self.visits.items()]
@@ -523,7 +523,7 @@ def _no_verdict_lines(nothing: Mapping[str, float]) -> Iterator[Line]:
         yield Line(f"{socket} gives no verdict{chance_words}")
 
 
-def _spread_row(name: str, counts: Sequence[int]) -> tuple[str, str, int, int, int]:
+def _distribution_row(name: str, counts: Sequence[int]) -> tuple[str, str, int, int, int]:
     ordered = sorted(counts)
     median_index, percentile_index = ((len(ordered) - 1) // 2), ((len(ordered) * 9 + 9) // 10 - 1)
     return name, f"{mean(ordered):.2f}", ordered[median_index], ordered[percentile_index], ordered[-1]

@@ -293,7 +293,7 @@ def lanes_blocks(cast: Snapshot, now: int | None = None, past: Snapshot | None =
     if not lanes:
         return [Line("The cast has not distributed items to lanes.", "quiet")]
     streams = cast.session.streams[-1]
-    until = _latest_in_lane(cast)
+    until = _latest_event_ms(cast)
     rows = [
         (
             part(name, 60),
@@ -357,7 +357,7 @@ def _format_duration(lane: LaneSnapshot, until: int) -> str:
     return "" if started is None else format_seconds(max(0, (lane.lane.ended or until) - started))
 
 
-def _latest_in_lane(cast: Snapshot) -> int:
+def _latest_event_ms(cast: Snapshot) -> int:
     """Return the time of the latest event of the cast or of its lanes, in milliseconds."""
     times = [lane.lane.ended for lane in cast.lanes.values() if lane.lane.ended is not None]
     for steps in (cast.steps, *(lane.now.steps for lane in cast.lanes.values())):
@@ -378,7 +378,7 @@ def time_axis(cast: Snapshot, now: int | None = None, past: Snapshot | None = No
     steps = [step for step in cast.steps if step.number >= generator.number]
     rows = [("cast", list(_bars(cast, steps)))]
     rows += [(part(name, 40), _lane_bars(lane, fork_time)) for name, lane in cast.lanes.items()]
-    until = max(now or 0, _latest_in_lane(cast))
+    until = max(now or 0, _latest_event_ms(cast))
     scale = TimeScale([bar for _, bars in rows for bar in bars], generator.started, until, running=now is not None)
     started = generator.started
     work = format_work_time(*work_time([*steps, *(step for lane in cast.lanes.values() for step in lane.now.steps)]))

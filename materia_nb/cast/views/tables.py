@@ -391,7 +391,7 @@ class FilesView(Displayable):
                 str(step.number),
                 cast.names.get(step.socket, step.socket),
                 f"{step.item_key} {shorten(step.item_label or '', 40)}" if step.item_key else "",
-                not_kept if step.files is None else _names_of(step.files),
+                not_kept if step.files is None else _changed_file_names(step.files),
                 describe_outcome(step),
             )
             for step in cast.steps
@@ -399,7 +399,7 @@ class FilesView(Displayable):
         ]
         latest = reversed(list(self)[-_MAX_STEPS:])
         blocks: list[Block] = [Table(("step", "socket", "item", "files", "went to"), rows, "no step changed a file")]
-        blocks += [Fold(f"{step.title}: {_names_of(step.files)}", self._step_blocks(step)) for step in latest]
+        blocks += [Fold(f"{step.title}: {_changed_file_names(step.files)}", self._step_blocks(step)) for step in latest]
         for name, lane in cast.lanes.items():
             blocks += [Heading(f"lane {name}"), *FilesView(lane.now).detail_blocks()]
         return blocks
@@ -448,7 +448,7 @@ def changes_table(git_dir: Path, before: str | None, after: str | None) -> list[
     return [Heading("files that differ between A and B"), Table(*_table(changed_files))] if changed_files else []
 
 
-def _names_of(files: StepFiles | None) -> str:
+def _changed_file_names(files: StepFiles | None) -> str:
     """Return the names of the first few files that a step changed, and the number of remaining files."""
     return "" if files is None or not files.changed else _first_names(files.changed, files.in_all)
 
