@@ -310,7 +310,7 @@ _STACKED_MARKS: Final = re.compile(
     "([\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]{4})"
     "[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]+"
 )
-_BREAK: Final = re.compile("[\n\u2028\u2029]")
+_LINE_BREAK: Final = re.compile("[\n\u2028\u2029]")
 
 
 def _visible(match: re.Match[str]) -> str:
@@ -402,7 +402,7 @@ def outgoing(text: object) -> str:
 
 def outgoing_line(text: object) -> str:
     """Return text that may leave the package on one line, with API keys redacted and all unsafe characters escaped."""
-    return _BREAK.sub("\u240a", outgoing(text))
+    return _LINE_BREAK.sub("\u240a", outgoing(text))
 
 
 def outgoing_traceback(error: BaseException) -> str:

@@ -266,7 +266,7 @@ _MEANINGS: Final = {
     "workItems": "an array of work items, each with exactly the strings title and context",
     "context": "plain text for the next agent",
     "satisfied": "true or false",
-    SCHEDULE: "streams of item indexes from 0; the items of a stream run in order, the streams in parallel",
+    SCHEDULE: "streams of item indexes, starting at 0; the items of a stream run in order, and the streams run in parallel",
 }
 _TITLE, _TASK, _NEXT, _ANY_WORD = (
     "<what to do>",

@@ -151,7 +151,7 @@ class _ExitRoutes:
             visited_ids, socket = [start.id], start
             while socket.iterator is not None and (target := self._after_empty_list(socket)) is not None:
                 if target in visited_ids:
-                    reason = "the exits of empty lists form a cycle"
+                    reason = "the exits that empty lists take form a cycle"
                     advice = "set the target of the exit to a socket outside these loops"
                     raise _dead_end_error(self.graph, socket.loops[0], reason, advice)
                 visited_ids.append(target)

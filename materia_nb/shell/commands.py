@@ -291,7 +291,7 @@ _CAST: Final = Argument(
     "the cast: its id, the beginning of its id, its name, or -2 for the second latest; defaults to the latest cast",
     "option",
 )
-_AGENT: Final = Argument(
+_AGENT_OPTION: Final = Argument(
     "--agent",
     "the agent for a materia or socket, in the format of the agent verb, such as Build=openai:gpt-4o or "
     "'*=command:claude'; may be repeated",
@@ -313,7 +313,7 @@ def _command(verb: Verb, access: str) -> Verb:
     if access in ("reads", "changes") and "--cast" not in verb.options:
         options.append(_CAST)
     if access == "changes" or verb.name in _STARTS_CASTS:
-        options.append(_AGENT)
+        options.append(_AGENT_OPTION)
     example_lines = [line for line in verb.example.splitlines() if line.startswith("%materia ")]
     return replace(
         verb,

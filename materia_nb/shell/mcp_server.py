@@ -195,7 +195,7 @@ class DesignServer:
         arguments = ("" if design.name in self.bench.loadouts.config.loadout_names else "--new ") + design.name
         count = counted(len(design.steps), "step")
         self.close()
-        return f"{count} of {design.name} can now be reviewed by a person, in the designer: %materia design {arguments}"
+        return f"{count} of {design.name} can now be reviewed in the designer: %materia design {arguments}"
 
     # -- helpers --------------------------------------------------------------------------------
 

@@ -208,7 +208,7 @@ def test_loop_without_a_known_end_is_rejected():
 def test_cycles_of_exits_through_empty_lists_are_refused():
     """A cast ends when it meets the same empty list for the second time in a row (R16)."""
     one = retries([exit_route("Build", "always", "Build")])
-    with pytest.raises(MateriaError, match="the exits of empty lists form a cycle"):
+    with pytest.raises(MateriaError, match="the exits that empty lists take form a cycle"):
         compose(combined(one, config({"Y": at("P")})), ["A", "B"])
     linked(combined(config({"Y": at("P")}), one))
 

@@ -123,7 +123,7 @@ def test_loadout_with_problems_cannot_be_explored(server):
 def handed_over(server):
     built(server)
     said = does(server, "hand_over")
-    assert said == "6 steps of Mine can now be reviewed by a person, in the designer: %materia design Mine"
+    assert said == "6 steps of Mine can now be reviewed in the designer: %materia design Mine"
 
 
 def choose(session, label):
