@@ -35,7 +35,7 @@ from materia_nb.loadout.graph import Graph, PromptForm
 from materia_nb.loadout.topology import materia_kind
 from materia_nb.store.catalogue import find_cast
 
-_RECORDED: Final = "recorded:"
+_RECORDED_PREFIX: Final = "recorded:"
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
@@ -112,8 +112,8 @@ class Agents(AgentTable):
 
     def _resolve_agent(self, agent: AgentLike) -> AgentLike:
         """Return the recorded agent for a string that starts with ``recorded:``. Return any other agent unchanged."""
-        if isinstance(agent, str) and agent.startswith(_RECORDED):
-            return self.recorded(agent.removeprefix(_RECORDED))
+        if isinstance(agent, str) and agent.startswith(_RECORDED_PREFIX):
+            return self.recorded(agent.removeprefix(_RECORDED_PREFIX))
         return agent
 
     def knows(self, name: str) -> bool:
@@ -208,9 +208,9 @@ class Agents(AgentTable):
 
     def _resolve_answer(self, to: object) -> object:
         """Return the cast or recording for a string that starts with ``recorded:``; return any other value unchanged."""
-        if not isinstance(to, str) or not to.startswith(_RECORDED):
+        if not isinstance(to, str) or not to.startswith(_RECORDED_PREFIX):
             return to
-        reference = to.removeprefix(_RECORDED)
+        reference = to.removeprefix(_RECORDED_PREFIX)
         recording = self._read_recording(reference)
         return self._casts().load(reference) if recording is None else recording
 

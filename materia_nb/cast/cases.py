@@ -35,7 +35,7 @@ _CASE: Final = FileFormat("case", CASE_FORMAT, "write a test case with `cast.exp
 _FIELDS: Final = ("config", "loadout", "answers", "expect", "request")
 _BOUNDS: Final = [bound for bound in BOUNDS if bound.quantity != "seconds"]
 """Budget limits that a test case stores. Time limits do not apply, because replayed answers take no time."""
-_MAX_VALUE: Final = 80
+_MAX_VALUE_CHARS: Final = 80
 _MAX_CHANGES: Final = 8
 
 
@@ -135,7 +135,7 @@ class Case:
         if (ends := replay_end(replayed, missing_answer)) != expected["ends"]:
             failures.append(f"Expected end: {expected['ends']}. Actual end: {ends}.")
         for change in value_changes(expected["state"], dict(replayed.state.data))[:_MAX_CHANGES]:
-            left, right = format_difference(change.a, change.b, _MAX_VALUE)
+            left, right = format_difference(change.a, change.b, _MAX_VALUE_CHARS)
             failures.append(f"state.{change.path} should be {left}, but is {right}.")
         return failures
 

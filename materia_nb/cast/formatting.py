@@ -332,7 +332,7 @@ def step_table(steps: Sequence[StepRecord], graph: Graph) -> Table:
     return Table(headers, rows, "no steps yet")
 
 
-_MAX_READ: Final = 4_000  # Maximum number of characters of an output that are used for its summary.
+_MAX_READ_CHARS: Final = 4_000  # Maximum number of characters of an output that are used for its summary.
 
 
 def summarize_output(step: StepRecord) -> str:
@@ -342,12 +342,12 @@ def summarize_output(step: StepRecord) -> str:
     fields = reading.value if reading is not None and isinstance(reading.value, dict) else {}
     has_only_verdict = not any(value for name, value in fields.items() if name != "satisfied")
     if reading is not None and (reading.context or (reading.satisfied is not None and has_only_verdict)):
-        return plain((reading.context or "")[:_MAX_READ])
+        return plain((reading.context or "")[:_MAX_READ_CHARS])
     if reading is not None and isinstance(reading.work_items, list):
         titles = [str(item.get("title", "")) for item in reading.work_items if isinstance(item, dict)]
-        return f"{counted(len(reading.work_items), 'item')}: {plain(', '.join(titles)[:_MAX_READ])}"
+        return f"{counted(len(reading.work_items), 'item')}: {plain(', '.join(titles)[:_MAX_READ_CHARS])}"
     if text is not None:
-        return plain(text[:_MAX_READ])
+        return plain(text[:_MAX_READ_CHARS])
     if step.skipped is not None:
         return f"skipped: {plain(step.skipped)}"
     failure = step.decision.failure if step.decision is not None else None

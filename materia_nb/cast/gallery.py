@@ -278,7 +278,7 @@ def format_json(value: JSON, indent: int = 0) -> str:
     return f"{opening}{','.join(f'{pad}  {part}' for part in parts)}{pad}{closing}"
 
 
-_FENCED: Final = re.compile(r"^```python ?(\w*)\n(.*?)\n```$", re.DOTALL | re.MULTILINE)
+_CODE_FENCE: Final = re.compile(r"^```python ?(\w*)\n(.*?)\n```$", re.DOTALL | re.MULTILINE)
 _CELL_METADATA: Final[Mapping[str, JSON]] = {
     "exercise": {"tags": ["raises-exception"]},  # raises until it is solved; the tag lets the run of all cells continue
     "folded": {"jupyter": {"source_hidden": True}},
@@ -289,7 +289,7 @@ are omitted if the loadout cannot be cast."""
 
 def _cells(card: Card) -> Iterator[dict[str, JSON]]:
     """Yield the notebook cells of a card from a Markdown template with fenced code and ``$name`` placeholders."""
-    prose, *rest = _FENCED.split(read_package_text(_FOLDER / f"{card.kind}.md"))
+    prose, *rest = _CODE_FENCE.split(read_package_text(_FOLDER / f"{card.kind}.md"))
     values, is_castable = _template_values(card), card.graph is not None
     yield markdown_cell(Template(prose.strip()).substitute(values))
     for mark, code, prose in zip(rest[::3], rest[1::3], rest[2::3], strict=True):

@@ -46,7 +46,7 @@ _log = logging.getLogger("materia_nb.cast")
 _log.addHandler(logging.NullHandler())  # a failure is printed only if the program configures logging
 
 _POLL_PAUSE_S = 0.002
-_OVER = ("complete", "failed", "aborted")
+_STOPPED_STATUSES = ("complete", "failed", "aborted")
 """Statuses in which the runner releases the journal and the lock, because only a user action can continue the cast."""
 
 _HOLDS: ContextVar[object] = ContextVar("_HOLDS", default=None)
@@ -436,9 +436,9 @@ class Runner(Work):
             self._unwritten = []
             self.session = self._written = session
             self._astray = False
-            if session.state.status not in _OVER:
+            if session.state.status not in _STOPPED_STATUSES:
                 self._artifacts.schedule_write(session)
-            elif before.state.status in _OVER:
+            elif before.state.status in _STOPPED_STATUSES:
                 self.journal.release()  # the cast was changed after its end; the derived files are still to be written
         except DiskError:  # none of the events was written
             self._unwritten, self.session, self._astray = [], self._written, False
@@ -645,14 +645,14 @@ class Runner(Work):
             with computing():
                 self._artifacts.write_all(session, journal.end)
         finally:
-            if session.state.status in _OVER:
+            if session.state.status in _STOPPED_STATUSES:
                 journal.release()
                 close_servers(str(self.files.path))
 
     def mark_files_current(self) -> None:
         """Record that all derived files are up to date, so that they are not written again."""
         self._artifacts.mark_written(self.session)
-        if self.session.state.status in _OVER and self.journal is not None:
+        if self.session.state.status in _STOPPED_STATUSES and self.journal is not None:
             self.journal.release()
 
     def close(self) -> None:

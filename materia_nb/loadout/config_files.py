@@ -28,7 +28,7 @@ _MAX_YAML_VALUES: Final = 200_000
 _MAX_TEXT_CHARACTERS: Final = 50_000_000
 """Maximum total length of all strings and keys in a config, in characters, after aliases are expanded."""
 _MAX_DEPTH: Final = 500
-_MAX_REASON: Final = 200  # Maximum length, in characters, to which error messages of the parsers are truncated.
+_MAX_REASON_CHARS: Final = 200  # Maximum length, in characters, to which error messages of the parsers are truncated.
 
 
 class ParseError(Exception):
@@ -93,7 +93,7 @@ def parse_yaml(text: str) -> JSON:
         document = reader.load(text)
     except MarkedYAMLError as error:
         mark = error.problem_mark
-        message = str(error.problem or error.context or "the text cannot be parsed").splitlines()[0][:_MAX_REASON]
+        message = str(error.problem or error.context or "the text cannot be parsed").splitlines()[0][:_MAX_REASON_CHARS]
         duplicate = "duplicate key" in message
         hint = "remove the duplicate key" if duplicate else "check the indentation, colons and quotes at this position"
         position = (0, 0) if mark is None else (mark.line + 1, mark.column + 1)
@@ -102,7 +102,7 @@ def parse_yaml(text: str) -> JSON:
         raise ParseError("the YAML is nested too deeply", f"use at most {_MAX_DEPTH} levels") from error
     except (YAMLError, ValueError, TypeError, ArithmeticError, LookupError, AttributeError) as error:
         # the library does not wrap errors of its constructors, such as an impossible date
-        message = next(iter(str(error).splitlines()), type(error).__name__)[:_MAX_REASON]
+        message = next(iter(str(error).splitlines()), type(error).__name__)[:_MAX_REASON_CHARS]
         hint = "write values with special characters in quotes"
         raise ParseError(f"the text is not valid YAML: {message}", hint) from error
     _bounded_json(document, _MAX_YAML_VALUES)
@@ -143,7 +143,7 @@ def _bounded_json(document: JSON, max_values: int = _MAX_JSON_VALUES) -> JSON:
         if isinstance(value, dict):
             wrong_keys = [key for key in value if not isinstance(key, str)]
             if wrong_keys:
-                key = repr(wrong_keys[0])[:_MAX_REASON]
+                key = repr(wrong_keys[0])[:_MAX_REASON_CHARS]
                 raise ParseError(f"the key {key} in {_path_text(keys)} is not a string", "write the key in quotes")
             characters += sum(map(len, value))
         elif isinstance(value, str):
@@ -152,7 +152,7 @@ def _bounded_json(document: JSON, max_values: int = _MAX_JSON_VALUES) -> JSON:
             raise ParseError(f"{_path_text(keys)} is {value}, which is not a JSON value", "write a finite number")
         elif value is not None and not isinstance(value, list | bool | int | float):
             message = f"{_path_text(keys)} is a {type(value).__name__}, which is not a JSON value"
-            raise ParseError(message, f"write the value as a string, in quotes: {str(value)[:_MAX_REASON]!r}")
+            raise ParseError(message, f"write the value as a string, in quotes: {str(value)[:_MAX_REASON_CHARS]!r}")
         if count >= max_values or characters > _MAX_TEXT_CHARACTERS:
             size_limit = f"{max_values:,} values" if count >= max_values else f"{_MAX_TEXT_CHARACTERS:,} characters"
             hint = "remove aliases (*name), since each alias counts as a copy"
@@ -231,7 +231,7 @@ def _duplicate_position(text: str, key: str, *, is_only_duplicate: bool) -> tupl
     return text.count("\n", 0, start) + 1, start - text.rfind("\n", 0, start)
 
 
-_INDEX: Final = re.compile(r"\[(\d+)\]")
+_LIST_INDEX: Final = re.compile(r"\[(\d+)\]")
 
 
 def line_of(text: str, source: str, loadout: str | None = None) -> tuple[int, int]:
@@ -266,7 +266,7 @@ def _follow_path(node: Any, path: str) -> tuple[int, int]:
     line = 1
     while node is not None and path:
         if node.id == "sequence":
-            index = _INDEX.match(path)
+            index = _LIST_INDEX.match(path)
             if index is None or int(index[1]) >= len(node.value):
                 break
             node, path = node.value[int(index[1])], path[index.end() :]

@@ -69,22 +69,22 @@ _DIRECTIVE: Final = re.compile(r"%%\{.*?\}%%", re.DOTALL)
 _HEADER: Final = re.compile(
     r"\s*(?:flowchart-elk|flowchart|graph)\b(?:[ \t]+(?:TB|TD|BT|RL|LR|[<>^v]))?[ \t]*(?=[\n;]|%%|\Z)"
 )
-_BLANK: Final = re.compile(r"(?:[\s;]|%%.*)*")
+_BLANK_OR_COMMENT: Final = re.compile(r"(?:[\s;]|%%.*)*")
 _BLANK_LINES: Final = re.compile(r"(?:\s|%%.*)*")
-_SPACE: Final = re.compile(r"[ \t]*")
-_END: Final = re.compile(r"[ \t]*(?=[\n;]|%%|\Z)")
-_ID: Final = re.compile(r"(?:[\w!#$'*+.?\\/`,]|[^\x00-\x7f\s]|%(?!%)|:(?!::)|-(?=[^>\-.])|=(?!=))+")
-_CLASS: Final = re.compile(r":::[\w-]+")
-_AND: Final = re.compile(r"[ \t]+&[ \t]+")
-_WORD: Final = r"(?=[ \t\n;]|%%|\Z)"
-_SUBGRAPH: Final = re.compile(rf"subgraph{_WORD}[ \t]*")
-_SUBGRAPH_END: Final = re.compile(rf"end{_WORD}")
+_LINE_SPACE: Final = re.compile(r"[ \t]*")
+_STATEMENT_END: Final = re.compile(r"[ \t]*(?=[\n;]|%%|\Z)")
+_NODE_ID: Final = re.compile(r"(?:[\w!#$'*+.?\\/`,]|[^\x00-\x7f\s]|%(?!%)|:(?!::)|-(?=[^>\-.])|=(?!=))+")
+_CLASS_SUFFIX: Final = re.compile(r":::[\w-]+")
+_NODE_SEPARATOR: Final = re.compile(r"[ \t]+&[ \t]+")
+_WORD_END: Final = r"(?=[ \t\n;]|%%|\Z)"
+_SUBGRAPH: Final = re.compile(rf"subgraph{_WORD_END}[ \t]*")
+_SUBGRAPH_END: Final = re.compile(rf"end{_WORD_END}")
 _SUBGRAPH_TITLE: Final = re.compile(r'(?:"[^"]*"|[^\n;"\[%]|%(?!%))*')
-_DIRECTION: Final = re.compile(rf"direction[ \t]+(?:TB|TD|BT|RL|LR){_WORD}")
+_DIRECTION: Final = re.compile(rf"direction[ \t]+(?:TB|TD|BT|RL|LR){_WORD_END}")
 _ACCESSIBILITY_TEXT: Final = re.compile(r"acc(?:Title|Descr)[ \t]*:.*|accDescr[ \t]*\{[^}]*\}")
-_STYLE: Final = re.compile(r"(?:style|classDef|class|linkStyle|click)[ \t]+(?=[^\s&])")
+_STYLE_COMMAND: Final = re.compile(r"(?:style|classDef|class|linkStyle|click)[ \t]+(?=[^\s&])")
 _STYLE_BODY: Final = re.compile(r'(?:"[^"]*"|[^\n;"]|;(?=[ \t]*[a-z-]+:(?!::)))*')
-_KEYWORD: Final = re.compile(rf"end(?![^\s;&-])|(?:subgraph|direction|style|classDef|class|linkStyle|click){_WORD}")
+_KEYWORD: Final = re.compile(rf"end(?![^\s;&-])|(?:subgraph|direction|style|classDef|class|linkStyle|click){_WORD_END}")
 
 _LINK_ID: Final = re.compile(r"[ \t]*([^\s\"@]+)@(?=[-=~.<xo])")
 _LINK: Final = re.compile(
@@ -106,7 +106,7 @@ _SHAPES: Final = (  # opening brackets with their closing brackets, longer openi
 _PLAIN_LABEL: Final = re.compile(r'[^\[\](){}|"]*')
 _ATTRIBUTES: Final = re.compile(r"@\{((?:\"[^\"]*\"|'[^']*'|[^\"'}])*)\}")
 _ATTRIBUTE: Final = re.compile(r"[\s,]*(\w+)[ \t]*:[ \t]*(?:\"([^\"]*)\"|'([^']*)'|([^,\n\"'|>]*))[ \t]*(?=[,\n]|\Z)")
-_TAG: Final = re.compile(r"</?[A-Za-z][^<>]*>")
+_HTML_TAG: Final = re.compile(r"</?[A-Za-z][^<>]*>")
 _ENTITY: Final = re.compile(r"#(\d+|[A-Za-z]\w*);")
 _EMPHASIS: Final = re.compile(r"(\*\*|\*)(?=\S)(.{1,300}?)(?<=\S)\1", re.DOTALL)
 
@@ -146,7 +146,7 @@ class _Parser:
             self.at = len(self.text) - len(self.text.lstrip())
             raise self._error("This is not a Mermaid flowchart.", 'begin the chart with a line such as "flowchart TD"')
         self.at = header.end()
-        while self._consume(_BLANK) is not None and self.at < len(self.text):
+        while self._consume(_BLANK_OR_COMMENT) is not None and self.at < len(self.text):
             self._read_statement()
         if self.open_subgraphs:
             id_, subgraph, self.at = self.open_subgraphs[-1]
@@ -179,14 +179,14 @@ class _Parser:
                 self.at = start
                 raise self._error("`end` is outside a subgraph.", "remove the line, or rename the node to End")
             self._close_subgraph()
-        elif self._consume(_STYLE):
+        elif self._consume(_STYLE_COMMAND):
             if _LINK.match(self.text, self.at):
                 self.at = start
                 raise self._syntax_error()
             self._consume(_STYLE_BODY)
         elif not (self._consume(_ACCESSIBILITY_TEXT) or self._consume(_DIRECTION)):
             self._read_chain()
-        if self._consume(_END) is None:
+        if self._consume(_STATEMENT_END) is None:
             raise self._syntax_error()
 
     def _open_subgraph(self, start: int) -> None:
@@ -194,7 +194,7 @@ class _Parser:
         id_ = title = _plain_label(title_match[0]) if title_match else ""
         if self.text.startswith("[", self.at):
             title = self._read_bracket_label("[", ("]",))
-            self._consume(_CLASS)
+            self._consume(_CLASS_SUFFIX)
         if not id_ or re.search(r"\s", id_):
             id_ = f" {len(self.subgraphs) + len(self.open_subgraphs)}"  # an id that no link can refer to
         if id_ in self.subgraphs or any(id_ == open_id for open_id, *_ in self.open_subgraphs):
@@ -264,13 +264,13 @@ class _Parser:
 
     def _read_nodes(self) -> list[str]:
         nodes = [self._read_node()]
-        while self._consume(_AND):
+        while self._consume(_NODE_SEPARATOR):
             nodes.append(self._read_node())
         return list(dict.fromkeys(nodes))
 
     def _read_node(self) -> str:
         start = self.at
-        match = None if _KEYWORD.match(self.text, self.at) else self._consume(_ID)
+        match = None if _KEYWORD.match(self.text, self.at) else self._consume(_NODE_ID)
         if match is None or match[0] == "end":
             self.at = start
             raise self._syntax_error()
@@ -279,11 +279,11 @@ class _Parser:
             if self.text.startswith(opening, self.at):
                 node = ChartNode(self._read_bracket_label(opening, closings), opening)
                 break
-        self._consume(_CLASS)
+        self._consume(_CLASS_SUFFIX)
         attributes = self._read_attributes()
-        self._consume(_CLASS)
+        self._consume(_CLASS_SUFFIX)
         if attributes is not None and id_ in self.link_ids and id_ not in self.nodes:
-            if self._consume(_END) is None:
+            if self._consume(_STATEMENT_END) is None:
                 raise self._syntax_error()
             return id_
         if attributes:
@@ -382,7 +382,7 @@ class _Parser:
         return self.text[self.at :].split("\n", 1)[0][:40].strip()
 
     def _syntax_error(self) -> MateriaError:
-        self._consume(_SPACE)
+        self._consume(_LINE_SPACE)
         keyword = _KEYWORD.match(self.text, self.at)
         if keyword:
             message, hint = (
@@ -406,7 +406,7 @@ def _plain_label(text: str) -> str:
         text = text[1:-1].strip()
     if len(text) > 1 and text[0] == text[-1] == "`":
         text = _EMPHASIS.sub(r"\2", text[1:-1])
-    text = _TAG.sub(" ", text)
+    text = _HTML_TAG.sub(" ", text)
     text = _ENTITY.sub(_html_entity, text)
     return " ".join(html.unescape(text).split())
 

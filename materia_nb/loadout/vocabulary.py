@@ -305,8 +305,8 @@ def jsonpath_fault(source: str) -> str | None:
     return None
 
 
-_HEX: Final = re.compile(r"#(?:[0-9a-f]{3}|[0-9a-f]{6})")
-_PREFIX: Final = "materia-color-"
+_HEX_COLOUR: Final = re.compile(r"#(?:[0-9a-f]{3}|[0-9a-f]{6})")
+_COLOUR_PREFIX: Final = "materia-color-"
 COLOUR_NAMES: Final[Mapping[str, str]] = _VOCABULARY["colours"]
 """Names of background colours; the editor of the reference engine adds the prefix ``materia-color-``."""
 
@@ -326,8 +326,8 @@ def tint_of(colour: JSON) -> Tint | None:
     if not isinstance(colour, str):
         return None
     name = colour.strip().lower()
-    fill = COLOUR_NAMES.get(name.removeprefix(_PREFIX), name)
-    if not _HEX.fullmatch(fill):
+    fill = COLOUR_NAMES.get(name.removeprefix(_COLOUR_PREFIX), name)
+    if not _HEX_COLOUR.fullmatch(fill):
         return None
     if len(fill) == 4:
         fill = "#" + "".join(digit * 2 for digit in fill[1:])

@@ -34,7 +34,7 @@ from materia_nb.platform import HeldInterrupts, file_is_locked, lock_file, unloc
 from materia_nb.store.files import CAST_ID, NO_FILE, disk_errors, hold_file_lock, json_bytes
 from materia_nb.store.rundir import RunDir
 
-_FOLDER: Final = "drafts"
+_DRAFT_FOLDER: Final = "drafts"
 _FORMAT: Final = "materia-nb draft 1"
 _DRAFT_FILE: Final = re.compile(r"(.*)\.[0-9a-f]{8}\.jsonl")
 _NEW_FILE_FLAGS: Final = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND
@@ -141,10 +141,10 @@ def _file_stem(name: str) -> str:
 
 
 def _draft_files(root: Path, name: str | None) -> list[Path]:
-    if not RunDir(root).is_inside(_FOLDER):  # the folder is a link to a directory outside the project
+    if not RunDir(root).is_inside(_DRAFT_FOLDER):  # the folder is a link to a directory outside the project
         return []
     try:
-        matches = [(path, _DRAFT_FILE.fullmatch(path.name)) for path in (root / _FOLDER).iterdir()]
+        matches = [(path, _DRAFT_FILE.fullmatch(path.name)) for path in (root / _DRAFT_FOLDER).iterdir()]
     except OSError:
         return []
     return [path for path, match in matches if match and (name is None or match[1] == _file_stem(name))]
@@ -311,8 +311,8 @@ class _Autosaver:
             previous_path.unlink(missing_ok=True)
 
     def _open_file(self, name: str) -> None:
-        folder = self.root / _FOLDER
-        if not RunDir(self.root).is_inside(_FOLDER):
+        folder = self.root / _DRAFT_FOLDER
+        if not RunDir(self.root).is_inside(_DRAFT_FOLDER):
             raise OSError(0, f"{folder} is a link")
         folder.mkdir(parents=True, exist_ok=True)
         drafts = list_drafts(self.root, name)

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 _MAX_IDENTICAL_STEPS: Final = 3
 _MAX_CHANGES: Final = 20
 _MAX_LATER_STEPS: Final = 20  # Maximum number of steps after the first difference whose differences are displayed.
-_MAX_VALUE: Final = 120
+_MAX_VALUE_CHARS: Final = 120
 _MAX_CELL_CHARS: Final = 80  # Maximum length of values and outputs in a table row, in characters.
 _PAIR_COLUMNS: Final = ("step", "A", "B", "differs in")
 _SIDE_COLUMNS: Final = ("", "A", "B")
@@ -446,7 +446,7 @@ def _with_names(line: str, names: Mapping[str, str]) -> str:
 
 
 def _values(a: JSON, b: JSON) -> tuple[str, str]:
-    return format_difference(a, b, _MAX_VALUE)
+    return format_difference(a, b, _MAX_VALUE_CHARS)
 
 
 def _sided(sides: Any) -> dict[Any, str]:

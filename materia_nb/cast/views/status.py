@@ -28,12 +28,12 @@ from materia_nb.handoff.runtime_rules import request_of
 from materia_nb.loadout.graph import END, Route
 
 _MAX_CONCLUSION_LINES: Final = 40
-_MAX_LINE: Final = 1_000  # Maximum length of a line of the conclusion in a status, in characters.
+_MAX_LINE_CHARS: Final = 1_000  # Maximum length of a line of the conclusion in a status, in characters.
 _MAX_STEPS: Final = 12
 _MAX_LOOPS: Final = 4
 _MAX_WARNINGS: Final = 8
 _MAX_CHANGES: Final = 12
-_MAX_OUTPUT: Final = 160
+_MAX_OUTPUT_CHARS: Final = 160
 
 
 def status_text(cast: Snapshot) -> str:
@@ -176,7 +176,7 @@ def _warnings(warnings: Sequence[CastWarning]) -> Iterator[str]:
 def _conclusion_lines(cast: Snapshot) -> Iterator[str]:
     """Yield the lines of the conclusion, and a line with the number of suggestions for the project's knowledge."""
     conclusion = cast.conclusion
-    yield from (shorten(line, _MAX_LINE) for line in conclusion[:_MAX_CONCLUSION_LINES])
+    yield from (shorten(line, _MAX_LINE_CHARS) for line in conclusion[:_MAX_CONCLUSION_LINES])
     if len(conclusion) > _MAX_CONCLUSION_LINES:
         yield f"and {counted(len(conclusion) - _MAX_CONCLUSION_LINES, 'more line')}; list them with `cast.now.conclusion`"
     unreviewed_count = sum(not suggestion.is_kept for suggestion in cast.suggestions)
@@ -347,7 +347,7 @@ def overlay_of(cast: Snapshot) -> CastOverlay:
         in_item=engine.at is not None and engine.at.item is not None,
         answers={socket: who for socket in cast.graph.sockets if (who := cast.answered_by(socket))},
         pins={socket: cast.pins[pin].words for socket in cast.graph.sockets if (pin := cast.pin_name_of(socket))},
-        outputs={socket: summarize_verdict(step, _MAX_OUTPUT) for socket, step in latest.items()},
+        outputs={socket: summarize_verdict(step, _MAX_OUTPUT_CHARS) for socket, step in latest.items()},
         rejected=frozenset(socket for socket, step in latest.items() if verdict_mark(step) == "✗"),
     )
 

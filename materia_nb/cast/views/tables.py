@@ -164,10 +164,10 @@ def failure_cause(cast: Snapshot) -> FailureCause | None:
         matched_checks = (check for check in step.decision.checks if check.matched)
         edge = next((f"{check.when} → {cast.names.get(check.to, check.to)}" for check in matched_checks), "")
         reason = step.decision.reading.context or reason
-    return FailureCause(failure.kind, cast.graph.name, name, edge, item, short_label(reason, _MAX_REASON))
+    return FailureCause(failure.kind, cast.graph.name, name, edge, item, short_label(reason, _MAX_REASON_CHARS))
 
 
-_MAX_REASON: Final = 200
+_MAX_REASON_CHARS: Final = 200
 
 
 class FailureCausesView(TableOf[tuple[FailureCause, tuple[str, ...]]]):
