@@ -33,7 +33,7 @@ from materia_nb.store.journal import JournalLine
 from materia_nb.store.rundir import is_item_key
 
 
-def _recorded_entry(rules: Rules, state: CastState, socket: str, recorded: SocketStart) -> Transition:
+def _enter_recorded_item(rules: Rules, state: CastState, socket: str, recorded: SocketStart) -> Transition:
     """Return a transition into ``socket`` with the recorded item and visit number.
 
     The transition is returned even if this engine would not enter the socket now.
@@ -383,7 +383,7 @@ class _JournalReader:
         elif item_key == key and event.visit in (at.visit, None):
             self._apply_event(event.replace(transition=step._replace(before=state)))
             return
-        self._apply_forced(event, _recorded_entry(self.rules, state, recorded, event))
+        self._apply_forced(event, _enter_recorded_item(self.rules, state, recorded, event))
 
     # -- outputs ------------------------------------------------------------------------
 
