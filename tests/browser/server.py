@@ -9,6 +9,7 @@ import re
 import secrets
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -102,6 +103,15 @@ class LabServer:
             self.stop()
             message = f"JupyterLab did not start within {START_SECONDS} s. Its log:\n{self.log.read_text()}"
             raise RuntimeError(message)
+        # The server logs its address before it accepts connections.
+        host, port = self.url.removeprefix("http://").split(":")
+        while self._process.poll() is None:
+            with contextlib.suppress(ConnectionRefusedError):
+                socket.create_connection((host, int(port)), START_SECONDS).close()
+                return
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(0.05)
+        raise RuntimeError(f"JupyterLab ended before it accepted connections. Its log:\n{self.log.read_text()}")
 
     def stop(self) -> None:
         """Stop the server and its kernels."""
