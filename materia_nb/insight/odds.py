@@ -366,12 +366,12 @@ def _solve_odds(
         ends,
         turns,
         visits,
-        tokens,
-        cost,
-        seconds,
-        uncounted,
-        unpriced,
-        distribution,
+        tokens=tokens,
+        cost=cost,
+        seconds=seconds,
+        uncounted=uncounted,
+        unpriced=unpriced,
+        _distribution=distribution,
     )
 
 
