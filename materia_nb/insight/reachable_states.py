@@ -194,7 +194,7 @@ def _eliminate(rows: dict[int, dict[int, float]], constants: dict[int, float]) -
     """Eliminate the unknowns one by one, starting with unknowns that occur in few equations.
 
     Return the unknowns in the order of elimination, each with the weights of the unknowns that were eliminated later.
-    ``known``, which contains the constants, is updated.
+    ``rows`` is emptied, and ``constants`` is updated.
     """
     columns: dict[int, set[int]] = {i: set() for i in rows}
     for i, weights in rows.items():
