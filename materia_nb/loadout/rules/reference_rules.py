@@ -135,8 +135,9 @@ def _stale_cursor(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
 @rule(REFERENCE_RULES, "socket", DIFFERENCE)
 def _shared_limit(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
     """Two edges to the same socket that both have `maxTraversals`, which pi-materia limits together."""
+    limited_edges = tuple(_limited_edges(facts, socket))
     for to in dict.fromkeys(socket.targets):
-        limits = {edge.index + 1: limit for edge, limit in _limited_edges(facts, socket) if edge.to == to}
+        limits = {edge.index + 1: limit for edge, limit in limited_edges if edge.to == to}
         if len(limits) > 1:
             first, second = sorted(limits, key=limits.__getitem__)[:2]
             message = (
