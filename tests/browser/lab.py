@@ -167,6 +167,10 @@ class Lab:
         self._command("notebook:interrupt-kernel")
         self.page.wait_for_function(_RUNS_REQUESTS)
 
+    def wait_for_kernel(self) -> None:
+        """Wait until the kernel has handled the messages that the page has sent so far."""
+        assert self.page.evaluate(_RUNS_REQUESTS)
+
     def set_source(self, index: int, text: str) -> None:
         """Replace the source of a cell."""
         self.page.evaluate(

@@ -431,8 +431,8 @@ export class Canvas {
   #sendSize() {
     const [w, high] = roomIn(this.cy?.container() ?? this.graph, this.surface);
     const same = this.#sentSize && Math.abs(this.#sentSize[0] - w) < 16 && Math.abs(this.#sentSize[1] - high) < 16;
+    clearTimeout(this.#sizeTimer); // also if the size is again the one that was sent
     if (w < 44 || high < 10 || !this.scene || same) return;
-    clearTimeout(this.#sizeTimer);
     this.#sizeTimer = setTimeout(() => {
       this.#sentSize = [w, high];
       this.send("room", { w, h: high });
