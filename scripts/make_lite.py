@@ -20,7 +20,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from jupyterlite_pyodide_kernel.constants import PYODIDE_KERNEL_PLUGIN_ID, PYODIDE_VERSION
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name, parse_wheel_filename
 
@@ -47,8 +46,9 @@ OMITTED_FILES: Final = {
 """Files that are removed from a wheel. The page has the front end of ipycytoscape as an extension, and IPython completes
 names without jedi. The kernel installs a package named jedi at its start, so its empty wheel remains."""
 
+INTERPRETER: Final = "pyodide_kernel/interpreter.py"
 COMPLETER: Final = "self.Completer.use_jedi = "
-"""Text before the value of the setting with which the kernel requires jedi."""
+"""Text in ``INTERPRETER`` before the value of the setting with which the kernel requires jedi."""
 
 START_NOTE: Final = (
     "\n\n*This page first loads Python (about 30 MB), which takes half a minute to two minutes. Until the kernel has started, "
@@ -120,6 +120,8 @@ def run(*command: str | Path, cwd: Path = ROOT) -> None:
 
 def unpack_pyodide(target: Path) -> None:
     """Download the version of Pyodide that the kernel was built for."""
+    from jupyterlite_pyodide_kernel.constants import PYODIDE_VERSION
+
     target.mkdir(parents=True)
     run("npm", "pack", "--silent", f"pyodide@{PYODIDE_VERSION}", "--pack-destination", target)
     (archive,) = target.glob("pyodide-*.tgz")
@@ -192,12 +194,25 @@ def copy_wheel(name: str, path: Path, folder: Path) -> Path:
         return Path(shutil.copy(path, target))
     with zipfile.ZipFile(path) as wheel, zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as copy:
         for entry in wheel.infolist():
-            if omitted is None or not omitted.match(entry.filename):
-                data = wheel.read(entry)
-                if entry.filename == "pyodide_kernel/interpreter.py":
-                    data = data.replace(f"{COMPLETER}True".encode(), f"{COMPLETER}False".encode())
-                copy.writestr(entry, data)
+            if entry.filename != INTERPRETER and (omitted is None or not omitted.match(entry.filename)):
+                copy.writestr(entry, wheel.read(entry))
+        if omitted is None:
+            copy.writestr(INTERPRETER, interpreter_without_jedi(wheel))
     return target
+
+
+def interpreter_without_jedi(kernel: zipfile.ZipFile) -> str:
+    """Return the module ``INTERPRETER`` of the kernel with a completer that does not use jedi.
+
+    Exits if the module does not contain the setting, because the completion of names would then fail in the site.
+    """
+    code = kernel.read(INTERPRETER).decode() if INTERPRETER in kernel.namelist() else ""
+    if f"{COMPLETER}True" not in code:
+        sys.exit(
+            f"make_lite: {INTERPRETER} of {Path(str(kernel.filename)).name} does not contain `{COMPLETER}True`, so the "
+            "site cannot replace it. Find out how this version of the kernel uses jedi, and change COMPLETER."
+        )
+    return code.replace(f"{COMPLETER}True", f"{COMPLETER}False")
 
 
 def name_of(path: Path) -> str:
@@ -243,6 +258,8 @@ def lock_file(wheels: dict[str, Wheel], platform: dict[str, str]) -> dict[str, A
 
 def settings(wheels: dict[str, Wheel]) -> dict[str, Any]:
     """Return the settings with which the kernel uses only files of the site."""
+    from jupyterlite_pyodide_kernel.constants import PYODIDE_KERNEL_PLUGIN_ID
+
     kernel = {
         "pyodideUrl": "./static/pyodide/pyodide.mjs",
         "disablePyPIFallback": True,

@@ -5,13 +5,15 @@ from __future__ import annotations
 import hashlib
 import json
 import zipfile
+from importlib.util import find_spec
 
 import pytest
 
-pytest.importorskip("jupyterlite_pyodide_kernel", reason="materia-nb[lite] is not installed")
-
 import make_lite
 
+needs_lite = pytest.mark.skipif(
+    find_spec("jupyterlite_pyodide_kernel") is None, reason="materia-nb[lite] is not installed"
+)
 PLATFORM = {"abi_version": "2026_0", "arch": "wasm32", "platform": "emscripten", "python": "3.14.2"}
 
 
@@ -42,6 +44,7 @@ def test_lock_file_lists_each_wheel_with_digest_and_requirements(wheel):
     assert entry["sha256"] == hashlib.sha256(wheel.read_bytes()).hexdigest()
 
 
+@needs_lite
 def test_lite_page_loads_nothing_from_other_hosts():
     serialized = json.dumps(make_lite.settings({}))
     assert "http" not in serialized
@@ -88,6 +91,50 @@ def test_site_wheels_omit_files_that_kernels_do_not_need(tmp_path, name, files, 
     assert zipfile.ZipFile(copy).namelist() == copied
 
 
+@pytest.fixture
+def kernel_wheel(tmp_path):
+    """Return a function that writes a wheel of the kernel with the specified lines in the code of its completer."""
+
+    def write(*completer_lines, module=make_lite.INTERPRETER):
+        path = tmp_path / "pyodide_kernel-9-py3-none-any.whl"
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("pyodide_kernel/__init__.py", "")
+            archive.writestr(module, "\n".join(["import jedi", *completer_lines]))
+        return path
+
+    return write
+
+
+def test_site_kernel_does_not_use_jedi(tmp_path, kernel_wheel):
+    path = kernel_wheel("self.Completer.use_jedi = True", "self.Completer.use_jedi_names = True")
+    (tmp_path / "site").mkdir()
+    copy = zipfile.ZipFile(make_lite.copy_wheel("pyodide-kernel", path, tmp_path / "site"))
+    assert sorted(copy.namelist()) == ["pyodide_kernel/__init__.py", "pyodide_kernel/interpreter.py"]
+    lines = copy.read(make_lite.INTERPRETER).decode().splitlines()
+    assert lines == ["import jedi", "self.Completer.use_jedi = False", "self.Completer.use_jedi_names = True"]
+
+
+@pytest.mark.parametrize(
+    "completer_line, module",
+    [
+        ("", make_lite.INTERPRETER),
+        ("self.Completer.use_jedi=True", make_lite.INTERPRETER),
+        ("self.Completer.use_jedi = True", "pyodide_kernel/completer.py"),
+    ],
+)
+def test_build_fails_if_the_kernel_has_no_setting_for_jedi(tmp_path, kernel_wheel, completer_line, module):
+    path = kernel_wheel(completer_line, module=module)
+    (tmp_path / "site").mkdir()
+    with pytest.raises(SystemExit) as error:
+        make_lite.copy_wheel("pyodide-kernel", path, tmp_path / "site")
+    assert error.value.code == (
+        "make_lite: pyodide_kernel/interpreter.py of pyodide_kernel-9-py3-none-any.whl does not contain "
+        "`self.Completer.use_jedi = True`, so the site cannot replace it. Find out how this version of the kernel uses "
+        "jedi, and change COMPLETER."
+    )
+
+
+@needs_lite
 def test_site_kernel_completes_names_without_jedi(tmp_path):
     [path] = (make_lite.KERNEL / "static" / "pypi").glob("pyodide_kernel-*.whl")
     copy = make_lite.copy_wheel("pyodide-kernel", path, tmp_path)
