@@ -9,11 +9,13 @@ from random import Random
 
 import pytest
 
+from materia_nb.cast.views.play_page import play_page
 from materia_nb.insight.explore import Exploration
 from materia_nb.lessons.__main__ import lessons_folder, main
 from materia_nb.lessons.misreadings import MISREADINGS, ScriptedVerdicts, walk
 from materia_nb.lessons.questions import changed_graphs, level_data, level_graph, levels
 from materia_nb.loadout.graph import END
+from page_taps import TAPS, EnginePlayer, needs_node, random_taps, shown_after_taps
 
 LEVELS = {level.name: level for level in levels()}
 PREDICTED = [name for name, level in LEVELS.items() if level.misreadings]
@@ -95,6 +97,59 @@ def test_every_answer_that_follows_a_misreading_is_diagnosed_as_that_misreading(
             assert data["level"]["beliefs"][beliefs[step - 1][targets[step]]] == MISREADINGS[misreading].belief
         assert sum(len(wrong) for wrong in beliefs if wrong) == len(level.misreadings)
         assert not any(wrong and route[step + 1] in wrong for step, wrong in enumerate(beliefs))
+
+
+def write_page(name, folder):
+    """Write the page of a level, and return its path."""
+    level = LEVELS[name]
+    path = folder / f"{name}.html"
+    path.write_text(play_page(level.title, level_graph(level), data_of(name)), "utf-8")
+    return path
+
+
+@needs_node
+def test_10000_random_taps_on_a_level_lead_where_the_engine_goes_and_solve_it_at_its_goal(tmp_path):
+    level = LEVELS["break-it"]
+    taps = random_taps(level_graph(level), level.items, level.name)
+    results = shown_after_taps(write_page(level.name, tmp_path), [number for number, _ in taps])
+    for (_, engine), shown in zip(taps, results, strict=True):
+        assert shown["heading"] == engine.heading
+        assert shown["solved"] == (engine.end == level.event and level.without not in engine.visited)
+    assert len({shown["solved"] for shown in results}) == 2
+
+
+def questions_of(name, learner):
+    """Return the heading and the right answer of each question that a level asks a learner, and the last heading."""
+    data, player = data_of(name), EnginePlayer(level_graph(LEVELS[name]), LEVELS[name].items)
+    paths, questions = data["level"]["paths"], []
+    for number, wrong in zip(*paths[draw_of(learner, len(paths))], strict=True):
+        before = player.view
+        if before.end is not None:  # the next cast of the level begins
+            player.restart()
+            continue
+        player.answer(number)
+        if wrong is not None:
+            view = player.view
+            right = {None: view.socket, "complete": "end"}.get(view.end, "stop")
+            questions.append((before.heading, right))
+    return questions, player.view.heading
+
+
+@needs_node
+@pytest.mark.parametrize("name", ["first-match", "per-item"])
+def test_10000_random_predictions_are_right_only_where_the_engine_goes(tmp_path, name):
+    targets = [target for target, _ in data_of(name)["level"]["targets"]]
+    questions, last_heading = questions_of(name, "Ada")
+    headings = [*(heading for heading, _ in questions), last_heading]
+    chance, taps, expected, number = Random(name), [None], [(headings[0], True, False)], 0
+    while len(taps) < TAPS:
+        tap = chance.randrange(len(targets)) if number < len(questions) else None
+        is_right = tap is None or targets[tap] == questions[number][1]
+        number = 0 if tap is None else number + is_right
+        taps.append(tap)
+        expected.append((headings[number], is_right, number == len(questions)))
+    results = shown_after_taps(write_page(name, tmp_path), taps, "Ada")
+    assert [(shown["heading"], not shown["alert"], shown["solved"]) for shown in results] == expected
 
 
 @pytest.mark.parametrize("name", PREDICTED)

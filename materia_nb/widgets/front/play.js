@@ -172,12 +172,12 @@ function start(play) {
     const last = steps.at(-1);
     const state = last ? play.states[last.move[0]] : play.states[0];
     highlight(last, state);
+    if (level) task.textContent = level.goal;
     if (level?.paths.length) return predict(level, steps, state);
     if (level?.changes.length) return;
     const numbers = steps.map((step) => step.number);
     const turns = steps.reduce((sum, step) => sum + step.move[3], 0);
     const others = last ? last.from[5].filter((move) => move[1] !== last.move[1]) : [];
-    if (level) task.textContent = level.goal;
     if (level && isReached(play, level, steps)) solve(`Reached with ${steps.length} answers. The fewest are ${shortestSteps(play, level)?.length}.`);
     panel.replaceChildren(
       element("p", text(last ? last.move[2] : play.start), { class: "why" }),

@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import re
-from random import Random
 
 import pytest
 
 from materia_nb.cast.views.play_page import play_data
 from materia_nb.cast.workbench import Workbench
-from materia_nb.engine import decide, entering
-from materia_nb.engine.decide import Answer
-from materia_nb.engine.evolve import fold, session_at
-from materia_nb.engine.rules import Rules
 from materia_nb.errors import MateriaError
-from materia_nb.handoff.base import SAMPLE
 from materia_nb.insight.odds import outlooks
 from materia_nb.insight.reachable_states import explore_states
+from page_taps import needs_node, random_taps, shown_after_taps
 
 LESSONS = ("Teach-Edges", "Teach-Rework", "Teach-Exits")
-TAPS = 200
-EMBEDDED = re.compile(r'<script type="application/json" id="play-data">(.*?)</script>', re.DOTALL)
 
 
 @pytest.fixture
@@ -31,45 +23,16 @@ def bench(tmp_path):
     workbench.close()
 
 
-def embedded(page):
-    """Return the data that is embedded in a page."""
-    return json.loads(EMBEDDED.search(page.read_text("utf-8"))[1])
-
-
-def stop(session):
-    """Return the waiting socket and the end of a session in the format of the page."""
-    state = session.state
-    if state.status == "complete":
-        return None, "complete"
-    if state.failure is not None:
-        return state.failure.socket, state.failure.kind
-    return state.at.socket, None
-
-
-def entered(rules, session):
-    while session.state.status == "ready":
-        session = fold(rules, session, decide.enter(rules, session, 0))
-    return session
-
-
+@needs_node
 @pytest.mark.parametrize("name", [*LESSONS, "Plan-Build-Eval", "Full-Auto"])
-def test_random_taps_on_a_play_page_follow_the_route_of_the_engine(bench, tmp_path, name):
+def test_10000_random_taps_on_a_play_page_lead_where_the_engine_goes(bench, tmp_path, name):
     explored = bench.explore(name)
-    states = embedded(explored.play(tmp_path / "play.html"))["states"]
-    space, rules, chance = explore_states(explored.graph, explored.items), Rules(explored.graph), Random(name)
-    at, turns, session = 0, 0, entered(rules, session_at(entering.begin(rules, SAMPLE)))
-    taps = 0
-    while taps < TAPS:
-        _, socket, end, _, _, moves = states[at]
-        assert (socket, end) == stop(session)
-        if end is not None:
-            assert turns == sum(not explored.graph.sockets[step.socket].is_utility for step in session.steps)
-            at, turns, session = 0, 0, entered(rules, session_at(entering.begin(rules, SAMPLE)))
-            continue
-        tapped = chance.randrange(len(moves))
-        answer = Answer(space.moves[at][tapped].answer.text)
-        at, turns, taps = moves[tapped][0], turns + moves[tapped][3], taps + 1
-        session = entered(rules, fold(rules, session, decide.answer(rules, session, answer, 0)))
+    page = explored.play(tmp_path / "play.html")
+    taps = random_taps(explored.graph, explored.items, name)
+    for (_, engine), shown in zip(taps, shown_after_taps(page, [number for number, _ in taps]), strict=True):
+        assert shown["heading"] == engine.heading
+        assert shown["sockets"] == ([] if engine.socket is None else [engine.socket])
+        assert shown["turns"] == engine.turns
 
 
 def test_play_pages_are_small_and_load_no_external_resources(bench, tmp_path):
