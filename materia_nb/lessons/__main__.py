@@ -62,7 +62,7 @@ def lessons_folder() -> Path:
 
 def marked_questions(lesson: str) -> tuple[str, ...]:
     """Return the names of the questions of a lesson that are marked, because their answers differ between learners."""
-    return tuple(name for name, question in checks.QUESTIONS[lesson].items() if question.varies)
+    return tuple(name for name in checks.QUESTIONS[lesson] if name not in checks.PRACTICE.get(lesson, ()))
 
 
 @cache
@@ -73,7 +73,7 @@ def answer_key(lesson: str, learner: str) -> Mapping[str, checks.AnswerKey]:
         MateriaError: the lesson does not exist (``unknown_lesson``).
     """
     needs_one_of(lesson, checks.QUESTIONS, f"The lesson {lesson!r} does not exist.", "unknown_lesson")
-    return checks.lesson_key(_run_lesson(lesson, learner))
+    return _run_lesson(lesson, learner)._key  # noqa: SLF001 - the answers are hidden from learners
 
 
 def _run_lesson(lesson: str, learner: str) -> checks.Numbers:

@@ -35,18 +35,6 @@ from materia_nb.loadout import Graph
 from materia_nb.loadout.graph import END
 
 
-class QuestionSpec(NamedTuple):
-    """A question of a lesson.
-
-    Attributes:
-        hint: the hint that is displayed after a wrong answer.
-        varies: True if the right answer depends on the learner's numbers; only these questions are marked.
-    """
-
-    hint: str
-    varies: bool = True
-
-
 def _normalize(value: object) -> object:
     """Return a value in which strings are stripped and case-folded, so that it can be compared."""
     if isinstance(value, str):
@@ -54,21 +42,11 @@ def _normalize(value: object) -> object:
     return [_normalize(part) for part in value] if isinstance(value, list | tuple) else value
 
 
-def _read_questions() -> dict[str, dict[str, QuestionSpec]]:
-    lessons = read_package_toml(__file__, "questions.toml")
-    return {
-        lesson: {
-            name: QuestionSpec(hint, name not in questions.get("practice", ()))
-            for name, hint in questions.items()
-            if name != "practice"
-        }
-        for lesson, questions in lessons.items()
-    }
-
-
-QUESTIONS: Final[Mapping[str, Mapping[str, QuestionSpec]]] = _read_questions()
-"""Maps the name of each lesson to its questions by name."""
-
+_TABLES: Final = read_package_toml(__file__, "questions.toml")
+QUESTIONS: Final[Mapping[str, Mapping[str, str]]] = _TABLES["questions"]
+"""Maps the name of each lesson to its questions, and each question to its hint."""
+PRACTICE: Final[Mapping[str, Sequence[str]]] = _TABLES["practice"]
+"""The questions of each lesson that are not marked, because their answers are the same for every learner."""
 
 _FILE_NAME: Final = "guesses.jsonl"
 GUESSES_VARIABLE: Final = "MATERIA_GUESSES"
@@ -471,9 +449,8 @@ class Numbers(Displayable):
         generator = Random(f"{lesson}:{learner.strip().casefold()}")  # noqa: S311 - the numbers are not secret
         self._lesson, self._learner = lesson, learner.strip()
         self._drawn = {name: generator.choice(list(values)) for name, values in choices.items()}
-        self._hints = {name: question.hint for name, question in QUESTIONS.get(lesson, {}).items()}
-        self._graph: Graph | None = None
-        self._truths: dict[str, JSON] = {}
+        self._hints = QUESTIONS.get(lesson, {})
+        self._key: dict[str, AnswerKey] = {}
 
     def __getattr__(self, name: str) -> Any:
         if name in self.__dict__.get("_drawn", ()):
@@ -493,7 +470,9 @@ class Numbers(Displayable):
         Raises:
             MateriaError: an answer is wrong (``wrong_answer``) or missing (``no_answer``).
         """
-        self._graph, self._truths = graph, {name: right_answer(row) for name, row in questions.items()}
+        self._key = {
+            name: AnswerKey(right_answer(row), self._hints.get(name, ""), graph) for name, row in questions.items()
+        }
         return judge_answers(self._lesson, self._learner, self._hints, questions, graph)
 
     @property
@@ -533,12 +512,6 @@ class AnswerKey(NamedTuple):
     truth: JSON
     hint: str
     graph: Graph | None = None
-
-
-def lesson_key(mine: Numbers) -> dict[str, AnswerKey]:
-    """Return the right answer to each question of a lesson, after the lesson has called ``Numbers.check``."""
-    hints, graph = mine._hints, mine._graph  # noqa: SLF001 - these attributes are hidden from learners
-    return {name: AnswerKey(truth, hints[name], graph) for name, truth in mine._truths.items()}  # noqa: SLF001
 
 
 def shortest_verdicts(play: Callable[..., Cast], goal: Callable[[Cast], object]) -> list[bool]:
