@@ -220,9 +220,8 @@ class _RouteWalker:
         if self.rules.empty_loop_effect == "first exit" and exits:
             return exits[0].target
         always = [route for route in exits if route.condition == "always"]
-        return next(
-            (route.target for route in always if route.source == socket.id), always[0].target if always else END
-        )
+        own = [route for route in always if route.source == socket.id]
+        return next((route.target for route in (*own, *always)), END)
 
     def _edge_target(self, socket: Socket, verdict: bool | None, item: int | None) -> str:
         """Return the target of the first matching edge that can be taken, or "" if no edge can be taken."""
@@ -301,17 +300,12 @@ def explain_misreading(
         is_same: a function that returns True if a learner's answer is equal to a computed answer.
     """
 
-    def count_matches(rules: RuleSet) -> int:
-        return sum(is_same(answer, right.answer_for(rules)) for answer, right in answers)
+    def explained(rules: RuleSet, pairs: Sequence[tuple[object, RouteAnswer]]) -> list[RouteAnswer]:
+        return [right for answer, right in pairs if is_same(answer, right.answer_for(rules))]
 
     wrong = [(answer, right) for answer, right in answers if not is_same(answer, right.truth)]
-    candidates = [
-        rules
-        for rules in MISREADINGS.values()
-        if any(is_same(answer, right.answer_for(rules)) for answer, right in wrong)
-    ]
+    candidates = [rules for rules in MISREADINGS.values() if explained(rules, wrong)]
     if candidates:
-        rules = max(candidates, key=count_matches)
-        explained = next(right for answer, right in wrong if is_same(answer, right.answer_for(rules)))
-        step = explained.last_common_step(rules)
+        rules = max(candidates, key=lambda candidate: len(explained(candidate, answers)))
+        step = explained(rules, wrong)[0].last_common_step(rules)
         yield f"Your answer would be right if {rules.belief}. Look at step {step}, where the rules lead to another target."
