@@ -284,24 +284,18 @@ def _count_outputs(cast: Cast) -> int:
 
 def _next_socket(cast: Cast) -> str:
     """Return the socket that runs next, or raise MateriaError (``nothing_to_predict``) if no socket runs next."""
-    if cast.status in ("ready", "waiting"):
-        target = next_target(cast.now.rules, cast.now.engine)
-        if target in cast.graph.sockets:
-            return target
-        if target == END:
-            raise MateriaError(
-                "No socket runs next, because the cast has reached its end.",
-                hint="use `run` to complete the cast, or `cast` to start another cast",
-                kind="nothing_to_predict",
-            )
-        raise MateriaError(
-            "The next socket cannot be entered.", hint="use `step` to see the reason", kind="nothing_to_predict"
-        )
-    raise MateriaError(
-        f"The cast {cast.runner.session.state.status_phrase}, so no further step can be predicted.",
-        hint="use `cast` to start another cast",
-        kind="nothing_to_predict",
-    )
+    is_open = cast.status in ("ready", "waiting")
+    target = next_target(cast.now.rules, cast.now.engine) if is_open else ""
+    if target in cast.graph.sockets:
+        return target
+    message = f"The cast {cast.runner.session.state.status_phrase}, so no further step can be predicted."
+    hint = "use `cast` to start another cast"
+    if target == END:
+        message = "No socket runs next, because the cast has reached its end."
+        hint = "use `run` to complete the cast, or `cast` to start another cast"
+    elif target:
+        message, hint = "The next socket cannot be entered.", "use `step` to see the reason"
+    raise MateriaError(message, hint=hint, kind="nothing_to_predict")
 
 
 def _describe_state(cast: Cast) -> tuple[str, ...]:
