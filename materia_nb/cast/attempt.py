@@ -27,7 +27,7 @@ from materia_nb.engine.evolve import fold, without_approvals
 from materia_nb.engine.items import compile_template
 from materia_nb.engine.session import Session, StepRecord
 from materia_nb.engine.state import CastState, Pin, Usage, Visit, phrase_with_unknown
-from materia_nb.errors import MateriaError, counted
+from materia_nb.errors import MateriaError, counted, usage_error
 from materia_nb.handoff.base import Issue
 from materia_nb.handoff.checks import summarize_issues
 from materia_nb.insight.estimate import step_usage
@@ -288,7 +288,7 @@ class Attempts(Displayable, Sequence[Attempt]):
             MateriaError: no turn of an agent is waiting, or ``n`` is less than 1 (``usage``).
         """
         if n < 1:
-            raise MateriaError("At least one attempt is needed.", hint="set `n` to 1 or more", kind="usage")
+            raise usage_error("At least one attempt is needed.", "set `n` to 1 or more")
         if runner.session.snapshot_method:
             with runner.lock():
                 runner.begin()  # which keeps the files as they are now
@@ -309,9 +309,7 @@ class Attempts(Displayable, Sequence[Attempt]):
     def ask(self, at_once: int) -> None:
         """Run the attempts, at most ``at_once`` in parallel. Completed attempts are kept after an interrupt."""
         if at_once < 1:
-            raise MateriaError(
-                "The number of parallel attempts must be at least 1.", hint="set `at_once` to 1 or more", kind="usage"
-            )
+            raise usage_error("The number of parallel attempts must be at least 1.", "set `at_once` to 1 or more")
 
         def run(index: int) -> tuple[Attempt, Trial]:
             trial, name, wording, texts = self._jobs[index]

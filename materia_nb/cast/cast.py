@@ -32,7 +32,7 @@ from materia_nb.engine.events import Events
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Session, StepRecord, lanes_at_work
 from materia_nb.engine.state import CONTINUATION_HINTS, Failure, Status
-from materia_nb.errors import MateriaError
+from materia_nb.errors import MateriaError, usage_error
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.graph import END, Graph
 from materia_nb.loadout.vocabulary import GUARD_FOR
@@ -573,7 +573,7 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
                 both options are set (``usage``).
         """
         if turn and limit:
-            raise MateriaError("A retry can repeat the turn or raise the limit, but not both.", kind="usage")
+            raise usage_error("A retry can repeat the turn or raise the limit, but not both.")
         if turn:  # a turn that already waits, perhaps with an edited prompt, only needs to be asked
             return self._record(decide.retry_turn if self.now.prompt is None else lambda *_: ())
         failure, steps = self.failure, len(self.steps)

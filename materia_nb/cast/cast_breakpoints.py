@@ -20,7 +20,7 @@ from materia_nb.cast.breakpoint import (
 )
 from materia_nb.cast.runner import Runner
 from materia_nb.engine.state import Unit
-from materia_nb.errors import MateriaError, needs_one_of
+from materia_nb.errors import MateriaError, needs_one_of, usage_error
 from materia_nb.loadout.graph import END, Graph, Socket
 
 Pause: TypeAlias = Literal["complete", "failed", "aborted", "person", "breakpoint", "until", "steps", "stopped"]
@@ -146,10 +146,9 @@ class EditableBreakpoints(BreakpointSet, ABC):
                 (``unknown_socket``).
         """
         if unit not in get_args(Unit) or not 0 < amount < float("inf"):
-            raise MateriaError(
+            raise usage_error(
                 f"A breakpoint cannot stop runs every {amount} {unit}.",
-                hint=f"use a number above 0 and one of these units: {', '.join(get_args(Unit))}",
-                kind="usage",
+                f"use a number above 0 and one of these units: {', '.join(get_args(Unit))}",
             )
         if socket is not None:
             socket = self._graph.find_socket(socket)
@@ -214,7 +213,7 @@ class EditableBreakpoints(BreakpointSet, ABC):
         """Return the breakpoint that the arguments of :meth:`add` describe, without ``nth``, ``lane`` and condition."""
         if kind is not None and edge is not None:
             message = f"A breakpoint stops at one event, so it cannot have the kind {kind} and an edge."
-            raise MateriaError(message, hint="add a breakpoint for each event", kind="usage")
+            raise usage_error(message, "add a breakpoint for each event")
         needs_one_of(kind or "after", OUTPUT_KINDS, f"The breakpoint kind {kind!r} does not exist.", "usage")
         id_ = None if socket is None else self._graph.find_socket(socket)
         breakpoint_ = Breakpoint(kind or ("before" if edge is None else "edge"), id_, edge)
@@ -227,10 +226,9 @@ class EditableBreakpoints(BreakpointSet, ABC):
             if breakpoint_.kind == "edge":
                 _require_edge(self._graph, self._graph.sockets[breakpoint_.socket], breakpoint_.edge)
         elif breakpoint_.kind in ("before", "after", "edge"):
-            raise MateriaError(
+            raise usage_error(
                 "The socket of the breakpoint is missing.",
-                hint="name the socket; only breakpoints on outputs can apply to every socket",
-                kind="usage",
+                "name the socket; only breakpoints on outputs can apply to every socket",
             )
 
 
@@ -339,7 +337,5 @@ def _require_edge(graph: Graph, socket: Socket, edge: int | str | None) -> None:
 
 def _check_nth(nth: int | None) -> int | None:
     if nth is not None and (type(nth) is not int or nth < 1):
-        raise MateriaError(
-            f"`nth` must be a positive integer, not {nth!r}.", hint="use a value such as `nth=3`", kind="usage"
-        )
+        raise usage_error(f"`nth` must be a positive integer, not {nth!r}.", "use a value such as `nth=3`")
     return nth

@@ -16,7 +16,7 @@ from materia_nb.engine.events import Events
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Session
 from materia_nb.engine.state import held_visit, waiting_visit
-from materia_nb.errors import MateriaError, did_you_mean
+from materia_nb.errors import MateriaError, did_you_mean, usage_error
 from materia_nb.handoff.runtime_rules import Approval, ApprovalRequest, answer_note
 
 _READ_ONLY_TOOLS: Final = ("read", "grep", "find", "ls")
@@ -93,7 +93,7 @@ def answer_hold(rules: Rules, session: Session, text: str, ts: int) -> Events:
     """Send a person's answer to the agent that put the cast on hold; raise MateriaError if the answer is blank."""
     answer_text: object = text  # a notebook may pass a value of any type
     if not isinstance(answer_text, str) or not answer_text.strip():
-        raise MateriaError("The answer is blank.", hint="enter an answer that is not blank", kind="usage")
+        raise usage_error("The answer is blank.", "enter an answer that is not blank")
     about = routing.about(rules, held_visit(session.state))
     return (ev.HoldAnswered(about=about, text=text, ts=ts),)
 

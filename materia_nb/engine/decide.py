@@ -35,7 +35,7 @@ from materia_nb.engine.state import (
     waiting_visit,
     with_working_time,
 )
-from materia_nb.errors import MateriaError, counted
+from materia_nb.errors import MateriaError, counted, usage_error
 from materia_nb.handoff.checks import RefusedAnswer
 from materia_nb.jsonvalue import JSON, nested_too_deeply, with_fast_replace
 from materia_nb.loadout.graph import Budget
@@ -326,7 +326,7 @@ def skip_item(rules: Rules, session: Session, note: str, ts: int) -> Events:
 
 def _require_note(note: str) -> None:
     if not note.strip():
-        raise MateriaError("The note is missing.", hint="write a short reason in the note", kind="usage")
+        raise usage_error("The note is missing.", "write a short reason in the note")
 
 
 def check_reply(rules: Rules, session: Session, text: str) -> None:

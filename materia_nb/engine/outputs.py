@@ -28,7 +28,7 @@ from materia_nb.engine.state import (
     waiting_visit,
     with_working_time,
 )
-from materia_nb.errors import MateriaError, counted
+from materia_nb.errors import MateriaError, counted, usage_error
 from materia_nb.handoff.base import UNKNOWN, Issue, Reading
 from materia_nb.handoff.runtime_rules import Approval
 from materia_nb.jsonvalue import JSON, FrozenDict, frozen
@@ -141,10 +141,9 @@ def complete_held_output(
     value: JSON = held_reading.value if isinstance(held_reading.value, dict) else {}
     word = held_reading.satisfied if satisfied is None else satisfied
     if word is None and target is None and socket_rules.requirements.only_guarded:
-        raise MateriaError(
+        raise usage_error(
             f"The output has no verdict, but every edge of {visit.socket} needs a verdict.",
-            hint="use `accept satisfied` or `accept not_satisfied`, or name the next socket",
-            kind="usage",
+            "use `accept satisfied` or `accept not_satisfied`, or name the next socket",
         )
     reading = Reading(
         value,

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from materia_nb.errors import MateriaError
+from materia_nb.errors import MateriaError, usage_error
 from materia_nb.file_io import open_file, open_plain, read_plain
 from materia_nb.jsonvalue import JSON, nested_too_deeply
 from materia_nb.platform import HeldInterrupts, file_is_locked, lock_file, unlock_file
@@ -99,7 +99,7 @@ def to_bytes(text: str) -> bytes:
         MateriaError: the value is not a string (``usage``).
     """
     if not isinstance(text, str):
-        raise MateriaError(f"{text!r:.40} is not a string.", hint="pass a string", kind="usage")
+        raise usage_error(f"{text!r:.40} is not a string.", "pass a string")
     try:
         return text.encode()
     except UnicodeEncodeError:
