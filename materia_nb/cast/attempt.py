@@ -290,8 +290,8 @@ class Attempts(Displayable, Sequence[Attempt]):
         if n < 1:
             raise usage_error("At least one attempt is needed.", "set `n` to 1 or more")
         if runner.session.snapshot_method:
-            with runner.lock():
-                runner.begin()  # which keeps the files as they are now
+            with runner.lock(), runner.change():
+                pass  # which keeps the files as they are now
         self._runner, self._session_before = runner, runner.session
         self._asked_session = _session_to_ask(runner, socket)
         layers = [_replacement_layers(self._asked_session, prompt) for prompt in prompts or [None]]
@@ -387,8 +387,7 @@ class Attempts(Displayable, Sequence[Attempt]):
                 kind="refused",
             )
         runner = self._runner
-        with runner.lock():
-            runner.begin()
+        with runner.lock(), runner.change():
             if runner.session is not self._session_before and not self._is_still_waiting(runner.session):
                 raise MateriaError(
                     "The turn is no longer waiting with the same prompt.",

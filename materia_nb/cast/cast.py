@@ -302,8 +302,7 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
         Raises:
             MateriaError: the cast has ended or is on hold.
         """
-        with self.runner.lock():
-            self.runner.begin()
+        with self.runner.lock(), self.runner.change():
             if ask:
                 self.runner.stop.clear()
                 return self.runner.advance(once=True)
@@ -372,8 +371,7 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
             until = self.graph.find_socket(until)
         if self.status not in ("ready", "waiting"):
             raise stopped_error(self.runner.session)
-        with self.runner.lock():
-            self.runner.begin()
+        with self.runner.lock(), self.runner.change():
             self.runner.stop.clear()
             self.runner.running = True
         steps_taken, broken_off, started = 0, False, time.monotonic()
@@ -388,8 +386,7 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
                 if self.runner.rules.graph.regions and self.runner.lanes_are_next:
                     yield from self._through_lanes(stops_after, once=steps is not None)
                 else:
-                    with self.runner.lock():
-                        self.runner.begin()
+                    with self.runner.lock(), self.runner.change():
                         has_followers = self.runner.followers.wants_each_step()
                         self.runner.batches_writes = unattended and not has_followers and not self.runner.stops
                         step = self.runner.advance(stops_after)
@@ -412,10 +409,8 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
         lane_steps = self.runner.advance_lanes(stops_after, once=once)
         try:
             while True:
-                with self.runner.lock():
-                    self.runner.begin()
-                    with computing():
-                        step = next(lane_steps, None)
+                with self.runner.lock(), self.runner.change(), computing():
+                    step = next(lane_steps, None)
                 if step is None:
                     return
                 yield step
@@ -473,8 +468,7 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
             return self.approvals.answer(answer)
         in_lanes = lane is not None or lanes_at_work(self.runner.session) is not None
         work = self.runner.work_of_lane(lane) if in_lanes else self.runner
-        with self.runner.lock():
-            self.runner.begin()
+        with self.runner.lock(), self.runner.change():
             if self.status == "ready" and not in_lanes:
                 self.runner.enter()
             try:
@@ -552,8 +546,7 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
         if leave:
             self.runner.stop.abandon()
         self.runner.stop.set()
-        with self.runner.lock():
-            self.runner.begin()
+        with self.runner.lock(), self.runner.change():
             if self.status not in ("ready", "waiting", "held"):
                 message = f"The cast {self.runner.session.state.status_phrase}, so it cannot be aborted."
                 raise MateriaError(message, hint=CONTINUATION_HINTS[self.status], kind="over")
@@ -583,8 +576,7 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
                 hint=f"continue past the limit with `retry --limit`, or ask {failure.socket} again with `back {steps - 1}`, then `step`",
                 kind="at_limit",
             )
-        with self.runner.lock():
-            self.runner.begin()
+        with self.runner.lock(), self.runner.change():
             self.runner.run_command(decide.raise_limit if limit else decide.retry)
             self.runner.stop.clear()
             if self.status in ("ready", "waiting"):
@@ -605,8 +597,7 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
             MateriaError: the note is blank (``usage``), the cast has not stopped (``not_stopped``), the last socket had
                 already answered (``nothing_owed``), or there is no current work item (``no_item``).
         """
-        with self.runner.lock():
-            self.runner.begin()
+        with self.runner.lock(), self.runner.change():
             self.runner.run_command(decide.skip_item if item else decide.skip, clean(note))
             self.runner.stop.clear()
             self.runner.write_derived()

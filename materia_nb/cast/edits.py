@@ -209,8 +209,7 @@ class Edits:
                 (``unknown_part``), or a step is running (``busy``).
         """
         self._runner.refuse_while_running()
-        with self._runner.lock():
-            self._runner.begin()
+        with self._runner.lock(), self._runner.change():
             if self._runner.session.state.status == "ready":
                 self._runner.enter()
             self._runner.run_command(decide.edit_prompt, part, clean(text))
@@ -239,8 +238,7 @@ class Edits:
             needs_one_of(materia, definitions, f"The materia {materia!r} does not exist.", "unknown_materia")
             definition, config_folder = definitions[materia], config_folders.get(materia)
         self._runner.refuse_while_running()
-        with self._runner.lock():
-            self._runner.begin()
+        with self._runner.lock(), self._runner.change():
             files = self._runner.files
             before = json.loads(files.read_text(CONFIG))
             after, rules = _redefine(before, self._runner.rules, materia, definition, config_folder)
@@ -293,8 +291,7 @@ class Edits:
         self._set_budget({bound.field: limit for bound, limit in limits if limit is not ...})
 
     def _set_budget(self, limits: Mapping[str, Any]) -> None:
-        with self._runner.lock():
-            self._runner.begin()
+        with self._runner.lock(), self._runner.change():
             self._runner.run_command(decide.set_budget, replace(self._runner.session.state.budget, **limits))
 
     def budget_in_words(self, text: str) -> None:
@@ -322,8 +319,7 @@ class Edits:
             MateriaError: the suggestion does not exist (``no_suggestion``), the file cannot be written, or the section
                 of the file for this suggestion is not a list (``bad_context``).
         """
-        with self._runner.lock():
-            self._runner.begin()
+        with self._runner.lock(), self._runner.change():
             suggestion = suggestion_at(self._runner.snapshot().suggestions, number)
             if not suggestion.is_kept:
                 # The document comes first: a suggestion saved twice is harmless, a journal entry without it is not.
@@ -391,8 +387,7 @@ class Labels(Displayable):
             MateriaError: a value is invalid (``bad_label``), the step does not exist (``no_step``), or the cast is open
                 read-only (``read_only``).
         """
-        with self._runner.lock():
-            self._runner.begin()
+        with self._runner.lock(), self._runner.change():
             record = None if step is None else self._runner.snapshot().steps.at(step)
             changes = {"name": name, "note": note, "verdict": verdict}
             texts = {key: None if text is None else redacted(str(text)) for key, text in changes.items()}
@@ -490,14 +485,12 @@ class Approvals(ApprovalRequests):
         Raises:
             MateriaError: a name does not belong to a tool that needs approval (``unknown_tool``).
         """
-        with self._runner.lock():
-            self._runner.begin()
+        with self._runner.lock(), self._runner.change():
             self._runner.run_command(approvals.allow, self.allowed | approvals.known_tools(self._runner.rules, tools))
 
     def disallow(self, *tools: str) -> None:
         """Require approval again for the named tools, by default for all tools."""
-        with self._runner.lock():
-            self._runner.begin()
+        with self._runner.lock(), self._runner.change():
             removed = approvals.known_tools(self._runner.rules, tools) if tools else self.allowed
             self._runner.run_command(approvals.allow, self.allowed - removed)
 
@@ -573,8 +566,7 @@ class Approvals(ApprovalRequests):
             MateriaError: the cast is not on hold (``not_held``), or the socket does not exist.
         """
         self._needs_lane()
-        with self._runner.lock():
-            self._runner.begin()
+        with self._runner.lock(), self._runner.change():
             self._runner.stop.clear()
             before, visit = self._work.session.state, held_visit(self._work.session.state)
             self._work.run_command(approvals.decide_hold, satisfied, target)
@@ -743,8 +735,7 @@ class Pins(Mapping[str, Pin]):
         """Add the pin that ``resolve_pin`` returned for a socket or materia."""
         runner = self._runner
         require_name(runner.rules.graph, name)
-        with runner.lock():
-            runner.begin()
+        with runner.lock(), runner.change():
             runner.functions.pop(name, None)
             if chosen.function is not None:
                 runner.functions[name] = chosen.function
@@ -758,7 +749,6 @@ class Pins(Mapping[str, Pin]):
         """
         require_pinned(name, self)
         runner = self._runner
-        with runner.lock():
-            runner.begin()
+        with runner.lock(), runner.change():
             runner.run_command(decide.record, ev.Unpinned(name=name))
             runner.functions.pop(name, None)

@@ -62,8 +62,7 @@ class Exports:
             MateriaError: the cast is open read-only (``read_only``), or the files cannot be written.
         """
         runner = self._runner
-        with runner.lock():
-            runner.begin()
+        with runner.lock(), runner.change():
             for part in parts_of(runner.session):
                 for step in part.steps:
                     write_prompt(runner.files, runner.rules, step, part.prefix)

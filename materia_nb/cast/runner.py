@@ -11,8 +11,8 @@ import logging
 import threading
 import time
 import weakref
-from collections.abc import Callable, Generator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import partial
 from pathlib import Path
@@ -306,8 +306,9 @@ class Runner(Work):
             )
         return self._lock
 
-    def begin(self) -> None:
-        """Prepare a change to the cast. The caller must hold the lock.
+    @contextmanager
+    def change(self) -> Iterator[None]:
+        """Prepare a change to the cast, which the ``with`` statement makes while it holds the lock.
 
         Raises:
             MateriaError: the cast is open read-only (``read_only``), or this engine cannot cast its loadout
@@ -329,6 +330,7 @@ class Runner(Work):
             self._write([], self.session)
         if self.session.snapshot_method and not self.running:
             self.save_files("person" if self.session.state.waiting_at is None else "step")
+        yield
 
     @property
     def _continue_hint(self) -> str:
@@ -382,14 +384,12 @@ class Runner(Work):
         """
         if not while_running:
             self.refuse_while_running()
-        with self.lock():
-            self.begin()
+        with self.lock(), self.change():
             self.run_command(command, *arguments)
 
     def run_command_and_ask(self, work: Work, command: Callable[..., Events], *arguments: object) -> None:
         """Run a command in the cast or in one of its lanes, then call the agent of that cast or lane."""
-        with self.lock():
-            self.begin()
+        with self.lock(), self.change():
             work.run_command(command, *arguments)
             self.stop.clear()
             work.ask()
@@ -491,8 +491,7 @@ class Runner(Work):
     def back_with_files(self, command: Callable[..., Events], number: int) -> None:
         """Save the current files, then go back to step ``number`` and restore the files that were saved after it."""
         self.refuse_while_running()
-        with self.lock():
-            self.begin()
+        with self.lock(), self.change():
             events, current_files = command(self.rules, self.session, number, now()), self.session.files
             target_files = files_after(self.session, number)
             if current_files is None or target_files is None:

@@ -302,8 +302,8 @@ def fork_directory(runner: Runner, number: int | None, root: Path | None = None)
         if runner.journal is None:
             require_castable(runner.problems, runner.files.path)
         else:
-            runner.begin()
-            runner.write_derived()
+            with runner.change():
+                runner.write_derived()
         number_of_steps = len(runner.session.steps) if number is None else number
         return fork_files(runner.files, runner.rules, number_of_steps, root, now=number is None)
 
@@ -342,8 +342,7 @@ def resume_like(runner: Runner, path: Path) -> Runner:
 
 def _remove_approvals(runner: Runner) -> bool:
     """Require approval again for all allowed tools. Return True if any tool was allowed."""
-    with runner.lock():
-        runner.begin()
+    with runner.lock(), runner.change():
         before = runner.session
         runner.run_command(approvals.ask_again)
         return runner.session is not before
