@@ -388,6 +388,14 @@ REMOVE_COMMENT: Final = "remove the comment; JSON has no comments"
 _FIRST_WORD: Final = re.compile(r"[A-Za-z_]\w*")
 
 
+def json_or_none(text: str | bytes) -> JSON:
+    """Return the value of a JSON document, or None if ``text`` is not valid JSON or is nested too deeply."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
 def json_advice(text: str) -> str:
     """Return advice for fixing the first JSON syntax error in ``text``, or "" if no advice is known."""
     try:

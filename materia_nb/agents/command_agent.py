@@ -32,7 +32,8 @@ from materia_nb.agents.tools.search import SKIPPED_FOLDERS
 from materia_nb.engine.conversation import Message
 from materia_nb.errors import did_you_mean, redact, redact_excerpt, secret_arguments
 from materia_nb.file_io import read_package_toml, replace_file
-from materia_nb.jsonvalue import JSON, compact, thawed
+from materia_nb.handoff.jsontext import as_text
+from materia_nb.jsonvalue import JSON, compact, json_or_none, thawed
 from materia_nb.loadout.vocabulary import jsonpath_fault
 from materia_nb.utilities.process import STDERR_CHARS, Capture, ProcessResult, run_process, summarize
 
@@ -127,7 +128,7 @@ class JsonOutput:
         except (ValueError, RecursionError) as fault:
             return ProgramAnswer("", no_answer=f"the output is not JSON: {fault}")
         answers = next((matches for path in _as_tuple(self.answer) if (matches := _matches(path, value))), [])
-        text = _as_text(answers[-1]) if answers else ""
+        text = as_text(answers[-1]) if answers else ""
         lines_from_answer = value[self._answer_line(value) :] if self.lines else value
         failures = [failure for failure in _all_matches(self.error, lines_from_answer) if failure]
         token_sums = {name: _sum_numbers(_all_matches(self._usage_paths(name), value)) for name in TOKEN_KINDS}
@@ -137,10 +138,10 @@ class JsonOutput:
         sessions = (session for session in _all_matches(self.session, value) if isinstance(session, str))
         cut = _CUT_LIMIT if _CUT_REASONS.intersection(map(str, _all_matches(self.finish, value)[-1:])) else ""
         usage = Usage(cost=cost, **tokens) if has_usage else None
-        denied = tuple(dict.fromkeys(map(_as_text, _all_matches(self.denied, value))))
+        denied = tuple(dict.fromkeys(map(as_text, _all_matches(self.denied, value))))
         answer = ProgramAnswer(text, usage, next(sessions, ""), cut=cut, denied=denied)
         if failures:
-            message = text or "it reported an unknown error" if failures[-1] is True else _as_text(failures[-1])
+            message = text or "it reported an unknown error" if failures[-1] is True else as_text(failures[-1])
             return answer._replace(error=message)
         if answers:
             return answer
@@ -180,10 +181,6 @@ def _compile_jsonpath(path: str) -> Any:
 
 def _all_matches(paths: Paths, value: JSON) -> list[JSON]:
     return [match for path in _as_tuple(paths) for match in _matches(path, value)]
-
-
-def _as_text(value: JSON) -> str:
-    return value if isinstance(value, str) else compact(value)
 
 
 def _sum_numbers(values: Sequence[JSON]) -> float | None:
@@ -420,11 +417,7 @@ def _json_at_end(stderr: str) -> str:
 def plain_error_message(text: str) -> str:
     """Replace the JSON at the end of an error message with the message inside the JSON, if the JSON contains one."""
     start, brace, json_tail = text.partition("{")
-    try:
-        body = json.loads(brace + json_tail)
-    except (ValueError, RecursionError):
-        return text
-    match body:
+    match json_or_none(brace + json_tail):
         case {"error": {"message": str(message)}} | {"message": str(message)}:
             return start + message
     return text

@@ -23,7 +23,7 @@ from materia_nb.engine.state import NOTHING, Handoff, Mode, Visit
 from materia_nb.engine.state import Usage as StepUsage
 from materia_nb.errors import MateriaError, close_match, named_error, outgoing_line
 from materia_nb.handoff.runtime_rules import Approval
-from materia_nb.jsonvalue import JSON, MISSING, compact, thawed
+from materia_nb.jsonvalue import JSON, MISSING, compact, json_or_none, thawed
 from materia_nb.platform import Stop
 
 AGENT_CELL_PREFIX: Final = "<agent "
@@ -510,7 +510,7 @@ def split_thinking(text: str, tags: tuple[str, str] = THINKING_TAGS) -> SplitRep
 
 def _unopened_tag(text: str, tags: list[re.Match[str]]) -> re.Match[str] | None:
     """Return the closing tag of thinking whose opening tag is missing, or None."""
-    if not any(tag[1] for tag in tags) or _is_json(text):
+    if not any(tag[1] for tag in tags) or json_or_none(text) is not None:
         return None
     quoted_spans = deque(match.span() for match in _QUOTED.finditer(text))
     for tag in tags:
@@ -519,14 +519,6 @@ def _unopened_tag(text: str, tags: list[re.Match[str]]) -> re.Match[str] | None:
         if not quoted_spans or tag.start() < quoted_spans[0][0]:
             return tag if tag[1] else None  # a block that opens later is part of the answer
     return None
-
-
-def _is_json(text: str) -> bool:
-    try:
-        json.loads(text)
-    except (ValueError, RecursionError):
-        return False
-    return True
 
 
 def join_thinking(thoughts: Iterable[str]) -> str:

@@ -42,6 +42,7 @@ from materia_nb.engine.conversation import truncate
 from materia_nb.errors import named_error, redact
 from materia_nb.file_io import read_package_toml, read_plain, replace_file
 from materia_nb.handoff.jsontext import one_line
+from materia_nb.jsonvalue import json_or_none
 
 _MAX_SHOWN_CHARS: Final = 300
 _REFUSAL_PATTERN: Final = re.compile(r"content[_ ]?(policy|filter)|safety|moderation|flagged", re.IGNORECASE)
@@ -400,10 +401,7 @@ async def _as_stream(response: Any) -> None:
     """Convert a complete JSON response to a stream. If the response contains an error, set its HTTP status."""
     if response.status_code != 200 or "json" not in response.headers.get("content-type", ""):
         return
-    try:
-        body = json.loads(await response.aread())
-    except (ValueError, RecursionError):
-        return  # the client reports the unreadable response
+    body = json_or_none(await response.aread())  # the client reports an unreadable response
     match body:
         case {"error": error} if error:
             response.status_code = _http_status(error)

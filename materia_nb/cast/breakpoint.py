@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import json
 import operator
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -20,7 +19,7 @@ from materia_nb.engine.state import Unit
 from materia_nb.errors import MateriaError
 from materia_nb.file_io import read_plain, replace_file
 from materia_nb.insight.estimate import step_usage
-from materia_nb.jsonvalue import JSON, equal_json, get_path, split_path
+from materia_nb.jsonvalue import JSON, as_object, equal_json, get_path, json_or_none, split_path
 from materia_nb.loadout.graph import Graph
 from materia_nb.store.files import disk_errors, json_bytes
 
@@ -471,11 +470,7 @@ def _read_file(path: Path) -> dict[str, JSON]:
             content = read_plain(path, _MAX_BYTES)
         except FileNotFoundError:
             return {}
-    try:
-        document = json.loads(content)
-    except (ValueError, RecursionError):
-        document = None
-    loadouts = document.get("loadouts") if isinstance(document, dict) else None
+    loadouts = as_object(json_or_none(content)).get("loadouts")
     if not isinstance(loadouts, dict):
         raise MateriaError("This file does not contain breakpoints.", where=str(path), kind="bad_breakpoint")
     return loadouts

@@ -20,14 +20,14 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 from urllib.parse import quote
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from materia_nb.errors import MateriaError, counted, outgoing_line
 from materia_nb.file_io import open_plain, read_plain, replace_file, write_all
-from materia_nb.jsonvalue import JSON, Object, as_object, is_object, whole_number
+from materia_nb.jsonvalue import JSON, Object, as_object, is_object, json_or_none, whole_number
 from materia_nb.loadout.design import Design
 from materia_nb.loadout.design.document import DesignChange, exact_text
 from materia_nb.platform import HeldInterrupts, file_is_locked, lock_file, unlock_file
@@ -165,7 +165,7 @@ def _read_unlocked_draft(path: Path) -> SavedDraft | None:
 
 
 def _parse_draft(path: Path, content: bytes) -> SavedDraft | None:
-    lines = [_parse_line(line) for line in content.split(b"\n")]
+    lines = [as_object(json_or_none(line)) for line in content.split(b"\n")]
     first_line = lines[0]
     if first_line.get("format") != _FORMAT:
         return None
@@ -191,14 +191,6 @@ def _parse_draft(path: Path, content: bytes) -> SavedDraft | None:
     name = str(first_line["name"])
     by, home = outgoing_line(str(first_line.get("by", ""))), None if home is None else str(home)
     return SavedDraft(name, at, home, original, (*steps,), (*undone,), path, by)
-
-
-def _parse_line(raw: bytes) -> dict[str, Any]:
-    try:
-        value = json.loads(raw)
-    except (ValueError, RecursionError):
-        return {}
-    return value if isinstance(value, dict) else {}
 
 
 def _parse_change(text: str, title: str) -> DesignChange:

@@ -23,7 +23,7 @@ from materia_nb.engine.events import VERSION, Event, Output, OutputEdited, to_js
 from materia_nb.engine.session import Session, label_of
 from materia_nb.errors import MateriaError
 from materia_nb.file_io import open_plain, read_plain, replace_file, write_all
-from materia_nb.jsonvalue import JSON, nested_too_deeply
+from materia_nb.jsonvalue import JSON, json_or_none, nested_too_deeply
 from materia_nb.platform import HeldInterrupts, without_collecting
 from materia_nb.store.files import NO_FILE, CastLock, DiskError, disk_error, disk_errors, json_bytes
 from materia_nb.store.rundir import JournalEnd, RunDir, artifact_content
@@ -347,10 +347,7 @@ def _split_link(raw_line: bytes) -> tuple[bytes, str]:
 
 def parse_line(raw_line: bytes) -> JournalLine | None:
     """Parse a line of a journal; return None if the line is not an event. Values of a wrong type are ignored."""
-    try:
-        value = json.loads(raw_line)
-    except (ValueError, RecursionError):
-        return None
+    value = json_or_none(raw_line)
     if not isinstance(value, dict) or not isinstance(value.get("type"), str):
         return None
     ts, data, version = value.get("ts"), value.get("data"), value.get("v")

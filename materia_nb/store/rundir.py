@@ -6,7 +6,6 @@ document of a project.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import socket
@@ -30,7 +29,7 @@ from materia_nb.errors import MateriaError
 from materia_nb.file_io import TEMPORARY_NAME, append_line, open_for_reading, read_plain, replace_file, sync_folder
 from materia_nb.handoff.base import HandoffProtocol, Reading
 from materia_nb.handoff.runtime_rules import envelope_files
-from materia_nb.jsonvalue import JSON
+from materia_nb.jsonvalue import JSON, json_or_none
 from materia_nb.platform import ScheduledCall, call_later, computing
 from materia_nb.store.files import (
     CAST_ID,
@@ -640,10 +639,7 @@ def read_context(root: Path) -> dict[str, JSON]:
             text = read_plain(path)
         except FileNotFoundError:
             return {}
-    try:
-        document = json.loads(text)
-    except (ValueError, RecursionError):
-        document = None
+    document = json_or_none(text)
     if not isinstance(document, dict):
         raise MateriaError(
             "The project context is not a JSON object.",
