@@ -24,7 +24,7 @@ from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.graph import Graph
 from materia_nb.loadout.vocabulary import FILES_OFF
 from materia_nb.platform import without_collecting
-from materia_nb.store.files import CastLock, before_first_record, disk_errors, lock_owner
+from materia_nb.store.files import CastLock, before_first_record, disk_errors, lock_owner, removed_on_error
 from materia_nb.store.journal import Journal, journal_lines, read_journal
 from materia_nb.store.opening import (
     CONFIG,
@@ -331,12 +331,9 @@ def replay_directory(runner: Runner, replay: Replay) -> Path:
 
 def resume_like(runner: Runner, path: Path) -> Runner:
     """Resume the cast at ``path`` with the agents and pinned functions of ``runner``."""
-    try:
+    with removed_on_error(path):  # the new cast has no steps of its own yet
         new_runner = resume_runner(path, runner.agents, utilities=runner.utilities, sync=runner.files.sync)
         new_runner.functions.update(runner.functions)  # functions are not in a journal
-    except BaseException:
-        shutil.rmtree(path, ignore_errors=True)  # the new cast has no steps of its own yet
-        raise
     return new_runner
 
 

@@ -23,7 +23,7 @@ from typing import Final, NamedTuple
 from materia_nb import platform
 from materia_nb.errors import MateriaError, counted
 from materia_nb.file_io import read_plain, replace_file
-from materia_nb.store.files import DiskError, disk_errors, hold_file_lock
+from materia_nb.store.files import DiskError, disk_errors, hold_file_lock, removed_on_error
 
 GIT_FOLDER: Final = "files.git"
 """The name of the Git directory that stores the snapshots, relative to the directory of the casts."""
@@ -137,16 +137,13 @@ class FileSnapshots:
             if self.git_dir.is_dir():  # another cast created it in the meantime
                 return
             shutil.rmtree(new_dir, ignore_errors=True)  # it was left by a process that was killed
-            try:
+            with removed_on_error(new_dir):
                 git(new_dir, "init", "--quiet", "--bare", "--object-format=sha1", "--template=", str(new_dir))
                 (new_dir / "info").mkdir(exist_ok=True)
                 # These attributes override the attributes of the project, so that Git stores files unchanged.
                 replace_file(new_dir / "info" / "attributes", b"* -text -ident !eol !filter !working-tree-encoding\n")
                 replace_file(new_dir / "config", _CONFIG)
                 new_dir.rename(self.git_dir)
-            except BaseException:  # also after an interrupt, an incomplete Git directory must be removed
-                shutil.rmtree(new_dir, ignore_errors=True)
-                raise
 
     def _git(self, *arguments: str, stdin: bytes = b"") -> bytes:
         return git(

@@ -6,6 +6,7 @@ import contextlib
 import errno
 import json
 import os
+import shutil
 import socket
 import time
 from collections.abc import Iterator, Mapping
@@ -48,6 +49,16 @@ class disk_errors:  # noqa: N801 - used like a function: with disk_errors(path, 
             )
         if isinstance(error, OSError):
             raise disk_error(self.path, self.action, error) from error
+
+
+@contextlib.contextmanager
+def removed_on_error(folder: Path) -> Iterator[None]:
+    """Remove a new directory with its contents if the block is interrupted or raises an exception."""
+    try:
+        yield
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
 
 
 def disk_error(path: Path | str, action: str, error: OSError) -> DiskError:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -31,7 +30,7 @@ from materia_nb.loadout.graph import END
 from materia_nb.loadout.report import LoadoutError
 from materia_nb.loadout.resolve import build_graph, sketch_graph
 from materia_nb.store.file_snapshots import FORK_DIR, FileSnapshots
-from materia_nb.store.files import disk_errors, to_bytes
+from materia_nb.store.files import disk_errors, removed_on_error, to_bytes
 from materia_nb.store.journal import Contents, JournalLine, encode_lines, journal_lines, read_journal
 from materia_nb.store.reader import (
     Recording,
@@ -387,7 +386,7 @@ def fork_files(files: RunDir, rules: Rules, step: int, root: Path | None = None,
     lines = [line for line in read_journal(files.journal).lines if not _is_omitted_from_forks(line)]
     path = new_run_dir(root or files.path.parent)
     lines = [_copy_line(line, path, files.path.name, step) for line in lines]
-    try:
+    with removed_on_error(path):  # an incomplete copy must not be listed as a cast
         copy = RunDir(path, sync=files.sync)
         with disk_errors(path, "copy the cast"):
             copy.write(CONFIG, read_plain(files.path / CONFIG, _MAX_CONFIG_BYTES))
@@ -396,9 +395,6 @@ def fork_files(files: RunDir, rules: Rules, step: int, root: Path | None = None,
         return_lines = [] if now else _return_to_step(copy, rules, lines, step)
         return_lines += _check_out_files(copy, rules, [*lines, *return_lines], None if now else step)
         copy.write("events.jsonl", encode_lines([*lines, *return_lines])[0])
-    except BaseException:
-        shutil.rmtree(path, ignore_errors=True)  # an incomplete copy must not be listed as a cast
-        raise
     return path
 
 
@@ -411,7 +407,7 @@ def write_events(root: Path, rules: Rules, start: ev.CastStart, events: Sequence
         The path of the new run directory.
     """
     path = new_run_dir(root)
-    try:
+    with removed_on_error(path):  # as in fork_files
         files = RunDir(path, sync=sync)
         files.write_json(CONFIG, dict(rules.graph.document))
         start = start.replace(place=location_of(path))
@@ -421,9 +417,6 @@ def write_events(root: Path, rules: Rules, start: ev.CastStart, events: Sequence
             session = evolve(rules, session, event)
             lines += journal_lines([event], session, files)
         files.write("events.jsonl", encode_lines(lines)[0])
-    except BaseException:  # as in fork_files
-        shutil.rmtree(path, ignore_errors=True)
-        raise
     return path
 
 
