@@ -500,25 +500,18 @@ def git(
         environment |= {f"GIT_{role}_NAME": "materia", f"GIT_{role}_EMAIL": "materia"}
     environment |= {"GIT_WORK_TREE": str(tree)} if tree is not None else {}
     environment |= {"GIT_INDEX_FILE": str(index)} if index is not None else {}
-    with (
-        disk_errors(git_dir, "run Git"),
-        subprocess.Popen(
+    with disk_errors(git_dir, "run Git"):
+        completed = subprocess.run(
             [program, *arguments],
             cwd=folder if folder is not None else git_dir.parent,
             env=environment,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            input=stdin,
+            capture_output=True,
             start_new_session=True,
-        ) as process,
-    ):
-        try:
-            output, errors = process.communicate(stdin)
-        except BaseException:  # also after an interrupt, Git must not continue to write in the background
-            process.kill()
-            raise
-    if process.returncode:
-        message = errors.decode("utf-8", "surrogateescape").strip()[-600:] or f"code {process.returncode}"
+            check=False,
+        )
+    if completed.returncode:
+        message = completed.stderr.decode("utf-8", "surrogateescape").strip()[-600:] or f"code {completed.returncode}"
         git_command = next(word for word in arguments if word not in _CHUNKED_READ_OPTIONS)
         raise DiskError(f"A Git command for file snapshots failed: git {git_command}: {message}", kind="files")
-    return output
+    return completed.stdout
