@@ -64,12 +64,16 @@ def budget_limit(text: str) -> tuple[Bound, float]:
     )
 
 
-class Edits:
-    """Methods that edit one cast. While a step is running, an edit is refused and changes nothing."""
+class PartOfCast:
+    """Base class of objects with methods of one cast."""
 
     def __init__(self, runner: Runner) -> None:
-        """Create the edit methods for the cast that ``runner`` runs."""
+        """Create the object for the cast that ``runner`` runs."""
         self._runner = runner
+
+
+class Edits(PartOfCast):
+    """Methods that edit one cast. While a step is running, an edit is refused and changes nothing."""
 
     def __repr__(self) -> str:
         return f"<edits of {self._runner.files.path.name}: {len(self._runner.session.edits)}>"
@@ -329,12 +333,8 @@ class Edits:
             return suggestion._replace(is_kept=True)
 
 
-class Labels(Displayable):
+class Labels(PartOfCast, Displayable):
     """The labels of a cast and its steps, which do not affect how the cast runs."""
-
-    def __init__(self, runner: Runner) -> None:
-        """Create the labels of the cast that ``runner`` runs."""
-        self._runner = runner
 
     def __repr__(self) -> str:
         return f"<labels of {self._runner.files.path.name}: {len(self._runner.session.labels)}>"
@@ -685,12 +685,8 @@ def require_pinned(name: str, pinned: Iterable[str]) -> None:
         )
 
 
-class Pins(Mapping[str, Pin]):
+class Pins(PartOfCast, Mapping[str, Pin]):
     """The pinned answers of a cast: a mapping from sockets and materia to pins, with methods to change it."""
-
-    def __init__(self, runner: Runner) -> None:
-        """Create the pins of the cast that ``runner`` runs."""
-        self._runner = runner
 
     def __getitem__(self, name: str) -> Pin:
         return self._runner.session.pins[name]

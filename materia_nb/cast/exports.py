@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from materia_nb.agents.interface import Reply, TurnKind, Usage
 from materia_nb.agents.notebook_agents import RecordedAgent, RecordedTurn, recording_key
 from materia_nb.cast.cases import case_of, relative_config_path, write_case, write_export
-from materia_nb.cast.runner import Runner
+from materia_nb.cast.edits import PartOfCast
 from materia_nb.engine.conversation import parse_call
 from materia_nb.engine.session import Session, StepRecord, parts_of
 from materia_nb.errors import MateriaError
@@ -27,12 +27,8 @@ if TYPE_CHECKING:
     from materia_nb.cast.snapshot import Snapshot
 
 
-class Exports:
+class Exports(PartOfCast):
     """Methods that export a cast."""
-
-    def __init__(self, runner: Runner) -> None:
-        """Create the export methods for the cast that ``runner`` runs."""
-        self._runner = runner
 
     def __repr__(self) -> str:
         return f"<exports of {self._runner.files.path.name}: page, recording, test ...>"
