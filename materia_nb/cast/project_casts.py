@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -25,7 +25,7 @@ from materia_nb.engine.routing import short_label
 from materia_nb.engine.state import CastState, Label
 from materia_nb.errors import MateriaError
 from materia_nb.insight.odds import Chances
-from materia_nb.insight.values import OutputMatch, compile_query
+from materia_nb.insight.values import compile_query
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout import Graph
 from materia_nb.loadout.vocabulary import FILES_OFF
@@ -356,15 +356,9 @@ class Casts(Displayable):
             MateriaError: the expression is not valid (``question``).
         """
         compile_query(expression)
-        matches: list[tuple[CastEntry | Snapshot, OutputMatch]] = []
-        problems = []
-        for reference in self() if casts is None else casts:
-            try:
-                cast = snapshot_of(reference) or self.load(reference).now
-            except MateriaError as error:
-                problems.append((str(_id_of(reference)), error.what))
-                continue
-            matches += [(cast, match) for match in cast.all_steps.ask(expression)]
+        problems: list[tuple[str, str]] = []
+        searched = self._snapshots(self() if casts is None else casts, problems)
+        matches = [(cast, match) for cast in searched for match in cast.all_steps.ask(expression)]
         return SearchResultsView(matches, problems)
 
     def why(self, *by: str, casts: Sequence[Cast | CastEntry | str | Path] | None = None) -> FailureCausesView:
@@ -382,16 +376,20 @@ class Casts(Displayable):
         Raises:
             MateriaError: a cause has no field of this name (``usage``).
         """
-        causes, problems = [], []
-        for reference in self(status="failed") if casts is None else casts:
+        problems: list[tuple[str, str]] = []
+        failed = self._snapshots(self(status="failed") if casts is None else casts, problems)
+        causes = [(cast.id, cause) for cast in failed if (cause := failure_cause(cast)) is not None]
+        return FailureCausesView(causes, by, problems)
+
+    def _snapshots(self, casts: Iterable[object], problems: list[tuple[str, str]]) -> Iterator[Snapshot]:
+        """Yield the snapshots of casts, and add each cast that cannot be read to ``problems`` with the error."""
+        for reference in casts:
             try:
-                cast = snapshot_of(reference) or self.load(reference).now
+                snapshot = snapshot_of(reference) or self.load(reference).now
             except MateriaError as error:
                 problems.append((str(_id_of(reference)), error.what))
-                continue
-            if (cause := failure_cause(cast)) is not None:
-                causes.append((cast.id, cause))
-        return FailureCausesView(causes, by, problems)
+            else:
+                yield snapshot
 
     def compare(
         self, a: object, b: object, *, behaviour: bool = False, satisfied: Chances = 0.5, items: int = 3

@@ -33,7 +33,6 @@ from materia_nb.jsonvalue import compact, pretty
 from materia_nb.loadout.graph import Graph
 from materia_nb.loadout.vocabulary import FILES_NOT_IGNORED
 from materia_nb.store import file_snapshots
-from materia_nb.store.catalogue import CastEntry
 from materia_nb.store.file_snapshots import GIT_FOLDER, Change
 
 if TYPE_CHECKING:
@@ -115,18 +114,14 @@ class SearchResultsView(TableOf[tuple[str, "OutputMatch"]]):
     """A table of search results in the outputs of several casts. Iterating over it yields pairs of a cast id and a match."""
 
     def __init__(
-        self, matches: Sequence[tuple[CastEntry | Snapshot, OutputMatch]], problems: Sequence[tuple[str, str]] = ()
+        self, matches: Sequence[tuple[Snapshot, OutputMatch]], problems: Sequence[tuple[str, str]] = ()
     ) -> None:
         self.problems = tuple(problems)
         cells = search_results_table([match for _, match in matches]).rows
-        rows = [(cast.id, _name_of(cast), *row) for (cast, _), row in zip(matches, cells, strict=True)]
+        rows = [(cast.id, cast.label_of().name, *row) for (cast, _), row in zip(matches, cells, strict=True)]
         rows += [(id_, "", "", "", "", f"cannot be searched: {why}") for id_, why in problems]
         pairs = [(cast.id, match) for cast, match in matches]
         super().__init__(pairs, ("cast", "name", "step", "socket", "item", "value"), rows, "nothing found")
-
-
-def _name_of(cast: CastEntry | Snapshot) -> str:
-    return cast.name if isinstance(cast, CastEntry) else cast.label_of().name
 
 
 class FailureCause(NamedTuple):
