@@ -6,7 +6,6 @@ import shlex
 import textwrap
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from materia_nb.agents.command_agent import COMMAND_PREFIX, PRESETS
@@ -291,16 +290,10 @@ def _parse_model(text: str, call: Call, options: Mapping[str, Any]) -> ModelAgen
     agent = VERBS["agent"]
     name_and_options = (Argument("model", "provider:model", required=True), *agent.options.values())
     options = {**options, **parse(replace(agent, name="agent NAME", arguments=name_and_options), text, call.names)}
-    return ModelAgent(
-        None if options["model"] == "model" else options["model"],
-        base_url=options["base_url"],
-        key_env=options["key_env"],
-        settings={} if options["max_tokens"] is None else {"max_tokens": options["max_tokens"]},
-        tools=not options["no_tools"],
-        prompt_form=options["prompt_form"],
-        requests_per_minute=options["requests_per_minute"],
-        cache=None if options["cache"] is None else Path(options["cache"]),
-    )
+    model, max_tokens = options.pop("model"), options.pop("max_tokens")
+    settings = {} if max_tokens is None else {"max_tokens": max_tokens}
+    tools = not options.pop("no_tools")
+    return ModelAgent(None if model == "model" else model, settings=settings, tools=tools, **options)
 
 
 def _compile_function(name: str, body: str, names: Any) -> Any:
