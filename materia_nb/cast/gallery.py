@@ -6,7 +6,6 @@ import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from copy import deepcopy
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -99,7 +98,7 @@ class Card(Displayable):
         """A copy of the config in which the mistake is fixed, if there is one."""
         import jsonpatch
 
-        document: dict[str, JSON] = jsonpatch.apply_patch(deepcopy(self.document), list(self.fix))
+        document: dict[str, JSON] = jsonpatch.apply_patch(self.document, list(self.fix))
         return document
 
     @property
