@@ -268,14 +268,9 @@ def delete_cast(root: Path, path: Path) -> None:
     try:
         lock = CastLock(run_dir)
     except MateriaError as error:
-        if error.kind != "locked":
-            raise
-        raise MateriaError(
-            error.what,
-            where=str(path),
-            hint="use `cast.close()` first, or end the process that is writing the cast",
-            kind="locked",
-        ) from None
+        if error.kind == "locked":
+            error.where, error.hint = str(path), "use `cast.close()` first, or end the process that is writing the cast"
+        raise
     renamed_dir = run_dir.with_name(f".deleted-{run_dir.name}")
     try:
         with disk_errors(run_dir, "delete the cast"):
