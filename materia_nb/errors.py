@@ -34,12 +34,15 @@ class MateriaError(Exception):
         message: a sentence that describes the problem; the attribute ``what`` contains it together with ``more``.
         where: the affected path in a config, in an output or on disk.
         hint: instructions for fixing the problem.
-        kind: the name by which programs can identify the error, such as ``utility_timeout``; it does not change.
+        kind: the name by which programs can identify the error, such as ``utility_timeout``; it does not change. The
+            default depends on the class.
         more: further details, one line each, listed below the message.
 
     In ``str(error)``, API keys are redacted, and characters that a terminal interprets are escaped. Each part of the
     text stays on its own line, so a name from a loadout cannot add a line.
     """
+
+    default_kind = "error"
 
     def __init__(
         self,
@@ -47,13 +50,13 @@ class MateriaError(Exception):
         *,
         where: str | None = None,
         hint: str | None = None,
-        kind: str = "error",
+        kind: str | None = None,
         more: Sequence[str] = (),
     ) -> None:
         super().__init__(message)
         self._lines = (message, *more)
         self.what = "\n".join(self._lines)
-        self.where, self.hint, self.kind = where, hint, kind
+        self.where, self.hint, self.kind = where, hint, kind or self.default_kind
 
     def __str__(self) -> str:
         parts = [*self._lines]

@@ -58,10 +58,7 @@ class AgentError(MateriaError):
     ``kind`` identifies the reason; it is ``agent_error`` if no other kind applies.
     """
 
-    def __init__(
-        self, message: str, *, where: str | None = None, hint: str | None = None, kind: str = "agent_error"
-    ) -> None:
-        super().__init__(message, where=where, hint=hint, kind=kind)
+    default_kind = "agent_error"
 
 
 @dataclass(frozen=True, slots=True)
