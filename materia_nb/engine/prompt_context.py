@@ -27,7 +27,8 @@ from materia_nb.engine.conversation import (
 from materia_nb.engine.items import fence_text, item_label, item_status, list_at
 from materia_nb.engine.rules import SocketContext
 from materia_nb.engine.state import CastState, Handoff, Item, ItemId, LastAnswer, ReworkReason, Visit
-from materia_nb.jsonvalue import JSON, MISSING, get_path, pretty, remove_path, whole_floats_as_integers
+from materia_nb.handoff.jsontext import one_line
+from materia_nb.jsonvalue import JSON, MISSING, get_path, pretty, remove_path, split_path, whole_floats_as_integers
 from materia_nb.loadout.graph import Socket
 from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, VERDICTS
 
@@ -122,7 +123,7 @@ class PromptContext(NamedTuple):
             for alias in outer.iteration.paths:
                 if inner[: len(alias)] == alias:
                     value = remove_path(value, inner[len(alias) :])
-            written = _one_line(value if isinstance(value, str) else pretty(whole_floats_as_integers(value)))
+            written = one_line(value if isinstance(value, str) else pretty(whole_floats_as_integers(value)))
             yield f"Part of {outer.item.key}: {truncate(written, MAX_STRING_CHARS)}"
 
     def _list_inside(self, item: Item, room: PromptBudget) -> tuple[list[str], str, tuple[tuple[str, str], ...]]:
@@ -314,7 +315,7 @@ class PromptContext(NamedTuple):
         )
         if why or last is None:
             return PromptPart("previous", "", why)
-        source = f"{last.id} ({truncate(_one_line(last.materia.label), _MAX_LABEL_CHARS)})"
+        source = f"{last.id} ({truncate(one_line(last.materia.label), _MAX_LABEL_CHARS)})"
         if last.parse == "text":
             text, note = shorten_with_note(state.last_output or "", room.output)
             output_text = f"From {source}:\n{self.quote(text)}" if text else ""
@@ -381,7 +382,7 @@ class PromptContext(NamedTuple):
         title, context = value.get("title"), value.get("context")
         plain = isinstance(item.value, dict) and set(item.value) <= {"title", "context"}
         if plain and all(isinstance(part, str) for part in value.values()):
-            lines = [f"{item.key}: {_one_line(title)}" if isinstance(title, str) else f"{item.key}:"]
+            lines = [f"{item.key}: {one_line(title)}" if isinstance(title, str) else f"{item.key}:"]
             if isinstance(context, str):
                 lines.append(self.quote(context))
             return PromptPart("item", "\n".join(lines), values=values)
@@ -438,7 +439,7 @@ class PromptContext(NamedTuple):
             text = shorten_middle(handoff.text if handoff is not None else entry.reason, max(room, NOTICE_CHARS))
             room -= len(text)
             about = f" about {entry.item[0] and self._key_of(entry.item)}" if entry.item else ""
-            label = truncate(_one_line(entry.label), _MAX_LABEL_CHARS)
+            label = truncate(one_line(entry.label), _MAX_LABEL_CHARS)
             blocks.append(f"{entry.source} ({label}){about}:\n{self.quote(text)}")
             values.append(("handoff" if handoff is not None else "reason", str(entry.step)))
         head = (
@@ -476,7 +477,7 @@ _STATUS_WORDS: Final = {"done": "done", "being worked on": "in progress", "open"
 
 
 def _title(item: JSON, key: str) -> str:
-    return truncate(_one_line(item_label(item, key)), _MAX_TITLE_CHARS)
+    return truncate(one_line(item_label(item, key)), _MAX_TITLE_CHARS)
 
 
 def _context_of(item: JSON) -> str:
@@ -489,22 +490,14 @@ def _context_of(item: JSON) -> str:
     return "" if isinstance(item, str) else pretty(whole_floats_as_integers(item))
 
 
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
-
-
 def _indented(text: str) -> str:
     return "\n".join(f"   {line}" if line else "" for line in text.splitlines())
 
 
 def _select_paths(data: Mapping[str, JSON], paths: Sequence[str]) -> dict[str, JSON]:
     """Return a copy of the state's data that contains only the values at the given paths."""
-    selected_values: dict[str, JSON] = {}
-    for path in paths:
-        value = get_path(data, [part for part in path.split(".") if part])
-        if value is not MISSING:
-            selected_values[path] = value
-    return selected_values
+    values = {path: get_path(data, split_path(path)) for path in paths}
+    return {path: value for path, value in values.items() if value is not MISSING}
 
 
 _OMISSION_MARK: Final = "omitted"
