@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -341,7 +340,7 @@ class Attempts(Displayable, Sequence[Attempt]):
     @property
     def usage(self) -> Usage:
         """The total tokens and cost of all attempts."""
-        return reduce(Usage.plus, (attempt.usage for attempt in self), Usage())
+        return Usage().plus(*(attempt.usage for attempt in self))
 
     def _blocks(self) -> list[Block]:
         answers = [

@@ -113,10 +113,8 @@ def with_lane(session: Session, lane: Lane) -> Session:
     streams = streams._replace(lanes=FrozenDict({**streams.lanes, lane.name: lane}))
     session = session._replace(streams=(*session.streams[:-1], streams))
     if lane.session.state.usage is not before:
-        total_usage = streams.before
-        for lane_ in streams.lanes.values():  # in their order, whichever answered first
-            total_usage = total_usage.plus(lane_.session.state.usage)
-        session = session._replace(state=session.state._replace(usage=total_usage))
+        usages = (lane_.session.state.usage for lane_ in streams.lanes.values())  # in order, whichever answered first
+        session = session._replace(state=session.state._replace(usage=streams.before.plus(*usages)))
     return session
 
 

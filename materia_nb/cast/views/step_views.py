@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import partial, reduce
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from materia_nb.cast.formatting import step_table, why_blocks
@@ -216,7 +216,7 @@ def _answered_by(turn: TurnRecord) -> list[str]:
     trial = turn.meta.get("attempt")
     if isinstance(trial, dict):
         facts.append(f"attempt {part(trial.get('number'))} of {part(trial.get('of'))}, by {part(trial.get('agent'))}")
-    used = reduce(Usage.plus, (usage for usage in (*turn.spent, turn.usage) if usage is not None), Usage())
+    used = Usage().plus(*(usage for usage in (*turn.spent, turn.usage) if usage is not None))
     if used.tokens:
         other_tokens = f" ({used.token_details_text})" if used.token_details_text else ""
         facts.append(f"{format_reported(used.input)} tokens in, {format_reported(used.output)} out{other_tokens}")
