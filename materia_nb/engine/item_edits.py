@@ -153,21 +153,17 @@ class _ListEditor:
     def _order_items(self, iteration: Iteration, old: list[JSON], list_edit: ListEdit) -> tuple[list[int], int]:
         """Return the new order of the items, as indexes into the edited list, and the number of finished items."""
         self._refuse_removal(iteration, old, list_edit)
-        finished: list[tuple[int, int]] = []
-        working: list[int] = []
-        repeated: list[int] = []
-        following: list[int] = []
-        for index, origin in enumerate(list_edit.origins):
+
+        def rank(origin: int | None) -> tuple[int, int]:
             status = self._status_after_edit(iteration, origin, list_edit)
             if origin is not None and status in _DONE_STATUSES:
-                finished.append((origin, index))
-            elif status == IN_PROGRESS:
-                working.append(index)
-            elif origin in list_edit.again and origin is not None:
-                repeated.append(index)
-            else:
-                following.append(index)
-        return [*(index for _, index in sorted(finished)), *working, *repeated, *following], len(finished)
+                return 0, origin
+            if status == IN_PROGRESS:
+                return 1, 0
+            return (2 if origin is not None and origin in list_edit.again else 3), 0
+
+        ranks = [rank(origin) for origin in list_edit.origins]
+        return sorted(range(len(ranks)), key=ranks.__getitem__), sum(group == 0 for group, _ in ranks)
 
     def _refuse_removal(self, iteration: Iteration, old: list[JSON], list_edit: ListEdit) -> None:
         """Raise MateriaError (``working``) if the edit would remove or restart the item in progress."""
