@@ -410,9 +410,8 @@ def _apply_tool_call(_: Rules, session: Session, event: ev.ToolCalled) -> Sessio
 
 def _with_call(calls: tuple[ToolCall, ...], call: ToolCall) -> tuple[ToolCall, ...]:
     """Replace the call that has the same id or, if there is none, append the call."""
-    if any(other.id == call.id for other in calls):
-        return tuple(call if other.id == call.id else other for other in calls)
-    return (*calls, call)
+    calls_by_id = {other.id: other for other in calls} | {call.id: call}
+    return tuple(calls_by_id.values())
 
 
 def _apply_approval_request(_: Rules, session: Session, event: ev.ToolAsked) -> Session:
