@@ -29,7 +29,7 @@ from materia_nb.errors import MateriaError, needs_one_of, redact
 from materia_nb.handoff.runtime_rules import Approval, ApprovalRequest, can_be_approved, request_of, seal_request
 from materia_nb.insight.compare import ComparedCast
 from materia_nb.insight.why import Suggestion, conclusion_lines, suggestions_of
-from materia_nb.jsonvalue import JSON, equal_json
+from materia_nb.jsonvalue import JSON, as_list, equal_json
 from materia_nb.loadout import build_graph
 from materia_nb.loadout.graph import END, Graph, Iterator
 from materia_nb.loadout.vocabulary import WORK_ITEMS
@@ -210,8 +210,7 @@ class Snapshot:
     @property
     def work_items(self) -> list[JSON]:
         """The work items in the current state; empty if the state contains no list of work items."""
-        items = self.engine.data.get("workItems")
-        return list(items) if isinstance(items, list) else []
+        return list(as_list(self.engine.data.get("workItems")))
 
     @cached_property
     def lanes(self) -> Mapping[str, LaneSnapshot]:

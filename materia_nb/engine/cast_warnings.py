@@ -16,7 +16,7 @@ from materia_nb.engine.session import Session, StepRecord, current_item_id, id_a
 from materia_nb.engine.state import BOUNDS, CastState, Draft, Item, ItemId, Iteration, Position
 from materia_nb.errors import counted
 from materia_nb.handoff.checks import summarize_issues
-from materia_nb.jsonvalue import JSON, compact, get_path
+from materia_nb.jsonvalue import JSON, as_list, compact, get_path
 from materia_nb.loadout.topology import reachable_from
 from materia_nb.loadout.vocabulary import REWORK_CONDITIONS, Result
 
@@ -352,8 +352,7 @@ def _inner_list(
         is_new = _identities(current_item.value).isdisjoint(_identities(outer_item.value))
         if session.edits or is_new:
             alias = next(alias for alias in outer_iteration.paths if iteration.list_path[: len(alias)] == alias)
-            inner_list = get_path(current_item.value, iteration.list_path[len(alias) :])
-            items = inner_list if isinstance(inner_list, list) else []
+            items = as_list(get_path(current_item.value, iteration.list_path[len(alias) :]))
         outer_item = current_item
     yield outer_item, items, is_new
 

@@ -55,7 +55,7 @@ from materia_nb.engine.state import (
     has_limits,
 )
 from materia_nb.handoff.base import Issue, Reading
-from materia_nb.jsonvalue import JSON, MISSING, FrozenDict, frozen, set_path
+from materia_nb.jsonvalue import JSON, MISSING, FrozenDict, as_object, frozen, set_path
 from materia_nb.loadout.graph import END, Advance
 from materia_nb.loadout.vocabulary import ACCEPTED, CONDITION_SPECS, REWORK_CONDITIONS, WITHOUT_OUTPUT, Result
 
@@ -382,8 +382,7 @@ def _reported_failure(socket_rules: SocketRules, draft: Draft, outcome: PendingR
     value = draft.last_json
     if outcome.result is not Result.NO or not isinstance(value, dict):
         return None
-    state = value.get("state")
-    reports = state if isinstance(state, dict) else {}
+    reports = as_object(value.get("state"))
     failed_names = (name for name, report in reports.items() if isinstance(report, dict) and report.get("ok") is False)
     name = next(failed_names, None)
     if name is None:

@@ -37,7 +37,7 @@ from materia_nb.engine.state import (
 )
 from materia_nb.errors import MateriaError, counted, usage_error
 from materia_nb.handoff.checks import RefusedAnswer
-from materia_nb.jsonvalue import JSON, nested_too_deeply, with_fast_replace
+from materia_nb.jsonvalue import JSON, as_list, nested_too_deeply, with_fast_replace
 from materia_nb.loadout.graph import Budget
 from materia_nb.loadout.vocabulary import WORK_ITEMS
 
@@ -396,9 +396,9 @@ def edit_items(
         abandon: True to abandon the item in progress.
     """
     edit.check_items(items)
-    old = session.state.data.get(WORK_ITEMS)
-    known_origins = origins_of(old if isinstance(old, list) else [], items) if origins is None else origins
-    list_edits = {WORK_ITEMS: ListEdit(tuple(known_origins), tuple(again), abandon)}
+    if origins is None:
+        origins = origins_of(as_list(session.state.data.get(WORK_ITEMS)), items)
+    list_edits = {WORK_ITEMS: ListEdit(tuple(origins), tuple(again), abandon)}
     return edit_state(rules, session, {**session.state.data, WORK_ITEMS: items}, list_edits, ts)
 
 

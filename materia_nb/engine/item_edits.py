@@ -20,7 +20,7 @@ from materia_nb.engine.items import (
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.state import CastState, Draft, Handoff, ItemId, Iteration, Position, ReworkReason, StateView
 from materia_nb.errors import MateriaError
-from materia_nb.jsonvalue import JSON, MISSING, FrozenDict, FrozenList, equal_json, frozen, get_path, set_path
+from materia_nb.jsonvalue import JSON, MISSING, FrozenDict, FrozenList, as_list, equal_json, frozen, get_path, set_path
 
 Path: TypeAlias = tuple[str, ...]
 _Entry = TypeVar("_Entry", ReworkReason, Handoff)
@@ -492,8 +492,7 @@ def _title_or_name(item: JSON) -> str | None:
 
 
 def _list_at(data: Mapping[str, JSON], path: Path) -> list[JSON]:
-    value = get_path(data, path)
-    return value if isinstance(value, list) else []
+    return as_list(get_path(data, path))
 
 
 def _check_origins(list_edit: ListEdit, old: int, new: int) -> None:

@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, NamedTuple, Protocol, Self, TypeAlias, T
 from materia_nb.errors import MateriaError, counted
 from materia_nb.handoff.base import BASE, Issue, Needs, Reading, Scope
 from materia_nb.handoff.runtime_rules import Approval
-from materia_nb.jsonvalue import JSON, MISSING, FrozenDict, frozen, with_fast_replace
+from materia_nb.jsonvalue import JSON, MISSING, FrozenDict, as_list, as_object, frozen, with_fast_replace
 from materia_nb.loadout.graph import Budget, Iterator
 from materia_nb.loadout.vocabulary import Result
 
@@ -784,7 +784,6 @@ class Label(NamedTuple):
 
 def label_from_summary(summary_json: object) -> Label:
     """Parse a label that :meth:`Label.summary_json` returned, ignoring invalid fields."""
-    fields: Mapping[str, JSON] = summary_json if isinstance(summary_json, dict) else {}
+    fields = as_object(summary_json)
     texts = {key: value for key in ("name", "note", "verdict") if isinstance(value := fields.get(key), str)}
-    tags = fields.get("tags")
-    return Label(**texts, tags=tuple(tag for tag in tags if isinstance(tag, str)) if isinstance(tags, list) else ())
+    return Label(**texts, tags=tuple(tag for tag in as_list(fields.get("tags")) if isinstance(tag, str)))

@@ -40,7 +40,7 @@ from materia_nb.handoff.checks import (
 )
 from materia_nb.handoff.jsontext import as_text, is_too_deep, list_line, without_backticks, without_infinities
 from materia_nb.handoff.runtime_rules import apply_updates, can_be_approved, is_approval_id, rejected_update
-from materia_nb.jsonvalue import JSON, set_path
+from materia_nb.jsonvalue import JSON, as_list, set_path
 
 _Tier: TypeAlias = Literal["ok", "repair", "reissue"]
 Repair: TypeAlias = Literal["none", "resume_same_agent_contract_repair", "escalate_contract_repair"]
@@ -252,8 +252,7 @@ def _evidence_texts(contract: contract_fields.Contract, name: str) -> list[str]:
     An entry that is an object is represented by its command, its output or its content.
     """
     evidence = contract.evidence_report
-    entries = evidence.get(name, evidence.get(name.upper()))
-    return [_evidence_text(entry) for entry in entries] if isinstance(entries, list) else []
+    return [_evidence_text(entry) for entry in as_list(evidence.get(name, evidence.get(name.upper())))]
 
 
 def _evidence_text(entry: JSON) -> str:
