@@ -115,17 +115,28 @@ class Event(_EventFields):
         return copy
 
 
-class VisitEvent(Event):
-    """Base class of events that belong to one visit of a socket."""
+class PersonEvent(Event):
+    """Base class of events that record an action of a person; ``by`` is the person."""
 
-    about: About = NOTHING
-    visit: int | None = None
+    by: str = "person"
 
 
 class AboutEvent(Event):
-    """Base class of events that name a socket but not the number of the visit."""
+    """Base class of events that name a socket."""
 
     about: About = NOTHING
+
+
+class VisitEvent(AboutEvent):
+    """Base class of events that belong to one visit of a socket."""
+
+    visit: int | None = None
+
+
+class PersonAboutEvent(AboutEvent):
+    """Base class of events that record an action of a person and name a socket; ``by`` is the person."""
+
+    by: str = "person"
 
 
 # -- the cast ----------------------------------------------------------------------------
@@ -149,19 +160,24 @@ class CastStart(Event, type="cast_start"):
     files: str = ""
 
 
-class CastEnd(Event, type="cast_end"):
-    """The cast ended. A failed cast can be retried.
+class EndEvent(Event):
+    """Base class of events that record the end of a cast or of a lane.
 
     ``worked`` is the working time of the failed turn, in milliseconds.
     """
 
-    ok: bool | None = None
     error: str | None = None
     kind: str | None = None
     socket: str | None = None
     hint: str | None = None
-    step: int | None = None
     worked: int | None = None
+
+
+class CastEnd(EndEvent, type="cast_end"):
+    """The cast ended. A failed cast can be retried."""
+
+    ok: bool | None = None
+    step: int | None = None
     usage: Mapping[str, JSON] = NOTHING
     warnings: tuple[Mapping[str, JSON], ...] | None = None
     warnings_in_all: int | None = None
@@ -177,14 +193,13 @@ class LimitRaised(AboutEvent, type="cast_revive"):
     kind: str = ""
 
 
-class AnsweredByHand(AboutEvent, type="answered_by_hand"):
+class AnsweredByHand(PersonAboutEvent, type="answered_by_hand"):
     """The stopped visit now waits for an answer from a person instead of its agent or process.
 
     `after` is the kind of failure that stopped the visit.
     """
 
     after: str = ""
-    by: str = "person"
 
 
 class SocketFailed(VisitEvent, type="socket_failed"):
@@ -208,11 +223,10 @@ class SocketSkipped(VisitEvent, type="socket_skipped"):
     by: str = "person"
 
 
-class CastBack(Event, type="cast_back"):
+class CastBack(PersonEvent, type="cast_back"):
     """The cast went back and continues from the state after an earlier step; step 0 is the start of the cast."""
 
     step: int
-    by: str = "person"
 
 
 class FilesKept(Event, type="files_kept"):
@@ -249,15 +263,10 @@ class LaneStarted(Event, type="lane_started"):
     """A lane started, either for the first time or because it was retried."""
 
 
-class LaneEnded(Event, type="lane_ended"):
+class LaneEnded(EndEvent, type="lane_ended"):
     """A lane ended as `accepted`, `failed` or `interrupted`. See `cast_end` for the other fields."""
 
     status: LaneEnd
-    error: str | None = None
-    kind: str | None = None
-    socket: str | None = None
-    hint: str | None = None
-    worked: int | None = None
 
     @property
     def ok(self) -> bool:
@@ -426,17 +435,22 @@ class EvidenceMissing(VisitEvent, type="evidence_missing"):
     paths: tuple[str, ...] = ()
 
 
-class BudgetEvent(Event):
+class BudgetMaxima(Event):
+    """Base class of events that contain the limits of a budget."""
+
+    max_tokens: int | None = None
+    max_cost_usd: float | None = None
+    max_seconds: float | None = None
+    max_turns: int | None = None
+
+
+class BudgetEvent(BudgetMaxima):
     """Base class of events that report the use of a budget and its limits."""
 
     tokens: int | None = None
-    max_tokens: int | None = None
     cost: float | None = None
-    max_cost_usd: float | None = None
     seconds: float | None = None
-    max_seconds: float | None = None
     turns: int | None = None
-    max_turns: int | None = None
 
 
 class BudgetWarning(BudgetEvent, type="budget_warning"):
@@ -475,19 +489,17 @@ class ToolAsked(AboutEvent, type="tool_asked"):
     worked: int | None = None
 
 
-class ToolDecided(AboutEvent, type="tool_decided"):
+class ToolDecided(PersonAboutEvent, type="tool_decided"):
     """A person decided about tool calls: `once`, `always` or `denied`. `calls` are the calls that run now."""
 
     decided: ToolDecision
     calls: tuple[ToolCall, ...] = ()
-    by: str = "person"
 
 
-class ToolsAllowed(Event, type="tools_allowed"):
+class ToolsAllowed(PersonEvent, type="tools_allowed"):
     """A person changed the set of tools that run without approval; `tools` is the new set."""
 
     tools: tuple[str, ...] = ()
-    by: str = "person"
 
 
 class AgentNote(AboutEvent, type="agent_note"):
@@ -522,14 +534,13 @@ class RefinementFinal(AboutEvent, type="refinement_final"):
     """A person asked for the final result of a draft."""
 
 
-class HoldAnswered(AboutEvent, type="hold_answered"):
+class HoldAnswered(PersonAboutEvent, type="hold_answered"):
     """A person answered the agent that put the cast on hold."""
 
     text: str = ""
-    by: str = "person"
 
 
-class ApprovalAnswered(AboutEvent, type="approval_answered"):
+class ApprovalAnswered(PersonAboutEvent, type="approval_answered"):
     """A person approved or denied the execution of a command."""
 
     approval_id: str = ""
@@ -538,27 +549,20 @@ class ApprovalAnswered(AboutEvent, type="approval_answered"):
     granted: bool = False
     expires: int | None = None
     text: str = ""
-    by: str = "person"
 
 
-class HoldDecided(AboutEvent, type="hold_decided"):
+class HoldDecided(PersonAboutEvent, type="hold_decided"):
     """A person decided in place of the agent, and the held output is accepted."""
 
     satisfied: bool | None = None
     target: str | None = None
-    by: str = "person"
 
 
-class BudgetSet(Event, type="budget_set"):
+class BudgetSet(BudgetMaxima, type="budget_set"):
     """A person changed the budget of this cast."""
 
-    max_tokens: int | None = None
-    max_cost_usd: float | None = None
-    max_seconds: float | None = None
-    max_turns: int | None = None
 
-
-class Pinned(Event, type="pinned"):
+class Pinned(PersonEvent, type="pinned"):
     """A person pinned the answer of a socket or materia (R40): one `text`, one text for each visit, or a `function`."""
 
     name: str
@@ -566,25 +570,22 @@ class Pinned(Event, type="pinned"):
     to: str
     text: str | None = None
     visits: Mapping[str, JSON] = NOTHING
-    by: str = "person"
 
 
-class Unpinned(Event, type="unpinned"):
+class Unpinned(PersonEvent, type="unpinned"):
     """A person removed the pin of a socket or materia."""
 
     name: str
-    by: str = "person"
 
 
-class SuggestionKept(Event, type="suggestion_kept"):
+class SuggestionKept(PersonEvent, type="suggestion_kept"):
     """A person saved a suggestion that the agent made in this step."""
 
     step: int | None = None
     suggestion: JSON = None
-    by: str = "person"
 
 
-class StateEdited(Event, type="state_edited"):
+class StateEdited(PersonEvent, type="state_edited"):
     """A person edited the state after this step. `lists` contains the list edits; `said` describes the moved items."""
 
     patch: tuple[Mapping[str, JSON], ...] = ()
@@ -592,32 +593,29 @@ class StateEdited(Event, type="state_edited"):
     step: int = 0
     lists: Mapping[str, JSON] = NOTHING
     said: tuple[str, ...] = ()
-    by: str = "person"
 
 
-class MateriaRedefined(Event, type="materia_redefined"):
+class MateriaRedefined(PersonEvent, type="materia_redefined"):
     """A person changed the definition of a materia in the cast and its config. `previous` is the old definition."""
 
     materia: str
     definition: Mapping[str, JSON]
     previous: JSON = None
     step: int = 0
-    by: str = "person"
 
 
-class PromptEdited(AboutEvent, type="prompt_edited"):
+class PromptEdited(PersonAboutEvent, type="prompt_edited"):
     """A person changed part of the prompt, for this turn only."""
 
     part: str = ""
     text: str = ""
-    by: str = "person"
 
 
 class EditUndone(Event, type="edit_undone"):
     """A person undid the last edit of the state."""
 
 
-class Labelled(Event, type="labelled"):
+class Labelled(PersonEvent, type="labelled"):
     """A person changed the label of a step or, if `step` is 0, of the cast.
 
     `undoes` is true if this event undoes the previous change to a label.
@@ -630,17 +628,15 @@ class Labelled(Event, type="labelled"):
     note: str = ""
     verdict: str = ""
     undoes: bool = False
-    by: str = "person"
 
 
-class OutputEdited(Event, type="socket_recommitted"):
+class OutputEdited(PersonEvent, type="socket_recommitted"):
     """A person corrected the output of this step."""
 
     step: int = 0
     text: str | None = None
     artifact: str | None = None
     sha256: str | None = None
-    by: str = "person"
 
 
 OUTPUTS: Final[tuple[type[Output], ...]] = (

@@ -202,7 +202,7 @@ def event_in_lane(event: ev.Event, name: str) -> ev.Event:
         return event
     if not isinstance(event, ev.CastEnd):
         return event.replace(lane=name)
-    shared_fields = {name: getattr(event, name) for name in ev.LaneEnded.defaults if name in ev.CastEnd.defaults}
+    shared_fields = {name: getattr(event, name) for name in ev.EndEvent.defaults}
     return ev.LaneEnded(**{**shared_fields, "lane": name, "status": "accepted" if event.ok else "failed"})
 
 
