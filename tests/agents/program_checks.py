@@ -17,6 +17,7 @@ import pytest
 import cast_helpers as h
 from materia_nb.agents import AgentError, Message, Turn
 from materia_nb.agents.command_agent import PRESETS, preset_agent
+from materia_nb.agents.interface import NoteEvent
 from provider_stub import LONG_TEXT, TEXT, ProviderStub
 
 MODELS = {"aider": "openai/stub-model", "llm": "stub-model", "opencode": "stub/stub-model", "pi": "stub/stub-model"}
@@ -188,6 +189,19 @@ def test_program_with_coding_tools_may_write_files(name, turn):
     request_turn = turn(TRIES[1])
     agent(name).answer(request_turn)
     assert files(request_turn) == PAGE | {"made.txt": "made\n"}
+
+
+def test_tool_that_claude_refuses_is_noted(turn, tmp_path):
+    if shutil.which("claude") is None:
+        pytest.skip("claude is not installed")
+    (tmp_path / "home" / ".claude" / "settings.json").write_text("{}")
+    heard = []
+    request_turn = turn("[[write ../outside.txt]]").reporting_to(heard.append)
+    agent("claude").answer(request_turn)
+    assert not (tmp_path / "outside.txt").exists()
+    assert [event.text for event in heard if isinstance(event, NoteEvent)] == [
+        "claude was not allowed to use Write for Build"
+    ]
 
 
 def test_later_turn_continues_a_copy_of_the_session(name, turn, stub):
