@@ -266,8 +266,7 @@ def _check_consumes(
     is_known = _check_endpoint(findings, facts, source, f"{path}.from", end=False, advice=advice, fix=fix)
     if not members_known:
         return
-    sockets = [facts.sockets[id_] for id_ in loop.members if id_ in facts.sockets]
-    if not cycles_in({socket.id: members.intersection(socket.targets) for socket in sockets}):
+    if not cycles_in({id_: members.intersection(facts.sockets[id_].targets) for id_ in loop.members}):
         first, last = loop.members[0], loop.members[-1]
         message = "the edges of the members do not form a cycle, so the loop would stop after the first item"
         advice = f"add an edge from the last member back to {first!r}"
@@ -311,12 +310,11 @@ def _check_source(
             message = f"the member {member!r} is a generator, but the loop consumes the items of another generator"
             advice = f"remove {member!r} from the members, or create a separate loop for its items"
             findings.problem(INVALID_LOOP, f"loops.{loop.id}.sockets[{index}]", message, advice)
+    reason = None
     if source in loop.members:
         reason = f"{source!r} is a member of the loop that consumes its items"
     elif source is not None and not _is_generator(facts, str(source)):
         reason = f"{source!r} is not a generator"
-    else:
-        reason = None
     advice = "connect one generator to the loop with exactly one edge"
     if not entering_edges:
         generators = [id_ for id_, s in facts.sockets.items() if s.is_generator and id_ not in loop.members]

@@ -219,11 +219,8 @@ class LoadoutFacts:
 
     def likely_generator(self, members: Collection[str]) -> str | None:
         """Return the only generator that leads into a loop of ``members``, or None if there is not exactly one."""
-        candidates = [
-            id_
-            for id_, socket in self.sockets.items()
-            if id_ not in members and socket.is_generator and not set(members).isdisjoint(socket.targets)
-        ]
+        generators = [socket for id_, socket in self.sockets.items() if socket.is_generator and id_ not in members]
+        candidates = [socket.id for socket in generators if not set(members).isdisjoint(socket.targets)]
         return candidates[0] if len(candidates) == 1 else None
 
 

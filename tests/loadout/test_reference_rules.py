@@ -41,6 +41,27 @@ def test_features_refused_by_the_reference_engine_are_reported_as_problems(docum
     assert findings(document) == {("problem", source)}
 
 
+def test_loop_over_another_list_is_refused_if_pi_materia_takes_a_generator_for_its_source_r27():
+    loop = {"sockets": ["Socket-2", "Socket-3"], "iterator": {"items": "state.rows", "cursor": "row"}}
+    document = config(
+        {
+            "Socket-1": {"materia": "G", "edges": [edge("Socket-2")]},
+            "Socket-2": {"materia": "P", "edges": [edge("Socket-3")]},
+            "Socket-3": {"materia": "P", "advance": {"cursor": "row", "items": "state.rows", "when": "always"}},
+        },
+        loops={"L": loop},
+    )
+    refusal = {("problem", "loops.L.iterator")}
+    sockets = document["loadouts"]["T"]["sockets"]
+    assert findings(document) == refusal  # its members do not form a cycle
+    sockets["Socket-3"]["edges"] = [edge("Socket-2")]
+    assert findings(document) == set()
+    sockets["Socket-1"]["edges"] = [edge("Socket-3", "satisfied"), edge("Socket-2")]
+    assert findings(document) == refusal  # two edges of the generator enter it
+    sockets["Socket-1"]["materia"] = "P"
+    assert findings(document) == set()
+
+
 FULL_ADVANCE = {"cursor": "workItemIndex", "items": "state.workItems", "when": "always"}
 EMPTY_LIST = ("hint", "loops.L.exits")
 

@@ -62,11 +62,20 @@ def _refused_socket(_facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]
 
 
 @rule(REFERENCE_RULES, "loop", REFUSAL)
-def _refused_label(_facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
-    """A loop with a label."""
+def _refused_loop(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
+    """A loop that pi-materia rejects.
+
+    It treats the only generator that leads into a loop as the source of the items, even if the loop has an ``iterator``.
+    """
     if "label" in loop.raw:
         message = "pi-materia rejects a config in which a loop has a label (R26)"
         yield Hint(f"loops.{loop.id}.label", message, "remove `label`, and use the name of the loop")
+    generator = facts.likely_generator(loop.members) if loop.iterator is not None else None
+    targets = {id_: set(loop.members).intersection(socket.targets) for id_, socket in facts.sockets.items()}
+    entries = [to for to in facts.sockets[generator].targets if to in loop.members] if generator is not None else []
+    if len(entries) > 1 or (entries and not cycles_in(targets)):
+        message = f"pi-materia treats the loop as a consumer of {generator!r}, and rejects it (R27)"
+        yield Hint(f"loops.{loop.id}.iterator", message, "enter the loop only from sockets that are not generators")
 
 
 @rule(REFERENCE_RULES, "materia", REFUSAL)
@@ -240,15 +249,14 @@ def reference_report(document: JSON, loadout: str, files: Sequence[Object]) -> R
     in_files = [(id_, as_object(raw)) for id_, raw in materia.items() if id_ in defined["materia"]]
     findings.add_hints(REFERENCE_RULES, {"materia": in_files})
     for section, name in (("loadouts", loadout), *(("materia", id_) for id_ in materia)):
-        kind, advice = section.removesuffix("s"), f"save the definitions with the command `copy {loadout} --materia`"
+        kind, path = section.removesuffix("s"), f"{section}.{name}"
+        advice = f"save the definitions with the command `copy {loadout} --materia`"
         if name in _SHIPPED_NAMES[section].split() and name not in defined[section]:
             message = f"pi-materia uses its own {kind} {name!r} here (R74)"
-            findings.hint(
-                DIFFERENCE, f"{section}.{name}", message, f"{advice} if both engines must use the same definitions"
-            )
+            findings.hint(DIFFERENCE, path, message, f"{advice} if both engines must use the same definitions")
         elif name not in defined[section]:
             message = f"pi-materia rejects the loadout, because no file defines the {kind} {name!r} (R74)"
-            findings.hint(REFUSAL, f"{section}.{name}", message, advice)
+            findings.hint(REFUSAL, path, message, advice)
     if not any("activeLoadout" in file for file in files):
         message = "no file sets `activeLoadout`, so pi-materia casts its own default loadout, Full-Auto (R74)"
         findings.hint(DIFFERENCE, "activeLoadout", message, f'write "activeLoadout": "{loadout}"')
