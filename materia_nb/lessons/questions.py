@@ -446,6 +446,7 @@ def cast_once(document: Mapping[str, JSON], request: str, answers: Mapping[str, 
 
 _PATHS: Final = 256  # Number of routes from which a level draws one for each learner.
 _MAX_DRAWS: Final = 16_000
+_OVERVIEW: Final = "Predict the route of a cast, make a cast reach a goal, and change a loadout. Begin with level 1."
 
 
 class PlayLevel(NamedTuple):
@@ -503,11 +504,12 @@ def write_levels(folder: Path) -> list[Path]:
         Html(f'<li><a href="{level.name}.html" data-level="{level.name}">{esc(level.title)}</a></li>')
         for level in defined
     ]
-    overview = Html(f'<ul>{html_join(entries)}</ul><main id="levels"></main>')
+    overview = Html(f'<p>{_OVERVIEW}</p><ul>{html_join(entries)}</ul><main id="levels"></main>')
     pages = {"index": html_page("Levels", overview, read_package_text(SCRIPT))}
-    for level in defined:
+    for level, next_name in zip(defined, [*(level.name for level in defined[1:]), ""], strict=True):
         graph, changed = level_graph(level), changed_graphs(level)
-        pages[level.name] = play_page(level.title, graph, level_data(level, graph, changed), list(changed.values()))
+        data = level_data(level, graph, changed, next_name)
+        pages[level.name] = play_page(level.title, graph, data, list(changed.values()))
     return [write_export(folder / f"{name}.html", "page", page) for name, page in pages.items()]
 
 
@@ -519,18 +521,20 @@ def level_graph(level: PlayLevel, change: Sequence[Mapping[str, JSON]] = ()) -> 
     return build_graph(as_object(with_patch(document, [*level.patch, *change])), name)
 
 
-def level_data(level: PlayLevel, graph: Graph, changed: Mapping[str, Graph]) -> dict[str, JSON]:
+def level_data(level: PlayLevel, graph: Graph, changed: Mapping[str, Graph], next_name: str = "") -> dict[str, JSON]:
     """Return the states and answers of a level, and its task, in the form that the page reads.
 
     Args:
         level: the level.
         graph: the loadout of the level.
         changed: the loadout after each change that the level offers, by the label of the change.
+        next_name: the name of the next level; empty for the last level.
     """
     space = explore_states(graph, level.items)
     ends = [(END, "The cast completes"), (STOP, "The cast fails")]
     task: dict[str, JSON] = {
         **{field: getattr(level, field) for field in ("name", "goal", "event", "without", "since")},
+        "next": next_name,
         "targets": [
             [id_, label] for id_, label in [*((id_, socket_name(s)) for id_, s in graph.sockets.items()), *ends]
         ],

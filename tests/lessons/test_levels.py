@@ -193,7 +193,12 @@ def test_at_most_two_learners_of_a_class_of_twenty_have_the_same_answers(name):
 @pytest.mark.parametrize(
     "name, event, without, solutions",
     [
-        ("hasty-packer", "Socket-4", "loop-exit:parcels:exit:Socket-3:always", {"Edge 1 leads back to Pack"}),
+        (
+            "hasty-packer",
+            "Socket-4",
+            "loop-exit:parcels:exit:Socket-3:always",
+            {"The edge for satisfied leads back to Pack"},
+        ),
         ("fix-it", "complete", "Socket-4", {"The exit is for always"}),
     ],
 )

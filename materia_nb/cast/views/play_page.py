@@ -19,7 +19,7 @@ from materia_nb.insight.reachable_states import COMPLETE, HELD, Move, StateNode,
 from materia_nb.insight.scripted_answers import EdgeRef, ScriptedResult
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.graph import END, Graph
-from materia_nb.loadout.vocabulary import Result
+from materia_nb.loadout.vocabulary import VERDICTS, Result
 
 SCRIPT: Final = Path(__file__).parents[2] / "widgets" / "bundle" / "play.js"
 _POSITIONS: Final = {
@@ -70,10 +70,10 @@ def play_data(graph: Graph, space: StateSpace, satisfied: Chances) -> dict[str, 
     def index(text: str) -> int:
         return texts.setdefault(text, len(texts))
 
-    def move_data(node: StateNode, move: Move) -> list[JSON]:
+    def move_data(node: StateNode, move: Move, moves: Sequence[Move]) -> list[JSON]:
         reason = _reason(graph, move, node, space.nodes[move.to])
         lines = [keys[edge] for edge in move.edges if edge in keys]
-        return [move.to, index(_answer_text(move.answer)), index(reason), move.turns, *map(index, lines)]
+        return [move.to, index(_answer_text(move.answer, moves)), index(reason), move.turns, *map(index, lines)]
 
     states: list[JSON] = [
         [
@@ -82,11 +82,11 @@ def play_data(graph: Graph, space: StateSpace, satisfied: Chances) -> dict[str, 
             node.end,
             round(outlook.complete, 4),
             round(outlook.turns, 2),
-            [move_data(node, move) for move in moves],
+            [move_data(node, move, moves) for move in moves],
         ]
         for node, moves, outlook in zip(space.nodes, space.moves, outlooks(graph, space, satisfied), strict=True)
     ]
-    start = index(" ".join(["A cast begins here.", *(_route_text(graph, edge) for edge in space.first)]))
+    start = index(" ".join(["A cast begins here.", *(_route_text(graph, edge, is_skip=True) for edge in space.first)]))
     return {"texts": list(texts), "start": start, "states": states}
 
 
@@ -108,11 +108,13 @@ def _state_text(graph: Graph, node: StateNode) -> str:
     return f"On hold for a person at {place}" if node.end == HELD else f"Failed: {place} {describe_failure(node.end)}"
 
 
-def _answer_text(answer: ScriptedResult) -> str:
-    """Return the label of the button for an answer of an agent or a process."""
+def _answer_text(answer: ScriptedResult, moves: Sequence[Move]) -> str:
+    """Return the label of the button for an answer of an agent or a process; ``moves`` contains all possible answers."""
     if answer.asks:
         return f"asks a person ({answer.asks})"
-    verdict = _ANSWERS.get(answer.result, "" if answer.items is not None else "answers")
+    has_verdicts = any(move.answer.result in VERDICTS for move in moves)
+    without_verdict = "answers without a verdict" if has_verdicts else "answers"
+    verdict = _ANSWERS.get(answer.result, "" if answer.items is not None else without_verdict)
     length = "" if answer.items is None else f"lists {counted(answer.items, 'item')}"
     return ", ".join(filter(None, (verdict, length)))
 
@@ -122,7 +124,10 @@ def _reason(graph: Graph, move: Move, source: StateNode, target: StateNode) -> s
     if move.answer.asks:
         return "The agent asks for a person, so the cast is put on hold."
     scope = " for each item" if source.position else ""
-    routes = [_route_text(graph, edge, move.answer.result, scope) for edge in move.edges]
+    routes = [
+        _route_text(graph, edge, move.answer.result, scope, is_skip=number > 0)
+        for number, edge in enumerate(move.edges)
+    ]
     if target.end is not None and target.end != COMPLETE:
         routes.append(f"The cast stops: {_place(graph, target.socket or END)} {describe_failure(target.end)}.")
     elif not routes and target.end == COMPLETE:
@@ -132,8 +137,18 @@ def _reason(graph: Graph, move: Move, source: StateNode, target: StateNode) -> s
     return " ".join(routes) or f"The cast continues at {_state_text(graph, target)}."
 
 
-def _route_text(graph: Graph, edge: EdgeRef, result: Result | None = None, scope: str = "") -> str:
-    """Describe an edge or exit that was followed. ``scope`` follows the limit of an edge."""
+def _route_text(
+    graph: Graph, edge: EdgeRef, result: Result | None = None, scope: str = "", *, is_skip: bool = False
+) -> str:
+    """Describe an edge or exit that was followed.
+
+    Args:
+        graph: the loadout.
+        edge: the edge or exit.
+        result: the result of the visit before the edge.
+        scope: text that follows the limit of an edge.
+        is_skip: True if an exit is taken because its loop is entered without an item.
+    """
     if isinstance(edge, tuple):
         taken_edge = graph.sockets[edge[0]].edges[edge[1] - 1]
         because = f": {result.sentence}" if result is not None and taken_edge.when != "always" else ""
@@ -144,4 +159,5 @@ def _route_text(graph: Graph, edge: EdgeRef, result: Result | None = None, scope
         )
         return f"Edge {edge[1]} ({taken_edge.when}) leads to {_place(graph, taken_edge.to)}{because}.{limit}"
     route = next(route for loop in graph.loops.values() for route in loop.routes if route.edge_id == edge)
-    return f"No item is left, so the exit for {route.condition} leads to {_place(graph, route.target)}."
+    reason = "The loop is skipped, because it has no item:" if is_skip else "No item is left, so"
+    return f"{reason} the exit for {route.condition} leads to {_place(graph, route.target)}."

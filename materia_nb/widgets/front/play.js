@@ -3,7 +3,7 @@
 
 /** @typedef {[to: number, answer: number, reason: number, turns: number, ...lines: number[]]} Move */
 /** @typedef {[text: number, socket: string | null, end: string | null, complete: number, turns: number, moves: Move[]]} State */
-/** @typedef {{ name: string, goal: string, event: string, without: string | null, since: string | null, targets: [string, string][], beliefs: string[], paths: [number[], (Record<string, number> | null)[]][], changes: { label: string, play: Play }[] }} Level */
+/** @typedef {{ name: string, next: string, goal: string, event: string, without: string | null, since: string | null, targets: [string, string][], beliefs: string[], paths: [number[], (Record<string, number> | null)[]][], changes: { label: string, play: Play }[] }} Level */
 /** @typedef {{ texts: string[], start: number, states: State[], level?: Level }} Play */
 /** @typedef {{ from: State, move: Move, number: number }} Step */
 
@@ -107,13 +107,16 @@ function start(play) {
   const task = element("p", level?.goal ?? "", { role: "status", class: "task" });
   const panel = element("div", "", { "aria-live": "polite" });
   const controls = element("div", "");
-  main.append(task, panel, controls, ...(level ? [element("a", "All levels", { href: "index.html" })] : []));
+  const next = element("a", "Next level", { href: `${level?.next}.html`, class: "next", hidden: "" });
+  main.append(task, panel, controls, ...(level ? [element("a", "All levels", { href: "index.html" }), next] : []));
   const text = (/** @type {number} */ index) => play.texts[index];
   let timer = 0;
 
   function solve(/** @type {string} */ sentence) {
     task.textContent = `\u2713 ${sentence}`;
-    if (level) remembered("materia-levels", [...new Set([...solvedLevels(), level.name])]);
+    if (!level) return;
+    remembered("materia-levels", [...new Set([...solvedLevels(), level.name])]);
+    if (level.next) next.removeAttribute("hidden");
   }
 
   function highlight(/** @type {Step | undefined} */ last, /** @type {State} */ state, variant = play) {
@@ -140,9 +143,9 @@ function start(play) {
     const since = wrongTargets.findLastIndex((wrong, index) => wrong !== null && index < count);
     const reasons = since < 0 ? [play.start, ...steps.map((step) => step.move[2])] : steps.slice(since).map((step) => step.move[2]);
     const parts = [...reasons.map((reason) => element("p", text(reason), { class: "why" })), element("h2", text(state[0]))];
-    const feedback = element("p", "", { role: "alert" });
-    if (count === path.length) solve(`You have predicted all ${wrongTargets.filter(Boolean).length} moves.`);
-    else parts.push(element("p", `The answer: ${text(state[5][path[count]][1])}. Where does the cast go?`));
+    const feedback = element("p", "", { role: "alert" }), questions = wrongTargets.filter(Boolean).length;
+    if (count === path.length) solve(`You have predicted all ${questions} moves.`);
+    else parts.push(element("p", `${wrongTargets.slice(0, count + 1).filter(Boolean).length} of ${questions}. The answer: ${text(state[5][path[count]][1])}. Where does the cast go?`));
     panel.replaceChildren(...parts, feedback);
     const target = count < path.length ? eventsOf(play, state, state[5][path[count]]).at(-1) : "";
     const choices = current.targets.map(([id, label]) => button(label, () => {
@@ -160,7 +163,8 @@ function start(play) {
     panel.replaceChildren(element("h2", label), element("p", steps ? "A counterexample is left:" : "No cast can do that."));
     if (!steps) return solve("You have found a change that leaves no counterexample.");
     task.textContent = current.goal;
-    panel.append(element("ol", "", {}, ...steps.map(({ from, move }) => element("li", `${variant.texts[from[0]]}: ${variant.texts[move[1]]}`))));
+    const end = variant.states[steps[steps.length - 1].move[0]];
+    panel.append(element("ol", "", {}, ...steps.map(({ from, move }) => element("li", `${variant.texts[from[0]]}: ${variant.texts[move[1]]}`)), element("li", variant.texts[end[0]])));
     let stepIndex = 0;
     const walk = () => highlight(steps[stepIndex], variant.states[steps[stepIndex++ % steps.length].move[0]], variant);
     walk();

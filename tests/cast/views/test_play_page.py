@@ -54,6 +54,24 @@ def test_reasons_name_the_edge_and_its_limit(bench):
     assert "The cast stops: Eval (Socket-3) took the same edge too often." in texts
 
 
+def test_reason_for_an_empty_list_says_that_the_loop_is_skipped(bench):
+    graph = bench.graph("Plan-Build-Eval")
+    data = play_data(graph, explore_states(graph, (0, 1)), 0.5)
+    reason = {data["texts"][move[1]]: data["texts"][move[2]] for move in data["states"][0][5]}["lists 0 items"]
+    assert reason == (
+        "Edge 1 (always) leads to Build (Socket-2). "
+        "The loop is skipped, because it has no item: the exit for always leads to Narrate (Socket-5)."
+    )
+
+
+def test_answer_without_a_verdict_is_distinguished_from_verdicts(bench):
+    graph = bench.gallery()["last-page"].graph
+    data = play_data(graph, explore_states(graph, (1,)), 0.5)
+    answers = {state[1]: [data["texts"][move[1]] for move in state[5]] for state in data["states"] if state[5]}
+    assert answers["Socket-2"] == ["answers"]
+    assert answers["Socket-3"] == ["✓ satisfied", "✗ not satisfied", "answers without a verdict"]
+
+
 def test_first_state_of_the_play_page_shows_the_odds_of_the_loadout(bench):
     explored = bench.explore("Plan-Build-Eval", 2)
     odds = explored.odds(0.7, 2)
