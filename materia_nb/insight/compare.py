@@ -22,7 +22,7 @@ from materia_nb.engine.state import Usage
 from materia_nb.errors import MateriaError, counted
 from materia_nb.insight.estimate import work_time
 from materia_nb.insight.values import ValueChange, format_difference, is_same_value, value_changes, without_id
-from materia_nb.jsonvalue import JSON, MISSING, equal_json
+from materia_nb.jsonvalue import JSON, MISSING, FrozenDict, equal_json
 from materia_nb.loadout.graph import Budget, Edge, ExitRoute, Graph, Limits, Loop, Materia, Route, Socket
 
 Side: TypeAlias = Literal["A", "B", "both"]
@@ -59,6 +59,14 @@ class ComparedCast(NamedTuple):
 
     def __repr__(self) -> str:
         return f"<{self.name}, {len(self.session.steps)} steps>"
+
+
+ComparedCasts: TypeAlias = tuple[ComparedCast, ComparedCast]
+
+
+def socket_names(casts: ComparedCasts | None) -> tuple[Mapping[str, str], Mapping[str, str]]:
+    """Return the display names of the sockets of both casts, by id; empty if the casts are unknown."""
+    return (FrozenDict(), FrozenDict()) if casts is None else (casts[0].rules.graph.names, casts[1].rules.graph.names)
 
 
 def step_answer(step: StepRecord) -> JSON:
@@ -176,34 +184,36 @@ class FirstDifference(NamedTuple):
         return " ".join(self.lines)
 
     def __str__(self) -> str:
-        headline = f"S{self.location[1:]}: A went to {self.a or 'no socket'}, and B went to {self.b or 'no socket'}."
-        return "\n  ".join([headline, *self.lines])
+        return f"S{self.location[1:]}: " + "\n  ".join(self.lines)
 
 
 def explain_difference(
     left: StepRecord,
     right: StepRecord,
     aspects: tuple[Aspect, ...],
-    cast_ids: tuple[str, str] = ("", ""),
-    graphs: tuple[Graph, Graph] | None = None,
+    cast_ids: tuple[str, str],
+    casts: ComparedCasts | None,
 ) -> FirstDifference:
-    """Explain why two steps differ although all earlier steps are equal. ``graphs`` are the loadouts of the casts."""
+    """Explain why two steps differ although all earlier steps are equal. ``casts`` are the casts of the steps."""
     lines: list[str] = []
+    names, other_names = socket_names(casts)
+    visit = visit_text(left, names)
     if "socket" in aspects:
-        lines.append(f"A visited {_visit_text(left)}, but B visited {_visit_text(right)}.")
+        lines.append(f"A visited {visit}, but B visited {visit_text(right, other_names)}.")
     if "given" in aspects:
         changes = value_changes(left.before.data, right.before.data, cast_ids)
         lines.append(f"A person changed the state before this step: {_list_changes(changes, 'state')}.")
     if "answer" in aspects and "socket" not in aspects:
-        lines.append(_explain_answers(left, right, cast_ids))
+        lines.append(_explain_answers(visit, left, right, cast_ids))
     if "route" in aspects or "socket" in aspects:
-        lines += [_explain_decision("A", left.decision), _explain_decision("B", right.decision)]
+        lines += [_explain_decision("A", left.decision, names), _explain_decision("B", right.decision, other_names)]
     elif "answer" in aspects:
-        lines.append(f"Both casts went to {step_target(left) or 'no socket'}.")
+        target = step_target(left) or "no socket"
+        lines.append(f"Both casts went to {names.get(target, target)}.")
     if "state" in aspects and not {"answer", "socket", "given"} & {*aspects}:
         changes = value_changes(left.after.data, right.after.data, cast_ids)
         lines.append(f"The values assigned to the state differ: {_list_changes(changes, 'state')}.")
-    lines += _explain_loadouts(graphs, left, right)
+    lines += _explain_loadouts(casts, left, right)
     return FirstDifference(left.number, step_target(left), step_target(right), tuple(lines), aspects, left.lane)
 
 
@@ -219,8 +229,8 @@ def compare_ends(a: ComparedCast, b: ComparedCast) -> FirstDifference | None:
     number, lane = start.steps + count, start.lane.name if start.lane is not None else ""
     if len(steps) != len(others):
         shorter, longer, names = (a, b, "AB") if len(steps) < len(others) else (b, a, "BA")
-        next_step = longer.session.steps[count]
-        line = f"{names[0]} {_status_text(shorter)} now, but {names[1]} continued with {_visit_text(next_step)}."
+        visit = visit_text(longer.session.steps[count], longer.rules.graph.names)
+        line = f"{names[0]} {_status_text(shorter)} now, but {names[1]} continued with {visit}."
         return FirstDifference(number, left, right, (line,), (), lane, "A" if shorter is a else "B")
     if _end_key(a) == _end_key(b):
         return None
@@ -239,13 +249,14 @@ def _status_text(cast: ComparedCast) -> str:
     return f"is {state.status}"
 
 
-def _visit_text(step: StepRecord) -> str:
-    return f"{step.socket} ({step.item_key})" if step.item_key else step.socket
+def visit_text(step: StepRecord, names: Mapping[str, str]) -> str:
+    """Return the name of a step's socket, and its work item in parentheses; without a name, the id of the socket."""
+    name = names.get(step.socket, step.socket)
+    return f"{name} ({step.item_key})" if step.item_key else name
 
 
-def _explain_answers(left: StepRecord, right: StepRecord, cast_ids: tuple[str, str]) -> str:
+def _explain_answers(visit: str, left: StepRecord, right: StepRecord, cast_ids: tuple[str, str]) -> str:
     a, b = step_answer(left), step_answer(right)
-    visit = _visit_text(left)
     parts = differing_prompt_parts(left.prompt, right.prompt, cast_ids)
     prompts = f"Their prompts differ in: {', '.join(parts)}." if parts else ""
     if a is None or b is None:
@@ -254,16 +265,16 @@ def _explain_answers(left: StepRecord, right: StepRecord, cast_ids: tuple[str, s
     elif isinstance(a, dict | list) and isinstance(b, dict | list):
         changes = value_changes(a, b, cast_ids)
         text = f"{visit} answered differently: {_list_changes(changes, '$')}."
-        text = text if changes else _explain_turns(left, right)
+        text = text if changes else _explain_turns(visit, left, right)
     elif is_same_value(a, b, cast_ids):
-        text = _explain_turns(left, right)
+        text = _explain_turns(visit, left, right)
     else:
         text = f"{visit} answered differently: {_both_values(a, b)}."
     return f"{text} {prompts}".strip()
 
 
-def _explain_turns(left: StepRecord, right: StepRecord) -> str:
-    visit, turns, others = _visit_text(left), len(left.turns), len(right.turns)
+def _explain_turns(visit: str, left: StepRecord, right: StepRecord) -> str:
+    turns, others = len(left.turns), len(right.turns)
     if turns == others:
         return f"{visit} answered differently in an earlier turn of the visit."
     return f"{visit} needed {counted(turns, 'turn')} in A and {counted(others, 'turn')} in B."
@@ -284,23 +295,25 @@ def _join_first(texts: Iterable[str]) -> str:
     return "; ".join([*all_texts[:_MAX_SHOWN_CHANGES], *([f"and {hidden_count} more"] if hidden_count > 0 else [])])
 
 
-def _explain_decision(name: str, decision: Decision | None) -> str:
+def _explain_decision(name: str, decision: Decision | None, names: Mapping[str, str]) -> str:
     if decision is None:
         return f"{name} is waiting for an answer."
     if decision.failure is not None:
         return f"{name} stopped: {short_label(decision.failure.message, _MAX_VALUE_CHARS)}"
     check = decision.chosen
+    target = decision.target or ""
     if check is None:
-        return f"{name} went to {decision.target} ({decision.by})."
+        return f"{name} went to {names.get(target, target)} ({decision.by})."
     edge = f"exit {check.route}" if check.edge_index is None else f"edge {check.edge_index + 1}"
-    return f"{name} took {edge} to {check.to}: {check.reason(decision.result)}."
+    return f"{name} took {edge} to {names.get(target, target)}: {check.reason(decision.result)}."
 
 
-def _explain_loadouts(graphs: tuple[Graph, Graph] | None, left: StepRecord, right: StepRecord) -> list[str]:
+def _explain_loadouts(casts: ComparedCasts | None, left: StepRecord, right: StepRecord) -> list[str]:
     """Return a sentence about the differences between the definitions of the visited socket, or an empty list."""
-    if graphs is None or graphs[0] is graphs[1] or left.socket != right.socket:
+    if casts is None or left.socket != right.socket:
         return []
-    rows = [row for row in LoadoutComparison(*graphs).differences if row.of == left.socket]
+    loadouts = LoadoutComparison(casts[0].rules.graph, casts[1].rules.graph)
+    rows = [row for row in loadouts.differences if row.of == left.socket]
     differences = _join_first(f"{row.field} is {_both_values(row.a, row.b)}" for row in rows)
     return [f"The loadouts define this socket differently: {differences}."] if rows else []
 
@@ -351,13 +364,13 @@ class Comparison:
         return self.first is not None
 
     @property
-    def _names(self) -> tuple[str, str]:
+    def _ids(self) -> tuple[str, str]:
         return self.a.name, self.b.name
 
     @cached_property
     def first(self) -> FirstDifference | None:
         """The first difference between the steps or ends of the casts, explained, or None if the casts are equal."""
-        return self.first_where(lambda left, right: bool(differing_aspects(left, right, self._names)))
+        return self.first_where(lambda left, right: bool(differing_aspects(left, right, self._ids)))
 
     def first_where(self, is_different: _IsDifferent) -> FirstDifference | None:
         """Explain the first pair of steps for which ``is_different`` returns True. Lanes are searched one after another.
@@ -368,8 +381,8 @@ class Comparison:
         runs_of_b = {streams.step: streams for streams in self.b.session.streams}
         for left, right in zip(self.a.session.steps, self.b.session.steps, strict=False):
             if is_different(left, right):
-                aspects = differing_aspects(left, right, self._names)
-                return explain_difference(left, right, aspects, self._names, (self.a.rules.graph, self.b.rules.graph))
+                aspects = differing_aspects(left, right, self._ids)
+                return explain_difference(left, right, aspects, self._ids, (self.a, self.b))
             lanes_of_a, lanes_of_b = runs_of_a.get(left.number), runs_of_b.get(left.number)
             if (difference := self._first_in_lanes(lanes_of_a, lanes_of_b, left, is_different)) is not None:
                 return difference
@@ -419,14 +432,14 @@ class Comparison:
         aligned: list[_Aligned] = list(zip(steps[:common], others[:common], strict=True))
         aligned += _align(steps[common:], others[common:])
         return tuple(
-            StepPair(left, right, differing_aspects(left, right, self._names) if left and right else ())
+            StepPair(left, right, differing_aspects(left, right, self._ids) if left and right else ())
             for left, right in aligned
         )
 
     @cached_property
     def state(self) -> list[ValueChange]:
         """The differences between the current states of the casts."""
-        return value_changes(self.a.session.state.data, self.b.session.state.data, self._names)
+        return value_changes(self.a.session.state.data, self.b.session.state.data, self._ids)
 
     @property
     def loadouts(self) -> LoadoutComparison:
@@ -442,7 +455,7 @@ class Comparison:
         for cast in (self.a, self.b):
             candidates = all_steps(cast.session) if first.lane else cast.session.steps[first.step - 1 :][:1]
             steps += [step for step in candidates if (step.number, step.lane) == (first.step, first.lane)]
-        return StepComparison(steps[0], steps[1], self._names) if len(steps) == 2 else None
+        return StepComparison(steps[0], steps[1], (self.a, self.b)) if len(steps) == 2 else None
 
     @property
     def usage(self) -> tuple[Usage, Usage]:
@@ -469,9 +482,10 @@ class Comparison:
 class StepComparison:
     """The comparison of the steps ``a`` and ``b`` of one or two casts; true in a boolean context if they differ."""
 
-    def __init__(self, a: StepRecord, b: StepRecord, names: tuple[str, str] = ("", "")) -> None:
-        """Prepare the comparison of two steps. ``names`` are the ids of their casts, which are ignored in text."""
-        self.a, self.b, self.names = a, b, names
+    def __init__(self, a: StepRecord, b: StepRecord, casts: ComparedCasts | None = None) -> None:
+        """Prepare the comparison of two steps. ``casts`` are their casts, whose ids in text are ignored."""
+        self.a, self.b, self.casts = a, b, casts
+        self._ids = ("", "") if casts is None else (casts[0].name, casts[1].name)
 
     def __bool__(self) -> bool:
         return self.first is not None
@@ -482,28 +496,28 @@ class StepComparison:
 
         Differences between the states are ignored, because earlier steps may have caused them.
         """
-        aspects = differing_aspects(self.a, self.b, self.names)
+        aspects = differing_aspects(self.a, self.b, self._ids)
         return tuple(aspect for aspect in aspects if aspect not in ("given", "state"))
 
     @cached_property
     def first(self) -> FirstDifference | None:
         """The difference between the steps, with its explanation, or None if the steps are equal."""
-        return explain_difference(self.a, self.b, self.differs, self.names) if self.differs else None
+        return explain_difference(self.a, self.b, self.differs, self._ids, self.casts) if self.differs else None
 
     @cached_property
     def answer(self) -> list[ValueChange]:
         """The differences between the answers of the steps."""
-        return value_changes(step_answer(self.a), step_answer(self.b), self.names)
+        return value_changes(step_answer(self.a), step_answer(self.b), self._ids)
 
     @cached_property
     def state(self) -> list[ValueChange]:
         """The differences between the states after the steps."""
-        return value_changes(self.a.after.data, self.b.after.data, self.names)
+        return value_changes(self.a.after.data, self.b.after.data, self._ids)
 
     @cached_property
     def prompt(self) -> tuple[str, ...]:
         """The names of the parts in which the prompts of the steps differ."""
-        return differing_prompt_parts(self.a.prompt, self.b.prompt, self.names)
+        return differing_prompt_parts(self.a.prompt, self.b.prompt, self._ids)
 
 
 def previous_visit(steps: Sequence[StepRecord], number: int) -> StepRecord:
@@ -516,7 +530,7 @@ def previous_visit(steps: Sequence[StepRecord], number: int) -> StepRecord:
     step = steps[index]
     earlier = [visit for visit in steps[:index] if visit.socket == step.socket]
     if not earlier:
-        message = f"{step.socket} was not visited before step {number}."
+        message = f"The socket of step {number} was not visited before."
         raise MateriaError(message, hint="compare other steps", kind="no_step")
     return next((visit for visit in reversed(earlier) if visit.item_key == step.item_key), earlier[-1])
 

@@ -214,7 +214,8 @@ class _SessionReplay:
             visits[key] += 1
             turns = answers.get((key, visits[key]))
             if reason := self._answer_visit(list(turns or ())):
-                reason = _missing_answer_reason(visit, visits[key]) if turns is None else reason
+                if turns is None:
+                    reason = _missing_answer_reason(visit, visits[key], self.rules.graph.names[visit.socket])
                 return MissingAnswer(visit.socket, visit.visit, visit.item_key, reason)
         return None
 
@@ -300,11 +301,11 @@ def _recorded_turns(step: StepRecord) -> list[TurnRecord]:
     return turns
 
 
-def _missing_answer_reason(visit: StepRecord, number: int) -> str:
+def _missing_answer_reason(visit: StepRecord, number: int, name: str) -> str:
     item = f" for {visit.item_key} ({visit.item_label})" if visit.item_key else ""
     if number == 1:
-        return f"{visit.socket} never answered{item}"
-    return f"{visit.socket} answered{item} only {counted(number - 1, 'time')}"
+        return f"{name} never answered{item}"
+    return f"{name} answered{item} only {counted(number - 1, 'time')}"
 
 
 def _can_repeat_edit(edit: Edit, session: Session) -> bool:

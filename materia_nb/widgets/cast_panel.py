@@ -477,10 +477,8 @@ class CastPanel(CastSurface):
     def _compare_cast(self, id_: str) -> Callable[[Snapshot], Sequence[Block]]:
         """Return a function that takes a snapshot and returns its differences from another cast, as blocks."""
         own, other = self._cast_label(self.casts.index(self.cast)), self._comparison_side(id_)
-        return lambda now: [
-            Line(f"A is {own}, B is {other.name}."),
-            *CompareView(now.compared_cast, other).detail_blocks(now.names),
-        ]
+        headline = Line(f"A is {own}, B is {other.name}.")
+        return lambda now: [headline, *CompareView(now.compared_cast, other).detail_blocks()]
 
     def _comparison_side(self, id_: str) -> ComparedCast:
         own_casts = {cast.id: cast for cast in self.casts}

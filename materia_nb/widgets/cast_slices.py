@@ -531,7 +531,7 @@ def compare_blocks(casts: Sequence[Snapshot], index: int) -> list[Block]:
         return [Line("Fork the cast at a step to compare both casts here, side by side.", "quiet")]
     index = index or len(casts) - 1
     compared = CompareView(casts[0].compared_cast, casts[index].compared_cast)
-    return [Line(f"A is the original, B is fork {index}."), *compared.detail_blocks(casts[0].names)]
+    return [Line(f"A is the original, B is fork {index}."), *compared.detail_blocks()]
 
 
 def step_compare_blocks(
@@ -565,4 +565,4 @@ def step_compare_blocks(
         line = now.snapshot_for(step).steps if step.lane else now.line(rows.line)
         other = previous_visit(line, step.number)
     a, b = (f"step {each.number}{f' of lane {part(each.lane, 60)}' if each.lane else ''}" for each in (other, step))
-    return [Line(f"A is {a}, B is {b}."), *StepCompareView(other, step).explained_blocks(now.names)]
+    return [Line(f"A is {a}, B is {b}."), *StepCompareView(other, step, (now.compared_cast,) * 2).explained_blocks()]

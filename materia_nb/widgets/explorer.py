@@ -243,8 +243,7 @@ class CastExplorer(Panel):
         view = self._casts.compare(a, b)
         self._compared = [Heading(clip_plain(f"A is {self._name(a)}, B is {self._name(b)}", 400))]
         if isinstance(view, CompareView):
-            sockets = view.a.rules.graph.sockets.values()
-            self._compared += view.detail_blocks({socket.id: part(socket.materia.label) for socket in sockets})
+            self._compared += view.detail_blocks()
 
     def _entry(self, id_: str) -> CastEntry | None:
         return next((entry for entry in self._entries if entry.id == id_), None)

@@ -44,7 +44,7 @@ def test_case_reports_a_missing_answer(case):
     def again(given):
         given["config"]["loadouts"]["Plan-Build-Eval"]["sockets"]["Socket-3"]["edges"][1]["to"] = "Socket-1"
 
-    assert "The replay needs an answer: Socket-1 answered only 1 time." in changed(case, again)
+    assert "The replay needs an answer: Plan answered only 1 time." in changed(case, again)
 
 
 def test_case_linked_to_a_config_file_reports_differences(cast, tmp_path):

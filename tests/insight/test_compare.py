@@ -76,7 +76,7 @@ def test_unfinished_fork_is_reported_as_shorter(bench, cast_of):
     cast = cast_of()
     d = bench.compare(cast, cast.fork(2))
     assert d.first.step == 2
-    assert "B is ready now, but A continued with Socket-3 (WI-1)" in d.first.why
+    assert "B is ready now, but A continued with Eval (WI-1)" in d.first.why
 
 
 def test_comparison_names_an_edit_as_the_cause_of_a_difference(bench, cast_of):
@@ -142,7 +142,7 @@ def test_outputs_and_prompts_are_compared_word_by_word_and_the_state_as_a_tree(b
     assert "It has [-four-]{+three+} big walls" in repr(d)
     assert '<del style="background:#d5404d26">four</del>' in d.as_html()
     folds = [one["title"] for one in blocks_as_json(d.detail_blocks()) if one["is"] == "fold"]
-    assert "step 5, 5 in B: Socket-2 WI-2 differs in answer" in folds
+    assert "step 5, 5 in B: Build (WI-2) differs in answer" in folds
     marked = [one["parts"] for one in blocks_as_json(d.detail_blocks()) if one["is"] == "words"]
     assert [part for part in marked[0] if part[0] != " "] == [["-", "four"], ["+", "three"]]
 
@@ -151,7 +151,7 @@ def test_two_visits_of_a_socket_can_be_compared(bench, cast_of):
     cast = cast_of(1)
     first, second = (step for step in cast.steps if step.socket == "Socket-2" and step.item_key == "WI-1")
     assert previous_visit(cast.steps, second.number) is first
-    with pytest.raises(MateriaError, match="was not visited before step 1"):
+    with pytest.raises(MateriaError, match="The socket of step 1 was not visited before"):
         previous_visit(cast.steps, 1)
     assert "{+" in repr(bench.compare(first, second))
 
@@ -243,9 +243,9 @@ def test_compare_verb_compares_casts_steps_and_loadouts(shell, bench):
         line(shell, f"cast {request}")
         run(shell, "%materia run")
     assert "do not differ" in text(run(shell, f"%materia compare {bench.casts()[1].id}"))
-    assert "Socket-4" in text(run(shell, "%materia compare --steps 3 5"))
+    assert "A took edge 2 to Build" in text(run(shell, "%materia compare --steps 3 5"))
     assert "edge 1" in text(run(shell, "%materia compare Plan-Build-Eval Full-Auto"))
-    with pytest.raises(MateriaError, match="was not visited before step 1"):
+    with pytest.raises(MateriaError, match="The socket of step 1 was not visited before"):
         run(shell, "%materia compare --visit 1")
     with pytest.raises(MateriaError, match="not the number of a step"):
         run(shell, "%materia compare --steps one two")

@@ -114,7 +114,7 @@ def test_replay_that_continues_after_the_recorded_end_counts_as_a_difference(tmp
     assert cast.status == "complete"
     assert (again.ends, again.needs.socket) == ("needs", "Tell")
     assert again
-    assert (again.first.step, again.first.why) == (1, "A is complete now, but B continued with Tell.")
+    assert (again.first.step, again.first.why) == (1, "A is complete now, but B continued with Tell P.")
     assert "The replay takes another route from step 1." in repr(again)
 
 

@@ -1045,7 +1045,7 @@ def test_visits_and_steps_can_be_compared(make, bench, cast):
     assert "reasons" in [one["title"] for one in panel.front.compare["blocks"] if one["is"] == "fold"]
     say(panel, "compare", row=3, other=1)
     assert panel.front.compare["blocks"][0]["text"] == "A is step 1, B is step 3."
-    assert "was not visited before step 1" in say(panel, "compare", row=1)
+    assert "The socket of step 1 was not visited before" in say(panel, "compare", row=1)
     assert "There is no step 99" in say(panel, "compare", row=99)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar
@@ -24,8 +23,10 @@ from materia_nb.insight.compare import (
     StepPair,
     prompt_part_texts,
     sides_of,
+    socket_names,
     step_answer,
     step_target,
+    visit_text,
 )
 from materia_nb.insight.estimate import format_work_time, step_time, step_usage
 from materia_nb.insight.explore import Exploration, behaviour_changes
@@ -33,7 +34,7 @@ from materia_nb.insight.odds import Chances
 from materia_nb.insight.replay import Replay
 from materia_nb.insight.scripted_answers import check_list_lengths
 from materia_nb.insight.values import format_difference
-from materia_nb.jsonvalue import JSON, FrozenDict
+from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.graph import Graph
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ class CompareView(Displayable, Comparison):
             return (self.picture,)
         return self.picture, GraphPicture(self.b.rules.graph, self.picture.marks)
 
-    def _difference(self, names: Mapping[str, str]) -> tuple[Heading, list[str]]:
+    def _difference(self) -> tuple[Heading, list[str]]:
         """Return a sentence about the first difference, and further lines about differences and their reasons."""
         first = self.first
         if first is None:
@@ -77,19 +78,16 @@ class CompareView(Displayable, Comparison):
             after = f"after {first.location}" if first.step else "at the start"
             sentence = f"{self.unfinished} ends {after}. Up to that point, A and B do not differ. {other} continues."
             return Heading(sentence, tone="good"), []
-        why, *more = (_with_names(line, names) for line in first.lines)
+        why, *more = first.lines
         headline, _, detail = why.partition(": ")
         more = [*filter(None, [detail]), *more]
         if differences := self.loadouts.differences:
             more.append(f"Their loadouts have {counted(len(differences), 'difference')}; see `loadouts`.")
         return Heading(f"A and B first differ in {first.location}: {headline}", tone="warn"), more
 
-    def rows(self, names: Mapping[str, str] = FrozenDict()) -> list[tuple[str, ...]]:
-        """Return the steps side by side, one pair per row; only the ends of a long sequence of equal steps are included.
-
-        Args:
-            names: the display names of sockets by id; by default the ids are used.
-        """
+    def rows(self) -> list[tuple[str, ...]]:
+        """Return the steps side by side, one pair per row; only the ends of a long sequence of equal steps are included."""
+        names = socket_names((self.a, self.b))
         rows: list[tuple[str, ...]] = []
         for alike, pairs in groupby(self.pairs, lambda pair: pair.side == "both" and not pair.own_differences):
             group = [_pair_row(pair, names) for pair in pairs]
@@ -109,31 +107,32 @@ class CompareView(Displayable, Comparison):
             rows.append(("cost", *(usage.cost_text for usage in self.usage)))
         return Table(_SIDE_COLUMNS, [*rows, ("time", *map(format_work_time, self.time))])
 
-    def detail_blocks(self, names: Mapping[str, str] = FrozenDict()) -> list[Block]:
-        """Return all blocks except the graph pictures; ``names`` maps the ids of sockets to display names."""
-        rows = self.rows(names)
+    def detail_blocks(self) -> list[Block]:
+        """Return all blocks except the graph pictures."""
+        rows = self.rows()
         differing = (index for index, row in enumerate(rows) if row[-1] and self.unfinished is None)
-        headline, why = self._difference(names)
+        headline, why = self._difference()
         blocks = [headline, Table(_PAIR_COLUMNS, rows, marked=next(differing, None)), *lines(why)]
         if self.a.snapshots is not None and self.a.snapshots == self.b.snapshots:
             blocks += changes_table(self.a.snapshots, self.a.session.files, self.b.session.files)
         if steps := self.differing_step:
             blocks.append(Heading(f"step {_step_number(steps.a)}"))
-            blocks += StepCompareView(steps.a, steps.b, steps.names).detail_blocks(names)
-            blocks += self._later(steps.a, names)
+            blocks += StepCompareView(steps.a, steps.b, steps.casts).detail_blocks()
+            blocks += self._later(steps.a)
         if self.state and self.unfinished is None:  # a cast that continues from the other has changed the state further
             now = (dict(side.session.state.data) for side in (self.a, self.b))
             blocks += [Heading("current state"), _changed_tree(*now)]
         return [*blocks, Heading("in total"), self._totals()]
 
-    def _later(self, first: StepRecord, names: Mapping[str, str]) -> Iterator[Block]:
+    def _later(self, first: StepRecord) -> Iterator[Block]:
         """Yield a collapsed block for each later step that both casts have but in which they differ."""
         others = [pair for pair in self.pairs if pair.own_differences and pair.a is not first]
         for a, b, differs in others[:_MAX_LATER_STEPS]:
             if a is not None and b is not None:
                 aspects = ", ".join(StepPair(a, b, differs).own_differences)
-                title = f"step {_step_number(a)}, {b.number} in B: {_place(a, names)} differs in {aspects}"
-                yield Fold(title, StepCompareView(a, b, self._names).detail_blocks(names), brief_chars=0)
+                place = visit_text(a, self.a.rules.graph.names)
+                title = f"step {_step_number(a)}, {b.number} in B: {place} differs in {aspects}"
+                yield Fold(title, StepCompareView(a, b, (self.a, self.b)).detail_blocks(), brief_chars=0)
 
     def _blocks(self) -> list[Block]:
         if len(self.pictures) == 1:
@@ -151,17 +150,17 @@ def _named_pictures(pictures: Iterable[GraphPicture]) -> list[Block]:
 class StepCompareView(Displayable, StepComparison):
     """Two steps side by side; for the attributes see :class:`materia_nb.insight.compare.StepComparison`."""
 
-    def detail_blocks(self, names: Mapping[str, str] = FrozenDict()) -> list[Block]:
-        """Return the differences between the answers, prompts and states; removed text is struck out and new text is marked.
-
-        Args:
-            names: the display names of sockets by id; by default the ids are used.
-        """
+    def detail_blocks(self) -> list[Block]:
+        """Return the differences between the answers, prompts and states; removed text is struck out and new text is marked."""
         a, b = sides = self.a, self.b
-        targets = [step_target(step) or "" for step in sides]
+        named = [(step, names) for step, names in zip(sides, socket_names(self.casts), strict=True)]
+        targets = [(step_target(step) or "", names) for step, names in named]
         rows = [
-            ("step", *(f"{_step_number(step)}: {_place(step, names)}, visit {step.visit}" for step in sides)),
-            ("went to", *(names.get(target, target) for target in targets)),
+            (
+                "step",
+                *(f"{_step_number(step)}: {visit_text(step, names)}, visit {step.visit}" for step, names in named),
+            ),
+            ("went to", *(names.get(target, target) for target, names in targets)),
             ("tokens", *(step_usage(step).tokens_text for step in sides)),
             ("time", *(step_time(step).words for step in sides)),
         ]
@@ -174,19 +173,18 @@ class StepCompareView(Displayable, StepComparison):
             blocks += [Heading("answer", small=True), answers]
         if self.prompt:
             blocks.append(Heading("prompt", small=True))
-            blocks += _changed_parts(a.prompt, b.prompt, self.prompt, self.names)
+            blocks += _changed_parts(a.prompt, b.prompt, self.prompt, self._ids)
         if self.state:
             states = _changed_tree(dict(a.after.data), dict(b.after.data))
             blocks += [Heading("state after it", small=True), states]
         return blocks
 
-    def explained_blocks(self, names: Mapping[str, str] = FrozenDict()) -> list[Block]:
+    def explained_blocks(self) -> list[Block]:
         """Return the reasons for the difference, followed by the differences."""
         sentences = ["A and B do not differ."] if self.first is None else self.first.lines
-        return [*lines(_with_names(line, names) for line in sentences), *self.detail_blocks(names)]
+        return [*lines(sentences), *self.detail_blocks()]
 
-    def _blocks(self) -> list[Block]:
-        return self.explained_blocks()
+    _blocks = explained_blocks
 
 
 def _changed_tree(a: JSON, b: JSON) -> Block:
@@ -315,8 +313,9 @@ class ReplayView(Displayable, Replay, Generic[_Cast]):
             sentences += [f"{when} {same_route.location} differs.", *(f"  {line}" for line in same_route.lines)]
         if missing_answer is not None:
             item = f", item {missing_answer.item_key}" if missing_answer.item_key else ""
+            name = self.replayed.rules.graph.names[missing_answer.socket]
             sentences.append(
-                f"To continue, the replay needs an answer from {missing_answer.socket}, visit {missing_answer.visit}{item}: {missing_answer.why}. "
+                f"To continue, the replay needs an answer from {name}, visit {missing_answer.visit}{item}: {missing_answer.why}. "
                 "To ask for it in a new cast, call `go_on()`."
             )
         elif first is not None:
@@ -407,22 +406,23 @@ def _replay_cells(replay: ReplayView[Any]) -> tuple[str, str, str]:
         difference = replay.other_difference
         step, why = ("", "") if difference is None else (difference.location.removeprefix("step "), difference.why)
         return "same", step, why
-    route = "different" if replay.needs is None else f"different, needs {replay.needs.socket}"
+    names = replay.replayed.rules.graph.names
+    route = "different" if replay.needs is None else f"different, needs {names[replay.needs.socket]}"
     return route, replay.first.location.removeprefix("step "), replay.first.why
 
 
-def _pair_row(pair: StepPair, names: Mapping[str, str]) -> tuple[str, ...]:
+def _pair_row(pair: StepPair, names: tuple[Mapping[str, str], Mapping[str, str]]) -> tuple[str, ...]:
     a, b = pair.a, pair.b
     numbers = list(dict.fromkeys(_step_number(step) for step in (a, b) if step is not None))
     differs = f"only in {pair.side}" if pair.side != "both" else ", ".join(pair.own_differences)
-    return " / ".join(numbers), _step_words(a, names), _step_words(b, names), differs
+    return " / ".join(numbers), _step_words(a, names[0]), _step_words(b, names[1]), differs
 
 
 def _step_words(step: StepRecord | None, names: Mapping[str, str]) -> str:
     """Describe a step by its socket, the next socket and the output, as the timeline does."""
     if step is None:
         return ""
-    name, target = _place(step, names), step_target(step) or "failed"
+    name, target = visit_text(step, names), step_target(step) or "failed"
     target = f"{name}, waiting" if step.decision is None else f"{name} → {names.get(target, target)}"
     verdict = summarize_verdict(step, _MAX_CELL_CHARS)
     return f"{target}: {verdict}" if verdict else target
@@ -430,19 +430,6 @@ def _step_words(step: StepRecord | None, names: Mapping[str, str]) -> str:
 
 def _step_number(step: StepRecord) -> str:
     return f"{step.number} in {shorten(step.lane, 40)}" if step.lane else str(step.number)
-
-
-def _place(step: StepRecord, names: Mapping[str, str] = FrozenDict()) -> str:
-    name = names.get(step.socket, step.socket)
-    return f"{name} {step.item_key}" if step.item_key else name
-
-
-_SENTENCE_START: Final = re.compile(r"^(\s*(?:[AB] took (?:edge|exit) \S+ to |[AB] went to |Both went to )?)([^\s:.]+)")
-
-
-def _with_names(line: str, names: Mapping[str, str]) -> str:
-    """Replace the socket id at the beginning of a sentence with the display name; quoted text does not change."""
-    return _SENTENCE_START.sub(lambda match: match[1] + names.get(match[2], match[2]), line)
 
 
 def _values(a: JSON, b: JSON) -> tuple[str, str]:

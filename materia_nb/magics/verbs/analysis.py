@@ -9,7 +9,7 @@ from typing import Any, Final, cast
 from materia_nb import lessons
 from materia_nb.cast import Cast
 from materia_nb.cast.edits import budget_limit
-from materia_nb.cast.views.compare_view import BehaviourView
+from materia_nb.cast.views.compare_view import BehaviourView, StepCompareView
 from materia_nb.cast.views.loadout_views import EstimateView
 from materia_nb.cast.views.status import status_view, steps_view
 from materia_nb.cast.views.step_views import HandoffView, prompt_view
@@ -264,15 +264,15 @@ def _compare_casts(call: Call, a: Any, b: Any = None, *, steps: bool = False, vi
         visit: compare step A with the previous visit to the same socket
     """
     bench = call.bench
+    if not visit and not steps:
+        return bench.compare(a, b or bench.current)
+    now = bench.current.now
+    step = now.steps.at(_parse_step_number(a))
     if visit:
-        own_steps = bench.current.steps
-        step = own_steps.at(_parse_step_number(a))
-        return bench.compare(previous_visit(own_steps, step.number), step)
-    if steps:
-        return bench.compare(
-            *(bench.current.steps.at(_parse_step_number(-1 if argument is None else argument)) for argument in (a, b))
-        )
-    return bench.compare(a, b or bench.current)
+        step, other = previous_visit(now.steps, step.number), step
+    else:
+        other = now.steps.at(_parse_step_number(-1 if b is None else b))
+    return StepCompareView(step, other, (now.compared_cast,) * 2)
 
 
 @verb("replay", example="%materia replay Plan-Build-Eval\n%materia replay Plan-Build-Eval --go-on")

@@ -206,7 +206,7 @@ def test_outcome_with_a_missing_answer_is_not_accepted(tmp_path):
     document["loadouts"]["T"] |= {"entry": "More"}
     document["loadouts"]["T"]["sockets"]["More"] = at("P", edge("Plan"))
     file.write_text(json.dumps(document))
-    with pytest.raises(MateriaError, match="More never answered"):
+    with pytest.raises(MateriaError, match="More P never answered"):
         read_case(paths[0]).update()
 
 
