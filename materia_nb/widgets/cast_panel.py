@@ -397,7 +397,7 @@ class CastPanel(CastSurface):
     def _edit_output(self, text: LongText, *, discard_edits: StrictBool = False) -> None:
         """Correct the output of the last step, and choose the next socket again."""
         number = len(self.cast.steps)
-        self.cast.edit.output(text, discard_edits=discard_edits)
+        self.resolve_now(partial(self.cast.edit.output, text, discard_edits=discard_edits))
         self._show_reapplied_edits(number)
 
     @_when_idle

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from playwright.sync_api import expect
 
 from browser.lab import Lab
 from browser.surface import Surface
@@ -188,6 +189,7 @@ def test_applied_edit_survives_corrections_going_back_and_retries(lab: Lab):
 
     panel.press("Run")
     panel.wait_for_status("failed · Eval")
+    expect(panel.button("Retry with 1 more allowed")).to_be_focused()
     panel.at.locator("input[data-field=context]").first.fill("changed")
     panel.press("Apply")
     panel.at.locator("button[aria-disabled=true]", has_text="Apply").first.wait_for()
@@ -208,10 +210,8 @@ def test_applied_edit_survives_corrections_going_back_and_retries(lab: Lab):
     panel.button("Retry with 1 more allowed").wait_for()
     keeps_the_edit()
     panel.at.get_by_text("Edit the output of step").locator("visible=true").click()
+    expect(panel.field("the corrected output")).to_be_focused()
     panel.field("the corrected output").fill('{"satisfied": true}')
-    panel.press("Use this output")
-    panel.wait_for_status("ready · Maintain is next")
-    keeps_the_edit()
-    panel.press("Run")
+    panel.press("Use this output")  # and the run goes on
     panel.wait_for_status("done")
     keeps_the_edit()

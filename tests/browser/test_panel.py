@@ -56,6 +56,7 @@ def test_reason_is_visible_and_focus_follows_the_questions(lab: Lab):
         lab.page.wait_for_function(has_focus, arg=name)
 
     panel.press("Step")
+    wait_for_focus("title of item 1")
     panel.field("title of item 1").fill("Outline")
     panel.field("context of item 1").fill("three headings")
     panel.press("Send these items")
@@ -63,6 +64,7 @@ def test_reason_is_visible_and_focus_follows_the_questions(lab: Lab):
     wait_for_focus("mnb-pill")
     panel.press("Run")
     panel.wait_for_status("Your turn: Eval")
+    wait_for_focus("the reason")
     reason = panel.field("the reason")
     wait_until_in_view(lab, reason)  # without scrolling
     reason.fill("There are four.")

@@ -1327,6 +1327,13 @@ def stopped_by_a_limit(tmp_path, make):
     return panel
 
 
+def test_run_continues_after_the_output_that_stopped_it_is_corrected(stopped_by_a_limit):
+    panel = stopped_by_a_limit
+    say(panel, "edit_output", text=h.YES)
+    done(panel)
+    assert panel.cast.status == "complete"
+
+
 def test_answer_that_reached_a_limit_can_be_requested_again(stopped_by_a_limit):
     panel = stopped_by_a_limit
     message = content(panel, "answer")["failed"]["blocks"][2]["text"]

@@ -41,6 +41,12 @@ export function answerPart(host, send, shell) {
   };
 }
 
+/** Focus the first field of a question that has just appeared, if the focus is in the bar, where the user has started a run. @param {HTMLElement} node */
+function takeFocus(node) {
+  const bar = node.closest(".mnb-surface")?.querySelector(".mnb-bar");
+  if (bar && focused(bar)) /** @type {HTMLElement|null} */ (node.querySelector("textarea, input"))?.focus({ preventScroll: true });
+}
+
 /** Tool calls or a command that wait for approval, with the reason that the model gave. @param {PanelSender} send */
 function askingBox(send) {
   const heading = h("h4", { class: "mnb-h" }), reasonGiven = h("blockquote", { class: "mnb-said" }), blocks = h("div", {});
@@ -71,10 +77,12 @@ function askingBox(send) {
     node,
     /** @param {Asks|null} asks @param {boolean} busy */
     update(asks, busy) {
+      const appears = node.hidden;
       node.hidden = !asks || busy;
       if (asks?.key !== key) reason.value = "";
       key = asks?.key ?? "";
       if (!asks) return;
+      if (appears && !node.hidden) takeFocus(node);
       setText(heading, asks.words);
       reasonGiven.hidden = !asks.said;
       setText(reasonGiven, asks.said);
@@ -113,8 +121,6 @@ function formBox(send) {
   const question = h("div", { class: "mnb-ask" }), before = h("div", {}), body = h("div", { class: "mnb-contents" });
   const node = h("div", { class: "mnb-col", role: "group", "aria-label": "your answer", hidden: true }, question, before, body);
   let key = "";
-  /** @type {HTMLElement|null} the control that received the focus when the form was hidden */
-  let parked = null;
   /** @type {HTMLTextAreaElement|null} */
   let text = null;
   const make = (/** @type {Form} */ form, /** @type {string} */ typed) => {
@@ -148,18 +154,13 @@ function formBox(send) {
     node,
     /** @param {Form|null} form @param {string} now @param {boolean} busy */
     update(form, now, busy) {
-      const held = focused(node);
-      node.hidden = !form || busy;
-      if (held && node.hidden) {
-        parked = node.closest(".mnb-surface")?.querySelector(".mnb-pill") ?? null;
-        parked?.focus({ preventScroll: true });
-      }
+      const hides = !form || busy, changes = form && isNew(body, [now, form.text, form.draft, form.items, form.verdict, form.wanted]), appears = changes || node.hidden;
+      // The focus waits in the bar while the form has no place for it.
+      if (focused(node) && (hides || changes)) /** @type {HTMLElement|null|undefined} */ (node.closest(".mnb-surface")?.querySelector(".mnb-pill"))?.focus({ preventScroll: true });
+      node.hidden = hides;
       if (!form) return;
-      if (isNew(body, [now, form.text, form.draft, form.items, form.verdict, form.wanted])) make(form, (key === now && text?.value) || "");
-      if (!node.hidden && ((held && !focused(node)) || (parked && parked === document.activeElement))) {
-        parked = null;
-        /** @type {HTMLElement|null} */ (body.querySelector("textarea, input"))?.focus({ preventScroll: true });
-      }
+      if (changes) make(form, (key === now && text?.value) || "");
+      if (appears && !hides) takeFocus(node);
       key = now;
       drawBlocks(question, [{ is: "line", text: form.words, tone: form.person ? "now" : "" }, ...(form.verdict ? [{ is: "line", text: `✓ leads to ${form.verdict.yes}; ✗ leads to ${form.verdict.no}` }] : [])], send);
       const head = (/** @type {string} */ title) => ({ is: "head", text: title, small: true });
@@ -243,7 +244,9 @@ function correctBox(send) {
   const node = h("details", { class: "mnb-fold", hidden: true }, summary, text, check.host, h("div", { class: "mnb-row" }, go, button("Revert", "discard the changes", reset)));
   let key = "", original = "", missing = false;
   node.addEventListener("toggle", async () => {
-    if (!node.open || !missing) return;
+    if (!node.open) return;
+    text.focus();
+    if (!missing) return;
     const output = await send.ask("last_output", {});
     if (!missing || output.key !== key) return;
     [missing, original] = [false, output.text];

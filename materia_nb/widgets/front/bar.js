@@ -104,7 +104,7 @@ export function barPart(host, send, shell) {
   const repeatGroup = h("span", { class: "mnb-again", role: "group", "aria-label": "again" }, likeliest, allAgain);
   const drawRepetitions = (/** @type {boolean} */ cast) => {
     const first = data.again?.[0], isNext = Boolean(data.stopped) && !data.busy;
-    show(repeatGroup, cast && Boolean(first), run);
+    show(repeatGroup, cast && Boolean(first), pill);
     if (!first) return;
     if (isNew(likeliest, first)) startSettling(likeliest);
     setText(likeliest, first.words);
@@ -173,10 +173,11 @@ export function barPart(host, send, shell) {
       for (const node of [step, run, runTo]) setEnabled(node, Boolean(can.run), why);
       step.classList.toggle("mnb-main", Boolean(can.run));
       for (const node of [pill, counts, tokens, breaks, more]) node.hidden = !cast;
-      for (const node of [step, run, runTo]) node.hidden = !cast || stopped || waits;
-      for (const [node, name] of /** @type {[HTMLElement, string][]} */ ([[pause, "pause"], [abort, "abort"], [leave, "leave"]])) show(node, cast && Boolean(can[name]), run);
       drawRepetitions(cast);
-      asks.hidden = !cast || !approval;
+      const next = stopped && now.again?.length ? likeliest : stopped || waits ? pill : run;
+      for (const node of [step, run, runTo]) show(node, cast && !stopped && !waits, next);
+      for (const [node, name] of /** @type {[HTMLElement, string][]} */ ([[pause, "pause"], [abort, "abort"], [leave, "leave"]])) show(node, cast && Boolean(can[name]), next);
+      show(asks, cast && Boolean(approval), next);
       if (approval) {
         setText(asksWords, approval.words);
         setAttr(asksWords, "title", approval.words);

@@ -148,9 +148,9 @@ export function focused(within) {
   return element instanceof HTMLElement && within.contains(element) ? element : null;
 }
 
-/** Show or hide a control; if it has the focus, another control receives the focus. @param {HTMLElement} node @param {boolean} on @param {HTMLElement} next */
+/** Show or hide an element; if it contains the focus, another control receives the focus. @param {HTMLElement} node @param {boolean} on @param {HTMLElement} next */
 export function show(node, on, next) {
-  const focus = !on && node === document.activeElement;
+  const focus = !on && focused(node);
   node.hidden = !on;
   if (focus) next.focus({ preventScroll: true });
 }
