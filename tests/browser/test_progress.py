@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 from browser.lab import Lab
@@ -73,25 +75,43 @@ wb.agent("*", lambda: {"satisfied": True})
 %materia cast long
 %materia show
 """
-DRAWN_COUNTS = r"""(surface) => {
+FRAMES = r"""async (surface) => {
     const cy = surface.querySelector(".mnb-canvas")._cyreg.cy;
-    const drawn = (id) => decodeURIComponent(cy.getElementById(id).data("img"));
-    const visits = (number) => Number((drawn(`n:Socket-${number}`).match(/\u00d7(\d+)/) ?? [0, 1])[1]);
-    return [visits(2), visits(3), visits(4)];
+    const number = (selector) => Number(surface.querySelector(selector).textContent.match(/\d+/) ?? 0);
+    const visits = (socket) => Number((decodeURIComponent(cy.getElementById(`n:Socket-${socket}`).data("img")).match(/\u00d7(\d+)/) ?? [0, 0])[1]);
+    const frames = [];
+    for (const end = performance.now() + 3000; performance.now() < end;) {
+        await new Promise(requestAnimationFrame);
+        const frame = {
+            bar: number(".mnb-counts"), items: number("[role=tab][data-tab=items]"),
+            rows: Number(surface.querySelector("[role=grid][aria-label=steps]").ariaRowCount) - 1,
+            visits: [visits(2), visits(3), visits(4)],
+        };
+        if (frame.bar > 10) frames.push(frame);
+    }
+    return frames;
 }"""
+"""JavaScript function that returns what the bar, the items, the timeline and the graph show in each frame of 3 seconds."""
 
 
-def test_counts_on_the_graph_belong_to_the_same_moment_during_a_run(lab: Lab):
+def test_bar_items_timeline_and_graph_show_the_same_step_during_a_run(lab: Lab):
+    """The graph is at most one update behind: its next update shows what the bar showed when its last one appeared."""
     lab.open(lab.notebook(LONG))
     lab.run_all()
     panel = Surface(lab, 0)
     panel.press("Run")
     panel.wait_for_status("Running")
-    samples = []
-    for _ in range(10):
-        lab.page.wait_for_timeout(400)
-        samples.append(panel.at.evaluate(DRAWN_COUNTS))
-    assert samples[-1][0] > 10, "the pictures follow the run"
-    for build, evaluate, maintain in samples:
-        assert build - 1 <= evaluate <= build, samples
-        assert evaluate - 1 <= maintain <= evaluate, samples
+    frames = panel.at.evaluate(FRAMES)
+    updates = [0]
+    for index, frame in enumerate(frames):
+        build, evaluate, maintain = frame["visits"]
+        assert frame["rows"] == frame["bar"], frame
+        assert frame["items"] in ((frame["bar"] - 2) // 3, (frame["bar"] - 1) // 3), frame
+        assert build - 1 <= evaluate <= build, frame
+        assert evaluate - 1 <= maintain <= evaluate, frame
+        assert 1 + sum(frame["visits"]) <= frame["bar"], frame
+        if frame["visits"] != frames[updates[-1]]["visits"]:
+            updates.append(index)
+    assert len(updates) > 10, "the graph follows the run"
+    for before, index in pairwise(updates[1:]):
+        assert 1 + sum(frames[index]["visits"]) >= frames[before - 1]["bar"], frames[before - 1 : index + 1]
