@@ -143,6 +143,30 @@ def test_graph_stays_in_position_when_the_theme_or_bottom_panel_changes(lab: Lab
         assert panel.picture.ask(where) == place
 
 
+FINISHED = """
+%load_ext materia_nb
+wb = __import__("materia_nb").Workbench(".")
+wb.agent("*", lambda: {"satisfied": True, "workItems": [{"title": "a", "context": "b"}]})
+"""
+
+
+def test_every_card_stays_in_view_after_a_fork(lab: Lab):
+    """The fork shows its comparison with the original in a higher dock."""
+    lab.page.set_viewport_size({"width": 1280, "height": 800})
+    names = ("Plan-Build-Eval", "Teach-Exits")
+    lab.open(lab.notebook(FINISHED, *(f"%materia use {name}\n%materia cast x" for name in names)))
+    lab.run_all()
+    for cell, _ in enumerate(names, 1):
+        panel = Surface(lab, cell)
+        panel.press("Run")
+        panel.wait_for_status("done")
+        panel.choose_again("Fork")
+        panel.wait_for_text("A and B do not differ")
+    states = settled(lab)
+    assert [state for state in states if state["outside"]] == []
+    assert [state for state in states if state["zoom"] * SMALL_TEXT[state["level"]] < MIN_TEXT - 0.06] == []
+
+
 SIZES = {
     "the bar": (".mnb-bar", "height", {40}),
     "the heading of the dock": (".mnb-dockhead", "height", {32}),

@@ -424,7 +424,8 @@ export class Canvas {
     this.#surroundings = around;
     if (this.cy && this.scene) this.view.resized(this.anchor(), stays);
     this.seen();
-    if (!stays) this.#sendSize();
+    const { view } = this, sent = this.#sentSize;
+    if (!stays || (this.cy && sent && view.isWhole && !view.isTooLarge(sent) && view.isTooLarge())) this.#sendSize();
   }
 
   /** Send the available size to the kernel, which chooses how much detail the cards show. */

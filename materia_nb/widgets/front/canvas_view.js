@@ -42,9 +42,9 @@ export function canvasViewport(canvas) {
     get isWhole() {
       return isWhole;
     },
-    /** True if the whole graph is too large to be readable. */
-    get isTooLarge() {
-      return room()[0] >= 20 && zoomToFit(room(), getSize()) < readableZoom() - 0.005;
+    /** Return true if the whole graph is too large to be readable in an area, by default in the current one. */
+    isTooLarge(area = room()) {
+      return area[0] >= 20 && zoomToFit(area, getSize()) < readableZoom() - 0.005;
     },
     /** Show the whole graph, however small it is. */
     fit() {
@@ -58,7 +58,7 @@ export function canvasViewport(canvas) {
     start(node) {
       if (room()[0] < 20) return;
       followed = node?.nonempty() ? node.id() : "";
-      if (!node || !followed || !view.isTooLarge) return view.fit();
+      if (!node || !followed || !view.isTooLarge()) return view.fit();
       centre(readableZoom(), node.position("x"), node.position("y"));
       isWhole = true;
     },
@@ -66,7 +66,7 @@ export function canvasViewport(canvas) {
     grown() {
       const box = getCy().elements().renderedBoundingBox({ includeOverlays: false }), [w, h] = canvasSize();
       const inside = box.x1 >= 0 && box.y1 >= 0 && box.x2 <= w && box.y2 <= h - EDGES.bottom;
-      if (isWhole && !inside && !view.isTooLarge) view.fit();
+      if (isWhole && !inside && !view.isTooLarge()) view.fit();
     },
     /** @param {number} factor @param {Point} [at] */
     zoomBy(factor, at) {
