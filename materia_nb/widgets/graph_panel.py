@@ -17,6 +17,7 @@ import ipywidgets as ui
 from pydantic import AfterValidator, BeforeValidator, Field, StrictBool, ValidationInfo, WithJsonSchema
 from traitlets import observe
 
+from materia_nb.cast.views.loadout_views import ExploreView
 from materia_nb.cast.views.status import overlay_of, status_lines
 from materia_nb.display.escape import part, shorten
 from materia_nb.display.graph_parts import NO_OVERLAY, CastOverlay, graph_summary
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
 _HEIGHT: Final = 420  # Default height of a graph that is shown alone, in pixels.
 _DEFAULT_CANVAS_SIZE: Final = (535.0, 490.0)
 """Width and height of the canvas, in pixels, that are assumed until the page reports the actual size."""
+_MAX_PLAYED_STATES: Final = 20_000
+"""Maximum number of states of a page to play, which limits how long the user has to wait."""
 _MIN_SOCKETS_TO_FOLD: Final = 30  # Minimum number of sockets at which a graph folds its finished loops automatically.
 SelectionCallback: TypeAlias = Callable[[Kind, str], object]
 """Callback that receives the kind and id of the selected part."""
@@ -397,7 +400,14 @@ class GraphPanel(Panel):
     @canvas_messages.question
     def _svg(self, theme: Literal["light", "dark"]) -> dict[str, Any]:
         """Return the graph as SVG in the colours of a theme."""
-        return {"svg": graph_svg(self.graph, self.marks, placed=self._scene.placed, colours=THEMES[theme])}
+        svg = graph_svg(self.graph, self.marks, placed=self._scene.placed, colours=THEMES[theme])
+        return {"text": svg, "type": "image/svg+xml", "ending": "svg"}
+
+    @canvas_messages.question
+    def _play(self) -> dict[str, Any]:
+        """Return a page on which the user plays through the loadout; see :meth:`.ExploreView.play`."""
+        page = ExploreView(self.graph, max_states=_MAX_PLAYED_STATES).play_page()
+        return {"text": page, "type": "text/html", "ending": "html"}
 
     # -- gestures: what the canvas hands on ------------------------------------------------
 

@@ -377,11 +377,12 @@ def test_context_menu_and_labels_can_be_used(cast: Lab):
     cast.cell(2).get_by_role("button", name="legend, save as a picture").click()
     menu.get_by_text("Lay out").click()
     picture.wait_until(f"Math.abs(cy.elements().boundingBox().w - {width}) > 100 && {IS_VISIBLE}")
-    for words, begins in (("Save as PNG", b"\x89PNG"), ("Save as SVG", b"<svg")):
+    files = {"PNG": b"\x89PNG", "SVG": b"<svg", "a page to play": b"<!doctype html>"}
+    for words, begins in files.items():
         cast.cell(2).get_by_role("button", name="legend, save as a picture").click()
         with cast.page.expect_download() as download:
-            menu.get_by_text(words).click()
-        assert download.value.suggested_filename == f"Rework.{words[-3:].lower()}"
+            menu.get_by_text(f"Save as {words}").click()
+        assert download.value.suggested_filename == f"Rework.{words.lower() if words.isupper() else 'html'}"
         assert download.value.path().read_bytes().startswith(begins)
     # What the signs mean: each condition as it is drawn.
     cast.cell(2).get_by_role("button", name="legend, save as a picture").click()

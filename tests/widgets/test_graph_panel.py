@@ -19,6 +19,7 @@ from ipywidgets.widgets import widget as widget_module
 from cast_helpers import loop_agents, loop_config, start
 from display_graphs import chain, graph, hello, loop, nested, rework, socket, tangle
 from display_hostile import HOSTILE, hostile_graph, hostile_marks
+from materia_nb.cast.views.loadout_views import ExploreView
 from materia_nb.cast.views.status import overlay_of
 from materia_nb.cast.workbench import Workbench
 from materia_nb.display.blocks import blocks_as_json
@@ -30,7 +31,7 @@ from materia_nb.display.svg import LIGHT, OUTSET
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.graph import Edge, ExitRoute, Graph
-from materia_nb.widgets import GraphPanel, Panel, show_panel
+from materia_nb.widgets import GraphPanel, Panel, graph_panel, show_panel
 from materia_nb.widgets import base as base_module
 from materia_nb.widgets.base import CALLBACKS, show_html
 from materia_nb.widgets.graph_elements import GraphElements
@@ -627,11 +628,24 @@ def test_picture_can_be_exported_as_svg(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(panel.front, "send", sent.append)
     send(panel, kind="svg", theme="dark", token="t")
     [message] = sent
-    assert message["svg"].startswith("<svg")
-    assert message["token"] == "t"
-    assert message["svg"].count("data-socket") == len(panel.graph.sockets)
-    assert message["svg"].count("<rect") > 0
-    assert LIGHT["ground"] not in message["svg"]
+    assert message["text"].startswith("<svg")
+    assert (message["token"], message["type"], message["ending"]) == ("t", "image/svg+xml", "svg")
+    assert message["text"].count("data-socket") == len(panel.graph.sockets)
+    assert message["text"].count("<rect") > 0
+    assert LIGHT["ground"] not in message["text"]
+
+
+def test_loadout_can_be_exported_as_a_page_to_play(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    panel = GraphPanel(rework())
+    sent: list[dict[str, Any]] = []
+    monkeypatch.setattr(panel.front, "send", sent.append)
+    send(panel, kind="play", token="t")
+    [message] = sent
+    assert (message["token"], message["type"], message["ending"]) == ("t", "text/html", "html")
+    assert message["text"] == ExploreView(panel.graph).play(tmp_path / "play.html").read_text("utf-8")
+    monkeypatch.setattr(graph_panel, "_MAX_PLAYED_STATES", 2)
+    send(panel, kind="play", token="t")
+    assert "the search stopped after 2 states" in panel.notice.value
 
 
 def test_socket_details_are_shown(project: Path, timers: list[Timer]):

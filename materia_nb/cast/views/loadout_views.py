@@ -240,9 +240,13 @@ class ExploreView(_View, Exploration):
             MateriaError: the exploration was cut off (``not_explored``), a probability is missing or invalid
                 (``bad_chance``), a cast could run forever (``endless``), or the file cannot be written.
         """
+        return write_export(Path(path), "page", self.play_page(satisfied))
+
+    def play_page(self, satisfied: Chances = 0.5) -> str:
+        """Return the page that :meth:`play` writes, as HTML."""
         self._require_complete_search()
         data = play_data(self.graph, self._space, satisfied)
-        return write_export(Path(path), "page", play_page(f"Play {part(self.graph.name, 80)}", self.graph, data))
+        return play_page(f"Play {part(self.graph.name, 80)}", self.graph, data)
 
     def odds(self, satisfied: Chances = 0.5, items: int = 3, **assumed: Unpack[Assumptions]) -> OddsView:
         """Return the probability of each end and the average number of turns; see :meth:`Exploration.odds`."""

@@ -78,10 +78,11 @@ export function canvasTools(canvas) {
     { words: canvas.scene?.direction === "right" ? "Lay out top to bottom" : "Lay out left to right", act: () => canvas.send("turn") },
     { words: "Save as PNG", act: png },
     { words: "Save as SVG", act: () => canvas.send("svg", { theme: canvas.dark ? "dark" : "light", token: canvas.token }) },
+    { words: "Save as a page to play", act: () => canvas.send("play", { token: canvas.token }) },
   ];
   return {
     entries,
-    /** Save the SVG that the kernel has drawn. @param {string} text */
-    saveSvg: (text) => save(new Blob([text], { type: "image/svg+xml" }), fileName(canvas.flags.name, "svg")),
+    /** Save a file that the kernel has written. @param {{text: string, type: string, ending: string}} file */
+    saveText: ({ text, type, ending }) => save(new Blob([text], { type }), fileName(canvas.flags.name, ending)),
   };
 }

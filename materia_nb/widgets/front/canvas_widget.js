@@ -42,7 +42,7 @@ function initialize({ model }) {
 /** @param {{model: Model, el: HTMLElement}} props */
 function render({ model, el }) {
   el.classList.add("mnb-over-canvas");
-  const svgRequests = new Set(), ends = [() => {}];
+  const fileRequests = new Set(), ends = [() => {}];
   let ended = false;
   const on = (/** @type {string} */ name, /** @type {(message: any) => void} */ act) => {
     model.on(name, act);
@@ -51,7 +51,7 @@ function render({ model, el }) {
   placedIn(el, ".mnb-graph").then(async (graph) => {
     if (ended) return;
     const canvas = new Canvas(graph, el, (kind, ...[fields]) => {
-      if (kind === "svg") svgRequests.add(canvas.token);
+      if (kind === "svg" || kind === "play") fileRequests.add(canvas.token);
       sendMessage(model, { kind, ...fields });
     });
     ends.push(() => canvas.destroy());
@@ -59,7 +59,7 @@ function render({ model, el }) {
     on("change:flags", () => canvas.update({ flags: model.get("flags") }));
     on("msg:custom", (message) => {
       if (message?.kind === "look") canvas.update({ changed: message.changed });
-      if (message?.kind === "svg" && svgRequests.has(message.token)) canvas.tools.saveSvg(message.svg);
+      if (fileRequests.has(message?.token)) canvas.tools.saveText(message);
     });
     canvas.update({ fixed: model.get("fixed"), look: model.get("look"), scene: model.get("scene"), flags: model.get("flags") });
     const cy = await cytoscapeIn(model, graph);

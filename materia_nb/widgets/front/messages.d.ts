@@ -188,6 +188,8 @@ export interface ToCanvas {
   fold: { element: string };
   /** Return the graph as SVG in the colours of a theme. */
   svg: { token: string; theme: "light" | "dark" };
+  /** Return a page on which the user plays through the loadout; see :meth:`.ExploreView.play`. */
+  play: { token: string };
   /** Report a click on the background. */
   ground: {};
   /** Open a part in the inspector. */
