@@ -17,7 +17,7 @@ from materia_nb.engine import entering
 from materia_nb.engine.evolve import session_at
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Edit, Session, TurnRecord, all_steps
-from materia_nb.engine.state import BOUNDS, CastState, Usage
+from materia_nb.engine.state import BOUNDS, CastState, Failure, Usage
 from materia_nb.errors import MateriaError, counted
 from materia_nb.file_io import replace_file
 from materia_nb.insight.compare import ComparedCast, Comparison, step_target
@@ -266,7 +266,9 @@ def _no_test_error(why: str) -> MateriaError:
     return MateriaError(message, hint=hint, kind="no_test")
 
 
-def _turn_as_json(turn: TurnRecord) -> JSON:
+def _turn_as_json(turn: TurnRecord | Failure) -> JSON:
+    if isinstance(turn, Failure):
+        return {"failed": turn.kind, "message": turn.message}
     fields: dict[str, JSON] = {"mode": turn.mode, "text": turn.text}
     if turn.message is not None:
         fields["message"] = turn.message
@@ -304,7 +306,9 @@ def _run(fields: Mapping[str, Any], rules: Rules) -> tuple[Session, MissingAnswe
     return send_answers(rules, session_at(state), answers, edits)
 
 
-def _turn_of(turn: Mapping[str, Any]) -> TurnRecord:
+def _turn_of(turn: Mapping[str, Any]) -> TurnRecord | Failure:
+    if "failed" in turn:
+        return Failure(turn["failed"], turn["message"])
     usage = Usage(**turn["usage"]) if turn.get("usage") else None
     spent = tuple(Usage(**used) for used in turn.get("spent", ()))
     mode, text = turn["mode"], turn["text"]

@@ -15,7 +15,7 @@ from materia_nb.engine.events import Event, Events
 from materia_nb.engine.evolve import fold, session_at
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Edit, Session, StepRecord, TurnRecord, parts_of, pending_actions
-from materia_nb.engine.state import Status
+from materia_nb.engine.state import Failure, Status
 from materia_nb.errors import MateriaError, counted
 from materia_nb.insight.compare import (
     ComparedCast,
@@ -25,12 +25,16 @@ from materia_nb.insight.compare import (
     number_repeats,
     step_route,
 )
+from materia_nb.insight.scripted_answers import sample_failure
 from materia_nb.jsonvalue import equal_json
 
 # The socket that gave an answer, and the key and label of its work item; both are empty outside a loop.
 _AnswerKey: TypeAlias = tuple[str, str, str]
-RecordedAnswers: TypeAlias = Mapping[tuple[_AnswerKey, int], list[TurnRecord]]
-"""The recorded turns of each visit, by socket, work item and visit number."""
+RecordedAnswers: TypeAlias = Mapping[tuple[_AnswerKey, int], Sequence[TurnRecord | Failure]]
+"""The recorded turns of each visit, by socket, work item and visit number.
+
+If the visit failed and an edge handled the failure, the failure follows the turns.
+"""
 
 
 class MissingAnswer(NamedTuple):
@@ -219,12 +223,15 @@ class _SessionReplay:
                 return MissingAnswer(visit.socket, visit.visit, visit.item_key, reason)
         return None
 
-    def _answer_visit(self, turns: list[TurnRecord]) -> str:
+    def _answer_visit(self, turns: list[TurnRecord | Failure]) -> str:
         """Answer a visit with its recorded turns, and return the reason why the visit is incomplete, or ""."""
         while self.status() == "waiting":
             if not turns:
                 return f"the agent is asked for a turn ({self.session.mode}) that was not recorded"
             turn = turns.pop(0)
+            if isinstance(turn, Failure):
+                self.apply(decide.fail, turn, 0)
+                continue
             visit = self.session.state.at
             if self.session.mode == "draft" and visit is not None and visit.drafts > 0:
                 if turn.mode == "draft":
@@ -292,13 +299,16 @@ def _group_by_answer_key(steps: Sequence[StepRecord]) -> Mapping[tuple[_AnswerKe
     return dict(zip(number_repeats(map(_answer_key, steps)), steps, strict=True))
 
 
-def _recorded_turns(step: StepRecord) -> list[TurnRecord]:
+def _recorded_turns(step: StepRecord) -> list[TurnRecord | Failure]:
     """Return the turns of a visit that took effect; a correction replaces the answer that it corrects."""
     turns = [turn for turn in step.turns[step.turns_before_retry :] if turn.mode != "correction"]
     corrections = [turn for turn in step.turns if turn.mode == "correction"]
     if corrections and turns:
         turns[-1] = turns[-1]._replace(text=corrections[-1].text)
-    return turns
+    decision = step.decision
+    if decision is None or not decision.result.is_silent or (decision.failure is not None and decision.failure.again):
+        return [*turns]
+    return [*turns, sample_failure(decision.result)._replace(message=decision.reading.reason)]
 
 
 def _missing_answer_reason(visit: StepRecord, number: int, name: str) -> str:

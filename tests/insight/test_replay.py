@@ -16,6 +16,7 @@ from cast_helpers import items, loop_agents, loop_config, start
 from drawn_loadouts import answer, loadouts, rules_of
 from magics_helpers import cell, line, run, text
 from materia_nb.cast import open_cast
+from materia_nb.cast.cases import read_case
 from materia_nb.engine import decide, entering
 from materia_nb.engine.decide import Answer
 from materia_nb.engine.evolve import fold, session_at
@@ -150,6 +151,24 @@ def test_replay_of_a_failed_agent_takes_the_same_route(tmp_path):
     assert cast.failure.kind == "agent_error"
     assert not again
     assert again.needs.socket == "Tell"
+
+
+def test_replay_repeats_a_failure_that_an_edge_handles(tmp_path):
+    def breaks_once(turn):
+        if turn.socket_id == "Do" and turn.visit == 1:
+            raise RuntimeError("gone")
+        return "done"
+
+    sockets = {"Do": at("P", edge("Fix", "failed"), edge("end")), "Fix": at("P", edge("Do"))}
+    cast, again = replayed_with(tmp_path, config(sockets), config(sockets), {"P": breaks_once})
+    assert [socket for socket, *_ in cast.route] == ["Do", "Fix", "Do"]
+    assert not again
+    assert (again.needs, again.ends) == (None, "complete")
+    assert "gone" in again.replayed.session.state.data["context"]
+    case = read_case(cast.export.test(tmp_path / "failure"))
+    assert case.check() == []
+    del case.fields["config"]["loadouts"]["T"]["sockets"]["Do"]["edges"][0]
+    assert "Expected end: complete. Actual end: failed." in case.check()
 
 
 @settings(max_examples=REPLAYED, deadline=None)

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from builders import at, config, edge
+from builders import asks, at, config, edge
 from materia_nb.cast.cases import read_case
 from materia_nb.cast.views.loadout_views import ExploreView
 from materia_nb.errors import MateriaError
@@ -66,3 +66,15 @@ def test_saving_tests_with_malformed_answers_is_refused(tmp_path, monkeypatch):
     document = config({"A": at("P", parse="json", handoff="envelope")})
     with pytest.raises(MateriaError, match="handoff format of A"):
         ExploreView(build_graph(document), 0).save_tests(tmp_path)
+
+
+def test_end_after_a_failed_visit_has_a_passing_case(tmp_path):
+    document = config({"Do": asks(edge("Fix", "failed", most=1), edge("end")), "Fix": at("P", edge("Do"))})
+    paths = ExploreView(build_graph(document), 0).save_tests(tmp_path)
+    assert {path.name.partition(".")[0] for path in paths} == {"complete", "edge_traversals_exhausted-at-Do", "ways"}
+    cases = [read_case(path) for path in paths]
+    assert [case.check() for case in cases] == [[], [], []]
+    (case,) = [case for case in cases if case.path.name.startswith("edge_traversals")]
+    assert [visit["socket"] for visit in case.fields["expect"]["route"]] == ["Do", "Fix", "Do"]
+    case.fields["config"]["loadouts"]["T"]["sockets"]["Do"]["edges"][0]["maxTraversals"] = 2
+    assert any("should take 3 steps" in line for line in case.check())
