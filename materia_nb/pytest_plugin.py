@@ -11,10 +11,6 @@ import pytest
 _SUFFIX = ".materia-case.json"  # not imported: every run of pytest loads this module, so it must be quick
 
 
-class CaseFailed(Exception):
-    """Raised if a saved test case does not meet its expectations."""
-
-
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the option that accepts the current outcome of saved test cases."""
     parser.addoption("--materia-update", action="store_true", help="accept changed outcomes of *.materia-case.json")
@@ -42,19 +38,20 @@ class CaseItem(pytest.Item):
         With ``--materia-update``, a changed outcome is stored and reported as a warning.
         """
         from materia_nb.cast.cases import read_case
+        from materia_nb.errors import MateriaError
 
         case = read_case(self.path)
-        if differences := "\n".join(case.check()):
+        if differences := case.check():
             if not self.config.getoption("--materia-update"):
-                raise CaseFailed(f"{differences}\nTo accept the change, run `pytest --materia-update`.")
+                raise MateriaError(differences[0], more=differences[1:], hint=case.advice)
             case.update()
-            self.warn(pytest.PytestWarning(f"{self.path.name} was updated:\n{differences}"))
+            self.warn(pytest.PytestWarning("\n".join([f"{self.path.name} was updated:", *differences])))
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], *args: Any, **kwargs: Any) -> Any:
         """Return the differences as text, without this package's traceback."""
         from materia_nb.errors import MateriaError
 
-        if isinstance(excinfo.value, CaseFailed | MateriaError):
+        if isinstance(excinfo.value, MateriaError):
             return str(excinfo.value)
         return super().repr_failure(excinfo, *args, **kwargs)
 

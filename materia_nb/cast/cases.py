@@ -1,14 +1,14 @@
 """Test cases for loadouts: files with a loadout, recorded answers, and the expected route, end and final state.
 
-A second type of test case lists every possible visit of a loadout. Checking a test case does not call agents or start
-processes.
+A second type of test case lists every possible visit of a loadout, or rules that every cast follows. Checking a test
+case does not call agents or start processes.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -21,7 +21,7 @@ from materia_nb.engine.state import BOUNDS, CastState, Failure, Usage
 from materia_nb.errors import MateriaError, counted
 from materia_nb.file_io import replace_file
 from materia_nb.insight.compare import ComparedCast, Comparison, step_target
-from materia_nb.insight.explore import Exploration, behaviour_changes
+from materia_nb.insight.explore import CastRule, Exploration, behaviour_changes
 from materia_nb.insight.replay import MissingAnswer, RecordedAnswers, recorded_answers, replay_end, send_answers
 from materia_nb.insight.values import format_difference, value_changes
 from materia_nb.jsonvalue import JSON, equal_json
@@ -51,12 +51,19 @@ class Case:
     fields: Mapping[str, Any]
     path: Path
 
+    @property
+    def advice(self) -> str:
+        """The next action of a person if the test case fails."""
+        has_rules = "rules" in self.fields.get("ways", ())
+        accept = "delete the rule from this file" if has_rules else "run `pytest --materia-update`"
+        return f"fix the loadout; if the change is intended, {accept}"
+
     def check(self) -> list[str]:
         """Run the test case and return a line for each expectation that is not met.
 
         Raises:
-            MateriaError: the loadout has problems, the config file to test does not exist, or the test case is damaged
-                (``bad_case``).
+            MateriaError: the loadout has problems, the config file to test does not exist, a rule is neither broken nor
+                proven (``no_witness``), or the test case is damaged (``bad_case``).
         """
         try:
             return self._check()
@@ -73,7 +80,10 @@ class Case:
         graph_of_case = build_graph(self.fields["config"])
         follows, (graph, _) = self.fields.get("follows"), self._tested_loadout()
         if "ways" in self.fields:
-            return self._changed_moves(graph, None if follows is None else graph_of_case)
+            exploration = Exploration(graph, self.fields["ways"]["items"])
+            if "rules" in self.fields["ways"]:
+                return list(_broken_rules(exploration, self.fields["ways"]["rules"]))
+            return self._changed_moves(exploration, None if follows is None else graph_of_case)
         replay, missing_answer = _run(self.fields, Rules(graph))
         failures = self._differences(replay, missing_answer)
         if failures and follows is not None:
@@ -95,25 +105,26 @@ class Case:
         """Store the current loadout, and store its outcome as the expected outcome.
 
         Raises:
-            MateriaError: the loadout has problems, or needs answers that the test case does not contain (``no_test``).
+            MateriaError: the loadout has problems, breaks a rule (``broken_rule``), or needs answers that the test case
+                does not contain (``no_test``).
         """
         graph, document = self._tested_loadout()
-        if "ways" in self.fields:
-            case = moves_case(Exploration(graph, self.fields["ways"]["items"]), document, self.fields.get("follows"))
+        if (ways := self.fields.get("ways")) is not None:
+            exploration = Exploration(graph, ways["items"])
+            expected = ways_case(exploration, ways.get("rules"))
         else:
             replay, missing_answer = _run(self.fields, Rules(graph))
             if missing_answer is not None and self.fields["expect"]["ends"] != "needs":
                 raise _no_test_error(f"an answer is missing ({missing_answer.why})")
-            case = {**self.fields, "expect": _expected(replay, missing_answer), "config": dict(document)}
-        write_case(self.path, case)
+            expected = {"expect": _expected(replay, missing_answer)}
+        write_case(self.path, {**self.fields, **expected}, document)
 
-    def _changed_moves(self, graph: Graph, graph_of_case: Graph | None) -> list[str]:
+    def _changed_moves(self, exploration: Exploration, graph_of_case: Graph | None) -> list[str]:
         """Return a line for each visit that has become possible or is no longer possible.
 
         If all visits are the same, the casts of the loadout are compared with those of ``graph_of_case``.
         """
         expected = self.fields["ways"]
-        exploration = Exploration(graph, expected["items"])
         moves = exploration.moves
         missing = [f"No longer possible: {move}" for move in expected["moves"] if move not in moves]
         new = [f"Now also possible: {move}" for move in moves if move not in expected["moves"]]
@@ -161,17 +172,8 @@ def _visits(session: Session) -> list[JSON]:
     ]
 
 
-def case_of(
-    rules: Rules, session: Session, document: Mapping[str, JSON], follows: str | None = None
-) -> dict[str, JSON]:
-    """Create the JSON document of a test case from a cast.
-
-    Args:
-        rules: the rules that the engine applies to the cast.
-        session: the session of the cast.
-        document: the config of the cast.
-        follows: the path, relative to the test case, of the config file to test, which must contain a loadout with the
-            same name; by default the config of the cast is tested.
+def case_of(rules: Rules, session: Session) -> dict[str, JSON]:
+    """Create the JSON document of a test case from a cast, without the config of the cast.
 
     Raises:
         MateriaError: a replay of the answers takes another route or has another final state (``no_test``).
@@ -205,11 +207,7 @@ def case_of(
     route, state = _visits(replay), dict(replay.state.data)
     if not equal_json(state, dict(session.state.data)) or route != _visits(session):
         raise _no_test_error("a replay of its answers has a different route or state")
-    case["expect"] = _expected(replay, missing_answer)
-    if follows is not None:
-        case["follows"] = follows
-    case["config"] = dict(document)
-    return case
+    return {**case, "expect": _expected(replay, missing_answer)}
 
 
 def _expected(replayed: Session, missing_answer: MissingAnswer | None) -> dict[str, JSON]:
@@ -217,34 +215,56 @@ def _expected(replayed: Session, missing_answer: MissingAnswer | None) -> dict[s
     return {"ends": ends, "route": _visits(replayed), "state": state}
 
 
-def moves_case(exploration: Exploration, document: Mapping[str, JSON], follows: str | None = None) -> dict[str, JSON]:
-    """Create a test case that lists all possible visits of a loadout. :func:`case_of` describes the arguments.
+def _broken_rules(exploration: Exploration, rules: Sequence[CastRule]) -> Iterator[str]:
+    """Yield a line for each rule that a cast can break, with the shortest such cast."""
+    names = exploration.graph.names
+    for rule in rules:
+        if (cast := exploration.counterexample(rule)) is not None:
+            route = " → ".join([*(names[id_] for id_ in cast.route), cast.end or "no end"])
+            yield f'The rule "never {cast.event}" is broken: {route}.'
+
+
+def ways_case(exploration: Exploration, rules: Sequence[CastRule] | None = None) -> dict[str, JSON]:
+    """Create a test case that lists all possible visits of a loadout or, with ``rules``, the rules that all casts follow.
+
+    Like the result of :func:`case_of`, it does not contain the config.
 
     Raises:
-        MateriaError: the exploration was cut off, so some visits are unknown (``not_explored``).
+        MateriaError: the exploration was cut off, so some visits are unknown (``not_explored``), a rule is broken
+            (``broken_rule``), or a rule is invalid or not proven, as for :meth:`Exploration.counterexample`.
     """
-    case: dict[str, JSON] = {
-        "format": CASE_FORMAT,
-        "loadout": exploration.graph.name,
-        "request": "",
-        "answers": [],
-        "expect": {},
-        "ways": {"items": list(exploration.items), "moves": list(exploration.moves)},
-    }
-    if follows is not None:
-        case["follows"] = follows
-    return case | {"config": dict(document)}
+    ways: dict[str, Any] = {"items": list(exploration.items)}
+    if rules is None:
+        ways["moves"] = list(exploration.moves)
+    else:
+        if broken := list(_broken_rules(exploration, rules)):
+            raise MateriaError(broken[0], more=broken[1:], hint="change the loadout or the rule", kind="broken_rule")
+        ways["rules"] = [dict(rule) for rule in rules]
+    name = exploration.graph.name
+    return {"format": CASE_FORMAT, "loadout": name, "request": "", "answers": [], "expect": {}, "ways": ways}
 
 
-def write_case(path: Path, case: Mapping[str, JSON]) -> Path:
+def write_case(
+    path: Path, case: Mapping[str, JSON], document: Mapping[str, JSON], follows: str | Path | None = None
+) -> Path:
     """Write a test case to a file, and return the path, whose suffix is always ``.materia-case.json``.
+
+    Args:
+        path: the path of the file; the suffix is added if it is missing.
+        case: the test case.
+        document: the config to which the expectations apply.
+        follows: the path of the config file to test, which must contain a loadout with the same name; by default
+            ``document`` is tested.
 
     Raises:
         DiskError: the file cannot be written.
     """
     if not path.name.endswith(SUFFIX):
         path = path.with_name(f"{path.name.removesuffix('.json')}{SUFFIX}")
-    return write_export(path, "case", json.dumps(case, ensure_ascii=False, indent=1) + "\n")
+    if follows is not None:
+        case = {**case, "follows": os.path.relpath(Path(follows).absolute(), path.absolute().parent)}
+    text = json.dumps({**case, "config": dict(document)}, ensure_ascii=False, indent=1)
+    return write_export(path, "case", f"{text}\n")
 
 
 def write_export(path: Path, kind: str, text: str) -> Path:
@@ -253,11 +273,6 @@ def write_export(path: Path, kind: str, text: str) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
         replace_file(path, text.encode("utf-8", "replace"))
     return path
-
-
-def relative_config_path(folder: Path, follows: str | Path | None) -> str | None:
-    """Return the path of a config file relative to the directory of a test case, or None if there is no config file."""
-    return None if follows is None else os.path.relpath(Path(follows).absolute(), folder.absolute())
 
 
 def _no_test_error(why: str) -> MateriaError:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from materia_nb.agents.interface import Reply, TurnKind, Usage
 from materia_nb.agents.notebook_agents import RecordedAgent, RecordedTurn, recording_key
-from materia_nb.cast.cases import case_of, relative_config_path, write_case, write_export
+from materia_nb.cast.cases import case_of, write_case, write_export
 from materia_nb.cast.edits import PartOfCast
 from materia_nb.engine.conversation import parse_call
 from materia_nb.engine.session import Session, StepRecord, parts_of
@@ -80,10 +80,9 @@ class Exports(PartOfCast):
                 engine cannot cast the recorded loadout (``not_castable``).
         """
         self._runner.snapshot().require_castable()
-        target = Path(path).absolute()
         document = read_config(self._runner.files.path / "config.resolved.json")
-        case = case_of(self._runner.rules, self._runner.session, document, relative_config_path(target.parent, follows))
-        return write_case(target, case)
+        case = case_of(self._runner.rules, self._runner.session)
+        return write_case(Path(path).absolute(), case, document, follows)
 
 
 RECORDING_FORMAT: Final = "materia-nb recording 1"

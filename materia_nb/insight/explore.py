@@ -6,7 +6,7 @@ import re
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple, TypeAlias, Unpack, overload
+from typing import Any, Final, NamedTuple, Required, TypeAlias, TypedDict, Unpack, overload
 
 from materia_nb.engine import decide, entering
 from materia_nb.engine.decide import Answer
@@ -16,7 +16,7 @@ from materia_nb.engine.routing import choose_edge
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Session, pending_actions
 from materia_nb.engine.state import Failure
-from materia_nb.errors import MateriaError, did_you_mean
+from materia_nb.errors import MateriaError, needs_one_of, usage_error
 from materia_nb.handoff.base import SAMPLE
 from materia_nb.insight.odds import Assumptions, Chances, Odds, PerSocket, compute_odds, compute_worth
 from materia_nb.insight.reachable_states import (
@@ -49,6 +49,19 @@ EventName: TypeAlias = str | tuple[str, int]
 """The name of an event in a cast, such as a visit to a socket; :meth:`Exploration.can` lists all forms."""
 # A predicate that is true for the edges, exits or states that are the event.
 _EventPredicate: TypeAlias = Callable[[EdgeRef | StateNode], bool]
+
+
+class CastRule(TypedDict, total=False):
+    """A rule for every cast of a loadout, such as ``{"never": "Publish", "without": "Review", "since": "Write"}``.
+
+    The event ``never`` must not happen. With ``without``, it may happen after the event ``without``. With ``since``, the
+    rule applies only after the event ``since``, and each time that ``since`` happens, ``without`` must happen again.
+    Events have the forms that :meth:`Exploration.can` lists; an edge is written ``edge 2 of Review``.
+    """
+
+    never: Required[str]
+    without: str
+    since: str
 
 
 # -- witnesses -------------------------------------------------------------------------------
@@ -322,8 +335,8 @@ class Exploration:
         """Return True if an event can happen, False if it is impossible, or None if unknown (see :attr:`certain`).
 
         Args:
-            event: ``complete``, ``failed``, the kind of failure, ``held`` (an agent stops for a person), the id of a
-                socket, an edge as a pair of socket id and edge number from 1, or the id of an exit route.
+            event: ``complete``, ``failed``, the kind of failure, ``held`` (an agent stops for a person), a socket (its
+                id or name), an edge as a pair of socket and edge number from 1, or the id of an exit route.
 
         Raises:
             MateriaError: kind ``unknown_socket``: the loadout has no socket, edge or exit route with this name.
@@ -427,7 +440,9 @@ class Exploration:
     @overload
     def witness(self, event: EventName) -> Witness: ...
     @overload
-    def witness(self, event: EventName, *, without: EventName, since: EventName | None = None) -> Witness | None: ...
+    def witness(
+        self, event: EventName, *, without: EventName | None = None, since: EventName | None = None
+    ) -> Witness | None: ...
     def witness(
         self, event: EventName, *, without: EventName | None = None, since: EventName | None = None
     ) -> Witness | None:
@@ -441,8 +456,9 @@ class Exploration:
                 ``since``; by default, it is forbidden from the start of the cast.
 
         Raises:
-            MateriaError: kind ``no_witness``: no explored cast contains the event. With ``without``, this is raised
-                only if the exploration does not prove that such a cast is impossible.
+            MateriaError: kind ``no_witness``: no explored cast contains the event. With ``without`` or ``since``, this
+                is raised only if the exploration does not prove that such a cast is impossible. Kind
+                ``unknown_socket``: the loadout has no socket, edge or exit route with this name.
         """
         without_predicate, since_predicate = (
             None if name is None else self._event_predicate(name) for name in (without, since)
@@ -452,10 +468,12 @@ class Exploration:
         description += f" without {_describe_event(without)}" if without is not None else ""
         description += f" since {_describe_event(since)}" if since is not None else ""
         if path is None:
+            is_conditional = without is not None or since is not None
             # in a cast, lanes run in an order that was not explored
-            if without is not None and self._covers(event) and not self.graph.regions:
+            is_proven = self._covers(event) and not (is_conditional and self.graph.regions)
+            if is_conditional and is_proven:
                 return None
-            problem = "No route leads" if self.certain else "No route was seen"
+            problem = "No route leads" if is_proven else "No route was seen"
             if not self.complete_search:
                 problem = f"The search stopped {self._space.stopped} and found no route"
             message = f"{problem} to {description}."
@@ -465,6 +483,21 @@ class Exploration:
         if end_path is None:
             end_path = _find_path(self._space, _end_test(), start=state) or []
         return _make_witness(self.graph, self._space, description, [*path, *end_path])
+
+    def counterexample(self, rule: CastRule) -> Witness | None:
+        """Return the shortest cast that breaks a rule, or None. For the explored list lengths, None is a proof.
+
+        Raises:
+            MateriaError: kind ``usage``: the rule does not have the form of a :class:`CastRule`. Kind ``no_witness``: no
+                explored cast breaks the rule, but this is not proven. Kind ``unknown_socket``: as for :meth:`witness`.
+        """
+        is_text = all(isinstance(event, str) for event in rule.values())
+        if not {"never"} <= rule.keys() <= CastRule.__annotations__.keys() or not is_text:
+            hint = 'write {"never": "Publish"}, and add "without" or "since"; an edge is "edge 2 of Review"'
+            raise usage_error(f"{rule!r:.200} is not a rule.", hint)
+        if len(rule) == 1 and self.can(rule["never"]) is False:
+            return None
+        return self.witness(rule["never"], without=rule.get("without"), since=rule.get("since"))
 
     def ending_witnesses(self) -> Iterator[tuple[str, str | None, Witness]]:
         """Yield each end (``complete`` or a kind of failure), the socket that failed (or None), and an example cast."""
@@ -586,28 +619,27 @@ class Exploration:
         if isinstance(name, str) and (edge := re.fullmatch(r"edge (\d+) of (.+)", name)):
             name = edge[2], int(edge[1])
         if isinstance(name, tuple):
-            socket = self.graph.sockets.get(name[0])
-            if socket is None or not 1 <= name[1] <= len(socket.edges):
+            id_ = self.graph.find_socket(str(name[0]))
+            if not 1 <= name[1] <= (count := len(self.graph.sockets[id_].edges)):
                 message = f"The socket {name[0]!r} has no edge {name[1]}."
-                hint = did_you_mean(str(name[0]), self.graph.sockets) + "; edges count from 1"
-                raise MateriaError(message, hint=hint, kind="unknown_socket")
-            return {name}
+                raise MateriaError(message, hint=f"its edges are numbered from 1 to {count}", kind="unknown_socket")
+            return {(id_, name[1])}
         routes: set[EdgeRef] = {route.edge_id for route in self._routes() if name in (route.id, route.edge_id)}
         return routes or None
 
     def _node_test(self, name: str) -> Callable[[StateNode], bool]:
-        if name in (COMPLETE, END):
+        if name in (COMPLETE, END, self.graph.names[END]):
             return lambda node: node.end == COMPLETE
         if name == FAILED:
             return lambda node: node.end not in (None, COMPLETE, HELD)
-        if name in self.graph.sockets:
-            return lambda node: node.end is None and node.socket == name
-        if name in _FAILURES or name == HELD or name in self.ends_seen:
+        if name not in self.graph.sockets and (name in _FAILURES or name == HELD or name in self.ends_seen):
             return lambda node: node.end == name
         routes = map(self._route_name, self._routes())
-        known_names = [COMPLETE, FAILED, HELD, *self.graph.sockets, *routes, *_FAILURES]
+        known_names = [COMPLETE, FAILED, HELD, *self.graph.names, *self.graph.names.values(), *routes, *_FAILURES]
         message = f"{name!r} is not a socket, exit or end of {self.graph.name}."
-        raise MateriaError(message, hint=did_you_mean(name, known_names), kind="unknown_socket")
+        needs_one_of(name, known_names, message, "unknown_socket")
+        id_ = self.graph.find_socket(name)
+        return lambda node: node.end is None and node.socket == id_
 
 
 class BehaviourChange(NamedTuple):

@@ -393,11 +393,11 @@ def _unreadable_finding(name: str, error: MateriaError) -> LocatedFinding:
 
 
 def _check_case(path: Path) -> Iterator[LocatedFinding]:
-    advice = "fix the loadout, or save the test again with `cast.export.test(path)` if the change is intended"
     try:
-        failures = read_case(path).check()
+        case = read_case(path)
+        failures, advice = case.check(), case.advice
     except MateriaError as error:
-        failures, advice = [error.what], error.hint or advice
+        failures, advice = [error.what], error.hint or "fix the loadout or the test"
     for failure in failures:
         yield LocatedFinding(Problem("failed-case", path.name, failure, advice), _relative_path(path.absolute()), 1)
 

@@ -88,6 +88,68 @@ def test_unknown_name_suggests_a_similar_name(wb):
     assert "Socket-5" in error.value.hint
 
 
+def test_events_accept_the_names_of_sockets(wb):
+    e = wb.explore("Plan-Build-Eval")
+    assert e.witness("Narrate").route == e.witness("Socket-5").route
+    assert e.witness("Narrate", without="Eval", since="Build") is None
+    assert e.can(("Eval", 2)) is e.can("edge 2 of Eval") is True
+    assert e.witness(("Eval", 2)).route == e.witness(("Socket-3", 2)).route
+
+
+@pytest.mark.parametrize(
+    "event, message, hint",
+    [
+        ("Narate", "'Narate' is not a socket, exit or end of Plan-Build-Eval", "did you mean 'Narrate'?"),
+        (("Evall", 2), "has no socket 'Evall'", "did you mean 'Eval'?"),
+        ("edge 9 of Eval", "The socket 'Eval' has no edge 9", "its edges are numbered from 1 to 2"),
+    ],
+)
+def test_misspelled_event_is_refused_with_a_suggestion(wb, event, message, hint):
+    e = wb.explore("Plan-Build-Eval")
+    for call in (e.can, e.witness, lambda name: e.witness("Narrate", without=name)):
+        with pytest.raises(MateriaError, match=message) as error:
+            call(event)
+        assert (error.value.kind, error.value.hint) == ("unknown_socket", hint)
+
+
+# -- rules --------------------------------------------------------------------------------
+
+
+def test_counterexample_is_the_shortest_cast_that_breaks_a_rule(wb):
+    e = wb.explore("Plan-Build-Eval")
+    broken = e.counterexample({"never": "Narrate", "without": "Eval"})
+    assert (broken.event, broken.route) == ("Narrate without Eval", ("Socket-1", "Socket-5"))
+    assert e.counterexample({"never": "Narrate", "without": "Eval", "since": "Build"}) is None
+    assert e.counterexample({"never": "Plan", "since": "Build"}) is None
+    assert e.counterexample({"never": "Build", "since": "Eval"}).route[:4] == (
+        "Socket-1", "Socket-2", "Socket-3", "Socket-2"
+    )  # fmt: skip
+
+
+def test_rule_without_conditions_forbids_an_event():
+    e = explored(config({"A": at("P", edge("C")), "B": at("P"), "C": at("P")}))
+    assert e.counterexample({"never": "B"}) is None
+    assert e.counterexample({"never": "C"}).route == ("A", "C")
+    with pytest.raises(MateriaError, match="No route was seen to a failure") as error:  # failures are not explored
+        e.counterexample({"never": "failed"})
+    assert error.value.kind == "no_witness"
+
+
+def test_rule_is_neither_broken_nor_proven_after_an_incomplete_search():
+    e = Exploration(build_graph(retry_loop()), range(3), 3)
+    with pytest.raises(MateriaError, match=r"The search stopped .* and found no route"):
+        e.counterexample({"never": "Tell", "without": "Eval", "since": "Build"})
+
+
+@pytest.mark.parametrize(
+    "rule", [{}, {"without": "A"}, {"never": "A", "wihtout": "A"}, {"never": ("A", 1)}, {"never": None}]
+)
+def test_malformed_rule_is_refused(rule):
+    with pytest.raises(MateriaError, match="is not a rule") as error:
+        explored(config({"A": at("P")})).counterexample(rule)
+    assert error.value.kind == "usage"
+
+
 # -- never --------------------------------------------------------------------------------
 
 

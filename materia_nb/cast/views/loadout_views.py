@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, Unpack
 from materia_nb.agents import ModelAgent
 from materia_nb.agents.interface import price_names
 from materia_nb.agents.notebook_agents import AgentTable
-from materia_nb.cast.cases import case_of, moves_case, relative_config_path, write_case, write_export
+from materia_nb.cast.cases import case_of, ways_case, write_case, write_export
 from materia_nb.cast.views.play_page import play_data, play_page
 from materia_nb.display.blocks import Badge, Bar, Block, Cell, Displayable, Fold, Line, Table, View, lines
 from materia_nb.display.escape import part, shorten
@@ -25,11 +25,11 @@ from materia_nb.engine.rules import Rules
 from materia_nb.engine.state import Pin
 from materia_nb.errors import MateriaError, counted
 from materia_nb.insight.estimate import Estimate, Prompts, Spread, UsageEstimate, estimate_cast
-from materia_nb.insight.explore import Exploration, replay_witness
+from materia_nb.insight.explore import CastRule, Exploration, replay_witness
 from materia_nb.insight.odds import Assumptions, Chances, Odds, Simulation
 from materia_nb.insight.reachable_states import BAD_WORK, COMPLETE, HELD, Distribution, quantile
 from materia_nb.insight.scripted_answers import EdgeRef, sockets_without_samples
-from materia_nb.jsonvalue import as_object, compact, pretty
+from materia_nb.jsonvalue import JSON, as_object, compact, pretty
 from materia_nb.loadout.graph import Graph, Route
 from materia_nb.loadout.layers import LayeredConfig
 from materia_nb.loadout.report import Problem, Report
@@ -190,41 +190,47 @@ def _first_rows(headers: Sequence[str], rows: Sequence[Sequence[Cell]]) -> list[
 class ExploreView(_View, Exploration):
     """A view of an exploration: the possible ends, and the graph with marks on sockets and edges that no route uses."""
 
-    def save_tests(self, folder: str | Path, *, follows: str | Path | None = None) -> list[Path]:
+    def save_tests(
+        self, folder: str | Path, *, follows: str | Path | None = None, rules: Sequence[CastRule] = ()
+    ) -> list[Path]:
         """Write test cases that fail if a route of the loadout appears or disappears, and return their paths.
 
         There is a test case for each end, which contains the shortest route to that end. It passes if the same answers
         still lead to the same route. The test case ``ways`` passes if every visit still has the same possible next
-        visits (:attr:`Exploration.moves`). ``pytest`` runs the test cases without calling agents. Existing test cases
-        with the same names are overwritten; other files do not change.
+        visits (:attr:`Exploration.moves`). The test case ``rules`` passes if no cast can break any of the rules.
+        ``pytest`` runs the test cases without calling agents. Existing test cases with the same names are overwritten;
+        other files do not change.
 
         Args:
             folder: the directory to write to.
             follows: the path of the config file to test, whose current contents are used; by default the test cases
                 contain a copy of the explored loadout.
+            rules: the rules that every cast must follow; see :class:`~materia_nb.insight.explore.CastRule`. Each
+                counterexample that a test reports is the shortest cast that breaks the rule.
 
         Raises:
             MateriaError: the exploration was cut off, so some ends are unknown (``not_explored``); answers cannot be
-                generated for the protocol of a socket (``no_test``); or a file cannot be written.
+                generated for the protocol of a socket (``no_test``); a rule is broken (``broken_rule``), invalid or not
+                proven; or a file cannot be written.
         """
         if others := sockets_without_samples(self.graph):
             message = f"Answers cannot be generated in the handoff format of {', '.join(others)}."
             hint = "write a test case from a real cast with `cast.export.test(path)`"
             raise MateriaError(message, hint=hint, kind="no_test")
-        rules, target = Rules(self.graph), Path(folder).absolute()
+        engine_rules, target = Rules(self.graph), Path(folder).absolute()
+        cases: dict[str, dict[str, JSON]] = {}
+        used_names: Counter[str] = Counter()
         self._require_complete_search()
-        ends = list(self.ending_witnesses())
-        names: dict[str, int] = {}
-        written = []
-        for end, socket, witness in ends:
+        for end, socket, witness in self.ending_witnesses():
             name = end if socket is None else f"{end}-at-{socket}"  # ids of sockets are safe names
-            names[name.casefold()] = count = names.get(name.casefold(), 0) + 1  # a file system may ignore case
-            case = case_of(
-                rules, replay_witness(rules, witness), self.graph.document, relative_config_path(target, follows)
-            )
-            written.append(write_case(target / (name if count == 1 else f"{name}-{count}"), case))
-        document = moves_case(self, self.graph.document, relative_config_path(target, follows))
-        return [*written, write_case(target / "ways", document)]
+            used_names[name.casefold()] += 1  # a file system may ignore case
+            count = used_names[name.casefold()]
+            session = replay_witness(engine_rules, witness)
+            cases[name if count == 1 else f"{name}-{count}"] = case_of(engine_rules, session)
+        cases["ways"] = ways_case(self)
+        if rules:
+            cases["rules"] = ways_case(self, rules)
+        return [write_case(target / name, case, self.graph.document, follows) for name, case in cases.items()]
 
     def play(self, path: str | Path, satisfied: Chances = 0.5) -> Path:
         """Write an HTML page on which the user plays through the loadout, and return its path.

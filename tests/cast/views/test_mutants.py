@@ -192,7 +192,7 @@ def test_pytest_accepts_changed_outcomes_on_request(tmp_path):
         )
 
     refused = run()
-    assert "To accept the change, run `pytest --materia-update`." in refused.stdout, refused.stdout + refused.stderr
+    assert "if the change is intended, run `pytest --materia-update`" in refused.stdout, refused.stdout + refused.stderr
     assert {path: path.read_text() for path in paths} == before
     accepted = run("--materia-update")
     assert "ways.materia-case.json was updated:" in accepted.stdout, accepted.stdout + accepted.stderr

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 
 import pytest
 
@@ -12,6 +13,8 @@ from materia_nb.cast.views.loadout_views import ExploreView
 from materia_nb.errors import MateriaError
 from materia_nb.handoff.envelope_protocol import EnvelopeProtocol
 from materia_nb.loadout import build_graph
+from materia_nb.shell.commands import main
+from process_helpers import RUN_CASES
 from protocol_helpers import OTHER_PROTOCOLS
 
 
@@ -78,3 +81,75 @@ def test_end_after_a_failed_visit_has_a_passing_case(tmp_path):
     assert [visit["socket"] for visit in case.fields["expect"]["route"]] == ["Do", "Fix", "Do"]
     case.fields["config"]["loadouts"]["T"]["sockets"]["Do"]["edges"][0]["maxTraversals"] = 2
     assert any("should take 3 steps" in line for line in case.check())
+
+
+# -- rules ----------------------------------------------------------------------------------
+
+EVALUATED = {"never": "Narrate", "without": "Eval", "since": "Build"}
+BROKEN = 'The rule "never Narrate without Eval since Build" is broken: Plan → Build → Maintain → Narrate → complete.'
+
+
+@pytest.fixture
+def saved(wb, tmp_path):
+    """Save a rule of Plan-Build-Eval, and return the test case and a function that changes the sockets."""
+    document, file = json.loads(json.dumps(wb.loadouts.config.document)), tmp_path / "mine.json"
+
+    def change(**edges):
+        for socket, rows in edges.items():
+            document["loadouts"]["Plan-Build-Eval"]["sockets"][socket.replace("_", "-")]["edges"] = rows
+        file.write_text(json.dumps(document))
+
+    change()
+    *_, path = wb.explore("Plan-Build-Eval").save_tests(tmp_path / "cases", follows=file, rules=[EVALUATED])
+    return read_case(path), change
+
+
+def test_rule_is_saved_as_data_and_checked_for_all_answers(saved):
+    case, change = saved
+    assert case.path.name == "rules.materia-case.json"
+    assert case.fields["ways"] == {"items": [0, 1, 2, 3], "rules": [EVALUATED]}
+    assert case.check() == []
+    change(Socket_3=[edge("Socket-4", "satisfied"), edge("Socket-2", "not_satisfied", 9)])
+    assert case.check() == [], "another limit does not break the rule"
+    change(Socket_2=[edge("Socket-4")])
+    assert case.check() == [BROKEN]
+
+
+def test_broken_rule_fails_in_pytest_and_in_the_shell(saved, capsys):
+    case, change = saved
+    before = case.path.read_text()
+    change(Socket_2=[edge("Socket-4")])
+    for options in ((), ("--materia-update",)):  # a broken rule is never accepted
+        done = subprocess.run(
+            [*RUN_CASES, *options, str(case.path)], cwd=case.path.parent, capture_output=True, text=True, check=False
+        )
+        assert "1 failed" in done.stdout, done.stdout + done.stderr
+        assert BROKEN in done.stdout
+        assert case.path.read_text() == before
+    assert main(["check", "--format", "github", str(case.path)]) == 1
+    shown = capsys.readouterr().out
+    assert BROKEN in shown
+    assert "delete the rule from this file" in shown
+
+
+def test_saved_rule_about_a_removed_socket_fails(saved):
+    case, _ = saved
+    case.fields["ways"]["rules"][0]["without"] = "Evaluate"
+    with pytest.raises(MateriaError, match="'Evaluate' is not a socket"):
+        case.check()
+
+
+@pytest.mark.parametrize(
+    "rule, kind",
+    [
+        ({"never": "Narrate", "without": "Eval"}, "broken_rule"),
+        ({"never": "Narrate", "without": "Evil"}, "unknown_socket"),
+        ({"never": "failed", "sinse": "Eval"}, "usage"),
+        ({"never": "budget"}, "no_witness"),
+    ],
+)
+def test_rule_that_does_not_hold_is_not_saved(wb, tmp_path, rule, kind):
+    with pytest.raises(MateriaError) as error:
+        wb.explore("Plan-Build-Eval").save_tests(tmp_path / "cases", rules=[EVALUATED, rule])
+    assert error.value.kind == kind
+    assert not (tmp_path / "cases").exists()
