@@ -421,10 +421,24 @@ class Badge:
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A number in a table cell, displayed on top of a bar that fills ``share`` of the cell, from 0 to 1."""
+    """A number in a table cell, displayed on top of a bar. Positions in the cell are numbers from 0 to 1.
+
+    Attributes:
+        text: the number.
+        end: the position of the end of the bar.
+        start: the position of its start.
+        strong: the start and end of the part in a stronger colour, such as the first of two amounts, or a mean.
+    """
 
     text: str
-    share: float
+    end: float
+    start: float = 0.0
+    strong: tuple[float, float] = (0.0, 0.0)
+
+    @property
+    def positions(self) -> list[float]:
+        """The start and end of the bar, and of its part in a stronger colour, all from 0 to 1."""
+        return [min(max(position, 0.0), 1.0) for position in (self.start, self.end, *self.strong)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -448,7 +462,7 @@ def _cell_html(cell: Cell) -> str:
         case Badge():
             return status_badge(cell.text)
         case Bar():
-            return html_bar(cell.text, cell.share)
+            return html_bar(cell.text, cell.positions)
         case AnchorLink():
             return html_link(f"#{cell.anchor}", cell.text)
         case Pointer(path=str() as path):
@@ -458,11 +472,11 @@ def _cell_html(cell: Cell) -> str:
 
 
 def _cell_json(cell: Cell) -> JSON:
-    """Return a table cell as JSON for a panel: its text, the sign and colour of a badge, and the share of a bar."""
+    """Return a table cell as JSON for a panel: its text, the sign and colour of a badge, and the positions of a bar."""
     text = cell_text(cell)
     if isinstance(cell, Badge):
         return {"text": text, **dict(zip(("sign", "colour"), badge_sign(cell.text), strict=True))}
-    return {"text": text, "share": min(max(cell.share, 0.0), 1.0)} if isinstance(cell, Bar) else text
+    return {"text": text, "bar": [*cell.positions]} if isinstance(cell, Bar) else text
 
 
 @dataclass(frozen=True, slots=True)

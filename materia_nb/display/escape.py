@@ -415,13 +415,16 @@ def html_link(href: str, text: str) -> Html:
     return Html(f'<a href="{esc(href)}"><bdi>{esc(clip(text, _MAX_CELL_CHARS))}</bdi></a>')
 
 
-def html_bar(text: str, share: float) -> Html:
-    """Return HTML that displays text on top of a bar, which fills ``share`` of the available width, from 0 to 1."""
-    percentage = f"{100 * min(max(share, 0.0), 1.0):.0f}%"
-    return Html(
-        f'<div style="padding:0 4px;background:linear-gradient(90deg,#3b82c455 {percentage},transparent {percentage})">'
-        f"{html_text(text)}</div>"
+def html_bar(text: str, positions: Sequence[float]) -> Html:
+    """Return HTML that displays text on top of a bar.
+
+    ``positions`` are the start and end of the bar, and of its part in a stronger colour, from 0 to 1.
+    """
+    gradients = (
+        f"linear-gradient(90deg,transparent {start:.1%},{colour} {start:.1%} {end:.1%},transparent {end:.1%})"
+        for start, end, colour in ((*positions[2:], "#3b82c488"), (*positions[:2], "#3b82c455"))
     )
+    return Html(f'<div style="padding:0 4px;background:{",".join(gradients)}">{html_text(text)}</div>')
 
 
 _TONE_STYLES: Final = {"bad": f"color:{_RED};font-weight:600", "quiet": "opacity:0.75"}

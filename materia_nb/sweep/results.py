@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
-from math import ceil, inf, sqrt
+from math import ceil, inf, isfinite, sqrt
 from pathlib import Path
 from statistics import NormalDist, fmean, pstdev, pvariance, stdev
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -322,8 +322,14 @@ def _number(number: float) -> str:
     return f"{number:,.0f}" if abs(number) >= 100 else f"{number:.3g}"
 
 
+_DOT_RADIUS: Final = 0.01
+"""Half of the width of the mark for a mean, as a share of the width of a table cell."""
+
+
 class Matrix(Displayable):
     """A table over two axes of a sweep, with the mean of a value and its 95 % confidence interval in each cell.
+
+    Behind the text, a bar shows the interval, with the mean in a stronger colour. All cells have the same scale.
 
     Attributes:
         intervals: the means and their intervals, by row name and column name.
@@ -342,15 +348,17 @@ class Matrix(Displayable):
         is_rate = self._is_rate = bool(values) and all(isinstance(value, bool) for value in values)
         self.intervals = {names: confidence_interval(n, is_rate=is_rate) for names, n in cells.items() if n}
         self.means = {names: interval.mean for names, interval in self.intervals.items()}
-        largest = 1.0 if is_rate else max(map(abs, self.means.values()), default=0.0) or 1.0
+        numbers_shown = [0.0, 1.0 * is_rate, *(n for row in self.intervals.values() for n in row if isfinite(n))]
+        lowest, width = min(numbers_shown), max(numbers_shown) - min(numbers_shown) or 1.0
 
         def cell(names: tuple[str, str]) -> Cell:
             if names not in self.intervals:
                 return ""
             mean, low, high = self.intervals[names]
-            number = _number(mean) if high == inf else f"{_number(mean)} ± {_number(high - mean)}"
+            amount = _number(mean) if high == inf else f"{_number(mean)} ± {_number(high - mean)}"
             rate = f"{mean:.0%} of {len(cells[names])} ({low:.0%} to {high:.0%})"
-            return Bar(rate if is_rate else number, abs(mean) / largest)
+            dot, start, end = ((number - lowest) / width for number in self.intervals[names])
+            return Bar(rate if is_rate else amount, end, start, (dot - _DOT_RADIUS, dot + _DOT_RADIUS))
 
         rows, columns = (list(dict.fromkeys(names)) for names in zip(*cells, strict=True)) if cells else ([], [])
         body = [(shorten(row, 60), *(cell((row, column)) for column in columns)) for row in rows]

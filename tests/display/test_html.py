@@ -220,10 +220,19 @@ def test_text_html_and_panel_show_the_same_text(number):
     assert of_text <= of_json
 
 
+def test_bar_shows_an_interval_with_its_mean():
+    table = Table(("", "rate"), [["new", Bar("<60%> of 5", 0.9, 0.2, (0.59, 0.61))]])
+    html = table.as_html()
+    assert "#3b82c455 20.0% 90.0%,transparent 90.0%" in html
+    assert "#3b82c488 59.0% 61.0%,transparent 61.0%" in html
+    assert "&lt;60%&gt; of 5" in html
+    assert table.as_json()["rows"][0][1]["bar"] == [0.2, 0.9, 0.59, 0.61]
+
+
 def test_panel_json_contains_the_symbol_of_a_status_and_the_fraction_of_a_bar():
     block_json = Table(("status", "took"), [[Badge("failed: timeout"), Bar("2 s", 2.5)]]).as_json()
     assert block_json["rows"] == [
-        [{"text": "failed: timeout", "sign": "✖", "colour": "#d5404d"}, {"text": "2 s", "share": 1.0}]
+        [{"text": "failed: timeout", "sign": "✖", "colour": "#d5404d"}, {"text": "2 s", "bar": [0.0, 1.0, 0.0, 0.0]}]
     ]
 
 

@@ -81,3 +81,10 @@ def test_usage_verb_shows_usage_by_group(shell):
     line(shell, "cast a page")
     line(shell, 'reply {"workItems": []}')
     assert "Socket-1" in text(line(shell, "usage socket,item"))
+
+
+def test_share_of_each_socket_is_drawn_as_a_bar(paid):
+    usage = paid.usage()
+    *bars, total = (row[usage.headers.index("share")] for row in usage.rows)
+    assert total.end == 1
+    assert [bar.end for bar in bars] == [pytest.approx(row.usage.cost / paid.now.usage.cost) for row in usage]

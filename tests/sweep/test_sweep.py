@@ -17,7 +17,7 @@ from materia_nb.agents import Reply, Usage
 from materia_nb.cast import open_cast
 from materia_nb.errors import MateriaError
 from materia_nb.sweep import Judge, row_of
-from materia_nb.sweep.results import confidence_interval, paired_difference
+from materia_nb.sweep.results import Matrix, confidence_interval, paired_difference
 
 DO_AND_CHECK = config(
     {"Do": at("D", edge("Check")), "Check": asks(edge("Do", "not_satisfied", 1), materia="C")},
@@ -450,6 +450,17 @@ def test_matrix_pairs_casts_by_request_and_repetition(wb):
     assert "sometimes is 50 points higher than never" in output
     assert "good is 100 points higher" in text(s.matrix(columns="agents"))
     assert s.matrix(rows="request", columns="repeat").differences == []
+
+
+def test_cells_of_a_matrix_draw_their_intervals_on_one_scale(wb):
+    numbers = {("new", "turns"): [1.0, 2.0, 3.0], ("old", "turns"): [-3.0, -2.0, -1.0], ("once", "turns"): [2.0]}
+    matrix = Matrix("agents", numbers, {})
+    new, old, once = (cell for _, cell in matrix.table.rows)
+    low, high = matrix.intervals["old", "turns"].low, matrix.intervals["new", "turns"].high
+    assert (old.start, new.end) == (0, 1)
+    for bar, mean in ((new, 2), (old, -2), (once, 2)):
+        assert sum(bar.strong) / 2 == pytest.approx((mean - low) / (high - low))
+    assert once.positions[:2] == [0, 1], "the interval of a single number is unlimited"
 
 
 def test_numbers_have_intervals_and_equal_choices_do_not_differ(wb):

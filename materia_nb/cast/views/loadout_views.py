@@ -450,14 +450,19 @@ class EstimateView(_View, Estimate):
             )
         if self.unfinished:
             yield Line(f"{counted(self.unfinished, 'cast')} did not end; their usage so far is included")
+        most = max([1.0, *(row.input.mean + row.output.mean for row in self.sockets.values())])
         yield from _first_rows(
-            ("socket", "turns", "tokens in", "tokens out", "cost"),
-            [self._row(socket, estimate_) for socket, estimate_ in self.sockets.items()],
+            ("socket", "turns", "tokens in", "tokens out", "in and out", "cost"),
+            [self._row(socket, estimate_, most) for socket, estimate_ in self.sockets.items()],
         )
 
-    def _row(self, socket: str, estimate_: UsageEstimate) -> tuple[Cell, ...]:
+    def _row(self, socket: str, estimate_: UsageEstimate, most: float) -> tuple[Cell, ...]:
+        """Return a row of the table. Its bar stacks the tokens in and out; ``most`` tokens fill the cell."""
+        tokens_in, tokens_out = estimate_.input, estimate_.output
+        sum_ = tokens_in.mean + tokens_out.mean
+        bar = Bar(f"{sum_:,.0f}", sum_ / most, strong=(0.0, tokens_in.mean / most))
         cost = "not known" if estimate_.cost is None else _dollars(estimate_.cost)
-        return socket, _range(estimate_.turns), _range(estimate_.input), _range(estimate_.output), cost
+        return socket, _range(estimate_.turns), _range(tokens_in), _range(tokens_out), bar, cost
 
 
 def estimated(

@@ -12,6 +12,7 @@ from materia_nb.cast.breakpoint import BreakpointSet
 from materia_nb.cast.formatting import TableOf, data_frame, describe_outcome
 from materia_nb.display.blocks import (
     Action,
+    Bar,
     Block,
     Cell,
     Displayable,
@@ -236,14 +237,14 @@ class UsageView(TableOf[UsageRow]):
         return data_frame(rows, (*self.by, *_SPENT_FIELDS))
 
 
-def _spent_columns(total: UsageRow) -> dict[str, Callable[[UsageRow], str]]:
+def _spent_columns(total: UsageRow) -> dict[str, Callable[[UsageRow], Cell]]:
     """Return the functions that format the cells of each column; columns that would be empty are omitted."""
     has_cost, left = bool(total.usage.cost), total.left.tokens != 0
     all_ = total.usage.cost if has_cost else total.usage.tokens
 
-    def share(row: UsageRow) -> str:
+    def share(row: UsageRow) -> Cell:
         part = row.usage.cost if has_cost else row.usage.tokens
-        return "" if not all_ else format_reported(part and part / all_, "{:.0%}")
+        return Bar(format_reported(part and part / all_, "{:.0%}"), (part or 0) / all_) if all_ else ""
 
     def breakdown(name: str, row: UsageRow) -> str:
         return format_reported(getattr(row.usage, name))
@@ -251,7 +252,7 @@ def _spent_columns(total: UsageRow) -> dict[str, Callable[[UsageRow], str]]:
     def left_behind(row: UsageRow) -> str:
         return f"{row.left.tokens_text} tokens" if row.left.tokens != 0 else ""
 
-    columns: dict[str, Callable[[UsageRow], str] | None] = {
+    columns: dict[str, Callable[[UsageRow], Cell] | None] = {
         "visits": lambda row: str(row.visits),
         "turns": lambda row: str(row.turns),
         "tools": lambda row: str(row.calls),

@@ -68,7 +68,7 @@ function blockNode(block, open, send, say = (text) => text) {
 /** Return a table cell: text, a status with its sign, or a number over a bar. @param {any} cell @returns {Child} */
 function cellNode(cell) {
   if (typeof cell !== "object") return cell;
-  if (cell.share !== undefined) return h("span", { class: "mnb-barcell", style: `--share:${share(cell.share)}` }, cell.text);
+  if (cell.bar) return h("span", { class: "mnb-barcell", style: cell.bar.map((/** @type {number} */ position, /** @type {number} */ index) => `--bar-${index}:${share(position)}`).join(";") }, cell.text);
   return [h("span", { style: `color:${cell.colour}`, "aria-hidden": "true" }, `${cell.sign} `), cell.text];
 }
 

@@ -11,6 +11,7 @@ from builders import asks, at, config, edge, exit_route, retry_loop
 from display_hostile import HOSTILE
 from magics_helpers import line, text
 from materia_nb.cast.views.loadout_views import ExploreView, SimulationView, report_view
+from materia_nb.display.blocks import Table
 from materia_nb.display.text import WIDTH, display_width
 from materia_nb.errors import MateriaError
 from materia_nb.insight.odds import simulate_casts
@@ -148,3 +149,15 @@ def test_probability_of_a_rare_end_is_not_rounded_to_zero():
     sure = ExploreView(graph, (0, 1)).odds(1.0, 1).as_text()
     assert "100.00%" in sure
     assert "< 0.01%" not in sure
+
+
+def test_bars_of_an_estimate_stack_the_tokens_in_and_out_of_each_socket(wb):
+    view = wb.estimate("Plan-Build-Eval", items=2, satisfied=1.0, casts=3, answer={"Build": 5_000, "*": 10})
+    (table,) = [block for block in view._blocks() if isinstance(block, Table)]
+    bars = {row[0]: row[table.headers.index("in and out")] for row in table.rows}
+    sums = {socket: row.input.mean + row.output.mean for socket, row in view.sockets.items()}
+    for socket, row in view.sockets.items():
+        assert bars[socket].end == pytest.approx(sums[socket] / max(sums.values()))
+        assert bars[socket].strong == (0, pytest.approx(row.input.mean / max(sums.values())))
+        assert bars[socket].text == f"{sums[socket]:,.0f}"
+    assert max(bar.end for bar in bars.values()) == 1
