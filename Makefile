@@ -4,7 +4,7 @@
 #   make lab     open JupyterLab on notebooks/
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-model ladder test agents-test kills lab notebooks front pictures bench bench-awaited bench-browser bench-faults docs lite lite-test binder dist release-check wheel-test \
+.PHONY: help demo demo-model ladder test agents-test kills lab notebooks front pictures bench bench-agreement bench-awaited bench-browser bench-faults docs lite lite-test binder dist release-check wheel-test \
 	lint lint-types lint-rest format unit clean env-lab env-test env-bench env-docs env-lite env-local-model env-release
 MAKEFLAGS += --no-builtin-rules --no-print-directory
 # Where it is set, each of the many Pythons that are started here would compile everything anew.
@@ -68,7 +68,11 @@ pictures: env-test ## take the pictures of the documentation again, in a real Ju
 
 bench: env-bench ## measure visits per second, compared with transitions, burr and plain file writes
 	$(PY) benchmarks/bench.py
+	@$(MAKE) bench-agreement
 	@$(MAKE) bench-browser
+
+bench-agreement: env-test ## mutation score and false alarms of saved tests, and comparisons with a second engine
+	PYTHONPATH=tests:tests/helpers:tests/insight:tests/cast/views $(PY) benchmarks/agreement.py
 
 bench-awaited: env-test ## measure the delays of a hundred casts in one event loop
 	$(PY) benchmarks/awaited.py

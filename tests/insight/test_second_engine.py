@@ -35,6 +35,8 @@ LOADOUTS = 500
 LENGTHS = range(3)
 MAX_STATES = 400
 MAX_TURNS = 60
+compared: Counter[str] = Counter()
+"""Number of loadouts and values that were compared, for ``make bench-agreement``."""
 in_parts = pytest.mark.parametrize("part", range(5))
 """Decorator that distributes the loadouts over five tests, so that several workers can run them."""
 
@@ -75,9 +77,11 @@ def output(socket: Any, result: str, count: int) -> Any:
 def test_random_casts_take_the_same_route_to_the_same_end(part):
     for seed in seeds(part):
         random, second, play = Random(seed), SecondEngine(document_of(seed)), Play(document_of(seed))
+        compared["loadouts"] += 1
         state, _ = second.begin()
         for _ in range(MAX_TURNS):
             assert play.at == (state.end or state.socket), seed
+            compared["values"] += 1
             if state.end:
                 break
             result, count = random.choice(second.results(state.socket)), random.choice(LENGTHS)
@@ -94,6 +98,7 @@ def complete_explorations(part):
         second, count = SecondEngine(document_of(seed)), seed % 3
         explored = Exploration(build_graph(document_of(seed)), count, MAX_STATES)
         if explored.complete_search:
+            compared["loadouts"] += 1
             yield seed, second, count, explored
 
 
@@ -112,6 +117,7 @@ def test_explore_and_odds_agree_with_the_enumeration_of_all_casts(part):
         odds = explored.odds(0.6, count, failed=0.1).ends
         expected = second.odds({name: chances(second, name) for name in second.sockets}, count)
         assert {end: chance for end, chance in odds.items() if chance} == pytest.approx(expected), seed
+        compared["values"] += len(second.sockets) + len(edges) + len(second.exits) + len(ends) + len(expected)
     assert complete > 0.9 * len(seeds(part))
 
 
@@ -131,6 +137,7 @@ def test_distributions_agree_with_the_enumeration_of_all_casts(part):
             }
             enumerated = second.totals(weights, count, amount_of)
             assert computed == pytest.approx(enumerated, abs=1e-9), seed
+            compared["values"] += len(enumerated)
             totals = sorted((total, chance) for (_, total), chance in enumerated.items())
             for share in (0.1, 0.5, 0.9):
                 value = getattr(odds.at(share), quantity)
@@ -149,6 +156,7 @@ def test_example_run_without_an_event_exists_if_such_a_cast_exists(part):
         if explored.certain and explored.can(event) and not explored.graph.regions:
             witness = explored.witness(event, without=without, since=since)
             assert (witness is not None) is happens_without(second, count, event, without, since), seed
+            compared.update(loadouts=1, values=1)
             outcomes[witness is None] += 1
     assert min(outcomes[True], outcomes[False]) >= 10
 
@@ -189,6 +197,7 @@ def test_replay_in_a_changed_loadout_agrees_with_the_second_engine(part):
         replay = replay_answers(ComparedCast("", original.rules, original.session), rules)
         assert [socket for socket, *_ in replay.route] == route, seed
         assert replay.ends == end, seed
+        compared.update(loadouts=1, values=len(route) + 1)
         ends[end] += 1
     assert {"needs", "complete"} <= set(ends)
 
@@ -206,6 +215,7 @@ def test_changes_of_behaviour_agree_with_all_casts_of_both_loadouts(part):
         length = length_of_shortest_difference(SecondEngine(document), SecondEngine(other), count)
         assert (len(changes[0].route) if changes else None) == length, seed
         outcomes[length is None] += 1
+        compared.update(loadouts=1, values=1)
     assert min(outcomes[True], outcomes[False]) >= 20
 
 

@@ -189,3 +189,14 @@ print(run.visits, ours.run_complete(2)[0], run.derived_seconds > 0, ours.time_re
 """
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.stdout == "7 7 True True True\n", done.stderr
+
+
+def test_benchmark_of_saved_tests_counts_detected_edits_and_false_alarms(tmp_path):
+    root = Path(__file__).parents[2]
+    folders = [root / "benchmarks", *(root / "tests" / part for part in ("", "helpers", "insight", "cast/views"))]
+    code = (
+        f"import sys; sys.path[:0] = {list(map(str, folders))!r}; import agreement; agreement.check_random_loadouts(8)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert "Saved tests of 8 random loadouts, each with 8 random edits" in done.stdout, done.stderr
+    assert "false alarms 0.0%; goal: at most 1%" in done.stdout, done.stdout
