@@ -291,9 +291,8 @@ def _suggest_source(facts: LoadoutFacts, loop: LoopFacts) -> Fix | None:
         step = do("set_source", loop.id, "consumes", from_=probable_generator)
         return suggested_fix(f"Consume the items of {probable_generator}", step)
     if _is_generator(facts, loop.source) and loop.source not in loop.members and loop.members:
-        return suggested_fix(
-            f"Add an edge from {loop.source} to {loop.members[0]}", do("add_edge", loop.source, loop.members[0])
-        )
+        first = loop.members[0]
+        return suggested_fix(f"Add an edge from {loop.source} to {first}", do("add_edge", loop.source, first))
     return None
 
 

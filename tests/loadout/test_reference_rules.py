@@ -209,6 +209,27 @@ def test_json_that_is_assigned_from_lastoutput_is_reported_r2(parse, assign, is_
     assert all("(R2)" in hint.message for hint in reference_report(document, "T", [document]).hints)
 
 
+@pytest.mark.parametrize(
+    "materia, edges, advance, is_reported",
+    [
+        ({"parse": "json"}, [edge("end", "not_satisfied"), edge("Socket-2")], None, True),
+        ({"parse": "json"}, [edge("Socket-2")], {**FULL_ADVANCE, "when": "satisfied"}, True),
+        ({"parse": "json"}, [edge("Socket-2")], FULL_ADVANCE, False),
+        ({"parse": "json"}, [edge("end", "not_satisfied")], None, False),  # required in both engines
+        ({}, [edge("end", "not_satisfied"), edge("Socket-2")], None, False),
+        ({"type": "agent"}, [edge("end", "not_satisfied"), edge("Socket-2")], None, False),
+    ],
+)
+def test_utility_that_must_return_a_verdict_in_pi_materia_is_reported_r7(materia, edges, advance, is_reported):
+    utility = {"type": "utility", "command": ["true"], **materia}
+    definition = utility if utility["type"] == "utility" else {"type": "agent", "prompt": "p", "tools": "none"}
+    socket = {"materia": "M", "edges": edges, **({"advance": advance} if advance else {})}
+    document = config({"Socket-1": socket, "Socket-2": {"materia": "P"}})
+    document["materia"]["M"] = definition
+    hints = [hint for hint in reference_report(document, "T", [document]).hints if "(R7)" in hint.message]
+    assert [hint.source for hint in hints] == ["Socket-1.edges"] * is_reported
+
+
 def test_utility_that_assigns_its_json_from_lastoutput_is_reported_r2():
     document = with_materia(type="utility", command=["true"], parse="json", assign={"seen": "lastOutput"})
     assert findings(document) == {("hint", "materia.M.assign.seen")}

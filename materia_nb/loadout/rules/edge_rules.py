@@ -178,13 +178,11 @@ def _exhausted_unmatched(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]
     ends = [do("add_exit", loop.id, id_, when, END) for id_, when in results]
     for id_, conditions in missing_results.items():
         if conditions:
-            yield Hint(
-                f"loops.{loop.id}.exits",
-                f"no exit from {id_!r} matches {' or '.join(conditions)}, so this result of the last item ends "
-                "the cast as complete",
-                f"add an exit from {id_!r} for {' and for '.join(conditions)}, or one with the condition always",
-                suggested_fix(f"Add exits to the end: {summary}", *ends),
-            )
+            missing_exit = f"no exit from {id_!r} matches {' or '.join(conditions)}"
+            message = f"{missing_exit}, so this result of the last item ends the cast as complete"
+            advice = f"add an exit from {id_!r} for {' and for '.join(conditions)}, or one with the condition always"
+            fix = suggested_fix(f"Add exits to the end: {summary}", *ends)
+            yield Hint(f"loops.{loop.id}.exits", message, advice, fix)
 
 
 @rule(EDGE_RULES, "loop", "empty-list-ends")
@@ -293,12 +291,10 @@ def never_taken(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
             earlier = join_with_or(f"edge {index + 1}" for index in sorted({first_edges[result] for result in matched}))
             requirement = " (the output must contain `satisfied`)"
             verdict = "" if Result.NOTHING in results or condition.is_guard else requirement
-            yield Hint(
-                f"{socket.id}.edges[{edge.index}]",
-                f"edge {edge.index + 1} is never taken, because {earlier} matches its results first{verdict}",
-                "remove the edge, move it forward, or change its condition",
-                safe_fix("Remove the edge", do("remove_edge", socket.id, edge.index)),
-            )
+            message = f"edge {edge.index + 1} is never taken, because {earlier} matches its results first{verdict}"
+            advice = "remove the edge, move it forward, or change its condition"
+            fix = safe_fix("Remove the edge", do("remove_edge", socket.id, edge.index))
+            yield Hint(f"{socket.id}.edges[{edge.index}]", message, advice, fix)
         unconditional = unconditional or condition.matches_any_output
         for result in matched:
             first_edges.setdefault(result, edge.index)

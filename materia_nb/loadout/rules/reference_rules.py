@@ -25,7 +25,7 @@ from materia_nb.loadout.topology import (
     loadout_facts,
     parts_to_check,
 )
-from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF
+from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, GUARDS
 
 REFERENCE_RULES: Final[list[HintRule]] = []
 REFUSAL: Final = "pi-materia-refuses"
@@ -178,6 +178,16 @@ def _limited_edges(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[tuple[E
         limit = whole_number(edge.raw.get("maxTraversals"))
         if limit is not None and edge.to in facts.sockets and f"{socket.id}.edges[{edge.index}]" not in idle_paths:
             yield edge, limit
+
+
+@rule(REFERENCE_RULES, "socket", DIFFERENCE)
+def _required_verdict(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
+    """A JSON utility with an edge for any output, which must nevertheless return `satisfied` in pi-materia."""
+    conditions, advance = [edge.when for edge in socket.edges], socket_advance(derive(facts), socket)
+    needs_verdict = any(when in GUARDS for when in [*conditions, advance and advance.when]) and "always" in conditions
+    if socket.is_utility and socket.id not in facts.text_sockets and needs_verdict:
+        message = f"pi-materia fails the cast if an output of {socket.id!r} does not have `satisfied` (R7)"
+        yield Hint(f"{socket.id}.edges", message, "return `satisfied` in every output of the utility")
 
 
 @rule(REFERENCE_RULES, "socket", DIFFERENCE)

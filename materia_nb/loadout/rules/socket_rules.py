@@ -139,13 +139,11 @@ def _agent_without_context(facts: LoadoutFacts, socket: SocketFacts) -> Iterator
     owners = (socket.raw, socket.materia.raw, facts.raw, facts.config)
     contexts = [context for owner in owners if (context := owner.get("castContext"))]
     if contexts[:1] == ["none"] and not any(socket.materia.variables):
-        yield Hint(
-            f"{socket.id}.castContext",
-            f"the agent sees neither the request nor earlier outputs, since `castContext` is 'none' and the prompt of "
-            f"{socket.raw.get('materia')!r} has no variables",
-            "write {{request}} or {{lastOutput}} into the prompt, or set `castContext` to `full` or `request`",
-            suggested_fix("Show the agent the request", do("set_socket", socket.id, "castContext", "request")),
-        )
+        reason = f"`castContext` is 'none' and the prompt of {socket.raw.get('materia')!r} has no variables"
+        message = f"the agent sees neither the request nor earlier outputs, since {reason}"
+        advice = "write {{request}} or {{lastOutput}} into the prompt, or set `castContext` to `full` or `request`"
+        fix = suggested_fix("Show the agent the request", do("set_socket", socket.id, "castContext", "request"))
+        yield Hint(f"{socket.id}.castContext", message, advice, fix)
 
 
 # -- materia, and the config around the loadouts -----------------------------------------------
@@ -301,12 +299,12 @@ def _prompt_grows(_facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
     for name in socket.materia.variables:
         read_path = () if name in ("state", "stateJson") else _state_path_read(name)
         if path and read_path is not None and path[: len(read_path)] == read_path:
-            yield Hint(
-                socket.id,
-                f"the prompt of {socket.raw.get('materia')!r} repeats the whole list {'.'.join(path)} for each item "
-                f"through {{{{{name}}}}}, so the total prompt length grows with the square of the list length",
-                "replace the variable with {{item}}, or remove it, since agents see the titles of the items anyway",
+            repetition = (
+                f"the prompt of {socket.raw.get('materia')!r} repeats the whole list {'.'.join(path)} for each item"
             )
+            message = f"{repetition} through {{{{{name}}}}}, so the total prompt length grows with the square of the list length"
+            advice = "replace the variable with {{item}}, or remove it, since agents see the titles of the items anyway"
+            yield Hint(socket.id, message, advice)
             return
 
 
