@@ -222,6 +222,7 @@ def _begin_visit(
 ) -> Transition:
     socket = socket_rules.socket.id
     number, step = draft.visits.get(socket, 0) + 1, draft.steps + 1
+    prompt = None if socket_rules.socket.is_utility else EntryPrompt(rules, before, step)
     if item is not None:
         item_id = item.id
         record = enter_path(draft, socket, draft.items.get(item_id, NEW_ITEM), step)
@@ -238,11 +239,8 @@ def _begin_visit(
     draft.steps, draft.status, draft.next, draft.at = step, "waiting", None, visit
     draft.trail = (*draft.trail, socket)[-rules.trail :]
     state = draft.freeze()
-    prompt = None
-    if not socket_rules.socket.is_utility:
-        if rules.nests:  # a state too deep for a prompt is refused before the agent is asked
-            socket_rules.prompt(state, item)
-        prompt = EntryPrompt(rules, before, step)
+    if rules.nests and prompt is not None:  # a state too deep for a prompt is refused before the agent is asked
+        socket_rules.prompt(state, item)
     start_event = SocketStart(about=subject, visit=number, step=step)
     return Transition(state, (start_event,), _skip_decision(step, skips, socket) if skips else None, prompt)
 
