@@ -86,20 +86,6 @@ for _kind, _names in (
         setattr(_kind, _name, reject_change)
 
 
-def with_fast_replace(kind: Any) -> Any:
-    """Class decorator that replaces the ``_replace`` method of a named tuple with a faster implementation."""
-    positions = {name: position for position, name in enumerate(kind._fields)}
-
-    def replace(self: tuple[Any, ...], /, **changes: Any) -> Any:
-        values = list(self)
-        for name, value in changes.items():
-            values[positions[name]] = value
-        return tuple.__new__(kind, values)
-
-    kind._replace = replace
-    return kind
-
-
 def frozen(value: JSON) -> JSON:
     """Return a read-only version of a value; parts that are already read-only are shared and not copied.
 

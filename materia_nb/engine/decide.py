@@ -37,7 +37,7 @@ from materia_nb.engine.state import (
 )
 from materia_nb.errors import MateriaError, counted, usage_error
 from materia_nb.handoff.checks import RefusedAnswer
-from materia_nb.jsonvalue import JSON, as_list, nested_too_deeply, with_fast_replace
+from materia_nb.jsonvalue import JSON, as_list, nested_too_deeply
 from materia_nb.loadout.graph import Budget
 from materia_nb.loadout.vocabulary import WORK_ITEMS
 
@@ -45,7 +45,6 @@ MAX_WARNINGS: Final = 200
 """Maximum number of warnings in the final event of a cast; the cast object has all warnings."""
 
 
-@with_fast_replace
 class Answer(NamedTuple):
     """An output that an agent, a process or a person returned.
 

@@ -17,7 +17,7 @@ from materia_nb.engine.routing import Decision
 from materia_nb.engine.state import NOTHING, CastState, Usage
 from materia_nb.errors import MateriaError
 from materia_nb.handoff.base import Reading
-from materia_nb.jsonvalue import JSON, with_fast_replace
+from materia_nb.jsonvalue import JSON
 
 VERSION: Final = 2
 """Format version of the events in a journal (R43)."""
@@ -670,7 +670,6 @@ Events: TypeAlias = tuple[Event, ...]
 """The events that a command returns, in order."""
 
 
-@with_fast_replace
 class Transition(NamedTuple):
     """Result of a state transition: the next state, the events and the decision.
 

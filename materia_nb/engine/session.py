@@ -29,7 +29,7 @@ from materia_nb.engine.state import (
     Visit,
 )
 from materia_nb.handoff.base import Reading
-from materia_nb.jsonvalue import JSON, FrozenDict, equal_json, reject_change, with_fast_replace
+from materia_nb.jsonvalue import JSON, FrozenDict, equal_json, reject_change
 from materia_nb.loadout.graph import Region
 from materia_nb.registry import mimebundle_from_view
 
@@ -86,7 +86,6 @@ class StepFiles(NamedTuple):
     in_all: int = 0
 
 
-@with_fast_replace
 class StepRecord(NamedTuple):
     """One visit, from entering the socket to the decision about the next socket.
 
@@ -384,7 +383,6 @@ TurnField: TypeAlias = Annotated[_T, "of turn"]
 """Annotation of a :class:`Session` field about the waiting turn; going back resets the field to its default."""
 
 
-@with_fast_replace
 class Session(NamedTuple):
     """The complete record of a cast; the annotation of a field determines its value after the cast goes back.
 

@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, NamedTuple, Protocol, Self, TypeAlias, T
 from materia_nb.errors import MateriaError, counted
 from materia_nb.handoff.base import BASE, Issue, Needs, Reading, Scope
 from materia_nb.handoff.runtime_rules import Approval
-from materia_nb.jsonvalue import JSON, MISSING, FrozenDict, as_list, as_object, frozen, with_fast_replace
+from materia_nb.jsonvalue import JSON, MISSING, FrozenDict, as_list, as_object, frozen
 from materia_nb.loadout.graph import Budget, Iterator
 from materia_nb.loadout.vocabulary import Result
 
@@ -490,7 +490,6 @@ class Hold(NamedTuple):
     reading: Reading
 
 
-@with_fast_replace
 class CastState(NamedTuple):
     """The complete state of a cast between two transitions.
 

@@ -152,12 +152,3 @@ def test_session_draft_has_every_field_of_a_session():
     draft = Draft(state)
     assert {name: getattr(draft, name) for name in CastState._fields} == state._asdict()
     assert draft.freeze() == state
-
-
-def test_replace_changes_only_the_named_fields():
-    state = CastState("a request", steps=3)
-    changed = state._replace(joined_items=frozenset({("c", 0, ())}), request="another")
-    assert type(changed) is CastState
-    assert changed._asdict() == {**state._asdict(), "request": "another", "joined_items": frozenset({("c", 0, ())})}
-    with pytest.raises(KeyError):
-        state._replace(no_such_field=1)
