@@ -195,12 +195,8 @@ def _apply_output(rules: Rules, session: Session, event: ev.Output) -> Session:
         event.worked,
     )
     socket = rules.sockets[record.at.socket].socket
-    turns = session.turns
-    if not socket.is_utility:
-        counts = dict(turns)
-        for key in (socket.id, f"materia {socket.materia.id}"):
-            counts[key] = counts.get(key, 0) + 1
-        turns = FrozenDict(counts)
+    keys = () if socket.is_utility else (socket.id, f"materia {socket.materia.id}")
+    turns = FrozenDict({**session.turns, **{key: session.turns.get(key, 0) + 1 for key in keys}})
     return _apply_transition(
         session,
         step,
