@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, NamedTuple, Protocol, Self, TypeAlias, TypeVar
+from typing import Any, Final, Literal, NamedTuple, Protocol, Self, TypeAlias, TypeVar, get_args
 
 from materia_nb.errors import MateriaError, counted
 from materia_nb.handoff.base import BASE, Issue, Needs, Reading, Scope
@@ -688,8 +688,6 @@ StateView: TypeAlias = CastState | Draft
 
 _PinKind: TypeAlias = Literal["text", "visits", "function"]
 
-_PIN_KINDS: Final[Mapping[JSON, _PinKind]] = {"text": "text", "visits": "visits", "function": "function"}
-
 
 @dataclass(frozen=True, slots=True)
 class Pin:
@@ -727,7 +725,7 @@ class Pin:
     def read(cls, data: Mapping[str, JSON]) -> Self | None:
         """Parse a pin that :meth:`as_json` returned; return None if the data is not a valid pin."""
         description, text, visits = data.get("to"), data.get("text", ""), frozen(data.get("visits", {}))
-        kind = next((known for name, known in _PIN_KINDS.items() if name == data.get("kind")), None)
+        kind = next((known for known in get_args(_PinKind) if known == data.get("kind")), None)
         if kind is None or not isinstance(description, str) or not isinstance(text, str):
             return None
         if not isinstance(visits, dict) or not all(_is_text_mapping(texts) for texts in visits.values()):
