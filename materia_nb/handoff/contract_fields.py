@@ -147,12 +147,10 @@ class Suggestions(NamedTuple):
 
 def memorialize_suggestions(clause: JSON) -> Suggestions:
     """Parse the field ``memorialize_suggestions``; a malformed suggestion causes a warning, but no issue."""
-    if clause is None:
-        return Suggestions([], [])
-    if not isinstance(clause, list):
-        return Suggestions([], [f"memorialize_suggestions: expected array, got {type(clause).__name__}"])
     result = Suggestions([], [])
-    for index, entry in enumerate(clause):
+    if not isinstance(clause, list | None):
+        result.warnings.append(f"memorialize_suggestions: expected array, got {type(clause).__name__}")
+    for index, entry in enumerate(as_list(clause)):
         path = f"memorialize_suggestions[{index}]"
         if not isinstance(entry, dict):
             result.warnings.append(f"{path}: not an object")
