@@ -28,7 +28,6 @@ from materia_nb.cast.runner import Followers, Runner
 from materia_nb.cast.snapshot import Snapshot, graph_of
 from materia_nb.cast.work import Work, clean, copy_answer, now, stopped_error
 from materia_nb.engine import approvals, decide
-from materia_nb.engine.events import Events
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Session, StepRecord, lanes_at_work
 from materia_nb.engine.state import CONTINUATION_HINTS, Failure, Status
@@ -502,7 +501,7 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
         Args:
             message: a description of the requested change.
         """
-        return self._record(decide.refine, clean(message))
+        return self.runner.run_command_and_ask(self.runner, decide.refine, clean(message))
 
     def accept(self, decision: str | None = None, *, lane: str | None = None) -> StepRecord:
         """Accept an agent's draft and ask for its final result, or accept an output that put the cast on hold.
@@ -516,15 +515,11 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
             MateriaError: there is no draft and the cast is not on hold (``not_held``), or the socket does not exist.
         """
         if decision is lane is None and self.status != "held" and not self.runner.lanes_at_work:
-            return self._record(decide.finalize)
+            return self.runner.run_command_and_ask(self.runner, decide.finalize)
         word = None if decision is None else decision.replace(" ", "_")
         satisfied = next((result.satisfied for result, condition in GUARD_FOR.items() if condition == word), None)
         approvals = self.approvals if lane is None else self.approvals.in_lane(lane)
         return approvals.decide(satisfied=satisfied, target=decision if satisfied is None else None)
-
-    def _record(self, command: Callable[..., Events], *arguments: object) -> StepRecord:
-        self.runner.run_command_and_ask(self.runner, command, *arguments)
-        return self.steps[-1]
 
     def stop(self) -> None:
         """Stop a run from another thread. The running step is interrupted and can be run again."""
@@ -568,7 +563,8 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
         if turn and limit:
             raise usage_error("A retry can repeat the turn or raise the limit, but not both.")
         if turn:  # a turn that already waits, perhaps with an edited prompt, only needs to be asked
-            return self._record(decide.retry_turn if self.now.prompt is None else lambda *_: ())
+            command = decide.retry_turn if self.now.prompt is None else lambda *_: ()
+            return self.runner.run_command_and_ask(self.runner, command)
         failure, steps = self.failure, len(self.steps)
         if failure is not None and failure.blocked and not limit:
             raise MateriaError(

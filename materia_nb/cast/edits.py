@@ -473,8 +473,7 @@ class Approvals(ApprovalRequests):
         return Approvals(self._runner, name)
 
     def _ask(self, command: Callable[..., Events], *arguments: object) -> StepRecord:
-        self._runner.run_command_and_ask(self._work, command, *arguments)
-        return self._work.session.steps[-1]
+        return self._runner.run_command_and_ask(self._work, command, *arguments)
 
     def allow(self, *tools: str) -> None:
         """Allow tools to run without approval in this cast.

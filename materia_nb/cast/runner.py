@@ -387,13 +387,14 @@ class Runner(Work):
         with self.lock(), self.change():
             self.run_command(command, *arguments)
 
-    def run_command_and_ask(self, work: Work, command: Callable[..., Events], *arguments: object) -> None:
-        """Run a command in the cast or in one of its lanes, then call the agent of that cast or lane."""
+    def run_command_and_ask(self, work: Work, command: Callable[..., Events], *arguments: object) -> StepRecord:
+        """Run a command in the cast or in one of its lanes, call the agent there, and return the latest step."""
         with self.lock(), self.change():
             work.run_command(command, *arguments)
             self.stop.clear()
             work.ask()
             self.write_derived()
+            return work.session.steps[-1]
 
     def record_events(self, events: Events, *, later: bool = False) -> None:
         """Apply events to the session, write them to the journal and call the callbacks.
