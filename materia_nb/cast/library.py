@@ -17,11 +17,12 @@ from materia_nb.file_io import replace_file
 from materia_nb.handoff import protocol
 from materia_nb.jsonvalue import JSON, Object, as_list, as_object
 from materia_nb.loadout import Graph, LayeredConfig, Report, load_layers, read_config, read_text
-from materia_nb.loadout.config_files import expand_path, path_exists, resolve_path
+from materia_nb.loadout.config_files import expand_path, is_config_file, path_exists, resolve_path
 from materia_nb.loadout.graph_import import import_graph
 from materia_nb.loadout.items import with_advances
 from materia_nb.loadout.layers import PROJECT_FILE, placed_definitions, profile_directory, with_removed_fields
 from materia_nb.loadout.report import MISSING_COMMAND, Problem
+from materia_nb.loadout.resolve import active_loadout
 from materia_nb.loadout.topology import loadout_facts, materia_kind
 from materia_nb.platform import recording_folder
 from materia_nb.store.files import disk_errors
@@ -222,12 +223,20 @@ class Loadouts(Mapping[str, str], Displayable):
                 advice = "install it, put it next to the config file, or pin the utility to an output"
                 yield Problem(MISSING_COMMAND, f"materia.{id_}.command", message, advice, name, "hint")
 
-    def graph(self, name: str | None = None) -> Graph:
-        """Return a loadout in resolved form, by default the selected loadout.
+    def graph(self, name: str | Path | None = None) -> Graph:
+        """Return a loadout in resolved form.
+
+        Args:
+            name: the name of a loadout, or the path of a config file, whose active loadout is returned without loading
+                the file; by default the selected loadout.
 
         Raises:
-            MateriaError: the loadout does not exist, has problems or uses an unknown handoff protocol.
+            MateriaError: the loadout does not exist, has problems or uses an unknown handoff protocol, or the file
+                cannot be read.
         """
+        if isinstance(name, Path) or (name and name not in self.config.loadout_names and is_config_file(name)):
+            path = self.find(Path(name))
+            return require_known_protocols(self.read(path).graph(active_loadout(read_config(path))))
         return require_known_protocols(self.config.graph(self.require_loadout(name or self.chosen)))
 
     def define(self, name: str, body: str | Mapping[str, JSON]) -> LoadoutView:

@@ -28,6 +28,7 @@ from materia_nb.insight.odds import Chances
 from materia_nb.insight.values import compile_query
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout import Graph
+from materia_nb.loadout.config_files import is_config_file
 from materia_nb.loadout.vocabulary import FILES_OFF
 from materia_nb.registry import lookup
 from materia_nb.store.catalogue import (
@@ -403,8 +404,8 @@ class Casts(Displayable):
         which they continue differently, and is empty if and only if all casts take the same route.
 
         Args:
-            a: a cast or a reference to it (as for :meth:`open`), a step of a cast, the name of a loadout, or the result
-                of ``wb.loadouts.show`` or ``wb.graph``.
+            a: a cast or a reference to it (as for :meth:`open`), a step of a cast, the name of a loadout, the path of a
+                config file, or the result of ``wb.loadouts.show`` or ``wb.graph``.
             b: the second value, which must be of the same kind.
             behaviour: True to compare the possible casts of two loadouts instead of their fields.
             satisfied: the chances for the odds of both loadouts, as for ``wb.odds``.
@@ -417,7 +418,7 @@ class Casts(Displayable):
         return compare_view(self._comparable(a), self._comparable(b), (satisfied, items) if behaviour else None)
 
     def _comparable(self, value: object) -> object:
-        if isinstance(value, str) and value in self._loadouts.config.loadout_names:
+        if isinstance(value, str | Path) and (value in self._loadouts.config.loadout_names or is_config_file(value)):
             return self._loadouts.graph(value)
         if isinstance(value, str | Path | CastEntry):
             value = self.load(value)

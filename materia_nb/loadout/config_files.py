@@ -300,6 +300,11 @@ _MAX_CONFIG_BYTES: Final = 50_000_000
 _CONFIG_KIND: Final = "config"
 
 
+def is_config_file(path: str | Path) -> bool:
+    """Return True if the name of a file ends with an extension of config files."""
+    return Path(path).suffix.lower() in EXTENSIONS
+
+
 def config_error(message: str, where: str | Path | None, hint: str) -> MateriaError:
     """Return an error for a config that cannot be read, written or used."""
     return MateriaError(message, where=None if where is None else str(where), hint=hint, kind=_CONFIG_KIND)

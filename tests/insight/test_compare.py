@@ -17,6 +17,7 @@ from materia_nb.errors import MateriaError
 from materia_nb.insight.compare import Comparison, previous_visit
 from materia_nb.insight.explore import Exploration, behaviour_changes
 from materia_nb.loadout import build_graph
+from materia_nb.loadout.config_files import write_config
 from stream_helpers import stream_agents, streams_config
 
 
@@ -311,6 +312,21 @@ def test_explore_changes_command_shows_changed_behaviour(shell, bench):
     assert "A continues at" in output
     with pytest.raises(MateriaError, match="does not exist"):
         run(shell, "%materia explore changes Plan-Build-Eval Nobody")
+
+
+def test_config_files_are_compared_by_their_active_loadouts(bench, tmp_path):
+    document = json.loads(json.dumps(bench.loadouts.config.document))
+    before, after = tmp_path / "before.json", tmp_path / "after.json"
+    write_config(before, {**document, "activeLoadout": "Plan-Build-Eval"})
+    document["loadouts"]["Plan-Build-Eval"]["sockets"]["Socket-3"]["edges"] = [{"when": "always", "to": "Socket-4"}]
+    write_config(after, {**document, "activeLoadout": "Plan-Build-Eval"})
+    chosen = bench.loadouts.chosen
+    assert bench.compare(before, str(after), behaviour=True, items=1)
+    assert bench.compare(before, after).differences
+    assert not bench.compare(before, "Plan-Build-Eval", behaviour=True, items=1)
+    assert bench.loadouts.chosen == chosen, "the files are not loaded"
+    with pytest.raises(MateriaError, match="does not exist"):
+        bench.compare(before, tmp_path / "befor.json")
 
 
 def test_behaviour_can_be_compared_only_if_both_loadouts_are_fully_explored(bench, cast_of, monkeypatch):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -491,3 +492,31 @@ def test_command_started_with_nohup_continues_after_its_terminal_is_closed(proje
     (project.parent / "finish").touch()
     _, problem = process.communicate(timeout=30)
     assert process.returncode == 0, problem
+
+
+def test_git_diff_shows_what_a_commit_changes_in_casts(bench, monkeypatch, tmp_path):
+    def git(*arguments):
+        command = ["git", "-c", "user.name=Ada", "-c", "user.email=ada@example.org", *arguments]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+    (tmp_path / "materia").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m materia_nb "$@"\n')
+    (tmp_path / "materia").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    document = json.loads(json.dumps(WITH_PROCESS))
+    git("init", "-q")
+    Path(".gitattributes").write_text("*.loadout.json diff=materia\n")
+    git("config", "diff.materia.command", documented_driver())
+    write_config("both.loadout.json", document)
+    git("add", ".")
+    git("commit", "-q", "-m", "Add a loadout")
+    write_config("both.loadout.json", {**document, "description": "Not a change of casts"})
+    assert "Every cast takes the same route" in git("diff")
+    document["loadouts"]["Both"]["sockets"]["Socket-1"]["edges"][0]["to"] = "end"
+    write_config("both.loadout.json", document)
+    assert "A continues at" in git("diff")
+
+
+def documented_driver():
+    """Return the setting of Git's diff driver that the documentation recommends."""
+    text = (Path(__file__).parents[2] / "docs/compare-and-test.md").read_text(encoding="utf-8")
+    return re.search(r"git config diff\.materia\.command '(.*)'", text)[1]

@@ -112,8 +112,8 @@ def _explore_changes(call: Call, a: str, b: str, *, satisfied: Any = 0.5, items:
     """Compare all possible casts of two loadouts: the results after which they continue differently, and their odds.
 
     Args:
-        a: the first loadout, such as the loadout before an edit
-        b: the second loadout
+        a: the first loadout, such as the loadout before an edit, or a config file, whose active loadout is compared
+        b: the second loadout or config file
     """
     return BehaviourView(call.bench.graph(a), call.bench.graph(b), _parse_odds(satisfied), items)
 
