@@ -171,6 +171,18 @@ def test_replay_repeats_a_failure_that_an_edge_handles(tmp_path):
     assert "Expected end: complete. Actual end: failed." in case.check()
 
 
+def test_replay_repeats_a_failure_after_the_first_turn_of_a_visit(tmp_path):
+    def breaks_at_the_handoff(turn):
+        if turn.kind == "finalize" and turn.visit == 1:
+            raise RuntimeError("gone")
+        return {"satisfied": True}
+
+    document = config({"Do": asks(edge("Do", "failed", most=1), edge("end"), finalize=True)})
+    cast, again = replayed_with(tmp_path, document, document, {"P": breaks_at_the_handoff})
+    assert [len(step.turns) for step in cast.steps] == [1, 2]
+    assert (bool(again), again.needs, again.ends) == (False, None, "complete")
+
+
 @settings(max_examples=REPLAYED, deadline=None)
 @given(document=loadouts(), rng=st.randoms(use_true_random=False), data=st.data())
 def test_replay_that_needs_an_answer_after_the_recorded_end_counts_as_a_difference(document, rng, data):

@@ -458,6 +458,7 @@ def test_cells_of_a_matrix_draw_their_intervals_on_one_scale(wb):
     new, old, once = (cell for _, cell in matrix.table.rows)
     low, high = matrix.intervals["old", "turns"].low, matrix.intervals["new", "turns"].high
     assert (old.start, new.end) == (0, 1)
+    assert new.start == pytest.approx((matrix.intervals["new", "turns"].low - low) / (high - low))
     for bar, mean in ((new, 2), (old, -2), (once, 2)):
         assert sum(bar.strong) / 2 == pytest.approx((mean - low) / (high - low))
     assert once.positions[:2] == [0, 1], "the interval of a single number is unlimited"
