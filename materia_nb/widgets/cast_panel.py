@@ -446,7 +446,7 @@ class CastPanel(CastSurface):
     def _fork(self, step: WholeNumber | None = None) -> None:
         """Fork the cast from a step, or from its current state."""
         self.show_new_cast(self.cast.fork(step))
-        self.dock = "compare"
+        self.tab, self.dock = "answer", "compare"
 
     @cast_messages.guarded(require_same_cast, require_idle)
     def _again(self) -> None:

@@ -267,7 +267,16 @@ class _Tabs:
             return self._answer() if name == "answer" else self._prompt()
         if name == "about" and self.element is not None:
             return blocks_content(about(self.snapshot, self.element))
-        return blocks_content(step_blocks(name, self.snapshot, self.record))
+        offer = self._fork_to_edit() if name == "output" and not self.present else []
+        return blocks_content([*offer, *step_blocks(name, self.snapshot, self.record)])
+
+    def _fork_to_edit(self) -> list[Block]:
+        """Return the offer to edit the output of a past step in a fork; empty if the cast cannot be forked there."""
+        record, steps = self.record, self.now.steps
+        if record is None or not record.turns or self.busy or [*steps[record.number - 1 : record.number]] != [record]:
+            return []
+        tooltip = "fork the cast after this step; its output can then be edited, and the casts are compared"
+        return [Action("", "Edit in a fork", tooltip, "fork", {"step": record.number})]
 
     def _answer(self) -> dict[str, Any]:
         if self.is_current:

@@ -644,6 +644,22 @@ def test_output_can_be_corrected_and_earlier_edits_are_kept(cast, make):
     assert [turn.mode for turn in cast.steps[-1].turns] == ["work", "correction"]
 
 
+def test_output_of_an_earlier_step_can_be_edited_in_a_fork(bench, cast, make):
+    cast.run(steps=4)
+    panel = make(cast)
+    say(panel, "look", step=3)
+    offer = content(panel, "output")["blocks"][0]
+    assert (offer["words"], offer["kind"], offer["values"]) == ("Edit in a fork", "fork", {"step": 3})
+    assert say(panel, offer["kind"], **offer["values"]) == ""
+    assert panel.front.inspector["content"]["correct"]["words"] == "Edit the output of step 3"
+    say(panel, "edit_output", text=h.YES)
+    assert (panel.cast.now.next_socket, cast.steps[2].decision.target) == ("Socket-4", "Socket-2")
+    assert any("first differ in step 3" in block.get("text", "") for block in panel.front.compare["blocks"])
+    say(panel, "back", step=1)
+    say(panel, "line", line=0)
+    assert content(panel, "output")["blocks"][0]["is"] != "action", "an abandoned branch cannot be forked"
+
+
 def test_prompt_can_be_edited_for_the_current_turn(cast, make):
     panel = make(cast)
     layers = {layer["name"]: layer["text"] for layer in content(panel, "prompt")["layers"]}
