@@ -34,7 +34,7 @@ _LANE_WIDTH: Final = 8.0
 _BEND_COST: Final = 34.0
 _BOX_FACTOR: Final = 50.0
 """Cost factor of a path through a box. The router chooses such a path only if no other path exists."""
-_OTHER_LOOP_FACTOR: Final = 2.5  # Cost factor of a path through a loop that contains neither end of the line.
+_OTHER_LOOP_FACTOR: Final = 2.5  # Cost factor of a path through a loop that does not contain both ends of the line.
 _OTHER_NET_FACTOR: Final = 1.4
 _SAME_NET_FACTOR: Final = 0.9
 

@@ -50,6 +50,14 @@ class Box:
         """Return a copy of the box with x and y swapped."""
         return Box(self.y, self.x, self.h, self.w)
 
+    def gap(self, other: Box) -> Box | None:
+        """Return the area between two boxes that face each other, horizontally or vertically, or None."""
+        x, y = max(self.x, other.x), max(self.y, other.y)
+        w, h = min(self.right, other.right) - x, min(self.bottom, other.bottom) - y
+        if (w > 0) == (h > 0):  # they overlap, or lie diagonally to each other
+            return None
+        return Box(x + w, y, -w, h) if h > 0 else Box(x, y + h, w, -h)
+
     def overlaps(self, others: Iterable[Box], margin: float = 0) -> bool:
         """Return True if any of the other boxes overlaps this box or is closer to it than ``margin``."""
         x, y, right, bottom = self.x, self.y, self.x + self.w + margin, self.y + self.h + margin

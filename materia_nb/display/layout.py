@@ -385,13 +385,22 @@ class _LayoutBuilder:
         self.boxes[END_SIGN] = self._sign_beside(last, (forward, RIGHT, DOWN, LEFT, UP))
 
     def _sign_beside(self, box: Box, sides: tuple[int, ...]) -> Box:
-        """Return a free box for a sign next to a card and outside all loops, or else at the edge of the picture."""
+        """Return a free box for a sign next to a card, or else at the edge of the picture.
+
+        The sign is outside all loops and not between two connected cards, where it would seem to interrupt the line.
+        """
+        ends = [
+            (self.boxes.get(self._card_key(link.source)), self.boxes.get(self._card_key(link.target)))
+            for link in self.links
+        ]
+        gaps = [gap for source, target in ends if source and target and (gap := source.gap(target))]
+        occupied = (*self.boxes.values(), *self.frames.values(), *gaps)
         for distance in (34.0, 50.0, 70.0, 100.0):
             for side in sides:
                 dx, dy = DIRECTION_VECTORS[side]
                 x, y = box.cx + dx * (box.w / 2 + distance), box.cy + dy * (box.h / 2 + distance)
                 at = Box(x - _SIGN_SIZE / 2, y - _SIGN_SIZE / 2, _SIGN_SIZE, _SIGN_SIZE)
-                if not at.overlaps((*self.boxes.values(), *self.frames.values()), ARROW_MARGIN):
+                if not at.overlaps(occupied, ARROW_MARGIN):
                     return at
         whole_box = bounding_box([*self.boxes.values(), *self.frames.values()], 40)
         dx, dy = DIRECTION_VECTORS[sides[0]]
@@ -482,7 +491,7 @@ class _LayoutBuilder:
                 key[0],
                 None if key in stubs else key[1],
                 label_size(group, self.level, stub=key in stubs),
-                self._loops_at(group[0]),
+                self._loops_around(group[0]),
             )
             for key, group in links_by_ends.items()
         ]
@@ -491,10 +500,11 @@ class _LayoutBuilder:
         source, target = self.boxes[key[0]], self.boxes[key[1]]
         return abs(source.cx - target.cx) + abs(source.cy - target.cy)
 
-    def _loops_at(self, link: Link) -> frozenset[str]:
-        """Return the loops that contain at least one end of a line. The line may cross these loops."""
-        ends = (link.source, link.target)
-        return frozenset(loop.id for loop in self.graph.loops.values() if not set(loop.sockets).isdisjoint(ends))
+    def _loops_around(self, link: Link) -> frozenset[str]:
+        """Return the loops that contain both ends of a line. Other lines take the shortest path out of a loop."""
+        return frozenset(
+            loop.id for loop in self.graph.loops.values() if {link.source, link.target} <= set(loop.sockets)
+        )
 
 
 def _free_title_box(title: Box, frame: Box, occupied: Sequence[Box]) -> Box:

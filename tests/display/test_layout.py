@@ -4,11 +4,12 @@ import os
 import random
 import time
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
 import display_graphs as graphs
-from display_checks import forbidden_overlaps, inside
+from display_checks import forbidden_overlaps, inside, points_of
 from materia_nb.cast.gallery import gallery
 from materia_nb.cast.workbench import Workbench
 from materia_nb.display.graph_parts import END_SIGN, START_SIGN, label_size, links, min_zoom
@@ -265,12 +266,79 @@ def test_long_flow_wraps_to_another_row_and_is_readable():
     assert len({round(box.x) for box in placed.nodes.values()}) > 1
 
 
-def test_every_bundled_loadout_is_readable_without_zooming():
-    room = (507.0, 476.0)  # what a cell of 848 pixels leaves beside the inspector and above the tools
+ROOM = (507.0, 476.0)  # what a cell of 848 pixels leaves beside the inspector and above the tools
+
+
+def shipped_graphs():
+    """Return the graphs of the bundled loadouts and of the gallery, without the positions that they specify."""
     bench = Workbench()
     known = [bench.graph(name) for name in bench.loadouts]
-    known += [card.graph for card in gallery().values() if card.graph is not None]
-    small = {}
+    return known + [card.graph for card in gallery().values() if card.graph is not None]
+
+
+def ship_it(validator_end=None):
+    """Return a graph with a validator between generator and loop, and with two exits to a second column of cards."""
+    make = graphs.socket
+    to_end = [] if validator_end is None else [(validator_end, "end")]
+    return graphs.graph(
+        "ship-it",
+        [
+            make("Socket-1", "Plan", ("always", "Socket-2"), generator=True),
+            make("Socket-2", "Validate", *to_end, ("always", "Socket-3")),
+            make("Socket-3", "Build", ("always", "Socket-4")),
+            make("Socket-4", "Lint", ("always", "Socket-5"), kind="utility"),
+            make("Socket-5", "Eval", ("not_satisfied", "Socket-3"), ("always", "Socket-6")),
+            make("Socket-6", "Maintain", ("always", "Socket-3")),
+            make("Socket-7", "Commit", ("always", "Socket-9")),
+            make("Socket-8", "Ask-Back", ("always", "Socket-9")),
+            make("Socket-9", "Publish", ("always", "Socket-10")),
+            make("Socket-10", "Narrate"),
+        ],
+        [
+            graphs.loop(
+                "items",
+                ["Socket-3", "Socket-4", "Socket-5", "Socket-6"],
+                None,
+                ("Socket-6", "satisfied", "Socket-7"),
+                ("Socket-6", "not_satisfied", "Socket-8"),
+            )
+        ],
+    )
+
+
+def tidied(graph):
+    """Return the layouts of a graph after *Tidy up* in a cell of 848 pixels, and in both directions."""
+    fitted = best_layout(graph, ROOM, positions={}, levels=(2, 1))
+    return [fitted, *(layout_graph(graph, direction=way, positions={}) for way in ("down", "right"))]
+
+
+def test_signs_do_not_stand_between_connected_cards():
+    interrupted = []
+    for graph in [*shipped_graphs(), ship_it("failed"), graphs.rework(), nested()]:
+        for placed in tidied(graph):
+            pairs = [(placed.nodes[link.source], placed.nodes.get(link.target)) for link in links(graph)[1:]]
+            gaps = [gap for source, target in pairs if target is not None and (gap := source.gap(target))]
+            interrupted += [(graph.name, placed.direction) for sign in placed.signs.values() if sign.overlaps(gaps)]
+    assert interrupted == []
+
+
+def test_exits_do_not_run_through_their_own_loop():
+    """An exit leaves the box of its loop once; a later segment inside the box would look like part of the loop."""
+    crossings = []
+    for graph in [*shipped_graphs(), ship_it(), ship_it("failed"), graphs.rework(), nested()]:
+        for placed in tidied(graph):
+            for line in placed.edges:
+                loop = line.link.loop
+                if loop is None or line.link.target in graph.loops[loop].sockets or loop not in placed.loops:
+                    continue
+                held = [inside(placed.loops[loop], point) for point in points_of(line.d)]
+                if any(after and not before for before, after in pairwise(held)):
+                    crossings.append((graph.name, placed.direction, line.link.key))
+    assert crossings == []
+
+
+def test_every_bundled_loadout_is_readable_without_zooming():
+    room, known, small = ROOM, shipped_graphs(), {}
     for graph in known:
         placed = best_layout(graph, room)
         if placed.scale(room) < min_zoom(placed.level):
