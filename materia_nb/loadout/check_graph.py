@@ -9,7 +9,7 @@ from typing import TypeAlias
 from materia_nb.errors import counted
 from materia_nb.jsonvalue import JSON, Object, as_list, as_object, is_text
 from materia_nb.loadout.graph import END
-from materia_nb.loadout.items import assigns_work_items, derive, entry_targets
+from materia_nb.loadout.items import advances_of, assigns_work_items, derive, entry_targets, probable_advance
 from materia_nb.loadout.report import (
     AMBIGUOUS_ADVANCE,
     INVALID_GENERATOR,
@@ -35,6 +35,7 @@ from materia_nb.loadout.topology import (
     cycles_in,
     is_socket_id,
     next_socket_id,
+    reachable_from,
 )
 from materia_nb.loadout.vocabulary import (
     GUARDS,
@@ -280,20 +281,49 @@ def _is_generator(facts: LoadoutFacts, id_: JSON) -> bool:
     return socket is not None and socket.is_generator
 
 
+def iterate_over_items(facts: LoadoutFacts, loop: LoopFacts) -> Fix | None:
+    """Return a fix for a loop to which a generator leads only through other sockets, such as a validator, or None.
+
+    The loop then iterates over the work items in the state (R12). Its cursor and its advances do not change, unless
+    another loop has the same cursor. There is no fix if the generator can run again after the loop, because only a loop
+    that consumes its items starts again then (R17).
+    """
+    generator, successors = facts.likely_generator(loop.members), facts.successors
+    has_other_source = _is_generator(facts, loop.source) and loop.source != generator
+    if generator is None or has_other_source or loop.iterator is not None or loop.legacy is not None:
+        return None
+    if _leads_into(facts, generator, loop) or generator in reachable_from(loop.members, successors):
+        return None
+    cursor = loop.cursor(loop.members[0])
+    if cursor in [other.cursor(other.members[0]) for other in facts.loops if other.id != loop.id and other.members]:
+        cursor = f"{loop.id}Index"
+    advances = advances_of(facts, loop) or probable_advance(facts, loop)
+    return suggested_fix(
+        f"Iterate over {loop.items}, the items of {generator}",
+        do("set_source", loop.id, "iterator", items=loop.items, as_=loop.alias, cursor=cursor),
+        *(do("set_socket", id_, "advance", {"when": when}) for id_, when in advances.items()),
+    )
+
+
+def _leads_into(facts: LoadoutFacts, generator: str, loop: LoopFacts) -> bool:
+    return not set(loop.members).isdisjoint(entry_targets(facts, facts.sockets[generator]))
+
+
 def _suggest_source(facts: LoadoutFacts, loop: LoopFacts) -> Fix | None:
     """Return a fix that connects a loop with its probable generator, or None if the generator is not obvious.
 
-    The fix either sets ``consumes.from`` to the only generator that leads into the loop, or adds an edge from the
-    generator in ``consumes.from`` to the loop.
+    The fix sets ``consumes.from`` to the only generator that leads into the loop, lets the loop iterate over the items
+    that other sockets pass on, or adds an edge from the generator in ``consumes.from`` to the loop.
     """
-    probable_generator = facts.likely_generator(loop.members)
-    if probable_generator is not None and probable_generator != loop.source:
-        step = do("set_source", loop.id, "consumes", from_=probable_generator)
-        return suggested_fix(f"Consume the items of {probable_generator}", step)
-    if _is_generator(facts, loop.source) and loop.source not in loop.members and loop.members:
+    generator = facts.likely_generator(loop.members)
+    if generator is not None and generator != loop.source and _leads_into(facts, generator, loop):
+        step = do("set_source", loop.id, "consumes", from_=generator)
+        return suggested_fix(f"Consume the items of {generator}", step)
+    fix = iterate_over_items(facts, loop)
+    if fix is None and _is_generator(facts, loop.source) and loop.source not in loop.members and loop.members:
         first = loop.members[0]
-        return suggested_fix(f"Add an edge from {loop.source} to {first}", do("add_edge", loop.source, first))
-    return None
+        fix = suggested_fix(f"Add an edge from {loop.source} to {first}", do("add_edge", loop.source, first))
+    return fix
 
 
 def _check_source(
@@ -319,6 +349,8 @@ def _check_source(
         generators = [id_ for id_, s in facts.sockets.items() if s.is_generator and id_ not in loop.members]
         if generators:
             advice += f", for example from {generators[0]!r}"
+        if iterate_over_items(facts, loop) is not None:
+            advice += f", or let the loop iterate over {loop.items}, which other sockets pass on"
         message = reason or "no edge leads from a generator into the loop"
     elif len(entering_edges) > 1:
         edges = ", ".join(f"{from_} -> {to}" for from_, to in entering_edges[:5])

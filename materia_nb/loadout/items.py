@@ -98,6 +98,13 @@ def advances_of(facts: LoadoutFacts, loop: LoopFacts) -> dict[str, Condition]:
     return conditions
 
 
+def probable_advance(facts: LoadoutFacts, loop: LoopFacts) -> dict[str, Condition]:
+    """Return the last member that leads back to the first member, with the condition on which it should advance."""
+    members = [facts.sockets[member] for member in loop.members if member in facts.sockets]
+    returning = [socket for socket in members if loop.members[0] in socket.targets] or members
+    return {socket.id: "always" if socket.id in facts.text_sockets else "satisfied" for socket in returning[-1:]}
+
+
 def unwritten_advances(facts: LoadoutFacts) -> dict[str, Object]:
     """Return the advances that are derived from ``exits``, by socket, in the format of the field ``advance`` (R15).
 

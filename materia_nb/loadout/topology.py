@@ -217,11 +217,31 @@ class LoadoutFacts:
         materia = socket.raw.get("materia")
         return [id_ for id_, other in self.sockets.items() if other.raw.get("materia") == materia]
 
+    @property
+    def successors(self) -> dict[str, list[str]]:
+        """The successors of each socket through its edges and through the loop exits that lead from it."""
+        targets = {id_: list(socket.targets) for id_, socket in self.sockets.items()}
+        for loop in self.loops:
+            for exit_ in (*loop.exits, loop.legacy):
+                if exit_ and exit_.source in targets and exit_.target in targets:
+                    targets[str(exit_.source)].append(str(exit_.target))
+        return targets
+
     def likely_generator(self, members: Collection[str]) -> str | None:
-        """Return the only generator that leads into a loop of ``members``, or None if there is not exactly one."""
-        generators = [socket for id_, socket in self.sockets.items() if socket.is_generator and id_ not in members]
-        candidates = [socket.id for socket in generators if not set(members).isdisjoint(socket.targets)]
-        return candidates[0] if len(candidates) == 1 else None
+        """Return the only generator whose items reach a loop of ``members``, or None if there is not exactly one.
+
+        Generators whose edges lead to the loop through other sockets, such as a validator, count only if no generator
+        leads there directly.
+        """
+        targets = {id_: socket.targets for id_, socket in self.sockets.items()}
+        sources = {id_: ids.difference(members) for id_, ids in reversed_edges(targets).items()}
+        entering = {id_ for member in members for id_ in sources.get(member, ())}
+        paths = {id_: set() if self.sockets[id_].is_generator else ids for id_, ids in sources.items()}
+        for reached in (entering, reachable_from(entering, paths)):
+            generators = [id_ for id_ in self.sockets if id_ in reached and self.sockets[id_].is_generator]
+            if generators:
+                return generators[0] if len(generators) == 1 else None
+        return None
 
 
 def _object_or_none(value: JSON) -> Object | None:

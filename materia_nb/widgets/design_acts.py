@@ -21,7 +21,8 @@ from pydantic import AfterValidator, BeforeValidator, Field, StrictBool, Validat
 from materia_nb.display.escape import shorten
 from materia_nb.errors import MateriaError, close_match
 from materia_nb.jsonvalue import JSON, as_object
-from materia_nb.loadout.design.document import OPERATIONS, design_error, list_in, loop_in, socket_in
+from materia_nb.loadout.check_graph import iterate_over_items
+from materia_nb.loadout.design.document import OPERATIONS, DesignChange, design_error, list_in, loop_in, socket_in
 from materia_nb.loadout.design.edges import make_loop, with_exits
 from materia_nb.loadout.design.sockets import add_socket, copied_sockets, new_sockets, place_sockets
 from materia_nb.loadout.fields import Model
@@ -37,6 +38,7 @@ from materia_nb.loadout.models import (
     materia_model,
 )
 from materia_nb.loadout.report import FixStep, do
+from materia_nb.loadout.topology import parse_loadout
 from materia_nb.loadout.vocabulary import CONDITIONS, REWORK_CONDITIONS, is_condition, unmatched_verdicts
 from materia_nb.widgets.design_state import DesignQuestion, DesignState, RefusedField, design_messages
 from materia_nb.widgets.frontend import ShortText
@@ -478,7 +480,7 @@ def loop(session: DesignState, ids: Ids | None = None, *, exits: StrictBool | No
     sockets = session.facts.sockets
     entered_ids = {to for id_, socket in sockets.items() if id_ not in members for to in socket.targets}
     entry_members = [id_ for id_ in members if id_ in entered_ids][:1]
-    source = session.design.likely_generator(members)
+    source = session.facts.likely_generator(members)
     before = as_object(session.design.document.get("loops"))
     ordered_members = [*entry_members, *(id_ for id_ in members if id_ not in entry_members)]
     change = make_loop(session.design.document, ordered_members, consumes=source)
@@ -496,7 +498,15 @@ def loop(session: DesignState, ids: Ids | None = None, *, exits: StrictBool | No
                 f"; {', '.join(new_exits)} {'are now exits' if len(new_exits) > 1 else 'is now an exit'} of the loop"
             )
     session.marked, session.selected = [], ("loop", loop_id)
-    return session.design.apply(replace(change, summary=summary))
+    change = replace(change, summary=summary)
+    return session.design.apply(session.design.combined_change(*_list_steps(session, loop_id, change), after=change))
+
+
+def _list_steps(session: DesignState, loop: str, change: DesignChange) -> tuple[FixStep, ...]:
+    """Return the steps that let a loop iterate over items that reach it through other sockets, such as a validator."""
+    facts = parse_loadout(session.design.name, change.document, session.design.definitions)
+    fix = next((iterate_over_items(facts, region) for region in facts.loops if region.id == loop), None)
+    return () if fix is None else fix.steps
 
 
 def _ask_for_exits(session: DesignState, edges: list[str], message: Values) -> None:
@@ -519,9 +529,10 @@ def members(session: DesignState, loop: ShortText, ids: Ids | None = None) -> st
 @act
 def source(session: DesignState, loop: ShortText, source: ShortText | None = None) -> str:
     """Set the source of a loop: the work items of the likely generator, a list in the state, or no source."""
-    likely = session.design.likely_generator(members_of(session.design.document, loop))
+    design, likely = session.design, session.facts.likely_generator(members_of(session.design.document, loop))
     generator = {"from_": likely} if source == "consumes" and likely is not None else {}
-    return session.design.set_source(loop, source or None, **generator)
+    steps = _list_steps(session, loop, design.current_change) if source == "iterator" else ()
+    return design.apply(design.combined_change(*(steps or [do("set_source", loop, source or None, **generator)])))
 
 
 @act

@@ -18,7 +18,7 @@ from materia_nb.loadout import build_graph
 from materia_nb.loadout.design import Design
 from materia_nb.loadout.design.sockets import SOCKET_FIELDS, copied_sockets, new_sockets
 from materia_nb.loadout.resolve import sketch_graph
-from materia_nb.loadout.topology import next_socket_id
+from materia_nb.loadout.topology import next_socket_id, parse_loadout
 
 
 def design(document=None) -> Design:
@@ -277,8 +277,9 @@ def test_exits_and_edges_can_be_converted_into_each_other(draft):
     assert draft.document == before
     with pytest.raises(MateriaError, match="no edge at position 2"):
         draft.edge_to_exit("Socket-3", 2, "L")
-    assert draft.likely_generator(["Socket-2", "Socket-3"]) == "Socket-1"
-    assert draft.likely_generator(["Socket-4"]) is None
+    facts = parse_loadout("T", draft.document, draft.definitions)
+    assert facts.likely_generator(["Socket-2", "Socket-3"]) == "Socket-1"
+    assert facts.likely_generator(["Socket-4"]) is None
 
 
 def test_r3_guarded_edge_is_inserted_before_the_always_edge(draft):

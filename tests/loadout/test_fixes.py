@@ -18,6 +18,7 @@ from materia_nb import Workbench
 from materia_nb.errors import MateriaError
 from materia_nb.loadout import check_config, read_text, report
 from materia_nb.loadout.design import Design
+from materia_nb.loadout.graph import Advance
 from materia_nb.loadout.report import Problem
 
 ROOT = Path(__file__).parents[2]
@@ -284,6 +285,64 @@ def test_fix_all_applies_every_safe_fix():
     design = Design("T", document["loadouts"]["T"], document)
     assert len(design.fix_all()) == len(design.steps) == 2
     assert all(fix.suggestion for fix in design.fixes().values())
+
+
+def validated(loop, **sockets):
+    """Return a design in which a validator stands between the generator and the loop."""
+    document = looped(loop, Socket_1={"edges": [edge("Socket-5")]}, **sockets)
+    document["loadouts"]["T"]["sockets"]["Socket-5"] = {
+        "materia": "P",
+        "parse": "json",
+        "edges": [edge("Socket-1", "not_satisfied", 2), edge("Socket-2")],
+    }
+    return Design("T", document["loadouts"]["T"], document)
+
+
+TO_THE_END = [route("Socket-3", "satisfied", "Socket-4")]
+
+
+@pytest.mark.parametrize("source", ["Socket-1", "Socket-5", None])
+def test_loop_after_a_validator_can_iterate_over_the_items_in_the_state(source):
+    consumes = {"output": "workItems", **({} if source is None else {"from": source})}
+    design = validated({"consumes": consumes, "exits": TO_THE_END})
+    for problem in design.report.problems:
+        assert design.fix_of(problem).label == "Iterate over state.workItems, the items of Socket-1"
+        assert design.fix_of(problem).suggestion
+    assert "let the loop iterate over state.workItems" in design.report.problems[-1].hint
+    design.fix(design.report.problems[0])
+    assert design.report.problems == ()
+    assert design.document["loops"]["L"] == {
+        "sockets": ["Socket-2", "Socket-3"],
+        "iterator": {"items": "state.workItems", "as": "workItem", "cursor": "workItemIndex"},
+        "exits": TO_THE_END,
+    }
+    assert design.document["sockets"]["Socket-3"]["advance"] == {"when": "satisfied"}
+    design.undo()
+    assert not design.steps, "one step"
+
+
+def test_fix_of_a_loop_after_a_validator_keeps_its_advance_and_its_names():
+    advance = {"cursor": "done", "items": "state.workItems", "when": "satisfied"}
+    consumes = {"from": "Socket-1", "as": "task", "cursor": "done"}
+    design = validated({"consumes": consumes, "exits": TO_THE_END}, Socket_3={"advance": advance})
+    design.fix(design.report.problems[0])
+    assert design.document["loops"]["L"]["iterator"] == {"items": "state.workItems", "as": "task", "cursor": "done"}
+    assert design.graph().sockets["Socket-3"].advance == Advance(**advance)
+
+
+def test_loop_that_another_loop_precedes_gets_its_own_cursor():
+    design = validated({"consumes": {"from": "Socket-1"}}, Socket_4={"edges": [edge("Socket-4", "not_satisfied")]})
+    design.make_loop(["Socket-4"], "other", iterator={"items": "state.workItems", "cursor": "workItemIndex"})
+    design.fix(design.report.problems[0])
+    assert design.document["loops"]["L"]["iterator"]["cursor"] == "LIndex"
+
+
+def test_loop_whose_generator_can_run_again_must_consume_its_items():
+    """Only a loop that consumes the items of a generator starts again when the generator runs again (R17)."""
+    design = validated({"consumes": {"from": "Socket-1"}, "exits": TO_THE_END}, Socket_4={"edges": [edge("Socket-1")]})
+    (problem,) = design.report.problems
+    assert design.fix_of(problem) is None
+    assert "iterate" not in problem.hint
 
 
 def test_stuck_loops_and_missing_tools_can_be_fixed():

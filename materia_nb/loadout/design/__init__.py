@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -145,20 +145,19 @@ class Design:
         """The change that produced the current document. It is a different object after every change, undo and redo."""
         return self._steps[-1]
 
-    def combined_change(self, *steps: FixStep) -> DesignChange:
-        """Return the combined change of several operations without applying it.
+    def combined_change(self, *steps: FixStep, after: DesignChange | None = None) -> DesignChange:
+        """Return the combined change of ``after``, if it is set, and of several operations, without applying it.
 
         Raises:
             MateriaError: an operation is not possible.
         """
-        document, definitions, summaries = self.document, self.definitions, []
-        materia: dict[str, Object | None] = {}
+        change = after or DesignChange(self.document, "")
         for name, arguments, options in steps:
-            change = OPERATIONS[name](document, definitions, *arguments, **options)
-            document, materia = change.document, {**materia, **change.materia}
-            definitions = {id_: raw for id_, raw in {**definitions, **materia}.items() if raw is not None}
-            summaries.append(change.summary)
-        return DesignChange(document, "; ".join(summaries), materia)
+            definitions = self._config_with(change)["materia"]
+            result = OPERATIONS[name](change.document, definitions, *arguments, **options)
+            summary = "; ".join(filter(None, (change.summary, result.summary)))
+            change = DesignChange(result.document, summary, {**change.materia, **result.materia})
+        return change
 
     def apply(self, change: DesignChange) -> str:
         """Apply a change as one undoable step and return its summary.
@@ -290,10 +289,13 @@ class Design:
 
         A fix is returned only if it solves the problem and causes no new problem. Its ``summary`` describes the change.
         """
-        now = next((problem for problem in (*self.report.problems, *self.report.hints) if problem == finding), None)
-        change = None if now is None or now.fix is None else self._change_of(now.fix)
-        if now is None or now.fix is None or change is None:
+        fix = next((now.fix for now in (*self.report.problems, *self.report.hints) if now == finding), None)
+        if fix is None:
             return None
+        try:
+            change = self.combined_change(*fix.steps)
+        except MateriaError:
+            return None  # a part that the fix changes does not exist or is not well formed
         new_report = check_config(self._config_with(change), self.name)
         before, remaining_findings = (
             {(problem.code, problem.source) for problem in (*report.problems, *report.hints)}
@@ -301,13 +303,7 @@ class Design:
         )
         new = {(problem.code, problem.source) for problem in new_report.problems} - before
         is_fixed = (finding.code, finding.source) not in remaining_findings
-        return replace(now.fix, summary=change.summary) if is_fixed and not new else None
-
-    def _change_of(self, fix: Fix) -> DesignChange | None:
-        try:
-            return self.combined_change(*fix.steps)
-        except MateriaError:
-            return None  # a part that the fix changes does not exist or is not well formed
+        return replace(fix, summary=change.summary) if is_fixed and not new else None
 
     def fix(self, finding: Problem) -> str:
         """Apply the fix for a problem or hint in the report as one undoable step, and return the summary of the change.
@@ -316,10 +312,9 @@ class Design:
             MateriaError: the problem or hint has no fix.
         """
         fix = self.fix_of(finding)
-        change = None if fix is None else self._change_of(fix)
-        if change is None:
+        if fix is None:
             raise design_error(f"{finding.code} has no automatic fix", finding.source, finding.hint)
-        return self.apply(change)
+        return self.apply(self.combined_change(*fix.steps))
 
     def fix_all(self) -> list[str]:
         """Apply all fixes that need no confirmation, and return the summaries of their changes."""
@@ -332,10 +327,6 @@ class Design:
                 break
             summaries.append(self.fix(finding))
         return summaries
-
-    def likely_generator(self, members: Collection[str]) -> str | None:
-        """Return the only generator that leads into a loop of ``members``, or None if there is not exactly one."""
-        return parse_loadout(self.name, self.document, self.definitions).likely_generator(members)
 
     def graph(self) -> Graph:
         """Return the resolved graph of the loadout, or a graph of its well-formed parts if it has problems."""

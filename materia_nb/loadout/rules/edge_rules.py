@@ -12,7 +12,7 @@ from typing import Final
 from materia_nb.errors import join_with_or
 from materia_nb.jsonvalue import is_text
 from materia_nb.loadout.graph import END
-from materia_nb.loadout.items import advances_of
+from materia_nb.loadout.items import advances_of, probable_advance
 from materia_nb.loadout.report import Fix, FixStep, Hint, HintRule, do, rule, safe_fix, suggested_fix
 from materia_nb.loadout.topology import LoadoutFacts, LoopFacts, SocketFacts, cycles_in, reachable_from, reversed_edges
 from materia_nb.loadout.vocabulary import (
@@ -79,17 +79,11 @@ def _never_advances(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
     if loop.iterates and not advances_of(facts, loop) and not (exits and loop.consumes is not None):
         message = "no member advances to the next item, so the loop repeats the first item"
         advice = "add exits, which also set an advance, or add an advance to the last member"
-        yield Hint(f"loops.{loop.id}", message, advice, _add_advance(facts, loop))
-
-
-def _add_advance(facts: LoadoutFacts, loop: LoopFacts) -> Fix | None:
-    """Return a fix that adds an advance to the member with an edge back to the first member."""
-    members = [facts.sockets[member] for member in loop.members if member in facts.sockets]
-    if not members:
-        return None
-    last = ([socket for socket in members if loop.members[0] in socket.targets] or members)[-1]
-    when = "always" if last.id in facts.text_sockets else "satisfied"
-    return suggested_fix(f"Advance {last.id} when {when}", set_advance_condition(last, when))
+        fixes = (
+            suggested_fix(f"Advance {id_} when {when}", set_advance_condition(facts.sockets[id_], when))
+            for id_, when in probable_advance(facts, loop).items()
+        )
+        yield Hint(f"loops.{loop.id}", message, advice, next(fixes, None))
 
 
 @rule(EDGE_RULES, "loop", "leaves-loop")

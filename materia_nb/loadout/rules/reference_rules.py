@@ -14,7 +14,7 @@ from materia_nb.jsonvalue import JSON, Object, as_object, whole_number
 from materia_nb.loadout.items import advances_of, completed_advances, derive, socket_advance, unwritten_advances
 from materia_nb.loadout.report import Findings, Hint, HintRule, Report, brief, rule
 from materia_nb.loadout.rules.edge_rules import conditions_overlap, never_taken
-from materia_nb.loadout.rules.socket_rules import shortest_route, successors_of
+from materia_nb.loadout.rules.socket_rules import shortest_route
 from materia_nb.loadout.topology import (
     CANONICAL_ID,
     EdgeFacts,
@@ -125,7 +125,7 @@ def _stale_cursor(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
     source = facts.sockets.get(loop.source or "")
     if source is None or not source.is_generator:
         return
-    cursor, targets = loop.cursor(source.id), successors_of(facts)
+    cursor, targets = loop.cursor(source.id), facts.successors
     for other in facts.loops:
         advancing = [id_ for id_ in advances_of(facts, other) if other.cursor(id_) == cursor]
         route = next(filter(None, (shortest_route(id_, source.id, targets) for id_ in advancing)), None)

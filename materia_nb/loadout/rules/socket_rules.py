@@ -344,7 +344,7 @@ def _never_written(facts: LoadoutFacts) -> Iterator[Hint]:
     entry = facts.entry
     if not isinstance(entry, str) or entry not in facts.sockets:
         return
-    targets = successors_of(facts)
+    targets = facts.successors
     any_path_writers, paths_by_field = _state_writers(facts)
     known_names = _ENGINE_NAMES | {split_path(alias)[0] for alias in _item_names(facts)}
     writers_of: dict[StatePath, tuple[set[str], dict[str, str | None]]] = {}
@@ -448,16 +448,6 @@ def _state_writers(facts: LoadoutFacts) -> tuple[set[str], Mapping[str, list[tup
 
 def _overlap(path: StatePath, written_path: StatePath) -> bool:
     return path[: len(written_path)] == written_path or written_path[: len(path)] == path
-
-
-def successors_of(facts: LoadoutFacts) -> dict[str, list[str]]:
-    """Return the successors of each socket through its edges and through the loop exits that lead from it."""
-    targets = {id_: list(socket.targets) for id_, socket in facts.sockets.items()}
-    for loop in facts.loops:
-        for exit_ in (*loop.exits, loop.legacy):
-            if exit_ and exit_.source in targets and exit_.target in targets:
-                targets[str(exit_.source)].append(str(exit_.target))
-    return targets
 
 
 def _reachable_without(entry: str, targets: Mapping[str, list[str]], blocked: set[str]) -> dict[str, str | None]:
