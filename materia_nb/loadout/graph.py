@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -362,7 +363,8 @@ class Graph:
     _repr_mimebundle_ = mimebundle_from_view
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "names", _socket_names(self.sockets))
+        labels = {id_: socket.materia.label for id_, socket in self.sockets.items()}
+        object.__setattr__(self, "names", display_names(labels))
 
     def price(self, names: Iterable[str]) -> Price | None:
         """Return the price that the config sets for an agent, or None.
@@ -383,8 +385,38 @@ class Graph:
         return ids[name]
 
 
-def _socket_names(sockets: Mapping[str, Socket]) -> dict[str, str]:
-    labels = {id_: " ".join(socket.materia.label.split())[:_NAME_CHARS] or id_ for id_, socket in sockets.items()}
+def display_names(materia_labels: Mapping[str, str]) -> dict[str, str]:
+    """Return the display name of the end and of each socket, by id; see :attr:`Graph.names`.
+
+    Args:
+        materia_labels: the label of the materia of each socket, by socket id.
+    """
+    labels = {id_: " ".join(label.split())[:_NAME_CHARS] or id_ for id_, label in materia_labels.items()}
     count = Counter([*labels.values(), *(id_ for id_, label in labels.items() if label != id_)])
     names = {id_: label if count[label] == 1 else f"{id_} {label}" for id_, label in labels.items()}
     return {**names, END: "the end"}
+
+
+_SOCKET_OR_CONDITION: Final = re.compile(
+    r"""(?<![\w.:"`-])(?:('?)(Socket-[1-9]\d*)\1(?!:\S|[\w"`-])(?: \(([^()]+)\))?|not_satisfied(?![\w"`]))"""
+)
+
+
+def with_names(text: str, names: Mapping[str, str]) -> str:
+    """Return a message with names instead of socket ids, and ``not satisfied`` instead of the keyword.
+
+    Only canonical ids are replaced, because any other id could be an ordinary word. JSON in the message, whose strings
+    have double quotes, does not change. A materia in parentheses after an id is omitted, because the name contains it.
+
+    Args:
+        text: the message.
+        names: the display name of each socket, by id.
+    """
+
+    def replacement(match: re.Match[str]) -> str:
+        name, note = names.get(match[2] or ""), (match[3] or "").replace("_", " ")
+        if name is None:
+            return match[0].replace("_", " ")
+        return f"{name} ({note})" if note and not name.endswith(note) else name
+
+    return _SOCKET_OR_CONDITION.sub(replacement, text)

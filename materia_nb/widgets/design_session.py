@@ -20,7 +20,7 @@ from materia_nb.insight.explore import Exploration
 from materia_nb.jsonvalue import as_object, is_number
 from materia_nb.loadout.design import Design
 from materia_nb.loadout.design.document import design_error
-from materia_nb.loadout.graph import Graph
+from materia_nb.loadout.graph import Graph, with_names
 from materia_nb.store.design_autosave import SavedDraft
 from materia_nb.widgets.design_acts import act, handle
 from materia_nb.widgets.design_slices import design_slice, drawn_selection
@@ -41,22 +41,26 @@ class DesignSession(DesignState):
 
     def on_message(self, kind: str, values: Mapping[str, Any]) -> None:
         """Handle a message. An error is shown in ``note`` and does not change the design."""
-        earlier_error, summary = self.design.draft_error, None
+        earlier_error, names = self.design.draft_error, self.names
+        summary: str | None = None
+        sign, text = "status", None
         try:
             if kind not in ("answer", "pick", "news"):
                 self.question = None
             summary = handle(self, kind, values)
         except MateriaError as error:
             where = f" ({error.where})" if error.where and "/" in error.where else ""
-            self.note = "alert", ": ".join(filter(None, [f"{error.what.rstrip('.')}{where}", error.hint]))
+            sign, text = "alert", ": ".join(filter(None, [f"{error.what.rstrip('.')}{where}", error.hint]))
         except Exception as error:  # noqa: BLE001 - a message may hold anything
             _log.warning("the designer could not handle the message %r", shorten(str(kind), 60), exc_info=error)
-            self.note = "alert", f"The change failed with {type(error).__name__}."
+            sign, text = "alert", f"The change failed with {type(error).__name__}."
         else:
             if summary is not None or (self.note[0] == "alert" and kind != "news"):
-                self.note = "status", summary or ""
+                text = summary or ""
         if self.design.draft_error not in ("", earlier_error):
-            self.note = "alert", f"{summary or 'done'}; {self.design.draft_error}. Save the design to keep it."
+            sign, text = "alert", f"{summary or 'done'}; {self.design.draft_error}. Save the design to keep it."
+        if text is not None:
+            self.note = sign, with_names(text, {**names, **self.names})
         self._drop_missing_parts()
 
     def _drop_missing_parts(self) -> None:

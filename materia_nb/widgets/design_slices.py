@@ -17,11 +17,12 @@ from materia_nb.errors import counted
 from materia_nb.insight.explore import Exploration
 from materia_nb.jsonvalue import JSON, Object, as_object, compact, is_text, pointer_keys
 from materia_nb.loadout.design import Design
+from materia_nb.loadout.graph import with_names
 from materia_nb.loadout.report import Problem
 from materia_nb.loadout.topology import materia_group, materia_kind
-from materia_nb.loadout.vocabulary import tint_of
+from materia_nb.loadout.vocabulary import condition_spec, tint_of
 from materia_nb.widgets.design_state import DesignSlice, DesignState, inspector_slice, materia_purpose
-from materia_nb.widgets.selection import Kind, Selection, drawn_parts, edge_selection, owner_of, raw_part
+from materia_nb.widgets.selection import Kind, Selection, drawn_parts, edge_selection, owner_of
 
 _MAX_STEP_CHARS: Final = 200
 _UNGROUPED: Final = "agents"
@@ -62,7 +63,7 @@ def drawn_selection(session: DesignState) -> Selection | None:
 def _bar_slice(session: DesignState) -> DesignSlice:
     """Return the content of the bar: the name, the counts, undo and redo, the file, and the last message."""
     design, (sign, note) = session.design, session.note
-    question = session.question
+    question, (done, undone) = session.question, design.named_steps(1)
     return {
         "name": part(design.name),
         "identity": session.identity,
@@ -71,8 +72,8 @@ def _bar_slice(session: DesignState) -> DesignSlice:
         "steps": len(design.steps),
         "problems": len(design.report.problems),
         "hints": len(design.report.hints),
-        "undo": shorten(design.steps[-1], _MAX_STEP_CHARS) if design.steps else None,
-        "redo": shorten(design.undone_steps[0], _MAX_STEP_CHARS) if design.undone_steps else None,
+        "undo": shorten(done[0], _MAX_STEP_CHARS) if done else None,
+        "redo": shorten(undone[0], _MAX_STEP_CHARS) if undone else None,
         "home": str(design.home),
         "where": "this notebook" if design.home.path is None else design.home.path.name,
         "why": design.home.reason,
@@ -80,7 +81,7 @@ def _bar_slice(session: DesignState) -> DesignSlice:
         "question": question
         and {
             "number": question.number,
-            "words": question.text,
+            "words": with_names(question.text, session.names),
             "choices": [shorten(choice, 80) for choice, _ in question.choices],
         },
         "estimate": session.estimated[1] if session.estimated and session.estimated[0] is design.current_change else "",
@@ -148,21 +149,21 @@ def dock_slice(session: DesignState) -> DesignSlice:
 
 def findings(design: Design, known: set[Selection]) -> list[DesignSlice]:
     """Return every problem and hint with its location and the label of the button that fixes it, if any."""
-    problems_and_hints = [*design.report.problems, *design.report.hints]
+    problems_and_hints, names = [*design.report.problems, *design.report.hints], design.graph().names
     placed = as_object(design.document.get("sockets"))
     rows = []
     for index, problem in enumerate(problems_and_hints[:_MAX_FINDINGS]):
         fix = design.fix_of(problem) if index < _MAX_TESTED_FIXES else None
-        pick = part_of_problem(design, problem, known)
+        pick, is_empty = part_of_problem(design, problem, known), problem.source == "sockets" and not placed
         rows.append(
             {
                 "severity": problem.severity,
                 "code": problem.code,
                 "source": problem.source,
-                "where": _location_text(design, problem, pick),
-                "what": part(problem.message, 400),
-                "todo": _EMPTY_DESIGN_HINT if problem.source == "sockets" and not placed else part(problem.hint, 400),
-                "fix": None if fix is None else shorten(fix.label, 60),
+                "where": _location_text(problem, pick, names),
+                "what": part(with_names(problem.message, names), 400),
+                "todo": part(with_names(_EMPTY_DESIGN_HINT if is_empty else problem.hint, names), 400),
+                "fix": None if fix is None else shorten(with_names(fix.label, names), 60),
                 "pick": None if pick is None else list(pick),
             }
         )
@@ -187,21 +188,16 @@ def part_of_problem(design: Design, problem: Problem, known: set[Selection]) -> 
     return None
 
 
-def _location_text(design: Design, problem: Problem, pick: Selection | None) -> str:
-    """Describe the location of a finding by its materia, socket and edge number, or else by its path."""
-    if pick is None or pick[0] == "loop":
+def _location_text(problem: Problem, pick: Selection | None, names: Mapping[str, str]) -> str:
+    """Describe the location of a finding: the name of a socket or loop with an edge or field, or else the path."""
+    if pick is None:
         return part(problem.source, 80)
-    if pick[0] == "exit":
-        loop, index = owner_of(pick)
-        return f"exit of loop {part(loop, 60)}" if index is None else f"exit {index + 1} of loop {part(loop, 60)}"
-    socket, index = owner_of(pick)
-    materia = raw_part(design.document, "socket", socket).get("materia")
-    socket_name = f"{part(materia, 40)} · {part(socket, 60)}" if is_text(materia) else part(socket, 60)
+    kind, (owner, index) = pick[0], owner_of(pick)
+    name = f"loop {part(owner, 60)}" if kind in ("loop", "exit") else part(names.get(owner, owner), 100)
     if index is not None:
-        return f"{socket_name}, edge {index + 1}"
-    rest = problem.source.removeprefix("sockets.").removeprefix(f"{socket}.")
-    is_whole = rest == socket or problem.source.startswith("materia.")
-    return socket_name if is_whole else f"{socket_name}, {part(rest, 60)}"
+        return f"{name}, {kind} {index + 1}"
+    path = problem.source.removeprefix("sockets.").removeprefix("loops.").removeprefix(owner).lstrip(".")
+    return f"{name}, {part(path, 60)}" if path and not problem.source.startswith("materia.") else name
 
 
 def possible_outcomes(session: DesignState) -> DesignSlice | None:
@@ -217,16 +213,16 @@ def possible_outcomes(session: DesignState) -> DesignSlice | None:
         "states": explored.states,
         "whole": explored.complete_search,
         "notes": list(explored.notes),
-        "rows": _outcome_rows(explored, session) + _unreachable_rows(explored, session),
-        "names": dict(session.names),
+        "rows": _outcome_rows(explored, session.odds) + _unreachable_rows(explored),
+        "names": dict(explored.graph.names),
         "route": list(session.route),
     }
 
 
-def _outcome_rows(explored: Exploration, session: DesignState) -> list[DesignSlice]:
+def _outcome_rows(explored: Exploration, odds: Mapping[str, float]) -> list[DesignSlice]:
     """Return one row for each possible outcome of a cast, with its probability if it is known."""
     rows = []
-    ends, odds = explored.ends_seen, session.odds
+    ends, names = explored.ends_seen, explored.graph.names
     if "complete" not in ends:
         word = "cannot complete" if explored.complete_search else "no completing run found"
         rows.append(_row("fails", word, "no path leads to the end"))
@@ -239,11 +235,11 @@ def _outcome_rows(explored: Exploration, session: DesignState) -> list[DesignSli
             about = f"shortest in {counted(turns, 'visit')}{bound}{chance_text}"
             rows.append(_row("ends", "can end", about, witness=end))
         else:
-            at = ", ".join(session.name_of(socket_id) for socket_id in sockets)
+            at = ", ".join(part(names[socket_id]) for socket_id in sockets)
             failure = end.replace("_", " ")
             rows.append(_row("fails", f"can fail: {failure}", f"at {at}{chance_text}", witness=end))
     return rows + [
-        _row("fails", "can get stuck without reaching the end", f"at {session.name_of(id_)}")
+        _row("fails", "can get stuck without reaching the end", f"at {part(names[id_])}")
         for id_ in (explored.stalls if explored.complete_search else ())
     ]
 
@@ -264,31 +260,33 @@ def _row(
     return {"sign": sign, "what": title, "about": about, "witness": witness, "pick": picked}
 
 
-def _unreachable_rows(explored: Exploration, session: DesignState) -> list[DesignSlice]:
+def _unreachable_rows(explored: Exploration) -> list[DesignSlice]:
     """Return one row for each edge, exit and socket that no explored cast reaches."""
-    word = "never" if explored.certain else "so far not"
-    rows = [
-        _row("never", f"{word} visited", session.name_of(id_), pick=("socket", id_)) for id_ in explored.not_visited
-    ]
+    word, names = "never" if explored.certain else "so far not", explored.graph.names
+    rows = [_row("never", f"{word} visited", part(names[id_]), pick=("socket", id_)) for id_ in explored.not_visited]
     for edge_or_exit in explored.not_taken:
         if isinstance(edge_or_exit, tuple):
-            edge = explored.graph.sockets[edge_or_exit[0]].edges[edge_or_exit[1] - 1]
-            source, target = session.name_of(edge_or_exit[0]), session.name_of(edge.to)
-            about = f"edge {edge_or_exit[1]} of {source}: {edge.when} → {target}"
-            pick: Selection | None = edge_selection("edge", edge_or_exit[0], edge.index)
+            source, number = edge_or_exit
+            edge = explored.graph.sockets[source].edges[number - 1]
+            about, when, target = f"edge {number} of {part(names[source])}", edge.when, edge.to
+            pick: Selection | None = edge_selection("edge", source, edge.index)
         else:
-            about, pick = f"exit {part(edge_or_exit)}", None
-        rows.append(_row("never", f"{word} taken", about, pick=pick))
+            routes = (route for loop in explored.graph.loops.values() for route in loop.routes)
+            exit_ = next(route for route in routes if edge_or_exit in (route.id, route.edge_id))
+            about, when, target = f"exit of {part(names[exit_.source])}", exit_.condition, exit_.target
+            pick = None
+        details = f"{about}: {condition_spec(when).choice} → {part(names[target])}"
+        rows.append(_row("never", f"{word} taken", details, pick=pick))
     return rows
 
 
 def _changes_slice(design: Design) -> DesignSlice:
     """Return descriptions of the editing steps, newest first, and of the unsaved changes."""
     materia_changes = ({**change, "path": f"/materia{change['path']}"} for change in design.materia_patch())
-    patch = [*design.patch(), *materia_changes]
+    patch, (done, undone) = [*design.patch(), *materia_changes], design.named_steps(_MAX_CHANGES)
     return {
-        "steps": [shorten(done, _MAX_STEP_CHARS) for done in reversed(design.steps[-_MAX_CHANGES:])],
-        "undone": [shorten(undone, _MAX_STEP_CHARS) for undone in design.undone_steps[:_MAX_CHANGES]],
+        "steps": [shorten(step, _MAX_STEP_CHARS) for step in reversed(done)],
+        "undone": [shorten(step, _MAX_STEP_CHARS) for step in undone],
         "unsaved": [_patch_text(change) for change in patch[:_MAX_CHANGES]],
         "more": max(0, len(patch) - _MAX_CHANGES),
     }

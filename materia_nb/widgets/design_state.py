@@ -21,7 +21,7 @@ from materia_nb.loadout.design import Design
 from materia_nb.loadout.design import sockets as operations
 from materia_nb.loadout.design.document import DesignChange, design_error
 from materia_nb.loadout.fields import Model
-from materia_nb.loadout.graph import END, Graph, PromptForm
+from materia_nb.loadout.graph import END, Graph, PromptForm, with_names
 from materia_nb.loadout.json_schema import FormField, form_fields
 from materia_nb.loadout.models import (
     AgentMateria,
@@ -280,6 +280,7 @@ def _fields(
 
 def _field_slice(session: DesignState, of: tuple[str, str], field: FormField, prefix: str) -> DesignSlice:
     name, names = f"{prefix}{field.name}", session.names if field.shape.startswith("socket id") else {}
+    names = dict(_CONDITIONS) if field.input == "choice" else names
     refused_field = session.refused.get((*of, name))
     return {
         **field._asdict(),
@@ -327,7 +328,7 @@ def _socket_form(session: DesignState, pick: Selection) -> DesignSlice:
     materia_id = raw.get("materia")
     definition = facts.sockets[id_].materia.raw
     label = definition.get("label")
-    removal_text = operations.remove_socket(design.document, id_).summary.removeprefix("removed ")
+    removal_text = with_names(operations.remove_socket(design.document, id_).summary, session.names)
     form: DesignSlice = {
         "kind": "socket",
         "title": part(raw.get("label") or (label if is_text(label) else materia_id) or "no materia"),
@@ -335,7 +336,7 @@ def _socket_form(session: DesignState, pick: Selection) -> DesignSlice:
         "work": materia_kind(definition),
         "entry": design.document.get("entry") == id_,
         "isMarked": id_ in session.marked,
-        "removes": shorten(removal_text, 300),
+        "removes": shorten(removal_text.removeprefix("removed "), 300),
         "fields": [
             _id_field(session, pick, "All references to the socket are updated when its id changes."),
             *_fields(session, pick, SocketFields, raw),
@@ -353,7 +354,7 @@ def _socket_form(session: DesignState, pick: Selection) -> DesignSlice:
 def _materia(session: DesignState, facts: LoadoutFacts, socket: str, materia_id: str) -> DesignSlice:
     design = session.design
     definition = as_object(design.definitions[materia_id])
-    others = [id_ for id_, other in facts.sockets.items() if other.raw.get("materia") == materia_id and id_ != socket]
+    others = [session.name_of(id_) for id_ in facts.sockets_sharing_materia(facts.sockets[socket]) if id_ != socket]
     other_loadouts = _other_loadouts(design, materia_id)
     return {
         "id": materia_id,
@@ -361,7 +362,7 @@ def _materia(session: DesignState, facts: LoadoutFacts, socket: str, materia_id:
         "about": materia_purpose(definition),
         "shared": [*others, *other_loadouts],
         "fields": _fields(session, ("materia", materia_id), materia_model(definition), definition),
-        "variables": [{"name": name, "about": about} for name, about in _variables_of(facts, socket)],
+        "variables": [{"name": name, "about": about} for name, about in _variables_of(session, facts, socket)],
         "told": _prompts_at(session, socket) if materia_kind(definition) == "agent" else [],
     }
 
@@ -375,11 +376,11 @@ def _other_loadouts(design: Design, materia_id: str) -> list[str]:
     return loadout_names
 
 
-def _variables_of(facts: LoadoutFacts, socket: str) -> list[tuple[str, str]]:
+def _variables_of(session: DesignState, facts: LoadoutFacts, socket: str) -> list[tuple[str, str]]:
     """Return the variables that a prompt at this socket can use, each with a description."""
     variables = [*(_ITEM_VARIABLES if facts.sockets[socket].iterator is not None else ()), *_VARIABLES]
     for id_, owner in facts.sockets.items():
-        variables += [(f"state.{target}", f"set by {id_}") for _, target, _ in owner.assignments]
+        variables += [(f"state.{target}", f"set by {session.name_of(id_)}") for _, target, _ in owner.assignments]
     return [(name, about) for name, about in dict(variables).items() if "}" not in name][:40]
 
 

@@ -33,6 +33,7 @@ from materia_nb.insight.why import EDGE_COLUMNS
 from materia_nb.jsonvalue import JSON, Object, as_list, as_object, is_object, is_text
 from materia_nb.loadout.graph import Graph, Loop, Socket
 from materia_nb.loadout.report import brief
+from materia_nb.loadout.vocabulary import condition_spec, is_condition
 
 if TYPE_CHECKING:
     from materia_nb.cast.snapshot import Snapshot
@@ -201,7 +202,8 @@ def _endpoints_text(raw: JSON, kind: Kind, names: Mapping[str, str]) -> str:
     if not is_object(raw):
         return part(brief(raw))
     condition, target = (str(raw[name]) if is_text(raw.get(name)) else "?" for name in END_FIELDS[kind])
-    return f"{part(condition)} → {part(names.get(target, target))}"
+    words = condition_spec(condition).choice if is_condition(condition) else part(condition)
+    return f"{words} → {part(names.get(target, target))}"
 
 
 _MAX_HANDOFFS: Final = 3  # Maximum number of handoffs shown for a socket, latest first.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from hypothesis import given, settings
@@ -411,7 +412,7 @@ def test_finding_can_be_fixed_by_its_button(fresh):
         do(fresh, "add", materia=materia)
     do(fresh, "connect", **{"from": "Socket-1", "to": "Socket-2", "when": "satisfied"})
     found = {problem["code"]: problem for problem in design_slice(fresh)["dock"]["problems"]}
-    assert found["guard-on-text"]["fix"] == "Read the output of Socket-1 as JSON"
+    assert found["guard-on-text"]["fix"] == "Read the output of Eval as JSON"
     assert found["guard-on-text"]["pick"] == ["edge", "edge:0:Socket-1"]
     do(fresh, "fix", code="guard-on-text", source=found["guard-on-text"]["source"])
     assert fresh.design.document["sockets"]["Socket-1"]["parse"] == "json"
@@ -586,10 +587,10 @@ def test_make_loop_asks_whether_leaving_edges_become_exits(leads_on):
     fresh = leads_on
     description = do(fresh, "loop", ids=["Socket-2", "Socket-3"])
     assert description["bar"]["question"]["choices"] == ["Make an exit", "Keep the edge"]
-    assert description["bar"]["question"]["words"].startswith("Socket-3 → Socket-4 leads out of the loop.")
+    assert description["bar"]["question"]["words"].startswith("Eval → Maintain leads out of the loop.")
     assert "loops" not in fresh.design.document, "nothing is done before it is answered"
     do(fresh, "answer", number=0)
-    assert fresh.note[1].endswith("over the work items of Socket-1; Socket-3 → Socket-4 is now an exit of the loop")
+    assert fresh.note[1].endswith("over the work items of Plan; Eval → Maintain is now an exit of the loop")
     [loop] = fresh.design.document["loops"].values()
     [route] = loop["exits"]
     assert (route["from"], route["condition"], route["targetSocketId"]) == (
@@ -605,7 +606,10 @@ def test_make_loop_asks_whether_leaving_edges_become_exits(leads_on):
 
 @pytest.mark.parametrize(
     "to, asked",
-    [("Socket-5", ["Socket-3 → Socket-4", "Socket-3 → Socket-5"]), ("Socket-1", ["Socket-3 → Socket-4"])],
+    [
+        ("Socket-5", ["Eval → Socket-4 Maintain", "Eval → Socket-5 Maintain"]),
+        ("Socket-1", ["Eval → Socket-4 Maintain"]),
+    ],
 )
 def test_make_loop_offers_only_forward_edges_as_exits(leads_on, to, asked):
     do(leads_on, "add", materia="Maintain")
@@ -618,6 +622,124 @@ def test_make_loop_offers_only_forward_edges_as_exits(leads_on, to, asked):
         ("satisfied", "Socket-4"),
         *([("not_satisfied", "Socket-5")] if to == "Socket-5" else []),
     }
+
+
+@pytest.fixture
+def validated(fresh):
+    """Return a design in which a validator stands between the generator and the sockets of the future loop."""
+    for materia in ("Plan", "Critique", "Build", "Eval", "Narrate"):
+        do(fresh, "add", materia=materia)
+    one, two, three, four = (f"Socket-{number}" for number in range(1, 5))
+    for source, to, when in (
+        (one, two, "always"),
+        (two, three, "satisfied"),
+        (two, one, "not_satisfied"),
+        (three, four, "always"),
+        (four, three, "satisfied"),
+        (four, three, "not_satisfied"),
+    ):
+        do(fresh, "connect", when=when, **{"from": source, "to": to})
+    for id_ in (two, four):
+        put(fresh, "socket", id_, "parse", "json")
+    return fresh
+
+
+def route_of_a_cast(session):
+    """Cast the design with three work items of which the second is sent back once; return the visited sockets."""
+    wb, verdicts = session.bench, iter([True, False, True, True])
+    wb.agent("Plan", lambda: {"workItems": [{"title": title, "context": "c"} for title in "abc"]})
+    wb.agent("Critique", lambda: {"satisfied": True})
+    wb.agent("Build", lambda item, visit: f"{item['title']} {visit}")
+    wb.agent("Eval", lambda: {"satisfied": next(verdicts)})
+    wb.agent("Narrate", lambda: "done")
+    cast = wb.cast("a tool", loadout=session.design)
+    cast.run()
+    assert cast.status == "complete"
+    return [(step.socket[-1], step.item_label) for step in cast.now.steps]
+
+
+LOOPED = [
+    ("1", None),
+    ("2", None),
+    *((socket, title) for title in "abbc" for socket in "34"),
+    ("5", None),
+]
+
+
+def test_loop_after_a_validator_is_made_in_one_step(validated):
+    note = do(validated, "loop", ids=["Socket-3", "Socket-4"])["bar"]["note"]["words"]
+    assert note.startswith("created loop items from Build, Eval, over the work items of Plan; loop items processes")
+    assert validated.design.report.problems == ()
+    do(validated, "connect", **{"from": "Socket-4", "to": "Socket-5"})
+    assert validated.design.report.ok
+    assert route_of_a_cast(validated) == LOOPED
+    do(validated, "undo")
+    do(validated, "undo")
+    assert "loops" not in validated.design.document
+
+
+def test_loop_after_a_validator_works_after_one_fix(validated):
+    do(validated, "loop", ids=["Socket-3", "Socket-4"])
+    do(validated, "source", loop="items", source="")
+    shown = do(validated, "source", loop="items", source="consumes")
+    assert validated.design.document["loops"]["items"]["consumes"]["from"] == "Socket-1"
+    problem = shown["dock"]["problems"][0]
+    assert (problem["severity"], problem["where"]) == ("problem", "loop items, consumes")
+    assert problem["fix"] == "Iterate over state.workItems, the items of Plan"
+    shown = do(validated, "fix", code=problem["code"], source=problem["source"])
+    assert shown["bar"]["problems"] == 0
+    do(validated, "connect", **{"from": "Socket-4", "to": "Socket-5"})
+    assert route_of_a_cast(validated) == LOOPED
+
+
+def test_list_of_a_loop_after_a_validator_is_filled_in(validated):
+    validated.design.make_loop(["Socket-3", "Socket-4"], "items")
+    do(validated, "source", loop="items", source="iterator")
+    assert validated.design.document["loops"]["items"]["iterator"]["items"] == "state.workItems"
+    assert validated.design.report.problems == ()
+
+
+def test_texts_name_sockets_and_conditions_in_words(session):
+    def words(told):
+        findings = [(row["where"], row["what"], row["todo"], row["fix"] or "") for row in told["dock"]["problems"]]
+        outcomes = [row["about"] for row in told["dock"]["happens"]["rows"]]
+        return json.dumps([told["bar"], findings, told["dock"]["changes"]["steps"], outcomes])
+
+    put(session, "socket", "Socket-3", "parse", "text")
+    told = do(session, "explore")
+    assert "the output of Eval is text, so a not satisfied edge is never taken" in words(told)
+    assert told["dock"]["problems"][0]["where"] == "Eval, edge 1"
+    do(session, "exit", loop="items", **{"from": "Socket-2"}, when="satisfied", to="Socket-5")
+    do(session, "delete", of=["socket", "Socket-1"])
+    told = do(session, "pick", part=["socket", "Socket-2"])
+    assert told["bar"]["note"]["words"].startswith("removed Plan, with 1 edge")
+    assert told["bar"]["undo"].startswith("removed Plan")
+    assert told["dock"]["changes"]["steps"][1] == "added an exit of loop items from Build to Narrate (satisfied)"
+    assert not re.search(r'[^"]Socket-', words(told)), "only JSON has ids"
+    assert "not_satisfied" not in words(told)
+    told = do(session, "add", materia="Build")
+    assert told["bar"]["note"]["words"] == "added Socket-6 Build", "two are alike"
+    assert do(session, "mark", id="Socket-6")["bar"]["note"]["words"] == "added Socket-6 Build"
+
+
+def test_labels_of_steps_have_the_names_of_their_time(fresh):
+    do(fresh, "add", materia="Plan")
+    do(fresh, "add", materia="Build")
+    do(fresh, "delete", of=["socket", "Socket-2"])
+    do(fresh, "add", materia="Eval")
+    do(fresh, "undo")
+    told = design_slice(fresh)
+    assert told["dock"]["changes"]["steps"] == ["removed Build", "added Build", "added Plan as the entry"]
+    assert (told["bar"]["undo"], told["bar"]["redo"]) == ("removed Build", "added Eval")
+
+
+def test_condition_of_an_edge_is_chosen_in_words(session):
+    shown = field(do(session, "pick", part=["edge", "edge:1:Socket-3"]), "when")
+    assert shown["value"] == "not_satisfied"
+    assert ["not_satisfied", "✗ not satisfied"] in shown["options"]
+    exits = field(do(session, "pick", part=["exit", "exit:0:items"]), "condition")
+    assert ["satisfied", "✓ satisfied"] in exits["options"]
+    assert "2 ✗ not satisfied → Build (from Eval)" in [one["words"] for one in design_slice(session)["parts"]]
 
 
 def test_leaving_edge_stays_an_edge_on_request(leads_on):

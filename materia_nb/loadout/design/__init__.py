@@ -5,14 +5,15 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from materia_nb.errors import MateriaError, counted
-from materia_nb.jsonvalue import JSON, Object, as_object, equal_json, without_field
+from materia_nb.jsonvalue import JSON, Object, as_object, equal_json, text_or, without_field
 from materia_nb.loadout.design import edges, sockets  # noqa: F401 - importing them fills the table of operations
 from materia_nb.loadout.design.document import DESIGN_KIND, OPERATIONS, DesignChange, as_json, design_error, exact_text
-from materia_nb.loadout.graph import Graph
+from materia_nb.loadout.graph import Graph, display_names, with_names
 from materia_nb.loadout.items import implied_advances
 from materia_nb.loadout.report import Fix, FixStep, Problem, Report
 from materia_nb.loadout.resolve import build_graph, check_config, sketch_graph
@@ -139,6 +140,26 @@ class Design:
     def undone_steps(self) -> tuple[str, ...]:
         """The summaries of the changes that :meth:`redo` can redo, in the order of redoing them."""
         return tuple(step.summary for step in reversed(self._undone))
+
+    def named_steps(self, limit: int) -> tuple[list[str], list[str]]:
+        """Return the last :attr:`steps` and the first :attr:`undone_steps`, with names instead of socket ids.
+
+        Args:
+            limit: the maximum length of each list.
+        """
+        done, undone = self._steps[-limit - 1 :], self._undone[: -limit - 1 : -1]
+        names = [self._names_after(change) for change in (*done, *undone)]
+        pairs = zip((*done[1:], *undone), pairwise(names), strict=True)
+        texts = [with_names(change.summary, {**before, **after}) for change, (before, after) in pairs]
+        return texts[: len(done) - 1], texts[len(done) - 1 :]
+
+    def _names_after(self, change: DesignChange) -> dict[str, str]:
+        definitions = self._definitions_after(change)
+        placed = as_object(change.document.get("sockets")).items()
+        materia = {id_: str(as_object(raw).get("materia", id_)) for id_, raw in placed}
+        return display_names(
+            {id_: text_or(as_object(definitions.get(m)).get("label"), m) for id_, m in materia.items()}
+        )
 
     @property
     def current_change(self) -> DesignChange:

@@ -74,7 +74,7 @@ def rename_socket(document: Object, old: str, new: str) -> DesignChange:
     if old == new:
         return DesignChange(document, f"{old} keeps its name")
     check_new_id(document, new)
-    return DesignChange(_with_renamed_ids(document, {old: new}), f"renamed {old} to {new}")
+    return DesignChange(_with_renamed_ids(document, {old: new}), f'changed the id of {old} to "{new}"')
 
 
 @operation

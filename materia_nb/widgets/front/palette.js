@@ -76,7 +76,7 @@ export function palettePart(host, send) {
     openMenu({ ...at, within: host }, [
       ...data.flatMap((group) => group.entries.map((materia) => ({ words: materia.label, sign: signOf(materia), act: () => send("add", { materia: materia.id, x, y, source }) }))),
       { words: "the end of the cast", sign: /** @type {const} */ ("exit"), act: () => send("connect", { from: source, to: "end" }) },
-    ], { label: `next materia after ${source}`, searchable: true, named: [creator("agent"), creator("utility")] });
+    ], { label: "next materia", searchable: true, named: [creator("agent"), creator("utility")] });
   };
   /** @type {Element|null} */
   let surface = null;
