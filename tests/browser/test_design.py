@@ -62,7 +62,7 @@ class Designer:
         """Click a materia in the palette, and wait until its socket is drawn."""
         self.panel.locator(f'.mnb-d-entry[data-materia="{materia}"]').click()
         self.actions += 1
-        self.wait_for_text(f"added {id_}")
+        self.wait_for_text(f"added {materia}")
         self.wait_for_socket(id_)
 
     def wait_for_socket(self, socket: str) -> None:
@@ -171,13 +171,14 @@ def test_loadout_with_two_loops_can_be_built_by_mouse_alone(designer: Designer):
     for number, materia in enumerate(MATERIA, 1):
         designer.add(materia, f"Socket-{number}")
     for source, to in ((1, 2), (2, 3), (3, 4), (3, 2), (4, 2), (5, 6), (6, 7), (7, 6)):
-        designer.connect(f"Socket-{source}", f"Socket-{to}", f"connected Socket-{source} to Socket-{to}")
+        words = f"connected {MATERIA[source - 1]} to {MATERIA[to - 1]}"
+        designer.connect(f"Socket-{source}", f"Socket-{to}", words)
     for members in ((2, 3, 4), (6, 7)):
         designer.frame(*(f"Socket-{member}" for member in members))
         designer.press(f"Make loop ({len(members)})")
-        designer.wait_for_text(f"over the work items of Socket-{members[0] - 1}")
-    designer.connect("Socket-4", "Socket-5", "to Socket-5")
-    designer.connect("Socket-7", "Socket-8", "to Socket-8")
+        designer.wait_for_text(f"over the work items of {MATERIA[members[0] - 2]}")
+    designer.connect("Socket-4", "Socket-5", "to Auto-Plan")
+    designer.connect("Socket-7", "Socket-8", "to Narrate")
     designer.lab.screenshot("design-eight", cell=1)
     assert_expected_loadout(designer.document(2))
     assert designer.actions <= MOST_ACTIONS
@@ -189,7 +190,7 @@ def test_loadout_with_two_loops_can_be_built_by_mouse_alone(designer: Designer):
     assert offered.all_inner_texts() == ["Narrate", "make the agent Narr", "make the utility Narr"]
     designer.page.keyboard.type("ator")
     designer.page.keyboard.press("Enter")
-    designer.wait_for_text("created the agent Narrator; added Socket-9 (Narrator); connected Socket-8 to Socket-9")
+    designer.wait_for_text("created the agent Narrator; added Narrator; connected Narrate to Narrator")
     designer.wait_for_socket("Socket-9")
     assert (
         designer.at("Socket-9")[0] - designer.at("Socket-9")[2]
@@ -217,7 +218,8 @@ def test_new_cards_are_placed_in_view_without_overlap(lab: Lab):
     assert all(x1 >= 0 and y1 >= 0 and x2 <= 500 and y2 <= bottom for x1, y1, x2, y2 in stands)
     assert [y1 for _, y1, _, _ in stands] == sorted(y1 for _, y1, _, _ in stands)
     for source, to in ((1, 2), (2, 3), (3, 4), (4, 5)):
-        designer.connect(f"Socket-{source}", f"Socket-{to}", f"connected Socket-{source} to Socket-{to}")
+        words = f"connected {MATERIA[source - 1]} to {MATERIA[to - 1]}"
+        designer.connect(f"Socket-{source}", f"Socket-{to}", words)
     designer.frame("Socket-2", "Socket-3", "Socket-4")
     designer.press("Make loop (3)")
     designer.wait_for_text("leads out of the loop")
@@ -281,7 +283,7 @@ def _by_finger_and_by_keys_in_a_narrow_surface(designer: Designer) -> None:
     lab.page.mouse.click(x, y)
     for key in ("e", "2"):
         lab.page.keyboard.press(key)
-    designer.wait_for_text("edge 1 of Socket-2 now leads to Socket-3 (satisfied)")
+    designer.wait_for_text("edge 1 of Build now leads to Eval (satisfied)")
     fingers.send("Emulation.setTouchEmulationEnabled", {"enabled": False})
     fingers.detach()
     lab.page.evaluate("() => jupyterapp.shell.expandLeft()")
@@ -349,19 +351,24 @@ class KeyboardDesigner(Designer):
 def test_loop_and_its_exit_can_be_built_by_keyboard_alone(designer: Designer):
     keys = KeyboardDesigner(designer.lab, 1)
     keys.panel.locator(".mnb-d-find").focus()  # as Tab from the cell above leads there
-    for number, materia in enumerate(MATERIA[:5], 1):
+    for materia in MATERIA[:5]:
         keys.page.keyboard.type(materia)
         keys.key("Enter")
-        keys.wait_for_text(f"added Socket-{number}")
+        keys.wait_for_text(f"added {materia}")
+    # The count in the bar leads to the first finding: its part is selected, and its row has the focus.
+    keys.to(keys.panel.get_by_role("button", name="hints: open the first"))
+    keys.key("Enter")
+    keys.panel.locator(".mnb-d-names").get_by_text("Build", exact=True).first.wait_for()
+    assert keys.page.evaluate("() => document.activeElement.closest('tr').innerText").split()[2] == "Build"
     for source, to in ((1, 2), (2, 3), (3, 4), (3, 2), (4, 2)):
         names = MATERIA[source - 1], MATERIA[to - 1]
-        keys.connect_by_form(*names, f"connected Socket-{source} to Socket-{to}")
+        keys.connect_by_form(*names, "connected {} to {}".format(*names))
     for member in MATERIA[1:4]:
         keys.select(member)
         keys.button("Mark")
     keys.button("Make loop (3)")
-    keys.wait_for_text("over the work items of Socket-1")
-    keys.connect_by_form("Maintain", "Auto-Plan", "added exit")
+    keys.wait_for_text("over the work items of Plan")
+    keys.connect_by_form("Maintain", "Auto-Plan", "added an exit")
     document = designer.document(2)
     assert [socket["materia"] for socket in document["sockets"].values()] == [*MATERIA[:5]]
     [loop] = document["loops"].values()
@@ -391,10 +398,10 @@ def test_quickly_typed_text_is_complete_and_applied_to_the_edited_element(design
     page, panel = designer.page, designer.panel
     find = panel.locator(".mnb-d-find")
     find.focus()
-    for number, materia in enumerate(("Blackbelt-Bootstrap", "Detect-VCS", "Interactive-Plan"), 1):
+    for materia in ("Blackbelt-Bootstrap", "Detect-VCS", "Interactive-Plan"):
         page.keyboard.type(materia)  # as fast as keys can be pressed
         page.keyboard.press("Enter")
-        designer.wait_for_text(f"added Socket-{number} ({materia})")
+        designer.wait_for_text(f"added {materia}")
         assert find.input_value() == ""
     page.keyboard.type("Wirter")
     page.keyboard.press("Enter")
@@ -476,14 +483,14 @@ def test_draft_of_a_coding_agent_can_be_continued(lab: Lab):
     designer.wait_for_text("by robot (3 steps)")
     designer.wait_for_socket("Socket-2")
     designer.press("Undo")
-    designer.wait_for_text("undone: connected Socket-1 to Socket-2")
+    designer.wait_for_text("undone: connected Plan to Build")
 
 
 def test_design_is_restored_after_a_kernel_restart_and_pressing_enter_casts_it_once(designer: Designer):
     page, panel, lab = designer.page, designer.panel, designer.lab
     for number, materia in enumerate(("Plan", "Build", "Eval"), 1):
         designer.add(materia, f"Socket-{number}")
-    designer.connect("Socket-1", "Socket-2", "connected Socket-1 to Socket-2")
+    designer.connect("Socket-1", "Socket-2", "connected Plan to Build")
     before = designer.document(2)
     page.evaluate("() => window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.restart()")
     panel.get_by_text("the new panel offers the draft of Eight, with all 4 steps").wait_for()
@@ -495,7 +502,7 @@ def test_design_is_restored_after_a_kernel_restart_and_pressing_enter_casts_it_o
     designer.wait_for_socket("Socket-3")
     assert designer.document(2) == before
     designer.press("Undo")
-    designer.wait_for_text("undone: connected Socket-1 to Socket-2")
+    designer.wait_for_text("undone: connected Plan to Build")
 
     # Enter begins one cast, and the key does not press the button that the focus goes back to.
     designer.press("Cast it")

@@ -40,7 +40,10 @@ export function designParts(cells, send, menuEntries) {
     update,
     /** Switch design mode on or off in the current surface. @param {boolean} now @param {HTMLElement|null} surface */
     mode(now, surface) {
-      if (now && !parts.length) parts = [designBarPart(tools, send, menuEntries), palettePart(cells.palette, send), designInspectorPart(side, send), problemsPart(cells.problems, send)];
+      if (now && !parts.length) {
+        const problems = problemsPart(cells.problems, send);
+        parts = [designBarPart(tools, send, problems.open, menuEntries), palettePart(cells.palette, send), designInspectorPart(side, send), problems];
+      }
       const elsewhere = surface && surface !== box;
       if (elsewhere) {
         listening.abort();

@@ -1,5 +1,5 @@
 /** The bar of design mode: name, problems, undo and redo, casting and saving, and the last message. */
-import { actButton, h, askLine, button, isNew, refill, setEnabled, setText, targetOf, icon } from "./dom.js";
+import { actButton, h, askLine, button, isNew, redraw, refill, setEnabled, setText, targetOf, icon } from "./dom.js";
 import { openMenu } from "./menu.js";
 import { counted } from "./words.js";
 
@@ -14,8 +14,8 @@ export const afterForms = (host, send) => (kind, /** @type {any} */ fields = {})
   send(kind, fields);
 };
 
-/** @param {HTMLElement} host @param {SendToDesigner} send @param {() => MenuEntry[]} [menuEntries] menu entries that the surface adds @returns {Part} */
-export function designBarPart(host, send, menuEntries = () => []) {
+/** @param {HTMLElement} host @param {SendToDesigner} send @param {(severity: string) => void} openFinding opens the first `problem` or `hint` @param {() => MenuEntry[]} [menuEntries] menu entries that the surface adds @returns {Part} */
+export function designBarPart(host, send, openFinding, menuEntries = () => []) {
   const act = afterForms(host, send);
   let identity = "";
   const name = h("b", { class: "mnb-cut mnb-d-title" }), chips = h("span", { class: "mnb-d-states" });
@@ -50,6 +50,10 @@ export function designBarPart(host, send, menuEntries = () => []) {
     refill(line, content);
   };
   const chip = (/** @type {string} */ tone, /** @type {string} */ text) => h("span", { class: "mnb-d-state", "data-tone": tone }, text);
+  const findings = (/** @type {string} */ severity, /** @type {number} */ count) => {
+    const words = counted(count, severity), label = `${words}: open the first`;
+    return button(`${severity === "problem" ? "✖" : "○"} ${words}`, label, () => openFinding(severity), { class: "mnb-d-state", "data-tone": severity === "problem" ? "bad" : "", "data-key": severity, "aria-label": label });
+  };
   return {
     /** @param {{bar?: DesignBar}} slice */
     update({ bar }) {
@@ -59,10 +63,11 @@ export function designBarPart(host, send, menuEntries = () => []) {
       setText(name, bar.name);
       setText(estimate, bar.estimate);
       name.title = bar.name;
-      refill(chips,
+      redraw(chips, () => [
         chip(bar.changed ? "now" : "", bar.changed ? "not saved" : bar.steps ? "saved" : bar.fresh ? "new" : "unchanged"),
-        bar.problems ? chip("bad", `✖ ${counted(bar.problems, "problem")}`) : chip("good", "✓ can be cast"),
-        bar.hints > 0 && chip("", `○ ${counted(bar.hints, "hint")}`));
+        bar.problems ? findings("problem", bar.problems) : chip("good", "✓ can be cast"),
+        bar.hints > 0 && findings("hint", bar.hints),
+      ], cast);
       setEnabled(undo, bar.undo !== null, "nothing to undo");
       setEnabled(redo, bar.redo !== null, "nothing to redo");
       if (bar.undo !== null) undo.title = `undo: ${bar.undo} (Ctrl-Z)`;

@@ -82,11 +82,6 @@ export function designInspectorPart(host, send) {
   const nameOf = (/** @type {string} */ id) => data.names[id] ?? id;
   const selectOf = (/** @type {string} */ label, /** @type {string[]} */ ids, value = "") =>
     h("select", { class: "mnb-in", "aria-label": label }, h("option", { value: "", selected: !value }, label), ids.map((id) => h("option", { value: id, title: id, selected: id === value }, nameOf(id))));
-  const chooser = (/** @type {string} */ label, /** @type {[string, string][]} */ options, /** @type {string} */ value, /** @type {(value: string) => void} */ choose) => {
-    const { node, set } = radios(options, choose, { "aria-label": label });
-    set(value);
-    return node;
-  };
   const edgeList = (/** @type {HTMLElement} */ list, /** @type {EdgeRow[]} */ all, /** @type {string} */ none) => refill(list, all.map((edge, index) => edgeItem(edge, index, act, nameOf)), !all.length && h("li", { class: "mnb-dim" }, none));
   /** @type {Record<string, (into: HTMLElement) => () => void>} */
   const make = {
@@ -100,10 +95,10 @@ export function designInspectorPart(host, send) {
       for (const input of [to, limit]) input.addEventListener("input", say);
       into.append(list, h("div", { class: "mnb-d-box" }, labelled("new edge"),
         line(to, button("Connect", "add an edge to this target", () => (to.value ? connect(to.value) : to.focus()), { class: "mnb-b mnb-main" })),
-        chooser("condition of the new edge", [["", "automatic"], ...data.conditions], "", (condition) => {
+        radios([["", "automatic"], ...data.conditions], (condition) => {
           when = condition;
           say();
-        }),
+        }, { "aria-label": "condition of the new edge" }).node,
         line(h("span", { class: "mnb-dim" }, "at most"), limit, h("span", { class: "mnb-dim" }, "times for each item")), sentence,
         line(button("Connect → click the target", "then click the target in the picture", () => arm(`Click the target of the new edge from ${nameOf(id)}.`, connect)))));
       return () => edgeList(list, data.ways, "no edges: the cast ends here");
@@ -116,7 +111,7 @@ export function designInspectorPart(host, send) {
         if (!from.value || !to.value) return (from.value ? to : from).focus();
         act("exit", { loop: data.of[1], from: from.value, when, to: to.value });
       }, { class: "mnb-b mnb-main" });
-      into.append(list, h("div", { class: "mnb-d-box" }, labelled("new exit, taken after the last item"), line(from, to, add), chooser("condition of the new exit", data.conditions, when, (condition) => void (when = condition))));
+      into.append(list, h("div", { class: "mnb-d-box" }, labelled("new exit, taken after the last item"), line(from, to, add), radios(data.conditions, (condition) => void (when = condition), { "aria-label": "condition of the new exit" }, when).node));
       return () => edgeList(list, data.exits, "no exits: the cast ends with the last item");
     },
     loop(into) {
@@ -128,7 +123,7 @@ export function designInspectorPart(host, send) {
       return () => {
         const more = selectOf("add a member …", data.sockets.filter((id) => !data.members.includes(id)));
         more.addEventListener("change", () => more.value && change([...data.members, more.value]));
-        refill(source, chooser("list of the loop", [["consumes", "work items"], ["iterator", "a list"], ["", "nothing"]], data.source, (sourceKind) => act("source", { loop: data.of[1], source: sourceKind })));
+        refill(source, radios([["consumes", "work items"], ["iterator", "a list"], ["", "nothing"]], (sourceKind) => act("source", { loop: data.of[1], source: sourceKind }), { "aria-label": "list of the loop" }, data.source).node);
         fieldForm.update(data.fields);
         refill(members, labelled("members (each round starts with the first member)"), line(data.members.map(member)),
           line(more, data.marked.length > 0 && button(`Use ${data.marked.length} marked sockets`, "make the marked sockets the members of the loop", () => change(data.marked))));
@@ -257,8 +252,7 @@ function promptPreviews(into) {
       situation = chosenSituation;
       draw(previews);
     };
-    const { node, set } = radios(previews.map((option) => [option.words, option.words]), choose, { "aria-label": "situation" });
-    if (preview) set(preview.words);
+    const { node } = radios(previews.map((option) => [option.words, option.words]), choose, { "aria-label": "situation" }, preview?.words);
     const held = into.contains(document.activeElement) && document.activeElement instanceof HTMLInputElement;
     refill(into, previews.length > 0 && h("div", { class: "mnb-d-label" }, "preview of the prompt"), previews.length > 1 && node, (preview?.parts ?? []).map(row), preview && h("p", { class: "mnb-dim mnb-d-note" }, preview.about));
     if (held) /** @type {HTMLElement|null} */ (into.querySelector("input:checked"))?.focus();

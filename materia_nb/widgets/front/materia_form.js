@@ -148,11 +148,11 @@ function flagControl({ id, field, commit }) {
   return { root: input, input, labelled: true, update: (now) => void (input.checked = now.value === true) };
 }
 
-/** Make radio buttons. @param {[string, string][]} options @param {(value: string) => void} choose @param {Attributes} attrs the label, or the id of the labelling element */
-export function radios(options, choose, attrs) {
+/** Make radio buttons. @param {[string, string][]} options @param {(value: string) => void} choose @param {Attributes} attrs the label, or the id of the labelling element @param {string} [chosen] the value that is selected */
+export function radios(options, choose, attrs, chosen = "") {
   const name = `mnb-d-${++idCount}`;
   const inputs = options.map(([value]) => {
-    const input = h("input", { type: "radio", name, value, onchange: () => input.checked && choose(value) });
+    const input = h("input", { type: "radio", name, value, checked: value === chosen, onchange: () => input.checked && choose(value) });
     return input;
   });
   return {

@@ -5,7 +5,7 @@ import { tabRow } from "./tabs.js";
 
 const SIGNS = { ends: { sign: "✓", tone: "good" }, fails: { sign: "✗", tone: "bad" }, never: { sign: "○", tone: "hint" } };
 
-/** @param {HTMLElement} host @param {SendToDesigner} send @returns {Part} */
+/** @param {HTMLElement} host @param {SendToDesigner} send @returns {Part & {open: (severity: string) => void}} */
 export function problemsPart(host, send) {
   const act = afterForms(host, send), note = { class: "mnb-d-note" }, dim = { class: "mnb-dim" };
   /** @type {Dock} */
@@ -32,13 +32,13 @@ export function problemsPart(host, send) {
   panel.className = "mnb-d-dockbody";
   panel.tabIndex = 0;
   host.append(h("div", { class: "mnb-d-dock" }, h("div", { class: "mnb-d-dockhead" }, tabs.row, folds), panel));
-  const picks = (/** @type {string} */ label, /** @type {What|undefined} */ part) => (part ? button(label, "select it", () => act("pick", { part, keep: true }), { class: "mnb-d-link" }) : label);
+  const picks = (/** @type {string} */ label, /** @type {What|undefined} */ part, path = "it") => (part ? button(label, `select ${path}`, () => act("pick", { part, keep: true }), { class: "mnb-d-link" }) : label);
   const cell = (/** @type {Child[]} */ ...children) => h("td", {}, ...children);
   const table = (/** @type {string[]} */ heads, /** @type {Child[]} */ rows) => h("table", { class: "mnb-d-table" }, h("thead", {}, h("tr", {}, heads.map((heading) => h("th", { scope: "col" }, heading)))), h("tbody", {}, rows));
 
   const problems = () => !data.problems.length ? h("p", { ...note, role: "status" }, "✓ no problems, no hints")
     : table(["kind", "where", "what", "what to do", "fix"], data.problems.map(({ severity, where, what: message, todo, fix, pick, code, source }) => h("tr", { "data-tone": severity === "problem" ? "bad" : "hint" },
-      cell(severity === "problem" ? "✖ problem" : "○ hint"), cell(picks(where, pick)), cell(message), cell(todo),
+      cell(severity === "problem" ? "✖ problem" : "○ hint"), cell(picks(where, pick, source)), cell(message), cell(todo),
       cell(fix && [button("Fix it", fix, () => act("fix", { code, source }), { class: "mnb-b mnb-small", "aria-label": `Fix it: ${fix}` }), h("span", { class: "mnb-dim mnb-d-fixes" }, fix)]))));
   const happens = () => {
     const explored = data.happens;
@@ -79,6 +79,15 @@ export function problemsPart(host, send) {
       data = dock;
       if (folded === null) fold(!data.problems.some(({ severity, source }) => severity === "problem" && source !== "sockets"));
       draw();
+    },
+    /** Show the first finding of a severity, select its part, and move the focus to its row. */
+    open(severity) {
+      const index = data.problems.findIndex((finding) => finding.severity === severity), part = data.problems[index]?.pick;
+      open = "problems";
+      fold(false);
+      draw();
+      if (part) act("pick", { part, keep: true });
+      /** @type {HTMLElement} */ (panel.querySelectorAll("tbody tr")[index]?.querySelector("button") ?? panel).focus();
     },
     destroy: () => host.replaceChildren(),
   };
