@@ -389,12 +389,9 @@ class _LayoutBuilder:
 
         The sign is outside all loops and not between two connected cards, where it would seem to interrupt the line.
         """
-        ends = [
-            (self.boxes.get(self._card_key(link.source)), self.boxes.get(self._card_key(link.target)))
-            for link in self.links
-        ]
-        gaps = [gap for source, target in ends if source and target and (gap := source.gap(target))]
-        occupied = (*self.boxes.values(), *self.frames.values(), *gaps)
+        ends = [(self._card_key(link.source), self._card_key(link.target)) for link in self.links]
+        gaps = [self.boxes[a].gap(self.boxes[b]) for a, b in ends if {a, b} <= self.boxes.keys()]
+        occupied = (*self.boxes.values(), *self.frames.values(), *filter(None, gaps))
         for distance in (34.0, 50.0, 70.0, 100.0):
             for side in sides:
                 dx, dy = DIRECTION_VECTORS[side]

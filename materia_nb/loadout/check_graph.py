@@ -298,11 +298,9 @@ def iterate_over_items(facts: LoadoutFacts, loop: LoopFacts) -> Fix | None:
     if cursor in [other.cursor(other.members[0]) for other in facts.loops if other.id != loop.id and other.members]:
         cursor = f"{loop.id}Index"
     advances = advances_of(facts, loop) or probable_advance(facts, loop)
-    return suggested_fix(
-        f"Iterate over {loop.items}, the items of {generator}",
-        do("set_source", loop.id, "iterator", items=loop.items, as_=loop.alias, cursor=cursor),
-        *(do("set_socket", id_, "advance", {"when": when}) for id_, when in advances.items()),
-    )
+    steps = [do("set_source", loop.id, "iterator", items=loop.items, as_=loop.alias, cursor=cursor)]
+    steps += [do("set_socket", id_, "advance", {"when": when}) for id_, when in advances.items()]
+    return suggested_fix(f"Iterate over {loop.items}, the items of {generator}", *steps)
 
 
 def _leads_into(facts: LoadoutFacts, generator: str, loop: LoopFacts) -> bool:

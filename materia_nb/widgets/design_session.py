@@ -41,26 +41,24 @@ class DesignSession(DesignState):
 
     def on_message(self, kind: str, values: Mapping[str, Any]) -> None:
         """Handle a message. An error is shown in ``note`` and does not change the design."""
-        earlier_error, names = self.design.draft_error, self.names
-        summary: str | None = None
-        sign, text = "status", None
+        earlier_error, note, names, summary = self.design.draft_error, self.note, self.names, None
         try:
             if kind not in ("answer", "pick", "news"):
                 self.question = None
             summary = handle(self, kind, values)
         except MateriaError as error:
             where = f" ({error.where})" if error.where and "/" in error.where else ""
-            sign, text = "alert", ": ".join(filter(None, [f"{error.what.rstrip('.')}{where}", error.hint]))
+            self.note = "alert", ": ".join(filter(None, [f"{error.what.rstrip('.')}{where}", error.hint]))
         except Exception as error:  # noqa: BLE001 - a message may hold anything
             _log.warning("the designer could not handle the message %r", shorten(str(kind), 60), exc_info=error)
-            sign, text = "alert", f"The change failed with {type(error).__name__}."
+            self.note = "alert", f"The change failed with {type(error).__name__}."
         else:
             if summary is not None or (self.note[0] == "alert" and kind != "news"):
-                text = summary or ""
+                self.note = "status", summary or ""
         if self.design.draft_error not in ("", earlier_error):
-            sign, text = "alert", f"{summary or 'done'}; {self.design.draft_error}. Save the design to keep it."
-        if text is not None:
-            self.note = sign, with_names(text, {**names, **self.names})
+            self.note = "alert", f"{summary or 'done'}; {self.design.draft_error}. Save the design to keep it."
+        if self.note is not note:
+            self.note = self.note[0], with_names(self.note[1], {**names, **self.names})
         self._drop_missing_parts()
 
     def _drop_missing_parts(self) -> None:

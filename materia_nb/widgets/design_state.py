@@ -120,8 +120,7 @@ class DesignState:
         self._offered: set[tuple[Path, int]] = set()
         self.on_cast_started: Callable[[Cast], object] | None = None
         self.casts_started = 0
-        self._identity: tuple[DesignChange, Object, str] | None = None
-        self._parts: tuple[DesignChange, Object, list[tuple[str, Selection]]] | None = None
+        self._memo: tuple[DesignChange, Object, str, list[tuple[str, Selection]]] | None = None
         self._prompts: tuple[Graph, list[PromptForm | None], tuple[Prompts, Prompts]] | None = None
 
     # -- what there is ------------------------------------------------------------------
@@ -129,19 +128,21 @@ class DesignState:
     @property
     def parts(self) -> list[tuple[str, Selection]]:
         """All parts of the design, each with a unique name."""
-        now, config = self.design.current_change, self.design.config
-        if self._parts is None or self._parts[0] is not now or self._parts[1] is not config:
-            self._parts = now, config, parts(self.design.document, self.design.graph())
-        return self._parts[2]
+        return self._derived()[3]
 
     @property
     def identity(self) -> str:
         """Identity of the current design. A message that starts a cast must repeat it (R69), and each cast changes it."""
-        now, config = self.design.current_change, self.design.config
-        if self._identity is None or self._identity[0] is not now or self._identity[1] is not config:
-            digest = json_digest([self.design.name, self.design.document, dict(self.design.definitions)])
-            self._identity = now, config, digest
-        return f"{self._identity[2]}.{self.casts_started}"
+        return f"{self._derived()[2]}.{self.casts_started}"
+
+    def _derived(self) -> tuple[DesignChange, Object, str, list[tuple[str, Selection]]]:
+        """Return the current change and config, with the digest and the parts that follow from both."""
+        design, memo = self.design, self._memo
+        if memo is None or memo[0] is not design.current_change or memo[1] is not design.config:
+            digest = json_digest([design.name, design.document, dict(design.definitions)])
+            memo = design.current_change, design.config, digest, parts(design.document, design.graph())
+            self._memo = memo
+        return memo
 
     @property
     def prompts(self) -> tuple[Prompts, Prompts]:

@@ -249,10 +249,8 @@ def add_exit(
     id_ = free_name(f"exit:{source}:{condition}", _ids(edges.entries)) if id_ is None else id_
     route = {"id": id_, "from": source, "condition": condition, "targetSocketId": target}
     _check_route(edges, route, route, edges.entries)
-    return DesignChange(
-        edges.with_list([*edges.entries, route]),
-        f"added an exit of loop {loop} from {source} to {target} ({condition})",
-    )
+    summary = f"added an exit of loop {loop} from {source} to {target} ({condition})"
+    return DesignChange(edges.with_list([*edges.entries, route]), summary)
 
 
 @operation

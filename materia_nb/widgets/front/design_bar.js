@@ -51,8 +51,8 @@ export function designBarPart(host, send, openFinding, menuEntries = () => []) {
   };
   const chip = (/** @type {string} */ tone, /** @type {string} */ text) => h("span", { class: "mnb-d-state", "data-tone": tone }, text);
   const findings = (/** @type {string} */ severity, /** @type {number} */ count) => {
-    const words = counted(count, severity), label = `${words}: open the first`;
-    return button(`${severity === "problem" ? "✖" : "○"} ${words}`, label, () => openFinding(severity), { class: "mnb-d-state", "data-tone": severity === "problem" ? "bad" : "", "data-key": severity, "aria-label": label });
+    const label = `${counted(count, severity)}: open the first`;
+    return button(`${severity === "problem" ? "✖" : "○"} ${counted(count, severity)}`, label, () => openFinding(severity), { class: "mnb-d-state", "data-tone": severity === "problem" ? "bad" : "", "data-key": severity, "aria-label": label });
   };
   return {
     /** @param {{bar?: DesignBar}} slice */

@@ -82,12 +82,12 @@ export function problemsPart(host, send) {
     },
     /** Show the first finding of a severity, select its part, and move the focus to its row. */
     open(severity) {
-      const index = data.problems.findIndex((finding) => finding.severity === severity), part = data.problems[index]?.pick;
       open = "problems";
       fold(false);
       draw();
-      if (part) act("pick", { part, keep: true });
-      /** @type {HTMLElement} */ (panel.querySelectorAll("tbody tr")[index]?.querySelector("button") ?? panel).focus();
+      const index = data.problems.findIndex((finding) => finding.severity === severity), where = panel.querySelectorAll("tbody tr")[index]?.querySelector("button");
+      where?.click();
+      (where ?? panel).focus();
     },
     destroy: () => host.replaceChildren(),
   };
