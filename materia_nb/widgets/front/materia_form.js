@@ -151,10 +151,7 @@ function flagControl({ id, field, commit }) {
 /** Make radio buttons. @param {[string, string][]} options @param {(value: string) => void} choose @param {Attributes} attrs the label, or the id of the labelling element @param {string} [chosen] the value that is selected */
 export function radios(options, choose, attrs, chosen = "") {
   const name = `mnb-d-${++idCount}`;
-  const inputs = options.map(([value]) => {
-    const input = h("input", { type: "radio", name, value, checked: value === chosen, onchange: () => input.checked && choose(value) });
-    return input;
-  });
+  const inputs = options.map(([value]) => h("input", { type: "radio", name, value, checked: value === chosen, onchange: () => choose(value) }));
   return {
     node: h("div", { class: "mnb-d-radios", role: "radiogroup", ...attrs }, options.map(([, label], index) => h("label", {}, inputs[index], h("span", {}, label)))),
     /** @param {string} value */
