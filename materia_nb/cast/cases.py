@@ -151,13 +151,14 @@ class Case:
         return failures
 
 
-def _route_differences(expected: list[JSON], actual: list[JSON]) -> list[str]:
+def _route_differences(expected: list[Any], actual: list[Any]) -> list[str]:
+    places = ([(visit["socket"], visit["visit"], visit["item"]) for visit in route] for route in (expected, actual))
+    if next(places) == next(places):  # targets without a visit, such as a loop without items left, do not matter
+        return []
     for number, (visit, other) in enumerate(zip(expected, actual, strict=False), start=1):
         if visit != other:
             return [f"Step {number} should be {_visit_words(visit)}, but is {_visit_words(other)}."]
-    if len(expected) != len(actual):
-        return [f"The cast should take {counted(len(expected), 'step')}, but takes {len(actual)}."]
-    return []
+    return [f"The cast should take {counted(len(expected), 'step')}, but takes {len(actual)}."]
 
 
 def _visit_words(visit: Any) -> str:

@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from builders import asks, at, config, edge
+from builders import asks, at, config, edge, exit_route, loop
 from materia_nb.cast.cases import read_case
 from materia_nb.cast.views.loadout_views import ExploreView
 from materia_nb.errors import MateriaError
@@ -153,3 +153,17 @@ def test_rule_that_does_not_hold_is_not_saved(wb, tmp_path, rule, kind):
         wb.explore("Plan-Build-Eval").save_tests(tmp_path / "cases", rules=[EVALUATED, rule])
     assert error.value.kind == kind
     assert not (tmp_path / "cases").exists()
+
+
+def test_saved_route_may_lead_to_a_loop_that_is_skipped(tmp_path):
+    """Without items, a socket leads to the same exit whether its edge leads into the loop or to the end."""
+    document = config(
+        {"Plan": asks(edge("Do"), materia="G"), "Do": asks(edge("Do"), advance={})},
+        {"L": loop("Do", exits=[exit_route("Do", "always", "end")])},
+    )
+    cases = [read_case(path) for path in ExploreView(build_graph(document), 0).save_tests(tmp_path)]
+    (case,) = [case for case in cases if case.path.name.startswith("complete")]
+    case.fields["expect"]["route"][0]["to"] = "end"
+    assert case.check() == []
+    case.fields["expect"]["route"][0]["socket"] = "Do"
+    assert case.check()
