@@ -267,7 +267,8 @@ def _check_consumes(
     is_known = _check_endpoint(findings, facts, source, f"{path}.from", end=False, advice=advice, fix=fix)
     if not members_known:
         return
-    if not cycles_in({id_: members.intersection(facts.sockets[id_].targets) for id_ in loop.members}):
+    sockets = [facts.sockets[id_] for id_ in loop.members if id_ in facts.sockets]
+    if not cycles_in({socket.id: members.intersection(socket.targets) for socket in sockets}):
         first, last = loop.members[0], loop.members[-1]
         message = "the edges of the members do not form a cycle, so the loop would stop after the first item"
         advice = f"add an edge from the last member back to {first!r}"

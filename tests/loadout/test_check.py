@@ -543,3 +543,13 @@ def test_r66_problem_is_reported_if_two_loops_derive_an_advance_for_one_socket(f
     assert "'L' and 'Lb'" in problem.message
     assert "set `from` of the exit of 'Lb' to another member" in str(problem)
     assert check_config(two_loops(first("Socket-3"), second("Socket-2"), cursor="secondCursor")).ok
+
+
+def test_loop_with_a_member_that_is_null_is_reported():
+    sockets = {"Plan": {"materia": "Plan", "edges": [{"when": "always", "to": "Build"}]}, "Build": None}
+    loops = {"L": {"sockets": ["Build"], "consumes": {"from": "Plan", "output": "workItems"}}}
+    materia = {"Plan": {"tools": "none", "prompt": "Plan", "generator": True}}
+    report = check_config(
+        {"loadouts": {"T": {"entry": "Plan", "sockets": sockets, "loops": loops}}, "materia": materia}
+    )
+    assert "Build" in [problem.source for problem in report.problems]
