@@ -87,7 +87,7 @@ def test_check_replays_the_answers_of_a_case_through_the_loadout(project, monkey
     path = cast.export.test("route")
     assert check(capsys, path.name)[0] == 0
     case = json.loads(path.read_text())
-    case["expect"]["route"][0]["to"] = "end"
+    del case["expect"]["route"][-1]
     path.write_text(json.dumps(case))
     code, out = check(capsys, path.name, "--format", "github")
     assert (code, "failed-case" in out) == (1, True)
