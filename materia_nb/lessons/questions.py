@@ -505,12 +505,12 @@ def write_levels(folder: Path) -> list[Path]:
         for level in defined
     ]
     overview = Html(f'<p>{_OVERVIEW}</p><ul>{html_join(entries)}</ul><main id="levels"></main>')
-    pages = {"index": html_page("Levels", overview, read_package_text(SCRIPT))}
+    paths = [write_export(folder / "index.html", "page", html_page("Levels", overview, read_package_text(SCRIPT)))]
     for level, next_name in zip(defined, [*(level.name for level in defined[1:]), ""], strict=True):
         graph, changed = level_graph(level), changed_graphs(level)
-        data = level_data(level, graph, changed, next_name)
-        pages[level.name] = play_page(level.title, graph, data, list(changed.values()))
-    return [write_export(folder / f"{name}.html", "page", page) for name, page in pages.items()]
+        page = play_page(level.title, graph, level_data(level, graph, changed, next_name), list(changed.values()))
+        paths.append(write_export(folder / f"{level.name}.html", "page", page))
+    return paths
 
 
 def level_graph(level: PlayLevel, change: Sequence[Mapping[str, JSON]] = ()) -> Graph:
