@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 from materia_nb.store import files
@@ -82,7 +83,10 @@ def test_unreadable_project_yields_no_files(tmp_path):
 def test_write_after_a_snapshot_has_a_later_timestamp(tmp_path):
     (tmp_path / "a").write_text("one")
     before = read_file_stamps(tmp_path, tmp_path / "casts")
+    returned_ns = time.time_ns()
     (tmp_path / "b").write_text("two")
     assert before is not None
-    # Kernels stamp all files of a tick, at most 10 ms, with the same time.
-    assert (tmp_path / "b").stat().st_ctime_ns - before["a"][1] >= 9_000_000
+    # Kernels stamp all files of a tick, at most 10 ms, with its beginning. So a write 10 ms later gets a later time,
+    # but one that can be less than 10 ms later.
+    assert returned_ns - before["a"][1] >= 9_900_000
+    assert (tmp_path / "b").stat().st_ctime_ns > before["a"][1]
