@@ -47,9 +47,9 @@ CANVAS_STATES = """() => [...document.querySelectorAll(".mnb-canvas")].filter((o
 
 
 NARROW_FOR_A_MOMENT = """async () => {
-    const graphs = [...document.querySelectorAll(".mnb-graph")].filter((one) => one.offsetWidth);
+    const graph = [...document.querySelectorAll(".mnb-graph")].filter((one) => one.offsetWidth)[2];
     for (const width of ["300px", ""]) {
-        for (const graph of graphs) graph.style.width = width;
+        graph.style.width = width;
         await new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)));
     }
 }"""

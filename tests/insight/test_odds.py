@@ -317,6 +317,7 @@ def test_exact_odds_and_simulations_agree(document, satisfied, items, seed):
     assume(e.complete_search)
     o = e.odds(satisfied, items, failed=0.3)
     assert sum(o.ends.values()) == pytest.approx(1)
+    assume(o.turns < 50)  # hundreds of longer casts take too long
     simulated = simulate_casts(graph, CASTS, satisfied, items, seed, failed=0.3)
     agree(o, simulated, turn_deviation(graph, items, satisfied, failed=0.3))
 
