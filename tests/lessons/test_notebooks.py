@@ -435,6 +435,10 @@ def test_stored_pictures_do_not_depend_on_inline_svg(name):
 # -- loadouts that the learner changes --------------------------------------------------------
 
 MADE = {
+    "10-complete.ipynb": (
+        ("parse: json", "parse: json\n    advance: {when: satisfied}"),
+        ("parse: json", "parse: json\n    advance: {when: not_satisfied}"),
+    ),
     "01-edges.ipynb": (
         ("edges: [{when: not_satisfied, to: Socket-4}]", "edges: [{when: always, to: Socket-4}]"),
         ("edges: [{when: not_satisfied, to: Socket-4}]", "edges: [{when: satisfied, to: Socket-4}]"),
