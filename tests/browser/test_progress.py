@@ -87,7 +87,8 @@ FRAMES = r"""async (surface) => {
             rows: Number(surface.querySelector("[role=grid][aria-label=steps]").ariaRowCount) - 1,
             visits: [visits(2), visits(3), visits(4)],
         };
-        if (frame.bar > 10) frames.push(frame);
+        // A card shows no count before its second visit.
+        if (frame.visits.every(Boolean)) frames.push(frame);
     }
     return frames;
 }"""
