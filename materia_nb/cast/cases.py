@@ -152,8 +152,8 @@ class Case:
 
 
 def _route_differences(expected: list[Any], actual: list[Any]) -> list[str]:
-    places = ([(visit["socket"], visit["visit"], visit["item"]) for visit in route] for route in (expected, actual))
-    if next(places) == next(places):  # targets without a visit, such as a loop without items left, do not matter
+    places = [[(visit["socket"], visit["visit"], visit["item"]) for visit in route] for route in (expected, actual)]
+    if places[0] == places[1]:  # targets without a visit, such as a loop without items left, do not matter
         return []
     for number, (visit, other) in enumerate(zip(expected, actual, strict=False), start=1):
         if visit != other:
