@@ -469,7 +469,7 @@ def _suggest_file(path: Path) -> str:
     """Return advice that suggests config files in the directory of ``path``."""
     folder = path.parent
     try:
-        files = [file for file in folder.iterdir() if file.suffix.lower() in EXTENSIONS and file.exists()]
+        files = [file for file in folder.iterdir() if is_config_file(file) and file.exists()]
         names = sorted(file.name for file in files)
     except OSError:
         return f"check the path: {str(folder)!r} is not a readable directory, and the current directory is {str(Path.cwd())!r}"
