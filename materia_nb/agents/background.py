@@ -1,4 +1,4 @@
-"""Event loops for coroutine agents: one in a background thread, or the loop of the caller that awaits the cast."""
+"""Event loops that run coroutine agents: a loop in a background thread, or the loop of the caller of the cast."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ class ProgramAnswer(NamedTuple):
 _MAX_SHOWN_CHARS: Final = 200  # Maximum length, in characters, of the excerpt of unreadable output in a message.
 _CUT_LIMIT: Final = "its maximum number of tokens"
 _CUT_REASONS: Final = frozenset({"length", "max_tokens"})
-"""Finish reasons with which programs report that an answer reached the maximum number of tokens."""
+"""Finish reasons which mean that an answer reached the maximum number of tokens."""
 
 OutputParser: TypeAlias = Callable[[str], ProgramAnswer]
 """A function that parses the complete stdout of a program."""
@@ -269,7 +269,7 @@ class CommandAgent:
 
     @contextmanager
     def _complete_command(self, turn: Turn) -> Iterator[tuple[str, ...]]:
-        """Yield the complete command for a turn. A schema file that the command uses exists while the block runs."""
+        """Yield the complete command for a turn. If the command needs a schema file, the file exists in the block."""
         argv = self.command(turn)
         if _SCHEMA_FILE not in argv:
             yield argv
@@ -307,7 +307,7 @@ class CommandAgent:
     def _require_unchanged(
         self, turn: Turn, old_stamps: Mapping[str, tuple[int, int]], casts: Path, outcome: Reply | AgentError
     ) -> None:
-        """Raise AgentError (``wrote_read_only``) if files have changed, after reporting the usage of a reply."""
+        """Raise AgentError (``wrote_read_only``) if files have changed; the usage of a reply is reported first."""
         new_stamps = _file_stamps(turn.project, casts)
         changed = sorted(path for path in {*old_stamps, *new_stamps} if old_stamps.get(path) != new_stamps.get(path))
         if not changed:
@@ -415,7 +415,7 @@ def _json_at_end(stderr: str) -> str:
 
 
 def plain_error_message(text: str) -> str:
-    """Replace the JSON at the end of an error message with the message inside the JSON, if the JSON contains one."""
+    """If an error message ends with JSON that contains a message, replace the JSON with this message."""
     start, brace, json_tail = text.partition("{")
     match json_or_none(brace + json_tail):
         case {"error": {"message": str(message)}} | {"message": str(message)}:

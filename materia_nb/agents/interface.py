@@ -33,7 +33,7 @@ TIMEOUT_S: Final = 600.0
 """Default time limit for the answer of a model or a program, in seconds."""
 
 CELL_NAME_FINDERS: Final[list[Callable[[str], str | None]]] = []
-"""Functions that convert the file name of compiled code to the name of its notebook cell. The magics add one."""
+"""Functions that convert the file name of compiled code to the name of a notebook cell; the magics add a function."""
 
 
 def code_location(filename: str, line: int) -> str:
@@ -338,7 +338,7 @@ def can_think(agent: Agent) -> bool:
 
 
 def reply_from(value: object, source: object) -> Reply:
-    """Convert a value that user code returned to a reply. The value may be a reply, text, or a dict to send as JSON.
+    """Convert the return value of user code to a reply. The value may be a reply, text, or a dict to send as JSON.
 
     Raises:
         AgentError: the value has another type or cannot be converted to JSON; the message begins with ``source``.
@@ -407,7 +407,7 @@ def validate_reply(
 
 
 def validate_usage(usage: Any, agent_name: object) -> StepUsage:
-    """Convert the usage that an agent reported to the form in which it is stored, with integer token counts.
+    """Convert the usage reported by an agent to its stored form, with integer token counts.
 
     Raises:
         AgentError: a value is not a number, is negative, or is infinite.

@@ -1,4 +1,4 @@
-"""Agents that ask a language model through pydantic-ai (the extra ``models``), which is imported on first use."""
+"""Agents that call a language model through pydantic-ai (the extra ``models``), which is imported on first use."""
 
 from __future__ import annotations
 
@@ -218,7 +218,7 @@ def _raise_missing_key(variables: Iterable[str], provider: str, message: str = "
 
 @dataclass(eq=False, repr=False)
 class ModelAgent:
-    """Asks a language model, streams its answer, and lets the model use the tools of the materia.
+    """Calls a language model, streams its answer, and lets the model use the tools of the materia.
 
     API keys are read from the environment; they are never stored or displayed.
 
@@ -229,8 +229,8 @@ class ModelAgent:
             then selects the chat completions protocol.
         key_env: the environment variable that contains the API key; defaults to the usual variable of the provider.
         settings: additional model settings for pydantic-ai, such as ``temperature`` and ``max_tokens``.
-        tools: False if the model does not support tools. The model is then asked without the tools of the materia, and
-            a note reports the omission.
+        tools: False if the model does not support tools. The model is then called without the tools of the materia,
+            and a note reports the omission.
         timeout_s: the time limit for one answer of the model, including all retries, in seconds.
         attempts: the maximum number of attempts for each request.
         first_pause_s: the delay before the first retry, in seconds. The delay is approximately doubled before each
@@ -294,7 +294,7 @@ class ModelAgent:
         return {**vars(self), "_handles": {}}
 
     def answer(self, turn: Turn) -> Reply | NeedsApproval:
-        """Ask the model until it answers without tool calls, or until a tool call needs approval.
+        """Call the model until it answers without tool calls, or until a tool call needs approval.
 
         Raises:
             AgentError: kinds ``no_model``, ``no_key``, ``bad_key``, ``denied``, ``bad_model``, ``bad_request``,

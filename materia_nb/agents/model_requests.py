@@ -133,19 +133,19 @@ def _failure_name(error: Exception) -> str:
         "request": (ai.ModelRequestRejectedError, ai.UserError),
         "malformed": (ai.ModelAPIError, ai.UnexpectedModelBehavior, ValidationError, ValueError),
     }
-    name = next((name for name, types in kinds.items() if isinstance(error, types)), None)
-    if name is None:
+    kind = next((kind for kind, types in kinds.items() if isinstance(error, types)), None)
+    if kind is None:
         # Some provider clients let the errors of their transport libraries through.
-        name = "line" if type(error).__module__.startswith("httpx") else "other"
-    if name == "key" and getattr(error, "status_code", 401) == 403 and not _KEY_WORDS.search(_provider_message(error)):
+        kind = "line" if type(error).__module__.startswith("httpx") else "other"
+    if kind == "key" and getattr(error, "status_code", 401) == 403 and not _KEY_WORDS.search(_provider_message(error)):
         return "denied"
-    if name == "request" and _REFUSAL_PATTERN.search(
+    if kind == "request" and _REFUSAL_PATTERN.search(
         f"{getattr(error, 'provider_error_code', '')} {_provider_message(error)}"
     ):
         return "refused"
-    if name == "malformed" and getattr(error, "in_stream", False):
+    if kind == "malformed" and getattr(error, "in_stream", False):
         return "down"
-    return name
+    return kind
 
 
 def _provider_message(error: Exception) -> str:
@@ -200,7 +200,7 @@ MAX_ANSWER_CHARS: Final = 8 * 1024 * 1024
 """Maximum length of an answer, including its thinking and the arguments of its tool calls, in characters."""
 
 LOOP: Final = BackgroundLoop()
-"""The event loop for all requests to models. Function agents use another loop, because they may ask a model."""
+"""The event loop for all requests to models. Function agents use another loop, because they may call a model."""
 
 
 class ModelHandle(NamedTuple):
@@ -211,7 +211,7 @@ class ModelHandle(NamedTuple):
 
 
 class ModelOptions(Protocol):
-    """The settings of a model agent that a turn uses; :class:`ModelAgent` describes them."""
+    """The settings of a model agent that apply to its turns; :class:`ModelAgent` describes them."""
 
     settings: dict[str, Any]
     tools: bool
@@ -238,7 +238,7 @@ class Requests:
         handle: the model.
         report: a function that receives events, in the thread that calls :meth:`ask`.
         stop: an event that is set when the cast must stop.
-        unreported_usage: the usage of the answers that has not been reported yet, including incomplete answers.
+        unreported_usage: the usage that has not been reported yet, including the usage of incomplete answers.
         retries: the number of retries so far.
     """
 
@@ -252,7 +252,7 @@ class Requests:
     def ask(
         self, messages: Sequence[ModelMessage], settings: ModelSettings, parameters: ModelRequestParameters
     ) -> ModelResponse:
-        """Send a conversation to the model and return the answer, or return the cached answer to the same conversation.
+        """Send a conversation to the model and return the answer, or return the answer that is cached for it.
 
         Raises:
             AgentError: the request failed; :meth:`ModelAgent.answer` lists the kinds.
@@ -422,7 +422,7 @@ def _set_content(response: Any, text: str) -> None:
 
 
 def _http_status(error: object) -> int:
-    """Return the HTTP status that matches the fields of an error. The server sent the error with status 200."""
+    """Return the HTTP status that matches the fields of an error, because the server sent the error with status 200."""
     fields = error if isinstance(error, dict) else {}
     for name in ("code", "status", "status_code"):
         if str(fields.get(name)).isdecimal() and 400 <= int(fields[name]) < 600:

@@ -1,4 +1,4 @@
-"""One turn with a language model through pydantic-ai: the model is asked until it answers without tool calls."""
+"""One turn with a language model through pydantic-ai: the model is called until it answers without tool calls."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def _settings_for(model: Model, settings: Mapping[str, Any], thinking: str | Non
     """Return the settings of a request. Retries in the client are disabled, because :class:`Requests` retries.
 
     Args:
-        model: the model to ask.
+        model: the model to call.
         settings: the settings of the agent.
         thinking: the thinking level that the materia requests, or None.
         has_calls: True if the turn continues after earlier tool calls. Some models then require the thinking that
@@ -336,7 +336,7 @@ _MAX_SHOWN_ARGUMENT_CHARS: Final = 1_000
 
 
 class ModelTurn:
-    """Runs one turn with a model. Call :meth:`answer` once, in the thread that asked the agent."""
+    """Runs one turn with a model. Call :meth:`answer` once, in the thread that called the agent."""
 
     def __init__(self, options: ModelOptions, model: ModelHandle, turn: Turn) -> None:
         self._options = options
@@ -364,7 +364,7 @@ class ModelTurn:
         self._thoughts: list[str] = []
 
     def answer(self) -> Reply | NeedsApproval:
-        """Ask the model and run its tool calls until it answers, or until a tool call needs approval."""
+        """Call the model and run its tool calls until it answers, or until a tool call needs approval."""
         try:
             outcome = self._run_rounds()
         except BaseException:
@@ -480,7 +480,7 @@ class ModelTurn:
         for note in self._finder.notes:
             turn.report(NoteEvent(note))
         if self._omits_tools:
-            turn.report(NoteEvent(f"{self._handle.name} is asked without the tools of {turn.materia_label}"))
+            turn.report(NoteEvent(f"{self._handle.name} is called without the tools of {turn.materia_label}"))
         if turn.thinking is not None and turn.thinking not in _THINKING_VALUES:
             guess = did_you_mean(turn.thinking, _THINKING_VALUES)
             turn.report(NoteEvent(f"The thinking level {turn.thinking!r} does not exist; {guess}"))

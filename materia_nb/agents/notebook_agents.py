@@ -1,4 +1,4 @@
-"""Agents defined in a notebook (functions, people, scripts, recordings), and the table of the agents of sockets."""
+"""Agents defined in a notebook (functions, people, scripts, recordings), and the table that assigns them to sockets."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ class CoroutineAgent:
 
 
 def _turn_fields(function: Callable[..., Any], name: str) -> tuple[str, ...] | None:
-    """Return the turn fields that the function's parameters name, or None if the function receives the whole turn."""
+    """Return the turn fields named by a function's parameters, or None if the function receives the whole turn."""
     try:
         parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):  # a function written in C without a readable signature
@@ -202,7 +202,7 @@ class PinnedAgent:
 
     @property
     def thinking(self) -> bool:
-        """True if a function is pinned that may think before it answers. Pinned text is used unchanged (R68)."""
+        """True if the pin is a function that may think before it answers. Pinned text is used unchanged (R68)."""
         return self.function is not None and can_think(self.function)
 
     @property
@@ -659,7 +659,7 @@ def require_name(graph: Graph, name: str) -> None:
 
 
 def unknown_name_error(name: str, known: Iterable[str]) -> MateriaError:
-    """Return the error for an attempt to set the agent of a name that does not exist."""
+    """Return the error for setting the agent of an unknown socket or materia."""
     return MateriaError(
         f"No materia or socket is called {name!r}.",
         hint=did_you_mean(name, known) + " (`*` means all other names)",
@@ -668,7 +668,7 @@ def unknown_name_error(name: str, known: Iterable[str]) -> MateriaError:
 
 
 def utility_error(name: str, label: str) -> MateriaError:
-    """Return the error for an attempt to set the agent of a utility. A utility would ignore the agent."""
+    """Return the error for setting the agent of a utility, which would ignore the agent."""
     return MateriaError(
         f"{label} is a utility, which runs a process, so no agent can be set for it.",
         where=name,

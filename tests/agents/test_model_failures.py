@@ -396,7 +396,7 @@ def test_environment_shown_by_a_tool_contains_no_keys(tmp_path, monkeypatch):
     assert [path for path in files if CANARY.encode() in path.read_bytes()] == []
 
 
-def test_model_without_tool_support_is_asked_without_tools(tmp_path):
+def test_model_without_tool_support_is_called_without_tools(tmp_path):
     recorder = EventRecorder()
     no_tools = refuses(400, "'tools' is not supported by this model")
     with serving(no_tools, says("fine")) as server:
@@ -406,4 +406,4 @@ def test_model_without_tool_support_is_asked_without_tools(tmp_path):
         reply = agent(server, tools=False).answer(turn(recorder, tools="readOnly"))
         assert "tools" not in server.asked[-1]
     assert reply.text == "fine"
-    assert recorder.notes == ["openai:tiny is asked without the tools of Build"]
+    assert recorder.notes == ["openai:tiny is called without the tools of Build"]

@@ -55,14 +55,14 @@ _MAX_ENTRIES: Final = 20_000
 _MAX_LISTED_CHARS: Final = MAX_RESULT_CHARS - 500  # leaves room for the notes
 
 
-def read(work: Workspace, args: Mapping[str, JSON]) -> ToolResult:
+def read(workspace: Workspace, args: Mapping[str, JSON]) -> ToolResult:
     """Return lines of a text file, limited by the arguments and by the maximum length of a result."""
     offset, limit = args.get("offset", 1), args.get("limit", DEFAULT_LINES)
-    with open_path(work, args["path"]) as target, target.open_file() as file:
+    with open_path(workspace, args["path"]) as target, target.open_file() as file:
         lines: list[str] = []
         chars_left, scanned_bytes, number = _MAX_LISTED_CHARS, 0, 0
         for head, size in _read_lines(file):
-            work.check_stopped()
+            workspace.check_stopped()
             number += 1
             scanned_bytes += size
             if b"\0" in head:
@@ -85,10 +85,10 @@ def read(work: Workspace, args: Mapping[str, JSON]) -> ToolResult:
     return ToolResult("\n".join(lines), ok=True)
 
 
-def ls(work: Workspace, args: Mapping[str, JSON]) -> ToolResult:
+def ls(workspace: Workspace, args: Mapping[str, JSON]) -> ToolResult:
     """List the entries of a directory, sorted by name."""
     with (
-        open_path(work, args.get("path") or ".") as target,
+        open_path(workspace, args.get("path") or ".") as target,
         target.open_folder() as folder,
         os.scandir(folder) as entries,
     ):
@@ -152,22 +152,22 @@ _SEARCH_PROGRAM: Final = [sys.executable or "python3", "-I", "-S", str(Path(sear
 _LINE: Final = re.compile(r"^(?P<at>.*?:\d+: …?)(?P<text>.*?)(?P<more>…?)$", re.MULTILINE)
 
 
-def find(work: Workspace, args: Mapping[str, JSON]) -> ToolResult:
+def find(workspace: Workspace, args: Mapping[str, JSON]) -> ToolResult:
     """List the files and directories whose names match a pattern."""
     if args["pattern"].startswith("/") or ".." in args["pattern"].split("/"):
         raise Refused(
             "The pattern is matched against paths below the directory. It must not start with / or contain `..`."
         )
-    return _search(work, args, pattern=None, glob=args["pattern"])
+    return _search(workspace, args, pattern=None, glob=args["pattern"])
 
 
-def grep(work: Workspace, args: Mapping[str, JSON]) -> ToolResult:
+def grep(workspace: Workspace, args: Mapping[str, JSON]) -> ToolResult:
     """List the lines that match a regular expression."""
-    return _search(work, args, pattern=args["pattern"], glob=args.get("glob") or None)
+    return _search(workspace, args, pattern=args["pattern"], glob=args.get("glob") or None)
 
 
-def _search(work: Workspace, args: Mapping[str, JSON], *, pattern: str | None, glob: str | None) -> ToolResult:
-    with open_path(work, args.get("path") or ".") as target:
+def _search(workspace: Workspace, args: Mapping[str, JSON], *, pattern: str | None, glob: str | None) -> ToolResult:
+    with open_path(workspace, args.get("path") or ".") as target:
         if target.is_folder:
             parts, single_file, status = target.parts, None, target.status
         else:
@@ -190,9 +190,9 @@ def _search(work: Workspace, args: Mapping[str, JSON], *, pattern: str | None, g
     process = run_process(
         _SEARCH_PROGRAM,
         stdin=json.dumps(request).encode(),
-        cwd=work.path.joinpath(*parts),
+        cwd=workspace.path.joinpath(*parts),
         timeout_s=SEARCH_TIMEOUT_S,
-        stop=work.stop,
+        stop=workspace.stop,
     )
     output = escape_controls(process.stdout.decode(errors="surrogateescape")).rstrip("\n")
     if pattern is not None:
@@ -226,13 +226,13 @@ MAX_WRITTEN_BYTES: Final = 8 * 1024 * 1024
 """Maximum size of a file that ``write`` or ``edit`` can create, in bytes."""
 
 
-def write(work: Workspace, args: Mapping[str, JSON]) -> ToolResult:
+def write(workspace: Workspace, args: Mapping[str, JSON]) -> ToolResult:
     """Write a file and create its missing parent directories."""
     text = args["content"]
     data = _encode(text, "content")
     if args["path"].endswith("/"):
         raise Refused("The path ends with a slash. Name a file; missing directories are created.")
-    with open_path(work, args["path"], "make") as target:
+    with open_path(workspace, args["path"], "make") as target:
         _check_target(target)
         old_size = "new" if target.status is None else f"{target.status.st_size:,} bytes before"
         if target.status is not None:
@@ -253,12 +253,12 @@ def _in_format_of(target: OpenPath, text: str) -> str:
     return text.replace("\r\n", "\n").replace("\n", "\r\n") if uses_crlf else text
 
 
-def edit(work: Workspace, args: Mapping[str, JSON]) -> ToolResult:
+def edit(workspace: Workspace, args: Mapping[str, JSON]) -> ToolResult:
     """Replace text that occurs exactly once in a file, or all of its occurrences if ``all`` is true."""
     old, new = args["old"], args["new"]
     if not old:
         raise Refused("`old` is empty: pass the text to replace, or create the file with write.")
-    with open_path(work, args["path"], "change") as target:
+    with open_path(workspace, args["path"], "change") as target:
         _check_target(target)
         text, pattern = _read_text(target), _with_any_line_endings(old)
         first_match, count = pattern.search(text), len(pattern.findall(text))
@@ -346,17 +346,17 @@ MAX_SHELL_OUTPUT_BYTES: Final = MAX_RESULT_CHARS // 4 - 100
 """Maximum number of bytes that are captured at the beginning and at the end of a command's output."""
 
 
-def bash(work: Workspace, args: Mapping[str, JSON]) -> ToolResult:
+def bash(workspace: Workspace, args: Mapping[str, JSON]) -> ToolResult:
     """Run a command with bash, or with sh if bash is not installed."""
     seconds = args.get("timeout_s", SHELL_TIMEOUT_S)
     process = run_process(
         # -- since a command may begin with a hyphen
         [shutil.which("bash") or "sh", "-c", "--", args["command"]],
         stdin=b"",
-        cwd=work.path,
+        cwd=workspace.path,
         timeout_s=seconds,
         capture=Capture(MAX_SHELL_OUTPUT_BYTES, MAX_SHELL_OUTPUT_BYTES),
-        stop=work.stop,
+        stop=workspace.stop,
     )
     parts = [
         _describe_exit(process, seconds),

@@ -126,13 +126,13 @@ class OpenPath:
 
 
 @contextmanager
-def open_path(work: Workspace, path: str, purpose: _Purpose = "look") -> Iterator[OpenPath]:
+def open_path(workspace: Workspace, path: str, purpose: _Purpose = "look") -> Iterator[OpenPath]:
     """Resolve a path inside the project and yield the file or directory that it leads to.
 
     The parent directory stays open while the block runs.
 
     Args:
-        work: the project.
+        workspace: the project.
         path: a path relative to the project, or an absolute path inside it.
         purpose: the purpose of opening the path. Files of version control, config files and the records of casts can
             only be read.
@@ -144,7 +144,7 @@ def open_path(work: Workspace, path: str, purpose: _Purpose = "look") -> Iterato
     _check_text(path)
     walker = None
     try:
-        walker = _PathWalker(work, purpose)
+        walker = _PathWalker(workspace, purpose)
         yield walker.resolve(path)
     except BaseException as error:
         if walker is not None:
@@ -161,12 +161,12 @@ def open_path(work: Workspace, path: str, purpose: _Purpose = "look") -> Iterato
 class _PathWalker:
     """Resolves a path component by component. All directories from the project to the current one stay open."""
 
-    def __init__(self, work: Workspace, purpose: _Purpose) -> None:
-        self._work = work
+    def __init__(self, workspace: Workspace, purpose: _Purpose) -> None:
+        self._workspace = workspace
         self._purpose = purpose
         self._names: list[str] = []
         self._was_created: list[bool] = []
-        self._handles = [os.open(work.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)]
+        self._handles = [os.open(workspace.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)]
 
     def resolve(self, path: str) -> OpenPath:
         links = 0
@@ -204,7 +204,7 @@ class _PathWalker:
 
     def _parts(self, path: str, *, link: str | None = None) -> list[str]:
         try:
-            names = self._work.parts(path)
+            names = self._workspace.parts(path)
         except Refused:
             raise _outside_error(path if link is None else link) from None
         reason = next((_PROTECTED_NAMES[name] for name in map(_fold_name, names) if name in _PROTECTED_NAMES), None)
