@@ -157,14 +157,14 @@ def reasons_for(reasons: tuple[ReworkReason, ...], target: str, item: Item | Non
         for entry in reasons
         if entry.target == target and (entry.item is None or item is None or entry.item == item.id)
     ]
-    room = MAX_REASONS_CHARS
+    chars_left = MAX_REASONS_CHARS
     chosen: list[ReworkReason] = []
     for entry in reversed(matching):
-        if room <= 0:
+        if chars_left <= 0:
             break
-        reason = truncate(entry.reason, room)
+        reason = truncate(entry.reason, chars_left)
         chosen.append(entry if reason == entry.reason else entry._replace(reason=reason))
-        room -= len(reason)
+        chars_left -= len(reason)
     return chosen[::-1]
 
 
@@ -285,9 +285,9 @@ def shorten_middle(text: str, max_chars: int) -> str:
     if len(text) <= max_chars:
         return text
     notice = f"\n[… {len(text) - max_chars:,} or more characters omitted …]\n"
-    room = max(max_chars - len(notice), 0)
-    head = room * 2 // 3
-    tail = room - head
+    kept_chars = max(max_chars - len(notice), 0)
+    head = kept_chars * 2 // 3
+    tail = kept_chars - head
     return text[:head] + notice + (text[-tail:] if tail else "")
 
 
@@ -314,14 +314,14 @@ def state_json(data: Mapping[str, JSON], max_chars: int = MAX_STATE_CHARS) -> st
     return _complete_json(data, "", max_chars) or _shortened_json(data, "", max_chars)
 
 
-def _complete_json(value: JSON, indent: str, room: int) -> str | None:
-    """Return a value as JSON with long strings shortened, or None if the JSON is longer than ``room`` characters."""
+def _complete_json(value: JSON, indent: str, max_chars: int) -> str | None:
+    """Return a value as JSON with long strings shortened, or None if the JSON is longer than ``max_chars`` characters."""
     if isinstance(value, str):
         text = encode_basestring(shorten_middle(value, MAX_STRING_CHARS))
     elif not isinstance(value, (dict, list)) or not value:
         text = pretty(whole_floats_as_integers(value))
     else:
-        inner, lines, remaining = f"{indent}  ", [], room - 2 * len(indent) - 4
+        inner, lines, remaining = f"{indent}  ", [], max_chars - 2 * len(indent) - 4
         if len(value) * (len(inner) + 3) > remaining:  # each member takes a line
             return None
         for head, child in _members(value):
@@ -331,17 +331,17 @@ def _complete_json(value: JSON, indent: str, room: int) -> str | None:
             lines.append(head + child_text)
             remaining -= len(inner) + len(head) + len(child_text) + 2
         text = _with_brackets(value, lines, indent)
-    return text if len(text) <= room else None
+    return text if len(text) <= max_chars else None
 
 
-def _shortened_json(value: JSON, indent: str, room: int) -> str:
-    """Return a value as JSON of at most ``room`` characters, shortened with a note; "" if not even the note fits."""
+def _shortened_json(value: JSON, indent: str, max_chars: int) -> str:
+    """Return a value as JSON of at most ``max_chars`` characters, shortened with a note; "" if not even the note fits."""
     if isinstance(value, str):
-        return _short_string(value, room)
+        return _short_string(value, max_chars)
     if not isinstance(value, (dict, list)):
         return ""
     inner, lines = f"{indent}  ", list[str]()
-    remaining = room - 2 * len(indent) - NOTICE_CHARS
+    remaining = max_chars - 2 * len(indent) - NOTICE_CHARS
     for head, child in _members(value):
         space = remaining - len(inner) - len(head) - 2
         text = _complete_json(child, inner, space)
@@ -356,7 +356,7 @@ def _shortened_json(value: JSON, indent: str, room: int) -> str:
         notice = f"{missing} of {len(value)} entries omitted"
         lines.append(f'"…": "{notice}"' if isinstance(value, dict) else f'"… {notice}"')
     text = _with_brackets(value, lines, indent)
-    return text if len(text) <= room else ""
+    return text if len(text) <= max_chars else ""
 
 
 def _members(value: JSON) -> Iterator[tuple[str, JSON]]:
@@ -372,14 +372,14 @@ def _with_brackets(value: JSON, lines: list[str], indent: str) -> str:
     return f"{start}\n{indent}  " + f",\n{indent}  ".join(lines) + f"\n{indent}{end}"
 
 
-def _short_string(text: str, room: int) -> str:
-    """Return a string as JSON of at most ``room`` characters, shortened in its middle; "" if ``room`` is too small."""
-    max_chars = min(room - 2, MAX_STRING_CHARS)
-    while max_chars >= NOTICE_CHARS:
-        encoded = encode_basestring(shorten_middle(text, max_chars))
-        if len(encoded) <= room:
+def _short_string(text: str, max_chars: int) -> str:
+    """Return a string as JSON of at most ``max_chars`` characters, shortened in its middle; "" if even that does not fit."""
+    text_chars = min(max_chars - 2, MAX_STRING_CHARS)
+    while text_chars >= NOTICE_CHARS:
+        encoded = encode_basestring(shorten_middle(text, text_chars))
+        if len(encoded) <= max_chars:
             return encoded
-        max_chars //= 2
+        text_chars //= 2
     return ""
 
 

@@ -235,7 +235,7 @@ def _continue(
     transition: Callable[[Rules, CastState], Transition],
     ts: int,
 ) -> Events:
-    """Return the event that continues a stopped cast, together with its transition.
+    """Return the events with which a stopped cast continues, starting with the event of the transition.
 
     If the cast stopped in its lanes, also return the events of ``command`` in each failed lane. The schedule does not
     change (P7).

@@ -239,7 +239,7 @@ def _begin_visit(
     draft.steps, draft.status, draft.next, draft.at = step, "waiting", None, visit
     draft.trail = (*draft.trail, socket)[-rules.trail :]
     state = draft.freeze()
-    if rules.nests and prompt is not None:  # a state too deep for a prompt is refused before the agent is asked
+    if rules.nests and prompt is not None:  # a state too deep for a prompt is refused before the agent is called
         socket_rules.prompt(state, item)
     start_event = SocketStart(about=subject, visit=number, step=step)
     return Transition(state, (start_event,), _skip_decision(step, skips, socket) if skips else None, prompt)
@@ -248,8 +248,8 @@ def _begin_visit(
 class EntryPrompt(Prompt):
     """The first prompt of a visit, which is assembled only when one of its attributes is read.
 
-    A cast stores the prompt of every step, but few of these prompts are ever read. Assembling the prompt enters the
-    socket again.
+    A cast stores the prompt of every step, but few of these prompts are ever read. To assemble the prompt, the socket
+    is entered again.
     """
 
     __slots__ = ("_before", "_number", "_rules")

@@ -452,8 +452,8 @@ def _cached_states(past: PastStates, count: int) -> tuple[CastState, ...]:
 def past_states_of(rules: Rules, session: Session, step: Transition, turn: TurnRecord) -> PastStates | None:
     """Return an object that recomputes the states of the latest step, or None while the visit continues.
 
-    The previous state and this turn determine the states only if the socket was entered and asked once, the output was
-    accepted, and no person or tool changed the state. For any other visit, the object stores the state after the step.
+    The previous state and this turn determine the states only if the visit had a single turn, its output was accepted,
+    and no person or tool changed the state. For any other visit, the object stores the state after the step.
     """
     record, after = session.steps.latest, step.state
     if record is None or after.status != "ready" or not isinstance(record.states, tuple):

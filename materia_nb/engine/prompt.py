@@ -102,22 +102,22 @@ def work_prompt(
     elif form:
         closing.append(PromptPart("return", form))
 
-    def build(room: PromptBudget, note: str = "") -> Prompt:
-        before, after = context.parts(room)
+    def build(limits: PromptBudget, note: str = "") -> Prompt:
+        before, after = context.parts(limits)
         task_part = PromptPart("task", task, note, quotes=task != instruction)
         return Prompt((*before, task_part, *after, *closing), instruction, reasons, context.socket.form)
 
-    room = PromptBudget()
-    prompt = build(room)
+    limits = PromptBudget()
+    prompt = build(limits)
     excess = len(prompt.text) - max_chars
     for field, name in _SHRINK_ORDER:
         if excess <= 0:
             return prompt
         size = next(len(part.text) for part in prompt.parts if part.name == name) - NOTICE_CHARS
-        room = room._replace(**{field: max(size - excess, 0) if field != "titles" else MIN_SURROUNDING_TITLES})
-        prompt = build(room)
+        limits = limits._replace(**{field: max(size - excess, 0) if field != "titles" else MIN_SURROUNDING_TITLES})
+        prompt = build(limits)
         excess = len(prompt.text) - max_chars
-    return prompt if excess <= 0 else build(room, f"the prompt is {excess:,} characters over limits.promptCharacters")
+    return prompt if excess <= 0 else build(limits, f"the prompt is {excess:,} characters over limits.promptCharacters")
 
 
 def replace_part(prompt: Prompt, name: str, text: str) -> Prompt:

@@ -65,7 +65,7 @@ class PromptContext(NamedTuple):
     state: CastState
     previous: Socket | None
 
-    def parts(self, room: PromptBudget) -> tuple[list[PromptPart], list[PromptPart]]:
+    def parts(self, limits: PromptBudget) -> tuple[list[PromptPart], list[PromptPart]]:
         """Return the parts before the task and the parts after the task."""
         open_reasons = tuple(follow_up for follow_up in self.state.rework_reasons if not follow_up.settled)
         reasons = reasons_for(open_reasons, self.visit.socket, self.visit.item)
@@ -79,12 +79,12 @@ class PromptContext(NamedTuple):
         return (
             [
                 self._request_part(),
-                self._place_part(room),
-                self._state_part(room, before),
-                self._handoffs_part(room, shown_steps),
-                self._output_part(room, rework_steps),
+                self._place_part(limits),
+                self._state_part(limits, before),
+                self._handoffs_part(limits, shown_steps),
+                self._output_part(limits, rework_steps),
             ],
-            [self._item_part(), self._answer_part(room, before), self._reasons_part(reasons), self._changes_part()],
+            [self._item_part(), self._answer_part(limits, before), self._reasons_part(reasons), self._changes_part()],
         )
 
     # -- request and place
@@ -99,7 +99,7 @@ class PromptContext(NamedTuple):
             return PromptPart("request", "", "it is empty")
         return PromptPart("request", self.quote(text), values=(("request", ""),))
 
-    def _place_part(self, room: PromptBudget) -> PromptPart:
+    def _place_part(self, limits: PromptBudget) -> PromptPart:
         context = self.socket
         if not context.shown.position:
             return PromptPart("place", "", "castContext excludes it")
@@ -111,9 +111,9 @@ class PromptContext(NamedTuple):
             lines += self._outer_lines()
             lines.append(f"You are working on item {item.position + 1} of {len(self._own_list())} ({item.key}).")
         if item is None or self.socket.generator:
-            more, note, values = self._list_outside(room)
+            more, note, values = self._list_outside(limits)
         else:
-            more, note, values = self._list_inside(item, room)
+            more, note, values = self._list_inside(item, limits)
         return PromptPart("place", "\n".join([*lines, *more]), note, quotes=False, values=values)
 
     def _outer_lines(self) -> Iterator[str]:
@@ -126,18 +126,18 @@ class PromptContext(NamedTuple):
             written = one_line(value if isinstance(value, str) else pretty(whole_floats_as_integers(value)))
             yield f"Part of {outer.item.key}: {truncate(written, MAX_STRING_CHARS)}"
 
-    def _list_inside(self, item: Item, room: PromptBudget) -> tuple[list[str], str, tuple[tuple[str, str], ...]]:
+    def _list_inside(self, item: Item, limits: PromptBudget) -> tuple[list[str], str, tuple[tuple[str, str], ...]]:
         items, lines = self._own_list(), list[str]()
         if self.socket.shown.items == "none":
             return lines, "castContext excludes the list", ()
         if why := self.socket.own.variable_of(self.socket.list_path):
             return lines, f"your prompt contains {why}", ()
         position = item.position
-        if room.titles is None:
+        if limits.titles is None:
             first = max(0, min(position - SURROUNDING_TITLES // 2, len(items) - SURROUNDING_TITLES - 1))
             last = min(len(items), first + SURROUNDING_TITLES + 1)
         else:
-            first, last = max(0, position - room.titles), min(len(items), position + room.titles + 1)
+            first, last = max(0, position - limits.titles), min(len(items), position + limits.titles + 1)
         for index in range(first, last):
             if index == position:
                 lines.append("- this item")
@@ -168,7 +168,7 @@ class PromptContext(NamedTuple):
             return items
         return list_at(shown_items[-1].iteration.iterator.items, self.state, outer)
 
-    def _list_outside(self, room: PromptBudget) -> tuple[list[str], str, tuple[tuple[str, str], ...]]:
+    def _list_outside(self, limits: PromptBudget) -> tuple[list[str], str, tuple[tuple[str, str], ...]]:
         items = self.state.data.get("workItems")
         if not isinstance(items, list) or not items:
             return [], "", ()
@@ -177,10 +177,10 @@ class PromptContext(NamedTuple):
         if why := self.socket.own.variable_of(("workItems",)):
             return [], f"your prompt contains {why}", ()
         with_contexts = self.socket.shown.items == "whole"
-        share = room.contexts // len(items) if with_contexts else 0
+        share = limits.contexts // len(items) if with_contexts else 0
         lines, values, short = [], [], 0
         for index, item in enumerate(items):
-            if room.titles is not None and room.titles <= index < len(items) - room.titles:
+            if limits.titles is not None and limits.titles <= index < len(items) - limits.titles:
                 continue
             word = "" if self.socket.cursor is None else item_status(self.state, (self.socket.cursor, index, ()))
             head = f"{index + 1}. " + (f"({_STATUS_WORDS[word]}) " if word in ("done", "skipped") else "")
@@ -201,7 +201,7 @@ class PromptContext(NamedTuple):
 
     # -- state
 
-    def _state_part(self, room: PromptBudget, before: LastAnswer | None) -> PromptPart:
+    def _state_part(self, limits: PromptBudget, before: LastAnswer | None) -> PromptPart:
         selected = self.socket.shown.state
         if selected is False:
             return PromptPart("state", "", "castContext excludes it")
@@ -214,7 +214,7 @@ class PromptContext(NamedTuple):
             data = remove_path(data, path)
         if not data:
             return PromptPart("state", "", "nothing beyond the other parts")
-        text = state_json(data, room.state) if room.state >= NOTICE_CHARS else ""
+        text = state_json(data, limits.state) if limits.state >= NOTICE_CHARS else ""
         if not text:
             return PromptPart("state", "", "no room")
         note = "shortened" if _OMISSION_MARK in text else ""
@@ -248,7 +248,7 @@ class PromptContext(NamedTuple):
     def _entry_at(self, step: int) -> Handoff | None:
         return next((entry for entry in reversed(self.state.handoffs.entries) if entry.step == step), None)
 
-    def _handoffs_part(self, room: PromptBudget, shown_steps: set[int]) -> PromptPart:
+    def _handoffs_part(self, limits: PromptBudget, shown_steps: set[int]) -> PromptPart:
         limit = self.socket.shown.handoffs
         if limit is False:
             return PromptPart("handoffs", "", "castContext excludes them")
@@ -260,7 +260,7 @@ class PromptContext(NamedTuple):
         bound = MAX_HANDOFF_CHARS_INSIDE if self.visit.item is not None else MAX_HANDOFF_CHARS_OUTSIDE
         if limit is not True:
             bound = limit
-        chosen = self._select_handoffs(entries, bound, min(bound, room.handoffs))
+        chosen = self._select_handoffs(entries, bound, min(bound, limits.handoffs))
         lines, note = [], ""
         left_out = (
             max(len(handoff_records(self.state.handoffs, context_of(self.state.data))) - MAX_SCANNED_HANDOFFS, 0)
@@ -277,11 +277,11 @@ class PromptContext(NamedTuple):
         values = tuple([("handoff", str(entry.step)) for entry, _ in chosen])
         return PromptPart("handoffs", self.quote("\n\n".join(lines)), note, True, values)
 
-    def _select_handoffs(self, entries: Sequence[Handoff], bound: int, room: int) -> list[tuple[Handoff, str]]:
-        """Select handoffs by priority: the newest, those of this item, those without an item, then all others.
+    def _select_handoffs(self, entries: Sequence[Handoff], bound: int, max_chars: int) -> list[tuple[Handoff, str]]:
+        """Select handoffs by priority: the newest handoff, handoffs of this item, handoffs without an item, all others.
 
         Return the selected handoffs with their texts, oldest first. The newest handoff is shortened in its middle if it
-        is longer than ``bound``. The others are complete, and as many are selected as fit into ``room``.
+        is longer than ``bound``. The others are complete, and as many are selected as fit into ``max_chars``.
         """
         current_item_id = self.visit.item.id if self.visit.item else None
         label_sizes = [len(entry.socket) + len(entry.label) + 6 for entry in entries]
@@ -291,18 +291,18 @@ class PromptContext(NamedTuple):
         no_item_indexes = [at for at in earlier if entries[at].item is None]
         other_indexes = [at for at in earlier if entries[at].item not in (current_item_id, None)]
         texts = {last: shorten_middle(entries[last].text, max(bound - label_sizes[last], NOTICE_CHARS))}
-        room -= label_sizes[last] + len(texts[last])
+        max_chars -= label_sizes[last] + len(texts[last])
         for at in (*same_item_indexes, *no_item_indexes, *other_indexes):
             size = label_sizes[at] + len(entries[at].text)
-            if size > room:
+            if size > max_chars:
                 break
             texts[at] = entries[at].text
-            room -= size
+            max_chars -= size
         return [(entries[at], texts[at]) for at in sorted(texts)]
 
     # -- previous output
 
-    def _output_part(self, room: PromptBudget, reasons_of: set[int]) -> PromptPart:
+    def _output_part(self, limits: PromptBudget, reasons_of: set[int]) -> PromptPart:
         state, context, last = self.state, self.socket, self.previous
         why = (
             "castContext excludes it"
@@ -317,22 +317,22 @@ class PromptContext(NamedTuple):
             return PromptPart("previous", "", why)
         source = f"{last.id} ({truncate(one_line(last.materia.label), _MAX_LABEL_CHARS)})"
         if last.parse == "text":
-            text, note = shorten_with_note(state.last_output or "", room.output)
+            text, note = shorten_with_note(state.last_output or "", limits.output)
             output_text = f"From {source}:\n{self.quote(text)}" if text else ""
             return PromptPart(
                 "previous", output_text, note, bool(text), (("output", str(state.last_step)),) if text else ()
             )
         if state.last_step in reasons_of:
             return PromptPart("previous", "", "see Why it came back")
-        return self._json_output_part(room, last, source)
+        return self._json_output_part(limits, last, source)
 
-    def _json_output_part(self, room: PromptBudget, last: Socket, source: str) -> PromptPart:
+    def _json_output_part(self, limits: PromptBudget, last: Socket, source: str) -> PromptPart:
         """Return the part for a JSON output, with its verdict and the fields that no other part contains."""
         state, note = self.state, ""
         lines = [f"{source} reported {state.last_result.noun}."] if state.last_result in VERDICTS else []
         rest = self._remaining_fields(state.last_json, last)
         if rest:
-            text, note = shorten_with_note(pretty(whole_floats_as_integers(rest)), room.output)
+            text, note = shorten_with_note(pretty(whole_floats_as_integers(rest)), limits.output)
             if text:
                 lines += ["It also reported:" if lines else f"From {source}:", self.quote(text)]
             else:
@@ -402,7 +402,7 @@ class PromptContext(NamedTuple):
         item = self.visit.item
         return self.state.answers.get((self.visit.socket, item.id if item else None))
 
-    def _answer_part(self, room: PromptBudget, before: LastAnswer | None) -> PromptPart:
+    def _answer_part(self, limits: PromptBudget, before: LastAnswer | None) -> PromptPart:
         if before is None:
             return PromptPart("before", "", "the work was not sent back")
         if before.step == self.state.last_step:
@@ -416,7 +416,7 @@ class PromptContext(NamedTuple):
             text = pretty(whole_floats_as_integers(value))
         else:
             text = before.text
-        text, note = shorten_with_note(text, room.answer)
+        text, note = shorten_with_note(text, limits.answer)
         if not text:
             return PromptPart("before", "", note)
         return PromptPart("before", self.quote(text), note, True, (("output", str(before.step)),))
@@ -431,13 +431,13 @@ class PromptContext(NamedTuple):
     def _reasons_part(self, reasons: Sequence[ReworkReason]) -> PromptPart:
         if not reasons:
             return PromptPart("reasons", "", "the work was not sent back")
-        room, blocks, values = MAX_REASONS_CHARS, [], []
+        chars_left, blocks, values = MAX_REASONS_CHARS, [], []
         for entry in reversed(reasons):
-            if room <= 0:
+            if chars_left <= 0:
                 break
             handoff = self._entry_at(entry.step)
-            text = shorten_middle(handoff.text if handoff is not None else entry.reason, max(room, NOTICE_CHARS))
-            room -= len(text)
+            text = shorten_middle(handoff.text if handoff is not None else entry.reason, max(chars_left, NOTICE_CHARS))
+            chars_left -= len(text)
             about = f" about {entry.item[0] and self._key_of(entry.item)}" if entry.item else ""
             label = truncate(one_line(entry.label), _MAX_LABEL_CHARS)
             blocks.append(f"{entry.source} ({label}){about}:\n{self.quote(text)}")

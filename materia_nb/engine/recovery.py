@@ -132,7 +132,7 @@ def raise_limit(rules: Rules, state: CastState) -> Transition:
     if state.status == "held":
         raise MateriaError(
             "The cast is held, so no limit can be raised.",
-            hint="answer or decide first, or use `retry` to ask the agent again",
+            hint="answer or decide first, or use `retry` to call the agent again",
             kind="not_stopped",
         )
     kind = failure.kind if failure else "passive"

@@ -230,7 +230,7 @@ class Decision(NamedTuple):
 
     @property
     def visit(self) -> int | None:
-        """Number of the visit of its socket, starting at 1, or None if the decision only skipped empty loops."""
+        """Number of the visit among the visits of its socket, counting from 1; None if only empty loops are skipped."""
         return self.at.visit if self.at else None
 
     @property

@@ -640,7 +640,7 @@ def id_after_edits(rules: Rules, edits: Iterable[Edit], item: ItemId) -> ItemId 
 
 
 def _messages_of(turn: TurnRecord) -> tuple[Message, Message]:
-    """Return the question and the answer of a turn as messages of a conversation."""
+    """Return the prompt and the answer of a turn as two messages of a conversation."""
     question = turn.message if turn.message is not None else turn.prompt.text if turn.prompt else ""
     return Message("user", question), Message("assistant", turn.text, turn.calls)
 
@@ -664,7 +664,7 @@ class PendingAction(NamedTuple):
     """An action that the cast is waiting for.
 
     Attributes:
-        what: the kind of action: ``enter`` the next socket, run a ``utility``, ask an ``agent``, or wait for a
+        what: the kind of action: ``enter`` the next socket, run a ``utility``, call an ``agent``, or wait for a
             ``person`` to decide about tool calls, a draft or a held output.
         visit: the visit that is waiting for an output, or None for ``enter``.
         lane: the name of the lane, or "" for the cast itself.
