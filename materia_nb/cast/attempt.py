@@ -46,15 +46,15 @@ class Attempt:
     """A trial answer to a turn, with the socket that would follow it.
 
     Attributes:
-        number: the number of the attempt, from 1.
+        number: the number of the attempt, counting from 1.
         agent: the name of the agent or model.
-        wording: the number of the replacement prompt, from 1; 0 for the unchanged prompt.
+        wording: the number of the replacement prompt, counting from 1; 0 for the unchanged prompt.
         text: the answer, or None if there is no answer.
         valid: True if the cast would accept the answer.
         issues: the reasons why the cast would refuse the answer.
         satisfied: the verdict in the answer, or None.
         to: the id of the socket that would follow, ``end``, or None if the cast would not continue yet.
-        leads: ``to`` and the work item for display, or the outcome if the cast would not continue.
+        leads: a description of the next socket and its work item, or of the outcome if the cast would not continue.
         usage: the tokens and the cost of the attempt.
         turns: the number of turns, which is 2 if the agent writes the handoff in a separate turn.
         calls: the number of tool calls.
@@ -192,9 +192,9 @@ class Trial(Runner):
 
         Args:
             before: the session in which the turn is waiting.
-            number: the number of the attempt, from 1.
+            number: the number of the attempt, counting from 1.
             agent_name: the name to display for the agent; None to use the name of the model or agent.
-            wording: the number of the replacement prompt, from 1; 0 for the unchanged prompt.
+            wording: the number of the replacement prompt, counting from 1; 0 for the unchanged prompt.
             texts: the replacement text of prompt layers, by layer name.
         """
         visit = decide.waiting_visit_of(before)

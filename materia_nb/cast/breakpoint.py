@@ -35,7 +35,7 @@ _REQUIRED_FIELDS: Final[Mapping[str, frozenset[str]]] = {
     "changed": frozenset({"path"}),
     "every": frozenset({"amount", "unit"}),
 }
-"""The required fields of each kind. Other kinds than ``changed`` may also have ``socket``."""
+"""The required fields of each kind. All kinds except ``changed`` may also have ``socket``."""
 
 
 def parse_amount(text: str) -> tuple[float, Any]:
@@ -79,7 +79,8 @@ class Breakpoint(NamedTuple):
             ``refused``, ``not_satisfied``, the ``same_again`` as an earlier output, or an ``empty_answer`` (R64); when
             a step has ``changed`` a value in the state; or after ``every`` further ``amount`` that the cast uses.
         socket: the id of the socket. None for ``changed``, or to stop at the outputs of any socket.
-        edge: the number of an edge of the socket, from 1; or the id of a socket, or ``end``, for every edge to it.
+        edge: the number of an edge of the socket, counting from 1; or the id of a socket, or ``end``, for every edge
+            that leads there.
         path: the dotted path of the watched value in the state.
         nth: the number of the occurrence at which to stop, such as 3 for only the third occurrence in a cast. None to
             stop at every occurrence.
@@ -446,7 +447,7 @@ def read_breakpoints(path: Path, loadout: str) -> tuple[list[Breakpoint], str]:
 
 
 def write_breakpoints(path: Path, loadout: str, breakpoints: Sequence[Breakpoint]) -> None:
-    """Write the breakpoints of a loadout to a file. Those of other loadouts are kept unless the file is damaged.
+    """Write the breakpoints of a loadout to a file. Breakpoints of other loadouts are kept unless the file is damaged.
 
     Raises:
         MateriaError: the file cannot be written (``disk``).

@@ -53,7 +53,7 @@ class Case:
 
     @property
     def advice(self) -> str:
-        """The next action of a person if the test case fails."""
+        """The advice to display if the test case fails."""
         has_rules = "rules" in self.fields.get("ways", ())
         accept = "delete the rule from this file" if has_rules else "run `pytest --materia-update`"
         return f"fix the loadout; if the change is intended, {accept}"

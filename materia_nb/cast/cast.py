@@ -141,12 +141,12 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
         """
         return self.runner.snapshot()
 
-    def at(self, number: int, branch: int | None = None) -> Snapshot:
-        """Return a snapshot of the cast after step ``number`` (0 for the start).
+    def at(self, step: int, branch: int | None = None) -> Snapshot:
+        """Return a snapshot of the cast after the step with the number ``step``; 0 is the start of the cast.
 
         With ``branch``, the step is looked up in the abandoned branch with this number.
         """
-        return self.now.at(number, branch)
+        return self.now.at(step, branch)
 
     @property
     def id(self) -> str:
@@ -349,7 +349,7 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
     ) -> AsyncIterator[StepRecord]:
         """Run steps like :meth:`arun`, and yield each completed step. The next step starts when the caller requests it.
 
-        While the caller handles a step of a lane, running agents and processes of other lanes continue, but no new ones
+        While the caller handles a step of a lane, running agents and processes of other lanes continue, but no new jobs
         start.
         """
         running = self._running(until, steps)
@@ -686,7 +686,7 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
         Args:
             socket: the expected id of the waiting or next socket; an error is raised if it is another socket.
             n: the number of attempts for each combination of agent and prompt.
-            agents: the agents to ask, in any format that ``Workbench.agent`` accepts; by default the agent of the
+            agents: the agents to call, in any format that ``Workbench.agent`` accepts; by default the agent of the
                 socket.
             prompts: the prompts to use: a string that replaces the prompt of the materia and may use the same
                 variables, a mapping that replaces prompt layers by name, or None for the unchanged prompt, which is the

@@ -97,8 +97,8 @@ class EditableBreakpoints(BreakpointSet, ABC):
                 ``refused`` for an output that needs a repair turn; ``not_satisfied``; ``same_again`` for an output that
                 repeats an earlier one for the same item (R64); ``empty_answer`` for an accepted repair with much less
                 content than the refused output (R64).
-            edge: the edge to stop at when it is taken: its number, from 1, or the id of its target, or ``end``. A loop
-                that is skipped because its list is empty takes no edge.
+            edge: the edge to stop at when it is taken: its number, counting from 1, or the id of its target, or
+                ``end``. A loop that is skipped because its list is empty takes no edge.
             nth: the occurrence in each cast or lane at which to stop; by default every occurrence. An occurrence counts
                 even if the condition does not hold.
             lane: the name of the only lane in which to stop; by default every lane.
@@ -265,7 +265,7 @@ class CastBreakpoints(EditableBreakpoints):
         return (self._own or self._followed).breakpoints
 
     def reached(self, lane: str = "") -> bool:
-        """Return True if the named lane has reached a breakpoint, or the cast itself if ``lane`` is ""."""
+        """Return True if a breakpoint has been reached in the named lane or, if ``lane`` is "", in the cast itself."""
         return bool(self._all) and bool(self._runner.snapshot().lane(lane).breakpoints_hit)
 
     def change(self, edit: BreakpointEdit, *, of_all: bool = False) -> None:
@@ -273,8 +273,8 @@ class CastBreakpoints(EditableBreakpoints):
 
         Args:
             edit: a function that returns the new breakpoints.
-            of_all: True if the change applies to all casts of the loadout. In this case, the method changes only a copy
-                that this cast already has.
+            of_all: True if the change applies to all casts of the loadout. This method then changes the cast's own copy
+                of the breakpoints if there is one, and does not create a copy.
         """
         if self._own is None and not of_all:
             writable = self._runner.journal is not None

@@ -65,7 +65,7 @@ def budget_limit(text: str) -> tuple[Bound, float]:
 
 
 class PartOfCast:
-    """Base class of objects with methods of one cast."""
+    """Base class of objects whose methods act on one cast."""
 
     def __init__(self, runner: Runner) -> None:
         """Create the object for the cast that ``runner`` runs."""
@@ -122,7 +122,7 @@ class Edits(PartOfCast):
         """Reopen completed or skipped items, so that they run again before the other open items.
 
         Args:
-            items: the position in the list from 1, the key (such as ``WI-2``) or the title of each item.
+            items: the position in the list (counting from 1), the key (such as ``WI-2``) or the title of each item.
 
         Raises:
             MateriaError: an item does not exist or its title is not unique (``no_item``); otherwise the errors of
@@ -317,7 +317,7 @@ class Edits(PartOfCast):
         """Add a suggestion to the project's knowledge, which is part of the prompts of later casts.
 
         Args:
-            number: the number of the suggestion in ``cast.now.suggestions``, from 1.
+            number: the number of the suggestion in ``cast.now.suggestions``, counting from 1.
 
         Raises:
             MateriaError: the suggestion does not exist (``no_suggestion``), the file cannot be written, or the section
@@ -402,7 +402,7 @@ class Labels(PartOfCast, Displayable):
 
 
 def _index_of(items: Sequence[JSON], reference: int | str) -> int:
-    """Return the index of a work item that is identified by its position from 1, its key or its title.
+    """Return the index of a work item that is identified by its position (counting from 1), its key or its title.
 
     Raises:
         MateriaError: the item does not exist or its title is not unique (``no_item``).
@@ -416,7 +416,7 @@ def _index_of(items: Sequence[JSON], reference: int | str) -> int:
         problem = f"No work item has the number, key or title {reference!r}."
         if matches:
             problem = f"{len(matches)} work items have the title {reference!r}."
-        hint = f"use its position from 1, its key such as WI-2, or its title; {did_you_mean(str(reference), titles)}"
+        hint = f"use its position (counting from 1), its key, such as WI-2, or its title; {did_you_mean(str(reference), titles)}"
         raise MateriaError(problem, hint=hint, kind="no_item")
     return matches[0]
 

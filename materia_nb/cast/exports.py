@@ -45,7 +45,7 @@ class Exports(PartOfCast):
         return write_export(Path(path), "recording", text)
 
     def derived_files(self) -> None:
-        """Write the files that are derived from the journal immediately, instead of at the end of the run."""
+        """Write the files derived from the journal now, instead of at the end of the run."""
         self._runner.write_now()
 
     def contexts(self) -> Path:

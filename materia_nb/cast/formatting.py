@@ -157,13 +157,13 @@ class StepList(TableSequence[StepRecord]):
         """The table that displays the steps."""
         return step_table(self._all, self._graph)
 
-    def at(self, number: int) -> StepRecord:
-        """Return the step with this number, counted from 1. Negative numbers count from the end.
+    def at(self, step: int) -> StepRecord:
+        """Return the step with the number ``step``, counting from 1. Negative numbers count from the end.
 
         Raises:
             MateriaError: the step does not exist (``no_step``).
         """
-        return step_at(self._all, number)
+        return step_at(self._all, step)
 
     def ask(self, expression: str) -> list[OutputMatch]:
         """Query the outputs with a JSONPath expression or a dotted path, and return each match with its step.
@@ -264,7 +264,7 @@ def step_at(steps: Sequence[StepRecord], number: int) -> StepRecord:
     if number == 0 or not 0 <= index < len(steps):
         raise MateriaError(
             f"There is no step {number if is_integer else type(number).__name__}; the cast has {counted(len(steps), 'step')}.",
-            hint="use a number from 1, or -1 for the latest step",
+            hint="use a step number (counting from 1), or -1 for the latest step",
             kind="no_step",
         )
     return steps[index]
@@ -392,7 +392,7 @@ def describe_outcome(step: StepRecord) -> str:
 
 
 def describe_failure(kind: str) -> str:
-    """Return the description of a kind of failure, as the predicate of a sentence.
+    """Return the description of a kind of failure as a verb phrase, such as ``took too long``.
 
     For unknown kinds, such as those of third-party agents, return the description of ``OTHER_FAILURE``.
     """

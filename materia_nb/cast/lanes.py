@@ -32,7 +32,7 @@ class LaneWork(Work):
         self.files, self.utilities = main.files, main.utilities
         self.agents, self.functions = main.agents, main.functions
         self.stop, self.messages = main.stop, main.messages
-        self.lane, self._lanes, self.asked_before = lane, lanes, lanes.asked_before
+        self.lane, self._lanes, self.count_earlier_turns = lane, lanes, lanes.count_earlier_turns
 
     @property
     def rules(self) -> Rules:  # type: ignore[override]
@@ -90,7 +90,7 @@ class Lanes:
     """The lanes among which one list of work items was distributed. Callers must hold the lock of the cast.
 
     Attributes:
-        number: the number of this distribution in the cast, from 1.
+        number: the number of this distribution in the cast, counting from 1.
         stuck: True if no lane can continue until a person has answered.
     """
 
@@ -119,8 +119,8 @@ class Lanes:
         """The chunks of the current answers that have been received, by lane name."""
         return {name: tuple(work.answer_chunks) for name, work in self._works.items()}
 
-    def asked_before(self, socket: str) -> tuple[int, int]:
-        """Return two numbers: the turns of a socket, and the turns of its materia, in all lanes."""
+    def count_earlier_turns(self, socket: str) -> tuple[int, int]:
+        """Return the number of earlier turns of a socket and of its materia, in all lanes."""
         session, sockets = self._main.session, self._main.rules.sockets
         materia = sockets[socket].socket.materia.id
         busy_sockets = self.busy_sockets
@@ -187,30 +187,30 @@ class Lanes:
         due = (action for action in self._due() if action.lane and action.what != "person")
         names = [action.lane for action in due if action.lane not in idle]
         running = [lane for lane in names if at_work.lanes[lane].status == "running"]
-        eligible_lanes = names if len(running) < at_work.limit else running
-        name = next((lane for lane in eligible_lanes if lane not in self._running and lane not in lanes_done), None)
-        if name is None:
+        eligible = names if len(running) < at_work.limit else running
+        next_lane = next((lane for lane in eligible if lane not in self._running and lane not in lanes_done), None)
+        if next_lane is None:
             return None
-        work = self.work(name)
+        work = self.work(next_lane)
         if work.session.state.status == "ready":
             work.enter()
-        elif at_work.lanes[name].status == "waiting":
-            self._main.run_command(decide.record, ev.LaneStarted(lane=name))
+        elif at_work.lanes[next_lane].status == "waiting":
+            self._main.run_command(decide.record, ev.LaneStarted(lane=next_lane))
         visit = work.session.state.waiting_at
         if visit is None:
-            return name  # the lane is over
+            return next_lane  # the lane is over
         job = work.job()
         if job is None:
-            idle.add(name)
-            return name
-        self._running[name] = (visit.socket, job)
+            idle.add(next_lane)
+            return next_lane
+        self._running[next_lane] = (visit.socket, job)
         if job.is_immediate or not platform.CAN_START_THREADS:
-            self._results.put((name, job, job.run()))
+            self._results.put((next_lane, job, job.run()))
         else:
             context = copy_context()  # which has the event loop of coroutines
-            run_job = partial(context.run, lambda: self._results.put((name, job, job.run())))
-            platform.start_thread(run_job, f"materia-lane-{name}")
-        return name
+            run_job = partial(context.run, lambda: self._results.put((next_lane, job, job.run())))
+            platform.start_thread(run_job, f"materia-lane-{next_lane}")
+        return next_lane
 
     def _take_next(self) -> str | None:
         """Apply the result of the next finished job and return the name of its lane.

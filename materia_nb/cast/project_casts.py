@@ -401,7 +401,7 @@ class Casts(Displayable):
         loadouts, ``differences`` lists the differences. The current cast does not change.
 
         With ``behaviour=True``, all possible casts of two loadouts are compared. ``changes`` lists each result after
-        which they continue differently, and is empty if and only if all casts take the same route.
+        which the routes differ, and is empty if and only if all casts take the same route in both loadouts.
 
         Args:
             a: a cast or a reference to it (as for :meth:`open`), a step of a cast, the name of a loadout, the path of a
@@ -523,7 +523,7 @@ _LONGEST_TITLE: Final = 200
 
 
 def _data_for_later_cast(state: CastState, cast_id: str, loadout: str) -> dict[str, JSON]:
-    """Return the data of a cast that a later cast receives, shortened to the maximum lengths.
+    """Return the data that a later cast receives from this cast, shortened to the maximum lengths.
 
     Long outputs are cut off at the end. A long context is cut off at the beginning, because its latest entries are at
     the end.

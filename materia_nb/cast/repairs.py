@@ -44,7 +44,7 @@ class FailureKind(NamedTuple):
     """A kind of failure.
 
     Attributes:
-        description: a predicate that describes the failure.
+        description: a verb phrase that follows the name of the socket, such as ``took too long``.
         acts: the names of the actions to offer, most likely first.
         note: an explanation of why an expected action is missing; "" if no action is missing.
     """
@@ -68,7 +68,7 @@ FAILURE_KINDS: Final = {name: _failure_kind(**row) for name, row in FAILURES.ite
 """All known kinds of failures, by name. A third-party agent can fail with a kind that is not in this table."""
 
 OTHER: Final = FAILURE_KINDS[OTHER_FAILURE]
-"""Description of and actions for the kinds of failures that are not in the table."""
+"""The description and the actions for kinds of failures that are not in the table."""
 
 
 CHANGEABLE: Final = frozenset({"command", "description", "model", "params", "script", "thinking", "timeoutMs", "tools"})
@@ -93,7 +93,7 @@ class Redefinition(NamedTuple):
 
     @property
     def lines(self) -> list[tuple[str, str]]:
-        """The changed lines of the JSON definition with some context, each as a pair of ``+``, ``-`` or a space and the line."""
+        """The changed lines of the JSON definition with some context, each after its sign: ``+``, ``-`` or a space."""
         changed_lines: list[tuple[str, str]] = []
         for key in _differing_fields(self.old, self.new):
             diff = ndiff(_field(key, self.old), _field(key, self.new))

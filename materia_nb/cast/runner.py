@@ -50,7 +50,7 @@ _STOPPED_STATUSES = ("complete", "failed", "aborted")
 """Statuses in which the runner releases the journal and the lock, because only a user action can continue the cast."""
 
 _HOLDS: ContextVar[object] = ContextVar("_HOLDS", default=None)
-"""The lock holder in whose name the current code runs, also in the threads and event loops that it started."""
+"""The lock holder on whose behalf the current code runs, including code in threads and event loops that it started."""
 _FollowKind: TypeAlias = Literal["changes", "text", "events"]
 _E = TypeVar("_E", bound=ev.Event)
 
@@ -308,7 +308,7 @@ class Runner(Work):
 
     @contextmanager
     def change(self) -> Iterator[None]:
-        """Prepare a change to the cast, which the ``with`` statement makes while it holds the lock.
+        """Prepare a change to the cast, which is made in the block of a ``with`` statement, while the lock is held.
 
         Raises:
             MateriaError: the cast is open read-only (``read_only``), or this engine cannot cast its loadout

@@ -1,4 +1,4 @@
-"""Functions that start, open, resume or fork a cast, or continue a replay, and return its runner."""
+"""Functions that start, open or resume a cast and return its runner, or create the directory of a fork or a replay."""
 
 from __future__ import annotations
 

@@ -382,7 +382,7 @@ class Snapshot:
 
     @property
     def notes(self) -> Sequence[str]:
-        """The progress notes that the agent of the latest step reported during its latest turn."""
+        """The progress notes that the agent reported during the latest turn of the latest step."""
         return self.steps[-1].notes[self.session.noted_before :] if self.steps else ()
 
     def pin_name_of(self, socket: str) -> str | None:
@@ -429,8 +429,8 @@ class Snapshot:
         """Return the steps that led to the current state or to the end of an abandoned branch.
 
         Args:
-            branch: the number of an abandoned branch, from 0; by default the current state. The steps of a branch
-                include those that it shares with later branches.
+            branch: the number of an abandoned branch, counting from 0; by default the current state. The steps of a
+                branch include the steps that it shares with later branches.
 
         Raises:
             MateriaError: the branch does not exist (``no_branch``).
@@ -447,18 +447,18 @@ class Snapshot:
             steps_of_branch[steps[0].number - 1 :] = steps
         return steps_of_branch
 
-    def at(self, number: int, branch: int | None = None) -> Snapshot:
+    def at(self, step: int, branch: int | None = None) -> Snapshot:
         """Return a snapshot of the cast immediately after a step.
 
         Args:
-            number: the number of the step, from 1; 0 for the start of the cast.
+            step: the number of the step, counting from 1; 0 for the start of the cast.
             branch: the number of the abandoned branch that contains the step; by default the current steps.
 
         Raises:
             MateriaError: the step (``no_step``) or the branch (``no_branch``) does not exist.
         """
         steps = self.line(branch)
-        count = step_at(steps, number).number - steps[0].number + 1 if number else 0
+        count = step_at(steps, step).number - steps[0].number + 1 if step else 0
         line = steps if isinstance(steps, Steps) else Steps(list(steps[:-1]), len(steps) - 1, steps[-1])
         earlier_session = session_after(self.rules, self.session, line.to(count))
         return self.of_session(earlier_session)
@@ -499,7 +499,7 @@ class Snapshot:
 
     @property
     def compared_cast(self) -> ComparedCast:
-        """The data of this cast that is needed to compare it with another cast."""
+        """The data that is needed to compare this cast with another cast."""
         repository = self.run_dir.parent / GIT_FOLDER if self.session.snapshot_method else None
         return ComparedCast(self.id, self.rules, self.session, repository)
 

@@ -137,7 +137,7 @@ class Work(ABC):
         recording: the lock that must be held while events are written to the journal.
         answer_chunks: the chunks of the current answer that have been received.
         worked: the working time of the waiting visit that no event has reported yet, in milliseconds.
-        asked_before: a function that returns the number of turns of a socket and the number of turns of its materia;
+        count_earlier_turns: a function that returns the number of turns of a socket and of its materia;
             None if the session contains these numbers.
     """
 
@@ -153,7 +153,7 @@ class Work(ABC):
     last_exception: Exception | None
     recording: AbstractContextManager[object]
     batches_writes = False
-    asked_before: Callable[[str], tuple[int, int]] | None = None
+    count_earlier_turns: Callable[[str], tuple[int, int]] | None = None
 
     def __init__(self, main: Work) -> None:
         self.main = main
@@ -375,7 +375,7 @@ class Work(ABC):
             self._files_before = self._snapshot_files()
         agent: Agent = pinned or self.agents.for_turn(visit.socket, socket.materia.id)
         self.answer_chunks = []
-        before = self.asked_before(visit.socket) if self.asked_before is not None else None
+        before = self.count_earlier_turns(visit.socket) if self.count_earlier_turns is not None else None
         is_dropped = False  # reports of a dropped job are about a turn that is over
 
         def drop() -> None:

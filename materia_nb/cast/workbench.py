@@ -261,8 +261,8 @@ class Workbench(DryBench):
     Attributes:
         loadouts: the available loadouts and materia, with methods to change them, such as ``wb.loadouts.copy(...)``.
         agents: the agents and the pinned answers, with methods such as ``wb.agents.recorded(...)``.
-        casts: the casts of the project; ``wb.casts(tag="rain")`` lists some of them, ``wb.casts.delete(...)`` deletes
-            one.
+        casts: the casts of the project; ``wb.casts(tag="rain")`` lists some of them, and ``wb.casts.delete(...)``
+            deletes a cast.
     """
 
     def __init__(self, project: str | Path = ".", *, sync: bool = False, bundled: bool = True) -> None:

@@ -83,7 +83,7 @@ def test_invalid_cast_context_is_refused(bench, context):
 
 
 def test_step_without_an_agent_has_no_prompt(bench):
-    with pytest.raises(MateriaError, match="No agent is asked in step 99"):
+    with pytest.raises(MateriaError, match="No agent is called in step 99"):
         bench.prompts()[99]
 
 

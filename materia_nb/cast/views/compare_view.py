@@ -55,14 +55,14 @@ class CompareView(Displayable, Comparison):
 
     @property
     def picture(self) -> GraphPicture:
-        """The graph of the first cast, in which sockets and edges that only one of the casts used are marked."""
+        """The graph of the first cast, with marks on the sockets and edges that only one of the casts used."""
         return GraphPicture(
             self.a.rules.graph, CastOverlay(sides=_sided(self.sockets), route_sides=_sided(self.routes))
         )
 
     @property
     def pictures(self) -> tuple[GraphPicture, ...]:
-        """The graph with marks on what only one cast used; both graphs if the loadouts of the casts differ."""
+        """The graph with marks on the parts that only one cast used; both graphs if the loadouts differ."""
         if not self.loadouts.differences:
             return (self.picture,)
         return self.picture, GraphPicture(self.b.rules.graph, self.picture.marks)
@@ -125,7 +125,7 @@ class CompareView(Displayable, Comparison):
         return [*blocks, Heading("in total"), self._totals()]
 
     def _later(self, first: StepRecord) -> Iterator[Block]:
-        """Yield a collapsed block for each later step that both casts have but in which they differ."""
+        """Yield a collapsed block for each later pair of corresponding steps that differ."""
         others = [pair for pair in self.pairs if pair.own_differences and pair.a is not first]
         for a, b, differs in others[:_MAX_LATER_STEPS]:
             if a is not None and b is not None:
@@ -210,7 +210,7 @@ class LoadoutCompareView(Displayable, LoadoutComparison):
 
     @property
     def pictures(self) -> tuple[GraphPicture, GraphPicture]:
-        """Both graphs, in each of which the sockets and edges that the other graph lacks are marked."""
+        """Both graphs, each with marks on the sockets and edges that the other graph lacks."""
         return self._picture("A", self.a), self._picture("B", self.b)
 
     def _picture(self, name: str, graph: Graph) -> GraphPicture:
@@ -238,7 +238,7 @@ class BehaviourView(Displayable):
     Attributes:
         a: the exploration of loadout A.
         b: the exploration of loadout B.
-        changes: the results after which casts continue differently; see :func:`.behaviour_changes`.
+        changes: the results after which the routes differ; see :func:`.behaviour_changes`.
         odds: the odds of loadout A and of loadout B.
     """
 

@@ -367,7 +367,7 @@ _MIN_SHOWN_CHANCE: Final = 0.0005
 
 
 def _histogram(name: str, distribution: Distribution) -> Table:
-    """Return a histogram of whole numbers, with a column of bars for each end. The last bin has all larger numbers."""
+    """Return a histogram of whole numbers, with a column of bars for each end. The last bin includes larger numbers."""
     numbers = sorted(number for chances in distribution.values() for number in chances)
     lowest = int(numbers[0])
     width: int = ceil((quantile(distribution, 0.999) - lowest + 1) / _MAX_BINS)
@@ -426,7 +426,7 @@ class EstimateView(_View, Estimate):
     def _cost(self) -> str:
         """The cost for display; an unknown cost is not displayed as zero."""
         if self.total.cost is None:
-            return "its cost is unknown" if self.sockets else "no agent is asked"
+            return "its cost is unknown" if self.sockets else "no agent is called"
         unpriced_models = ", ".join(self.unpriced)
         at_least = "at least " if self.shortest else ""
         return f"{at_least}{_dollars(self.total.cost)}" + (
@@ -505,12 +505,12 @@ class PromptsView(_View, Prompts):
         """Return the prompt of a step.
 
         Raises:
-            MateriaError: no agent is asked in this step (``unknown_step``).
+            MateriaError: no agent is called in this step (``unknown_step``).
         """
         prompts = {prompt.step: prompt.prompt for prompt in self.prompts}
         if step not in prompts:
             hint = f"choose one of the steps with a prompt: {', '.join(map(str, prompts))}"
-            raise MateriaError(f"No agent is asked in step {step}.", hint=hint, kind="unknown_step")
+            raise MateriaError(f"No agent is called in step {step}.", hint=hint, kind="unknown_step")
         return prompts[step]
 
     def _parts(self) -> Iterable[Block]:

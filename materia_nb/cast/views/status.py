@@ -379,7 +379,7 @@ def _routes_with_breakpoints(cast: Snapshot) -> frozenset[Route]:
 
 
 def _codes(cast: Snapshot) -> dict[str, tuple[str, ...]]:
-    """Return the codes of the warnings about a cast, by socket; "" for warnings about no particular socket."""
+    """Return the codes of the warnings about a cast by socket; the key "" is for warnings without a socket."""
     codes: dict[str, dict[str, None]] = {}
     for warning in cast.warnings:
         codes.setdefault(warning.socket or "", {})[warning.code] = None
