@@ -147,6 +147,9 @@ def test_different_player_name_draws_a_different_route(phone: Page, folder: Path
         phone.goto((folder / "index.html").as_uri())
         phone.get_by_label("Your name").fill(name)
         phone.get_by_label("Your name").blur()
+        phone.reload()
+        while phone.get_by_label("Your name").input_value() != name:  # the browser stores it a moment later
+            phone.reload()
         phone.goto((folder / "items-left.html").as_uri())
         first = re.search(r"The answer: (.*)\. Where", phone.locator("[aria-live=polite]").inner_text())
         assert first
@@ -169,3 +172,23 @@ def test_level_can_be_solved_by_keyboard_alone(phone: Page, folder: Path):
     expect(phone.locator("ol > li")).to_have_count(1)
     phone.keyboard.press("1")
     phone.get_by_text("✓ Reached with 2 answers. The fewest are 2.").wait_for()
+
+
+def test_overview_marks_a_solved_level_without_stored_marks(phone: Page, folder: Path):
+    """The mark is also shown if the browser cannot store it, or if it shows the page again after Back."""
+    phone.goto((folder / "index.html").as_uri())
+    marked = phone.locator("[data-level]", has_text="✓")
+    expect(marked).to_have_count(0)
+    phone.evaluate("localStorage.setItem('materia-level:complete', 'true')")
+    phone.evaluate("for (const time of [1, 2]) dispatchEvent(new PageTransitionEvent('pageshow', { persisted: true }))")
+    expect(marked).to_have_text(["1. Complete is not good ✓"])
+    phone.add_init_script(
+        "Storage.prototype.getItem = Storage.prototype.setItem = () => { throw new Error('refused'); }"
+    )
+    open_level(phone, folder, "empty-list")
+    phone.keyboard.press("1")
+    expect(phone.locator("ol > li")).to_have_count(1)
+    phone.keyboard.press("1")
+    phone.get_by_text("✓ Reached with 2 answers.").wait_for()
+    expect_mark_in_the_overview(phone, "empty-list")
+    expect(marked).to_have_count(1)

@@ -88,12 +88,6 @@ function remembered(key, value) {
   }
 }
 
-/** Return the names of the solved levels. @returns {unknown[]} */
-function solvedLevels() {
-  const names = remembered("materia-levels");
-  return Array.isArray(names) ? names : [];
-}
-
 /** Return the drawn route of a level for the name of the learner. @param {Level} level */
 function drawnPath(level) {
   const draw = [...String(remembered("materia-learner") ?? "")].reduce((sum, letter) => (31 * sum + letter.charCodeAt(0)) % 2 ** 31, 0);
@@ -105,17 +99,18 @@ function start(play) {
   document.head.append(element("style", STYLES));
   const main = /** @type {HTMLElement} */ (document.getElementById("play")), level = play.level;
   const task = element("p", level?.goal ?? "", { role: "status", class: "task" });
-  const panel = element("div", "", { "aria-live": "polite" });
-  const controls = element("div", "");
+  const panel = element("div", "", { "aria-live": "polite" }), controls = element("div", "");
   const next = element("a", "Next level", { href: `${level?.next}.html`, class: "next", hidden: "" });
-  main.append(task, panel, controls, ...(level ? [element("a", "All levels", { href: "index.html" }), next] : []));
+  const overviewLink = element("a", "All levels", { href: "index.html" });
+  main.append(task, panel, controls, ...(level ? [overviewLink, next] : []));
   const text = (/** @type {number} */ index) => play.texts[index];
   let timer = 0;
 
   function solve(/** @type {string} */ sentence) {
     task.textContent = `\u2713 ${sentence}`;
     if (!level) return;
-    remembered("materia-levels", [...new Set([...solvedLevels(), level.name])]);
+    remembered(`materia-level:${level.name}`, true);
+    overviewLink.setAttribute("href", `index.html#${level.name}`);
     if (level.next) next.removeAttribute("hidden");
   }
 
@@ -225,8 +220,13 @@ function start(play) {
 /** Mark the solved levels in the overview, and ask for the name from which routes are drawn. @param {HTMLElement} overview */
 function startOverview(overview) {
   document.head.append(element("style", STYLES));
-  const solved = solvedLevels();
-  for (const link of document.querySelectorAll("[data-level]")) if (solved.includes(link.getAttribute("data-level"))) link.append(" \u2713");
+  // The hash names a level just solved: a file may not share what it stores, and a page opened at once may read too early.
+  addEventListener("pageshow", () => {
+    for (const link of document.querySelectorAll("[data-level]")) {
+      const name = link.getAttribute("data-level"), solved = remembered(`materia-level:${name}`) || location.hash === `#${name}`;
+      if (solved && !link.textContent?.includes("\u2713")) link.append(" \u2713");
+    }
+  });
   const field = /** @type {HTMLInputElement} */ (element("input", "", { id: "learner", value: remembered("materia-learner") ?? "" }));
   field.addEventListener("change", () => remembered("materia-learner", field.value));
   overview.append(element("label", "Your name, from which routes are drawn: ", { for: "learner" }), field);
