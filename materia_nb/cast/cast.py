@@ -260,7 +260,7 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
         """Replay the recorded answers of the cast in another loadout, without running agents or processes.
 
         The result is true if the route differs. Its attributes are ``route``, ``first`` (the first difference and its
-        reason), ``needs`` (the answer that was not recorded) and ``asked_otherwise`` (the steps whose prompt differs).
+        reason), ``needs`` (the answer that was not recorded) and ``changed_prompts`` (the steps whose prompt differs).
 
         Args:
             loadout: a graph (``wb.graph(name)``), the result of ``wb.loadouts.show(name)``, or a config as a mapping.

@@ -591,7 +591,7 @@ class LoadoutDifference(NamedTuple):
 
 
 class LoadoutComparison:
-    """The comparison of two loadouts. It is true in a boolean context if casts of the two could take different routes.
+    """The comparison of two loadouts. It is true in a boolean context if their casts could take different routes.
 
     Differences between names are ignored.
     """

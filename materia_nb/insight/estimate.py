@@ -1,7 +1,7 @@
 """Estimates of the turns, tokens and cost of a cast before it begins, and the usage of a cast afterwards.
 
 An estimate runs random casts in memory and measures the lengths of their prompts. :class:`Prompts` lists the prompts of
-one scripted cast with their lengths. No agent is asked.
+one scripted cast with their lengths. No agent is called.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class VisitPrompt(NamedTuple):
 
 
 class Prompts:
-    """The prompts of a scripted cast in which each answer is the shortest satisfied answer. No agent is asked.
+    """The prompts of a scripted cast in which each answer is the shortest satisfied answer. No agent is called.
 
     Args:
         graph: the loadout.
@@ -242,7 +242,7 @@ class Estimate:
         items: the length of every list of work items.
         casts: the number of random casts.
         total: the usage of a whole cast.
-        sockets: the usage of each socket whose agent was asked, by socket id.
+        sockets: the usage of each socket whose agent was called, by socket id.
         unpriced: the sockets with at least one turn whose price is unknown; the costs exclude these turns (R56).
         unfinished: the number of casts that were stopped after 1,000 visits.
         shortest: the sockets for which ``answer`` specifies no length; their answers are as short as possible.
@@ -342,7 +342,7 @@ class _CastSimulator:
         return tuple(answer._replace(text=_extend_answer(answer.text, tokens, socket_rules)) for answer in answers)
 
     def _pinned_text(self, state: CastState, socket_rules: SocketRules) -> tuple[bool, str | None]:
-        """Return whether a pin answers the visit, and the pinned text.
+        """Return True if a pin answers the visit, together with the pinned text.
 
         The text is None for a pinned function, because the function is not called.
         """
@@ -450,7 +450,7 @@ class UsageRow(NamedTuple):
         untimed: the number of visits with an unknown work time, which ``ms`` excludes (R56).
         waited: the time in milliseconds during which neither an agent nor a process ran, for example while waiting for
             a person.
-        left: the part of ``usage`` that belongs to steps that were discarded by going back.
+        left: the part of ``usage`` that belongs to steps discarded by going back.
     """
 
     of: tuple[str, ...]

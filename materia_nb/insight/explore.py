@@ -1,4 +1,4 @@
-"""Exploration of a loadout without asking agents: all routes and ends that are possible, and example casts."""
+"""Exploration of a loadout without calling agents: all possible routes and ends, and example casts."""
 
 from __future__ import annotations
 
@@ -192,7 +192,7 @@ def _make_pin(visits: Sequence[Move]) -> str | ByVisit:
 
 
 def replay_witness(rules: Rules, witness: Witness) -> Session:
-    """Return the session of the cast that a witness describes, without asking agents or writing files."""
+    """Return the session of the cast that a witness describes, without calling agents or writing files."""
     session = session_at(entering.begin(rules, SAMPLE))
     scripts = {id_: iter(texts) for id_, texts in witness.answers.items()}
     while actions := pending_actions(rules, session):
@@ -336,7 +336,8 @@ class Exploration:
 
         Args:
             event: ``complete``, ``failed``, the kind of failure, ``held`` (an agent stops for a person), a socket (its
-                id or name), an edge as a pair of socket and edge number from 1, or the id of an exit route.
+                id or name), an edge as a pair of a socket and an edge number (counting from 1), or the id of an exit
+                route.
 
         Raises:
             MateriaError: kind ``unknown_socket``: the loadout has no socket, edge or exit route with this name.
@@ -347,10 +348,11 @@ class Exploration:
 
     @property
     def never(self) -> list[EdgeRef]:
-        """The edges that no cast takes, as pairs of socket id and edge number from 1, then the ids of such exit routes.
+        """The edges and exits that no cast takes.
 
-        If not every action of a protocol is explored (see :attr:`certain`), the result may include edges that are
-        possible but were not observed.
+        An edge is a pair of a socket id and an edge number (counting from 1). The ids of exit routes come last. If not
+        every action of a protocol is explored (see :attr:`certain`), the result may include edges that are possible but
+        were not observed.
 
         Raises:
             MateriaError: kind ``not_explored``: the search stopped early.
@@ -552,7 +554,7 @@ class Exploration:
         items: int = 3,
         **assumed: Unpack[Assumptions],
     ) -> Mapping[str, Odds]:
-        """Return the odds with all critics, without each critic, and with one more try for each critic, by choice.
+        """Return the odds for each choice: all critics, one critic removed, or one more try for a critic.
 
         The end ``complete, with bad work`` is the chance that bad work is published.
 
@@ -643,13 +645,13 @@ class Exploration:
 
 
 class BehaviourChange(NamedTuple):
-    """A result after which the casts of two loadouts continue differently.
+    """A result after which the routes of two loadouts differ.
 
     Attributes:
         after: the visit and its result, or ``start``.
         a: the next visit or the end in casts of loadout A.
         b: the next visit or the end in casts of loadout B.
-        route: the ids of the sockets that the shortest such cast visits, up to this visit.
+        route: the ids of the sockets that the shortest cast with this result visits, up to this visit.
     """
 
     after: str

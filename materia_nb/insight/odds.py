@@ -424,7 +424,7 @@ def outlooks(graph: Graph, space: StateSpace, satisfied: Chances) -> list[Outloo
 
 
 def _total(graph: Graph, visits: Mapping[str, float], values: PerSocket | None) -> tuple[float | None, tuple[str, ...]]:
-    """Return the mean total of a quantity per cast, such as its cost, and the visited agents that ``values`` lacks.
+    """Return the mean total of a quantity per cast, such as the cost, and the visited agents without a value.
 
     The total is None if ``values`` contains none of the visited sockets. A missing process counts as zero.
     """
@@ -515,8 +515,8 @@ class Simulation:
         turns: the number of agent turns in each cast.
         retries: the number of times that work was sent back in each cast.
         visits: the number of visits to each socket, in all casts.
-        edge_uses: the number of uses of each edge, by the tuple ``(socket id, edge number from 1)``, and of each exit, by
-            its ``edge_id``, in all casts.
+        edge_uses: the number of uses of each edge and exit in all casts. The key of an edge is a pair of the socket id
+            and the edge number (counting from 1); the key of an exit is its ``edge_id``.
     """
 
     graph: Graph
@@ -568,7 +568,7 @@ def simulate_casts(
         MateriaError: a chance is missing or invalid, or a socket accepts no sample answer (``no_answer``).
     """
     if n < 1:
-        raise MateriaError("A simulation needs at least one cast.", hint="give n from 1")
+        raise MateriaError("A simulation needs at least one cast.", hint="set n to 1 or more")
     check_list_lengths(items)
     chances = chances_by_socket(graph, satisfied, failures)
     rules = Rules(without_prompts(graph))

@@ -58,7 +58,7 @@ class StateNode(NamedTuple):
 
 
 class Move(NamedTuple):
-    """A visit that moves a cast to its next state, with its answer, agent turns, and the edges and exits taken."""
+    """A visit that moves a cast to the next state, with the answer, the agent turns, and the edges and exits taken."""
 
     to: int
     answer: ScriptedResult
@@ -472,7 +472,7 @@ def _sockets_within_item(rules: Rules, links: Sequence[_Link], cursor: str) -> _
 
 
 class _LiveCounts:
-    """Selects the traversal counts that can still affect the route: those of edges that can be taken again.
+    """Selects the counts that can still affect the route, which are the counts of edges that can be taken again.
 
     If the key contained all counts, every socket that can send work back would multiply the number of later states.
     """
@@ -494,11 +494,11 @@ class _LiveCounts:
         self._inside = {cursor: _sockets_within_item(rules, links, cursor) for cursor in cursors}
 
     def edge_uses(self, state: CastState, socket: str) -> object:
-        """Return the uses, outside work items, of edges and exits on cycles that can be reached from the socket."""
+        """Return how often edges and exits on cycles that are still reachable were used outside work items."""
         return frozenset((edge, n) for edge, n in state.counts.items() if edge in self._outside[socket])
 
     def item_records(self, state: CastState, socket: str) -> object:
-        """Return the records of unfinished items for the sockets that can be visited before the cursor advances."""
+        """Return the records of unfinished items, reduced to sockets that can be visited before the cursor advances."""
         records: list[object] = []
         for item, record in state.items.items():
             inside = self._inside[item[0]]

@@ -1,4 +1,4 @@
-"""Replay of recorded answers in another loadout, without asking agents or running processes."""
+"""Replay of recorded answers in another loadout, without calling agents or running processes."""
 
 from __future__ import annotations
 
@@ -115,11 +115,11 @@ class Replay:
 
     @property
     def ends(self) -> str:
-        """How the replay ended: ``complete``, the kind of failure, or ``needs`` if an answer is missing."""
+        """The end of the replay: ``complete``, the kind of failure, or ``needs`` if an answer is missing."""
         return replay_end(self.replayed.session, self.needs)
 
     @cached_property
-    def asked_otherwise(self) -> tuple[int, ...]:
+    def changed_prompts(self) -> tuple[int, ...]:
         """The numbers of the replayed steps whose prompt differs from the recorded prompt.
 
         The agent might have answered such a prompt differently. Utilities are included if their command or parameters
@@ -130,10 +130,10 @@ class Replay:
         replayed = _group_by_answer_key(self.replayed.session.steps)
         pairs = ((step, recorded.get(key)) for key, step in replayed.items())
         return tuple(
-            step.number for step, source in pairs if source is not None and self._is_asked_otherwise(step, source)
+            step.number for step, source in pairs if source is not None and self._has_changed_prompt(step, source)
         )
 
-    def _is_asked_otherwise(self, step: StepRecord, source: StepRecord) -> bool:
+    def _has_changed_prompt(self, step: StepRecord, source: StepRecord) -> bool:
         casts = (self.original, self.replayed)
         before, after = (cast.rules.sockets[step.socket].socket.materia for cast in casts)
         if before.kind == "utility" or after.kind == "utility":

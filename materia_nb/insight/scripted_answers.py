@@ -35,14 +35,14 @@ _OUTCOMES: Final[Mapping[Result, Outcome]] = {Result.YES: "done", Result.NO: "ag
 
 _StatePath: TypeAlias = tuple[str, ...]
 EdgeRef: TypeAlias = tuple[str, int] | str
-"""An edge as a pair of socket id and edge number from 1, or an exit route as its ``edge_id``."""
+"""An edge as a pair of a socket id and an edge number (counting from 1), or an exit route as its ``edge_id``."""
 
 
 def check_list_lengths(*lengths: object) -> None:
     """Raise MateriaError (kind ``usage``) unless every value is a valid list length."""
     for length in lengths:
         if not isinstance(length, int) or length < 0:
-            hint = "set a whole number from 0; explore accepts several, such as range(0, 4)"
+            hint = "set a whole number that is not negative; explore accepts several, such as range(0, 4)"
             raise usage_error(f"{length!r:.60} is not a valid list length.", hint)
 
 
@@ -124,7 +124,7 @@ def accepted_results(socket_rules: SocketRules) -> tuple[Result, ...]:
 
 
 def continuing_results(socket_rules: SocketRules) -> tuple[Result, ...]:
-    """Return the results after which the cast continues: those of accepted outputs, and failures that have an edge."""
+    """Return the results after which the cast continues: results of accepted outputs, and failures with an edge."""
     return (*accepted_results(socket_rules), *dict.fromkeys(handled_failures(socket_rules).values()))
 
 
@@ -323,7 +323,7 @@ def _lists_read(graph: Graph) -> tuple[frozenset[_StatePath], dict[_StatePath, t
 def _utility_roots(
     graph: Graph, lists: frozenset[_StatePath], aliases: Mapping[_StatePath, Sequence[_StatePath]]
 ) -> tuple[str, ...]:
-    """Return the state fields that contain lists and that only the ``state`` field of a utility's output sets."""
+    """Return the state fields that contain lists and are set only by the field ``state`` in the output of a utility."""
     targets = (split_path(target) for socket in graph.sockets.values() for target, _ in socket.assign)
     set_elsewhere = {path[0] for path in targets if path}
     set_elsewhere |= {alias[0] for paths in aliases.values() for alias in paths}

@@ -258,7 +258,7 @@ def compile_query(expression: str) -> _Query:
 
     def find(value: JSON) -> list[JSON]:
         if sum(1 for _ in islice(_nested_values(value), MAX_VALUES + 1)) > MAX_VALUES:
-            raise _query_error(text, f"the value to search has more than {MAX_VALUES:,} values")
+            raise _query_error(text, f"the searched output contains more than {MAX_VALUES:,} values")
         try:
             return [match.value for match in parsed.find(value)]
         except Exception:  # noqa: BLE001 - filters raise various errors for values of unexpected types

@@ -117,7 +117,7 @@ def explain(
 
 def _explain_pin(rules: Rules, decision: Decision, pinned: str) -> str:
     is_utility = decision.socket is not None and rules.sockets[decision.socket].socket.is_utility
-    effect = "no process was started" if is_utility else "its agent was not asked"
+    effect = "no process was started" if is_utility else "its agent was not called"
     return f"The output was pinned to {pinned}; {effect}."
 
 
@@ -413,10 +413,10 @@ def _reason_not_checked(rules: Rules, decision: Decision, guess: str) -> str:
     socket_rules, name = rules.sockets[decision.socket or ""], rules.graph.names[guess]
     if any(edge.to == guess for edge in socket_rules.socket.edges):
         if decision.advance is not None and decision.advance.exhausted:
-            return f"There is an edge to {name}, but the list is exhausted, and then only exits count."
+            return f"There is an edge to {name}, but the list is exhausted, so only exits are checked."
         return f"There is an edge to {name}, but an earlier edge matched."
     if any(route.target == guess for route in socket_rules.exits):
-        return f"There is an exit to {name}, but exits count only in a step that exhausts the list."
+        return f"There is an exit to {name}, but exits are checked only in a step that exhausts the list."
     return f"No edge or exit leads from {rules.graph.names[decision.socket or END]} to {name}."
 
 

@@ -33,7 +33,7 @@ def test_verdict_on_a_guess_is_stored_in_the_saved_notebook(lab: Lab):
     cell.get_by_role("button", name="I am sure").click()
     cell.get_by_role("button", name="Socket-4 · Tell", exact=True).click()
     cell.get_by_role("alert").get_by_text("Not this time").wait_for()
-    assert "exits count only in a step that exhausts the list" in lab.cell_text(at["cell-05"])
+    assert "exits are checked only in a step that exhausts the list" in lab.cell_text(at["cell-05"])
     assert "What happened" not in lab.cell_text(at["cell-05"]), "one may guess once more"
     lab.screenshot("lesson-predict-again", cell=at["cell-05"])
     lab.screenshot("lesson-predict-again", cell=at["cell-05"], dark=True)

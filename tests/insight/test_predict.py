@@ -56,11 +56,11 @@ def test_prediction_explains_both_the_taken_and_the_guessed_edge():
 def test_r16_prediction_explains_an_exit_before_edges():
     play = Play(retry_loop(), items("one", "two"), "built", YES)
     assert only_right(play, "Build")
-    assert "exits count only in a step that exhausts the list" in explanation_of(play, "Tell")
+    assert "exits are checked only in a step that exhausts the list" in explanation_of(play, "Tell")
     play.go("built", YES)
     assert only_right(play, "Tell")
     text = explanation_of(play, "Build")
-    assert "There is an edge to Build P, but the list is exhausted, and then only exits count." in text
+    assert "There is an edge to Build P, but the list is exhausted, so only exits are checked." in text
     assert "So the exit (✓) leads to Tell P." in text
 
 

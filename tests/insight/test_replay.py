@@ -55,7 +55,7 @@ def test_replay_in_the_same_loadout_takes_the_same_route(bench, done):
     repeated = done.replay(bench.graph())
     assert not repeated
     assert repeated.first is None
-    assert (repeated.needs, repeated.ends, repeated.asked_otherwise) == (None, "complete", ())
+    assert (repeated.needs, repeated.ends, repeated.changed_prompts) == (None, "complete", ())
     assert repeated.route == done.route
 
 
@@ -212,7 +212,7 @@ def test_replay_reports_changed_prompts_on_the_same_route(bench, done):
 
     repeated = done.replay(changed(bench, reword))
     assert not repeated
-    assert repeated.asked_otherwise == (2, 4, 7, 10)
+    assert repeated.changed_prompts == (2, 4, 7, 10)
 
 
 def test_replay_does_not_change_the_cast_on_disk(bench, done):

@@ -320,9 +320,9 @@ class ReplayView(Displayable, Replay, Generic[_Cast]):
             )
         elif first is not None:
             sentences.append(f"The end of the replay: {self.ends}.")
-        if otherwise := self.asked_otherwise:
-            numbers = ", ".join(map(str, otherwise[:_MAX_CHANGES]))
-            steps = "step" if len(otherwise) == 1 else "steps"
+        if changed := self.changed_prompts:
+            numbers = ", ".join(map(str, changed[:_MAX_CHANGES]))
+            steps = "step" if len(changed) == 1 else "steps"
             sentences.append(f"In {steps} {numbers}, the recorded answer was given to a different prompt.")
         return [*sentences, *self.left_out]
 
