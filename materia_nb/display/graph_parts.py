@@ -85,15 +85,15 @@ NO_OVERLAY: Final = CastOverlay()
 
 # -- lines -----------------------------------------------------------------------------------
 
-START_SIGN: Final = "\x00start"
-"""Key of the start sign, which differs from every socket id."""
-END_SIGN: Final = "\x00end"
-"""Key of the end sign, which differs from every socket id."""
+START_MARKER: Final = "\x00start"
+"""Key of the start marker, which differs from every socket id."""
+END_MARKER: Final = "\x00end"
+"""Key of the end marker, which differs from every socket id."""
 
 
 @dataclass(frozen=True)
 class Link:
-    """A line from ``source`` to ``target``, each of which is a socket id, :data:`START_SIGN` or :data:`END_SIGN`.
+    """A line from ``source`` to ``target``, each of which is a socket id, :data:`START_MARKER` or :data:`END_MARKER`.
 
     ``order`` is the line's position in the evaluation order, or 0 if the order does not matter. ``lanes`` is ``fork``
     if the line distributes work items to lanes, and ``join`` if it continues after the lanes have joined.
@@ -112,7 +112,7 @@ class Link:
 
     @cached_property
     def route(self) -> Route | None:
-        """The route of this line in the format of :class:`CastOverlay`; None for the line from the start sign."""
+        """The route of this link in the format of :class:`CastOverlay`; None for the link from the start marker."""
         if self.kind == "edge" and self.edge_index is not None:
             return (self.source, self.edge_index)
         if self.kind == "exit":
@@ -122,7 +122,7 @@ class Link:
     @property
     def to(self) -> str:
         """The target as it is written in a loadout: a socket id or ``end``."""
-        return END if self.target == END_SIGN else self.target
+        return END if self.target == END_MARKER else self.target
 
     @property
     def traversal(self) -> str:
@@ -134,7 +134,7 @@ def _target_key(graph: Graph, name: str) -> str | None:
     """Return the key of a target, or None if the target does not exist."""
     if name in graph.sockets:
         return name
-    return END_SIGN if name == END else None
+    return END_MARKER if name == END else None
 
 
 def _are_exclusive(conditions: Sequence[Condition]) -> bool:
@@ -144,8 +144,8 @@ def _are_exclusive(conditions: Sequence[Condition]) -> bool:
 
 
 def links(graph: Graph) -> list[Link]:
-    """Return all lines of ``graph`` in a stable order: the line from the start sign, the edges by socket, the exits."""
-    graph_links = [Link("start", "start", START_SIGN, graph.entry)] if graph.entry in graph.sockets else []
+    """Return all lines of ``graph`` in a stable order: from the start marker, the edges by socket, the exits."""
+    graph_links = [Link("start", "start", START_MARKER, graph.entry)] if graph.entry in graph.sockets else []
     for socket in graph.sockets.values():
         conditions = [edge.when for edge in socket.edges]
         has_order = not _are_exclusive(conditions)
@@ -158,7 +158,7 @@ def links(graph: Graph) -> list[Link]:
                     Link(key, "edge", socket.id, target, edge.when, order, edge.max_traversals, edge.index)
                 )
         if not socket.edges:
-            graph_links.append(Link(f"implied:{socket.id}", "implied", socket.id, END_SIGN))
+            graph_links.append(Link(f"implied:{socket.id}", "implied", socket.id, END_MARKER))
     for loop in graph.loops.values():
         for route in loop.routes:
             target = _target_key(graph, route.target)

@@ -30,8 +30,8 @@ from materia_nb.display.edge_routing import (
 )
 from materia_nb.display.geometry import Box, Point, rounded_path
 from materia_nb.display.graph_parts import (
-    END_SIGN,
-    START_SIGN,
+    END_MARKER,
+    START_MARKER,
     Link,
     card_size,
     label_size,
@@ -100,7 +100,7 @@ class GraphLayout:
         nodes: the box of each socket's card. Members of folded loops have no box.
         loops: the box of each loop: its frame or, if the loop is folded, its card.
         titles: the box of each loop's heading.
-        signs: the boxes of the start sign and the end sign.
+        markers: the boxes of the start marker and the end marker.
         edges: the lines.
         detached: ids of the sockets that cannot be reached.
         bounds: the box that encloses everything, with a margin.
@@ -113,7 +113,7 @@ class GraphLayout:
     nodes: dict[str, Box]
     loops: dict[str, Box]
     titles: dict[str, Box]
-    signs: dict[str, Box]
+    markers: dict[str, Box]
     edges: tuple[DrawnLine, ...]
     detached: tuple[str, ...]
     bounds: Box
@@ -299,7 +299,7 @@ class _LayoutBuilder:
             if loop.id in self.folded
             for socket in loop.sockets
         }
-        reachable = reachable_keys(START_SIGN, self.links)
+        reachable = reachable_keys(START_MARKER, self.links)
         in_loops = {socket for loop in graph.loops.values() for socket in loop.sockets}
         self.detached = tuple(key for key in graph.sockets if key not in reachable and key not in in_loops)
         self.card = card_size(level)
@@ -379,15 +379,15 @@ class _LayoutBuilder:
         entry = self._card_key(self.graph.entry)
         first = self.boxes.get(entry, Box(0, 0, *self.card))
         backward, forward = (LEFT, RIGHT) if self.direction == "right" else (UP, DOWN)
-        self.boxes[START_SIGN] = self._sign_beside(first, (backward, UP, LEFT, DOWN, RIGHT))
-        ends = [self.boxes[self._card_key(link.source)] for link in self.links if link.target == END_SIGN]
+        self.boxes[START_MARKER] = self._marker_next_to(first, (backward, UP, LEFT, DOWN, RIGHT))
+        ends = [self.boxes[self._card_key(link.source)] for link in self.links if link.target == END_MARKER]
         last = max(ends, key=lambda box: (box.cx, box.cy) if forward == RIGHT else (box.cy, box.cx), default=first)
-        self.boxes[END_SIGN] = self._sign_beside(last, (forward, RIGHT, DOWN, LEFT, UP))
+        self.boxes[END_MARKER] = self._marker_next_to(last, (forward, RIGHT, DOWN, LEFT, UP))
 
-    def _sign_beside(self, box: Box, sides: tuple[int, ...]) -> Box:
-        """Return a free box for a sign next to a card, or else at the edge of the picture.
+    def _marker_next_to(self, box: Box, sides: tuple[int, ...]) -> Box:
+        """Return a free box for a marker next to a card, or else at the edge of the picture.
 
-        The sign is outside all loops and not between two connected cards, where it would seem to interrupt the line.
+        The marker is outside all loops and not between two connected cards, where it would seem to interrupt the line.
         """
         ends = [(self._card_key(link.source), self._card_key(link.target)) for link in self.links]
         gaps = [self.boxes[a].gap(self.boxes[b]) for a, b in ends if {a, b} <= self.boxes.keys()]
@@ -423,7 +423,7 @@ class _LayoutBuilder:
             nodes=nodes,
             loops=loops,
             titles=self.titles,
-            signs={key: self.boxes[key] for key in (START_SIGN, END_SIGN)},
+            markers={key: self.boxes[key] for key in (START_MARKER, END_MARKER)},
             edges=tuple(lines),
             detached=self.detached,
             bounds=bounding_box(drawn_boxes, MARGIN),
@@ -434,9 +434,9 @@ class _LayoutBuilder:
         )
 
     def _lines(self) -> list[DrawnLine]:
-        # Frames must enclose their chips, signs must be outside all frames, and chips must not cover signs.
-        links_between_sockets = [link for link in self.links if link.source != START_SIGN and link.target != END_SIGN]
-        self._attach_lines(self._lines_to_route(links_between_sockets))
+        # Frames must enclose their chips, markers must be outside all frames, and chips must not cover markers.
+        socket_links = [link for link in self.links if link.source != START_MARKER and link.target != END_MARKER]
+        self._attach_lines(self._lines_to_route(socket_links))
         self._place_signs()
         lines_to_route = self._lines_to_route(self.links)
         self._attach_lines(lines_to_route)

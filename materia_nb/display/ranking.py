@@ -259,7 +259,7 @@ def _positions_around(column: float, row: float, ahead: int) -> Iterator[GridPos
 
 
 def _is_free_position(position: GridPosition, occupied: Iterable[tuple[float, float, float, float]]) -> bool:
-    """Return True if a card at this position overlaps none of the areas, each (left, top, right, bottom)."""
+    """Return True if a card at this position overlaps no occupied area; an area is (left, top, right, bottom)."""
     column, row = position
     return all(
         column <= left - 0.95 or column >= right + 0.95 or row <= top - 0.95 or row >= bottom + 0.95

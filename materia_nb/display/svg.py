@@ -1,4 +1,4 @@
-"""A graph as one self-contained SVG, and the parts of that picture: colours, icons, cards, loops, signs and chips.
+"""A graph as one self-contained SVG, and the parts of that picture: colours, icons, cards, loops, markers and chips.
 
 Static pictures and the live canvas use the same parts. An SVG contains no scripts, style sheets, external fonts or
 references to an ``id``, so that a page can contain several pictures. Each picture has its own background, so that it is
@@ -24,7 +24,7 @@ from materia_nb.display.graph_parts import (
     PADDING,
     PROGRESS_ROOM,
     SMALL_SIZE,
-    START_SIGN,
+    START_MARKER,
     TIMES_SIGN,
     TITLE_SIZE,
     CastOverlay,
@@ -109,7 +109,7 @@ DARK_REPLACEMENTS: Final = tuple(dict(_COLOURS.values()).items())
 
 CARD_FONT: Final = "system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', Helvetica, Arial, sans-serif"
 OUTSET: Final = 14.0
-"""Space around a card for its ring, its tag and its breakpoint sign, in pixels."""
+"""Space around a card for its ring, its tag and its breakpoint marker, in pixels."""
 
 
 def svg_text(x: float, y: float, content: str, size: float, fill: str, extra: str = "") -> str:
@@ -119,7 +119,7 @@ def svg_text(x: float, y: float, content: str, size: float, fill: str, extra: st
 
 
 def svg_image(piece: str, box: Box) -> str:
-    """Return a complete SVG image for a box and the space around it, with SVG elements drawn relative to (0, 0)."""
+    """Return a complete SVG image that contains the SVG elements ``piece`` and has the size of a box plus a margin."""
     w, h = box.w + 2 * OUTSET, box.h + 2 * OUTSET
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{w:.0f}" height="{h:.0f}" viewBox="0 0 {w:.1f} {h:.1f}" '
@@ -279,9 +279,9 @@ def _folded_loop(graph: Graph, loop: Loop, box: Box, marks: CastOverlay, colours
 
 
 def terminal_symbol(key: str, box: Box, marks: CastOverlay, colours: Colours) -> str:
-    """Return the start sign (a dot) or the end sign (a dot in a ring), which is highlighted once the cast has ended."""
+    """Return the start marker (a dot) or the end marker (a dot in a ring), highlighted once the cast has ended."""
     x, y = box.cx, box.cy
-    if key == START_SIGN:
+    if key == START_MARKER:
         return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="6" fill="{colours["line"]}"><title>start</title></circle>'
     is_reached = marks.last_route is not None and marks.last_route[1] == END
     colour, width = (colours["now"], 2.4) if is_reached else (colours["line"], 1.4)
@@ -350,7 +350,7 @@ def graph_svg(
     parts += [_line_svg(line, marks, colours) for line in placed.edges]
     chips = [(line, line.label) for line in placed.edges if line.label is not None]
     parts += [line_chip(line, box, placed.level, marks, colours) for line, box in chips]
-    parts += [terminal_symbol(key, box, marks, colours) for key, box in placed.signs.items()]
+    parts += [terminal_symbol(key, box, marks, colours) for key, box in placed.markers.items()]
     for socket_id, box in placed.nodes.items():
         socket = graph.sockets[socket_id]
         tooltip = socket_title(socket, marks)

@@ -10,10 +10,10 @@ from typing import Final
 
 from materia_nb.display.escape import part
 from materia_nb.display.graph_parts import (
-    END_SIGN,
+    END_MARKER,
     NEVER,
     NO_OVERLAY,
-    START_SIGN,
+    START_MARKER,
     TIMES_SIGN,
     CastOverlay,
     Link,
@@ -247,7 +247,7 @@ class _MermaidWriter:
         self.graph = graph
         self.marks = marks
         self.ids = {key: f"n{number}" for number, key in enumerate(graph.sockets, 1)}
-        self.ids |= {START_SIGN: "s0", END_SIGN: "e0"}
+        self.ids |= {START_MARKER: "s0", END_MARKER: "e0"}
         self.lines = ["flowchart TD"]
 
     def write_socket(self, key: str, indent: str) -> None:

@@ -14,8 +14,8 @@ from typing import Any, Final, TypeAlias
 from materia_nb.display.escape import part
 from materia_nb.display.geometry import Box, Point, bend_segments, rounded_polyline
 from materia_nb.display.graph_parts import (
-    END_SIGN,
-    START_SIGN,
+    END_MARKER,
+    START_MARKER,
     TIMES_SIGN,
     CastOverlay,
     answered_by,
@@ -49,7 +49,7 @@ Looks: TypeAlias = dict[str, dict[str, str]]
 
 _Element: TypeAlias = tuple[str, frozenset[object], Callable[[CastOverlay], dict[str, str]]]
 
-_SIGN_NAMES: Final = {START_SIGN: "start", END_SIGN: "end"}
+_MARKER_NAMES: Final = {START_MARKER: "start", END_MARKER: "end"}
 _ANCHOR_DISTANCE: Final = 4.0
 """Distance of an invisible anchor node from the tip of its line, in pixels; it determines the line's direction."""
 
@@ -87,8 +87,8 @@ class GraphElements:
         for socket_id, box in self.placed.nodes.items():
             kinds = " ".join(word.replace(" ", "-") for word in socket_kinds(graph.sockets[socket_id]))
             self._node("n", socket_id, box, f"socket {kinds}", ("socket", socket_id))
-        for key, box in self.placed.signs.items():
-            self._node("s", _SIGN_NAMES[key], box, f"sign {_SIGN_NAMES[key]}", None)
+        for key, box in self.placed.markers.items():
+            self._node("s", _MARKER_NAMES[key], box, f"sign {_MARKER_NAMES[key]}", None)
         self._inside = {socket: loop for loop in self.placed.folded for socket in graph.loops[loop].sockets}
         for line in self.placed.edges:
             self._add_line(line)
@@ -149,8 +149,8 @@ class GraphElements:
 
     def _end_of(self, key: str) -> tuple[str, Point]:
         """Return the id and the centre of the node at which a line starts or ends."""
-        if key in _SIGN_NAMES:
-            return self._ids["s", _SIGN_NAMES[key]], _centre(self.placed.signs[key])
+        if key in _MARKER_NAMES:
+            return self._ids["s", _MARKER_NAMES[key]], _centre(self.placed.markers[key])
         if key in self.placed.nodes:
             return self._ids["n", key], _centre(self.placed.nodes[key])
         loop = self._inside[key]
@@ -216,8 +216,8 @@ class GraphElements:
             about = _socket_description(socket, entry=socket_id == self.graph.entry)
             drawn = partial(self._socket_look, socket, box, about)
             yield self._ids["n", socket_id], frozenset((socket_id,)), drawn
-        for key, box in self.placed.signs.items():
-            yield self._ids["s", _SIGN_NAMES[key]], frozenset(("last_route",)), partial(self._sign_look, key, box)
+        for key, box in self.placed.markers.items():
+            yield self._ids["s", _MARKER_NAMES[key]], frozenset(("last_route",)), partial(self._marker_look, key, box)
         for element_id, line in self._lines.items():
             drawn_links = (line.link, *line.shared)
             keys = frozenset(
@@ -228,8 +228,8 @@ class GraphElements:
             if line.label is not None:
                 yield self._chips[element_id], keys, partial(self._chip_look, element_id, line, line.label)
 
-    def _sign_look(self, key: str, box: Box, marks: CastOverlay) -> dict[str, str]:
-        reached = key == END_SIGN and marks.last_route is not None and marks.last_route[1] == END
+    def _marker_look(self, key: str, box: Box, marks: CastOverlay) -> dict[str, str]:
+        reached = key == END_MARKER and marks.last_route is not None and marks.last_route[1] == END
         svg = terminal_symbol(key, Box(OUTSET, OUTSET, box.w, box.h), marks, COLOUR_PLACEHOLDERS)
         return {"classes": "taken" if reached else "", "words": "", "svg": svg_image(svg, box)}
 
@@ -238,8 +238,8 @@ class GraphElements:
         return {"classes": "", "words": self._looks[element_id]["words"], "svg": svg_image(drawn, box)}
 
     def _name(self, key: str) -> str:
-        if key in _SIGN_NAMES:
-            return _SIGN_NAMES[key]
+        if key in _MARKER_NAMES:
+            return _MARKER_NAMES[key]
         return f"{part(self.graph.sockets[key].materia.label, 40)} ({part(key, 40)})"
 
     def _loop_look(self, loop_id: str, box: Box, marks: CastOverlay) -> dict[str, str]:

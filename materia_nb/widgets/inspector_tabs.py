@@ -22,7 +22,7 @@ from materia_nb.display.blocks import (
     clip_plain,
 )
 from materia_nb.display.escape import part
-from materia_nb.display.graph_parts import END_SIGN, links, pinned_label
+from materia_nb.display.graph_parts import END_MARKER, links, pinned_label
 from materia_nb.display.sections import call_blocks, part_title
 from materia_nb.engine import entering
 from materia_nb.engine.prompt import Prompt
@@ -411,7 +411,7 @@ def _element_title(cast: Snapshot, element: Element) -> dict[str, Any]:
     name, chip = f"loop {part(element.id, 60)}", "loop"
     if element.kind != "loop":
         link = next(link for link in links(cast.graph) if link.key == element.id)
-        names = {**cast.names, END_SIGN: "the end"}
+        names = {**cast.names, END_MARKER: "the end"}
         name = f"{names.get(link.source, link.source)} → {names.get(link.target, link.target)}"
         chip = link.condition if link.edge_index is None else f"{link.condition} · {ordinal(link.edge_index + 1)} edge"
         chip = f"exit · {chip}" if element.kind == "exit" else chip

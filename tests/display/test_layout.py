@@ -12,7 +12,7 @@ import display_graphs as graphs
 from display_checks import forbidden_overlaps, inside, points_of
 from materia_nb.cast.gallery import gallery
 from materia_nb.cast.workbench import Workbench
-from materia_nb.display.graph_parts import END_SIGN, START_SIGN, label_size, links, min_zoom
+from materia_nb.display.graph_parts import END_MARKER, START_MARKER, label_size, links, min_zoom
 from materia_nb.display.layout import best_layout, layout_graph
 from materia_nb.loadout.graph import Edge
 
@@ -213,7 +213,7 @@ def test_new_card_is_placed_after_its_predecessor_and_outside_other_loops():
 def test_every_link_is_drawn_from_its_source_to_its_target_at_right_angles(seed):
     graph = any_graph(seed)
     placed = layout_graph(graph, **options(seed))
-    boxes = {**placed.nodes, **placed.signs}
+    boxes = {**placed.nodes, **placed.markers}
     drawn = {line.link.key: line for line in placed.edges}
     assert drawn.keys() == {link.key for link in links(graph)}
     for line in placed.edges:
@@ -227,7 +227,7 @@ def test_vertical_flow_runs_down_and_rework_edges_return_on_the_left():
     placed = layout_graph(graphs.rework())
     rows = [placed.nodes[f"Socket-{n}"].y for n in range(1, 7)]
     assert rows == sorted(rows)
-    assert placed.signs[START_SIGN].bottom <= placed.nodes["Socket-1"].y
+    assert placed.markers[START_MARKER].bottom <= placed.nodes["Socket-1"].y
     rework = next(line for line in placed.edges if line.link.key == "edge:1:Socket-5")
     assert rework.heading == (1.0, 0.0)  # arrives at the left side
     assert max(x for x, _ in rework.points) <= placed.nodes["Socket-4"].x
@@ -237,7 +237,7 @@ def test_horizontal_flow_runs_to_the_right():
     placed = layout_graph(graphs.rework(), direction="right")
     columns = [placed.nodes[f"Socket-{n}"].x for n in (1, 2, 3, 4, 5, 6, 7)]
     assert columns == sorted(columns)
-    assert placed.signs[END_SIGN].x >= max(box.right for box in placed.nodes.values())
+    assert placed.markers[END_MARKER].x >= max(box.right for box in placed.nodes.values())
     assert placed.size[1] < layout_graph(graphs.rework()).size[1]
 
 
@@ -312,13 +312,13 @@ def tidied(graph):
     return [fitted, *(layout_graph(graph, direction=way, positions={}) for way in ("down", "right"))]
 
 
-def test_signs_do_not_stand_between_connected_cards():
+def test_start_and_end_markers_are_not_between_connected_cards():
     interrupted = []
     for graph in [*shipped_graphs(), ship_it("failed"), graphs.rework(), nested()]:
         for placed in tidied(graph):
             pairs = [(placed.nodes[link.source], placed.nodes.get(link.target)) for link in links(graph)[1:]]
             gaps = [gap for source, target in pairs if target is not None and (gap := source.gap(target))]
-            interrupted += [(graph.name, placed.direction) for sign in placed.signs.values() if sign.overlaps(gaps)]
+            interrupted += [(graph.name, placed.direction) for sign in placed.markers.values() if sign.overlaps(gaps)]
     assert interrupted == []
 
 
@@ -385,7 +385,7 @@ def test_edges_of_a_collapsed_loop_end_at_its_card(seed):
     outermost = [box for key, box in placed.loops.items() if key in placed.folded]
     for line in placed.edges:
         for end in (line.link.source, line.link.target):
-            assert end in placed.nodes or end in placed.signs or outermost
+            assert end in placed.nodes or end in placed.markers or outermost
 
 
 def test_parallel_and_opposite_edges_do_not_overlap():

@@ -41,7 +41,7 @@ def inside(box: Box, point: Point, margin: float = 1.0) -> bool:
 def forbidden_overlaps(placed: GraphLayout) -> list[str]:
     """Return the forbidden overlaps in a layout."""
     found = []
-    solid = {**placed.nodes, **placed.signs}
+    solid = {**placed.nodes, **placed.markers}
     labels = {line.link.key: line.label for line in placed.edges if line.label}
     titles = {f"title {key}": box for key, box in placed.titles.items()}
     boxes = [*solid.items(), *labels.items(), *titles.items()]

@@ -15,7 +15,7 @@ from materia_nb.cast.repairs import changed_definition, offered_actions
 from materia_nb.cast.snapshot import RESUME, Snapshot
 from materia_nb.display.blocks import Code, Table, View, lines
 from materia_nb.display.escape import shorten
-from materia_nb.display.graph_parts import END_SIGN, CastOverlay, links
+from materia_nb.display.graph_parts import END_MARKER, CastOverlay, links
 from materia_nb.display.sections import approval_line, call_blocks, call_line, prompt_blocks
 from materia_nb.display.svg import graph_block
 from materia_nb.engine.cast_warnings import CastWarning
@@ -372,7 +372,7 @@ def _routes_with_breakpoints(cast: Snapshot) -> frozenset[Route]:
     stops = [stop for stop in cast.breakpoints if stop.kind == "edge"]
     routes = set()
     for link in links(cast.graph) if stops else ():
-        target = END if link.target == END_SIGN else link.target
+        target = END if link.target == END_MARKER else link.target
         if link.route is not None and any(stop.is_on_edge(link.source, link.edge_index, target) for stop in stops):
             routes.add(link.route)
     return frozenset(routes)
