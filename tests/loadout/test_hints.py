@@ -7,6 +7,7 @@ import pytest
 from loadout_samples import AGENT, UTILITY, config, edge, looped, route
 from materia_nb.insight.explore import Exploration
 from materia_nb.loadout import build_graph, check_config
+from materia_nb.loadout.design import Design
 from materia_nb.loadout.json_schema import config_schema
 from materia_nb.loadout.models import MODELS
 from stream_helpers import streams_config
@@ -215,6 +216,37 @@ def test_exits_that_are_never_taken_get_a_hint():
     assert hints(other) == {("idle-route", "loops.L.exits[0]"), ("exhausted-unmatched", "loops.L.exits")}
     opposite = looped({"exits": [route("Socket-3", "not_satisfied", "Socket-4")]}, Socket_3={"advance": ADVANCE})
     assert ("idle-route", "loops.L.exits[0]") in hints(opposite)
+
+
+def fix_idle_exit(document):
+    """Apply the fix of the idle exit; return its label, the exits and the advance."""
+    design = Design("T", document["loadouts"]["T"], document)
+    [hint] = [hint for hint in design.report.hints if hint.code == "idle-route"]
+    fix = design.fix_of(hint)
+    assert fix.suggestion, "a person decides"
+    design.fix(hint)
+    return fix.label, design.document["loops"]["L"].get("exits"), design.document["sockets"]["Socket-3"]["advance"]
+
+
+def test_fix_of_an_exit_that_is_never_taken_keeps_it_unless_a_retry_forbids_this():
+    exit_ = route("Socket-3", "not_satisfied", "Socket-4")
+    document = looped({"exits": [exit_]}, Socket_3={"advance": ADVANCE, "edges": [edge("Socket-2")]})
+    assert fix_idle_exit(document) == ("Advance Socket-3 after every result", [exit_], {"when": "always"})
+    document["loadouts"]["T"]["sockets"]["Socket-3"]["edges"].insert(0, edge("Socket-2", "not_satisfied"))
+    assert fix_idle_exit(document) == ("Remove the exit", None, ADVANCE)
+    other = looped({"exits": [route("Socket-2", "always", "Socket-4")]}, Socket_3={"advance": ADVANCE})
+    label, exits, _ = fix_idle_exit(other)
+    assert (label, exits[0]["from"]) == ("Start the exit at Socket-3", "Socket-3")
+
+
+def test_exit_for_an_empty_list_leaves_the_other_exits_of_its_socket_in_use():
+    exits = [route("Socket-3", "satisfied", "Socket-4"), route("Socket-3", "not_satisfied", "end")]
+    document = looped({"exits": exits}, Socket_3={"edges": [edge("Socket-2")]})
+    design = Design("T", document["loadouts"]["T"], document)
+    [hint] = [hint for hint in design.report.hints if hint.code == "empty-list-ends"]
+    design.fix(hint)
+    assert design.document["sockets"]["Socket-3"]["advance"] == {"when": "always"}
+    assert not design.report.hints
 
 
 def test_empty_list_without_an_exit_gets_a_hint_r16():

@@ -129,22 +129,31 @@ def _exit_never_taken(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
     """An exit that is never taken."""
     advances = advances_of(facts, loop)
     for exit_ in loop.exits if loop.iterates else ():
-        source, condition = exit_.source, exit_.condition
+        source, condition, fix = exit_.source, exit_.condition, None
         if condition is None:
             continue
         when = advances.get(source) if source is not None else None
         if when is None and source in loop.members:
-            other_advances = " or ".join(advances)
+            others = " or ".join(advances)
             reason = f"{source!r} never advances, so this exit can only be taken if the list is empty"
-            advice = f"set `from` to {other_advances}" if other_advances else f"add an advance to {source!r}"
-        elif when is not None and not conditions_overlap(condition, when):
+            advice = f"set `from` to {others}" if others else f"add an advance to {source!r}"
+            if len(advances) == 1:
+                step = do("change_exit", loop.id, exit_.index, source=others)
+                fix = suggested_fix(f"Start the exit at {others}", step)
+        elif source is not None and when is not None and not conditions_overlap(condition, when):
             reason = f"{source!r} only advances when {when}, so its {condition} exit is never taken"
             advice = f"change the condition to {when} or always"
+            fix = _fix_exit_of(facts.sockets[source], loop, exit_.index)
         else:
             continue
-        # an exit for always is still taken if the list is empty
-        remove = safe_fix("Remove the exit", do("remove_exit", loop.id, exit_.index)) if condition != "always" else None
-        yield Hint(f"loops.{loop.id}.exits[{exit_.index}]", reason, advice, remove)
+        yield Hint(f"loops.{loop.id}.exits[{exit_.index}]", reason, advice, fix)
+
+
+def _fix_exit_of(socket: SocketFacts, loop: LoopFacts, index: int) -> Fix:
+    """Return a fix that lets an exit be taken, or removes the exit if a retry would run for the next item then."""
+    if any(edge.when in REWORK_CONDITIONS and edge.to in loop.members for edge in socket.edges):
+        return suggested_fix("Remove the exit", do("remove_exit", loop.id, index))
+    return suggested_fix(f"Advance {socket.id} after every result", set_advance_condition(socket, "always"))
 
 
 @rule(EDGE_RULES, "loop", "one-item")
@@ -197,13 +206,16 @@ def _empty_list_ends(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
 
 
 def _add_empty_exit(facts: LoadoutFacts, loop: LoopFacts) -> Fix | None:
-    """Return a fix that adds an ``always`` exit for empty lists without changing when the loop advances."""
+    """Return a fix that adds an ``always`` exit for empty lists without changing when the loop advances.
+
+    There is no fix if the new exit would also be taken after a result of the last item that no exit matches.
+    """
     if not loop.exits or loop.legacy is not None:
         return None
     first = loop.exits[0]
-    source = facts.sockets.get(first.source) if first.source is not None else None
-    when, to = first.condition, first.raw.get("targetSocketId")
-    if source is None or when is None or (source.advance or {}).get("when", when) != when:
+    source, to = facts.sockets.get(first.source or ""), first.raw.get("targetSocketId")
+    when = advances_of(facts, loop).get(source.id) if source is not None else None
+    if source is None or when is None or _unmatched_results(facts, source.id, when):
         return None
     steps = (set_advance_condition(source, when), do("add_exit", loop.id, source.id, "always", to))
     make = suggested_fix if len(loop.exits) > 1 else safe_fix
