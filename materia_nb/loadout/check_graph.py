@@ -263,8 +263,9 @@ def _check_consumes(
     advice, source = None, consumes.get("from")
     if len({generator for generator, _ in entering_edges}) == 1:
         advice = f"write {entering_edges[0][0]!r}, the generator whose edge enters the loop"
-    fix = _suggest_source(facts, loop)
-    is_known = _check_endpoint(findings, facts, source, f"{path}.from", end=False, advice=advice, fix=fix)
+    is_known = _check_endpoint(
+        findings, facts, source, f"{path}.from", end=False, advice=advice, fix=lambda _: _suggest_source(facts, loop)
+    )
     if not members_known:
         return
     sockets = [facts.sockets[id_] for id_ in loop.members if id_ in facts.sockets]
