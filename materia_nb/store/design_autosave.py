@@ -100,7 +100,7 @@ class SavedDraft:
             self.discard()
         if self.home not in (None, str(design.home)):
             return f"{message}; the draft was started for {self.home}, which is not loaded, so saving writes to {design.home}"
-        if exact_text(self.original) != exact_text(design.saved_document):
+        if exact_text(self.original) != exact_text(design.saved_change.document):
             message += f"; {design.home} was changed in the meantime, so saving overwrites {design.name} in it"
         return message
 
@@ -282,7 +282,7 @@ class _Autosaver:
     def _begin_draft(self, design: Design) -> None:
         """Write the unsaved steps to a new draft, and then delete the previous draft."""
         previous_path, release = self._path, self._release
-        base, steps = design.unsaved_steps
+        base, steps = design.saved_change, design.unsaved_steps
         self._steps, self._undone, self._size = [base], [], 0
         self._text = _serialize_change(base, design.originals)
         first_line: dict[str, JSON] = {

@@ -178,7 +178,7 @@ def _offer_to_create(session: DesignState, name: str, message: Values) -> None:
     """Offer to create a missing materia or to use a similar one. Either choice completes ``message``."""
     if not name:
         raise design_error("no materia was specified", "add", "click a materia in the palette, or type its name")
-    closest = close_match(name, session.design.materia)
+    closest = close_match(name, session.design.definitions)
     choices: list[tuple[str, Values]] = []
     if closest is not None:
         choices.append((f"Use {closest}", {**message, "materia": closest, "value": closest}))

@@ -68,7 +68,7 @@ def _bar_slice(session: DesignState) -> DesignSlice:
         "name": part(design.name),
         "identity": session.identity,
         "changed": design.changed,
-        "fresh": not design.saved_document,
+        "fresh": not design.saved_change.document,
         "steps": len(design.steps),
         "problems": len(design.report.problems),
         "hints": len(design.report.hints),
@@ -95,7 +95,7 @@ def _unsaved_changes_text(design: Design) -> str:
         return "all changes are saved."
     if design.draft_error:
         return f"the file has the last saved version; {design.draft_error}."
-    return f"the new panel offers the draft of {part(design.name)}, with all {counted(len(design.unsaved_steps[1]), 'step')}."
+    return f"the new panel offers the draft of {part(design.name)}, with all {counted(len(design.unsaved_steps), 'step')}."
 
 
 def _palette_slice(design: Design) -> DesignSlice:

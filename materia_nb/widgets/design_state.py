@@ -269,7 +269,7 @@ def _fields(
     known: Mapping[str, Iterable[str]] = {
         "socket id": sockets,
         "socket id or end": [*sockets, END],
-        "materia id": session.design.materia,
+        "materia id": session.design.definitions,
         "name of a protocol": protocol_names(),
         "model": ready_models() if model is AgentMateria else (),
     }

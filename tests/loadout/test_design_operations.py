@@ -195,7 +195,7 @@ def test_materia_can_be_created_and_changed_for_all_loadouts(draft):
     assert draft.set_materia("New", "label", None) == "New has no label"
     assert draft.set_materia("P", "prompt", None) == "removed prompt from P"
     assert draft.definitions["New"]["prompt"] == "x" * 40
-    assert draft.materia == ("P", "G", "U", "UG", "New")
+    assert tuple(draft.definitions) == ("P", "G", "U", "UG", "New")
     assert {(change["op"], change["path"]) for change in draft.materia_patch()} == {
         ("remove", "/P/prompt"),
         ("add", "/New"),
@@ -461,12 +461,12 @@ def test_undo_and_redo_restore_documents(draft):
     after = draft.document
     assert draft.steps == ("added Socket-5 (P)", "connected Socket-4 to Socket-5 (always) as edge 1")
     assert draft.undo() == "connected Socket-4 to Socket-5 (always) as edge 1"
-    assert draft.undone_steps == ("connected Socket-4 to Socket-5 (always) as edge 1",)
+    assert draft.named_steps(9)[1] == ["connected Socket-4 P to Socket-5 P (always) as edge 1"]
     draft.redo()
     assert draft.document is after
     draft.undo()
     draft.set_entry("Socket-4")
-    assert draft.undone_steps == (), "a new step removes the undone steps"
+    assert draft.named_steps(9)[1] == [], "a new step removes the undone steps"
     draft.set_entry("Socket-4")
     assert len(draft.steps) == 2, "an operation without effect is not a step"
 
@@ -475,7 +475,7 @@ def test_autosaved_design_restores_its_undo_history(draft):
     draft.set_materia("P", "prompt", "other")
     draft.set_socket("Socket-4", "label", "L")
     draft.set_materia("U", "label", "utility")
-    *steps, undone = draft.unsaved_steps[1]
+    *steps, undone = draft.unsaved_steps
     draft.undo()
     kept = []
     taken_up = design()

@@ -310,7 +310,7 @@ def test_sockets_are_copied_with_the_edges_between_them(session):
     sockets = session.design.document["sockets"]
     assert sockets["Socket-6"]["edges"] == [edge("Socket-7")]
     assert [one["to"] for one in sockets["Socket-7"]["edges"]] == ["Socket-6"]
-    assert sockets["Socket-3"] == session.design.saved_document["sockets"]["Socket-3"]
+    assert sockets["Socket-3"] == session.design.saved_change.document["sockets"]["Socket-3"]
     assert session.marked == ["Socket-6", "Socket-7"], "the copies can be moved or deleted at once"
     told = inspector_slice(session)
     assert (told["kind"], told["title"], told["sub"]) == ("marked", "2 sockets", "Socket-6 Build, Socket-7 Eval")
@@ -318,7 +318,7 @@ def test_sockets_are_copied_with_the_edges_between_them(session):
     assert inspector_slice(session)["of"] == ["socket", "Socket-6"], "one that is picked out of them"
     do(session, "marquee", ids=["Socket-6", "Socket-7"])
     do(session, "delete")
-    assert session.design.document["sockets"] == session.design.saved_document["sockets"]
+    assert session.design.document["sockets"] == session.design.saved_change.document["sockets"]
     do(session, "pick", part=["socket", "Socket-5"])
     do(session, "duplicate")
     assert session.selected == ("socket", "Socket-6")

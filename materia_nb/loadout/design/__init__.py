@@ -79,11 +79,12 @@ class Design:
         self.name = name
         self.config: Object = config or {}
         self.home = home
-        self._steps: list[DesignChange] = [DesignChange(as_json(document, name), "original")]
-        self._undone: list[DesignChange] = []
-        self._base = self._steps[-1]
         self.originals: dict[str, Object | None] = {}
         """Original definition of each edited materia, by id; None for a new materia."""
+        self.saved_change = self._with_names(DesignChange(as_json(document, name), "original"))
+        """The change that was saved last, or the loadout as it was opened if it has not been saved."""
+        self._steps: list[DesignChange] = [self.saved_change]
+        self._undone: list[DesignChange] = []
         self._report: tuple[DesignChange, Object, Report] | None = None
         self._graph: tuple[Report, Graph] | None = None
         self.save_draft: DraftSaver | None = None
@@ -99,29 +100,22 @@ class Design:
         return self._steps[-1].document
 
     @property
-    def saved_document(self) -> Object:
-        """The loadout as it was last saved, or as it was opened if it has not been saved."""
-        return self._base.document
-
-    @property
     def changed(self) -> bool:
         """True if there are unsaved changes."""
-        return exact_text(self.document) != exact_text(self.saved_document) or bool(self.changed_materia)
+        return exact_text(self.document) != exact_text(self.saved_change.document) or bool(self.changed_materia)
 
     @property
     def definitions(self) -> Object:
-        """The current definitions of all materia in the config, by id, including unsaved changes."""
-        return self._definitions_after(self._steps[-1])
+        """The current definitions of all materia in the config, by id, including unsaved changes.
 
-    @property
-    def materia(self) -> tuple[str, ...]:
-        """The ids of all materia in the config. A socket can place any of them."""
-        return tuple(self.definitions)
+        A socket can place any of these materia.
+        """
+        return self._definitions_after(self._steps[-1])
 
     @property
     def changed_materia(self) -> dict[str, Object | None]:
         """The definitions of the materia that have unsaved changes, by id; None for a removed materia."""
-        before, now = self._definitions_after(self._base), self.definitions
+        before, now = self._definitions_after(self.saved_change), self.definitions
         return {id_: now.get(id_) for id_ in self.originals if exact_text(now.get(id_)) != exact_text(before.get(id_))}
 
     def _definitions_after(self, step: DesignChange) -> Object:
@@ -136,30 +130,23 @@ class Design:
         """The summaries of the changes that :meth:`undo` can undo, oldest first."""
         return tuple(step.summary for step in self._steps[1:])
 
-    @property
-    def undone_steps(self) -> tuple[str, ...]:
-        """The summaries of the changes that :meth:`redo` can redo, in the order of redoing them."""
-        return tuple(step.summary for step in reversed(self._undone))
-
     def named_steps(self, limit: int) -> tuple[list[str], list[str]]:
-        """Return the last :attr:`steps` and the first :attr:`undone_steps`, with names instead of socket ids.
+        """Return the summaries of the last :attr:`steps` and of the next steps to redo, with names instead of socket ids.
 
         Args:
             limit: the maximum length of each list.
         """
         done, undone = self._steps[-limit - 1 :], self._undone[: -limit - 1 : -1]
-        names = [self._names_after(change) for change in (*done, *undone)]
-        pairs = zip((*done[1:], *undone), pairwise(names), strict=True)
-        texts = [with_names(change.summary, {**before, **after}) for change, (before, after) in pairs]
+        pairs = pairwise((*done, *undone))
+        texts = [with_names(after.summary, {**before.names, **after.names}) for before, after in pairs]
         return texts[: len(done) - 1], texts[len(done) - 1 :]
 
-    def _names_after(self, change: DesignChange) -> dict[str, str]:
+    def _with_names(self, change: DesignChange) -> DesignChange:
         definitions = self._definitions_after(change)
         placed = as_object(change.document.get("sockets")).items()
         materia = {id_: str(as_object(raw).get("materia", id_)) for id_, raw in placed}
-        return display_names(
-            {id_: text_or(as_object(definitions.get(m)).get("label"), m) for id_, m in materia.items()}
-        )
+        labels = {id_: text_or(as_object(definitions.get(m)).get("label"), m) for id_, m in materia.items()}
+        return replace(change, names=display_names(labels))
 
     @property
     def current_change(self) -> DesignChange:
@@ -173,8 +160,9 @@ class Design:
             MateriaError: an operation is not possible.
         """
         change = after or DesignChange(self.document, "")
+        change = replace(change, materia={**self.current_change.materia, **change.materia})
         for name, arguments, options in steps:
-            definitions = self._config_with(change)["materia"]
+            definitions = self._definitions_after(change)
             result = OPERATIONS[name](change.document, definitions, *arguments, **options)
             summary = "; ".join(filter(None, (change.summary, result.summary)))
             change = DesignChange(result.document, summary, {**change.materia, **result.materia})
@@ -190,7 +178,7 @@ class Design:
         if exact_text(change.document) != exact_text(self.document) or edited:
             for id_ in edited:
                 self.originals.setdefault(id_, as_object(self.config.get("materia")).get(id_))
-            self._steps.append(replace(change, materia={**self._steps[-1].materia, **edited}))
+            self._steps.append(self._with_names(replace(change, materia={**self._steps[-1].materia, **edited})))
             self._undone.clear()
             self._save_draft()
         return change.summary
@@ -218,8 +206,8 @@ class Design:
         for step in (*steps, *undone):
             for id_ in step.materia:
                 self.originals.setdefault(id_, as_object(self.config.get("materia")).get(id_))
-        self._steps += steps
-        self._undone[:] = undone
+        self._steps += map(self._with_names, steps)
+        self._undone[:] = map(self._with_names, undone)
         self._save_draft(complete=True)
 
     def _save_draft(self, *, complete: bool = False) -> None:
@@ -241,7 +229,7 @@ class Design:
         summary = self.apply(
             DesignChange(reopened.document, "reloaded", {id_: definitions.get(id_) for id_ in self.originals})
         )
-        self._base = self._steps[-1]
+        self.saved_change = self._steps[-1]
         self._save_draft(complete=True)
         return summary
 
@@ -267,30 +255,30 @@ class Design:
 
     def mark_saved(self, home: Home = NOTEBOOK) -> None:
         """Record that the current document has been saved at ``home``. Its changes can still be undone."""
-        self._base, self.home = self._steps[-1], home
+        self.saved_change, self.home = self._steps[-1], home
         self._save_draft(complete=True)
 
     @property
-    def unsaved_steps(self) -> tuple[DesignChange, Sequence[DesignChange]]:
-        """The last saved change, and a list of the later changes.
-
-        If the saved change has been undone, the list contains only the change that is now the latest.
-        """
-        saved = next((number for number, step in enumerate(self._steps) if step is self._base), None)
-        return self._base, self._steps[-1:] if saved is None else self._steps[saved + 1 :]
+    def unsaved_steps(self) -> Sequence[DesignChange]:
+        """The changes after :attr:`saved_change`; only the latest change if the saved change has been undone."""
+        saved = next((number for number, step in enumerate(self._steps) if step is self.saved_change), None)
+        return self._steps[-1:] if saved is None else self._steps[saved + 1 :]
 
     # -- derived values ----------------------------------------------------------------
 
     @property
     def full_config(self) -> Object:
         """The config that a cast would use, including the unsaved changes to the loadout and to its materia."""
-        return self._config_with(self.current_change)
+        return self._config_after(self.current_change)
 
-    def _config_with(self, change: DesignChange) -> Object:
+    @property
+    def saved_config(self) -> Object:
+        """The config with the loadout and its materia as they were last saved, or as they were opened."""
+        return self._config_after(self.saved_change)
+
+    def _config_after(self, change: DesignChange) -> Object:
         loadouts = {**as_object(self.config.get("loadouts")), self.name: change.document}
-        materia = {**self.definitions, **change.materia}
-        definitions = {id_: raw for id_, raw in materia.items() if raw is not None}
-        return {**self.config, "loadouts": loadouts, "materia": definitions}
+        return {**self.config, "loadouts": loadouts, "materia": self._definitions_after(change)}
 
     @property
     def report(self) -> Report:
@@ -317,13 +305,11 @@ class Design:
             change = self.combined_change(*fix.steps)
         except MateriaError:
             return None  # a part that the fix changes does not exist or is not well formed
-        new_report = check_config(self._config_with(change), self.name)
-        before, remaining_findings = (
-            {(problem.code, problem.source) for problem in (*report.problems, *report.hints)}
-            for report in (self.report, new_report)
-        )
-        new = {(problem.code, problem.source) for problem in new_report.problems} - before
-        is_fixed = (finding.code, finding.source) not in remaining_findings
+        new_report = check_config(self._config_after(change), self.name)
+        known = {(entry.code, entry.source) for entry in (*self.report.problems, *self.report.hints)}
+        new = {(entry.code, entry.source) for entry in new_report.problems} - known
+        remaining = {(entry.code, entry.source) for entry in (*new_report.problems, *new_report.hints)}
+        is_fixed = (finding.code, finding.source) not in remaining
         return replace(fix, summary=change.summary) if is_fixed and not new else None
 
     def fix(self, finding: Problem) -> str:
@@ -362,12 +348,12 @@ class Design:
 
         Changes in the order of keys are not included, because JSON objects are unordered.
         """
-        return self._patch(self.saved_document, self.document)
+        return self._patch(self.saved_change.document, self.document)
 
     def materia_patch(self) -> list[dict[str, JSON]]:
         """Return the unsaved changes to the materia as a JSON Patch for the field ``materia`` of the config."""
         ids = self.changed_materia
-        before, after = self._definitions_after(self._base), self.definitions
+        before, after = self._definitions_after(self.saved_change), self.definitions
         return self._patch(*({id_: at[id_] for id_ in ids if id_ in at} for at in (before, after)))
 
     @staticmethod

@@ -33,11 +33,13 @@ class DesignChange:
         summary: a description of the change, which undo and redo display.
         materia: the new definitions of materia that the operation has created or changed, by id; None for a materia
             that it has removed.
+        names: the display names of the sockets after the change, by id; empty until the change is applied.
     """
 
     document: Object
     summary: str
     materia: Mapping[str, Object | None] = field(default_factory=dict)
+    names: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,13 +326,22 @@ def with_renamed_values(document: Object, paths: Iterable[Sequence[str]], new: M
     return document
 
 
+def without_references(document: Object, is_removed: Callable[[JSON], bool]) -> Object:
+    """Return a copy of a loadout without the edges, exits, loop members and other references to certain sockets.
+
+    ``is_removed`` is called with each reference, and returns True to remove it.
+    """
+    for path in _REFERENCES:
+        document = _changed_at(document, path, lambda name: _REMOVED_VALUE if is_removed(name) else name)
+    return document
+
+
 def without_socket(document: Object, id_: str) -> Object:
     """Return a copy of a loadout without a socket and without the edges, exits and loop members that refer to it.
 
     A loop that has no other members is removed too.
     """
-    for path in _REFERENCES:
-        document = _changed_at(document, path, lambda name: _REMOVED_VALUE if name == id_ else name)
+    document = without_references(document, lambda name: name == id_)
     for keys in (("sockets", id_), ("layout", "sockets", id_)):
         document = _changed_at(document, keys, lambda _: _REMOVED_VALUE)
     return document

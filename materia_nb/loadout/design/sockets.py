@@ -23,6 +23,7 @@ from materia_nb.loadout.design.document import (
     with_renamed_values,
     with_socket,
     with_value,
+    without_references,
     without_socket,
 )
 from materia_nb.loadout.fields import find_row
@@ -216,21 +217,11 @@ def copied_sockets(document: Object, sockets: Iterable[str]) -> Object:
     ids = list(dict.fromkeys(sockets))
     if not ids:
         raise design_error("no socket is selected", "sockets", "select a socket first")
-    copies = {id_: _with_edges_among(socket_in(document, id_), ids) for id_ in ids}
+    copies = {id_: socket_in(document, id_) for id_ in ids}
     positions = as_object(as_object(document.get("layout")).get("sockets"))
     copied_positions = {id_: positions[id_] for id_ in ids if id_ in positions}
     clip: Object = {"sockets": copies, **({"layout": {"sockets": copied_positions}} if copied_positions else {})}
-    for other_id in set(objects_in(document, "sockets")).difference(ids):
-        clip = without_socket(clip, other_id)
-    return clip
-
-
-def _with_edges_among(socket: Object, ids: list[str]) -> Object:
-    edges = socket.get("edges")
-    if not isinstance(edges, list):
-        return socket
-    remaining_edges = [edge for edge in edges if as_object(edge).get("to") in (*ids, END)]
-    return with_field(without_field(socket, "edges"), "edges", remaining_edges)
+    return without_references(clip, lambda name: name not in (*ids, END))
 
 
 @operation
