@@ -24,7 +24,7 @@ from materia_nb.jsonvalue import JSON, as_object
 from materia_nb.loadout.check_graph import iterate_over_items
 from materia_nb.loadout.design.document import OPERATIONS, DesignChange, design_error, list_in, loop_in, socket_in
 from materia_nb.loadout.design.edges import make_loop, with_exits
-from materia_nb.loadout.design.sockets import add_socket, copied_sockets, new_sockets, place_sockets
+from materia_nb.loadout.design.sockets import copied_sockets, new_sockets, place_sockets
 from materia_nb.loadout.fields import Model
 from materia_nb.loadout.json_schema import read_field
 from materia_nb.loadout.models import (
@@ -42,7 +42,7 @@ from materia_nb.loadout.topology import parse_loadout
 from materia_nb.loadout.vocabulary import CONDITIONS, REWORK_CONDITIONS, is_condition, unmatched_verdicts
 from materia_nb.widgets.design_state import DesignQuestion, DesignState, RefusedField, design_messages
 from materia_nb.widgets.frontend import ShortText
-from materia_nb.widgets.selection import Selection, edge_selection, edges_of, members_of, owner_of
+from materia_nb.widgets.selection import Kind, Selection, edge_selection, edges_of, members_of, owner_of
 
 _MAX_TYPED_CHARS: Final = 2_000_000
 
@@ -149,29 +149,34 @@ def add(
     x: Coordinate | None = None,
     y: Coordinate | None = None,
     positions: Positions | None = None,
+    *,
     source: ShortText | None = None,
+    make: ShortText | None = None,
 ) -> str | None:
-    """Add a socket with the given materia; if the materia does not exist, offer to create it.
+    """Add a socket with the given materia as one step; if the materia does not exist, offer to create it.
 
-    If ``source`` is set, an edge from that socket to the new socket is added too. If a position is set, all other
-    sockets keep their positions.
+    If ``make`` is set, the materia is created too, as an ``agent`` or ``utility``. If ``source`` is set, an edge from
+    that socket to the new socket is added too. If a position is set, all other sockets keep their positions.
     """
-    materia = materia.strip()
-    if materia not in session.design.definitions:
-        message = {"kind": "add", "materia": materia, "x": x, "y": y, "positions": positions, "source": source}
+    design, materia = session.design, materia.strip()
+    if make is None and materia not in design.definitions:
+        message = {"kind": "add", "x": x, "y": y, "positions": positions, "source": source}
         _offer_to_create(session, materia, message)
         return None
-    before = session.design.document
-    change = add_socket(before, materia)
-    [new] = new_sockets(before, change.document)
+    change = design.combined_change(*_creation(materia, make), do("add_socket", materia))
+    [new] = new_sockets(design.document, change.document)
     if x is not None and y is not None:
         positions = {**(positions or {}), new: (x, y)}
         change = replace(change, document=place_sockets(change.document, positions).document)
-    summary = session.design.apply(change)
-    if source is not None:
-        summary = f"{summary}; {connect(session, source, new)}"
+    edge = () if source is None else (_connection(session, source, new),)
+    summary = design.apply(design.combined_change(*edge, after=change))
     session.selected, session.marked = ("socket", new), []
     return summary
+
+
+def _creation(materia: str, make: str | None) -> tuple[FixStep, ...]:
+    """Return the operation that creates a materia if ``make`` is its kind, or no operation if ``make`` is None."""
+    return () if make is None else (do("make_materia", materia, make),)
 
 
 def _offer_to_create(session: DesignState, name: str, message: Values) -> None:
@@ -179,23 +184,10 @@ def _offer_to_create(session: DesignState, name: str, message: Values) -> None:
     if not name:
         raise design_error("no materia was specified", "add", "click a materia in the palette, or type its name")
     closest = close_match(name, session.design.definitions)
-    choices: list[tuple[str, Values]] = []
-    if closest is not None:
-        choices.append((f"Use {closest}", {**message, "materia": closest, "value": closest}))
-    for work in ("agent", "utility"):
-        make_message = {"kind": "make", "type": work, "id": name, "then": dict(message)}
-        choices.append((f'New {work} "{shorten(name, 40)}"', make_message))
-    session.question = DesignQuestion(f"The materia {shorten(name, 60)!r} does not exist.", tuple(choices))
-
-
-@act
-def make(session: DesignState, id_: ShortText, type_: ShortText, then: Values | None = None) -> str:
-    """Create a materia, then repeat the message that requires it."""
-    summary = session.design.make_materia(id_.strip(), type_)
-    if then is not None and then.get("kind") in ("add", "set"):
-        details = handle(session, then["kind"], {**then, "materia": id_.strip(), "value": id_.strip()})
-        return f"{summary}; {details}" if details else summary
-    return summary
+    similar = () if closest is None else ((f"Use {closest}", {**message, "materia": closest, "value": closest}),)
+    new = {**message, "materia": name, "value": name}
+    choices = ((f'New {kind} "{shorten(name, 40)}"', {**new, "make": kind}) for kind in ("agent", "utility"))
+    session.question = DesignQuestion(f"The materia {shorten(name, 60)!r} does not exist.", (*similar, *choices))
 
 
 @act
@@ -213,12 +205,6 @@ def tidy(session: DesignState) -> str:
         return "nothing to tidy up: all cards already have their automatic positions"
     change = place_sockets(session.design.document, positions)
     return session.design.apply(replace(change, summary="tidied up"))
-
-
-@act
-def entry(session: DesignState, id_: ShortText) -> str:
-    """Set the entry socket of the loadout."""
-    return session.design.set_entry(id_)
 
 
 @act
@@ -297,15 +283,20 @@ _ROUTE: Final = {"id": "id_", "from": "source", "targetSocketId": "target"}
 
 
 @act
-def set_(session: DesignState, of: FormOwner, field: ShortText, value: JSON = None) -> str | None:
-    """Set a field of a part. A refused value stays in its input field, together with the reason."""
+def set_(
+    session: DesignState, of: FormOwner, field: ShortText, value: JSON = None, make: ShortText | None = None
+) -> str | None:
+    """Set a field of a part. A refused value stays in its input field, together with the reason.
+
+    If ``make`` is set, the value is the id of a materia, which is created first, as an ``agent`` or ``utility``.
+    """
     kind, key = of
     if isinstance(value, str) and len(value) > _MAX_TYPED_CHARS:
         problem = "the value is too long"
         raise design_error(problem, field, f"enter at most {_MAX_TYPED_CHARS:,} characters")
     session.refused.pop((kind, key, field), None)
     try:
-        return _set_field(session, kind, key, field, value)
+        return _set_field(session, kind, key, field, value, make)
     except MateriaError as error:
         if isinstance(value, str) and session.has_fields(kind, key):
             why = f"{error.what}; {error.hint}" if error.hint else error.what
@@ -313,7 +304,7 @@ def set_(session: DesignState, of: FormOwner, field: ShortText, value: JSON = No
         raise
 
 
-def _set_field(session: DesignState, kind: str, key: str, field: str, typed: JSON) -> str:
+def _set_field(session: DesignState, kind: str, key: str, field: str, typed: JSON, make: str | None) -> str:
     if kind in ("socket", "loop") and field == "id":
         return _rename(session, kind, key, str(typed).strip())
     owner, index = key, None
@@ -327,9 +318,10 @@ def _set_field(session: DesignState, kind: str, key: str, field: str, typed: JSO
     else:
         model, name = _MODELS[kind], field
     value = read_field(model, name if kind != "materia" else field, typed)
-    if kind == "socket" and field == "materia":
+    if make is None and kind == "socket" and field == "materia":
         _check_materia(session, owner, value)
-    return session.design.apply(session.design.combined_change(_set_operation(kind, owner, index, field, value)))
+    steps = *_creation(str(value), make), _set_operation(kind, owner, index, field, value)
+    return session.design.apply(session.design.combined_change(*steps))
 
 
 def _rename(session: DesignState, kind: str, old: str, new: str) -> str:
@@ -395,23 +387,32 @@ def connect(
 
     If the connection leaves a loop over a list and no condition or limit is given, an exit is added instead.
     """
-    design, document = session.design, session.design.document
-    loop = _loop_exited_by(session, from_, to) if when is None and not max_traversals else None
+    step = _connection(session, from_, to, when, max_traversals)
+    kind: Kind = "edge" if step.operation == "add_edge" else "exit"
+    design, owner = session.design, step.arguments[0]
+    before = edges_of(design.document, kind, owner)
+    summary = design.apply(design.combined_change(step))
+    after = edges_of(design.document, kind, owner)
+    new = (at for at, (old, edge) in enumerate(zip(before, after, strict=False)) if old is not edge)
+    session.selected = edge_selection(kind, owner, next(new, len(before)))
+    return summary if kind == "edge" else f"{summary}, taken after the last item"
+
+
+def _connection(
+    session: DesignState, source: str, to: str, when: str | None = None, max_traversals: JSON = None
+) -> FixStep:
+    """Return the operation that connects two sockets; see :func:`connect`."""
+    document = session.design.document
+    loop = _loop_exited_by(session, source, to) if when is None and not max_traversals else None
     if loop is not None:
-        exits = list_in(loop_in(document, loop), "exits", loop)
-        used = {as_object(exit_).get("condition") for exit_ in exits if as_object(exit_).get("from") == from_}
+        exits = map(as_object, list_in(loop_in(document, loop), "exits", loop))
+        used = {exit_.get("condition") for exit_ in exits if exit_.get("from") == source}
         free_condition = next((condition for condition in CONDITIONS if condition not in used), None)
         if free_condition is not None:
-            summary = design.add_exit(loop, from_, free_condition, to)
-            session.selected = edge_selection("exit", loop, len(exits))
-            return f"{summary}, taken after the last item"
+            return do("add_exit", loop, source, free_condition, to)
     limit = None if max_traversals in (None, "") else read_field(EdgeFields, "maxTraversals", str(max_traversals))
-    before = edges_of(document, "edge", from_)
-    summary = design.add_edge(from_, to, when or _likely_condition(before), max_traversals=limit)
-    after = edges_of(design.document, "edge", from_)
-    new = (at for at, (old, edge) in enumerate(zip(before, after, strict=False)) if old is not edge)
-    session.selected = edge_selection("edge", from_, next(new, len(before)))
-    return summary
+    condition = when or _likely_condition(edges_of(document, "edge", source))
+    return do("add_edge", source, to, condition, max_traversals=limit)
 
 
 def _likely_condition(edges: list[JSON]) -> str:

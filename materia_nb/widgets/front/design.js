@@ -21,7 +21,7 @@ export function designParts(cells, send, menuEntries) {
   /** @type {HTMLElement|null} */
   let box = null;
   let listening = new AbortController();
-  let on = false, unkey = () => {}, last = /** @type {Data} */ ({});
+  let on = false, unkey = () => {}, last = /** @type {Data} */ ({}), askForSocket = (/** @type {Event} */ _event) => {};
   const picked = (/** @type {Event} */ event) => {
     const { kind, id, add } = /** @type {CustomEvent} */ (event).detail ?? {};
     if (on) send("pick", { part: kind ? [kind, id] : null, add: add === true });
@@ -41,8 +41,9 @@ export function designParts(cells, send, menuEntries) {
     /** Switch design mode on or off in the current surface. @param {boolean} now @param {HTMLElement|null} surface */
     mode(now, surface) {
       if (now && !parts.length) {
-        const problems = problemsPart(cells.problems, send);
-        parts = [designBarPart(tools, send, problems.open, menuEntries), palettePart(cells.palette, send), designInspectorPart(side, send), problems];
+        const problems = problemsPart(cells.problems, send), palette = palettePart(cells.palette, send);
+        parts = [designBarPart(tools, send, problems.open, menuEntries), palette, designInspectorPart(side, send), problems];
+        askForSocket = palette.askForSocket;
       }
       const elsewhere = surface && surface !== box;
       if (elsewhere) {
@@ -50,6 +51,7 @@ export function designParts(cells, send, menuEntries) {
         listening = new AbortController();
         box = surface;
         box.addEventListener("mnb-pick", picked, listening);
+        box.addEventListener("mnb-go-on", (event) => askForSocket(event), listening);
         for (const name of ["pointerenter", "focusin"]) box.addEventListener(name, back, listening);
       }
       if (now === on && !elsewhere) return;

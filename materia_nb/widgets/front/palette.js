@@ -17,7 +17,7 @@ export function addedBy(typed, all, foundIds) {
 /** Return the icon of a materia. @param {Entry} entry @returns {"generator"|"utility"|"model"} */
 const signOf = (entry) => (entry.generator ? "generator" : entry.kind === "utility" ? "utility" : "model");
 
-/** @param {HTMLElement} host @param {SendToDesigner} send @returns {Part} */
+/** @param {HTMLElement} host @param {SendToDesigner} send @returns {Part & {askForSocket: (event: Event) => void}} */
 export function palettePart(host, send) {
   const find = h("input", { class: "mnb-in mnb-d-find", type: "search", placeholder: "search", "aria-label": "search materia; press Enter to add the materia with this name", autocomplete: "off", spellcheck: "false" });
   const none = h("div", { class: "mnb-dim mnb-d-none", hidden: true }), groups = h("div", { class: "mnb-d-groups" }), newName = h("div", { class: "mnb-d-new", hidden: true });
@@ -72,33 +72,25 @@ export function palettePart(host, send) {
   /** Ask for the socket to add where a connection was dropped. @param {Event} event */
   const askForSocket = (event) => {
     const { source, x, y, at } = /** @type {CustomEvent} */ (event).detail;
-    const creator = (/** @type {"agent"|"utility"} */ kind) => ({ words: `make the ${kind}`, sign: /** @type {const} */ ("plus"), act: (/** @type {string} */ id) => send("make", { type: kind, id, then: { kind: "add", x, y, source } }) });
+    const creator = (/** @type {"agent"|"utility"} */ kind) => ({ words: `make the ${kind}`, sign: /** @type {const} */ ("plus"), act: (/** @type {string} */ id) => send("add", { materia: id, make: kind, x, y, source }) });
     openMenu({ ...at, within: host }, [
       ...data.flatMap((group) => group.entries.map((materia) => ({ words: materia.label, sign: signOf(materia), act: () => send("add", { materia: materia.id, x, y, source }) }))),
       { words: "the end of the cast", sign: /** @type {const} */ ("exit"), act: () => send("connect", { from: source, to: "end" }) },
     ], { label: "next materia", searchable: true, named: [creator("agent"), creator("utility")] });
   };
-  /** @type {Element|null} */
-  let surface = null;
   /** Ask for the name of a new materia, then create and place it. @param {"agent"|"utility"} kind */
-  const askFor = (kind) => askLine(newName, { words: `name of the new ${kind}`, shape: "name" }, (id) => id && send("make", { type: kind, id, then: { kind: "add", materia: id } }));
+  const askFor = (kind) => askLine(newName, { words: `name of the new ${kind}`, shape: "name" }, (id) => id && send("add", { materia: id, make: kind }));
   const maker = (/** @type {"agent"|"utility"} */ kind) => button(`+ ${kind}`, `create a new ${kind} and add it to the graph`, () => askFor(kind), { class: "mnb-b mnb-small mnb-quiet" });
   host.append(h("div", { class: "mnb-d-palette" }, find, h("div", { class: "mnb-d-news" }, maker("agent"), maker("utility")), newName, none, groups));
   return {
     /** @param {{palette?: {groups: Group[]}}} slice */
     update({ palette }) {
       data = palette?.groups ?? [];
-      if (!surface) {
-        surface = host.closest(".mnb-surface");
-        surface?.addEventListener("mnb-go-on", askForSocket);
-      }
       if (!isNew(groups, data)) return;
       redraw(groups, () => data.map(({ title, entries: all }) => h("div", { role: "group", "aria-label": title }, h("div", { class: "mnb-d-group" }, title), all.map(entry))), find);
       filter();
     },
-    destroy() {
-      surface?.removeEventListener("mnb-go-on", askForSocket);
-      host.replaceChildren();
-    },
+    askForSocket,
+    destroy: () => host.replaceChildren(),
   };
 }
