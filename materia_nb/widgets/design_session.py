@@ -12,6 +12,7 @@ from pydantic import StrictBool, StrictInt
 
 from materia_nb.cast import Cast
 from materia_nb.cast.workbench import Workbench
+from materia_nb.display.blocks import Line
 from materia_nb.display.escape import shorten
 from materia_nb.display.graph_parts import NO_OVERLAY
 from materia_nb.errors import MateriaError, counted
@@ -21,6 +22,7 @@ from materia_nb.jsonvalue import as_object, is_number
 from materia_nb.loadout.design import Design
 from materia_nb.loadout.design.document import design_error
 from materia_nb.loadout.graph import Graph, with_names
+from materia_nb.loadout.resolve import build_graph, check_config
 from materia_nb.store.design_autosave import SavedDraft
 from materia_nb.widgets.design_acts import act, handle
 from materia_nb.widgets.design_slices import design_slice, drawn_selection
@@ -111,8 +113,6 @@ class Designer:
 
     def _with_grid_position(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
         """Convert a point in pixels to a column and row, and fix the current positions of all other cards."""
-        if isinstance(then := values.get("then"), Mapping):
-            return {**values, "then": self._with_grid_position(then)}
         x, y = values.get("x"), values.get("y")
         if self.canvas is None or not (is_number(x) and is_number(y)):
             return values
@@ -236,15 +236,32 @@ def fix(session: DesignState, code: ShortText, source: ShortText) -> str:
 @act
 def explore(session: DesignState) -> str:
     """Explore all possible runs of the design."""
-    problems = session.design.report.problems
-    if problems:
-        reason = f"the design has {counted(len(problems), 'problem')}"
-        raise design_error(reason, "what can happen", "fix the problems first")
-    exploration = Exploration(session.design.graph(), range(4), _MAX_EXPLORED_STATES)
+    exploration = Exploration(_graph_without_problems(session), range(4), _MAX_EXPLORED_STATES)
     session.explored, session.route, session.odds = (session.design.current_change, exploration), (), {}
     with suppress(MateriaError):  # no mean, too much to solve, or not all was looked at: then it is left out
         session.odds = dict(exploration.odds(SATISFIED_PROBABILITY, 3).ends)
     return f"explored {exploration.states:,} states"
+
+
+def _graph_without_problems(session: DesignState) -> Graph:
+    problems = session.design.report.problems
+    if problems:
+        raise design_error(f"the design has {counted(len(problems), 'problem')}", "design", "fix the problems first")
+    return session.design.graph()
+
+
+@act
+def compare(session: DesignState) -> str:
+    """Compare all possible casts of the saved loadout with those of the current design."""
+    design = session.design
+    if check_config(design.saved_config, design.name).problems:
+        fault = f"no version of {design.name} that can be cast has been saved"
+        raise design_error(fault, "changes", "save the design, then compare later changes with it")
+    saved, changed = build_graph(design.saved_config, design.name), _graph_without_problems(session)
+    comparison = session.bench.compare(saved, changed, behaviour=True)
+    legend = Line("A is the saved loadout, B is this design.")
+    session.compared = design.saved_change, design.current_change, [legend.as_json(), *comparison.as_json()["inside"]]
+    return "compared all possible casts" if comparison else "the changes change no possible cast"
 
 
 @act

@@ -95,7 +95,9 @@ def _unsaved_changes_text(design: Design) -> str:
         return "all changes are saved."
     if design.draft_error:
         return f"the file has the last saved version; {design.draft_error}."
-    return f"the new panel offers the draft of {part(design.name)}, with all {counted(len(design.unsaved_steps), 'step')}."
+    return (
+        f"the new panel offers the draft of {part(design.name)}, with all {counted(len(design.unsaved_steps), 'step')}."
+    )
 
 
 def _palette_slice(design: Design) -> DesignSlice:
@@ -143,7 +145,7 @@ def dock_slice(session: DesignState) -> DesignSlice:
     return {
         "problems": findings(session.design, {pick for _, pick in session.parts}),
         "happens": possible_outcomes(session),
-        "changes": _changes_slice(session.design),
+        "changes": _changes_slice(session),
     }
 
 
@@ -256,8 +258,7 @@ def _row(
         witness: the name of the outcome if the page can show a shortest path to it.
         pick: the part that a click on the row selects.
     """
-    picked = None if pick is None else list(pick)
-    return {"sign": sign, "what": title, "about": about, "witness": witness, "pick": picked}
+    return {"sign": sign, "what": title, "about": about, "witness": witness, "pick": pick and list(pick)}
 
 
 def _unreachable_rows(explored: Exploration) -> list[DesignSlice]:
@@ -280,8 +281,10 @@ def _unreachable_rows(explored: Exploration) -> list[DesignSlice]:
     return rows
 
 
-def _changes_slice(design: Design) -> DesignSlice:
-    """Return descriptions of the editing steps, newest first, and of the unsaved changes."""
+def _changes_slice(session: DesignState) -> DesignSlice:
+    """Return descriptions of the editing steps, newest first, of the unsaved changes, and of their effect if known."""
+    design = session.design
+    before, after, effect = session.compared or (None, None, [])
     materia_changes = ({**change, "path": f"/materia{change['path']}"} for change in design.materia_patch())
     patch, (done, undone) = [*design.patch(), *materia_changes], design.named_steps(_MAX_CHANGES)
     return {
@@ -289,6 +292,7 @@ def _changes_slice(design: Design) -> DesignSlice:
         "undone": [shorten(step, _MAX_STEP_CHARS) for step in undone],
         "unsaved": [_patch_text(change) for change in patch[:_MAX_CHANGES]],
         "more": max(0, len(patch) - _MAX_CHANGES),
+        "compared": effect if before is design.saved_change and after is design.current_change else [],
     }
 
 

@@ -117,6 +117,7 @@ class DesignState:
         self.route: tuple[str, ...] = ()
         self.odds: dict[str, float] = {}
         self.estimated: tuple[DesignChange, str] | None = None
+        self.compared: tuple[DesignChange, DesignChange, list[JSON]] | None = None
         self._offered: set[tuple[Path, int]] = set()
         self.on_cast_started: Callable[[Cast], object] | None = None
         self.casts_started = 0

@@ -360,6 +360,7 @@ def test_loop_and_its_exit_can_be_built_by_keyboard_alone(designer: Designer):
     keys.key("Enter")
     keys.panel.locator(".mnb-d-names").get_by_text("Build", exact=True).first.wait_for()
     assert keys.page.evaluate("() => document.activeElement.closest('tr').innerText").split()[2] == "Build"
+    keys.lab.screenshot("design-first-hint", cell=1)
     for source, to in ((1, 2), (2, 3), (3, 4), (3, 2), (4, 2)):
         names = MATERIA[source - 1], MATERIA[to - 1]
         keys.connect_by_form(*names, "connected {} to {}".format(*names))
@@ -631,6 +632,11 @@ def test_designer_has_no_accessibility_violations(lab: Lab):
     lab.set_theme(DARK)  # in which only colours differ
     look("What can happen, dark", "color-contrast")
     look_at_parts("color-contrast")
+    designer.press("more")
+    designer.press("What do my changes change?", "menuitem")
+    designer.panel.get_by_text("Every cast takes the same route in A and B.").wait_for()
+    look("What do my changes change?, dark", "color-contrast")
+    lab.screenshot("design-changes", dark=True, cell=1)
     designer.press("show only the tabs")
     look("its dock folded")
     designer.press("more")

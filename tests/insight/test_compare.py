@@ -290,7 +290,7 @@ def test_changed_behaviour_is_shown_with_the_shortest_cast_and_the_odds(bench):
     assert [odds.ends["complete"] for odds in d.odds] == [
         bench.odds(loadout, 0.5, 1).ends["complete"] for loadout in ("Plan-Build-Eval", name)
     ]
-    assert "Socket-1 → Socket-2 → Socket-3" in d.as_text(200)
+    assert "Plan → Build → Eval" in d.as_text(200)
     assert "A continues at" in d.as_html()
 
 

@@ -240,7 +240,7 @@ def test_estimate_is_shown_on_request_until_the_design_changes(session):
 
 def test_changed_materia_are_saved_as_differences(wb, session):
     put(session, "materia", "Eval", "model", "m:x")
-    do(session, "make", type="agent", id="Mine")
+    session.design.make_materia("Mine", "agent")
     do(session, "save")
     stored = json.loads((wb.project / PROJECT_FILE).read_text())
     assert stored["materia"]["Eval"] == {"model": "m:x"}
@@ -333,6 +333,23 @@ def test_dropping_an_edge_on_the_canvas_adds_a_connected_materia(session):
     assert document["layout"]["sockets"]["Socket-5"] == {"x": 3, "y": 1}
     assert document["sockets"]["Socket-5"]["edges"] == [{"when": "always", "to": "Socket-6"}]
     assert session.selected == ("socket", "Socket-6")
+    do(session, "undo")
+    assert session.design.document == session.design.saved_change.document, "one gesture is one step"
+
+
+@pytest.mark.parametrize("to_a_new_socket", [True, False])
+def test_creating_a_materia_and_placing_it_is_one_undo_step(session, to_a_new_socket):
+    if to_a_new_socket:
+        session.on_message("add", {"materia": "Sum-Up", "source": "Socket-5"})
+    else:
+        session.on_message("set", {"of": ["socket", "Socket-5"], "field": "materia", "value": "Sum-Up"})
+    made = do(session, "answer", number=0)["bar"]["note"]["words"]
+    assert made.startswith("created the agent Sum-Up; ")
+    placed, edges = ("Socket-6", [edge("Socket-6")]) if to_a_new_socket else ("Socket-5", None)
+    assert session.design.document["sockets"][placed]["materia"] == "Sum-Up"
+    assert session.design.document["sockets"]["Socket-5"].get("edges") == edges
+    do(session, "undo")
+    assert not session.design.changed
 
 
 def test_dragging_sockets_is_one_undo_step(session):
@@ -350,7 +367,7 @@ def test_selected_parts_are_removed_together(session):
     do(session, "mark", id="Socket-2")
     do(session, "mark", id="Socket-1")
     assert session.marked == ["Socket-2"]
-    do(session, "entry", id="Socket-2")
+    do(session, "set_entry", id="Socket-2")
     assert session.design.document["entry"] == "Socket-2"
     do(session, "mark", id="Socket-1")
     do(session, "delete")
@@ -731,6 +748,39 @@ def test_labels_of_steps_have_the_names_of_their_time(fresh):
     told = design_slice(fresh)
     assert told["dock"]["changes"]["steps"] == ["removed Build", "added Build", "added Plan as the entry"]
     assert (told["bar"]["undo"], told["bar"]["redo"]) == ("removed Build", "added Eval")
+
+
+def test_effect_of_the_unsaved_changes_on_casts_is_shown_until_the_next_change(session):
+    put(session, "materia", "Eval", "prompt", "Judge.")
+    told = do(session, "compare")
+    assert told["bar"]["note"]["words"] == "the changes change no possible cast"
+    assert [block["text"] for block in told["dock"]["changes"]["compared"]] == [
+        "A is the saved loadout, B is this design.",
+        "Every cast takes the same route in A and B.",
+    ]
+    told = put(session, "edge", "edge:1:Socket-3", "maxTraversals", "1")
+    assert told["dock"]["changes"]["compared"] == []
+    _, odds, changes = do(session, "compare")["dock"]["changes"]["compared"]
+    assert odds["rows"][0][0] == "complete"
+    assert odds["rows"][0][1] > odds["rows"][0][2], "one retry less"
+    assert "Socket-" not in json.dumps(changes)
+    assert "Build" in json.dumps(changes)
+    assert do(session, "save")["dock"]["changes"]["compared"] == []
+    assert do(session, "compare")["bar"]["note"]["words"] == "the changes change no possible cast"
+    do(session, "delete", of=["socket", "Socket-1"])
+    assert "fix the problems first" in refused(session, "compare")
+
+
+def test_changes_are_compared_only_with_a_saved_loadout_that_can_be_cast(fresh):
+    do(fresh, "add", materia="Build")
+    assert "save the design, then compare later changes with it" in refused(fresh, "compare")
+    fresh.design.set_socket("Socket-1", "materia", "Nobody")
+    do(fresh, "save", anyway=True)
+    do(fresh, "undo")
+    assert fresh.design.report.ok
+    assert "no version of New that can be cast has been saved" in refused(fresh, "compare")
+    do(fresh, "save")
+    do(fresh, "compare")
 
 
 def test_condition_of_an_edge_is_chosen_in_words(session):

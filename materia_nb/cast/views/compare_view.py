@@ -35,7 +35,7 @@ from materia_nb.insight.replay import Replay
 from materia_nb.insight.scripted_answers import check_list_lengths
 from materia_nb.insight.values import format_difference
 from materia_nb.jsonvalue import JSON
-from materia_nb.loadout.graph import Graph
+from materia_nb.loadout.graph import Graph, with_names
 
 if TYPE_CHECKING:
     from materia_nb.insight.values import BlameEntry
@@ -260,7 +260,9 @@ class BehaviourView(Displayable):
         rows.append(("turns, 90th percentile", *(f"{odds.at(0.9).turns:.0f}" for odds in self.odds)))
         most = (each.most_turns() for each in (self.a, self.b))
         rows.append(("turns, at most", *("unlimited" if turns is None else str(turns) for turns in most)))
-        changes = [(*change[:3], " → ".join(change.route)) for change in self.changes[:_MAX_CHANGES]]
+        names = {**self.a.graph.names, **self.b.graph.names}
+        texts = [(*change[:3], " → ".join(change.route)) for change in self.changes[:_MAX_CHANGES]]
+        changes = [tuple(with_names(text, names) for text in row) for row in texts]
         table = Table(("after", "A continues at", "B continues at", "shortest cast up to there"), changes)
         more = len(self.changes) - len(changes)
         return [Table(_SIDE_COLUMNS, rows), table, *lines([f"… {more} more"] if more else [])]

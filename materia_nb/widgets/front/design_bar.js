@@ -5,7 +5,7 @@ import { counted } from "./words.js";
 
 /** Make every form of the surface send its pending input. @param {Element|null} node */
 export function flushForms(node) {
-  node?.closest(".mnb-surface")?.dispatchEvent(new CustomEvent("mnb-flush"));
+  node?.closest(".mnb-surface")?.querySelector(".mnb-d-inspector")?.dispatchEvent(new CustomEvent("mnb-flush"));
 }
 
 /** Return a sender that flushes pending form input before each message. @param {HTMLElement} host @param {SendToDesigner} send @returns {SendToDesigner} */
@@ -14,8 +14,8 @@ export const afterForms = (host, send) => (kind, /** @type {any} */ fields = {})
   send(kind, fields);
 };
 
-/** @param {HTMLElement} host @param {SendToDesigner} send @param {(severity: string) => void} openFinding opens the first `problem` or `hint` @param {() => MenuEntry[]} [menuEntries] menu entries that the surface adds @returns {Part} */
-export function designBarPart(host, send, openFinding, menuEntries = () => []) {
+/** @param {HTMLElement} host @param {SendToDesigner} send @param {OpenDock} openDock @param {() => MenuEntry[]} [menuEntries] menu entries that the surface adds @returns {Part} */
+export function designBarPart(host, send, openDock, menuEntries = () => []) {
   const act = afterForms(host, send);
   let identity = "";
   const name = h("b", { class: "mnb-cut mnb-d-title" }), chips = h("span", { class: "mnb-d-states" });
@@ -39,6 +39,7 @@ export function designBarPart(host, send, openFinding, menuEntries = () => []) {
   const more = button("⋯", "more", () => openMenu(more, [
     { words: "Save as…", act: () => ask("Save as", "a file name that ends with .json, or: this notebook", (to) => act("save", { to })) },
     { words: "Reload from disk; Undo restores these edits", act: () => act("reload") },
+    { words: "What do my changes change?", act: () => (openDock("changes"), act("compare")) },
     ...menuEntries(),
   ], { label: "more" }), { "aria-label": "more", "aria-haspopup": "menu", class: "mnb-b mnb-quiet" });
   host.append(undo, redo, tidy, save, name, chips, status, h("span", { class: "mnb-space" }), cast, more, line);
@@ -52,7 +53,7 @@ export function designBarPart(host, send, openFinding, menuEntries = () => []) {
   const chip = (/** @type {string} */ tone, /** @type {string} */ text) => h("span", { class: "mnb-d-state", "data-tone": tone }, text);
   const findings = (/** @type {string} */ severity, /** @type {number} */ count) => {
     const label = `${counted(count, severity)}: open the first`;
-    return button(`${severity === "problem" ? "✖" : "○"} ${counted(count, severity)}`, label, () => openFinding(severity), { class: "mnb-d-state", "data-tone": severity === "problem" ? "bad" : "", "data-key": severity, "aria-label": label });
+    return button(`${severity === "problem" ? "✖" : "○"} ${counted(count, severity)}`, label, () => openDock("problems", severity), { class: "mnb-d-state", "data-tone": severity === "problem" ? "bad" : "", "data-key": severity, "aria-label": label });
   };
   return {
     /** @param {{bar?: DesignBar}} slice */

@@ -61,14 +61,7 @@ export function designInspectorPart(host, send) {
     };
   };
   const flush = () => forms.forEach((form) => form.flush());
-  /** @type {HTMLElement|null} */
-  let listening = null;
-  const listen = () => {
-    if (listening === surface()) return;
-    listening?.removeEventListener("mnb-flush", flush);
-    listening = surface();
-    listening?.addEventListener("mnb-flush", flush);
-  };
+  root.addEventListener("mnb-flush", flush);
 
   // -- the tabs: each fills an element and returns its update function ----------------
 
@@ -182,7 +175,7 @@ export function designInspectorPart(host, send) {
     const isGroup = data.kind === "marked", marked = data.marked?.length ?? 0;
     const action = (/** @type {string} */ key, /** @type {string} */ label, /** @type {string} */ about, /** @type {() => void} */ done, style = "", attrs = {}) => button(label, about, done, { class: `mnb-b mnb-small ${style || "mnb-quiet"}`, "data-key": key, ...attrs });
     return [
-      data.kind === "socket" && !data.entry && action("entry", "Make entry", "make this the socket where a cast starts", () => act("entry", { id: data.of[1] })),
+      data.kind === "socket" && !data.entry && action("entry", "Make entry", "make this the socket where a cast starts", () => act("set_entry", { id: data.of[1] })),
       data.kind === "socket" && action("mark", data.isMarked ? "Unmark" : "Mark", "mark this socket, for example to make a loop of the marked sockets", () => act("mark", { id: data.of[1] }), "", { "aria-pressed": String(Boolean(data.isMarked)) }),
       marked > 0 && action("loop", `Make loop (${marked})`, "make a loop of the marked sockets", () => act("loop"), "mnb-main"),
       (data.kind === "socket" || isGroup) && action("twice", "Duplicate", "insert a copy next to it (Ctrl-D)", () => act("duplicate")),
@@ -212,7 +205,6 @@ export function designInspectorPart(host, send) {
     /** @param {{inspector?: Selected, parts: {what: What, words: string}[]}} slice */
     update({ inspector, parts }) {
       if (!inspector) return;
-      listen();
       data = inspector;
       root.dataset.of = JSON.stringify(data.of);
       if (isNew(seek, parts)) refill(seek, h("option", { value: "" }, "the loadout itself"), parts.map((part) => h("option", { value: JSON.stringify(part.what) }, part.words)));
@@ -227,7 +219,6 @@ export function designInspectorPart(host, send) {
     destroy() {
       disarm();
       flush();
-      listening?.removeEventListener("mnb-flush", flush);
       host.replaceChildren();
     },
   };

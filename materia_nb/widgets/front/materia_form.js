@@ -112,7 +112,6 @@ function textControl({ id, field, commit, help }) {
     input,
     labelled: true,
     flush,
-    dirty,
     revert() {
       sent = null;
       if (last) fill(last.value);
@@ -187,7 +186,6 @@ function scopeControl({ id, field, commit }) {
     root: h("div", { class: "mnb-d-short mnb-d-scope" }, node, names),
     input: node,
     flush,
-    dirty,
     revert: () => void (names.value = own()),
     update(now) {
       const typing = dirty();

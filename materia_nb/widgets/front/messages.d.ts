@@ -232,8 +232,8 @@ export interface ToQuestion {
 
 /** Messages to the designer of a loadout. */
 export interface ToDesign {
-  /** Add a socket with the given materia; if the materia does not exist, offer to create it. */
-  add: { materia: string; x?: number | null; y?: number | null; positions?: Record<string, [number, number]> | null; source?: string | null };
+  /** Add a socket with the given materia as one step; if the materia does not exist, offer to create it. */
+  add: { materia: string; x?: number | null; y?: number | null; positions?: Record<string, [number, number]> | null; source?: string | null; make?: string | null };
   /** Add an edge from a socket to another socket or to the end */
   add_edge: { source: string; to: string; when?: string; index?: unknown; max_traversals?: unknown };
   /** Add an exit to a loop, which is taken after the last item of the list */
@@ -248,6 +248,8 @@ export interface ToDesign {
   change_edge: { source: string; index: unknown; when?: string | null; to?: string | null };
   /** Change the source, condition, target or id of a loop exit. Arguments that are None keep their values */
   change_exit: { loop: string; index: unknown; source?: string | null; condition?: string | null; target?: string | null; id?: string | null };
+  /** Compare all possible casts of the saved loadout with those of the current design. */
+  compare: {};
   /** Add an edge between two sockets. */
   connect: { from: string; to: string; when?: string | null; max_traversals?: unknown };
   /** Copy the marked or selected sockets. */
@@ -264,8 +266,6 @@ export interface ToDesign {
   duplicate: {};
   /** Turn an edge into a loop exit, which is taken only after the last item of the list */
   edge_to_exit: { socket: string; index: unknown; loop: string };
-  /** Set the entry socket of the loadout. */
-  entry: { id: string };
   /** Estimate the turns, tokens and cost of a cast; the result is shown next to the request. */
   estimate: {};
   /** Add an exit to a loop. */
@@ -282,8 +282,6 @@ export interface ToDesign {
   limit_edge: { source: string; index: unknown; max_traversals: unknown };
   /** Create a loop that runs its sockets for each work item of the generator whose edge enters it. */
   loop: { ids?: Array<string> | null; exits?: boolean | null };
-  /** Create a materia, then repeat the message that requires it. */
-  make: { id: string; type: string; then?: Record<string, unknown> | null };
   /** Create a loop region from sockets */
   make_loop: { sockets: unknown; id?: string | null; consumes?: unknown; iterator?: unknown };
   /** Create an agent or utility from a template */
@@ -331,7 +329,7 @@ export interface ToDesign {
   /** Save the design to its file or to ``to``; ask for confirmation before overwriting changes made elsewhere. */
   save: { to?: string | null; anyway?: boolean };
   /** Set a field of a part. A refused value stays in its input field, together with the reason. */
-  set: { of: [string, string]; field: string; value?: unknown };
+  set: { of: [string, string]; field: string; value?: unknown; make?: string | null };
   /** Set the socket where a cast starts */
   set_entry: { id: string };
   /** Set the description, label, handoff, finalize, castContext or lockState of the loadout, or remove this field with None */

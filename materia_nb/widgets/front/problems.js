@@ -1,15 +1,16 @@
 /** The dock of design mode: problems with fixes, exploration results, and changes. */
 import { h, button, isNew, redraw, refill, setAttr, icon } from "./dom.js";
+import { drawBlocks } from "./blocks.js";
 import { afterForms } from "./design_bar.js";
 import { tabRow } from "./tabs.js";
 
 const SIGNS = { ends: { sign: "✓", tone: "good" }, fails: { sign: "✗", tone: "bad" }, never: { sign: "○", tone: "hint" } };
 
-/** @param {HTMLElement} host @param {SendToDesigner} send @returns {Part & {open: (severity: string) => void}} */
+/** @param {HTMLElement} host @param {SendToDesigner} send @returns {Part & {open: OpenDock}} */
 export function problemsPart(host, send) {
   const act = afterForms(host, send), note = { class: "mnb-d-note" }, dim = { class: "mnb-dim" };
   /** @type {Dock} */
-  let data = { problems: [], happens: null, changes: { steps: [], undone: [], unsaved: [], more: 0 } };
+  let data = { problems: [], happens: null, changes: { steps: [], undone: [], unsaved: [], more: 0, compared: [] } };
   /** @type {"problems"|"happens"|"changes"} */
   let open = "problems";
   const tabs = tabRow("of the design", (name) => {
@@ -54,8 +55,10 @@ export function problemsPart(host, send) {
         cell(witness && button("example", "show the shortest run with this outcome", () => act("witness", { outcome: witness }), { class: "mnb-b mnb-small", "aria-label": `example: ${outcome}` }))))));
   };
   const changes = () => {
-    const { steps, undone, unsaved, more } = data.changes, label = { class: "mnb-d-label" };
+    const { steps, undone, unsaved, more, compared } = data.changes, label = { class: "mnb-d-label" }, effect = h("div", {});
+    drawBlocks(effect, compared, act);
     return h("div", { class: "mnb-d-columns" },
+      h("div", { class: "mnb-d-effect" }, button("What do my changes change?", "compare all possible casts of the saved loadout with those of this design, without calling an agent", () => act("compare")), effect),
       h("div", {}, h("div", label, "not saved"),
         unsaved.length ? table(["done", "where", "what"], unsaved.map((change) => h("tr", {}, cell(change.verb), cell(h("code", {}, change.where)), cell(h("code", {}, change.about))))) : h("p", dim, "nothing"),
         more > 0 && h("p", dim, `and ${more} more`)),
@@ -80,11 +83,12 @@ export function problemsPart(host, send) {
       if (folded === null) fold(!data.problems.some(({ severity, source }) => severity === "problem" && source !== "sockets"));
       draw();
     },
-    /** Show the first finding of a severity, select its part, and move the focus to its row. */
-    open(severity) {
-      open = "problems";
+    /** Show a tab; with a severity, select the part of the first such finding, and move the focus to its row. */
+    open(tab, severity) {
+      open = tab;
       fold(false);
       draw();
+      if (!severity) return;
       const index = data.problems.findIndex((finding) => finding.severity === severity), where = panel.querySelectorAll("tbody tr")[index]?.querySelector("button");
       where?.click();
       (where ?? panel).focus();

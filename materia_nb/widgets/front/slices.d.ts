@@ -86,7 +86,9 @@ type What = [kind: string, id: string];
 type Problem = {severity: string, where: string, what: string, todo: string, code: string, source: string, fix?: string, pick?: What};
 type Outcome = {sign: "ends"|"fails"|"never", what: string, about: string, witness?: string, pick?: What};
 type Outcomes = {rows: Outcome[], notes: string[], route: string[], names: Record<string, string>, states: number, whole: boolean, stale: boolean};
-type Changes = {steps: string[], undone: string[], unsaved: {verb: string, where: string, about: string}[], more: number};
+type Changes = {steps: string[], undone: string[], unsaved: {verb: string, where: string, about: string}[], more: number, compared: Blocks};
+/** Opens a tab of the dock, and with a severity the first finding of that severity. */
+type OpenDock = (tab: "problems"|"happens"|"changes", severity?: string) => void;
 type Dock = {problems: Problem[], happens: Outcomes|null, changes: Changes};
 
 // design_inspector.js
@@ -113,7 +115,7 @@ type Field = {
 type Help = {variables?: () => {name: string, about: string}[], pickSocket?: (act: (id: string) => void) => void};
 /** `labelled`: true if it is a single control whose label can be clicked */
 type Control = {
-  root: HTMLElement; input: HTMLElement; labelled?: boolean; flush?: () => void; dirty?: () => boolean; revert?: () => void;
+  root: HTMLElement; input: HTMLElement; labelled?: boolean; flush?: () => void; revert?: () => void;
   update(now: Field): void;
 };
 type ControlOptions = {id: string, field: Field, commit: (value: any) => void, help: Help};
