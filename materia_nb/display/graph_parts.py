@@ -144,7 +144,7 @@ def _are_exclusive(conditions: Sequence[Condition]) -> bool:
 
 
 def links(graph: Graph) -> list[Link]:
-    """Return all lines of ``graph`` in a stable order: from the start marker, the edges by socket, the exits."""
+    """Return all lines of ``graph`` in a stable order: the line to the entry, the edges by socket, the exits."""
     graph_links = [Link("start", "start", START_MARKER, graph.entry)] if graph.entry in graph.sockets else []
     for socket in graph.sockets.values():
         conditions = [edge.when for edge in socket.edges]

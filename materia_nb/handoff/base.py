@@ -161,7 +161,7 @@ class Reading(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TurnFacts:
-    """Facts about a turn that the runtime passes to a protocol. The default of each attribute means "unknown".
+    """Information about a turn, which the runtime passes to a protocol. Each attribute is unknown by default.
 
     Attributes:
         meta: the values of ``step_id``, ``flow_key``, ``agent_key`` and ``timestamp`` that the runtime assigned.

@@ -413,8 +413,8 @@ def examine_contract(contract: JSON, requirements: Requirements, facts: TurnFact
 
     Args:
         contract: the contract as JSON; None if the reply does not contain a contract.
-        requirements: the requirements of the socket.
-        facts: the facts about the turn.
+        requirements: the requirements for an output of the socket.
+        facts: the agent id, the memory and the other facts about the turn that the runtime knows.
     """
     readable_contract = contract if isinstance(contract, dict) and not is_too_deep(contract) else None
     checked = check_contract(readable_contract, facts)

@@ -233,8 +233,8 @@ def read_envelope(
 
     Args:
         value: the envelope as JSON.
-        requirements: the requirements of the socket.
-        facts: the facts about the turn.
+        requirements: the requirements for an output of the socket.
+        facts: the meta fields, the sockets and the other facts about the turn that the runtime knows.
         profile: the profile of the envelope (see :func:`~materia_nb.handoff.envelope_fields.check_envelope`).
         channel: the origin of the envelope, such as structured output or a file.
     """
@@ -261,7 +261,7 @@ def read_envelope(
 
 
 def _refuse(value: JSON, issues: tuple[Issue, ...], warnings: tuple[Issue, ...], facts: TurnFacts) -> Reading:
-    """Return a reading that refuses an envelope and makes the runtime ask the agent again.
+    """Return a reading that refuses an envelope, so that the runtime requests a corrected envelope.
 
     After the last try, the reading contains the fallback envelope instead, which a person must check.
     """

@@ -284,11 +284,11 @@ def _is_generator(facts: LoadoutFacts, id_: JSON) -> bool:
 
 
 def iterate_over_items(facts: LoadoutFacts, loop: LoopFacts) -> Fix | None:
-    """Return a fix for a loop to which a generator leads only through other sockets, such as a validator, or None.
+    """Return a fix for a loop that a generator reaches only through other sockets, such as a validator, or None.
 
     The loop then iterates over the work items in the state (R12). Its cursor and its advances do not change, unless
-    another loop has the same cursor. There is no fix if the generator can run again after the loop, because only a loop
-    that consumes its items starts again then (R17).
+    another loop has the same cursor. There is no fix if the generator can run again after the loop, because then only a
+    loop that consumes the items of the generator starts again (R17).
     """
     generator, successors = facts.likely_generator(loop.members), facts.successors
     has_other_source = _is_generator(facts, loop.source) and loop.source != generator

@@ -37,8 +37,8 @@ class ParseError(Exception):
     Attributes:
         what: the error message.
         hint: advice on how to correct the config.
-        line: the line number, from 1; 0 if unknown.
-        column: the column number, from 1; 0 if unknown.
+        line: the line number, counting from 1; 0 if unknown.
+        column: the column number, counting from 1; 0 if unknown.
     """
 
     def __init__(self, message: str, hint: str, line: int = 0, column: int = 0) -> None:
@@ -235,7 +235,7 @@ _LIST_INDEX: Final = re.compile(r"\[(\d+)\]")
 
 
 def line_of(text: str, source: str, loadout: str | None = None) -> tuple[int, int]:
-    """Return the line number of a config path, from 1, and the length of the part of the path that was not found.
+    """Return the line number of a config path (counting from 1), and the length of the part that was not found.
 
     Args:
         text: the config, in valid YAML or in JSON with or without comments.

@@ -322,8 +322,8 @@ class FieldRow:
         first_value: the value of a required field in a new object.
         label: the label of the field in a form; if empty, the field name.
         unit: the unit that a form shows after the value.
-        order: the position of the field in the part of a form that is always visible, from 1; 0 if the field is in the
-            part that is collapsed.
+        order: the position of the field in the part of a form that is always visible, counting from 1; 0 if the field
+            is in the part that is collapsed.
         multiline: True if a form shows a text area with several lines.
         omitted_in_form: True if the form of the object omits the field, because other forms or operations edit it.
     """

@@ -204,7 +204,7 @@ class _Parser:
         self.open_subgraphs.append((id_, _Subgraph(title, {}), start))
 
     def _close_subgraph(self) -> None:
-        """Close the innermost open subgraph. A node in several subgraphs belongs to the one that is closed first."""
+        """Close the innermost open subgraph. A node in several subgraphs belongs to the subgraph that is closed first."""
         id_, subgraph, _ = self.open_subgraphs.pop()
         members = {member: None for member in subgraph.members if member not in self.assigned_nodes and member != id_}
         self.assigned_nodes.update(members)

@@ -154,7 +154,9 @@ class Design:
         return self._steps[-1]
 
     def combined_change(self, *steps: FixStep, after: DesignChange | None = None) -> DesignChange:
-        """Return the combined change of ``after``, if it is set, and of several operations, without applying it.
+        """Return the change that several operations make together, without applying it.
+
+        The operations start from the change ``after`` or, if it is None, from the current document.
 
         Raises:
             MateriaError: an operation is not possible.

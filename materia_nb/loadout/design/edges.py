@@ -139,8 +139,8 @@ def add_edge(
         source: the id of the socket from which the edge leads.
         to: the id of the next socket, or ``end``.
         when: the condition of the edge (R3).
-        index: the position in the socket's list of edges, from 0. None appends an ``always`` edge, and inserts any
-            other edge before the first ``always`` edge, because edges after an ``always`` edge are never taken.
+        index: the position in the socket's list of edges, counting from 0. None appends an ``always`` edge, and inserts
+            any other edge before the first ``always`` edge, because edges after an ``always`` edge are never taken.
         max_traversals: the maximum number of traversals for each item (R18); None sets no maximum.
 
     Raises:
@@ -171,7 +171,7 @@ def change_edge(
     Args:
         document: the loadout.
         source: the id of the socket from which the edge leads.
-        index: the index of the edge, from 0.
+        index: the index of the edge, counting from 0.
         when: the new condition; None keeps the condition.
         to: the new target; None keeps the target.
 

@@ -115,7 +115,7 @@ def _late_retry(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
 
 @rule(EDGE_RULES, "loop", "budget-on-advance")
 def _retry_limit_on_advance(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
-    """A `maxTraversals` on an edge that is also taken after the loop has advanced to the next item."""
+    """An edge with `maxTraversals` that is also taken after the loop has advanced to the next item."""
     for id_, when in advances_of(facts, loop).items():
         for edge in facts.sockets[id_].edges:
             if "maxTraversals" in edge.raw and conditions_overlap(edge.when, when):

@@ -65,7 +65,8 @@ def _refused_socket(_facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]
 def _refused_loop(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
     """A loop that pi-materia rejects.
 
-    It treats the only generator that leads into a loop as the source of the items, even if the loop has an ``iterator``.
+    pi-materia treats the only generator that leads into a loop as the source of the items, even if the loop has an
+    ``iterator``.
     """
     if "label" in loop.raw:
         message = "pi-materia rejects a config in which a loop has a label (R26)"
@@ -143,7 +144,7 @@ def _stale_cursor(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
 
 @rule(REFERENCE_RULES, "socket", DIFFERENCE)
 def _shared_limit(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
-    """Two edges to the same socket that both have `maxTraversals`, which pi-materia limits together."""
+    """Two edges to the same socket that both have `maxTraversals`: pi-materia counts their traversals together."""
     limited_edges = tuple(_limited_edges(facts, socket))
     for to in dict.fromkeys(socket.targets):
         limits = {edge.index + 1: limit for edge, limit in limited_edges if edge.to == to}
@@ -159,12 +160,12 @@ def _shared_limit(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
 
 @rule(REFERENCE_RULES, "socket", DIFFERENCE)
 def _limit_after_advance(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
-    """A `maxTraversals` on an edge that is taken after an advance, which pi-materia counts over all items."""
+    """An edge with `maxTraversals` that is taken after an advance: pi-materia counts it across all items."""
     advance = socket_advance(derive(facts), socket) if socket.iterator else None
     for edge, limit in _limited_edges(facts, socket):
         if advance and conditions_overlap(edge.when, advance.when):
             message = (
-                f"pi-materia counts the traversals of edge {edge.index + 1} to {edge.to!r} after an advance over all items "
+                f"pi-materia counts the traversals of edge {edge.index + 1} to {edge.to!r} after an advance across all items "
                 f"(R18): after {counted(limit, 'such traversal')}, the next one fails the cast"
             )
             path = f"{socket.id}.edges[{edge.index}].maxTraversals"
@@ -192,7 +193,7 @@ def _required_verdict(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint
 
 @rule(REFERENCE_RULES, "socket", DIFFERENCE)
 def _rewritten_output(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
-    """An assignment of a JSON output from `lastOutput`, for which pi-materia removes the white space of the output."""
+    """An assignment of a JSON output from `lastOutput`: pi-materia removes the white space from the output."""
     for path, _, source in socket.assignments:
         if source == "lastOutput" and socket.id not in facts.text_sockets:
             message = (
@@ -244,12 +245,12 @@ def _ignored_fields(facts: LoadoutFacts) -> Iterator[Hint]:
 def reference_report(document: JSON, loadout: str, files: Sequence[Object]) -> Report:
     """Check whether pi-materia can run a loadout in the same way.
 
-    The report lists what pi-materia rejects as problems, and what it does differently as hints.
+    Parts that pi-materia rejects are reported as problems, and parts that it runs differently as hints.
 
     Args:
         document: the config.
         loadout: the name of the loadout.
-        files: the contents of the config files that pi-materia also reads, which are all except the bundled file.
+        files: the contents of all config files except the bundled file, which pi-materia does not read.
     """
     findings = Findings(loadout)
     findings.add_hints(REFERENCE_RULES, loadout_facts(document, loadout).subjects)

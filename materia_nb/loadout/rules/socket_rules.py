@@ -336,7 +336,7 @@ class _StateRead(NamedTuple):
 
 @rule(SOCKET_RULES, "loadout", "never-written")
 def _never_written(facts: LoadoutFacts) -> Iterator[Hint]:
-    """A variable, assignment or list that reads a state value that at least one path to the socket leaves unset.
+    """A variable, assignment or list that reads a state value which is not set on at least one path to the socket.
 
     If no socket sets the value, the check skips prompts of materia that other loadouts also use, because one of those
     loadouts may set the value.
@@ -425,7 +425,7 @@ def _item_names(facts: LoadoutFacts) -> Iterator[str]:
 
 
 def _state_writers(facts: LoadoutFacts) -> tuple[set[str], Mapping[str, list[tuple[str, StatePath]]]]:
-    """Return the sockets that can set every state path, and the paths that each of the other sockets can set.
+    """Return the sockets that can set every state path, and the paths that each other socket can set.
 
     A utility with JSON output can set every path (R10). The paths of the other sockets are grouped by their first
     segment, and each is paired with the id of its socket.
