@@ -514,7 +514,7 @@ def write_levels(folder: Path) -> list[Path]:
 
 
 def level_graph(level: PlayLevel, change: Sequence[Mapping[str, JSON]] = ()) -> Graph:
-    """Return the loadout of a level, after the operations of a change if there is one."""
+    """Return the loadout of a level, with the operations in ``change`` applied."""
     card = dict(gallery()).get(level.loadout)
     document = json.loads(read_package_text(BUNDLED)) if card is None else card.document
     name = level.loadout if card is None else card.loadout
@@ -561,7 +561,7 @@ def changed_graphs(level: PlayLevel) -> dict[str, Graph]:
 
 
 def _draw_series(level: PlayLevel, graph: Graph, space: StateSpace) -> list[JSON]:
-    """Return series of routes with one route for each cast of a level; move 0 separates two routes."""
+    """Return series of routes to predict, each with one route per cast of the level; move 0 separates two routes."""
     series = list(permutations(islice(_draw_paths(level, graph, space), _PATHS), level.casts))
     Random(level.name).shuffle(series)  # noqa: S311 - the routes are not secret
     return [
@@ -626,7 +626,7 @@ def _add_beliefs(beliefs: Sequence[dict[str, JSON] | None], route: Sequence[str]
 
 
 def _route_and_script(space: StateSpace, path: Sequence[int]) -> tuple[list[str], ScriptedVerdicts]:
-    """Return the sockets of a route with its end, and the work items and verdicts that lead to the route."""
+    """Return the sockets on a route, including its end, and the work items and verdicts that produce the route."""
     state, route, items = 0, [str(space.nodes[0].socket)], 0
     verdicts: dict[str, list[bool | None]] = {}
     for number in path:

@@ -112,7 +112,7 @@ Handler: TypeAlias = Callable[[Any], Any]
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 Rest: TypeAlias = Any
 """Annotation for the parameter of a verb that takes the rest of the line as unparsed text."""
-Several: TypeAlias = Any
+WordList: TypeAlias = Any
 """Annotation for the parameter of a verb that takes all words up to ``--`` as a list."""
 
 
@@ -297,7 +297,7 @@ def _make_argument(parameter: inspect.Parameter, texts: Mapping[str, str], overr
     argument = Argument(
         name,
         texts.get(key) or _HELP_TEXTS["arguments"].get(key, ""),
-        "rest" if kind == "Rest" else "words" if kind == "Several" else "word",
+        "rest" if kind == "Rest" else "words" if kind == "WordList" else "word",
         parameter.default is inspect.Parameter.empty,
         _is_integer(parameter),
         _NAME_KINDS.get(name),

@@ -123,9 +123,9 @@ def describe_missing_answer(event: RecoveryStart) -> str:
     """Describe a turn whose answer is not in the recording."""
     error = (event.error or "no reason given")[:300]
     if _turn_failed(event):
-        return f"a turn failed, and the agent was asked again ({error})"
+        return f"a turn failed, and the agent was called again ({error})"
     unknown = "the recording does not contain this answer, so this engine cannot check it"
-    return f"an answer was refused, and the agent was asked again; {unknown} ({error})"
+    return f"an answer was refused, and the agent was called again; {unknown} ({error})"
 
 
 def _quest_of(lines: Sequence[JournalLine]) -> str | None:

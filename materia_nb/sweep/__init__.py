@@ -340,7 +340,7 @@ class Sweeps:
                 the same project.
             allow: the tools that agents may use without approval. A cast that is waiting for a person ends with
                 ``person``.
-            retry: True to run casts again that did not complete.
+            retry: True to rerun the casts that did not complete.
             most: the limit for all casts of the sweep together, including earlier casts, such as ``"200000 tokens"``,
                 ``"2.5 usd"``, ``"600 seconds"`` or ``"100 turns"``. When it is reached, no further casts are started,
                 and running casts finish. To continue, run the same sweep with a higher limit. The usage of judges does

@@ -442,7 +442,7 @@ class Judge:
         return agent._replace(key=digest([agent.key, self.question]))
 
     def __call__(self, cast: Cast) -> Verdict:
-        """Ask the agent and return its verdict. If the first answer is refused, the agent is asked again once."""
+        """Call the agent and return its verdict. If the first answer is refused, the agent is called a second time."""
         prompt, usage, issues = self._prompt(cast), Usage(), ""
         for kind in ("work", "repair"):
             turn = Turn(

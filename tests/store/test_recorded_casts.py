@@ -102,7 +102,7 @@ def test_refused_answer_missing_from_a_recording_is_mentioned():
     cast = open_cast(RECORDED / "parse-repair-then-ok")
     (message,) = cast.now.messages
     assert message.startswith(
-        "Step 1: an answer was refused, and the agent was asked again; the recording does not contain this answer"
+        "Step 1: an answer was refused, and the agent was called again; the recording does not contain this answer"
     )
 
 
@@ -121,7 +121,7 @@ def test_r59_failed_turn_is_shown(name, copied):
     edit(path, fail)
     message = open_cast(path).now.messages
     matching_messages = [
-        one for one in message if "a turn failed, and the agent was asked again (Pi agent turn failed" in one
+        one for one in message if "a turn failed, and the agent was called again (Pi agent turn failed" in one
     ]
     assert len(matching_messages) == 1
     assert len([one for one in message if "was refused" in one]) == (0 if name == "parse-repair-then-ok" else 3)

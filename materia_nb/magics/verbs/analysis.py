@@ -23,7 +23,7 @@ from materia_nb.insight.odds import Chances, FailureChances, Probability
 from materia_nb.insight.values import compile_query
 from materia_nb.loadout.vocabulary import WITHOUT_OUTPUT
 from materia_nb.magics.cast_display import count_progress, run_progress
-from materia_nb.magics.registry import Call, Rest, Several, method_verb, value_of, verb
+from materia_nb.magics.registry import Call, Rest, WordList, method_verb, value_of, verb
 from materia_nb.registry import lookup
 from materia_nb.widgets.cast_parts import standalone_names
 
@@ -109,7 +109,7 @@ def _explore_worth(
 
 @verb("explore changes", example="%materia explore changes Plan-Build-Eval Full-Auto --satisfied 0.7")
 def _explore_changes(call: Call, a: str, b: str, *, satisfied: Any = 0.5, items: int = 3) -> Any:
-    """Compare all possible casts of two loadouts: the results after which they continue differently, and their odds.
+    """Compare all possible casts of two loadouts: show the results after which their routes differ, and the odds.
 
     Args:
         a: the first loadout, such as the loadout before an edit, or a config file, whose active loadout is compared
@@ -260,7 +260,7 @@ def _compare_casts(call: Call, a: Any, b: Any = None, *, steps: bool = False, vi
     Args:
         a: a cast (its id, the beginning of its id, -1 for the latest, -2 for the second latest) or a loadout
         b: the other cast or loadout; defaults to the current cast
-        steps: compare two steps of the current cast, whose numbers are A and B
+        steps: compare two steps of the current cast; A and B are the numbers of the steps
         visit: compare step A with the previous visit to the same socket
     """
     bench = call.bench
@@ -439,7 +439,7 @@ def _run_doctor(call: Call, cast: Rest = None) -> Any:
 @verb("predict", example="%materia predict Socket-2")
 def _predict_targets(
     call: Call,
-    socket: Several = None,
+    socket: WordList = None,
     *,
     sure: bool = False,
     unsure: bool = False,

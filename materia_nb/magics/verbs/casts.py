@@ -31,7 +31,7 @@ from materia_nb.magics.cast_display import run_progress
 from materia_nb.magics.registry import (
     Call,
     Rest,
-    Several,
+    WordList,
     help_text,
     method_verb,
     status_after,
@@ -202,12 +202,12 @@ def _attempt_turn(
     take: int | None = None,
     pin: int | None = None,
 ) -> Any:
-    """Ask the current turn several times and compare the answers. The cast does not change until you take an answer. The body of a cell replaces the prompt of the materia.
+    """Get several answers to the current turn and compare them. The cast does not change until you take an answer. The body of a cell replaces the prompt of the materia.
 
     Args:
-        socket: the socket whose turn to ask; it must be the current or the next one
-        n: the number of answers of each agent; defaults to 1
-        agents: the agents to ask, separated by commas, or a $list; defaults to the socket's own agent
+        socket: the socket whose turn is answered; it must be the current or the next socket
+        n: the number of answers from each agent; defaults to 1
+        agents: the agents to call, separated by commas, or a $list; defaults to the socket's own agent
         prompts: a $list of prompts to use instead of the materia's own
         take: use the latest attempt with this number as the answer
         pin: pin the answer of the latest attempt with this number to the socket
@@ -280,7 +280,7 @@ def _split_commas(value: Any) -> Any:
     from_={"completes": "cast"},
     example="%materia link Planning-Consult Full-Auto -- ship the widget",
 )
-def _link_parts(call: Call, parts: Several, request: Rest = "", *, from_: str | None = None) -> Any:
+def _link_parts(call: Call, parts: WordList, request: Rest = "", *, from_: str | None = None) -> Any:
     """Start a cast of several loadouts and materia, one after another. Continue the cast with step or run.
 
     Args:
@@ -365,7 +365,7 @@ method_verb("edit undo", Edits.undo, status_after)
 
 
 @verb("edit budget", example="%materia edit budget 200000")
-def _edit_budget(call: Call, limit: Several = None) -> Any:
+def _edit_budget(call: Call, limit: WordList = None) -> Any:
     """Show the usage of this cast, or set its budget in tokens, cost, working time or turns.
 
     Args:

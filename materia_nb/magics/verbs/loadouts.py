@@ -208,7 +208,7 @@ def _set_agent(
             known program, command and its arguments, recorded:FILE (or a cast), or a $variable; omit it in a cell
         base_url: the URL of the model's API, if it is not the provider's own
         max_tokens: the maximum length of an answer, in tokens
-        no_tools: ask the model without tools, because it does not support them
+        no_tools: call the model without tools, because it does not support them
         key_env: the environment variable that contains the key, if it is not the provider's usual variable
         prompt_form: the format of the prompts: md, or plain for prompts without headings or fences
         requests_per_minute: the maximum rate of requests to the provider
