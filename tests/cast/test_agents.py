@@ -47,7 +47,7 @@ class Foreign:
         (UnicodeError("\ud800 half"), "agent_error", "half"),
     ],
 )
-def test_any_exception_of_an_agent_fails_the_cast_and_retry_asks_again(tmp_path, error, kind, told):
+def test_any_exception_of_an_agent_fails_the_cast_and_retry_calls_it_again(tmp_path, error, kind, told):
     cast = h.start(tmp_path, h.chain_config(2), Foreign(error, "one", "two"))
     assert cast.run() == "failed"
     assert cast.failure.kind == kind
@@ -278,7 +278,7 @@ def test_conversation_contains_prompts_and_answers(tmp_path):
     h.assert_same(open_cast(cast.run_dir), cast)
 
 
-def test_interrupted_refinement_is_asked_again_unchanged(tmp_path):
+def test_interrupted_refinement_is_requested_again_unchanged(tmp_path):
     agent = Foreign("draft", KeyboardInterrupt(), "better")
     cast = h.start(tmp_path, h.one_config(h.agent("Draft", multiTurn=True)), agent)
     cast.run()

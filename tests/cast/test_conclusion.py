@@ -18,23 +18,23 @@ def concluded(*contracts):
     return CON.conclusion([AgentReport(f"Agent {n}", value) for n, value in enumerate(contracts, 1)])
 
 
-def test_section_12_single_summary_is_shown_verbatim():
+def test_contract_section_12_single_summary_is_shown_verbatim():
     told = concluded(contract(user_facing_summary="It is done.\nNothing is left."))
     assert told == ["It is done.", "Nothing is left."]
 
 
 @pytest.mark.parametrize("summary", [None, "  ", 7])
-def test_section_12_key_outputs_replace_a_missing_summary(summary):
+def test_contract_section_12_key_outputs_replace_a_missing_summary(summary):
     assert concluded(contract(user_facing_summary=summary)) == ["Agent 1: it works"]
 
 
-def test_section_12_key_outputs_of_several_agents_are_combined():
+def test_contract_section_12_key_outputs_of_several_agents_are_combined():
     first = contract(user_facing_summary="Mine.", evidence_report__key_outputs=["a", {"b": 1}])
     second = contract(user_facing_summary="Yours.", evidence_report__key_outputs=[])
     assert concluded(first, second) == ['Agent 1: a; {"b":1}', "Agent 2: Yours."]
 
 
-def test_section_12_verification_and_open_work_are_mentioned_once():
+def test_contract_section_12_verification_and_open_work_are_mentioned_once():
     value = contract(
         user_facing_summary="Done.",
         evidence_report__verification={"result": "pass", "method": "tests"},
@@ -45,11 +45,11 @@ def test_section_12_verification_and_open_work_are_mentioned_once():
     assert concluded(value, value).count("Still open: speed") == 1
 
 
-def test_section_12_unfinished_contract_has_no_conclusion():
+def test_contract_section_12_unfinished_contract_has_no_conclusion():
     assert concluded(contract(agent_status__plan_status="IN_PROGRESS", user_facing_summary="Soon.")) == []
 
 
-def test_section_12_hostile_fields_never_break_the_conclusion():
+def test_contract_section_12_hostile_fields_never_break_the_conclusion():
     assert concluded(contract(evidence_report=[], user_facing_summary={})) == ["Agent 1: done"]
     assert concluded({}, {"agent_status": 7}) == []
 

@@ -306,7 +306,7 @@ def test_envelope_is_requested_in_a_turn_after_the_work(tmp_path):
     assert "VERIFIED" in agent.turns[1].prompt
 
 
-def test_agent_with_an_unfinished_contract_continues_and_is_asked_for_the_contract_again(tmp_path):
+def test_agent_with_an_unfinished_contract_continues_before_the_contract_is_requested_again(tmp_path):
     """The agent continues its work and is then asked for its handoff in another separate turn."""
     me = {"agent_status__agent_id": agent_id("the widget", "Socket-1")}
     on = contract(**me, agent_status__plan_status="IN_PROGRESS", evidence_report__verification={"result": "fail"})

@@ -557,7 +557,7 @@ def test_output_of_a_held_socket_can_be_corrected(tmp_path):
     assert cast.now.held is None
 
 
-def test_retry_after_aborting_a_held_cast_asks_the_agent_again(tmp_path):
+def test_retry_after_aborting_a_held_cast_calls_the_agent_again(tmp_path):
     cast = start(tmp_path, "envelope", [say("BLOCKED", "ESCALATE"), say("VERIFIED", "CONTINUE")])
     cast.run()
     cast.abort()

@@ -297,7 +297,7 @@ def test_added_and_removed_values_count_as_changes(tmp_path):
     assert (cast.steps[-1].socket, cast.now.breakpoints_hit[0].path) == ("Socket-2", "currentWorkItem")
 
 
-def test_step_can_enter_a_socket_without_asking_its_agent(cast):
+def test_step_can_enter_a_socket_without_calling_its_agent(cast):
     cast.step()
     record = cast.step(ask=False)
     assert record == cast.steps[-1]
@@ -341,7 +341,7 @@ def test_listeners_are_notified_after_the_journal_write(cast):
 
 
 @pytest.mark.parametrize("is_immediate", [True, False])
-def test_answer_is_on_disk_before_the_next_agent_is_asked(tmp_path, is_immediate):
+def test_answer_is_on_disk_before_the_next_agent_is_called(tmp_path, is_immediate):
     kept = []
 
     class Prepared:

@@ -27,7 +27,7 @@ def route(cast):
     return [(step.socket, step.decision.by, step.decision.target) for step in cast.session.steps]
 
 
-def test_detour_after_finished_work_continues_at_the_original_target():
+def test_cast_continues_at_the_original_target_after_a_detour_from_finished_work():
     cast = Folded(config(SOCKETS)).answers(asks_for("Fix", "VERIFIED"))
     assert (cast.state.next, cast.state.detours) == ("Fix", ("B",))
     cast.answers("fixed")
@@ -36,7 +36,7 @@ def test_detour_after_finished_work_continues_at_the_original_target():
     assert cast.session.steps[0].decision.result.satisfied is True
 
 
-def test_detour_of_unfinished_work_returns_without_a_decision():
+def test_cast_returns_from_a_detour_to_unfinished_work():
     cast = Folded(config(SOCKETS)).answers(asks_for("Fix", "UNVERIFIED"))
     assert (cast.state.next, cast.state.detours) == ("Fix", ("A",))
     assert cast.session.steps[-1].decision.result.satisfied is None
@@ -49,7 +49,7 @@ def test_detour_of_unfinished_work_returns_without_a_decision():
     assert again.state.next == "B"
 
 
-def test_failed_detour_takes_its_failed_edge_and_still_returns():
+def test_cast_returns_from_a_detour_even_if_the_detour_fails():
     sockets = {**SOCKETS, "Fix": at("P", edge("Help", "failed")), "Help": at("P")}
     cast = Folded(config(sockets)).answers(asks_for("Fix", "VERIFIED")).do(decide.enter)
     cast.do(decide.fail, Failure("agent_error", "gone", "Fix"), 1)

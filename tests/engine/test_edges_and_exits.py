@@ -256,7 +256,7 @@ def test_r15_legacy_exit_replaces_a_route_with_the_same_condition():
     assert [check.route for check in play.decision.checks if check.matched] == ["loop-exit:L:exit:Check:satisfied"]
 
 
-def test_r15_source_of_a_guarded_legacy_exit_is_parsed_as_json():
+def test_r15_output_of_the_socket_before_a_guarded_legacy_exit_is_parsed_as_json():
     sockets = {
         "Plan": asks(edge("Build"), materia="G"),
         "Build": at("P", edge("Check")),

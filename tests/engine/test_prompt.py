@@ -132,7 +132,7 @@ def test_too_deeply_nested_state_raises_a_clear_error():
         filled("{{stateJson}}", None, CastState(request="r", data=data))
 
 
-def test_state_that_is_too_deep_is_refused_before_an_agent_is_asked():
+def test_state_that_is_too_deep_is_refused_before_an_agent_is_called():
     """A socket assigns the state into itself in each round, until no prompt can be built and the socket is not entered."""
     sockets = {"Go": at("A", edge("Go"), parse="json", assign={"into.it": "state"})}
     rules = Rules(build_graph(config(sockets, materia={"A": agent("{{stateJson}}")})))

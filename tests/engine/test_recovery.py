@@ -75,7 +75,7 @@ def test_retry_restarts_the_visit_and_revokes_an_approval():
     assert isinstance(step.events[0], ev.CastRetried)
 
 
-def test_retry_after_the_last_repair_asks_again_with_the_issues():
+def test_retry_after_the_last_repair_sends_the_issues_again():
     play = Play(config({"A": asks(edge("B", "satisfied")), "B": at("P")}, limits={"repairAttempts": 0}), "bad")
     step = recovery.raise_limit(play.rules, play.state)
     assert (step.state.status, step.state.at.mode, step.state.at.repairs) == ("waiting", "repair", 1)

@@ -62,7 +62,7 @@ MISSING = ["AGENT_ID", "AGENT_STATUS", "NEXT_ACTION", "PENDING_STEPS", "PLAN_STA
         '```agent_contract_handoff\n{"a": 1}```\n```agent_contract_handoff\n{"a": 2}```',
     ],
 )
-def test_section_2_first_block_with_the_tag_is_the_contract(text):
+def test_contract_section_2_first_block_with_the_tag_is_the_contract(text):
     assert contract_fields.contract_in(text) == {"a": 1}
 
 
@@ -82,7 +82,7 @@ def test_section_2_first_block_with_the_tag_is_the_contract(text):
         '```Agent_contract_handoff\n{"a": 1}```',
     ],
 )
-def test_section_2_reply_without_a_well_formed_block_has_no_contract(text):
+def test_contract_section_2_reply_without_a_well_formed_block_has_no_contract(text):
     assert contract_fields.contract_in(text) is None
     reading = read(text)
     assert codes(reading.issues) == MISSING
@@ -94,11 +94,11 @@ def test_section_2_reply_without_a_well_formed_block_has_no_contract(text):
     )
 
 
-def test_section_2_backticks_in_a_contract_are_escaped():
+def test_contract_section_2_backticks_in_a_contract_are_escaped():
     assert contract_fields.contract_in('```agent_contract_handoff\n{"a": "\\u0060\\u0060\\u0060"}```') == {"a": "```"}
 
 
-def test_section_2_too_deeply_nested_contract_object_is_refused():
+def test_contract_section_2_too_deeply_nested_contract_object_is_refused():
     deep: list[object] = []
     for _ in range(5000):
         deep = [deep]
@@ -131,11 +131,11 @@ def test_section_2_too_deeply_nested_contract_object_is_refused():
         ({"consolidation_report": "none"}, []),
     ],
 )
-def test_sections_3_to_5_each_fault_has_its_issue_code(changes, expected):
+def test_contract_sections_3_to_5_each_fault_has_its_issue_code(changes, expected):
     assert errors(contract(**changes)) == expected
 
 
-def test_section_4_faults_determine_the_repair_tier_and_the_repairing_agent():
+def test_contract_section_4_faults_determine_the_repair_tier_and_the_repairing_agent():
     def seen(value, agent_id):
         checked = contract_protocol.examine_contract(value, NO_REQUIREMENTS, TurnFacts(agent_id=agent_id)).checked
         return checked.tier, checked.repair
@@ -152,7 +152,7 @@ def test_section_4_faults_determine_the_repair_tier_and_the_repairing_agent():
     assert read(anonymous, agent_id="").action == "escalate"
 
 
-def test_section_4_person_is_asked_after_two_repairs():
+def test_contract_section_4_person_is_asked_after_two_repairs():
     assert [read("no", refused=n).action for n in range(4)] == ["reissue", "reissue", "escalate", "escalate"]
 
 
@@ -168,7 +168,7 @@ def test_section_4_person_is_asked_after_two_repairs():
         ("pytest", [], False),
     ],
 )
-def test_section_4_command_without_output_causes_a_warning(commands, outputs, told):
+def test_contract_section_4_command_without_output_causes_a_warning(commands, outputs, told):
     value = contract(evidence_report__commands_run=commands, evidence_report__verbatim_outputs=outputs)
     assert warnings(value) == (["verbatim_outputs_missing"] if told else [])
     assert read(value).accepted
@@ -202,13 +202,13 @@ def told(**assignment):
         (told(surfaces=["a"]), False),
     ],
 )
-def test_section_6_consolidation_report_is_required_by_the_assignment(given, demanded):
+def test_contract_section_6_consolidation_report_is_required_by_the_assignment(given, demanded):
     assert contract_fields.consolidation_required(given) is demanded
     assert ("CONSOLIDATION_REPORT" in errors(CONTRACT, assignment=given)) is demanded
     assert errors(contract(consolidation_report=FULL), assignment=given) == []
 
 
-def test_section_6_empty_fields_of_a_consolidation_report_are_missing():
+def test_contract_section_6_empty_fields_of_a_consolidation_report_are_missing():
     assert errors(contract(consolidation_report={**FULL, "conflicts": [], "next_best_agent": ""})) == [
         "CONFLICTS",
         "NEXT_BEST_AGENT",
@@ -218,7 +218,7 @@ def test_section_6_empty_fields_of_a_consolidation_report_are_missing():
     ]
 
 
-def test_section_7_missing_fields_of_an_approval_request_are_reported():
+def test_contract_section_7_missing_fields_of_an_approval_request_are_reported():
     request = {"operation": "push", "rollback": "", "verification": None, "risk_level": " high"}
     asked = contract(agent_status__plan_status="APPROVAL_REQUEST", approval_request=request)
     assert errors(asked) == ["APPROVAL_REQUEST_ROLLBACK", "APPROVAL_REQUEST_VERIFICATION"]
@@ -240,12 +240,12 @@ def test_section_7_missing_fields_of_an_approval_request_are_reported():
         ({"iteration": 1.9, "metric": 1, "threshold": "1e400"}, (1, None, 1.0, math.inf)),
     ],
 )
-def test_section_8_invalid_numbers_in_a_loop_are_ignored(given, expected):
+def test_contract_section_8_invalid_numbers_in_the_loop_state_are_ignored(given, expected):
     loop = contract_fields.Contract({"loop_state": given}).loop_state
     assert (loop and (loop.iteration, loop.max_iterations, loop.metric, loop.threshold)) == expected
 
 
-def test_section_8_unfinished_loop_continues_without_a_repair():
+def test_contract_section_8_unfinished_loop_state_causes_no_repair():
     loop = {"iteration": 1, "max_iterations": 2, "metric": 0, "threshold": 0.5}
     reading = read(contract(loop_state=loop), memory={"plan_status": "IN_PROGRESS", "in_progress": 1})
     assert codes(reading.issues) == ["LOOP_STATE_INCOMPLETE:iteration=1<max=2,metric=0.0<threshold=0.5"]
@@ -258,7 +258,7 @@ def test_section_8_unfinished_loop_continues_without_a_repair():
 
 
 @pytest.mark.parametrize("path", paths_of(CONTRACT))
-def test_section_3_hostile_value_in_any_field_never_raises(path):
+def test_contract_section_3_hostile_value_in_any_field_never_raises(path):
     for value in HOSTILE:
         reading = contract_protocol.examine_contract(with_changes(CONTRACT, {path: value}), NO_REQUIREMENTS).reading
         assert all(issue.code for issue in (*reading.issues, *reading.warnings))
@@ -272,7 +272,7 @@ def test_section_3_hostile_value_in_any_field_never_raises(path):
         "memory_suggestions", "update_contracts", "rollback_executed", "context_consumption",
     ],
 )  # fmt: skip
-def test_section_3_hostile_values_in_optional_fields_never_raise(name):
+def test_contract_section_3_hostile_values_in_optional_fields_never_raise(name):
     given = {"write_permissions": {"writable_sections": ["stack"]}}
     for value in HOSTILE:
         for held in (
@@ -290,13 +290,13 @@ def test_section_3_hostile_values_in_optional_fields_never_raise(name):
 
 
 @pytest.mark.parametrize("given", [*HOSTILE, {"write_permissions": {"writable_sections": [None, {}]}}])
-def test_section_1_hostile_values_in_an_assignment_never_raise(given):
+def test_contract_section_1_hostile_values_in_an_assignment_never_raise(given):
     for section in SECTIONS:
         contract_protocol.examine_contract(CONTRACT, NO_REQUIREMENTS, TurnFacts(assignment={section: given}))
     contract_protocol.examine_contract(CONTRACT, NO_REQUIREMENTS, TurnFacts(assignment=given))
 
 
-def test_section_1_assignment_has_five_sections():
+def test_contract_section_1_assignment_has_five_sections():
     given = told(goal="g", writable_sections=["stack"])
     assert tuple(given) == SECTIONS
     assert contract_fields.writable_sections(given) == ["stack"]
@@ -304,14 +304,14 @@ def test_section_1_assignment_has_five_sections():
     assert json.loads(json.dumps(given)) == given
 
 
-def test_section_10_update_without_write_access_causes_a_warning():
+def test_contract_section_10_update_without_write_access_causes_a_warning():
     update = [{"contract": "stack", "payload": {}}, {"contract": "infra", "payload": {}}, "x"]
     given = told(writable_sections=["stack"])
     assert warnings(contract(update_contracts=update), assignment=given) == ["UPDATE_CONTRACT_REJECTED:infra"]
     assert warnings(contract(update_contracts=update)) == []
 
 
-def test_section_3_all_fields_of_a_contract_are_read():
+def test_contract_section_3_all_fields_of_a_contract_are_read():
     output = contract_fields.Contract(
         contract(
             user_facing_summary=" Short. ",
@@ -334,7 +334,7 @@ def test_section_3_all_fields_of_a_contract_are_read():
     assert contract_fields.Contract({}).plan_status == ""
 
 
-def test_section_1_assignment_names_session_provider_and_role():
+def test_contract_section_1_assignment_names_session_provider_and_role():
     task = Task("g", "ab7e4d2", "T", {"primary": False}, {}, session="2026", provider="openai")
     given = CON.assignment(task)
     assert given["metadata"] == {"session_id": "2026", "provider": "openai", "contract_version": "1"}
@@ -345,7 +345,7 @@ def test_section_1_assignment_names_session_provider_and_role():
 # -- section 11: the state machine --------------------------------------------------------
 
 
-def test_section_11_refused_turn_does_not_change_the_status_history():
+def test_contract_section_11_refused_turn_does_not_change_the_status_history():
     at_work = contract(agent_status__plan_status="IN_PROGRESS")
     memory, actions = None, []
     for value in (at_work, "no block", at_work, at_work, CONTRACT, CONTRACT, at_work):
@@ -363,13 +363,13 @@ def test_section_11_refused_turn_does_not_change_the_status_history():
     ]
 
 
-def test_section_11_illegal_status_error_names_the_legal_statuses():
+def test_contract_section_11_illegal_status_error_names_the_legal_statuses():
     reading = read(CONTRACT, memory={"plan_status": "BLOCKED"})
     assert (codes(reading.issues), reading.action) == (["ILLEGAL_TRANSITION:BLOCKED->COMPLETE"], "reject")
     assert "IN_PROGRESS" in reading.reason
 
 
-def test_section_11_illegal_status_is_reported_with_all_other_issues():
+def test_contract_section_11_illegal_status_is_reported_with_all_other_issues():
     value = contract(evidence_report__open_gaps=ABSENT)
     reading = read(value, memory={"plan_status": "BLOCKED"})
     assert codes(reading.issues) == ["ILLEGAL_TRANSITION:BLOCKED->COMPLETE", "OPEN_GAPS"]
@@ -380,7 +380,7 @@ def test_section_11_illegal_status_is_reported_with_all_other_issues():
 
 
 @pytest.mark.parametrize("memory", [*HOSTILE, {"plan_status": "odd"}, {"plan_status": "COMPLETE", "in_progress": "x"}])
-def test_section_11_memory_in_another_format_is_ignored(memory):
+def test_contract_section_11_memory_in_another_format_is_ignored(memory):
     assert contract_fields.restore_status(memory) in (
         contract_fields.StatusRecord(),
         contract_fields.StatusRecord("COMPLETE"),
@@ -405,7 +405,7 @@ def test_section_11_memory_in_another_format_is_ignored(memory):
          (True, "route", None, "")),
     ],
 )  # fmt: skip
-def test_section_14_status_determines_verdict_and_action(changes, expected):
+def test_contract_section_14_status_determines_verdict_and_action(changes, expected):
     reading = read(contract(**changes))
     assert (reading.satisfied, reading.action, reading.needs, reading.reason) == expected
 
@@ -421,7 +421,7 @@ def test_section_14_status_determines_verdict_and_action(changes, expected):
         (7, "direction"),
     ],
 )
-def test_section_14_request_waits_for_approval_or_a_direction(approval_id, needs):
+def test_contract_section_14_request_waits_for_approval_or_a_direction(approval_id, needs):
     request = {"exact_content": "git push", "rollback": "r", "verification": "v", "approval_id": approval_id}
     reading = read(contract(agent_status__plan_status="APPROVAL_REQUEST", approval_request=request))
     assert (reading.action, reading.needs) == ("pause", needs)
@@ -449,7 +449,7 @@ def test_r44_reason_shown_to_a_person_mentions_an_invented_approval_id():
     assert "the agent made up the id P-000" in read(asked).reason
 
 
-def test_section_14_context_has_the_fields_for_the_next_agent():
+def test_contract_section_14_context_has_the_fields_for_the_next_agent():
     value = contract(
         user_facing_summary=" Short. ",
         evidence_report__cross_layer_impacts=["docs"],
@@ -469,7 +469,7 @@ def test_section_14_context_has_the_fields_for_the_next_agent():
     ]
 
 
-def test_section_14_gaps_become_work_items_only_in_a_generator():
+def test_contract_section_14_gaps_become_work_items_only_in_a_generator():
     value = contract(evidence_report__open_gaps=["first\nhow", "second", {"third": 1}, " ", None])
     assert read(value).work_items is None
     assert read(value, requirements_for(GENERATOR, generator=True)).work_items == [
@@ -487,7 +487,7 @@ def test_section_14_gaps_become_work_items_only_in_a_generator():
     )
 
 
-def test_section_14_parsed_contract_with_oversized_numbers_is_valid_json():
+def test_contract_section_14_parsed_contract_with_oversized_numbers_is_valid_json():
     reading = read(block(json.dumps(CONTRACT)[:-1] + ', "x": [1e400, 1]}'))
     assert reading.value["x"] == [None, 1]
 
@@ -513,7 +513,7 @@ def test_text_sockets_accept_any_output():
 OWN_ID = CONTRACT["agent_status"]["agent_id"]
 
 
-def test_section_9_malformed_suggestion_is_skipped_with_a_warning():
+def test_contract_section_9_malformed_suggestion_is_skipped_with_a_warning():
     given = [{"description": "d", "body": "b", "type": "weird"}, {"description": "x"}, 3]
     reading = read(contract(memorialize_suggestions=given), agent_id=OWN_ID)
     assert reading.accepted

@@ -26,12 +26,12 @@ def sealed(**fields):
 # -- section 7: consent -------------------------------------------------------------------
 
 
-def test_section_7_fingerprint_is_the_digest_of_compact_sorted_json():
+def test_contract_section_7_fingerprint_is_the_digest_of_compact_sorted_json():
     expected = hashlib.sha256(b'{"a":[1,true],"b":"\\ud800"}').hexdigest()
     assert runtime_rules.command_fingerprint({"b": "\ud800", "a": [1, True]}) == expected
 
 
-def test_section_7_approval_allows_one_exact_command_once():
+def test_contract_section_7_approval_allows_one_exact_command_once():
     approval = sealed().approve(5.0)
     assert approval.as_json() == {"approval_id": ID, "exact_content": "git push", "uses": 1}
     for other in ("git push ", "git push --force", "GIT PUSH", ""):
@@ -42,19 +42,19 @@ def test_section_7_approval_allows_one_exact_command_once():
     assert used.use("git push", 6.0) == (False, used)
 
 
-def test_section_7_approval_expires_after_an_hour():
+def test_contract_section_7_approval_expires_after_an_hour():
     approval = sealed().approve(0.0)
     assert approval.use("git push", HOUR - 1)[0]
     allowed, over = approval.use("git push", HOUR)
     assert (allowed, over.status) == (False, "EXPIRED")
 
 
-def test_section_7_request_expires_after_a_day():
+def test_contract_section_7_request_expires_after_a_day():
     assert sealed().approve(24 * HOUR) is None
     assert sealed().approve(24 * HOUR - 1)
 
 
-def test_section_7_approved_request_must_equal_the_sealed_request():
+def test_contract_section_7_approved_request_must_equal_the_sealed_request():
     one = sealed(rollback="git revert", risk_level=" high ", verification="look")
     assert one.sealed["rollback_hint"] == "git revert"
     assert one.sealed["risk_level"] == "HIGH"
@@ -69,7 +69,7 @@ def test_section_7_approved_request_must_equal_the_sealed_request():
     assert sealed(rollback="git revert", risk_level="high").fingerprint == one.fingerprint
 
 
-def test_section_7_resumed_agent_reads_the_decision():
+def test_contract_section_7_resumed_agent_reads_the_decision():
     assert "git push" in runtime_rules.answer_note(sealed().approve(0.0))
     assert "Do not run" in runtime_rules.answer_note(None)
 
@@ -77,7 +77,7 @@ def test_section_7_resumed_agent_reads_the_decision():
 # -- section 9: memories ------------------------------------------------------------------
 
 
-def test_section_9_suggestion_that_is_not_text_is_skipped_with_a_warning():
+def test_contract_section_9_suggestion_that_is_not_text_is_skipped_with_a_warning():
     found = contract_fields.memorialize_suggestions(
         [
             {"description": 1, "body": ["b"], "slug": None, "type": "Atom"},
@@ -117,7 +117,7 @@ def test_section_9_suggestion_that_is_not_text_is_skipped_with_a_warning():
         (None, {"a": 1}, {"a": 1}),
     ],
 )  # fmt: skip
-def test_section_10_values_are_merged_by_type(stored, update, expected):
+def test_contract_section_10_values_are_merged_by_type(stored, update, expected):
     before = copy.deepcopy((stored, update))
     merged = runtime_rules.merged_context({"k": stored}, {"k": update})["k"]
     assert equal_json(merged, expected)
@@ -145,7 +145,7 @@ documents = st.dictionaries(st.sampled_from("abc"), json_values | objects | name
 
 
 @given(documents, documents)
-def test_section_10_merge_keeps_values_that_the_update_does_not_mention(stored, update):
+def test_contract_section_10_merge_keeps_values_that_the_update_does_not_mention(stored, update):
     before = copy.deepcopy((stored, update))
     merged = runtime_rules.merged_context(stored, update)
     assert kept(stored, update, merged)
@@ -153,13 +153,13 @@ def test_section_10_merge_keeps_values_that_the_update_does_not_mention(stored, 
 
 
 @given(documents, documents)
-def test_section_10_merging_the_same_update_twice_changes_nothing(stored, update):
+def test_contract_section_10_merging_the_same_update_twice_changes_nothing(stored, update):
     """The second merge may still sort a list that the first merge added, and remove its duplicates."""
     twice = runtime_rules.merged_context(runtime_rules.merged_context(stored, update), update)
     assert equal_json(runtime_rules.merged_context(twice, update), twice)
 
 
-def test_section_10_too_deeply_nested_values_are_refused_and_long_lists_are_merged_quickly():
+def test_contract_section_10_too_deeply_nested_values_are_refused_and_long_lists_are_merged_quickly():
     deep: dict[str, object] = {}
     for _ in range(5000):
         deep = {"a": deep}
@@ -169,7 +169,7 @@ def test_section_10_too_deeply_nested_values_are_refused_and_long_lists_are_merg
     assert runtime_rules.merged_context({"r": rows}, {"r": rows})["r"] == rows
 
 
-def test_section_10_refused_update_does_not_affect_other_updates():
+def test_contract_section_10_refused_update_does_not_affect_other_updates():
     document = {"stack": {"a": 1}, "infra": {"b": 1}}
     done = runtime_rules.apply_updates(
         document,
@@ -194,14 +194,14 @@ def test_section_10_refused_update_does_not_affect_other_updates():
 
 
 @pytest.mark.parametrize("clause", HOSTILE)
-def test_section_10_hostile_update_without_write_access_changes_nothing(clause):
+def test_contract_section_10_hostile_update_without_write_access_changes_nothing(clause):
     document = {"stack": {"a": 1}}
     for given_clause in (clause, [clause], [{"contract": clause, "payload": clause}]):
         assert runtime_rules.apply_updates(document, given_clause, ["other"]).document == document
     runtime_rules.apply_updates(document, [{"contract": "stack", "payload": clause}], ["stack"])
 
 
-def test_section_10_context_entry_that_is_not_an_object_is_replaced():
+def test_contract_section_10_context_entry_that_is_not_an_object_is_replaced():
     assert runtime_rules.apply_updates({"s": 3}, [{"contract": "s", "payload": {"a": 1}}], ["s"]).document == {
         "s": {"a": 1}
     }

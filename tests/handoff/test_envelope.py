@@ -52,7 +52,7 @@ def errors(value, **facts):
         '{"a": 2, "a": 1}',
     ],
 )
-def test_section_2_envelope_is_found_in_surrounding_text(text):
+def test_envelope_section_2_envelope_is_found_in_surrounding_text(text):
     assert env.envelope_in(text) == ({"a": 1}, None)
 
 
@@ -73,17 +73,17 @@ def test_section_2_envelope_is_found_in_surrounding_text(text):
         ('{"a": ' + "[" * 5000 + "]" * 5000 + "}", "ENVELOPE_NOT_JSON"),
     ],
 )
-def test_section_2_reply_without_a_json_object_is_refused(text, code):
+def test_envelope_section_2_reply_without_a_json_object_is_refused(text, code):
     value, issue = env.envelope_in(text)
     assert (value, issue.code) == (None, code)
 
 
-def test_section_2_infinite_numbers_become_null():
+def test_envelope_section_2_infinite_numbers_become_null():
     value = read(json.dumps(ENVELOPE)[:-1] + ', "a": 1e400, "b": [1, -1e400], "c": ' + "9" * 1000 + "}").value
     assert value == {**ENVELOPE, "a": None, "b": [1, None], "c": int("9" * 1000)}
 
 
-def test_section_2_file_must_contain_only_the_envelope():
+def test_envelope_section_2_file_must_contain_only_the_envelope():
     assert env.envelope_in(' {"a": 1}\n', file=True) == ({"a": 1}, None)
     for text in ('x {"a": 1}', '```json\n{"a": 1}\n```', '{"a": 1} {'):
         assert env.envelope_in(text, file=True)[1].code == "ENVELOPE_NOT_JSON"
@@ -124,11 +124,11 @@ def test_section_2_file_must_contain_only_the_envelope():
         ({"meta": {"step_id": 1}}, ["TYPE:meta.step_id"]),
     ],
 )  # fmt: skip
-def test_section_3_each_fault_has_its_issue_code(changes, expected):
+def test_envelope_section_3_each_fault_has_its_issue_code(changes, expected):
     assert errors(envelope(**{"meta": {}, **changes} if "meta" in changes else changes)) == expected
 
 
-def test_section_3_every_issue_has_path_message_and_fix():
+def test_envelope_section_3_every_issue_has_path_message_and_fix():
     for issue in read({"concerns": [{"severity": "x"}], "routing": {}}).issues:
         assert issue.path.startswith("$.")
         assert issue.message.endswith(".")
@@ -146,7 +146,7 @@ def test_section_3_every_issue_has_path_message_and_fix():
         ({}, ENVELOPE["concerns"], True),
     ],
 )
-def test_section_3_evidence_is_required(evidence, concerns, enough):
+def test_envelope_section_3_evidence_is_required(evidence, concerns, enough):
     value = envelope(summary__evidence=evidence, concerns=concerns)
     assert errors(value) == ([] if enough else ["EVIDENCE_POINTERS_REQUIRED"])
     blocked = read({**value, "status": "BLOCKED"})
@@ -157,13 +157,13 @@ def test_section_3_evidence_is_required(evidence, concerns, enough):
 
 
 @pytest.mark.parametrize("given, value", [("YES", True), ("true", True), (" no ", False), ("False", False)])
-def test_section_3_boolean_written_as_a_word_causes_a_warning(given, value):
+def test_envelope_section_3_boolean_written_as_a_word_causes_a_warning(given, value):
     reading = read(envelope(routing__can_further_iteration_help=given))
     assert "CAN_FURTHER_ITERATION_HELP_COERCED" in codes(reading.warnings)
     assert reading.value["routing"]["can_further_iteration_help"] is value
 
 
-def test_section_3_words_are_normalized_and_unknown_fields_are_kept():
+def test_envelope_section_3_words_are_normalized_and_unknown_fields_are_kept():
     reading = read(
         envelope(status=" verified", routing__recommendation="Continue", concerns__0__severity="low", odd=[1])
     )
@@ -175,7 +175,7 @@ def test_section_3_words_are_normalized_and_unknown_fields_are_kept():
     assert reading.value == {**ENVELOPE, "odd": [1]}
 
 
-def test_section_3_meta_is_filled_in_and_must_belong_to_the_step():
+def test_envelope_section_3_meta_is_filled_in_and_must_belong_to_the_step():
     assert read(ENVELOPE, meta=KERNEL).value["meta"] == KERNEL
     assert read(envelope(meta={"flow_key": " "}), meta=KERNEL).value["meta"] == KERNEL
     assert "meta" not in read(ENVELOPE).value
@@ -202,13 +202,13 @@ def test_section_3_meta_is_filled_in_and_must_belong_to_the_step():
         ("\ud800", False),
     ],
 )
-def test_section_3_time_not_in_iso_8601_causes_a_warning(text, fine):
+def test_envelope_section_3_time_not_in_iso_8601_causes_a_warning(text, fine):
     reading = read(envelope(meta={"timestamp": text}))
     assert reading.accepted
     assert codes(reading.warnings) == ([] if fine else ["TIMESTAMP_NOT_ISO8601"])
 
 
-def test_section_3_number_of_issues_is_limited():
+def test_envelope_section_3_number_of_issues_is_limited():
     text = json.dumps(envelope(concerns=["@"])).replace('"@"', ",".join(["{}"] * 33_000))
     reading = read(text)
     assert len(reading.issues) == MAX_ISSUES
@@ -217,7 +217,7 @@ def test_section_3_number_of_issues_is_limited():
 
 
 @pytest.mark.parametrize("path", paths_of(ENVELOPE))
-def test_section_3_hostile_value_in_any_field_never_raises(path):
+def test_envelope_section_3_hostile_value_in_any_field_never_raises(path):
     for value in HOSTILE:
         reading = env.read_envelope(with_changes(ENVELOPE, {path: value}), NO_REQUIREMENTS, TurnFacts(meta=KERNEL))
         assert all(issue.code for issue in (*reading.issues, *reading.warnings))
@@ -229,7 +229,7 @@ def test_section_3_hostile_value_in_any_field_never_raises(path):
 # -- sections 4 and 8: projecting ---------------------------------------------------------
 
 
-def test_section_4_loop_cap_is_the_edge_limit():
+def test_envelope_section_4_loop_cap_is_the_edge_limit():
     loop = envelope(status="UNVERIFIED", routing__recommendation="LOOP")
     assert read(loop, rounds=2, max_rounds=3).satisfied is False
     capped = read(loop, rounds=1, max_rounds=1)
@@ -244,7 +244,7 @@ def _loop():
     return {"status": "UNVERIFIED", "routing__recommendation": "LOOP"}
 
 
-def test_section_8_detour_needs_a_socket_of_the_loadout():
+def test_envelope_section_8_detour_needs_a_socket_of_the_loadout():
     value = envelope(routing__recommendation="DETOUR", routing__next_step_suggestion=" Socket-9 ")
     detour = read(value, sockets=frozenset({"Socket-9"}))
     assert (detour.satisfied, detour.action, detour.target) == (True, "detour", "Socket-9")
@@ -254,12 +254,12 @@ def test_section_8_detour_needs_a_socket_of_the_loadout():
     assert codes(nowhere.warnings) == ["DETOUR_WITHOUT_TARGET"]
 
 
-def test_section_8_blocked_envelope_asks_a_person_for_help():
+def test_envelope_section_8_blocked_envelope_asks_a_person_for_help():
     reading = read(envelope(status="BLOCKED", routing__recommendation="ESCALATE", routing__reason="no key"))
     assert (reading.action, reading.needs, reading.reason) == ("pause", "help", "no key")
 
 
-def test_section_8_guarded_review_without_a_verdict_is_not_satisfied():
+def test_envelope_section_8_guarded_review_without_a_verdict_is_not_satisfied():
     value = envelope(status="UNVERIFIED")
     guarded = requirements_for(
         {"parse": "json", "edges": [edge("end", "satisfied"), edge("Socket-1", "not_satisfied")]}
@@ -272,7 +272,7 @@ def test_section_8_guarded_review_without_a_verdict_is_not_satisfied():
     assert (escalated.satisfied, escalated.action) == (None, "escalate")
 
 
-def test_section_8_context_has_a_line_for_each_field():
+def test_envelope_section_8_context_has_a_line_for_each_field():
     assert read(ENVELOPE).context.splitlines() == [
         "VERIFIED",
         "Done: did it",
@@ -294,7 +294,7 @@ def test_section_8_context_has_a_line_for_each_field():
     assert "and 80 more" in many.context
 
 
-def test_section_8_concerns_become_work_items_only_in_a_generator():
+def test_envelope_section_8_concerns_become_work_items_only_in_a_generator():
     assert read(ENVELOPE).work_items is None
     generator = requirements_for({"parse": "json", "assign": {"workItems": "$.workItems"}}, generator=True)
     assert read(ENVELOPE, generator).work_items == [
@@ -319,7 +319,7 @@ def test_text_sockets_accept_any_output():
 # -- section 5: asking, asking again, giving up -------------------------------------------
 
 
-def test_section_5_form_has_the_fields_of_every_envelope():
+def test_envelope_section_5_form_has_the_fields_of_every_envelope():
     answer = ENV.ask(NO_REQUIREMENTS)
     for word in (
         "VERIFIED", "UNVERIFIED", "BLOCKED", "what_i_did", "what_i_found", "key_decisions", "artifacts_produced",
@@ -341,7 +341,7 @@ def test_decision_by_a_person_is_a_valid_envelope_with_or_without_a_reason(reaso
     assert reading.value["summary"]["what_i_found"] == (reason or NO_REASON)
 
 
-def test_section_5_fallback_envelope_is_used_after_the_third_refusal():
+def test_envelope_section_5_fallback_envelope_is_used_after_the_third_refusal():
     tries = [read("no", refused=refused, meta=KERNEL, changed_files=("a.py",)) for refused in range(3)]
     assert [reading.action for reading in tries] == ["reissue", "reissue", "escalate"]
     last = tries[-1]
@@ -359,7 +359,7 @@ def test_section_5_fallback_envelope_is_used_after_the_third_refusal():
 # -- section 6: file names ----------------------------------------------------------------
 
 
-def test_section_6_files_are_named_after_step_id_agent_key():
+def test_envelope_section_6_files_are_named_after_step_id_agent_key():
     names = runtime_rules.envelope_files("RUN/", "build", "s_1", "code-critic")
     assert names == (
         "RUN/build/handoffs/s_1-code-critic.json",
@@ -387,7 +387,7 @@ def test_section_6_files_are_named_after_step_id_agent_key():
         ("agent_key", "critic.draft"),
     ],
 )
-def test_section_6_file_name_that_leads_to_another_folder_is_refused(field, value):
+def test_envelope_section_6_file_name_that_leads_to_another_folder_is_refused(field, value):
     parts = {"flow": "f", "step_id": "s", "agent_key": "a", field: value}
     with pytest.raises(MateriaError) as error:
         runtime_rules.envelope_files("RUN", **parts)

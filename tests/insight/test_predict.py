@@ -243,7 +243,7 @@ def test_agents_set_later_do_not_change_a_question(bench):
     assert question.guess("Socket-2").right
 
 
-def test_guess_asks_the_agent_once_and_leaves_no_files(bench):
+def test_guess_calls_the_agent_once_and_leaves_no_files(bench):
     asked_for = []
     cast = bench.cast("x", agents={"Plan": lambda turn: asked_for.append(turn) or {"workItems": h.items("a")}})
     question = Question(cast)

@@ -107,7 +107,7 @@ def by_end(ends):
 
 
 @each_loadout
-def test_chances_of_ends_and_mean_turns(name):
+def test_odds_agree_with_the_enumeration_of_all_casts(name):
     for satisfied in (0.8, 0.75):
         odds, (ends, mean) = explored(name).odds(satisfied, ITEMS), enumerate_casts(name, satisfied)
         assert {end: chance for end, chance in odds.ends.items() if chance} == pytest.approx(by_end(ends))
@@ -115,7 +115,7 @@ def test_chances_of_ends_and_mean_turns(name):
 
 
 @pytest.mark.parametrize("name", ["release-pipeline", "paper"])
-def test_most_turns_of_nine_in_ten_casts(name):
+def test_percentile_of_turns_agrees_with_the_enumeration_of_all_casts(name):
     ends, _ = enumerate_casts(name, 0.8, by_turns=True)
     most = explored(name).odds(0.8, ITEMS).at(0.9).turns
     assert sum(chance for (_, turns), chance in ends.items() if turns <= most) >= 0.9
@@ -123,14 +123,14 @@ def test_most_turns_of_nine_in_ten_casts(name):
 
 
 @each_loadout
-def test_estimated_turns_of_nine_in_ten_casts_are_close_to_the_exact_number(name, bench):
+def test_estimated_percentile_of_turns_is_close_to_the_exact_percentile(name, bench):
     bench.load(gallery()[name].document)
     turns = bench.estimate(gallery()[name].loadout, items=ITEMS, satisfied=0.8, answer=800).total.turns
     assert turns.high == pytest.approx(explored(name).odds(0.8, ITEMS).at(0.9).turns, abs=2)
 
 
 @each_loadout
-def test_worth_of_each_critic(name):
+def test_worth_of_critics_agrees_with_the_enumeration_of_all_casts(name):
     started = time.process_time()
     worth = explored(name).worth(0.7, CRITICS[name], 0.95, ITEMS)
     assert time.process_time() - started < 2
@@ -151,7 +151,7 @@ def test_worth_of_each_critic(name):
         ("cleaning", "Socket-6", "Socket-4", "Socket-2", range(1, 4), None),
     ],
 )
-def test_unreviewed_work_is_published_only_if_a_cast_can_do_it(name, event, without, since, items, expected):
+def test_witness_of_unreviewed_work_exists_only_if_a_cast_can_publish_it(name, event, without, since, items, expected):
     witness = ExploreView(gallery()[name].graph, items).witness(event, without=without, since=since)
     assert (witness and witness.route) == expected
     second = second_engine(gallery()[name].document)
@@ -160,7 +160,7 @@ def test_unreviewed_work_is_published_only_if_a_cast_can_do_it(name, event, with
 
 
 @each_loadout
-def test_edit_of_a_limit_changes_behaviour_after_as_many_visits(name):
+def test_first_effect_of_a_lower_limit_agrees_with_the_second_engine(name):
     document = gallery()[name].document
     edited = copy.deepcopy(document)
     (loadout,) = edited["loadouts"].values()

@@ -147,7 +147,7 @@ def test_distributions_agree_with_the_enumeration_of_all_casts(part):
 
 
 @in_parts
-def test_example_run_without_an_event_exists_if_such_a_cast_exists(part):
+def test_example_run_that_avoids_an_event_exists_if_a_cast_can_avoid_it(part):
     outcomes = Counter()
     for seed in seeds(part):
         second, count = SecondEngine(document_of(seed)), seed % 3

@@ -153,7 +153,7 @@ def test_10000_random_predictions_are_right_only_where_the_engine_goes(tmp_path,
 
 
 @pytest.mark.parametrize("name", PREDICTED)
-def test_every_step_with_more_than_one_possible_target_is_asked(name):
+def test_every_step_with_several_possible_targets_has_a_question(name):
     data = data_of(name)
     for path, beliefs in data["level"]["paths"]:
         state = data["states"][0]

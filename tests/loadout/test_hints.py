@@ -178,7 +178,7 @@ def test_guarded_advance_and_exit_of_text_sockets_get_a_hint():
     }
 
 
-def test_source_of_a_guarded_legacy_exit_is_parsed_as_json_r15():
+def test_output_of_the_socket_before_a_guarded_legacy_exit_is_parsed_as_json_r15():
     document = looped({"exit": {"from": "Socket-3", "when": "satisfied", "to": "Socket-4"}})
     del document["loadouts"]["T"]["sockets"]["Socket-3"]["parse"]
     assert hints(document) == {("legacy-exit", "loops.L.exit"), ("empty-list-ends", "loops.L.exits")}

@@ -41,7 +41,7 @@ def test_features_refused_by_the_reference_engine_are_reported_as_problems(docum
     assert findings(document) == {("problem", source)}
 
 
-def test_loop_over_another_list_is_refused_if_pi_materia_takes_a_generator_for_its_source_r27():
+def test_loop_over_another_list_is_refused_if_pi_materia_uses_a_generator_as_its_source_r27():
     loop = {"sockets": ["Socket-2", "Socket-3"], "iterator": {"items": "state.rows", "cursor": "row"}}
     document = config(
         {

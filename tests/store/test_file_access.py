@@ -55,7 +55,7 @@ def test_only_regular_files_up_to_a_maximum_size_are_read(tmp_path):
             read_plain(tmp_path / odd)
 
 
-def test_replaced_file_keeps_its_permissions_and_replaces_a_link(tmp_path):
+def test_replacing_a_file_keeps_its_permissions_and_does_not_follow_a_link(tmp_path):
     precious, path = tmp_path / "precious", tmp_path / "file"
     precious.write_text("precious")
     path.symlink_to(precious)

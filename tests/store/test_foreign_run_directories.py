@@ -78,7 +78,7 @@ def test_symlinked_artifact_is_replaced_without_changing_its_target(tmp_path, wa
 
 
 @pytest.mark.parametrize("name", ["cast.lock", "events.jsonl"])
-def test_linked_lock_or_journal_is_not_written_through(tmp_path, waiting_run, name):
+def test_lock_or_journal_is_not_written_through_a_link(tmp_path, waiting_run, name):
     target = tmp_path / "precious"
     (waiting_run / name).rename(target)
     (waiting_run / name).symlink_to(target)

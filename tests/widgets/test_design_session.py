@@ -716,7 +716,7 @@ def test_list_of_a_loop_after_a_validator_is_filled_in(validated):
     assert validated.design.report.problems == ()
 
 
-def test_texts_name_sockets_and_conditions_in_words(session):
+def test_texts_use_names_of_sockets_and_conditions_instead_of_ids(session):
     def words(told):
         findings = [(row["where"], row["what"], row["todo"], row["fix"] or "") for row in told["dock"]["problems"]]
         outcomes = [row["about"] for row in told["dock"]["happens"]["rows"]]
@@ -739,7 +739,7 @@ def test_texts_name_sockets_and_conditions_in_words(session):
     assert do(session, "mark", id="Socket-6")["bar"]["note"]["words"] == "added Socket-6 Build"
 
 
-def test_labels_of_steps_have_the_names_of_their_time(fresh):
+def test_summaries_of_steps_keep_the_socket_names_of_their_time(fresh):
     do(fresh, "add", materia="Plan")
     do(fresh, "add", materia="Build")
     do(fresh, "delete", of=["socket", "Socket-2"])
