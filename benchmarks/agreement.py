@@ -38,7 +38,7 @@ COMPARED: Final[dict[str, Callable[[int], None]]] = {
     "casts: route and end": comparisons.test_random_casts_take_the_same_route_to_the_same_end,
     "explore and odds": comparisons.test_explore_and_odds_agree_with_the_enumeration_of_all_casts,
     "distributions": comparisons.test_distributions_agree_with_the_enumeration_of_all_casts,
-    "witness without and since": comparisons.test_example_run_without_an_event_exists_if_such_a_cast_exists,
+    "witness without and since": comparisons.test_example_run_that_avoids_an_event_exists_if_a_cast_can_avoid_it,
     "replays": comparisons.test_replay_in_a_changed_loadout_agrees_with_the_second_engine,
     "changes of behaviour": comparisons.test_changes_of_behaviour_agree_with_all_casts_of_both_loadouts,
 }
