@@ -423,6 +423,21 @@ def test_source_of_a_loop_can_be_changed(draft):
     }
 
 
+def test_two_exits_of_a_socket_swap_their_conditions(draft):
+    draft.replace({**draft.document, "loops": {"L": {"sockets": ["Socket-3"]}}}, "one loop without exits")
+    draft.add_exit("L", "Socket-3", "always", "Socket-4")
+    draft.add_exit("L", "Socket-3", "satisfied", "end")
+    summary = draft.change_exit("L", 0, condition="satisfied")
+    assert summary.endswith("from Socket-3 to Socket-4 (satisfied); exit 2 is now always")
+    exits = draft.document["loops"]["L"]["exits"]
+    assert [(exit_["condition"], exit_["targetSocketId"]) for exit_ in exits] == [
+        ("satisfied", "Socket-4"),
+        ("always", "end"),
+    ]
+    with pytest.raises(MateriaError, match="another exit has the same source"):
+        draft.change_exit("L", 0, condition="always", source="Socket-3")
+
+
 def test_removed_member_loses_its_exits(draft):
     assert draft.set_members("L", ["Socket-2"]).endswith("; removed 1 exit of former members")
     assert "exits" not in draft.document["loops"]["L"]

@@ -266,6 +266,9 @@ def change_exit(
 ) -> DesignChange:
     """Change the source, condition, target or id of a loop exit. Arguments that are None keep their values.
 
+    If only the condition changes, and another exit of the same source has the new condition, the two conditions are
+    swapped.
+
     Raises:
         MateriaError: the exit does not exist, a value is invalid, or another exit has the same id, or the same source
             and condition.
@@ -273,10 +276,17 @@ def change_exit(
     edges = EdgeList(document, "exit", loop)
     fields = {"id": id_, "from": source, "condition": condition, "targetSocketId": target}
     changes = {key: value for key, value in fields.items() if value is not None}
-    route = {**edges.entry_at(index), **changes}
+    old = edges.entry_at(index)
+    route, old_condition = {**old, **changes}, old.get("condition")
+    summary = f"exit {index + 1} of loop {loop} now leads from {route.get('from')} to {route.get('targetSocketId')} ({route.get('condition')})"
+    if changes.keys() == {"condition"} and is_condition(old_condition):
+        start = {"from": route.get("from"), "condition": condition}
+        for at, other in enumerate(edges.entries):
+            if at != index and is_object(other) and start.items() <= other.items():
+                edges = replace(edges, document=edges.with_entry(at, {**other, "condition": old_condition}))
+                summary = f"{summary}; exit {at + 1} is now {old_condition}"
     _check_route(edges, changes, route, edges.entries_except(index))
-    summary = f"{route.get('from')} to {route.get('targetSocketId')} ({route.get('condition')})"
-    return DesignChange(edges.with_entry(index, route), f"exit {index + 1} of loop {loop} now leads from {summary}")
+    return DesignChange(edges.with_entry(index, route), summary)
 
 
 @operation
