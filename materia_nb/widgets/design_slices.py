@@ -214,7 +214,7 @@ def possible_outcomes(session: DesignState) -> DesignSlice | None:
         "stale": at is not session.design.current_change,
         "states": explored.states,
         "whole": explored.complete_search,
-        "notes": list(explored.notes),
+        "notes": [with_names(note, explored.graph.names) for note in explored.notes],
         "rows": _outcome_rows(explored, session.odds) + _unreachable_rows(explored),
         "names": dict(explored.graph.names),
         "route": list(session.route),

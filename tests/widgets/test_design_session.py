@@ -739,6 +739,14 @@ def test_texts_use_names_of_sockets_and_conditions_instead_of_ids(session):
     assert do(session, "mark", id="Socket-6")["bar"]["note"]["words"] == "added Socket-6 Build"
 
 
+def test_notes_about_possible_casts_name_sockets(fresh):
+    do(fresh, "add", materia="Build")
+    put(fresh, "socket", "Socket-1", "parse", "json")
+    do(fresh, "connect", to="end", when="satisfied", **{"from": "Socket-1"})
+    notes = do(fresh, "explore")["dock"]["happens"]["notes"]
+    assert notes[0].startswith("Failures at Build ")
+
+
 def test_summaries_of_steps_keep_the_socket_names_of_their_time(fresh):
     do(fresh, "add", materia="Plan")
     do(fresh, "add", materia="Build")
