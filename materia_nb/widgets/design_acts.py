@@ -20,7 +20,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, StrictBool, Validat
 
 from materia_nb.display.escape import shorten
 from materia_nb.errors import MateriaError, close_match
-from materia_nb.jsonvalue import JSON, as_object
+from materia_nb.jsonvalue import JSON, Object, as_object
 from materia_nb.loadout.check_graph import iterate_over_items
 from materia_nb.loadout.design.document import OPERATIONS, DesignChange, design_error, list_in, loop_in, socket_in
 from materia_nb.loadout.design.edges import make_loop, with_exits
@@ -249,8 +249,12 @@ def paste(session: DesignState) -> str:
     """Insert the copied sockets."""
     if session.clipboard is None:
         raise design_error("nothing has been copied", "paste", "select a socket and copy it")
+    return _paste(session, session.clipboard)
+
+
+def _paste(session: DesignState, clip: Object) -> str:
     before = session.design.document
-    summary = session.design.paste(session.clipboard)
+    summary = session.design.paste(clip)
     pasted = new_sockets(before, session.design.document)
     session.marked = pasted if len(pasted) > 1 else []
     session.selected = ("socket", pasted[0]) if len(pasted) == 1 else None
@@ -260,12 +264,7 @@ def paste(session: DesignState) -> str:
 @act
 def duplicate(session: DesignState) -> str:
     """Insert a copy of the marked or selected sockets without changing the clipboard."""
-    previous = session.clipboard
-    copy(session)
-    try:
-        return paste(session)
-    finally:
-        session.clipboard = previous
+    return _paste(session, copied_sockets(session.design.document, _selected_sockets(session)))
 
 
 # -- fields ---------------------------------------------------------------------------------

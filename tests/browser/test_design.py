@@ -192,6 +192,9 @@ def test_loadout_with_two_loops_can_be_built_by_mouse_alone(designer: Designer):
     designer.page.keyboard.press("Enter")
     designer.wait_for_text("created the agent Narrator; added Narrator; connected Narrate to Narrator")
     designer.wait_for_socket("Socket-9")
+    designer.page.wait_for_function(
+        "() => document.querySelector('.mnb-c-handle').dataset.element === 'n:Socket-9'"
+    )  # so that the next drag begins at the new socket, although the mouse has not moved
     assert (
         designer.at("Socket-9")[0] - designer.at("Socket-9")[2]
         > designer.at("Socket-8")[0] + designer.at("Socket-8")[2] + 20

@@ -78,6 +78,7 @@ export function canvasDesign(canvas) {
     }, { signal: drag.signal });
     const stop = (/** @type {PointerEvent} */ now) => {
       drag.abort();
+      over = ""; // then the handle moves to the socket that is selected next
       path.removeAttribute("d");
       aim?.removeClass("aimed");
       if (now.type !== "pointerup") return;
@@ -85,8 +86,7 @@ export function canvasDesign(canvas) {
       else if (aim && aim.id() !== from.id()) canvas.send("connect", { from: from.id(), to: aim.id() });
       else if (!aim) askForSocket(from.id(), canvas.pointOf(now));
     };
-    handle.addEventListener("pointerup", stop, { signal: drag.signal });
-    handle.addEventListener("pointercancel", stop, { signal: drag.signal });
+    for (const end of /** @type {const} */ (["pointerup", "pointercancel"])) handle.addEventListener(end, stop, { signal: drag.signal });
   });
 
   // Shift-drag on the ground marks sockets; cytoscape must not treat it as a pan.
@@ -116,8 +116,7 @@ export function canvasDesign(canvas) {
     event.dataTransfer.dropEffect = "copy";
     graph.classList.add("mnb-c-takes");
   };
-  graph.addEventListener("dragenter", dragged, { signal });
-  graph.addEventListener("dragover", dragged, { signal });
+  for (const name of /** @type {const} */ (["dragenter", "dragover"])) graph.addEventListener(name, dragged, { signal });
   graph.addEventListener("dragleave", (event) => graph.contains(/** @type {Node|null} */ (event.relatedTarget)) || graph.classList.remove("mnb-c-takes"), { signal });
   graph.addEventListener("drop", (event) => {
     graph.classList.remove("mnb-c-takes");

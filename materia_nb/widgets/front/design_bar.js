@@ -22,20 +22,17 @@ export function designBarPart(host, send, openDock, menuEntries = () => []) {
   const status = h("span", { class: "mnb-dim mnb-cut mnb-d-said", role: "status" });
   const line = h("div", { class: "mnb-d-ask", hidden: true });
   const ask = (/** @type {string} */ prompt, /** @type {string} */ shape, /** @type {(text: string) => void} */ done) => askLine(line, { words: prompt, shape }, (text) => text && done(text));
-  const undo = button("", "undo the last step (Ctrl-Z)", () => act("undo"), { "aria-label": "Undo", class: "mnb-b mnb-quiet" });
-  const redo = button("", "redo the last undone step (Ctrl-Y)", () => act("redo"), { "aria-label": "Redo", class: "mnb-b mnb-quiet" });
-  undo.append(icon("undo"));
-  redo.append(icon("redo"));
-  const tidy = button("Tidy up", "move every card to the automatic layout; Undo reverts it", () => act("tidy"), { class: "mnb-b mnb-quiet" });
-  tidy.prepend(icon("layout"));
+  const withIcon = (/** @type {Parameters<typeof icon>[0]} */ sign, /** @type {HTMLButtonElement} */ node) => (node.prepend(icon(sign)), node);
+  const undo = withIcon("undo", button("", "undo the last step (Ctrl-Z)", () => act("undo"), { "aria-label": "Undo", class: "mnb-b mnb-quiet" }));
+  const redo = withIcon("redo", button("", "redo the last undone step (Ctrl-Y)", () => act("redo"), { "aria-label": "Redo", class: "mnb-b mnb-quiet" }));
+  const tidy = withIcon("layout", button("Tidy up", "move every card to the automatic layout; Undo reverts it", () => act("tidy"), { class: "mnb-b mnb-quiet" }));
   const estimate = h("span", { class: "mnb-dim mnb-d-estimate", role: "status" });
   const cast = button("Cast it", "start a cast of the design as it is now, saved or not; shows an estimate first", () => {
     ask("Request", "purpose of the cast", (request) => act("cast", { request, design: identity }));
     line.append(estimate);
     act("estimate");
   }, { class: "mnb-b mnb-main" });
-  const save = button("Save", "save it", () => act("save"), { class: "mnb-b mnb-quiet" });
-  save.prepend(icon("save"));
+  const save = withIcon("save", button("Save", "save it", () => act("save"), { class: "mnb-b mnb-quiet" }));
   const more = button("⋯", "more", () => openMenu(more, [
     { words: "Save as…", act: () => ask("Save as", "a file name that ends with .json, or: this notebook", (to) => act("save", { to })) },
     { words: "Reload from disk; Undo restores these edits", act: () => act("reload") },
