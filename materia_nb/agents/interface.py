@@ -433,7 +433,7 @@ def agent_failure(agent: Agent, socket: str, error: Exception) -> tuple[str, str
         return kind, f"{error.what}{where}", error.hint or hint
     return (
         "agent_error",
-        f"The agent {name_of(agent)} failed for {socket} with {named_error(error)}{_error_location(error)}",
+        f"The agent {name_of(agent)} failed with {named_error(error)}{_error_location(error)}",
         hint,
     )
 

@@ -104,7 +104,7 @@ class FunctionAgent:
             raise
         except Exception as error:
             raise AgentError(
-                f"Function {self.name} failed for {turn.socket_id} with {named_error(error)}",
+                f"Function {self.name} failed with {named_error(error)}",
                 where=_source_location(self.function, error),
                 hint="fix the function, then run `retry --turn` or `retry`; `why --traceback` shows the traceback",
             ) from error

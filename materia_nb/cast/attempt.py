@@ -24,6 +24,7 @@ from materia_nb.engine.decide import Answer
 from materia_nb.engine.events import Events
 from materia_nb.engine.evolve import fold, without_approvals
 from materia_nb.engine.items import compile_template
+from materia_nb.engine.routing import short_label
 from materia_nb.engine.session import Session, StepRecord
 from materia_nb.engine.state import CastState, Pin, Usage, Visit, phrase_with_unknown
 from materia_nb.errors import MateriaError, counted, usage_error
@@ -240,8 +241,8 @@ class Trial(Runner):
         if state.status == "ready":
             state = fold(self.rules, self.session, decide.enter(self.rules, self.session, now())).state
             if state.status == "waiting" and state.at is not None:
-                item = f" ({state.at.item.key})" if state.at.item is not None else ""
-                return state.at.socket, f"{state.at.socket}{item}"
+                item = f" ({short_label(state.at.item.label)})" if state.at.item is not None else ""
+                return state.at.socket, f"{self.rules.graph.names[state.at.socket]}{item}"
         if state.status == "complete":
             return "end", "end"
         if state.failure is not None:
@@ -358,7 +359,8 @@ class Attempts(Displayable, Sequence[Attempt]):
         cost = f", {usage.cost:.4f} USD" if usage.cost else ""
         missing = max(usage.without_tokens, usage.without_cost if cost else 0) if usage.tokens else 0
         used = phrase_with_unknown(f"{tokens}{cost} in total", missing)
-        return f"{self.socket} was asked {times}; {counted(usable_count, 'answer')} would be accepted, {used}"
+        name = self._runner.rules.graph.names[self.socket]
+        return f"{name} was asked {times}; {counted(usable_count, 'answer')} would be accepted, {used}"
 
     def _problems(self) -> Iterator[str]:
         for attempt in self:
@@ -472,16 +474,13 @@ def _session_to_ask(runner: Runner, socket: str | None) -> Session:
             kind="not_waiting",
         )
     visit = decide.waiting_visit_of(session)
-    if socket not in (None, visit.socket):
-        raise MateriaError(
-            f"The turn of {visit.socket} is waiting, not a turn of {socket}.",
-            hint=f"continue with `run(until={socket!r})`, or fork the cast after the step before {socket}",
-            kind="not_waiting",
-        )
+    if socket is not None and socket != visit.socket:
+        message = f"The turn of {graph.names[visit.socket]} is waiting, not a turn of {graph.names[socket]}."
+        hint = f"continue with `run(until={socket!r})`, or fork the cast after the step before {socket}"
+        raise MateriaError(message, hint=hint, kind="not_waiting")
     if runner.rules.sockets[visit.socket].socket.is_utility:
-        raise MateriaError(
-            f"{visit.socket} is a utility, so a process answers it.", hint="run it with `step`", kind="not_an_agent"
-        )
+        message = f"{graph.names[visit.socket]} is a utility, so a process answers it."
+        raise MateriaError(message, hint="run it with `step`", kind="not_an_agent")
     if session.open_calls or (visit.mode == "draft" and visit.drafts and session.change_request is None):
         question = "tool calls are waiting for approval" if session.open_calls else "a draft is waiting for a decision"
         raise MateriaError(

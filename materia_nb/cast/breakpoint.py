@@ -105,15 +105,14 @@ class Breakpoint(NamedTuple):
         """A copy without ``nth`` and ``where``. All breakpoints for the same event have the same key."""
         return self._replace(nth=None, where=None)
 
-    def words(self, graph: Graph | None = None, names: Mapping[str, str] | None = None) -> str:
-        """Return a description such as ``before Socket-3`` or ``Socket-4 → Socket-2 (edge 2), 3rd time``.
+    def words(self, graph: Graph | None = None) -> str:
+        """Return a description such as ``before Build`` or ``Eval → Build (edge 2), 3rd time``.
 
         Args:
-            graph: the loadout, which is needed to describe the target of an edge that is identified by its number.
-            names: the display names of sockets by id; by default, the ids are used.
+            graph: the loadout, which is needed for names and for the target of an edge that is identified by its number.
         """
-        names = names or {}
-        socket = names.get(self.socket or "") or (part(self.socket, 60) if self.socket else "any socket")
+        names = {} if graph is None else graph.names
+        socket = part(names.get(self.socket, self.socket), 130) if self.socket else "any socket"
         description = {
             "before": f"before {socket}",
             "after": f"after {socket}",
@@ -127,7 +126,7 @@ class Breakpoint(NamedTuple):
         }[self.kind]
         if self.kind == "edge" and (target := self._target(graph)) is not None:
             number = f" (edge {self.edge})" if isinstance(self.edge, int) else ""
-            description = f"{socket} → {names.get(target) or part(target, 60)}{number}"
+            description = f"{socket} → {part(names.get(target, target), 130)}{number}"
         description += "" if self.lane is None else f" in lane {part(self.lane, 60)}"
         description += "" if self.where is None else f", where {part(self.where, 80)}"
         return description if self.nth is None else f"{description}, {ordinal(self.nth)} time"
@@ -241,6 +240,8 @@ class Breakpoint(NamedTuple):
 class BreakpointSet:
     """An immutable set of breakpoints. Iterating over it yields each :class:`Breakpoint`."""
 
+    _graph: Graph | None = None  # The loadout whose names of sockets are shown.
+
     def __init__(self, breakpoints: Iterable[Breakpoint] = ()) -> None:
         """Create a set that contains ``breakpoints`` in the same order."""
         self._all: Sequence[Breakpoint] = tuple(breakpoints)
@@ -257,7 +258,7 @@ class BreakpointSet:
         return len(self._all)
 
     def __repr__(self) -> str:
-        return f"<breakpoints: {'; '.join(breakpoint_.words() for breakpoint_ in self) or 'none'}>"
+        return f"<breakpoints: {'; '.join(breakpoint_.words(self._graph) for breakpoint_ in self) or 'none'}>"
 
 
 def _is_refused(turn: TurnRecord) -> bool:

@@ -26,7 +26,7 @@ from materia_nb.insight.replay import MissingAnswer, RecordedAnswers, recorded_a
 from materia_nb.insight.values import format_difference, value_changes
 from materia_nb.jsonvalue import JSON, equal_json
 from materia_nb.loadout import build_graph, load_layers
-from materia_nb.loadout.graph import Graph
+from materia_nb.loadout.graph import Graph, shared_names, with_names
 from materia_nb.store.files import FileFormat, disk_errors
 
 CASE_FORMAT: Final = "materia-nb case 1"
@@ -77,16 +77,16 @@ class Case:
             ) from error
 
     def _check(self) -> list[str]:
-        graph_of_case = build_graph(self.fields["config"])
-        follows, (graph, _) = self.fields.get("follows"), self._tested_loadout()
+        graph_of_case, (graph, _) = build_graph(self.fields["config"]), self._tested_loadout()
         if "ways" in self.fields:
             exploration = Exploration(graph, self.fields["ways"]["items"])
             if "rules" in self.fields["ways"]:
                 return list(_broken_rules(exploration, self.fields["ways"]["rules"]))
-            return self._changed_moves(exploration, None if follows is None else graph_of_case)
+            return self._changed_moves(exploration, graph_of_case)
+        names = shared_names(graph, graph_of_case)
         replay, missing_answer = _run(self.fields, Rules(graph))
-        failures = self._differences(replay, missing_answer)
-        if failures and follows is not None:
+        failures = self._differences(replay, missing_answer, names)
+        if failures and "follows" in self.fields:
             before, _ = _run(self.fields, Rules(graph_of_case))
             expected_cast = ComparedCast("", Rules(graph_of_case), before)
             first = Comparison(expected_cast, ComparedCast("", Rules(graph), replay)).first
@@ -119,51 +119,57 @@ class Case:
             expected = {"expect": _expected(replay, missing_answer)}
         write_case(self.path, {**self.fields, **expected}, document)
 
-    def _changed_moves(self, exploration: Exploration, graph_of_case: Graph | None) -> list[str]:
+    def _changed_moves(self, exploration: Exploration, graph_of_case: Graph) -> list[str]:
         """Return a line for each visit that has become possible or is no longer possible.
 
         If all visits are the same, the casts of the loadout are compared with those of ``graph_of_case``.
         """
-        expected = self.fields["ways"]
+        expected, names = self.fields["ways"], shared_names(graph_of_case, exploration.graph)
         moves = exploration.moves
         missing = [f"No longer possible: {move}" for move in expected["moves"] if move not in moves]
         new = [f"Now also possible: {move}" for move in moves if move not in expected["moves"]]
-        if not missing and not new and graph_of_case is not None:
+        if not missing and not new and "follows" in self.fields:
             changes = behaviour_changes(Exploration(graph_of_case, expected["items"]), exploration)
+            routes = [" → ".join(names[id_] for id_ in change.route) for change in changes]
             new = [
-                f"{change.after}: {change.b} instead of {change.a}, after {' → '.join(change.route)}"
-                for change in changes
+                f"{after}: {b} instead of {a}, after {route}"
+                for (after, a, b, _), route in zip(changes, routes, strict=True)
             ]
         more = max(0, len(missing) - _MAX_CHANGES) + max(0, len(new) - _MAX_CHANGES)
-        return [*missing[:_MAX_CHANGES], *new[:_MAX_CHANGES], *([f"and {more} more"] if more else [])]
+        lines = [*missing[:_MAX_CHANGES], *new[:_MAX_CHANGES], *([f"and {more} more"] if more else [])]
+        return [with_names(line, names) for line in lines]
 
-    def _differences(self, replayed: Session, missing_answer: MissingAnswer | None) -> list[str]:
+    def _differences(self, replayed: Session, missing: MissingAnswer | None, names: Mapping[str, str]) -> list[str]:
         expected = self.fields["expect"]
         failures = []
-        if missing_answer is not None and expected["ends"] != "needs":
-            failures.append(f"The replay needs an answer: {missing_answer.why}.")
-        failures += _route_differences(expected["route"], _visits(replayed))
-        if (ends := replay_end(replayed, missing_answer)) != expected["ends"]:
+        if missing is not None and expected["ends"] != "needs":
+            failures.append(f"The replay needs an answer: {missing.why}.")
+        failures += self._route_differences(_visits(replayed), names)
+        if (ends := replay_end(replayed, missing)) != expected["ends"]:
             failures.append(f"Expected end: {expected['ends']}. Actual end: {ends}.")
         for change in value_changes(expected["state"], dict(replayed.state.data))[:_MAX_CHANGES]:
             left, right = format_difference(change.a, change.b, _MAX_VALUE_CHARS)
             failures.append(f"state.{change.path} should be {left}, but is {right}.")
         return failures
 
+    def _route_differences(self, actual: list[Any], names: Mapping[str, str]) -> list[str]:
+        expected = self.fields["expect"]["route"]
+        places = [[(visit["socket"], visit["visit"], visit["item"]) for visit in route] for route in (expected, actual)]
+        if places[0] == places[1]:  # targets without a visit, such as a loop without items left, do not matter
+            return []
+        titles = {(answer["socket"], answer["item"]): answer["label"] for answer in self.fields["answers"]}
+        for number, visits in enumerate(zip(expected, actual, strict=False), start=1):
+            if visits[0] != visits[1]:
+                visit, other = (_visit_words(visit, names, titles) for visit in visits)
+                return [f"Step {number} should be {visit}, but is {other}."]
+        return [f"The cast should take {counted(len(expected), 'step')}, but takes {len(actual)}."]
 
-def _route_differences(expected: list[Any], actual: list[Any]) -> list[str]:
-    places = [[(visit["socket"], visit["visit"], visit["item"]) for visit in route] for route in (expected, actual)]
-    if places[0] == places[1]:  # targets without a visit, such as a loop without items left, do not matter
-        return []
-    for number, (visit, other) in enumerate(zip(expected, actual, strict=False), start=1):
-        if visit != other:
-            return [f"Step {number} should be {_visit_words(visit)}, but is {_visit_words(other)}."]
-    return [f"The cast should take {counted(len(expected), 'step')}, but takes {len(actual)}."]
 
-
-def _visit_words(visit: Any) -> str:
-    item = f" ({visit['item']})" if visit["item"] else ""
-    return f"{visit['socket']}{item}, followed by {visit['to'] or 'nothing'}"
+def _visit_words(visit: Any, names: Mapping[str, str], titles: Mapping[tuple[str, str], str]) -> str:
+    """Describe a visit of a route. ``titles`` are the titles of work items, by socket and key."""
+    item = titles.get((visit["socket"], visit["item"])) or visit["item"]
+    target = names.get(visit["to"], visit["to"] or "nothing")
+    return f"{names.get(visit['socket'], visit['socket'])}{f' ({item})' if item else ''}, followed by {target}"
 
 
 def _visits(session: Session) -> list[JSON]:

@@ -228,7 +228,7 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
         from materia_nb.insight.estimate import usage_by
 
         groups = by or ("socket",)
-        return UsageView(groups, usage_by(self.runner.rules, self._session, groups))
+        return UsageView(groups, usage_by(self.runner.rules, self._session, groups), self.graph.names)
 
     @property
     def files(self) -> FilesView:
@@ -254,7 +254,7 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
 
         self.now.require_castable()
         path_segments(path)
-        return BlameView(path, blame_value(self._session, path))
+        return BlameView(path, blame_value(self._session, path), self.graph.names)
 
     def replay(self, loadout: object) -> ReplayView[Cast]:
         """Replay the recorded answers of the cast in another loadout, without running agents or processes.
@@ -486,7 +486,7 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
         visit = state.at if has_failed else decide.waiting_visit_of(work.session)
         socket_rules = None if visit is None else work.rules.sockets[visit.socket]
         if socket_rules is not None and socket_rules.socket.is_utility and not has_failed:
-            message = f"{socket_rules.socket.id} is a utility, so a process answers it."
+            message = f"{self.graph.names[socket_rules.socket.id]} is a utility, so a process answers it."
             raise MateriaError(message, hint="run it with `step`", kind="not_an_agent")
         reply = validate_reply(copy_answer(answer), "The reply", None if socket_rules is None else socket_rules.write)
         if has_failed:
@@ -568,7 +568,7 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
         failure, steps = self.failure, len(self.steps)
         if failure is not None and failure.blocked and not limit:
             raise MateriaError(
-                f"{failure.socket} has answered; a limit stopped the cast after the answer.",
+                f"{self.now.names.get(failure.socket or '', 'The socket')} has answered; a limit stopped the cast after the answer.",
                 hint=f"continue past the limit with `retry --limit`, or ask {failure.socket} again with `back {steps - 1}`, then `step`",
                 kind="at_limit",
             )

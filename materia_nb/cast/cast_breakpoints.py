@@ -63,6 +63,8 @@ class Breakpoints:
 class EditableBreakpoints(BreakpointSet, ABC):
     """A set of breakpoints that can be changed; see :class:`~materia_nb.cast.breakpoint.Breakpoint`."""
 
+    _graph: Graph
+
     def __init__(self, graph: Graph) -> None:
         """Create a set of editable breakpoints for casts of ``graph``."""
         self._graph = graph
@@ -327,9 +329,9 @@ def _require_edge(graph: Graph, socket: Socket, edge: int | str | None) -> None:
     targets = dict.fromkeys([*(edge_.to for edge_ in socket.edges), *exits, END])
     if edge in targets or (isinstance(edge, int) and 1 <= edge <= len(socket.edges)):
         return
-    edges = [f"{number} to {edge_.to}" for number, edge_ in enumerate(socket.edges, 1)]
+    edges = [f"{number} to {graph.names[edge_.to]}" for number, edge_ in enumerate(socket.edges, 1)]
     raise MateriaError(
-        f"{socket.id} has no edge {edge!r}.",
+        f"{graph.names[socket.id]} has no edge {edge!r}.",
         hint=f"use the number of an edge ({', '.join(edges) or 'none'}) or a target ({', '.join(targets)})",
         kind="unknown_edge",
     )

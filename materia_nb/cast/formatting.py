@@ -112,15 +112,16 @@ class TableOf(Table, Generic[_T]):
 class EventsView(TableOf[MateriaEvent]):
     """A table of the events that agents reported in their outputs (R39). Iterating over it yields the events."""
 
-    def __init__(self, events: Sequence[MateriaEvent]) -> None:
+    def __init__(self, events: Sequence[MateriaEvent], names: Mapping[str, str]) -> None:
+        """Create a table of events. ``names`` are the display names of the sockets, by id."""
         lanes = any(event.lane for event in events)
         rows = [
             (
                 str(event.sequence),
                 *[shorten(event.lane, 40)] * lanes,
                 str(event.step),
-                event.socket,
-                f"{event.item_key} {short_label(event.item_label or '', 40)}" if event.item_key is not None else "",
+                names[event.socket],
+                short_label(event.item_label or event.item_key or "", 40),
                 event.severity,
                 shorten(event.name, 80),
                 shorten(event.message, 200),
@@ -155,7 +156,7 @@ class StepList(TableSequence[StepRecord]):
     @property
     def table(self) -> Table:
         """The table that displays the steps."""
-        return step_table(self._all, self._graph)
+        return step_table(self._all)
 
     def at(self, step: int) -> StepRecord:
         """Return the step with the number ``step``, counting from 1. Negative numbers count from the end.
@@ -206,7 +207,7 @@ class StepList(TableSequence[StepRecord]):
             and type in (None, event.type)
             and socket in (None, event.socket)
         ]
-        return EventsView(matching_events)
+        return EventsView(matching_events, self._graph.names)
 
     def frame(self) -> Any:
         """Return the steps as a pandas data frame, with one row per step and the columns in ``STEP_FIELDS``.
@@ -311,7 +312,7 @@ def _time(milliseconds: int | None) -> datetime | None:
         return None
 
 
-def step_table(steps: Sequence[StepRecord], graph: Graph) -> Table:
+def step_table(steps: Sequence[StepRecord]) -> Table:
     """Return a table with one row per step."""
     optional = {
         "pinned to": [step.pinned or "" for step in steps],
@@ -322,13 +323,12 @@ def step_table(steps: Sequence[StepRecord], graph: Graph) -> Table:
     rows: list[tuple[str, ...]] = []
     for index, step in enumerate(steps):
         lane = (shorten(step.lane, 40),) if lanes else ()
-        materia = graph.sockets[step.socket].materia.label
-        item = f"{step.item_key} {short_label(step.item_label or '', 40)}" if step.item_key else ""
-        cells = (step.socket, materia, str(step.visit), item, summarize_verdict(step, 60), describe_outcome(step))
+        item = short_label(step.item_label or step.item_key or "", 40)
+        cells = (step.name, str(step.visit), item, summarize_verdict(step, 60), describe_outcome(step))
         rows.append(
             (str(step.number), *lane, *cells, step_time(step).words, *(col[index] for col in optional.values()))
         )
-    headers = ("step", *["lane"] * lanes, "socket", "materia", "visit", "item", "output", "next", "took", *optional)
+    headers = ("step", *["lane"] * lanes, "socket", "visit", "item", "output", "next", "took", *optional)
     return Table(headers, rows, "no steps yet")
 
 
@@ -379,7 +379,7 @@ def summarize_verdict(step: StepRecord, max_chars: int) -> str:
 
 
 def describe_outcome(step: StepRecord) -> str:
-    """Describe the result of a step: the next socket, the kind of failure, or that the step is waiting or on hold."""
+    """Describe the result of a step: the name of the next socket, the kind of failure, or that the step is waiting or on hold."""
     decision = step.decision
     if decision is None or decision.by in ("reissue", "finalize"):
         return "waiting"
@@ -388,7 +388,9 @@ def describe_outcome(step: StepRecord) -> str:
     if decision.failure is not None:
         target = describe_failure(decision.failure.kind)
         return target if target == "failed" else f"failed: {target}"
-    return decision.target or ("not recorded" if decision.by == "recording" else decision.by)
+    if decision.target is None:
+        return "not recorded" if decision.by == "recording" else decision.by
+    return step.name_of(decision.target)
 
 
 def describe_failure(kind: str) -> str:

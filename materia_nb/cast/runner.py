@@ -364,7 +364,7 @@ class Runner(Work):
         visit = self.session.state.waiting_at
         busy_sockets = [visit.socket] if visit is not None else [] if self._lanes is None else self._lanes.busy_sockets
         agents = (socket for socket in busy_sockets if not self.rules.sockets[socket].socket.is_utility)
-        agent_names = " and ".join(f"{self._agent_name(socket)} of {socket}" for socket in agents)
+        agent_names = " and ".join(f"{self._agent_name(id_)} of {self.rules.graph.names[id_]}" for id_ in agents)
         return f"waiting for {agent_names + ' to return' if agent_names else 'the step to end'} ({time.monotonic() - since:.0f} s)"
 
     def _agent_name(self, socket: str) -> str:

@@ -467,7 +467,7 @@ class Work(ABC):
             case NoteEvent(text):
                 self.run_command(decide.record_in_turn, ev.AgentNote(text=redacted(text)))
             case UsageEvent(usage):
-                used = validate_usage(usage, f"The agent of {visit.socket}")
+                used = validate_usage(usage, f"The agent of {self.rules.graph.names[visit.socket]}")
                 self.run_command(decide.record_in_turn, ev.TurnSpent(usage=self._add_cost(agent, visit, used)))
 
     def handle_reply(self, reply: Answer) -> None:

@@ -312,15 +312,11 @@ def _lanes_label(graph: Graph, loop: Loop) -> str:
     return "" if lane_count is None else f"in lanes, {lane_count} at once"
 
 
-def loop_label(
-    graph: Graph, loop: Loop, progress: tuple[int, int] | None = None, names: Mapping[str, str] | None = None
-) -> str:
-    """Describe the list, the progress and the lanes of a loop; ``names`` are the names to show instead of socket ids."""
+def loop_label(graph: Graph, loop: Loop, progress: tuple[int, int] | None = None) -> str:
+    """Describe the list, the progress and the lanes of a loop."""
     parts = [lanes] if (lanes := _lanes_label(graph, loop)) else []
     if loop.generator is not None:
-        parts.append(
-            f"consumes {part(loop.output or 'workItems')} of {part((names or {}).get(loop.generator, loop.generator))}"
-        )
+        parts.append(f"consumes {part(loop.output or 'workItems')} of {part(graph.names[loop.generator], 130)}")
     elif loop.iterator is not None:
         parts.append(f"for each {part(loop.iterator.items)} as {part(loop.iterator.alias)}")
     if progress is not None:

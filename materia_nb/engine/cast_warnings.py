@@ -177,12 +177,12 @@ def _answer_warnings(rules: Rules, session: Session) -> Iterator[CastWarning]:
     repeated = {step.number for step in repeated_steps(rules, session)}
     for step in session.steps:
         if step.number in repeated:
-            item_phrase = f" for item {step.item_key}" if step.item_key is not None else ""
-            message = f"{step.socket} repeated an earlier output or reason{item_phrase} in visit {step.visit}"
+            item_phrase = f" for item {step.item_label or step.item_key}" if step.item_key is not None else ""
+            message = f"{step.name} repeated an earlier output or reason{item_phrase} in visit {step.visit}"
             yield CastWarning("same-again", message, step.socket, step.number, step.item_key)
         if fields := shortened_fields(rules, step):
             message = (
-                f"the accepted answer of {step.socket} has less than a tenth of the content of its refused answer in "
+                f"the accepted answer of {step.name} has less than a tenth of the content of its refused answer in "
                 f"{', '.join(fields)}"
             )
             yield CastWarning("empty-answer", message, step.socket, step.number, step.item_key)
@@ -238,7 +238,9 @@ def _open_items_warning(rules: Rules, session: Session) -> Iterator[CastWarning]
         return
     count = len(list_at(socket.iterator.items, session.state)) - session.state.cursors.get(socket.iterator.cursor, 0)
     if count > 0:
-        message = f"{last.socket} has no edge, so the cast ended there with {counted(count, 'item')} left"
+        message = (
+            f"{rules.graph.names[last.socket]} has no edge, so the cast ended there with {counted(count, 'item')} left"
+        )
         yield CastWarning("items-left", message, last.socket, last.step, last.item_key)
 
 
@@ -263,8 +265,8 @@ def _unvisited_item_warnings(
                 continue
             for outer_item, items, is_new in _iterated_lists(rules, session, iteration):
                 for item, why in _unvisited_items(session, iteration, items, outer_item, is_new or cursor in replaced):
-                    outer_phrase = "" if outer_item is None else f" of {outer_item.label} ({outer_item.key})"
-                    message = f"{item.label} ({item.key}){outer_phrase} was never worked on: {why}"
+                    outer_phrase = "" if outer_item is None else f" of {outer_item.label}"
+                    message = f"item {item.label}{outer_phrase} was never worked on: {why}"
                     yield CastWarning("never-worked-on", message, entry_of(rules, iteration), None, item.key)
 
 
@@ -389,10 +391,8 @@ def _unanswered_verdict_warning(rules: Rules, decision: Decision) -> CastWarning
         if not (decision.done and chosen.kind == "edge" and stays_in_list):
             return None  # the work was sent back; a retry edge taken after the advance works on the next item instead
     item = decision.at.item if decision.at is not None else None
-    about = f" about item {item.key} ({item.label})" if item is not None else ""
-    message = (
-        f"the last output of {decision.socket}{about} has satisfied: false, but no edge or exit handled this result"
-    )
+    of = f"{rules.graph.names.get(decision.socket or '', 'the socket')}{f' about item {item.label}' if item is not None else ''}"
+    message = f"the last output of {of} has satisfied: false, but no edge or exit handled this result"
     return CastWarning("unanswered-verdict", message, decision.socket, decision.step, decision.item_key)
 
 
@@ -400,13 +400,11 @@ def _unmatched_result_warnings(rules: Rules, decision: Decision) -> list[CastWar
     if decision.by != "implied end" or decision.socket is None:
         return []
     about = (decision.socket, decision.step, decision.item_key)
-    socket, loops = rules.graph.sockets[decision.socket], rules.graph.loops
+    socket, loops, name = rules.graph.sockets[decision.socket], rules.graph.loops, rules.graph.names[decision.socket]
     if not decision.exhausted and socket.edges:
-        return [
-            CastWarning("no-edge-matched", f"no edge of {decision.socket} matched, so the cast ended there", *about)
-        ]
+        return [CastWarning("no-edge-matched", f"no edge of {name} matched, so the cast ended there", *about)]
     if decision.exhausted and any(loops[loop].routes for loop in socket.loops):
-        message = f"{decision.socket} exhausted its list and no exit matched, so the cast ended there"
+        message = f"{name} exhausted its list and no exit matched, so the cast ended there"
         return [CastWarning("exhausted-unmatched", message, *about)]
     return []
 
@@ -422,8 +420,8 @@ def _empty_loop_warnings(
             if skip.loop not in sockets_behind:
                 sockets_behind[skip.loop] = _sockets_after_exits(rules, skip.loop)
             unvisited_sockets = tuple(socket for socket in sockets_behind[skip.loop] if socket not in visited)
-        skipped_name = f"loop {skip.loop}" if skip.loop is not None else skip.socket
-        consequence = f"; {', '.join(unvisited_sockets)} never ran" if unvisited_sockets else ""
+        skipped_name = f"loop {skip.loop}" if skip.loop is not None else rules.graph.names[skip.socket]
+        consequence = f"; {rules.graph.list_names(unvisited_sockets)} never ran" if unvisited_sockets else ""
         message = f"{skipped_name} was skipped, because its list is empty{consequence}"
         warnings.append(CastWarning("empty-loop", message, skip.socket, decision.step, None, unvisited_sockets))
     return warnings

@@ -334,7 +334,9 @@ def check_reply(rules: Rules, session: Session, text: str) -> None:
         socket = waiting_visit_of(session).socket
         fields = ", ".join(rules.sockets[socket].required_fields)
         wanted_fields = f" The answer must contain {fields}." if fields and issues[0].path == "$" else ""
-        raise RefusedAnswer(f"{socket} is still waiting, because the answer was refused.{wanted_fields}", issues)
+        raise RefusedAnswer(
+            f"{rules.graph.names[socket]} is still waiting, because the answer was refused.{wanted_fields}", issues
+        )
 
 
 def record(_: Rules, __: Session, event: ev.Event, ts: int) -> Events:
@@ -355,11 +357,9 @@ def refine(rules: Rules, session: Session, message: str, ts: int) -> Events:
     visit = waiting_visit_of(session)
     _require_decided_calls(session)
     if visit.mode != "draft" or not visit.drafts:
-        raise MateriaError(
-            f"{visit.socket} has no draft to refine.",
-            hint="use `refine` only after a multi-turn socket has returned a draft",
-            kind="no_draft",
-        )
+        message = f"{rules.graph.names[visit.socket]} has no draft to refine."
+        hint = "use `refine` only after a multi-turn socket has returned a draft"
+        raise MateriaError(message, hint=hint, kind="no_draft")
     return (ev.RefinementMessage(about=routing.about(rules, visit), text=message, ts=ts),)
 
 
@@ -434,11 +434,8 @@ def edit_prompt(rules: Rules, session: Session, part: str, text: str, ts: int) -
     interrupted_visit = state.at if failure is not None and failure.again and state.status != "waiting" else None
     visit, prompt = interrupted_visit or waiting_visit_of(session), session.prompt
     if prompt is None or rules.sockets[visit.socket].socket.is_utility:
-        raise MateriaError(
-            f"{visit.socket} is a utility and has no prompt.",
-            hint="edit the state that the utility reads",
-            kind="not_an_agent",
-        )
+        message = f"{rules.graph.names[visit.socket]} is a utility and has no prompt."
+        raise MateriaError(message, hint="edit the state that the utility reads", kind="not_an_agent")
     if session.change_request is not None:
         raise MateriaError(
             "The next prompt is your message about the draft; it is not divided into parts.",

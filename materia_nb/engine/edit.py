@@ -92,7 +92,7 @@ def edit_output(
     if reading.error is not None:
         raise RefusedAnswer("The corrected output was refused.", reading.issues, "edit_output")
     step = outputs.output(rules, waiting, text, Usage(), entry.prompt, artifact=artifact)
-    changes = (*step.state.changed, f"the output of {visit.socket}")
+    changes = (*step.state.changed, f"the output of {rules.graph.names[visit.socket]}")
     return step._replace(state=step.state._replace(changed=changes))
 
 

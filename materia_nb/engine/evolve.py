@@ -127,10 +127,10 @@ def _apply_start(rules: Rules, session: Session, event: ev.SocketStart) -> Sessi
         entered = (event.about.get("socket"), event.about.get("itemKey"), event.visit)
         if at is None or (at.socket, at.item.key if at.item else None, at.visit) != entered:
             raise ImpossibleEvent(event, f"the event enters {entered[0]}, but the next visit of the cast is different")
-    return _enter_socket(session, step, event)
+    return _enter_socket(rules, session, step, event)
 
 
-def _enter_socket(session: Session, step: Transition, event: Event) -> Session:
+def _enter_socket(rules: Rules, session: Session, step: Transition, event: Event) -> Session:
     """Return the session after entering a socket or, if no socket was entered, after the end of the cast."""
     state, visit = step.state, step.state.at
     if state.status != "waiting" or visit is None:
@@ -147,6 +147,7 @@ def _enter_socket(session: Session, step: Transition, event: Event) -> Session:
         files=StepFiles(session.files, session.files)
         if session.files and (state.scope != BASE if session.prefix else state.scope == BASE)
         else None,  # the changes of a step are unknown in a shared directory, and in one without snapshots
+        names=rules.graph.names,
     )
     return session._replace(
         state=state,
@@ -327,7 +328,7 @@ def _apply_end(rules: Rules, session: Session, event: ev.CastEnd | ev.LaneEnded)
             return stopped_session
         return stopped_session.with_latest(ended=latest.ended)  # a finished step keeps its time
     if state.status == "ready":
-        after = _enter_socket(session, step or entering.enter(rules, state), event)
+        after = _enter_socket(rules, session, step or entering.enter(rules, state), event)
     elif state.status == "waiting" and event.kind is not None and state.at is not None:
         failure = Failure(event.kind, event.error or "", state.at.socket, event.hint)
         after = _apply_transition(session, step or recovery.fail(rules, state, failure), event.ts, worked=event.worked)

@@ -198,7 +198,7 @@ class _ListEditor:
     def _location_phrase(self, iteration: Iteration) -> str:
         visit = self.before.at
         if visit is not None and visit.item is not None and visit.item.cursor == iteration.iterator.cursor:
-            return f" at {visit.socket}"
+            return f" at {self.rules.graph.names[visit.socket]}"
         return f" in {iteration.iterator.loop}" if iteration.iterator.loop else ""
 
     def _abandoned_index(self, iteration: Iteration, list_edit: ListEdit) -> int | None:

@@ -142,7 +142,7 @@ def complete_held_output(
     word = held_reading.satisfied if satisfied is None else satisfied
     if word is None and target is None and socket_rules.requirements.only_guarded:
         raise usage_error(
-            f"The output has no verdict, but every edge of {visit.socket} needs a verdict.",
+            f"The output has no verdict, but every edge of {rules.graph.names[visit.socket]} needs a verdict.",
             "use `accept satisfied` or `accept not_satisfied`, or name the next socket",
         )
     reading = Reading(
@@ -278,15 +278,11 @@ def finalize(rules: Rules, state: CastState, prompt: Prompt) -> Transition:
     """Ask the agent for the final result of its drafts, in the same conversation."""
     visit = waiting_visit(state)
     if visit.mode != "draft":
-        raise MateriaError(
-            f"{visit.socket} is not a multi-turn socket with a draft.",
-            hint="use `reply` to answer in place of the agent",
-            kind="not_multi_turn",
-        )
+        message = f"{rules.graph.names[visit.socket]} is not a multi-turn socket with a draft."
+        raise MateriaError(message, hint="use `reply` to answer in place of the agent", kind="not_multi_turn")
     if not visit.drafts:
-        raise MateriaError(
-            f"{visit.socket} has no draft yet.", hint="use `step` to run its agent first", kind="no_draft"
-        )
+        message = f"{rules.graph.names[visit.socket]} has no draft yet."
+        raise MateriaError(message, hint="use `step` to run its agent first", kind="no_draft")
     visit = visit._replace(mode="final")
     request = next_prompt(prompt, "draft", DRAFT_ACCEPTED, answer_format(rules, state, visit))
     return Transition(state._replace(at=visit), (), None, request)
@@ -306,7 +302,7 @@ def _refuse(
     summary = "; ".join(truncate(issue.summary, 300) for issue in reading.issues[:8])
     subject, events = about(rules, visit), number_side_events(rules, draft, visit, reading)
     if rules.sockets[visit.socket].socket.is_utility:
-        message = f"The output of {visit.socket} was refused. {summary}"
+        message = f"The output of {rules.graph.names[visit.socket]} was refused. {summary}"
         failure = Failure(
             "invalid_output", f"{message} {process}" if process else message, visit.socket, CORRECT_UTILITY_HINT
         )
@@ -320,7 +316,7 @@ def _refuse(
     if visit.repairs >= max_turns and not asks:
         failure = Failure(
             "repair_exhausted",
-            f"{visit.socket} gave an unusable answer {counted(visit.repairs + 1, 'time')}. {summary}",
+            f"{rules.graph.names[visit.socket]} gave an unusable answer {counted(visit.repairs + 1, 'time')}. {summary}",
             visit.socket,
             _MORE_TOKENS_HINT if reading.issues[0].code == _ANSWER_CUT else _ASK_AGAIN_HINT,
             refused=(reading.issues, text),

@@ -441,10 +441,11 @@ def count_edge(rules: Rules, draft: Draft, visit: Visit, edge: Edge, used: int, 
     granted, bound = edge.max_traversals, "maxTraversals"
     if granted is None:
         granted, bound = rules.graph.limits.max_edge_traversals, "limits.maxEdgeTraversals"
-    subject = f"The edge {visit.socket} -> {edge.to} ({edge.when})"
-    times = f"{counted(limit, 'time')}{f' for item {visit.item.key}' if visit.item else ''} ({bound})"
+    names, item_phrase = rules.graph.names, f" for item {visit.item.label}" if visit.item else ""
+    subject = f"The edge {names[visit.socket]} → {names[edge.to]} ({edge.when.replace('_', ' ')})"
+    rule = f"{subject} may be taken {counted(limit, 'time')}{item_phrase} ({bound})"
     allow = (("edge", *edge_id, visit.item.id if visit.item else None), granted)
-    return _limit_failure(draft.trail, visit, subject, edge.to, times, allow)
+    return _limit_failure(rules, draft, visit, rule, edge.to, allow)
 
 
 def count_exit(rules: Rules, draft: Draft, visit: Visit, route: ExitRoute) -> Failure | None:
@@ -455,13 +456,14 @@ def count_exit(rules: Rules, draft: Draft, visit: Visit, route: ExitRoute) -> Fa
     """
     if visit.item is not None:
         return None
-    subject = f"The exit route {route.id} of {visit.socket} to {route.target}, taken outside an item,"
+    names = rules.graph.names
+    subject = f"The exit route {route.id} of {names[visit.socket]} to {names[route.target]}, taken outside an item,"
     return _count_use(rules, draft, route.edge_id, visit, subject, route.target)
 
 
 def count_detour(rules: Rules, draft: Draft, visit: Visit, target: str) -> Failure | None:
     """Count one detour; return a failure if the detour exceeds the limit on edge traversals outside work items."""
-    subject = f"The detour from {visit.socket} to {target}"
+    subject = f"The detour from {rules.graph.names[visit.socket]} to {rules.graph.names[target]}"
     return _count_use(rules, draft, f"detour:{visit.socket}->{target}", visit, subject, target)
 
 
@@ -473,8 +475,8 @@ def _count_use(rules: Rules, draft: Draft, name: str, visit: Visit, subject: str
     limit = maximum + draft.extra.get(("edge", *key, None), 0)
     if used < limit:
         return None
-    times = f"{counted(limit, 'time')} (limits.maxEdgeTraversals)"
-    return _limit_failure(draft.trail, visit, subject, target, times, (("edge", *key, None), maximum))
+    rule = f"{subject} may be taken {counted(limit, 'time')} (limits.maxEdgeTraversals)"
+    return _limit_failure(rules, draft, visit, rule, target, (("edge", *key, None), maximum))
 
 
 def max_repairs(rules: Rules, state: StateView, visit: Visit) -> int:
@@ -492,8 +494,8 @@ def cycles_failure(rules: Rules, state: StateView, socket: str, item: Item, limi
     first_step = next(step for visited, step in state.items[item.id].path if visited == socket)
     return Failure(
         "no_advance_cycles_exhausted",
-        f"Item {item.key} completed {counted(limit + 1, 'cycle')} without advancing, the last one "
-        f"{_cycle_of(state.trail, socket, step - first_step)}.",
+        f"Item {item.label} completed {counted(limit + 1, 'cycle')} without advancing, the last one "
+        f"{_cycle_of(rules, state.trail, socket, step - first_step)}.",
         socket,
         "use `why` to find the reason, then use `retry --limit` to allow more cycles, or set `maxTraversals` on the retry edge",
         socket,
@@ -502,16 +504,16 @@ def cycles_failure(rules: Rules, state: StateView, socket: str, item: Item, limi
 
 
 def _limit_failure(
-    trail: tuple[str, ...], visit: Visit, subject: str, target: str, times: str, allow: tuple[tuple[object, ...], int]
+    rules: Rules, draft: Draft, visit: Visit, rule: str, target: str, allow: tuple[tuple[object, ...], int]
 ) -> Failure:
-    """Return the failure of an edge or exit that exceeded its limit; the message names the cycle, if there is one."""
-    length = next((back for back, visited in enumerate(reversed(trail), start=1) if visited == target), None)
-    cycle = f", in the cycle {_cycle_of(trail, target, length)}" if length else ""
-    message = f"{subject} may be taken {times} and was chosen once more{cycle}."
+    """Return the failure of an edge or exit that broke a limit; the message names the cycle, if there is one."""
+    length = next((back for back, visited in enumerate(reversed(draft.trail), start=1) if visited == target), None)
+    cycle = f", in the cycle {_cycle_of(rules, draft.trail, target, length)}" if length else ""
+    message = f"{rule} and was chosen once more{cycle}."
     return Failure("edge_traversals_exhausted", message, visit.socket, _RAISE_LIMIT_HINT, target, allow)
 
 
-def _cycle_of(trail: tuple[str, ...], socket: str, length: int) -> str:
+def _cycle_of(rules: Rules, trail: tuple[str, ...], socket: str, length: int) -> str:
     """Return the sockets of the latest cycle, which had ``length`` visits and returned to ``socket`` (R18)."""
     cycle_sockets = trail[-length:]
     names: list[str] = [] if len(cycle_sockets) == length else [socket, "..."]
@@ -519,7 +521,7 @@ def _cycle_of(trail: tuple[str, ...], socket: str, length: int) -> str:
         if visited in names:  # a cycle within the cycle, which is counted separately
             del names[names.index(visited) :]
         names.append(visited)
-    return " -> ".join([*names, socket])
+    return " → ".join(rules.graph.names.get(name, name) for name in [*names, socket])
 
 
 def enter_path(state: StateView, socket: str, record: ItemRecord, visit_step: int) -> ItemRecord:

@@ -111,6 +111,7 @@ class StepRecord(NamedTuple):
         worked: the working time so far in milliseconds, or None if the time of a turn is unknown (R56).
         files: the effect on the project's files, or None if no snapshots were taken.
         reworded: True if a person changed the prompt.
+        names: the display names of the sockets in the loadout, by id.
     """
 
     at: Visit
@@ -134,10 +135,11 @@ class StepRecord(NamedTuple):
     worked: int | None = 0
     files: StepFiles | None = None
     reworded: bool = False
+    names: Mapping[str, str] = NOTHING
 
     def __repr__(self) -> str:
-        target = f" -> {self.decision.target}" if self.decision is not None else ""
-        return f"<step {self.number}: {self.socket}, visit {self.visit}{target}>"
+        target = f" → {self.name_of(self.decision.target or 'nothing')}" if self.decision is not None else ""
+        return f"<step {self.number}: {self.name}, visit {self.visit}{target}>"
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, object] | None:
         return mimebundle_from_view(self, include, exclude)
@@ -175,16 +177,25 @@ class StepRecord(NamedTuple):
         return self.at.socket
 
     @property
+    def name(self) -> str:
+        """Display name of the visited socket."""
+        return self.name_of(self.socket)
+
+    def name_of(self, socket: str) -> str:
+        """Return the display name of a socket of the loadout, or its id if the name is unknown."""
+        return self.names.get(socket, socket)
+
+    @property
     def visit(self) -> int:
         """Number of this visit among the visits of the socket, starting at 1."""
         return self.at.visit
 
     @property
     def title(self) -> str:
-        """Title of the step, such as ``Step 3: Socket-3, visit 1, item WI-1 (Part 1) in lane ui``."""
-        item = f", item {self.item_key} ({self.item_label})" if self.item_key else ""
+        """Title of the step, such as ``Step 3: Build, visit 1, item Part 1 in lane ui``."""
+        item = f", item {self.item_label or self.item_key}" if self.item_key else ""
         lane = f" in lane {self.lane}" if self.lane else ""
-        return f"Step {self.number}: {self.socket}, visit {self.visit}{item}{lane}"
+        return f"Step {self.number}: {self.name}, visit {self.visit}{item}{lane}"
 
     @property
     def lane(self) -> str:

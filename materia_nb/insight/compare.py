@@ -15,15 +15,15 @@ from pathlib import Path
 from typing import Final, Literal, NamedTuple, TypeAlias, TypeVar
 
 from materia_nb.engine.prompt import Prompt
-from materia_nb.engine.routing import Decision, short_label
+from materia_nb.engine.routing import short_label
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Session, StepRecord, Streams, TurnRecord, all_steps
 from materia_nb.engine.state import Usage
 from materia_nb.errors import MateriaError, counted
 from materia_nb.insight.estimate import work_time
 from materia_nb.insight.values import ValueChange, format_difference, is_same_value, value_changes, without_id
-from materia_nb.jsonvalue import JSON, MISSING, FrozenDict, equal_json
-from materia_nb.loadout.graph import Budget, Edge, ExitRoute, Graph, Limits, Loop, Materia, Route, Socket
+from materia_nb.jsonvalue import JSON, MISSING, equal_json
+from materia_nb.loadout.graph import Budget, Edge, ExitRoute, Graph, Limits, Loop, Materia, Route, Socket, with_names
 
 Side: TypeAlias = Literal["A", "B", "both"]
 """The side of a comparison (``A``, ``B`` or ``both``) that contains an element, such as a socket or an edge."""
@@ -62,11 +62,6 @@ class ComparedCast(NamedTuple):
 
 
 ComparedCasts: TypeAlias = tuple[ComparedCast, ComparedCast]
-
-
-def socket_names(casts: ComparedCasts | None) -> tuple[Mapping[str, str], Mapping[str, str]]:
-    """Return the display names of the sockets of both casts, by id; empty if the casts are unknown."""
-    return (FrozenDict(), FrozenDict()) if casts is None else (casts[0].rules.graph.names, casts[1].rules.graph.names)
 
 
 def step_answer(step: StepRecord) -> JSON:
@@ -196,20 +191,18 @@ def explain_difference(
 ) -> FirstDifference:
     """Explain why two steps differ although all earlier steps are equal. ``casts`` are the casts of the steps."""
     lines: list[str] = []
-    names, other_names = socket_names(casts)
-    visit = visit_text(left, names)
+    visit = visit_text(left)
     if "socket" in aspects:
-        lines.append(f"A visited {visit}, but B visited {visit_text(right, other_names)}.")
+        lines.append(f"A visited {visit}, but B visited {visit_text(right)}.")
     if "given" in aspects:
         changes = value_changes(left.before.data, right.before.data, cast_ids)
         lines.append(f"A person changed the state before this step: {_list_changes(changes, 'state')}.")
     if "answer" in aspects and "socket" not in aspects:
         lines.append(_explain_answers(visit, left, right, cast_ids))
     if "route" in aspects or "socket" in aspects:
-        lines += [_explain_decision("A", left.decision, names), _explain_decision("B", right.decision, other_names)]
+        lines += [_explain_decision("A", left), _explain_decision("B", right)]
     elif "answer" in aspects:
-        target = step_target(left) or "no socket"
-        lines.append(f"Both casts went to {names.get(target, target)}.")
+        lines.append(f"Both casts went to {left.name_of(step_target(left) or 'no socket')}.")
     if "state" in aspects and not {"answer", "socket", "given"} & {*aspects}:
         changes = value_changes(left.after.data, right.after.data, cast_ids)
         lines.append(f"The values assigned to the state differ: {_list_changes(changes, 'state')}.")
@@ -229,7 +222,7 @@ def compare_ends(a: ComparedCast, b: ComparedCast) -> FirstDifference | None:
     number, lane = start.steps + count, start.lane.name if start.lane is not None else ""
     if len(steps) != len(others):
         shorter, longer, names = (a, b, "AB") if len(steps) < len(others) else (b, a, "BA")
-        visit = visit_text(longer.session.steps[count], longer.rules.graph.names)
+        visit = visit_text(longer.session.steps[count])
         line = f"{names[0]} {_status_text(shorter)} now, but {names[1]} continued with {visit}."
         return FirstDifference(number, left, right, (line,), (), lane, "A" if shorter is a else "B")
     if _end_key(a) == _end_key(b):
@@ -249,10 +242,10 @@ def _status_text(cast: ComparedCast) -> str:
     return f"is {state.status}"
 
 
-def visit_text(step: StepRecord, names: Mapping[str, str]) -> str:
-    """Return the name of a step's socket, and its work item in parentheses; without a name, the id of the socket."""
-    name = names.get(step.socket, step.socket)
-    return f"{name} ({step.item_key})" if step.item_key else name
+def visit_text(step: StepRecord) -> str:
+    """Return the name of a step's socket, and the title of its work item in parentheses."""
+    item = short_label(step.item_label or step.item_key or "", _MAX_VALUE_CHARS)
+    return f"{step.name} ({item})" if item else step.name
 
 
 def _explain_answers(visit: str, left: StepRecord, right: StepRecord, cast_ids: tuple[str, str]) -> str:
@@ -295,17 +288,17 @@ def _join_first(texts: Iterable[str]) -> str:
     return "; ".join([*all_texts[:_MAX_SHOWN_CHANGES], *([f"and {hidden_count} more"] if hidden_count > 0 else [])])
 
 
-def _explain_decision(name: str, decision: Decision | None, names: Mapping[str, str]) -> str:
+def _explain_decision(name: str, step: StepRecord) -> str:
+    decision = step.decision
     if decision is None:
         return f"{name} is waiting for an answer."
     if decision.failure is not None:
         return f"{name} stopped: {short_label(decision.failure.message, _MAX_VALUE_CHARS)}"
-    check = decision.chosen
-    target = decision.target or ""
+    check, target = decision.chosen, step.name_of(decision.target or "")
     if check is None:
-        return f"{name} went to {names.get(target, target)} ({decision.by})."
+        return f"{name} went to {target} ({decision.by})."
     edge = f"exit {check.route}" if check.edge_index is None else f"edge {check.edge_index + 1}"
-    return f"{name} took {edge} to {names.get(target, target)}: {check.reason(decision.result)}."
+    return f"{name} took {edge} to {target}: {check.reason(decision.result)}."
 
 
 def _explain_loadouts(casts: ComparedCasts | None, left: StepRecord, right: StepRecord) -> list[str]:
@@ -313,7 +306,7 @@ def _explain_loadouts(casts: ComparedCasts | None, left: StepRecord, right: Step
     if casts is None or left.socket != right.socket:
         return []
     loadouts = LoadoutComparison(casts[0].rules.graph, casts[1].rules.graph)
-    rows = [row for row in loadouts.differences if row.of == left.socket]
+    rows = [row.named(left.names) for row in loadouts.differences if row.of == left.socket]
     differences = _join_first(f"{row.field} is {_both_values(row.a, row.b)}" for row in rows)
     return [f"The loadouts define this socket differently: {differences}."] if rows else []
 
@@ -588,6 +581,12 @@ class LoadoutDifference(NamedTuple):
     field: str
     a: JSON
     b: JSON
+
+    def named(self, names: Mapping[str, str]) -> LoadoutDifference:
+        """Return the difference with the display names of sockets, except in values that the config contains as JSON."""
+        is_route = self.field.partition(" ")[0] in ("entry", "edge", "exit")
+        a, b = (with_names(value, names) if is_route and isinstance(value, str) else value for value in self[2:])
+        return self._replace(of=names.get(self.of, self.of), a=a, b=b)
 
 
 class LoadoutComparison:

@@ -68,7 +68,7 @@ class VisitPrompt(NamedTuple):
     Attributes:
         step: the number of the step.
         socket: the id of the visited socket.
-        item: the key of the work item, or None outside a loop.
+        item: the title of the work item, or None outside a loop.
         turn: the reason for the prompt: "" for new work, or ``Why it came back`` for work that was sent back.
         prompt: the prompt with its parts.
         characters: the length of the prompt, in characters.
@@ -135,8 +135,8 @@ class Prompts:
             shared_prefix = common_prefix_length(previous.get(socket_id, ""), text)
             turn = HEADINGS["reasons"] if prompt.reasons else ""
             previous[socket_id] = text
-            key = item.key if item else None
-            self.prompts.append(VisitPrompt(state.steps, socket_id, key, turn, prompt, len(text), shared_prefix))
+            title = item.label if item else None
+            self.prompts.append(VisitPrompt(state.steps, socket_id, title, turn, prompt, len(text), shared_prefix))
 
     @property
     def characters(self) -> int:

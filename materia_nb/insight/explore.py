@@ -39,7 +39,7 @@ from materia_nb.insight.scripted_answers import (
     sockets_without_samples,
     without_prompts,
 )
-from materia_nb.loadout.graph import END, ExitRoute, Graph
+from materia_nb.loadout.graph import END, ExitRoute, Graph, shared_names, with_names
 from materia_nb.loadout.topology import reachable_from, reversed_edges, strong_components
 from materia_nb.loadout.vocabulary import Result
 from materia_nb.platform import Progress
@@ -291,18 +291,18 @@ class Exploration:
             )
         if sockets := sockets_without_samples(self.graph):
             notes.append(
-                f"{', '.join(sockets)}: explored as if the agent used the sparse protocol. Pauses, detours and escalations "
+                f"{self.graph.list_names(sockets)}: explored as if the agent used the sparse protocol. Pauses, detours and escalations "
                 "of the agent's own protocol are not explored, and example casts contain sparse answers."
             )
         if sockets := sockets_with_detours(self.graph):
-            notes.append(f"{', '.join(sockets)}: the agent may ask for a detour. Detours are not explored.")
+            notes.append(f"{self.graph.list_names(sockets)}: the agent may ask for a detour. Detours are not explored.")
         if unasked := [id_ for id_, socket_rules in self._rules.sockets.items() if is_not_asked(socket_rules)]:
             notes.append(
-                f"{', '.join(unasked)}: an edge, exit or advance depends on `satisfied`, but the agent is not asked for it. "
+                f"{self.graph.list_names(unasked)}: an edge, exit or advance depends on `satisfied`, but the agent is not asked for it. "
                 "Odds and simulations assume that answers omit `satisfied`, unless the argument `satisfied` names the socket."
             )
         if unrouted := self.unrouted:
-            unrouted_names = unrouted[0] if len(unrouted) == 1 else f"{len(unrouted)} sockets"
+            unrouted_names = self.graph.names[unrouted[0]] if len(unrouted) == 1 else f"{len(unrouted)} sockets"
             notes.append(f"Failures at {unrouted_names} (see `unrouted`) are not explored; each failure ends the cast.")
         if not self.certain and self.complete_search:
             notes.append("Therefore, anything that was not seen may still be possible.")
@@ -466,9 +466,8 @@ class Exploration:
             None if name is None else self._event_predicate(name) for name in (without, since)
         )
         path = _find_path(self._space, self._event_predicate(event), without_predicate, since_predicate)
-        description = _describe_event(event)
-        description += f" without {_describe_event(without)}" if without is not None else ""
-        description += f" since {_describe_event(since)}" if since is not None else ""
+        events = {"": event, " without ": without, " since ": since}
+        description = "".join(f"{word}{self._describe_event(e)}" for word, e in events.items() if e is not None)
         if path is None:
             is_conditional = without is not None or since is not None
             # in a cast, lanes run in an order that was not explored
@@ -505,7 +504,7 @@ class Exploration:
         """Yield each end (``complete`` or a kind of failure), the socket that failed (or None), and an example cast."""
         for end, socket in dict.fromkeys((node.end, node.socket) for node in self._space.nodes):
             if end is not None:
-                event = end if socket is None else f"{end} at {socket}"
+                event = end if socket is None else f"{end} at {self.graph.names[socket]}"
                 path = _find_path(self._space, _end_test(end, socket)) or []
                 yield end, socket, _make_witness(self.graph, self._space, event, path)
 
@@ -523,11 +522,11 @@ class Exploration:
         self._require_complete_search()
         nodes = self._space.nodes
         moves = {
-            f"{_describe_state(node)}{_describe_answer(move.answer)}: {_describe_state(nodes[move.to])}"
+            f"{node.describe()}{_describe_answer(move.answer)}: {nodes[move.to].describe()}"
             for node, leaving in zip(nodes, self._space.moves, strict=True)
             for move in leaving
         }
-        return tuple(sorted({f"start: {_describe_state(nodes[0])}", *moves}))
+        return tuple(sorted({f"start: {nodes[0].describe()}", *moves}))
 
     def odds(self, satisfied: Chances = 0.5, items: int = 3, **assumed: Unpack[Assumptions]) -> Odds:
         """Return the exact chance of each end and the mean number of turns.
@@ -616,6 +615,12 @@ class Exploration:
         is_node = self._node_test(str(event))
         return lambda step: isinstance(step, StateNode) and is_node(step)
 
+    def _describe_event(self, event: EventName) -> str:
+        text = f"edge {event[1]} of {event[0]}" if isinstance(event, tuple) else event
+        return {COMPLETE: "the end", END: "the end", FAILED: "a failure"}.get(text) or with_names(
+            text, self.graph.names
+        )
+
     def _edges_named(self, name: str | tuple[str, int]) -> set[EdgeRef] | None:
         """Return the edge or the exit routes with the given name, or None if there are no such edges or exit routes."""
         if isinstance(name, str) and (edge := re.fullmatch(r"edge (\d+) of (.+)", name)):
@@ -648,7 +653,7 @@ class BehaviourChange(NamedTuple):
     """A result after which the routes of two loadouts differ.
 
     Attributes:
-        after: the visit and its result, or ``start``.
+        after: the visit and its result, or ``start``; like ``a`` and ``b``, with the names of sockets.
         a: the next visit or the end in casts of loadout A.
         b: the next visit or the end in casts of loadout B.
         route: the ids of the sockets that the shortest cast with this result visits, up to this visit.
@@ -670,13 +675,14 @@ def behaviour_changes(a: Exploration, b: Exploration) -> list[BehaviourChange]:
         MateriaError: kind ``not_explored``: a search stopped early.
     """
     spaces = a._space_of_length(None), b._space_of_length(None)  # noqa: SLF001 - private in this module only
+    names = shared_names(a.graph, b.graph)
     changes: dict[tuple[str, ...], BehaviourChange] = {}
     known, queue = set[tuple[int, int]](), deque[tuple[tuple[int, int], tuple[str, ...]]]()
 
     def arrive(after: str, left: int | None, right: int | None, route: tuple[str, ...]) -> None:
         nodes = [None if n is None else space.nodes[n] for n, space in zip((left, right), spaces, strict=True)]
         if left is None or right is None or nodes[0] != nodes[1]:
-            texts = ["the cast stops" if node is None else _describe_state(node) for node in nodes]
+            texts = ["the cast stops" if node is None else node.describe(names) for node in nodes]
             changes.setdefault((after, *texts), BehaviourChange(after, texts[0], texts[1], route))
         elif (left, right) not in known:
             known.add((left, right))
@@ -689,7 +695,7 @@ def behaviour_changes(a: Exploration, b: Exploration) -> list[BehaviourChange]:
         for answer in dict.fromkeys(move.answer._replace(text="") for moves in sides for move in moves):
             targets = [_target_after(moves, answer) for moves in sides]
             if answer.result.is_silent or None not in targets:
-                after = f"{_describe_state(node)}{_describe_answer(answer)}"
+                after = f"{node.describe(names)}{_describe_answer(answer)}"
                 arrive(after, targets[0], targets[1], (*route, node.socket or ""))
     return list(changes.values())
 
@@ -715,22 +721,10 @@ def _require_complete(graph: Graph, space: StateSpace) -> StateSpace:
     )
 
 
-def _describe_state(node: StateNode) -> str:
-    if node.end is None:
-        return f"{node.socket} ({node.position})" if node.position else str(node.socket)
-    return " at ".join(filter(None, (node.end, node.socket)))
-
-
 def _describe_answer(answer: ScriptedResult) -> str:
     if answer.asks:
         return f", asks to {answer.asks}"
     return "" if answer.result is Result.NOTHING else f", {answer.result.noun}".replace(":", "")
-
-
-def _describe_event(event: EventName) -> str:
-    if isinstance(event, tuple):
-        return f"edge {event[1]} of {event[0]}"
-    return {COMPLETE: "the end", END: "the end", FAILED: "a failure"}.get(event, event)
 
 
 def _successors(space: StateSpace) -> dict[int, list[int]]:

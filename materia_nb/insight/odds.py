@@ -116,11 +116,15 @@ class Chance(NamedTuple):
 
 
 def value_for_socket(graph: Graph, socket: str, values: _Value | Mapping[str, _Value]) -> _Value | None:
-    """Return the value for a socket by its id, its materia or ``*``, or None if no value applies."""
+    """Return the value for a socket by its id, its display name, its materia or ``*``, or None if no value applies."""
     if not isinstance(values, Mapping):
         return values
-    names = (socket, graph.sockets[socket].materia.id, "*")
-    return next((values[name] for name in names if name in values), None)
+    return next((values[name] for name in (*_names_of(graph, socket), "*") if name in values), None)
+
+
+def _names_of(graph: Graph, socket: str) -> tuple[str, ...]:
+    """Return the names by which a person can set a value for a socket."""
+    return socket, graph.names[socket], graph.sockets[socket].materia.id
 
 
 def chances_by_socket(
@@ -152,14 +156,14 @@ def chances_by_socket(
     chances = {}
     for id_, socket_rules in rules.sockets.items():
         failing = _failure_chances(rules, socket_rules, chance_by_failure)
-        verdicts = decisive_verdicts(socket_rules)
-        if verdicts == (Result.NOTHING,) or (is_not_asked(socket_rules) and not _is_named(socket_rules, satisfied)):
+        verdicts, name = decisive_verdicts(socket_rules), graph.names[id_]
+        if verdicts == (Result.NOTHING,) or (is_not_asked(socket_rules) and not _is_named(graph, id_, satisfied)):
             if failing or verdicts != (Result.NOTHING,):
                 chances[id_] = Chance(0.0, 1.0, failing)
             continue
         value = value_for_socket(rules.graph, id_, satisfied)
         if value is None:
-            message = f"{id_} gives a verdict (`satisfied`), but its chance is missing."
+            message = f"{name} gives a verdict (`satisfied`), but its chance is missing."
             raise _bad_chance(message, id_, f"write `{id_}=0.7`, or `*=0.7` for all others (a dict in Python)")
         try:
             yes, nothing = map(float, value) if isinstance(value, tuple) else (float(value), 0.0)
@@ -167,18 +171,16 @@ def chances_by_socket(
             yes, nothing = -1.0, 0.0  # refused below
         if not (yes >= 0 and nothing >= 0 and yes + nothing <= 1):
             hint = "set a number from 0 to 1, or two numbers such as (0.7, 0.1)"
-            raise _bad_chance(f"The chance of `satisfied` at {id_} is not valid: {value!r:.60}.", id_, hint)
+            raise _bad_chance(f"The chance of `satisfied` at {name} is not valid: {value!r:.60}.", id_, hint)
         if nothing and (Result.NOTHING not in verdicts or socket_rules.socket.handoff != DEFAULT_HANDOFF):
-            message = f"{id_} must give a verdict (`satisfied`), so it cannot have a chance to omit it."
+            message = f"{name} must give a verdict (`satisfied`), so it cannot have a chance to omit it."
             raise _bad_chance(message, id_, "set only the chance of true, such as 0.7")
         chances[id_] = Chance(yes, nothing, failing)
     return chances
 
 
-def _is_named(socket_rules: SocketRules, values: Chances) -> bool:
-    """Return True if ``values`` contains the id of a socket or the name of its materia."""
-    socket = socket_rules.socket
-    return isinstance(values, Mapping) and (socket.id in values or socket.materia.id in values)
+def _is_named(graph: Graph, socket: str, values: Chances) -> bool:
+    return isinstance(values, Mapping) and not values.keys().isdisjoint(_names_of(graph, socket))
 
 
 def _failure_chances(
@@ -186,18 +188,18 @@ def _failure_chances(
 ) -> Mapping[Result, float]:
     """Return the chance of each explored failure. The chances of failures that take the same edge are added."""
     id_, explored = socket_rules.socket.id, handled_failures(socket_rules)
-    chances: dict[Result, float] = {}
+    name, chances = rules.graph.names[id_], dict[Result, float]()
     for result, values in failures.items():
         chance = value_for_socket(rules.graph, id_, values) or 0.0
         if not 0 <= chance <= 1:
-            raise _bad_chance(f"The chance that {id_} fails is not valid: {chance}.", id_, "set a number from 0 to 1")
+            raise _bad_chance(f"The chance that {name} fails is not valid: {chance}.", id_, "set a number from 0 to 1")
         if result in explored and chance:
             chances[explored[result]] = chances.get(explored[result], 0.0) + chance
-        elif chance and _is_named(socket_rules, values):
-            message = f"No edge of {id_} handles {result.noun}, so it would stop the cast."
+        elif chance and _is_named(rules.graph, id_, values):
+            message = f"No edge of {name} handles {result.noun}, so it would stop the cast."
             raise _bad_chance(message, id_, f"add an edge for {result} to the socket")
     if (total := sum(chances.values())) > 1:
-        raise _bad_chance(f"The chances that {id_} fails add up to {total}.", id_, "reduce the sum to 1 or less")
+        raise _bad_chance(f"The chances that {name} fails add up to {total}.", id_, "reduce the sum to 1 or less")
     return FrozenDict(chances)
 
 
@@ -219,7 +221,7 @@ def satisfied_shares(steps: Iterable[StepRecord]) -> dict[str, float]:
 
 def _check_per_socket(graph: Graph, satisfied: Chances, *numbers: PerSocket | None) -> None:
     """Raise MateriaError if values by socket contain an unknown name or a value that is not a number."""
-    known_names = {*graph.sockets, *(socket.materia.id for socket in graph.sockets.values()), "*"}
+    known_names = {"*", *(name for id_ in graph.sockets for name in _names_of(graph, id_))}
     for values in (satisfied, *numbers):
         for name, value in values.items() if isinstance(values, Mapping) else [("*", values)]:
             message = f"The loadout {graph.name} has no socket or materia {name!r}."
@@ -462,8 +464,9 @@ def compute_worth(
             return chances_by_socket(chosen, {**others, **yes}, assumed, *amounts.values())
 
         space, (bad, good) = explore(chosen), map(chances_for, range(2))
-        if mute := [id_ for id_ in catches if id_ not in good]:
-            raise _bad_chance(f"{mute[0]} gives no verdict, so it is not a critic.", mute[0], "remove it from critics")
+        if mute := next((id_ for id_ in catches if id_ not in good), None):
+            message = f"{graph.names[mute]} gives no verdict, so it is not a critic."
+            raise _bad_chance(message, mute, "remove it from critics")
         parts = add_quality(chosen, space, writers, _weigh_moves(space, good), _weigh_moves(space, bad), skipped)
         return _solve_odds(chosen, *parts, good, items, amounts)
 
@@ -482,7 +485,8 @@ def _checked_by_socket(graph: Graph, values: Chances, size: int, hint: str) -> d
     for id_, value in chances.items():
         numbers: tuple[Any, ...] = value if isinstance(value, tuple) else (value,)
         if len(numbers) != size or not all(isinstance(number, int | float) and 0 <= number <= 1 for number in numbers):
-            raise _bad_chance(f"The chance of good or refused work at {id_} is not valid: {value!r:.60}.", id_, hint)
+            message = f"The chance of good or refused work at {graph.names[id_]} is not valid: {value!r:.60}."
+            raise _bad_chance(message, id_, hint)
     if not chances:
         raise usage_error("A critic or the writer whose work it sends back is missing.", hint)
     return chances

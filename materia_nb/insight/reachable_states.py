@@ -17,7 +17,7 @@ from materia_nb.engine import entering
 from materia_nb.engine.items import list_at, state_path
 from materia_nb.engine.routing import choose_edge
 from materia_nb.engine.rules import Rules
-from materia_nb.engine.state import CastState
+from materia_nb.engine.state import NOTHING, CastState
 from materia_nb.errors import MateriaError
 from materia_nb.handoff.base import SAMPLE
 from materia_nb.insight.scripted_answers import (
@@ -55,6 +55,13 @@ class StateNode(NamedTuple):
     socket: str | None
     end: str | None = None
     position: str = ""
+
+    def describe(self, names: Mapping[str, str] = NOTHING) -> str:
+        """Return the visit or the end as text. ``names`` are the names to show instead of the ids of sockets."""
+        socket = names.get(self.socket or "", self.socket)
+        if self.end is None:
+            return f"{socket} ({self.position})" if self.position else str(socket)
+        return " at ".join(filter(None, (self.end, socket)))
 
 
 class Move(NamedTuple):

@@ -219,7 +219,7 @@ class _SessionReplay:
             turns = answers.get((key, visits[key]))
             if reason := self._answer_visit(list(turns or ())):
                 if turns is None:
-                    reason = _missing_answer_reason(visit, visits[key], self.rules.graph.names[visit.socket])
+                    reason = _missing_answer_reason(visit, visits[key])
                 return MissingAnswer(visit.socket, visit.visit, visit.item_key, reason)
         return None
 
@@ -311,11 +311,11 @@ def _recorded_turns(step: StepRecord) -> list[TurnRecord | Failure]:
     return [*turns, sample_failure(decision.result)._replace(message=decision.reading.reason)]
 
 
-def _missing_answer_reason(visit: StepRecord, number: int, name: str) -> str:
-    item = f" for {visit.item_key} ({visit.item_label})" if visit.item_key else ""
+def _missing_answer_reason(visit: StepRecord, number: int) -> str:
+    item = f" for {visit.item_label or visit.item_key}" if visit.item_key else ""
     if number == 1:
-        return f"{name} never answered{item}"
-    return f"{name} answered{item} only {counted(number - 1, 'time')}"
+        return f"{visit.name} never answered{item}"
+    return f"{visit.name} answered{item} only {counted(number - 1, 'time')}"
 
 
 def _can_repeat_edit(edit: Edit, session: Session) -> bool:

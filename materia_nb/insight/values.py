@@ -105,6 +105,7 @@ class BlameEntry(NamedTuple):
         before: the value before the change, or MISSING if there was no value.
         after: the value after the change.
         corrected: True if a person had corrected the answer.
+        item_label: the title of the step's work item, or None.
     """
 
     step: int
@@ -115,6 +116,7 @@ class BlameEntry(NamedTuple):
     before: JSON
     after: JSON
     corrected: bool = False
+    item_label: str | None = None
 
 
 def blame_value(session: Session, path: str) -> list[BlameEntry]:
@@ -136,7 +138,8 @@ def blame_value(session: Session, path: str) -> list[BlameEntry]:
         if isinstance(author, StepRecord):
             rule, source = _origin(author, segments, after)
             corrected = bool(author.turns) and author.turns[-1].mode == "correction"
-            entry = BlameEntry(author.number, author.socket, author.item_key, rule, source, before, after, corrected)
+            by = author.number, author.socket, author.item_key
+            entry = BlameEntry(*by, rule, source, before, after, corrected, author.item_label)
         else:
             rule = "edit" if isinstance(author, Edit) else "P6"
             entry = BlameEntry(author.step, None, None, rule, None, before, after)

@@ -25,7 +25,7 @@ from materia_nb.cast.views.status import overlay_of
 from materia_nb.cast.workbench import Workbench
 from materia_nb.display.blocks import Block, Displayable, Text, View, lines
 from materia_nb.display.escape import Html, esc, html_join, html_page
-from materia_nb.display.graph_parts import CastOverlay, socket_name
+from materia_nb.display.graph_parts import CastOverlay
 from materia_nb.engine.entering import enter
 from materia_nb.engine.items import list_at
 from materia_nb.engine.routing import edge_uses, short_label
@@ -531,13 +531,11 @@ def level_data(level: PlayLevel, graph: Graph, changed: Mapping[str, Graph], nex
         next_name: the name of the next level; empty for the last level.
     """
     space = explore_states(graph, level.items)
-    ends = [(END, "The cast completes"), (STOP, "The cast fails")]
+    ends = {END: "The cast completes", STOP: "The cast fails"}
     task: dict[str, JSON] = {
         **{field: getattr(level, field) for field in ("name", "goal", "event", "without", "since")},
         "next": next_name,
-        "targets": [
-            [id_, label] for id_, label in [*((id_, socket_name(s)) for id_, s in graph.sockets.items()), *ends]
-        ],
+        "targets": [[id_, label] for id_, label in {**graph.names, **ends}.items()],
         "beliefs": [MISREADINGS[name].belief for name in level.misreadings],
         "paths": _draw_series(level, graph, space) if level.misreadings else [],
         "changes": [

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final, Literal, TypeAlias, get_args
 
 from materia_nb.errors import needs_one_of
-from materia_nb.jsonvalue import JSON
+from materia_nb.jsonvalue import JSON, FrozenDict
 from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, Condition
 from materia_nb.registry import mimebundle_from_view
 
@@ -364,7 +364,7 @@ class Graph:
 
     def __post_init__(self) -> None:
         labels = {id_: socket.materia.label for id_, socket in self.sockets.items()}
-        object.__setattr__(self, "names", display_names(labels))
+        object.__setattr__(self, "names", FrozenDict(display_names(labels)))
 
     def price(self, names: Iterable[str]) -> Price | None:
         """Return the price that the config sets for an agent, or None.
@@ -384,6 +384,10 @@ class Graph:
         needs_one_of(name, ids, f"The loadout {self.name!r} has no socket {name!r}.", "unknown_socket")
         return ids[name]
 
+    def list_names(self, ids: Iterable[str]) -> str:
+        """Return the display names of sockets, separated by commas."""
+        return ", ".join(self.names[id_] for id_ in ids)
+
 
 def display_names(materia_labels: Mapping[str, str]) -> dict[str, str]:
     """Return the display name of the end and of each socket, by id; see :attr:`Graph.names`.
@@ -395,6 +399,11 @@ def display_names(materia_labels: Mapping[str, str]) -> dict[str, str]:
     count = Counter([*labels.values(), *(id_ for id_, label in labels.items() if label != id_)])
     names = {id_: label if count[label] == 1 else f"{id_} {label}" for id_, label in labels.items()}
     return {**names, END: "the end"}
+
+
+def shared_names(a: Graph, b: Graph) -> dict[str, str]:
+    """Return the display names of the sockets of two loadouts, by id. A socket of both has its name in ``a``."""
+    return display_names({id_: socket.materia.label for id_, socket in {**b.sockets, **a.sockets}.items()})
 
 
 _SOCKET_OR_CONDITION: Final = re.compile(

@@ -355,7 +355,7 @@ def _progress_text(cast: Cast) -> tuple[int, int, str]:
     now = cast.now
     done, total = _progress_of(cast)
     items = f"{done}/{total} items, " if total else ""
-    position = f"{items}{now.next_socket or now.status}, step {len(now.steps)}"
+    position = f"{items}{now.names.get(now.next_socket or '', now.status)}, step {len(now.steps)}"
     answer = now.partial_answer
     dots = ELLIPSIS if len(answer) > _ANSWER_CHARS else ""
     return done, total, f"{position}: {dots}{part(answer[-_ANSWER_CHARS:], _ANSWER_CHARS)}" if answer else position

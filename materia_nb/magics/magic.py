@@ -81,9 +81,8 @@ class MateriaMagics(Magics):
         try:
             return verb.handler(registry.Call(self.bench, arguments, cell, self.namespace))
         except KeyboardInterrupt:
-            cast = self.bench.last_cast
-            socket = cast.now.next_socket if cast else None
-            position = f" at {socket}" if socket else ""
+            now = self.bench.last_cast and self.bench.last_cast.now
+            position = f" at {now.names[now.next_socket]}" if now and now.next_socket else ""
             raise Interrupted(
                 f"The run was interrupted{position}. No recorded data is lost.",
                 hint="use `step` or `run` to continue the cast",

@@ -245,7 +245,8 @@ def _next_quest(quests: Sequence[Quest]) -> Quest | None:
 def _waiting_note(cast: Cast) -> str | None:
     if cast.now.held is not None:
         return f"held: {cast.now.held.reason}"
-    return f"{cast.now.waiting_at.socket} is waiting for an answer" if cast.now.waiting_at else None
+    visit = cast.now.waiting_at
+    return None if visit is None else f"{cast.now.names[visit.socket]} is waiting for an answer"
 
 
 def _find_quest(board: Board, quest: str | int) -> Quest:

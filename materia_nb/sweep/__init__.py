@@ -117,7 +117,7 @@ def _waiting_reason(cast: Cast) -> str:
     if cast.now.waiting_at is None or cast.status == "complete":
         return ""
     tools = ", ".join(dict.fromkeys(call.tool for call in cast.approvals.asking))
-    return f"{cast.now.waiting_at.socket} is waiting for {f'approval to use {tools}' if tools else 'an answer'}"
+    return f"{cast.now.names[cast.now.waiting_at.socket]} is waiting for {f'approval to use {tools}' if tools else 'an answer'}"
 
 
 class RowFile:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from time import time as now_in_seconds
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
@@ -159,7 +159,7 @@ def _stopped_pill(now: Snapshot, activity: Activity) -> Pill:
     if lane is not None or (visit is not None and is_answered_by_person(now, visit.socket)):
         return Pill("wants", f"Your turn: {name}", entered)
     if now.breakpoints_hit:
-        detail = "; ".join(stop.words(now.graph, now.names) for stop in now.breakpoints_hit)
+        detail = "; ".join(stop.words(now.graph) for stop in now.breakpoints_hit)
         return Pill("breakpoint", f"Breakpoint: {name}", detail=detail)
     if visit is not None or activity.outcome == "stopped":
         return Pill("paused", f"paused · {name}")
@@ -197,7 +197,7 @@ def bar_state(now: Snapshot, activity: Activity) -> dict[str, Any]:
         },
         "why": _blocked_reason(now, busy=busy, is_users_turn=is_users_turn),
         "sockets": [*names.items()],
-        "breaks": [{"breakpoint": stop.as_json(), "words": stop.words(now.graph, names)} for stop in now.breakpoints],
+        "breaks": [{"breakpoint": stop.as_json(), "words": stop.words(now.graph)} for stop in now.breakpoints],
         "counts": f"{describe_steps(now)}{run_time}",
         "tokens": usage.tokens,
         "cost": usage.cost,
@@ -374,21 +374,19 @@ class StepRows:
         """Return the numbers of the rows whose step contains ``text``, ignoring case."""
         query = " ".join(text.split()).casefold()
         rows = enumerate(self.steps(now), start=1)
-        return [row for row, step in rows if query in _searchable_text(step, now.names)]
+        return [row for row, step in rows if query in _searchable_text(step)]
 
     def _new_row(self, now: Snapshot, step: StepRecord, *, edited: bool) -> Row:
-        names = now.names
-        next_socket = describe_outcome(step)
         usage = step_usage(step)
         verdict = step.reading.satisfied if step.reading is not None else None
         return [
             step.number,
             part(step.lane, 40),
-            names.get(step.socket, step.socket),
+            part(step.name, 130),
             [step.item_key, part(step.item_label or "", 60)] if step.item_key else None,
             shorten(summarize_output(step), _OUTPUT_CHARS),
             "" if verdict is None else "yes" if verdict else "no",
-            names.get(next_socket, plain(next_socket)),
+            plain(describe_outcome(step)),
             usage.tokens,
             usage.cost,
             self._row_time(now.line(self.line), step),
@@ -424,9 +422,8 @@ class AxisPosition(NamedTuple):
     waits: int
 
 
-def _searchable_text(step: StepRecord, names: Mapping[str, str]) -> str:
-    next_socket = describe_outcome(step)
-    searchable = (step.lane, step.socket, names.get(step.socket, ""), names.get(next_socket, ""), next_socket)
+def _searchable_text(step: StepRecord) -> str:
+    searchable = (step.lane, step.socket, step.name, describe_outcome(step))
     return "\n".join((*searchable, step.item_key or "", step.item_label or "", step.shown or "")).casefold()
 
 

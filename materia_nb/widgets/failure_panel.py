@@ -213,7 +213,7 @@ def result_blocks(now: Snapshot) -> list[Block]:
         parts.append(Heading("warnings", small=True))
         messages_by_code: dict[str, list[str]] = {}
         for warning in warnings:
-            messages_by_code.setdefault(warning.code, []).append(clip_plain(_warning_text(now, warning), 600))
+            messages_by_code.setdefault(warning.code, []).append(clip_plain(_warning_text(warning), 600))
         for code, messages in messages_by_code.items():
             parts += lines(messages[:1], "warn")
             if messages[1:]:
@@ -222,13 +222,10 @@ def result_blocks(now: Snapshot) -> list[Block]:
     return [*parts, *changed, Heading("cost and time", small=True), FactTable(_cost_and_time(now))]
 
 
-def _warning_text(now: Snapshot, warning: CastWarning) -> str:
-    """Return the text of a warning with its socket and step."""
-    socket = warning.socket or ""
-    about = warning.message.removeprefix(f"{socket} ") if socket else warning.message
-    who = f"{now.names.get(socket, socket)} " if about != warning.message else ""
+def _warning_text(warning: CastWarning) -> str:
+    """Return the text of a warning with its step."""
     step = f"step {warning.step}, " if warning.step is not None else ""
-    return f"{who}{about} ({step}{warning.code})"
+    return f"{warning.message} ({step}{warning.code})"
 
 
 def _cost_and_time(now: Snapshot) -> list[tuple[str, str]]:

@@ -254,8 +254,7 @@ class GraphElements:
         )
         return {
             "classes": "current" if is_current else "",
-            "words": title_words
-            + part(loop_label(self.graph, loop, marks.progress.get(loop_id), self.graph.names), 200),
+            "words": title_words + part(loop_label(self.graph, loop, marks.progress.get(loop_id)), 200),
             "svg": svg_image(drawn, box),
         }
 

@@ -105,14 +105,13 @@ def _item(cast: Snapshot, number: int) -> list[Block]:
     if not isinstance(value, dict):
         return [JsonTree(value)]
     steps = [step for step in cast.steps if _is_step_of_item(cast, step, number - 1)]
-    names = cast.names
     return [
         Heading(str(value.get("title", ""))),
         Code(str(value.get("context", ""))),
         Heading("Steps"),
         Table(
             ("step", "socket", "went to"),
-            [(str(s.number), names[s.socket], names.get(to := describe_outcome(s), to)) for s in steps],
+            [(str(step.number), step.name, describe_outcome(step)) for step in steps],
         )
         if steps
         else Line("None yet.", "quiet"),
@@ -397,7 +396,7 @@ def _breakpoint_rows(cast: Snapshot, element: Element) -> list[list[Any]]:
     """Return the possible breakpoints of an element, each with its label, its JSON, and True if it is set."""
     existing = {stop.event_key: stop for stop in cast.breakpoints}
     return [
-        [existing.get(possible, possible).words(cast.graph, cast.names), possible.as_json(), possible in existing]
+        [existing.get(possible, possible).words(cast.graph), possible.as_json(), possible in existing]
         for index, possible in enumerate(possible_breakpoints(cast, element))
         if element.kind == "socket" or not index or possible in existing
     ]

@@ -257,7 +257,7 @@ class Inspector:
             ("group", socket.materia.group or ""),
             ("now", state_label(key, marks)),
             ("visits", str(marks.visits.get(key, 0)) if cast is not None else ""),
-            ("breakpoint", "; ".join(stop.words(self.graph, self.names) for stop in stops if stop.socket == key)),
+            ("breakpoint", "; ".join(stop.words(self.graph) for stop in stops if stop.socket == key)),
             ("output", socket.parse + (" (derived)" if socket.parse_derived else "")),
             ("protocol", "" if socket.is_utility else socket.handoff),
             ("item", f"{iterator.items} at the cursor {iterator.cursor}" if iterator is not None else ""),
@@ -364,7 +364,7 @@ class Inspector:
     def _loop_blocks(self, loop: Loop) -> list[Block]:
         progress = self.cast.loop_progress.get(loop.id) if self.cast is not None else None
         rows = [
-            ("source", loop_label(self.graph, loop, progress, self.names)),
+            ("source", loop_label(self.graph, loop, progress)),
             ("sockets", ", ".join(self.names[id_] for id_ in loop.sockets)),
         ]
         if loop.iterator is not None:
@@ -391,11 +391,9 @@ def last_handoffs(cast: Snapshot, socket: str) -> list[Block]:
     steps = [step for step in cast.steps if step.socket == socket and step.turns]
     if not steps:
         return [Heading("Last handoffs"), Line("This socket has not answered yet.", "quiet")]
-    parts: list[Block] = [Heading("Last handoffs")]
-    for step in reversed(steps[-_MAX_HANDOFFS:]):
-        target = describe_outcome(step)
-        parts.append(Code(step.shown or "", 2_000, f"{step_title(step)} → {cast.names.get(target, target)}"))
-    return parts
+    latest = reversed(steps[-_MAX_HANDOFFS:])
+    outputs = [Code(step.shown or "", 2_000, f"{step_title(step)} → {describe_outcome(step)}") for step in latest]
+    return [Heading("Last handoffs"), *outputs]
 
 
 def _command(socket: Socket) -> list[Block]:

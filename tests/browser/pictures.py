@@ -335,7 +335,7 @@ def test_screenshot_shows_two_casts_side_by_side(lab: Lab):
     panel.wait_for_text("Up to that point, A and B do not differ")
     lab.run_cell(cell + 1)
     panel.press("Run")
-    panel.wait_for_text("A and B first differ in step 3: Eval (WI-1) answered differently")
+    panel.wait_for_text("A and B first differ in step 3: Eval (Outline) answered differently")
     keep(lab, cell, "compare")
 
 

@@ -59,7 +59,7 @@ def test_steps_and_forks_can_be_compared(lab: Lab):
     step(panel, 5).click(button="right")
     choose(lab, "with the last visit")
     panel.wait_for_text("A is step 3, B is step 5.")
-    panel.wait_for_text("Eval (WI-1) answered differently: $.satisfied is false in A, true in B.")
+    panel.wait_for_text("Eval (Outline) answered differently: $.satisfied is false in A, true in B.")
     compared = panel.at.get_by_role("tabpanel").filter(has_text="A is step 3")
     assert "answered\tdirectly\t1 repair" in compared.inner_text(), "that the answer of B was refused first"
 
@@ -81,7 +81,7 @@ def test_steps_and_forks_can_be_compared(lab: Lab):
     assert "current state" not in compared.inner_text()
     lab.run_cell(cell + 1)
     panel.press("Step")
-    panel.wait_for_text("A and B first differ in step 4: Build (WI-1) answered differently")
+    panel.wait_for_text("A and B first differ in step 4: Build (Outline) answered differently")
     assert [text.strip() for text in compared.locator("del").first.all_inner_texts()] == ["four"]
     assert [one.strip() for one in compared.locator("ins").first.all_inner_texts()] == ["three"]
 
@@ -109,7 +109,7 @@ def test_casts_can_be_searched_displayed_compared_and_resumed(lab: Lab):
     casts = lab.cell(cell).locator(".mnb-casts")
     rows = casts.get_by_role("grid", name="casts").get_by_role("row")
     below = casts.get_by_role("region", name="the selected cast")
-    below.get_by_text("next: Socket-3").wait_for()
+    below.get_by_text("next: Eval").wait_for()
     rows.filter(has_text="a short guide").click()
     below.get_by_text("The guide is ready.").first.wait_for()
     rows.filter(has_text="a broken guide").click()

@@ -87,7 +87,7 @@ def test_r46_removing_the_current_item_asks_for_confirmation_and_done_items_can_
     panel.wait_for_text("being worked on")
     row = panel.at.locator(".mnb-gridrow", has_text="being worked on")
     row.locator("button[aria-label^=remove]").click()
-    panel.wait_for_text("is being worked on at Socket-2")
+    panel.wait_for_text("is being worked on at Build")
     lab.screenshot("items-asked", cell=3)
     panel.press("Keep it")
     assert len(titles(panel)) == 5

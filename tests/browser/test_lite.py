@@ -143,7 +143,7 @@ def test_loop_can_be_explored_simulated_and_stepped_by_magic_and_button(lite: Li
     lite.cell(4).get_by_text("item WI-1 (Roses)").first.wait_for()
     assert "complete" in lite.run('%materia use Garden\nwb.cast("the garden").run()\n%materia status')
     lite.run('cast = wb.cast("the garden")')
-    assert "next: Socket-2" in lite.run("%materia step")
+    assert "next: Plant" in lite.run("%materia step")
     lite.run("%materia show")
     lite.cell(lite.last).locator("[data-act=step]:visible:not([data-settling])").first.click()
     # The click may wait behind the first of these.

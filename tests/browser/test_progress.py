@@ -49,7 +49,7 @@ def test_long_runs_and_simulations_show_progress(lab: Lab):
     lab.start_cell(1)
     label = lab.cell(1).get_by_text("/3 items")
     label.wait_for()
-    assert " ".join(label.inner_text().split()) == "1/3 items, Socket-2, step 5"
+    assert " ".join(label.inner_text().split()) == "1/3 items, Build, step 5"
     gate.touch()
     lab.wait_idle()
     assert lab.cell(1).locator(".widget-hprogress").count() == 0

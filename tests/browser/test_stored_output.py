@@ -94,7 +94,7 @@ def test_stored_output_is_hidden_by_the_live_panel_and_shown_after_a_reload(lab:
             image.wait_for()
             assert image.evaluate("image => image.naturalWidth") > 200
             assert "Socket-1, agent" not in lab.cell_text(4), "no words of the picture stand around it"
-        step = lab.cell(2).locator("details", has_text="Step 1: Socket-1")
+        step = lab.cell(2).locator("details", has_text="Step 1: Plan")
         step.locator("summary").click()
         assert "workItems" in step.inner_text()
         kind = ".jp-RenderedSVG" if trusted else ".jp-RenderedImage"

@@ -180,7 +180,7 @@ def test_reply_passed_to_a_step_answers_an_agent_but_not_a_utility(tmp_path):
     )
     cast = h.start(tmp_path, document)
     cast.reply("hello")
-    with pytest.raises(MateriaError, match="Socket-2 is a utility"):
+    with pytest.raises(MateriaError, match="U is a utility"):
         cast.reply("x")
     assert cast.run() == "complete"
 

@@ -44,7 +44,7 @@ def test_attempts_are_shown_side_by_side_with_cost_validity_and_next_socket(at_e
     assert tried[1].issues
     output = repr(tried)
     assert "2 answers would be accepted" in output
-    assert tried[0].leads == "Socket-4 (WI-1)"
+    assert tried[0].leads == "Maintain (a)"
     assert "Attempt 2 was refused" in output
 
 
@@ -118,7 +118,7 @@ def test_failed_attempts_are_listed_and_people_are_not_asked(at_eval):
     assert "no luck" in tried[0].error
     assert "person" in tried[1].error
     assert [one.valid for one in tried] == [False, False, True]
-    assert tried[2].leads == "Socket-2 (WI-1)"
+    assert tried[2].leads == "Build (a)"
 
 
 def test_attempt_that_would_fail_the_cast_shows_failure_as_its_target(tmp_path):

@@ -36,7 +36,7 @@ def test_case_reports_changed_route_end_and_state(case):
         given["config"]["loadouts"]["Plan-Build-Eval"]["sockets"]["Socket-3"]["edges"][1]["to"] = "end"
 
     told = changed(case, no_retry)
-    assert told[0] == "Step 3 should be Socket-3 (WI-1), followed by Socket-2, but is Socket-3 (WI-1), followed by end."
+    assert told[0] == "Step 3 should be Eval (a), followed by Build, but is Eval (a), followed by the end."
     assert any(line.startswith("state.context should be") for line in told)
 
 

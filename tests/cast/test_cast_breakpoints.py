@@ -199,15 +199,15 @@ def test_invalid_soft_limit_is_refused(checked, amount, unit):
 
 def test_breakpoint_text_is_unchanged_by_a_round_trip(checked):
     told = {
-        "before Socket-3": Breakpoint("before", "Socket-3"),
-        "after Socket-3, 2nd time": Breakpoint("after", "Socket-3", nth=2),
-        "Socket-3 → Socket-2 (edge 2), 11th time": Breakpoint("edge", "Socket-3", 2, nth=11),
-        "Socket-3 → end": Breakpoint("edge", "Socket-3", "end"),
-        "refused output of Socket-1": Breakpoint("refused", "Socket-1"),
+        "before Check": Breakpoint("before", "Socket-3"),
+        "after Check, 2nd time": Breakpoint("after", "Socket-3", nth=2),
+        "Check → Build (edge 2), 11th time": Breakpoint("edge", "Socket-3", 2, nth=11),
+        "Check → the end": Breakpoint("edge", "Socket-3", "end"),
+        "refused output of Plan": Breakpoint("refused", "Socket-1"),
         "any socket not satisfied, 3rd time": Breakpoint("not_satisfied", nth=3),
         "state.plan.title changed": Breakpoint("changed", path="plan.title"),
         "every 20,000 tokens": Breakpoint("every", amount=20_000, unit="tokens"),
-        "every 0.5 usd of Socket-2": Breakpoint("every", "Socket-2", amount=0.5, unit="usd"),
+        "every 0.5 usd of Build": Breakpoint("every", "Socket-2", amount=0.5, unit="usd"),
     }
     for words, one in told.items():
         assert one.words(checked.graph) == words
@@ -254,7 +254,7 @@ def test_malformed_breakpoint_is_refused(value):
         ({"kind": "after"}, "socket of the breakpoint is missing"),
         ({"socket": "Socket-3", "edge": 1, "kind": "refused"}, "the kind refused and an edge"),
         ({"socket": "Socket-3", "kind": "refuse"}, "breakpoint kind 'refuse' does not exist.*refused"),
-        ({"socket": "Socket-3", "edge": 3}, "no edge 3.*1 to Socket-2, 2 to Socket-2"),
+        ({"socket": "Socket-3", "edge": 3}, "no edge 3.*1 to Build, 2 to Build"),
         ({"socket": "Socket-3", "edge": "Socket-1"}, "no edge 'Socket-1'"),
         ({"socket": "Socket-3", "nth": 0}, "a positive integer"),
         ({"socket": "Sokket-3", "kind": "refused"}, "no socket"),
@@ -300,7 +300,7 @@ def test_breakpoints_are_removed_individually_or_by_socket(checked):
     assert [one.kind for one in breaks] == ["before", "refused", "changed"]
     breaks.clear("Socket-2")
     breaks.clear(path="plan")
-    assert repr(breaks) == "<breakpoints: refused output of Socket-3>"
+    assert repr(breaks) == "<breakpoints: refused output of Check>"
     breaks.clear(kind="refused")
     assert len(breaks) == 1, "that of any socket is another one"
     breaks.clear()

@@ -90,7 +90,7 @@ def test_current_item_can_be_changed_but_not_removed(bench, cast):
     bench.agent("Build", "person")
     cast.run()
     assert cast.now.waiting_at.item.key == "WI-1"
-    with pytest.raises(MateriaError, match="'a' is being worked on at Socket-2, so it cannot be removed"):
+    with pytest.raises(MateriaError, match="'a' is being worked on at Build, so it cannot be removed"):
         cast.edit.items([item("b")])
     cast.edit.items([item("z"), {"title": "a", "context": "quite another"}], [None, 0])
     assert titles(cast) == ["a", "z"]

@@ -34,7 +34,7 @@ def test_steps_are_an_immutable_sequence(bench):
 
 
 def test_steps_and_casts_are_shown_as_escaped_tables(bench, done):
-    for shown, word in ((done.steps, "Socket-5"), (bench.casts(), done.id)):
+    for shown, word in ((done.steps, "Narrate"), (bench.casts(), done.id)):
         bundle = shown._repr_mimebundle_()
         assert word in bundle["text/plain"]
         assert word in bundle["text/html"]

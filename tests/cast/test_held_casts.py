@@ -114,7 +114,7 @@ def test_decision_for_an_unknown_socket_is_refused(tmp_path):
         cast.reply("  ")
     with pytest.raises(MateriaError, match="not for approval of a command"):
         cast.approvals.approve()
-    with pytest.raises(MateriaError, match="every edge of Check needs a verdict"):
+    with pytest.raises(MateriaError, match="every edge of Check M needs a verdict"):
         cast.accept()
     assert cast.status == "held"
 
@@ -151,7 +151,7 @@ def test_endless_detour_is_stopped_by_the_edge_limit(tmp_path):
     cast = start(tmp_path, "envelope", [say("UNVERIFIED", "DETOUR", "Fix")] * 30)
     assert cast.run() == "failed"
     assert cast.failure.kind == "edge_traversals_exhausted"
-    assert "detour from Check to Fix" in cast.failure.message
+    assert "detour from Check M to Fix M" in cast.failure.message
     assert cast.now.engine.counts["detour:Check->Fix", 0] == 26
     cast.retry(limit=True)
     assert cast.now.next_socket in ("Check", "Fix")
@@ -591,7 +591,7 @@ def test_r46_item_of_a_held_socket_stays_before_open_items(tmp_path):
     cast.run()
     first, second = cast.now.work_items
     assert cast.status == "held"
-    with pytest.raises(MateriaError, match="being worked on at Socket-3, so it cannot be removed"):
+    with pytest.raises(MateriaError, match="being worked on at Check, so it cannot be removed"):
         cast.edit.items([second])
     cast.edit.items([{"title": "before", "context": "it"}, first, second])
     assert [item["title"] for item in cast.now.work_items] == [first["title"], "before", second["title"]]

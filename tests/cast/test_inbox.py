@@ -32,7 +32,7 @@ def test_inbox_lists_only_waiting_casts(wb):
     found = wb.inbox()
     assert isinstance(found, Inbox)
     assert [waiting.entry.id for waiting in found] == [waits.id]
-    assert found[0].waits.startswith("Socket-1 (Judge) needs an answer")
+    assert found[0].waits.startswith("Judge needs an answer")
     assert "rain" in repr(found)
     assert list(wb.inbox(loadout="Full-Auto")) == []
     assert repr(wb.inbox("Full-Auto")) == "no cast is waiting for a person"

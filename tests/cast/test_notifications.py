@@ -32,8 +32,8 @@ def fail():
     "agent, reason, message",
     [
         (lambda: "ok", "complete", "Ask: complete after 1 step"),
-        (fail, "failed", "Ask: failed after 1 step. Answer failed: Function fail failed for Socket-1 with ValueError"),
-        ("person", "person", "Ask: waiting after 1 step. waiting: Socket-1 (Answer) needs an answer; use `reply`"),
+        (fail, "failed", "Ask: failed after 1 step. Answer failed: Function fail failed with ValueError"),
+        ("person", "person", "Ask: waiting after 1 step. waiting: Answer needs an answer; use `reply`"),
     ],
 )
 def test_notification_explains_why_a_run_stopped(wb, agent, reason, message):

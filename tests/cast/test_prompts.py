@@ -28,8 +28,8 @@ def test_prompt_list_contains_every_prompt_with_its_size(bench):
     assert prompt_list.end == "complete"
     assert [(prompt.socket, prompt.item) for prompt in prompt_list.prompts][:3] == [
         ("Socket-1", None),
-        ("Socket-2", "WI-1"),
-        ("Socket-3", "WI-1"),
+        ("Socket-2", "Title-0"),
+        ("Socket-3", "Title-0"),
     ]
     assert prompt_list.characters == sum(len(one.prompt.text) for one in prompt_list.prompts)
     assert "Title-0" in prompt_list[2].text
@@ -52,10 +52,10 @@ def test_prompt_list_includes_returned_work(bench):
         (prompt.socket, prompt.item, prompt.turn) for prompt in prompt_list.prompts if prompt.prompt.describes_task
     ]
     assert visits[1:5] == [
-        ("Socket-2", "WI-1", ""),
-        ("Socket-3", "WI-1", ""),
-        ("Socket-2", "WI-1", "Why it came back"),
-        ("Socket-3", "WI-1", ""),
+        ("Socket-2", "Title-0", ""),
+        ("Socket-3", "Title-0", ""),
+        ("Socket-2", "Title-0", "Why it came back"),
+        ("Socket-3", "Title-0", ""),
     ]
     assert sum(turn == "Why it came back" for *_, turn in visits) == 1
     assert "Why it came back" in repr(prompt_list)

@@ -79,7 +79,7 @@ def test_status_and_steps_use_the_description_of_a_failure(shell, tmp_path):
     line(shell, "cast how many")
     line(shell, "run")
     assert "Count ended with an error: " in text(line(shell, "status"))
-    assert line(shell, "steps").rows[0][6] == "failed: ended with an error"
+    assert line(shell, "steps").rows[0][5] == "failed: ended with an error"
     assert not any("utility_exit" in text(line(shell, verb)) for verb in ("status", "steps"))
 
 

@@ -318,7 +318,7 @@ def test_interrupted_lanes_wait_and_the_next_run_continues(tmp_path):
     seen = []
     cast = h.start(tmp_path, streams_config(), stream_agents(Setup=setup))
     assert cast.run() == "stopped"
-    assert "the function setup of Socket-2" in seen[0]
+    assert "the function setup of Setup" in seen[0]
     assert seen[0].endswith(" to return (0 s)")
     assert cast.status == "ready"
     assert cast.run() == "complete"

@@ -112,13 +112,13 @@ def test_step_is_shown_with_its_output_and_target(wb):
     cast = wb.cast("r", agents={**h.loop_agents(), "Socket-2": lambda _: "<b>"})
     cast.run(steps=2)
     bundle = cast.steps[-1]._repr_mimebundle_()
-    assert bundle["text/plain"].startswith("Step 2: Socket-2, visit 1, item WI-1 (Part 1)\n  next: ")
+    assert bundle["text/plain"].startswith("Step 2: Build, visit 1, item Part 1\n  next: ")
     assert "output: <b>" in bundle["text/plain"]
     assert "<bdi>&lt;b&gt;</bdi></pre>" in bundle["text/html"]
     step = cast.steps[-1]
     thought = step._replace(turns=(step.turns[0]._replace(thinking="Hm."),))
     assert "Hm." in thought._repr_mimebundle_()["text/html"]
-    assert repr(cast.steps[-1]).startswith("<step 2: Socket-2, visit 1")
+    assert repr(cast.steps[-1]).startswith("<step 2: Build, visit 1 → Check")
     assert list(cast.steps.at(1)._repr_mimebundle_(include=["text/plain"])) == ["text/plain"]
 
 
@@ -142,7 +142,7 @@ def test_workbench_agents_and_labels_are_shown_as_tables(wb):
         (wb.loadouts, ("<td", "T")),
         (wb.casts, ("<td", cast.id)),
         (cast.agents, ("Plan", "answered by", "person")),
-        (cast.labels, ("the cast", "named first", "Step 2: Socket-2", "tagged rain")),
+        (cast.labels, ("the cast", "named first", "Step 2: Build", "tagged rain")),
     ):
         bundle = one._repr_mimebundle_()
         assert "<table" in bundle["text/html"]

@@ -67,7 +67,7 @@ TIMES = [StepTime(200, 0, 200), StepTime(100, 46_000, 46_100), StepTime(0, 30_00
 def test_work_time_and_waiting_time_are_separate(paused):
     assert paused.run() == "complete"
     assert list(map(step_time, paused.steps)) == TIMES
-    took = [row[-1] for row in step_table(paused.steps, paused.graph).rows]
+    took = [row[-1] for row in step_table(paused.steps).rows]
     assert took == ["0.20 s", "0.10 s + 46.0 s waited", "0.00 s + 30.0 s waited"]
 
 
@@ -77,7 +77,7 @@ def test_short_pause_between_two_cells_does_not_count_as_waiting(tmp_path, clock
     cast.run()
     clock.passes(pause)
     cast.reply("done")
-    assert [row[-1] for row in step_table(cast.steps, cast.graph).rows] == [words]
+    assert [row[-1] for row in step_table(cast.steps).rows] == [words]
 
 
 def test_work_time_is_unchanged_after_a_reopen(paused):

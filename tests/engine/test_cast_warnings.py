@@ -188,7 +188,7 @@ def test_r45_every_view_shows_the_warnings(empty):
     picture = empty._repr_mimebundle_()
     assert all(word in picture["image/svg+xml"] for word in ("with warnings", "empty-loop"))
     page = cast_page_html(empty.now)
-    assert all(word in page for word in ("complete, with warnings", "empty-loop", "Socket-4 never ran"))
+    assert all(word in page for word in ("complete, with warnings", "empty-loop", "Tell never ran"))
 
 
 def test_r45_journal_and_cast_list_contain_the_warnings(empty):
@@ -233,7 +233,7 @@ def test_r64_repeated_output_for_the_same_item_is_reported(tmp_path):
     cast = reworked(tmp_path, "b ", h.NO, " b", no, "other", h.YES, "b", h.YES, "told")
     assert cast.run() == "complete"
     assert codes(cast) == [("same-again", "Socket-2", 4, "WI-1"), ("same-again", "Socket-3", 5, "WI-1")]
-    assert "for item WI-1" in cast.now.warnings[0].message
+    assert "for item a in visit 2" in cast.now.warnings[0].message
     assert [warning["code"] for warning in h.lines_of(cast)[-1]["data"]["warnings"]] == ["same-again"] * 2
     h.assert_same(open_cast(cast.run_dir), cast)
 
@@ -263,7 +263,7 @@ def test_r64_breakpoints_stop_on_repeated_and_empty_answers(tmp_path):
     cast.breakpoints.clear()
     cast.breakpoints.add("Socket-2", kind="same_again", nth=2)
     assert (cast.run(), len(cast.steps)) == ("breakpoint", 6)
-    assert repr(cast.breakpoints) == "<breakpoints: Socket-2 repeats its output, 2nd time>"
+    assert repr(cast.breakpoints) == "<breakpoints: Build repeats its output, 2nd time>"
     full = {"workItems": h.items(*"abcdef"), "summary": "no such field"}
     cast = h.start(
         tmp_path,
@@ -300,7 +300,7 @@ def test_r67_entries_inserted_before_the_cursor_are_reported(tmp_path):
     assert [(warning.code, warning.socket, warning.item) for warning in cast.now.warnings] == [
         ("never-worked-on", "Socket-2", "1")
     ]
-    assert "c (1) was never worked on: the list was replaced after its loop had passed this position" in str(
+    assert "item c was never worked on: the list was replaced after its loop had passed this position" in str(
         cast.now.warnings[0]
     )
 
@@ -334,7 +334,7 @@ def test_r67_items_after_the_cursor_are_reported_when_the_loop_is_left(tmp_path)
         ("never-worked-on", "WI-2"),
         ("never-worked-on", "WI-3"),
     ]
-    assert "b (WI-2) was never worked on: the cast ended before reaching it" in str(cast.now.warnings[0])
+    assert "item b was never worked on: the cast ended before reaching it" in str(cast.now.warnings[0])
 
 
 def test_r67_items_added_after_leaving_the_loop_are_reported(tmp_path):

@@ -67,6 +67,6 @@ def test_detours_count_towards_the_limit_for_edges_outside_items(most):
     cast.answers(asks_for("Fix", "UNVERIFIED"))
     failure = cast.state.failure
     assert (failure.kind, failure.socket) == ("edge_traversals_exhausted", "A")
-    assert "detour from A to Fix" in failure.message
+    assert "detour from A P to Fix P" in failure.message
     cast.do(decide.raise_limit)
     assert (cast.state.status, cast.state.next) == ("ready", "Fix")

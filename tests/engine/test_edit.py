@@ -37,7 +37,7 @@ def test_correction_is_routed_like_an_answer_and_keeps_token_counts():
     cast = Folded(CHAIN).answers(say(satisfied=True))
     used, before = cast.state.usage, cast.session.steps[-1].before
     step = edit.edit_output(cast.rules, before, cast.state, say(satisfied=False), "corrected.md")
-    assert (step.state.next, step.state.usage, step.state.changed) == ("end", used, ("the output of A",))
+    assert (step.state.next, step.state.usage, step.state.changed) == ("end", used, ("the output of A P",))
     assert step.state.last_artifact == "corrected.md"
     with pytest.raises(RefusedAnswer, match="was refused"):
         edit.edit_output(cast.rules, before, cast.state, "not json")

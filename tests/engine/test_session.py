@@ -109,7 +109,7 @@ def test_sequences_that_extend_the_same_steps_stay_separate():
 
 def test_step_records_its_target():
     cast = Folded(config({"A": at("Q")}, materia={"Q": agent()})).do(decide.enter)
-    assert repr(cast.session.steps[-1]) == "<step 1: A, visit 1>"
+    assert repr(cast.session.steps[-1]) == "<step 1: Q, visit 1>"
     failed = cast.do(decide.fail, Failure("agent_error", "gone", "A"), 5)
     assert (failed.state.status, failed.session.steps[-1].worked) == ("failed", 5)
 

@@ -229,7 +229,7 @@ def test_failed_lane_fails_the_cast_and_is_retried_alone(command):
     cast = worked(InOrder("api"))
     failure = cast.session.state.failure
     assert (failure.kind, failure.socket, failure.hint) == ("stream_failed", "Socket-1", GO_ON)
-    assert failure.message.startswith("1 of 3 lanes did not finish. api: Socket-4 gave")
+    assert failure.message.startswith("1 of 3 lanes did not finish. api: Check gave")
     assert lanes(cast) == {"ui": "accepted", "api": "failed", "docs": "accepted"}
     again = "cast_revive" if command is decide.raise_limit else "cast_recast"
     assert since(cast, command) == [(again, ""), (again, "api")]

@@ -14,7 +14,6 @@ from typing import Any, Final, NamedTuple
 import pytest
 
 from materia_nb.cast.formatting import describe_failure
-from materia_nb.display.graph_parts import socket_name
 from materia_nb.engine import decide, entering
 from materia_nb.engine.decide import Answer
 from materia_nb.engine.evolve import fold, session_at
@@ -83,13 +82,10 @@ class EnginePlayer:
             return EngineView("Complete", None, "complete", sum(agent_visits), visited)
         if state.failure is not None:
             socket = state.failure.socket
-            heading = f"Failed: {self._place(socket)} {describe_failure(state.failure.kind)}"
+            heading = f"Failed: {self.graph.names[socket]} {describe_failure(state.failure.kind)}"
             return EngineView(heading, socket, state.failure.kind, sum(agent_visits), visited)
-        heading = self._place(visited[-1]) + self._item_position(state)
+        heading = self.graph.names[visited[-1]] + self._item_position(state)
         return EngineView(heading, visited[-1], None, sum(agent_visits[:-1]), visited)
-
-    def _place(self, socket: str) -> str:
-        return f"{socket_name(self.graph.sockets[socket])} ({socket})"
 
     def _item_position(self, state: CastState) -> str:
         assert state.at is not None

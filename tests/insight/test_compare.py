@@ -77,7 +77,7 @@ def test_unfinished_fork_is_reported_as_shorter(bench, cast_of):
     cast = cast_of()
     d = bench.compare(cast, cast.fork(2))
     assert d.first.step == 2
-    assert "B is ready now, but A continued with Eval (WI-1)" in d.first.why
+    assert "B is ready now, but A continued with Eval (a)" in d.first.why
 
 
 def test_comparison_names_an_edit_as_the_cause_of_a_difference(bench, cast_of):
@@ -143,7 +143,7 @@ def test_outputs_and_prompts_are_compared_word_by_word_and_the_state_as_a_tree(b
     assert "It has [-four-]{+three+} big walls" in repr(d)
     assert '<del style="background:#d5404d26">four</del>' in d.as_html()
     folds = [one["title"] for one in blocks_as_json(d.detail_blocks()) if one["is"] == "fold"]
-    assert "step 5, 5 in B: Build (WI-2) differs in answer" in folds
+    assert "step 5, 5 in B: Build (b) differs in answer" in folds
     marked = [one["parts"] for one in blocks_as_json(d.detail_blocks()) if one["is"] == "words"]
     assert [part for part in marked[0] if part[0] != " "] == [["-", "four"], ["+", "three"]]
 
@@ -282,9 +282,9 @@ def test_changed_behaviour_is_shown_with_the_shortest_cast_and_the_odds(bench):
     assert d
     (change,) = d.changes
     assert (change.after, change.a, change.b) == (
-        "Socket-3 (only), satisfied false",
-        "Socket-2 (only)",
-        "Socket-4 (only)",
+        "Eval (only), satisfied false",
+        "Build (only)",
+        "Maintain (only)",
     )
     assert change.route == ("Socket-1", "Socket-2", "Socket-3")
     assert [odds.ends["complete"] for odds in d.odds] == [
@@ -360,7 +360,7 @@ def test_first_difference_names_lane_and_item(tmp_path):
     compared = Comparison(one.now.compared_cast, other.now.compared_cast)
     first = compared.first
     assert (first.lane, first.step, first.location) == ("ui", 6, "step 6 in lane ui")
-    assert "WI-1" in first.why
+    assert "Check (Part 0) answered differently" in first.why
     assert "by a person" not in first.why
     assert compared.differing_step.a.lane == "ui"
     assert len(compared.pairs) == 10

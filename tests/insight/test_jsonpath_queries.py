@@ -27,7 +27,7 @@ def test_query_verbs_show_matches_and_state_values(shell, bench):
     assert "title" not in text(run(shell, "%materia steps ask $.workItems[*].title"))
     assert text(run(shell, "%materia steps ask $.workItems[*].title")).splitlines()[2].split() == [
         "1",
-        "Socket-1",
+        "Plan",
         "a",
     ]
     assert run(shell, "%materia state $.workItems[*].title").value == ["a", "b", "c"]

@@ -62,7 +62,7 @@ def test_odds_of_a_retried_failure_are_exact():
 
 def test_failure_probability_without_a_failed_edge_is_refused():
     e = Exploration(graph_of(config({"Do": at("P", edge("Check")), "Check": asks(edge("Do", "satisfied", 1))})), 0)
-    with pytest.raises(MateriaError, match="No edge of Do handles a failure") as caught:
+    with pytest.raises(MateriaError, match="No edge of Do P handles a failure") as caught:
         e.odds(0.5, 0, failed={"Do": 0.1})
     assert caught.value.kind == "bad_chance"
     assert e.odds(0.5, 0, failed=0.1).failed == {}
@@ -116,12 +116,13 @@ def test_note_names_an_agent_that_is_not_asked_for_a_verdict():
     o = e.odds(0.6, 2)
     assert (o.visits["Bind"], o.turns, dict(o.nothing), o.satisfied) == (0, 3, {"Write": 1}, {})
     assert e.can("Bind")  # it may say so all the same
-    assert any(note.startswith("Write: an edge, exit or advance depends on `satisfied`") for note in e.notes)
+    assert any(note.startswith("Write P: an edge, exit or advance depends on `satisfied`") for note in e.notes)
     assert simulate_casts(last_page(), 50, 0.6, 2).visits["Bind"] == 0
 
 
 @pytest.mark.parametrize(
-    "satisfied, bind", [({"Write": 0.6}, 0.6), ({"P": (0.25, 0.5)}, 0.25), ({"*": 0.6}, 0), (0.6, 0)]
+    "satisfied, bind",
+    [({"Write": 0.6}, 0.6), ({"Write P": 0.6}, 0.6), ({"P": (0.25, 0.5)}, 0.25), ({"*": 0.6}, 0), (0.6, 0)],
 )
 def test_probability_set_by_name_is_used(satisfied, bind):
     o = Exploration(last_page(), 2).odds(satisfied, 2)
@@ -130,7 +131,7 @@ def test_probability_set_by_name_is_used(satisfied, bind):
 
 
 def test_required_verdict_cannot_be_missing():
-    with pytest.raises(MateriaError, match="Eval must give"):
+    with pytest.raises(MateriaError, match="Eval P must give"):
         Exploration(graph_of(retry_loop(most=1)), (1,)).odds({"Eval": (0.5, 0.2)}, 1)
 
 
@@ -376,7 +377,7 @@ def test_ignoring_irrelevant_counts_does_not_change_results(document, protocol, 
 
 @pytest.mark.parametrize("satisfied", [{"Check": {"first": 0.6}}, "often", {"*": None, "Check": "x"}])
 def test_non_numeric_probability_is_refused_with_a_message(satisfied):
-    with pytest.raises(MateriaError, match="The chance of `satisfied` at Check is not valid") as caught:
+    with pytest.raises(MateriaError, match="The chance of `satisfied` at Check P is not valid") as caught:
         once(satisfied)
     assert caught.value.kind == "bad_chance"
 

@@ -62,7 +62,7 @@ def test_replay_in_the_same_loadout_takes_the_same_route(bench, done):
 def test_replay_in_a_loadout_without_an_edge_uses_the_recorded_answers(bench, done):
     repeated = done.replay(changed(bench, no_retry))
     assert (repeated.first.step, repeated.first.a, repeated.first.b) == (3, "Socket-2", "Socket-4")
-    edges = 'edge 1 is "satisfied to Socket-4" in A, "always to Socket-4" in B'
+    edges = 'edge 1 is "satisfied to Maintain" in A, "always to Maintain" in B'
     assert f"The loadouts define this socket differently: {edges}" in repeated.first.why
     assert repeated.ends == "complete"
     assert len(repeated.route) == len(done.route) - 2

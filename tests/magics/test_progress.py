@@ -72,14 +72,14 @@ def test_update_that_arrives_while_the_bar_is_created_is_drawn(monkeypatch, draw
 def test_terminal_shows_the_position_of_a_cast(drawn, capsys, cast):
     with run_progress(cast):
         assert drawn.wait(20)
-    assert "Socket-1, step 0" in capsys.readouterr().err
+    assert "Plan, step 0" in capsys.readouterr().err
 
 
 def test_progress_is_drawn_in_a_terminal_of_unknown_size(monkeypatch, drawn, capsys, cast):
     monkeypatch.setattr("tqdm.std._screen_shape_wrapper", lambda: lambda _: (-1, -1))
     with run_progress(cast):
         assert drawn.wait(20)
-    assert "Socket-1, step 0" in capsys.readouterr().err
+    assert "Plan, step 0" in capsys.readouterr().err
 
 
 def test_progress_is_not_drawn_without_a_terminal(monkeypatch, capsys):

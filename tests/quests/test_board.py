@@ -241,7 +241,7 @@ def test_quest_run_waits_for_a_person_and_continues(wb, board):
     wb.agent("Answer", "person")
     assert board.run() == "person"
     assert statuses(board) == ["waiting", "pending"]
-    assert board.quests[0].note == "Socket-1 is waiting for an answer"
+    assert board.quests[0].note == "Answer is waiting for an answer"
     first = board.quests[0].cast
     assert wb.current.id == first
     assert board.run() == "person", "nobody has answered"

@@ -181,7 +181,7 @@ def test_failed_casts_are_rows_of_the_sweep_table_and_can_be_retried(wb):
     s = wb.sweep(requests="rain", agents={"broken": broken, "nobody": "person", "good": good})
     assert [one.ends for one in s] == ["agent_error", "person", "complete"]
     assert "no luck" in s[0].why
-    assert "Do is waiting for an answer" in s[1].why
+    assert "D is waiting for an answer" in s[1].why
     assert [failure.agents for failure in s.failures] == ["broken", "nobody"]
     luck.append(1)
     repeated = wb.sweep(requests="rain", agents={"broken": broken, "nobody": "person", "good": good}, retry=True)

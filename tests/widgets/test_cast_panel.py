@@ -849,7 +849,7 @@ def test_reader_without_widgets_sees_the_status(bench, cast, make):
     cast.step()
     bundle = panel._repr_mimebundle_()
     assert "application/vnd.jupyter.widget-view+json" in bundle
-    assert "waiting: Socket-1" in bundle["text/plain"]
+    assert "waiting: Plan" in bundle["text/plain"]
 
 
 def test_hostile_text_is_sent_as_text(project, make):

@@ -240,7 +240,7 @@ def test_summary_of_a_finished_cast_counts_items_and_locates_warnings(wb):
     said = [result_block.text for result_block in result_blocks(cast.now) if isinstance(result_block, Heading | Line)]
     assert said[0] == "Complete, with warnings: 1 of 1 item done, after 7 steps"
     assert any(
-        one.startswith("Build repeated an earlier output or reason for item WI-1")
+        one.startswith("Build repeated an earlier output or reason for item Outline")
         and one.endswith("(step 4, same-again)")
         for one in said
     )

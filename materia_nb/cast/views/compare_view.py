@@ -23,7 +23,6 @@ from materia_nb.insight.compare import (
     StepPair,
     prompt_part_texts,
     sides_of,
-    socket_names,
     step_answer,
     step_target,
     visit_text,
@@ -35,7 +34,7 @@ from materia_nb.insight.replay import Replay
 from materia_nb.insight.scripted_answers import check_list_lengths
 from materia_nb.insight.values import format_difference
 from materia_nb.jsonvalue import JSON
-from materia_nb.loadout.graph import Graph, with_names
+from materia_nb.loadout.graph import Graph, shared_names
 
 if TYPE_CHECKING:
     from materia_nb.insight.values import BlameEntry
@@ -87,10 +86,9 @@ class CompareView(Displayable, Comparison):
 
     def rows(self) -> list[tuple[str, ...]]:
         """Return the steps side by side, one pair per row; only the ends of a long sequence of equal steps are included."""
-        names = socket_names((self.a, self.b))
         rows: list[tuple[str, ...]] = []
         for alike, pairs in groupby(self.pairs, lambda pair: pair.side == "both" and not pair.own_differences):
-            group = [_pair_row(pair, names) for pair in pairs]
+            group = [_pair_row(pair) for pair in pairs]
             if alike and (more := len(group) - 2 * _MAX_IDENTICAL_STEPS) > 1:
                 group[_MAX_IDENTICAL_STEPS:-_MAX_IDENTICAL_STEPS] = [("…", f"{more} identical steps", "", "")]
             rows += group
@@ -130,8 +128,7 @@ class CompareView(Displayable, Comparison):
         for a, b, differs in others[:_MAX_LATER_STEPS]:
             if a is not None and b is not None:
                 aspects = ", ".join(StepPair(a, b, differs).own_differences)
-                place = visit_text(a, self.a.rules.graph.names)
-                title = f"step {_step_number(a)}, {b.number} in B: {place} differs in {aspects}"
+                title = f"step {_step_number(a)}, {b.number} in B: {visit_text(a)} differs in {aspects}"
                 yield Fold(title, StepCompareView(a, b, (self.a, self.b)).detail_blocks(), brief_chars=0)
 
     def _blocks(self) -> list[Block]:
@@ -153,14 +150,9 @@ class StepCompareView(Displayable, StepComparison):
     def detail_blocks(self) -> list[Block]:
         """Return the differences between the answers, prompts and states; removed text is struck out and new text is marked."""
         a, b = sides = self.a, self.b
-        named = [(step, names) for step, names in zip(sides, socket_names(self.casts), strict=True)]
-        targets = [(step_target(step) or "", names) for step, names in named]
         rows = [
-            (
-                "step",
-                *(f"{_step_number(step)}: {visit_text(step, names)}, visit {step.visit}" for step, names in named),
-            ),
-            ("went to", *(names.get(target, target) for target, names in targets)),
+            ("step", *(f"{_step_number(step)}: {visit_text(step)}, visit {step.visit}" for step in sides)),
+            ("went to", *(step.name_of(step_target(step) or "") for step in sides)),
             ("tokens", *(step_usage(step).tokens_text for step in sides)),
             ("time", *(step_time(step).words for step in sides)),
         ]
@@ -222,7 +214,9 @@ class LoadoutCompareView(Displayable, LoadoutComparison):
     def _blocks(self) -> list[Block]:
         if not self:
             return [Line("A and B are the same loadout, except for names and layout.")]
-        rows = [(change.of, change.field, *_values(change.a, change.b)) for change in self.differences]
+        names = shared_names(self.a, self.b)
+        changes = [change.named(names) for change in self.differences]
+        rows = [(change.of, change.field, *_values(change.a, change.b)) for change in changes]
         return [Table(("of", "field", "A", "B"), rows), *_named_pictures(self.pictures)]
 
 
@@ -260,9 +254,10 @@ class BehaviourView(Displayable):
         rows.append(("turns, 90th percentile", *(f"{odds.at(0.9).turns:.0f}" for odds in self.odds)))
         most = (each.most_turns() for each in (self.a, self.b))
         rows.append(("turns, at most", *("unlimited" if turns is None else str(turns) for turns in most)))
-        names = {**self.a.graph.names, **self.b.graph.names}
-        texts = [(*change[:3], " → ".join(change.route)) for change in self.changes[:_MAX_CHANGES]]
-        changes = [tuple(with_names(text, names) for text in row) for row in texts]
+        names = shared_names(a.graph, b.graph)
+        changes = [
+            (*change[:3], " → ".join(names[id_] for id_ in change.route)) for change in self.changes[:_MAX_CHANGES]
+        ]
         table = Table(("after", "A continues at", "B continues at", "shortest cast up to there"), changes)
         more = len(self.changes) - len(changes)
         return [Table(_SIDE_COLUMNS, rows), table, *lines([f"… {more} more"] if more else [])]
@@ -314,10 +309,9 @@ class ReplayView(Displayable, Replay, Generic[_Cast]):
             when = "Before that," if first is not None else "On this route,"
             sentences += [f"{when} {same_route.location} differs.", *(f"  {line}" for line in same_route.lines)]
         if missing_answer is not None:
-            item = f", item {missing_answer.item_key}" if missing_answer.item_key else ""
             name = self.replayed.rules.graph.names[missing_answer.socket]
             sentences.append(
-                f"To continue, the replay needs an answer from {name}, visit {missing_answer.visit}{item}: {missing_answer.why}. "
+                f"To continue, the replay needs an answer from {name}, visit {missing_answer.visit}: {missing_answer.why}. "
                 "To ask for it in a new cast, call `go_on()`."
             )
         elif first is not None:
@@ -347,19 +341,26 @@ class ReplaysView(TableOf[ReplayView[Any]]):
 class BlameView(TableOf["BlameEntry"]):
     """A table of the changes to a value in the state, latest first; iterating over it yields the changes."""
 
-    def __init__(self, path: str, entries: Sequence[BlameEntry]) -> None:
+    def __init__(self, path: str, entries: Sequence[BlameEntry], names: Mapping[str, str]) -> None:
+        """Create a table of the changes to the value at ``path``. ``names`` are the names of the sockets, by id."""
         self.path = path
         rows = [
-            (str(entry.step), _author(entry), entry.item_key or "", _cause(entry), *_values(entry.before, entry.after))
+            (
+                str(entry.step),
+                _author(entry, names),
+                shorten(entry.item_label or "", 40),
+                _cause(entry),
+                *_values(entry.before, entry.after),
+            )
             for entry in entries
         ]
         columns = ("step", "who", "item", "by", "from", "to")
         super().__init__(entries, columns, rows, f"{plain(path)} was never set")
 
 
-def _author(entry: BlameEntry) -> str:
+def _author(entry: BlameEntry, names: Mapping[str, str]) -> str:
     if entry.socket is not None:
-        return f"{entry.socket}, corrected by a person" if entry.corrected else entry.socket
+        return f"{names[entry.socket]}{', corrected by a person' * entry.corrected}"
     return {"edit": "a person", "P6": "the lanes"}.get(entry.rule, "the start")
 
 
@@ -413,19 +414,19 @@ def _replay_cells(replay: ReplayView[Any]) -> tuple[str, str, str]:
     return route, replay.first.location.removeprefix("step "), replay.first.why
 
 
-def _pair_row(pair: StepPair, names: tuple[Mapping[str, str], Mapping[str, str]]) -> tuple[str, ...]:
+def _pair_row(pair: StepPair) -> tuple[str, ...]:
     a, b = pair.a, pair.b
     numbers = list(dict.fromkeys(_step_number(step) for step in (a, b) if step is not None))
     differs = f"only in {pair.side}" if pair.side != "both" else ", ".join(pair.own_differences)
-    return " / ".join(numbers), _step_words(a, names[0]), _step_words(b, names[1]), differs
+    return " / ".join(numbers), _step_words(a), _step_words(b), differs
 
 
-def _step_words(step: StepRecord | None, names: Mapping[str, str]) -> str:
+def _step_words(step: StepRecord | None) -> str:
     """Describe a step by its socket, the next socket and the output, as the timeline does."""
     if step is None:
         return ""
-    name, target = visit_text(step, names), step_target(step) or "failed"
-    target = f"{name}, waiting" if step.decision is None else f"{name} → {names.get(target, target)}"
+    name, target = visit_text(step), step.name_of(step_target(step) or "failed")
+    target = f"{name}, waiting" if step.decision is None else f"{name} → {target}"
     verdict = summarize_verdict(step, _MAX_CELL_CHARS)
     return f"{target}: {verdict}" if verdict else target
 

@@ -30,7 +30,7 @@ from materia_nb.insight.odds import Assumptions, Chances, Odds, Simulation
 from materia_nb.insight.reachable_states import BAD_WORK, COMPLETE, HELD, Distribution, quantile
 from materia_nb.insight.scripted_answers import EdgeRef, sockets_without_samples
 from materia_nb.jsonvalue import JSON, as_object, compact, pretty
-from materia_nb.loadout.graph import Graph, Route
+from materia_nb.loadout.graph import Graph, Route, with_names
 from materia_nb.loadout.layers import LayeredConfig
 from materia_nb.loadout.report import Problem, Report
 from materia_nb.loadout.topology import materia_group, materia_kind
@@ -214,7 +214,7 @@ class ExploreView(_View, Exploration):
                 proven; or a file cannot be written.
         """
         if others := sockets_without_samples(self.graph):
-            message = f"Answers cannot be generated in the handoff format of {', '.join(others)}."
+            message = f"Answers cannot be generated in the handoff format of {self.graph.list_names(others)}."
             hint = "write a test case from a real cast with `cast.export.test(path)`"
             raise MateriaError(message, hint=hint, kind="no_test")
         engine_rules, target = Rules(self.graph), Path(folder).absolute()
@@ -283,15 +283,16 @@ class ExploreView(_View, Exploration):
             yield Line(f"{most}, not counting repairs")
         ends = self.ends_seen
         first = {end: counted(len(self.witness(end).route), "visit") for end in ends}
-        ended = [(_ENDS.get(end, f"failed: {end}"), ", ".join(at), first[end]) for end, at in ends.items()]
+        name_list = self.graph.list_names
+        ended = [(_ENDS.get(end, f"failed: {end}"), name_list(at), first[end]) for end, at in ends.items()]
         yield from _first_rows(("possible end", "at", "shortest route"), ended)
         if not self.complete_search:
             yield Line("the search was incomplete, so other ends may be possible")
         elif self.stalls:
-            yield Line(f"a cast can get stuck, with no end reachable, at: {', '.join(self.stalls)}")
+            yield Line(f"a cast can get stuck, with no end reachable, at: {name_list(self.stalls)}")
         if self.not_visited:
             prefix = "never visited" if self.certain else "not visited so far"
-            yield Line(f"{prefix}: {', '.join(part(name) for name in self.not_visited)}")
+            yield Line(f"{prefix}: {name_list(self.not_visited)}")
         rows = [self._untaken_row(name) for name in self.not_taken]
         if not rows:
             yield Line("every edge and exit can be taken")
@@ -300,11 +301,12 @@ class ExploreView(_View, Exploration):
         yield Line("these are never taken" if self.certain else "these have not been taken so far")
 
     def _untaken_row(self, edge_ref: EdgeRef) -> tuple[str, str, str]:
+        names = self.graph.names
         if isinstance(edge_ref, tuple):
             edge = self.graph.sockets[edge_ref[0]].edges[edge_ref[1] - 1]
-            return f"edge {edge_ref[1]} of {edge_ref[0]}", edge.when, edge.to
+            return f"edge {edge_ref[1]} of {names[edge_ref[0]]}", edge.when, names[edge.to]
         route = next(candidate for candidate in self._routes() if self._route_name(candidate) == edge_ref)
-        return f"exit {edge_ref} of loop {route.loop}", route.condition, route.target
+        return f"exit {edge_ref} of loop {route.loop}", route.condition, names[route.target]
 
 
 class OddsView(_View, Odds):
@@ -322,7 +324,7 @@ class OddsView(_View, Odds):
         chances = ((end, share, f"{share:.2%}") for end, share in self.ends.items())
         ends = [(end, rare.get(phrase, phrase) if share else phrase) for end, share, phrase in chances]
         yield Table(("end", "chance"), ends)
-        yield from _no_verdict_lines(self.nothing)
+        yield from _no_verdict_lines(self.graph, self.nothing)
         percentiles = [self.at(share) for share in _PERCENTILES.values()]
         totals = [
             (name, _MEAN_FORMATS[name].format(mean_), *(format_.format(getattr(most, name)) for most in percentiles))
@@ -332,9 +334,10 @@ class OddsView(_View, Odds):
         yield Table(("a cast takes", "on average", *_PERCENTILES), totals)
         for name, missing in (("tokens", self.uncounted), ("cost", self.unpriced)):
             if missing:
-                yield Line(f"{name}: not counting {', '.join(missing)}, for which no value was given")
+                yield Line(f"{name}: not counting {self.graph.list_names(missing)}, for which no value was given")
         yield _histogram("turns", {end: self.distribution()[end] for end in self.ends if end in self.distribution()})
-        rows = [(socket, f"{visits:.2f}", self._verdict_text(socket)) for socket, visits in self.visits.items()]
+        names = self.graph.names
+        rows = [(names[id_], f"{visits:.2f}", self._verdict_text(id_)) for id_, visits in self.visits.items()]
         yield from _first_rows(("socket", "visits", "satisfied"), rows)
 
     def _verdict_text(self, socket: str) -> str:
@@ -353,7 +356,7 @@ class WorthView(Displayable, dict[str, Odds]):
             good, bad = (odds.ends.get(end, 0.0) for end in (COMPLETE, BAD_WORK))
             bars = (Bar(f"{share:.1%}", min(share, 1.0)) for share in (good, bad, max(0.0, 1 - good - bad)))
             cost = [] if odds.cost is None else [f"${odds.cost:,.4f}"]
-            rows.append((name, *bars, f"{odds.turns:.1f}", *cost))
+            rows.append((with_names(name, odds.graph.names), *bars, f"{odds.turns:.1f}", *cost))
         return [
             Table(("critics", "complete, all good", BAD_WORK, "not complete", "turns", "cost")[: len(rows[0])], rows)
         ]
@@ -399,13 +402,13 @@ class SimulationView(_View, Simulation):
         yield Table(
             ("end", "casts", "share"), [(end, n, Bar(f"{n / self.n:.1%}", n / self.n)) for end, n in self.ends.items()]
         )
-        yield from _no_verdict_lines(self.nothing)
+        yield from _no_verdict_lines(self.graph, self.nothing)
         yield Table(
             ("a cast has", "on average", "median", "90th percentile", "maximum"),
             [_distribution_row("agent turns", self.turns), _distribution_row("retries", self.retries)],
         )
-        most = max([1, *self.visits.values()])
-        rows = [(socket, Bar(f"{count / self.n:.2f}", count / most)) for socket, count in self.visits.items()]
+        most, names = max([1, *self.visits.values()]), self.graph.names
+        rows = [(names[id_], Bar(f"{count / self.n:.2f}", count / most)) for id_, count in self.visits.items()]
         yield from _first_rows(("socket", "visits a cast"), rows)
 
 
@@ -427,11 +430,10 @@ class EstimateView(_View, Estimate):
         """The cost for display; an unknown cost is not displayed as zero."""
         if self.total.cost is None:
             return "its cost is unknown" if self.sockets else "no agent is called"
-        unpriced_models = ", ".join(self.unpriced)
+        unpriced = self.graph.list_names(self.unpriced)
         at_least = "at least " if self.shortest else ""
-        return f"{at_least}{_dollars(self.total.cost)}" + (
-            f", not counting {unpriced_models}, whose price is unknown" if unpriced_models else ""
-        )
+        missing = f", not counting {unpriced}, whose price is unknown" if unpriced else ""
+        return f"{at_least}{_dollars(self.total.cost)}{missing}"
 
     @property
     def marks(self) -> CastOverlay:
@@ -462,7 +464,7 @@ class EstimateView(_View, Estimate):
         sum_ = tokens_in.mean + tokens_out.mean
         bar = Bar(f"{sum_:,.0f}", sum_ / most, strong=(0.0, tokens_in.mean / most))
         cost = "not known" if estimate_.cost is None else _dollars(estimate_.cost)
-        return socket, _range(estimate_.turns), _range(tokens_in), _range(tokens_out), bar, cost
+        return self.graph.names[socket], _range(estimate_.turns), _range(tokens_in), _range(tokens_out), bar, cost
 
 
 def estimated(
@@ -527,15 +529,15 @@ class PromptsView(_View, Prompts):
         for prompt in self.prompts:
             size = prompt.characters
             sizes = (f"{size:,}", f"{prompt.tokens:,}", f"{prompt.shared_prefix / max(size, 1):.0%}")
-            rows.append((prompt.step, prompt.socket, prompt.item or "", prompt.turn, *sizes))
+            rows.append((prompt.step, self.graph.names[prompt.socket], prompt.item or "", prompt.turn, *sizes))
         yield from _first_rows(("step", "socket", "item", "turn", "characters", "tokens", "same"), rows)
 
 
-def _no_verdict_lines(nothing: Mapping[str, float]) -> Iterator[Line]:
+def _no_verdict_lines(graph: Graph, nothing: Mapping[str, float]) -> Iterator[Line]:
     """Yield a line for each socket whose output may have no verdict."""
     for socket, chance in nothing.items():
         chance_words = f" in {chance:.0%}" if chance < 1 else ": its prompt does not ask for one"
-        yield Line(f"{socket} gives no verdict{chance_words}")
+        yield Line(f"{graph.names[socket]} gives no verdict{chance_words}")
 
 
 def _distribution_row(name: str, counts: Sequence[int]) -> tuple[str, str, int, int, int]:

@@ -10,7 +10,7 @@ from typing import Final
 from materia_nb.cast.formatting import describe_failure
 from materia_nb.display.blocks import blocks_as_html
 from materia_nb.display.escape import Html, html_page, part
-from materia_nb.display.graph_parts import Link, links, socket_name
+from materia_nb.display.graph_parts import Link, links
 from materia_nb.display.svg import graph_block
 from materia_nb.errors import counted
 from materia_nb.file_io import read_package_text
@@ -94,15 +94,11 @@ def _edge_of(link: Link) -> EdgeRef:
     return link.key if link.edge_index is None else (link.source, link.edge_index + 1)
 
 
-def _place(graph: Graph, socket: str) -> str:
-    return "the end" if socket == END else f"{socket_name(graph.sockets[socket])} ({part(socket)})"
-
-
 def _state_text(graph: Graph, node: StateNode) -> str:
     """Describe the position of a cast: a socket with its work item, or an end."""
     if node.end == COMPLETE:
         return "Complete"
-    place = _place(graph, node.socket or END)
+    place = part(graph.names[node.socket or END])
     if node.end is None:
         return f"{place}, {_POSITIONS[node.position]}" if node.position else place
     return f"On hold for a person at {place}" if node.end == HELD else f"Failed: {place} {describe_failure(node.end)}"
@@ -129,7 +125,7 @@ def _reason(graph: Graph, move: Move, source: StateNode, target: StateNode) -> s
         for number, edge in enumerate(move.edges)
     ]
     if target.end is not None and target.end != COMPLETE:
-        routes.append(f"The cast stops: {_place(graph, target.socket or END)} {describe_failure(target.end)}.")
+        routes.append(f"The cast stops: {part(graph.names[target.socket or END])} {describe_failure(target.end)}.")
     elif not routes and target.end == COMPLETE:
         routes.append("No edge or exit matches, so the cast is complete.")
     if source.position and target.position and source.position != target.position:
@@ -157,7 +153,7 @@ def _route_text(
             if taken_edge.max_traversals is None
             else f" It can be taken at most {counted(taken_edge.max_traversals, 'time')}{scope}."
         )
-        return f"Edge {edge[1]} ({taken_edge.when}) leads to {_place(graph, taken_edge.to)}{because}.{limit}"
+        return f"Edge {edge[1]} ({taken_edge.when}) leads to {part(graph.names[taken_edge.to])}{because}.{limit}"
     route = next(route for loop in graph.loops.values() for route in loop.routes if route.edge_id == edge)
     reason = "The loop is skipped, because it has no item:" if is_skip else "No item is left, so"
-    return f"{reason} the exit for {route.condition} leads to {_place(graph, route.target)}."
+    return f"{reason} the exit for {route.condition} leads to {part(graph.names[route.target])}."

@@ -25,7 +25,7 @@ from materia_nb.engine.state import BOUNDS, Hold
 from materia_nb.errors import counted, plain, signs_warning
 from materia_nb.handoff.jsontext import as_text
 from materia_nb.handoff.runtime_rules import request_of
-from materia_nb.loadout.graph import END, Route
+from materia_nb.loadout.graph import END, Route, with_names
 
 _MAX_CONCLUSION_LINES: Final = 40
 _MAX_LINE_CHARS: Final = 1_000  # Maximum length of a line of the conclusion in a status, in characters.
@@ -103,7 +103,8 @@ def _describe_next(cast: Snapshot) -> str:
     if lanes_at_work(cast.session) is not None:
         names = [shorten(name, 60) for name, lane in cast.lanes.items() if lane.status in ("running", "waiting")]
         return f"lanes {', '.join(names)}" if names else "the join of the lanes"
-    return str(cast.engine.next) if cast.engine.next != END else "end (`step` or `run` completes the cast)"
+    name = cast.names.get(cast.engine.next or "", str(cast.engine.next))
+    return f"{name} (`step` or `run` completes the cast)" if cast.engine.next == END else name
 
 
 def _offered_commands(cast: Snapshot) -> Iterator[str]:
@@ -161,7 +162,8 @@ def _lanes(cast: Snapshot) -> Iterator[str]:
     """Yield the status of each lane; nothing if all lanes have joined."""
     if cast.lanes and cast.session.streams[-1].status != "joined":
         for name, lane in cast.lanes.items():
-            at = f", at {lane.now.next_socket}" if lane.status == "running" and lane.now.next_socket else ""
+            socket = lane.now.next_socket if lane.status == "running" else None
+            at = f", at {cast.names[socket]}" if socket else ""
             suffix = ", waiting for you" if lane.waits_for_person else ""
             yield f"lane {shorten(name, 60)}: {lane.status}{at}{suffix}, {lane.done} of {len(lane.indexes)} items done"
 
@@ -202,7 +204,7 @@ def describe_tries(cast: Snapshot) -> str:
 
 def _notes(cast: Snapshot) -> Iterator[str]:
     """Yield the differences from the recorded route, and the notes and missing files of the latest step."""
-    yield from (f"differs: {difference}" for difference in cast.differences)
+    yield from (f"differs: {with_names(str(difference), cast.names)}" for difference in cast.differences)
     if cast.engine.status in ("waiting", "failed"):
         yield from (f"note: {note}" for note in cast.notes[-3:])
     if cast.steps and cast.steps[-1].missing:
@@ -219,17 +221,16 @@ def _waiting_for(cast: Snapshot) -> str:
     visit = cast.waiting_at
     if visit is None or cast.live.writer is not None:
         return "" if visit is None else f"{cast.names[visit.socket]} is working; the cast is run by {cast.live.writer}"
-    socket = cast.graph.sockets[visit.socket]
+    name = cast.names[visit.socket]
     if cast.pin_name_of(visit.socket) in cast.lost_pins:
-        return f"waiting: {visit.socket} is pinned to a function that was lost when its kernel ended; pin it again, or unpin it"
-    if socket.is_utility:
-        return f"waiting: {visit.socket} was interrupted; use `step` to run it again"
-    item = f" for {visit.item.key} ({short_label(visit.item.label)})" if visit.item else ""
+        return f"waiting: {name} is pinned to a function that was lost when its kernel ended; pin it again, or unpin it"
+    if cast.graph.sockets[visit.socket].is_utility:
+        return f"waiting: {name} was interrupted; use `step` to run it again"
+    who = f"{name} on {short_label(visit.item.label)}" if visit.item else name
     if cast.approvals.asking or cast.approvals.due:
-        return f"waiting: {visit.socket}{item} {_call_status(cast)}"
+        return f"waiting: {who} {_call_status(cast)}"
     if visit.mode == "draft" and visit.drafts:
-        return f"waiting: {visit.socket}{item} has a draft; use `refine` or `accept`"
-    who = f"{visit.socket} ({socket.materia.label}){item}"
+        return f"waiting: {who} has a draft; use `refine` or `accept`"
     need = "needs an answer"
     if cast.approvals.current is not None:
         need = f"may run this command once: {shorten(cast.approvals.current.exact_content, 200)} (`abort` withdraws the approval)"
@@ -279,7 +280,7 @@ def _hold_lines(cast: Snapshot, hold: Hold, socket: str) -> list[str]:
         "help": "give the missing information",
     }.get(hold.needs or "", "answer")
     return [
-        f"held by {socket} ({hold.action}): {hold.reason}",
+        f"held by {cast.names[socket]} ({hold.action}): {hold.reason}",
         *approval_lines(cast),
         f"to continue: {needed}, accept its output as it is (`accept`), correct it (`edit output`), or abort the cast (`abort`)",
     ]
@@ -388,7 +389,7 @@ def _codes(cast: Snapshot) -> dict[str, tuple[str, ...]]:
 
 def steps_view(cast: Snapshot) -> Table:
     """Return a table of the steps of a cast and of its lanes, one per row."""
-    table = step_table(cast.all_steps, cast.graph)
+    table = step_table(cast.all_steps)
     labels = [cast.label_of(step).words for step in cast.all_steps]
     if not any(labels):
         return table

@@ -245,7 +245,7 @@ def _page_blocks(cast: Snapshot) -> list[Block]:
     blocks.append(Heading("Timeline"))
     if left_out := len(cast.all_steps) - len(steps):
         blocks.append(Line(f"{left_out:,} earlier steps are not shown."))
-    timeline = step_table(steps, cast.graph)
+    timeline = step_table(steps)
     anchors = [f"lane-step-{index}" if step.lane else f"step-{step.number}" for index, step in enumerate(steps)]
     links = [(AnchorLink(str(row[0]), anchor), *row[1:]) for anchor, row in zip(anchors, timeline.rows, strict=True)]
     blocks += [Table(timeline.headers, links, timeline.empty), Heading("Steps")]

@@ -97,18 +97,18 @@ def format_reported(value: float | None, form: str = "{}") -> str:
     return "unknown" if value is None else form.format(value)
 
 
-def search_results_table(matches: Sequence[OutputMatch]) -> Table:
-    """Return a table of the search results in the outputs of steps, one match per row."""
-    rows = [
-        (
-            str(match.step) + (f" in {shorten(match.lane, 40)}" if match.lane else ""),
-            match.socket,
-            match.item or "",
-            shorten(match.value if isinstance(match.value, str) else compact(match.value), 200),
-        )
-        for match in matches
-    ]
-    return Table(("step", "socket", "item", "value"), rows, "nothing found")
+def search_results_table(matches: Sequence[OutputMatch], names: Mapping[str, str]) -> Table:
+    """Return a table of the search results in the outputs of a cast. ``names`` are the names of its sockets, by id."""
+    return Table(_MATCH_COLUMNS, [_match_row(match, names) for match in matches], "nothing found")
+
+
+_MATCH_COLUMNS: Final = ("step", "socket", "item", "value")
+
+
+def _match_row(match: OutputMatch, names: Mapping[str, str]) -> tuple[str, ...]:
+    step = str(match.step) + (f" in {shorten(match.lane, 40)}" if match.lane else "")
+    value = match.value if isinstance(match.value, str) else compact(match.value)
+    return step, names[match.socket], match.item or "", shorten(value, 200)
 
 
 class SearchResultsView(TableOf[tuple[str, "OutputMatch"]]):
@@ -118,11 +118,10 @@ class SearchResultsView(TableOf[tuple[str, "OutputMatch"]]):
         self, matches: Sequence[tuple[Snapshot, OutputMatch]], problems: Sequence[tuple[str, str]] = ()
     ) -> None:
         self.problems = tuple(problems)
-        cells = search_results_table([match for _, match in matches]).rows
-        rows = [(cast.id, cast.label_of().name, *row) for (cast, _), row in zip(matches, cells, strict=True)]
+        rows = [(cast.id, cast.label_of().name, *_match_row(match, cast.names)) for cast, match in matches]
         rows += [(id_, "", "", "", "", f"cannot be searched: {why}") for id_, why in problems]
         pairs = [(cast.id, match) for cast, match in matches]
-        super().__init__(pairs, ("cast", "name", "step", "socket", "item", "value"), rows, "nothing found")
+        super().__init__(pairs, ("cast", "name", *_MATCH_COLUMNS), rows, "nothing found")
 
 
 class FailureCause(NamedTuple):
@@ -214,12 +213,16 @@ _MAX_VALUES: Final = 3
 class UsageView(TableOf[UsageRow]):
     """A table of the time, tokens and cost used; iterating yields :class:`~materia_nb.insight.estimate.UsageRow` objects."""
 
-    def __init__(self, by: Sequence[str], usage: Sequence[UsageRow]) -> None:
-        self.by = tuple(by)
+    def __init__(self, by: Sequence[str], usage: Sequence[UsageRow], names: Mapping[str, str]) -> None:
+        """Create a table of usage, grouped by the criteria ``by``. ``names`` are the names of the sockets, by id."""
+        self.by, socket_column = tuple(by), [*by].index("socket") if "socket" in by else None
         total = reduce(UsageRow.plus, usage, UsageRow(("total", *[""] * (len(by) - 1))))
         columns = _spent_columns(total)
         rows = [
-            (*(shorten(name, 60) for name in row.of), *(cell(row) for cell in columns.values()))
+            (
+                *(shorten(names.get(key, key) if at == socket_column else key, 60) for at, key in enumerate(row.of)),
+                *(cell(row) for cell in columns.values()),
+            )
             for row in ((*usage, total) if usage else ())
         ]
         super().__init__(usage, [*by, *columns], rows, "no steps yet")
@@ -385,8 +388,8 @@ class FilesView(Displayable):
         rows = [
             (
                 str(step.number),
-                cast.names.get(step.socket, step.socket),
-                f"{step.item_key} {shorten(step.item_label or '', 40)}" if step.item_key else "",
+                step.name,
+                shorten(step.item_label or step.item_key or "", 40),
                 not_kept if step.files is None else _changed_file_names(step.files),
                 describe_outcome(step),
             )

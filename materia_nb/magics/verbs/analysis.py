@@ -155,7 +155,8 @@ def _check_limit(estimate: EstimateView, limit: Bound, maximum: float) -> None:
     if limit.quantity == "seconds":
         message = "The time of a cast is not estimated, so it cannot be limited"
     elif limit.quantity == "cost" and estimate.sockets and not has_price:
-        message = f"The cost of a cast is unknown, because these models have no price: {', '.join(estimate.unpriced)}"
+        unpriced = estimate.graph.list_names(estimate.unpriced)
+        message = f"The cost of a cast is unknown, because these agents have no price: {unpriced}"
         hint = 'set `prices` in the config, or install known prices with `pip install "materia-nb[models]"`'
     elif mean > maximum:
         message = f"A cast takes {limit.number_format.format(round(mean, 4))} {limit.unit} on average, which is more than {maximum:g}"
@@ -349,7 +350,7 @@ def _ask_steps(call: Call, expression: Rest, *, all_: bool = False, tag: str | N
     """
     if all_ or tag is not None:
         return call.bench.casts.ask(str(expression), call.bench.casts(tag=tag or ()))
-    return search_results_table(call.cast.now.all_steps.ask(str(expression)))
+    return search_results_table(call.cast.now.all_steps.ask(str(expression)), call.cast.graph.names)
 
 
 @verb("steps events", example="%materia steps events --severity warning")
@@ -388,11 +389,8 @@ def _show_prompt(call: Call, step: int | None = None, *, lane: str | None = None
         return prompt_view(view.steps[-1], view.prompt, view.steps)
     record = view.steps.at(-1 if step is None else step)
     if record.prompt is None:
-        raise MateriaError(
-            f"{record.socket} is a utility and has no prompt.",
-            hint="use `handoff` to show its input and output",
-            kind="no_prompt",
-        )
+        message = f"{record.name} is a utility and has no prompt."
+        raise MateriaError(message, hint="use `handoff` to show its input and output", kind="no_prompt")
     return prompt_view(record, record.prompt, view.steps)
 
 

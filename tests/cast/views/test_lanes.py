@@ -38,7 +38,7 @@ def test_lane_row_shows_its_socket_and_progress(waiting):
     row = next(line for line in text.splitlines() if line.startswith("ui "))
     assert row.split("  ")[0] == "ui"
     assert all(words in row for words in ("running", "Check, waiting for you", "Part 2", "0/2"))
-    assert "lane ui: running, at Socket-4, waiting for you, 0 of 2 items done" in status_lines(waiting.now)
+    assert "lane ui: running, at Check, waiting for you, 0 of 2 items done" in status_lines(waiting.now)
 
 
 def test_graph_cards_show_and_count_the_lanes_at_each_socket(waiting):
@@ -254,6 +254,6 @@ def test_lanes_offer_only_repairs_that_are_possible(tmp_path):
 def test_verbs_accept_the_name_of_a_lane(done):
     now = done.now
     step = now.lanes["ui"].now.steps.at(4)
-    assert HandoffView(now, step).title == "Handoff of step 4: Socket-4, visit 1, item WI-3 (Part 2) in lane ui"
+    assert HandoffView(now, step).title == "Handoff of step 4: Check, visit 1, item Part 2 in lane ui"
     assert step_view(now, lane="ui").title.endswith("in lane ui")
     assert "<img" not in cast_page_html(now)

@@ -98,7 +98,7 @@ def test_simulation_picture_shows_how_often_edges_were_taken():
 def test_outcomes_of_other_protocols_are_listed():
     document = config({"A": asks(edge("end"), handoff="envelope")})
     output = repr(ExploreView(build_graph(document)))
-    assert "A: the agent may ask for a detour. Detours are not explored." in output
+    assert "P: the agent may ask for a detour. Detours are not explored." in output
     assert "on hold for a person" in output
 
 
@@ -157,7 +157,8 @@ def test_bars_of_an_estimate_stack_the_tokens_in_and_out_of_each_socket(wb):
     bars = {row[0]: row[table.headers.index("in and out")] for row in table.rows}
     sums = {socket: row.input.mean + row.output.mean for socket, row in view.sockets.items()}
     for socket, row in view.sockets.items():
-        assert bars[socket].end == pytest.approx(sums[socket] / max(sums.values()))
-        assert bars[socket].strong == (0, pytest.approx(row.input.mean / max(sums.values())))
-        assert bars[socket].text == f"{sums[socket]:,.0f}"
+        bar = bars[view.graph.names[socket]]
+        assert bar.end == pytest.approx(sums[socket] / max(sums.values()))
+        assert bar.strong == (0, pytest.approx(row.input.mean / max(sums.values())))
+        assert bar.text == f"{sums[socket]:,.0f}"
     assert max(bar.end for bar in bars.values()) == 1

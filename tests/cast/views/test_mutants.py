@@ -172,8 +172,8 @@ def test_saved_tests_report_a_changed_limit_with_the_shortest_cast(tmp_path):
     file.write_text(json.dumps(retry_loop(most=3)))
     (ways,) = [path for path in paths if path.name.startswith("ways.")]
     assert (
-        "Eval (only), satisfied false: Build (only) instead of edge_traversals_exhausted at Eval, "
-        "after Plan → Build → Eval → Build → Eval → Build → Eval"
+        "Eval P (only), satisfied false: Build P (only) instead of edge_traversals_exhausted at Eval P, "
+        "after G → Build P → Eval P → Build P → Eval P → Build P → Eval P"
     ) in read_case(ways).check()
 
 

@@ -47,11 +47,11 @@ def test_reasons_name_the_edge_and_its_limit(bench):
     explored = bench.explore("Plan-Build-Eval")
     texts = play_data(explored.graph, explore_states(explored.graph, (2,)), 0.5)["texts"]
     assert (
-        "Edge 2 (not_satisfied) leads to Build (Socket-2): the output sets satisfied: false. "
+        "Edge 2 (not_satisfied) leads to Build: the output sets satisfied: false. "
         "It can be taken at most 3 times for each item."
     ) in texts
-    assert "No item is left, so the exit for satisfied leads to Narrate (Socket-5)." in texts
-    assert "The cast stops: Eval (Socket-3) took the same edge too often." in texts
+    assert "No item is left, so the exit for satisfied leads to Narrate." in texts
+    assert "The cast stops: Eval took the same edge too often." in texts
 
 
 def test_reason_for_an_empty_list_says_that_the_loop_is_skipped(bench):
@@ -59,8 +59,8 @@ def test_reason_for_an_empty_list_says_that_the_loop_is_skipped(bench):
     data = play_data(graph, explore_states(graph, (0, 1)), 0.5)
     reason = {data["texts"][move[1]]: data["texts"][move[2]] for move in data["states"][0][5]}["lists 0 items"]
     assert reason == (
-        "Edge 1 (always) leads to Build (Socket-2). "
-        "The loop is skipped, because it has no item: the exit for always leads to Narrate (Socket-5)."
+        "Edge 1 (always) leads to Build. "
+        "The loop is skipped, because it has no item: the exit for always leads to Narrate."
     )
 
 

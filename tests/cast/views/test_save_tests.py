@@ -67,7 +67,7 @@ def test_saved_cases_of_other_protocols_pass(tmp_path, name):
 def test_saving_tests_with_malformed_answers_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(EnvelopeProtocol, "overridden", EnvelopeProtocol.overridden - {"sample_outputs"})
     document = config({"A": at("P", parse="json", handoff="envelope")})
-    with pytest.raises(MateriaError, match="handoff format of A"):
+    with pytest.raises(MateriaError, match="handoff format of P"):
         ExploreView(build_graph(document), 0).save_tests(tmp_path)
 
 

@@ -75,7 +75,7 @@ def test_breakpoint_and_tool_tables_list_the_entries_of_a_cast(tmp_path):
     cast = h.start(tmp_path, h.loop_config(), h.loop_agents(1))
     assert repr(breakpoints_view(cast.breakpoints, cast.graph)) == "no breakpoints"
     cast.breakpoints.add("Socket-3")
-    assert breakpoints_view(cast.breakpoints, cast.graph).rows == [("before Socket-3",)]
+    assert breakpoints_view(cast.breakpoints, cast.graph).rows == [("before Check",)]
     cast.approvals.allow("bash")
     rows = dict(allowed_view(cast.now).rows)
     assert (rows["bash"], rows["write"]) == ("runs without approval", "asks for approval each time")
