@@ -235,7 +235,7 @@ class Runner(Work):
         self._artifacts = ArtifactWriter(files, rules)
         self._lock = threading.Lock()
         self._holder, self._hold = 0, object()
-        self._astray = False
+        self._astray = self._is_changing = False
         self._unwritten: list[JournalLine] = []
         self._unreported: list[ev.Event] = []
         self._written = session
@@ -314,23 +314,26 @@ class Runner(Work):
             MateriaError: the cast is open read-only (``read_only``), or this engine cannot cast its loadout
                 (``not_castable``).
         """
-        self._holder = threading.get_ident()
-        if not self.running:  # the jobs of lanes continue from one step of a run to the next
-            self._hold = object()
-        _HOLDS.set(self._hold)
-        if self.problems:
+        self._is_changing = True
+        try:
+            self._holder = threading.get_ident()
+            if not self.running:  # the jobs of lanes continue from one step of a run to the next
+                self._hold = object()
+            _HOLDS.set(self._hold)
             require_castable(self.problems, self.files.path)
-        if self.journal is None:
-            self.refresh()
-            where = str(self.files.path)
-            raise MateriaError("This cast is open read-only.", where=where, hint=self._continue_hint, kind="read_only")
-        if self._astray:
-            self._recover()
-        if self._unwritten and not self.batches_writes:
-            self._write([], self.session)
-        if self.session.snapshot_method and not self.running:
-            self.save_files("person" if self.session.state.waiting_at is None else "step")
-        yield
+            if self.journal is None:
+                self.refresh()
+                where, hint = str(self.files.path), self._continue_hint
+                raise MateriaError("This cast is open read-only.", where=where, hint=hint, kind="read_only")
+            if self._astray:
+                self._recover()
+            if self._unwritten and not self.batches_writes:
+                self._write([], self.session)
+            if self.session.snapshot_method and not self.running:
+                self.save_files("person" if self.session.state.waiting_at is None else "step")
+            yield
+        finally:
+            self._is_changing = False
 
     @property
     def _continue_hint(self) -> str:
@@ -339,14 +342,14 @@ class Runner(Work):
 
     def refuse_while_running(self) -> None:
         """Raise MateriaError (``busy``) if a step or an edit is in progress in any thread."""
-        if self._lock.locked():
+        if self._is_changing:
             message = "A step is running, so nothing can be changed until it ends."
             raise MateriaError(message, hint="pause the run, then edit", kind="busy")
 
     def busy(self, wait: float = 0.0) -> bool:
         """Return True if a step or an edit is still in progress in another thread after ``wait`` seconds."""
         until = time.monotonic() + (wait if self._holder != threading.get_ident() else 0.0)
-        while self._lock.locked():
+        while self._is_changing:
             if time.monotonic() >= until:
                 return True
             time.sleep(_POLL_PAUSE_S)  # waiting with acquire would take the lock, so the cast would look busy to others
@@ -359,7 +362,7 @@ class Runner(Work):
         Processes and model requests are stopped immediately, but Python functions cannot be stopped.
         """
         since = self.stop.since
-        if since is None or not self._lock.locked():
+        if since is None or not self._is_changing:
             return None
         visit = self.session.state.waiting_at
         busy_sockets = [visit.socket] if visit is not None else [] if self._lanes is None else self._lanes.busy_sockets
@@ -626,7 +629,10 @@ class Runner(Work):
             self.write_queued()
 
     def write_now(self) -> None:
-        """Acquire the lock and write the derived files. The caller must not hold the lock."""
+        """Acquire the lock and write the derived files. The caller must not hold the lock.
+
+        The cast is not busy in the meantime; a change only waits until the files have been written.
+        """
         with self.lock():
             self.write_derived()
 

@@ -200,7 +200,9 @@ class Panel(Displayable):
         with self._timing:
             if self.closed or self._timer is not None:
                 return
-            wait = max(0.0, self._last_timed_draw + self.interval - time.monotonic())
+            # A callback redraws the panel when it ends, and so does a run that ends soon.
+            shortest = 0.0 if self._callback_thread is None else _SHORT_WAIT_S
+            wait = max(shortest, self._last_timed_draw + self.interval - time.monotonic())
             self._timer = call_later(wait, self._timer_elapsed)
 
     def _timer_elapsed(self) -> None:
@@ -468,6 +470,8 @@ class RunControl:
     def start(self, action: Callable[[], object]) -> None:
         """Run ``action`` in a new thread, and notify the watchers when the run starts and ends.
 
+        The files that are derived from the journal are written after the watchers have been notified.
+
         Raises:
             MateriaError: another run is active (kind ``busy``).
         """
@@ -524,6 +528,18 @@ class RunControl:
             with self._lock:
                 self.running, self.outcome, self.error = False, outcome, error
                 self.started = self.stop_requested_at = None
+            try:
+                self._notify_watchers()
+            finally:
+                self._write_files()
+
+    def _write_files(self) -> None:
+        """Write the files that are derived from the journal, after the panels have shown the end of the run."""
+        try:
+            if (owner := self._owner()) is not None:
+                owner.export.derived_files()
+        except MateriaError as error:
+            self.error = error
             self._notify_watchers()
 
     def _run_concurrently(self, action: Callable[[], object]) -> None:

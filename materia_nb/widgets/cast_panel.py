@@ -77,13 +77,7 @@ class CastPanel(CastSurface):
     @_starts
     def _step(self) -> None:
         """Run one socket."""
-        cast = self.cast
-
-        def step() -> None:
-            cast.step()
-            cast.export.derived_files()
-
-        self.start(step)
+        self.start(self.cast.step)
 
     @_starts
     def _run(self) -> None:

@@ -153,6 +153,57 @@ def test_click_on_step_for_an_outdated_state_has_no_effect(cast, make):
     assert [socket for socket, *_ in cast.route] == ["Socket-1", "Socket-2", "Socket-3"]
 
 
+def manifest(cast):
+    return json.loads((cast.run_dir / "manifest.json").read_text())
+
+
+def test_step_is_shown_before_its_files_are_written(cast, make, monkeypatch):
+    panel, shown, write = make(cast), [], cast.runner.write_derived
+    begun, go_on = threading.Event(), threading.Event()
+
+    def write_slowly():
+        shown.append(panel.front.bar["words"])
+        begun.set()
+        go_on.wait(30)
+        write()
+
+    monkeypatch.setattr(cast.runner, "write_derived", write_slowly)
+    say(panel, "step")
+    assert begun.wait(30)
+    assert shown == ["ready · Build is next"]
+    assert panel.front.bar["can"]["run"]
+    assert not (cast.run_dir / "manifest.json").exists()
+    assert not runs_of(cast).busy
+    cast.runner.refuse_while_running()  # an edit would wait
+    assert say(panel, "step") == ""
+    assert len(cast.steps) == 1, "the next step begins when the files are there"
+    go_on.set()
+    done(panel)
+    assert manifest(cast)["steps"] == len(cast.steps) == 2
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_files_are_written_even_if_a_panel_raises_an_error_at_the_end_of_a_step(cast, make):
+    panel = make(cast)
+    runs_of(cast).watch(lambda runs: 1 / runs.running)
+    say(panel, "step")
+    assert runs_of(cast).wait(30)
+    assert manifest(cast)["steps"] == 1
+
+
+def test_files_that_cannot_be_written_after_a_step_are_reported(cast, make, monkeypatch):
+    panel = make(cast)
+
+    def fail():
+        raise MateriaError("The disk is full.")
+
+    monkeypatch.setattr(cast.runner, "write_derived", fail)
+    say(panel, "step")
+    done(panel)
+    assert panel.front.surface["notice"] == {"words": "The disk is full.", "tone": "bad"}
+    assert panel.front.bar["words"] == "ready · Build is next"
+
+
 def test_pause_and_abort_are_shown_immediately_with_their_duration(bench, cast, make):
     held = Held("built")
     bench.agent("Build", held.answer)
@@ -213,10 +264,10 @@ def test_run_to_the_end_button_stops_before_the_cast_ends(cast, make):
     assert (cast.status, cast.now.next_socket) == ("ready", "end")
 
 
-def test_panel_is_busy_while_the_lock_of_its_cast_is_held(cast, make):
+def test_panel_is_busy_while_its_cast_is_changed(cast, make):
     panel, runs = make(cast), runs_of(cast)
     assert not runs.busy_for(panel)
-    with cast.runner.lock():
+    with cast.runner.lock(), cast.runner.change():
         assert runs.busy_for(panel)
     assert not runs.busy_for(panel)
 

@@ -212,6 +212,23 @@ def test_first_click_is_drawn_immediately_and_later_clicks_are_throttled(cast, m
     panel.close()
 
 
+def test_redraw_requested_by_a_run_that_a_callback_starts_waits_for_the_end_of_a_short_run(cast, monkeypatch):
+    """Otherwise each step would first draw that it is running."""
+    waits = []
+    monkeypatch.setattr(base, "call_later", lambda wait, _: waits.append(wait))
+    panel = CastPanel(cast)
+
+    def start():
+        run = threading.Thread(target=panel.schedule_refresh)
+        run.start()
+        run.join()
+
+    panel.guarded(start)()
+    start()
+    assert waits == [0.05, 0]
+    panel.close()
+
+
 def test_redraw_requested_by_a_callback_happens_at_its_end(cast, drawn):
     panel = CastPanel(cast)
     drawn.clear()
