@@ -274,6 +274,19 @@ class Snapshot:
         has_stopped = failure is not None and not failure.blocked
         return has_stopped and state.at is not None and state.next is None and not state.pending_route
 
+    def is_answered_by_person(self, socket: str) -> bool:
+        """Return True if a person writes the output of a socket."""
+        return not self.graph.sockets[socket].is_utility and self.answered_by(socket) in (None, "person")
+
+    @property
+    def waits_for_person(self) -> bool:
+        """True if a person must answer, decide about a draft or about a question, or approve a tool call."""
+        visit = self.waiting_at
+        if visit is None:
+            return self.held is not None
+        is_draft = visit.mode == "draft" and visit.drafts > 0
+        return is_draft or bool(self.approvals.asking) or self.is_answered_by_person(visit.socket)
+
     @cached_property
     def item_statuses(self) -> list[ItemStatus]:
         """The progress of each work item: ``done``, ``being worked on``, ``open`` or ``skipped`` (R46).
@@ -592,12 +605,7 @@ class LaneSnapshot:
     @property
     def waits_for_person(self) -> bool:
         """True if the lane waits for a person to answer, to decide about a draft or to approve a tool call."""
-        now = self.now
-        visit = now.waiting_at
-        if self.status != "running" or visit is None:
-            return self.status == "running" and now.held is not None
-        is_asking = bool(now.approvals.asking) or (visit.mode == "draft" and visit.drafts > 0)
-        return is_asking or now.answered_by(visit.socket) in (None, "person")
+        return self.status == "running" and self.now.waits_for_person
 
     def __repr__(self) -> str:
         """Return a one-line summary with the status and the progress of the lane."""

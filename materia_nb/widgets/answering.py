@@ -24,7 +24,7 @@ from materia_nb.handoff.base import Outcome, SimpleAnswer, WorkItem
 from materia_nb.handoff.jsontext import NotJson, strict_json
 from materia_nb.handoff.runtime_rules import request_of
 from materia_nb.jsonvalue import JSON, json_advice
-from materia_nb.widgets.cast_slices import identity, is_answered_by_person, step_text
+from materia_nb.widgets.cast_slices import identity, step_text
 from materia_nb.widgets.failure_panel import check_answer_by_hand, failure_state, next_actions, result_blocks
 from materia_nb.widgets.state_tree import title_and_context
 
@@ -120,7 +120,7 @@ def _question_key(now: Snapshot, visit: Visit | None) -> str:
 
 def _current_work(now: Snapshot, visit: Visit | None, *, busy: bool) -> list[Block]:
     """Return a line about the agent at work; for a read-only cast, also explain how to continue the cast here."""
-    if visit is None or (now.writable and (not busy or is_answered_by_person(now, visit.socket))):
+    if visit is None or (now.writable and (not busy or now.is_answered_by_person(visit.socket))):
         return []
     name, item = now.names[visit.socket], f" on {part(visit.item.label, 40)}" if visit.item else ""
     if now.writable:

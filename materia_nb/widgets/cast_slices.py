@@ -156,7 +156,7 @@ def _stopped_pill(now: Snapshot, activity: Activity) -> Pill:
         return Pill("wants", f"Your turn: {name} asks{purpose}", entered)
     if visit is not None and visit.mode == "draft" and visit.drafts:
         return Pill("wants", f"Your turn: draft of {name}", entered)
-    if lane is not None or (visit is not None and is_answered_by_person(now, visit.socket)):
+    if lane is not None or (visit is not None and now.is_answered_by_person(visit.socket)):
         return Pill("wants", f"Your turn: {name}", entered)
     if now.breakpoints_hit:
         detail = "; ".join(stop.words(now.graph) for stop in now.breakpoints_hit)
@@ -164,11 +164,6 @@ def _stopped_pill(now: Snapshot, activity: Activity) -> Pill:
     if visit is not None or activity.outcome == "stopped":
         return Pill("paused", f"paused · {name}")
     return Pill("ready", f"ready · {name} is next" if name else "ready")
-
-
-def is_answered_by_person(now: Snapshot, socket: str) -> bool:
-    """Return True if a person writes the output of a socket."""
-    return not now.graph.sockets[socket].is_utility and now.answered_by(socket) in (None, "person")
 
 
 def bar_state(now: Snapshot, activity: Activity) -> dict[str, Any]:

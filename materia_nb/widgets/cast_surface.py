@@ -377,9 +377,9 @@ class CastSurface(Panel):
             self.lane = asking_lanes[0]
         self._lanes_joined = lanes_joined
         if not busy:
-            has_questions = bool(asking_lanes or now.approvals.asking or now.held or now.status == "failed")
+            has_questions = asking_lanes or now.status == "failed" or (now.writable and now.waits_for_person)
             questions = _question_identities(now, asking_lanes) if has_questions else frozenset()
-            if questions - self._known_questions:
+            if questions - self._known_questions and self.past is None:
                 self.tab, self.selected = "answer", None  # show the new question
             self._known_questions = questions
         if self.past is not None and self.rows.line is None and not _is_on_branch(self.past, now):

@@ -236,7 +236,7 @@ def _tab_state(names: Sequence[str], tab: str, title: dict[str, Any], tabs: _Tab
     names = [name for name in names if name != "calls" or calls] or names
     titles = {**_TAB_TITLES, "calls": f"Calls {len(calls)}"}
     opened = tab if tab in names else "output" if tab == "answer" and "output" in names else names[0]
-    needs_user = not tabs.busy and (bool(tabs.now.approvals.asking) or tabs.now.held is not None)
+    needs_user = not tabs.busy and tabs.now.writable and tabs.now.waits_for_person
     return {
         "title": title,
         # A dot marks a tab that waits for the user.

@@ -44,6 +44,11 @@ wb = """,
 )
 
 
+RUN_IN_KERNEL = """async (code) => {
+    await jupyterapp.shell.currentWidget.sessionContext.session.kernel.requestExecute({ code }).done;
+}"""
+
+
 def test_reason_is_visible_and_focus_follows_the_questions(lab: Lab):
     lab.page.set_viewport_size({"width": 1280, "height": 800})
     start = "%load_ext materia_nb\n%materia use Plan-Build-Eval\nwb.agent('Build', lambda: 'built')\n%materia cast x"
@@ -62,6 +67,7 @@ def test_reason_is_visible_and_focus_follows_the_questions(lab: Lab):
     panel.press("Send these items")
     panel.wait_for_status("Build is next")
     wait_for_focus("mnb-pill")
+    panel.tab("Why")
     panel.press("Run")
     panel.wait_for_status("Your turn: Eval")
     wait_for_focus("the reason")
@@ -73,6 +79,19 @@ def test_reason_is_visible_and_focus_follows_the_questions(lab: Lab):
     wait_for_focus("the reason")
     lab.page.set_viewport_size({"width": 853, "height": 533})  # 1280 x 800 at 150 %
     wait_until_in_view(lab, reason, scroll=True)
+
+    panel.tab("State")
+    path = panel.field("new path")
+    path.press_sequentially("no")
+    for code in ('%%materia reply\n{"satisfied": false, "context": "Five."}', "%materia run"):
+        lab.page.evaluate(RUN_IN_KERNEL, code)
+    panel.at.get_by_role("tab", name="Answer ●").wait_for()
+    path.press_sequentially("te")  # the question does not interrupt typing
+    expect(path).to_have_value("note")
+    panel.at.get_by_role("tab", name="State", selected=True).wait_for()
+    panel.at.locator(".mnb-pill").focus()
+    panel.at.get_by_role("tab", name="Answer", selected=True).wait_for()
+    panel.at.locator(".mnb-under", has_text="visit 3").wait_for()
 
 
 def wait_until_in_view(lab: Lab, field: Locator, *, scroll: bool = False) -> None:

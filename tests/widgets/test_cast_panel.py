@@ -369,6 +369,27 @@ def test_verdict_buttons_show_their_targets_and_answer(bench, cast, make):
     assert cast.now.engine.rework_reasons[-1].reason == "a heading lacks its paragraph"
 
 
+def test_question_opens_the_answer_tab_once_unless_the_user_looks_at_the_past(bench, cast, make):
+    bench.agent("Eval", "person")
+    panel, reader = make(cast), make(open_cast(cast.run_dir))
+    say(panel, "tab", tab="state")
+    say(reader, "tab", tab="state")
+    say(panel, "run")
+    done(panel)
+    assert panel.front.inspector["tab"] == "answer"
+    assert panel.front.inspector["tabs"][0] == ["answer", "Answer", True]
+    reader.refresh()
+    assert reader.front.bar["words"].startswith("waiting at Eval")
+    assert (reader.front.inspector["tab"], reader.front.inspector["tabs"][0][2]) == ("state", False)
+    say(panel, "tab", tab="state")
+    assert panel.front.inspector["tab"] == "state", "the same question lets the user look elsewhere"
+    say(panel, "look", step=1)
+    cast.reply(h.NO)
+    assert cast.run() == "person"
+    panel.refresh()
+    assert panel.front.inspector["tab"] == "state"
+
+
 def test_answer_form_is_highlighted_only_if_a_person_is_asked(bench, cast, make):
     panel = make(cast)
     say(panel, "enter")

@@ -1,5 +1,5 @@
 /** The tab Answer: the failure, pending approvals, the agent's live text, and the form for a person's answer. */
-import { actButton, h, append, button, focused, isEnabled, isNew, onKeys, refill, setText, setAttr, setEnabled } from "./dom.js";
+import { actButton, h, append, button, focused, isEnabled, isNew, isTyping, onKeys, refill, setText, setAttr, setEnabled } from "./dom.js";
 import { drawBlocks } from "./blocks.js";
 import { checkedField } from "./checking.js";
 import { rowsOf } from "./words.js";
@@ -41,10 +41,10 @@ export function answerPart(host, send, shell) {
   };
 }
 
-/** Focus the first field of a question that has just appeared, if the focus is in the bar, where the user has started a run. @param {HTMLElement} node */
+/** Focus the first field of a question that has just appeared, if the panel has the focus and the user is not typing or in a menu. @param {HTMLElement} node */
 function takeFocus(node) {
-  const bar = node.closest(".mnb-surface")?.querySelector(".mnb-bar");
-  if (bar && focused(bar)) /** @type {HTMLElement|null} */ (node.querySelector("textarea, input"))?.focus({ preventScroll: true });
+  const surface = node.closest(".mnb-surface"), at = surface && focused(surface);
+  if (at && !isTyping(at) && !at.closest(".mnb-menu")) /** @type {HTMLElement|null} */ (node.querySelector("textarea, input"))?.focus({ preventScroll: true });
 }
 
 /** Tool calls or a command that wait for approval, with the reason that the model gave. @param {PanelSender} send */

@@ -148,6 +148,9 @@ export function focused(within) {
   return element instanceof HTMLElement && within.contains(element) ? element : null;
 }
 
+/** Return true if an element is a visible field for typing. @param {Element|null} element */
+export const isTyping = (element) => Boolean(element?.matches("input, select, textarea") && element.checkVisibility());
+
 /** Show or hide an element; if it contains the focus, another control receives the focus. @param {HTMLElement} node @param {boolean} on @param {HTMLElement} next */
 export function show(node, on, next) {
   const focus = !on && focused(node);

@@ -1,5 +1,5 @@
 /** The inspector: shows the selected element. */
-import { h, button, isNew, redraw, setText, setAttr } from "./dom.js";
+import { h, button, focused, isNew, isTyping, redraw, setText, setAttr } from "./dom.js";
 import { openMenu } from "./menu.js";
 import { askWhere } from "./bar.js";
 import { tabRow } from "./tabs.js";
@@ -35,10 +35,16 @@ export function inspectorPart(host, send, shell) {
     ], { label: "breakpoints" }), { ...small, "aria-label": "breakpoint", "aria-haspopup": "menu", "aria-pressed": String(stops.some((stop) => stop[2])) }),
     id && (answered || pinned) && button(pinned ? "Unpin" : "Pin", pinned ? "ask the agent again from now on" : "use the last output as the answer from now on", () => send("pin", { socket: id }), { ...small, "aria-pressed": String(pinned) }),
   ];
-  return {
+  let opened = "", held = /** @type {Inspector|null} an update that opens another tab, which waits while the user types */ (null);
+  tabs.panel.addEventListener("focusout", ({ relatedTarget }) => held && !tabs.panel.contains(/** @type {Node|null} */ (relatedTarget)) && inspector.update(held));
+  const inspector = {
     /** @param {Inspector} data */
-    update({ title, tabs: all, tab, content }) {
+    update(data) {
+      const { title, tabs: all, tab, content } = data;
       if (!title) return;
+      held = opened !== tab && isTyping(focused(tabs.panel)) ? data : null;
+      if (held) return tabs.update(all, opened);
+      opened = tab;
       setAttr(swatch, "data-kind", title.kind);
       setText(name, title.name);
       setAttr(name, "title", title.name);
@@ -57,4 +63,5 @@ export function inspectorPart(host, send, shell) {
     },
     unsent: () => [...parts.values()].flatMap((entry) => entry.part.unsent?.() ?? []),
   };
+  return inspector;
 }

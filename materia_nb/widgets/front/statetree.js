@@ -1,5 +1,5 @@
 /** The shared state as an editable tree, its changes, and the difference between two steps. */
-import { h, button, isNew, redraw, onKeys, setAttr } from "./dom.js";
+import { h, button, focused, isNew, redraw, onKeys, setAttr } from "./dom.js";
 import { drawBlocks } from "./blocks.js";
 import { checkedField } from "./checking.js";
 
@@ -82,13 +82,13 @@ export function statePart(host, send) {
   };
   const path = h("input", { class: "mnb-in", placeholder: "new path, such as plan.title", "aria-label": "new path" });
   const value = h("input", { class: "mnb-in mnb-code", placeholder: 'value as JSON: "text", 3, true', "aria-label": "value as JSON" });
-  const startEditing = () => {
+  const setNewValue = () => {
     if (!path.value.trim() || !value.value.trim()) return;
     send("set_value", { path: path.value.trim(), text: value.value, as_text: false });
     path.value = value.value = "";
   };
-  onKeys(value, { Enter: startEditing });
-  const adder = h("div", { class: "mnb-row" }, path, value, button("Set", "set this value in the state", startEditing));
+  onKeys(value, { Enter: setNewValue });
+  const adder = h("div", { class: "mnb-row" }, path, value, button("Set", "set this value in the state", setNewValue));
   host.append(changes, h("h4", { class: "mnb-h" }, "state"), tree, adder, differ, limits);
   return {
     /** @param {StateSlice} now */
@@ -96,7 +96,7 @@ export function statePart(host, send) {
       data = now;
       drawBlocks(changes, now.blocks, send);
       drawBlocks(limits, now.limits, send);
-      adder.hidden = !now.edit;
+      adder.hidden = !now.edit && !focused(adder);
       setAttr(from, "max", now.steps);
       setAttr(to, "max", now.steps);
       if (document.activeElement !== to && isNew(to, now.at)) {
