@@ -16,14 +16,14 @@ import signal
 import threading
 import time
 import weakref
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from typing import Any, Final, NamedTuple, ParamSpec, TypeAlias, TypeVar
 
 import ipywidgets as ui
 from IPython.display import display
 
 from materia_nb.cast import Cast
-from materia_nb.display.blocks import Displayable, MimeBundle, mime_bundle, record_bundle
+from materia_nb.display.blocks import Displayable, MimeBundle, clip_plain, mime_bundle, record_bundle
 from materia_nb.display.escape import Html, html_pre, html_text, shorten
 from materia_nb.errors import MateriaError, named_error, plain
 from materia_nb.platform import BackgroundWork, ScheduledCall, call_later, start_thread
@@ -39,6 +39,7 @@ _POLL_INTERVAL_S: Final = 0.4  # Minimum delay before the journal of a read-only
 _RECORD_DELAY_S: Final = 0.6
 """Delay between a redraw and the update of the static output for viewers without a kernel, in seconds."""
 _MAX_NOTICE_CHARS: Final = 2_000
+_ERROR_SIGN: Final = '<b aria-hidden="true" style="color:#d5404d">✖</b> '
 _log = logging.getLogger("materia_nb.widgets")
 
 
@@ -226,15 +227,17 @@ class Panel(Displayable):
 
     def notify(self, text: str) -> None:
         """Show one line of text in the panel; an empty string removes the line."""
-        self._notice(Html(f'<div role="status">{html_text(text, _MAX_NOTICE_CHARS)}</div>') if text else Html())
+        self.show_notice({"words": text, "tone": "fine"} if text else {})
 
     def show_error(self, error: Exception) -> None:
         """Show an exception in the panel."""
-        message = error_message(error, self.title)
-        sign = '<b aria-hidden="true" style="color:#d5404d">✖</b>'
-        self._notice(Html(f'<div role="alert">{sign} {html_text(message, _MAX_NOTICE_CHARS)}</div>'))
+        self.show_notice({"words": clip_plain(error_message(error, self.title), _MAX_NOTICE_CHARS), "tone": "bad"})
 
-    def _notice(self, html: Html) -> None:
+    def show_notice(self, notice: Mapping[str, Any]) -> None:
+        """Show a notice with its text in ``words`` and its ``tone``, ``fine`` or ``bad``; an empty mapping removes it."""
+        role, sign = ("alert", _ERROR_SIGN) if notice.get("tone") == "bad" else ("status", "")
+        words = html_text(notice.get("words", ""), _MAX_NOTICE_CHARS)
+        html = Html(f'<div role="{role}">{sign}{words}</div>') if notice else Html()
         with self._drawing:
             if not self.closed and self.notice.value != html:
                 show_html(self.notice, html)

@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from materia_nb.cast.snapshot import Live
 from materia_nb.cast.views.status import overlay_of, status_lines, steps_view
+from materia_nb.cast.views.step_views import lanes_blocks
 from materia_nb.cast.views.tables import files_blocks, items_view
 from materia_nb.display.blocks import Block, JsonView, blocks_as_text
 from materia_nb.display.svg import graph_svg
-from materia_nb.widgets.cast_slices import StepRows, bar_state, compare_blocks, events_blocks, lanes_tab, timeline_state
+from materia_nb.widgets.cast_slices import StepRows, axis_end, bar_state, compare_blocks, events_blocks, timeline_state
 from materia_nb.widgets.failure_panel import rerun_actions
 from materia_nb.widgets.inspector_tabs import inspector_state
 from materia_nb.widgets.state_tree import ItemTexts, WatchList, items_state
@@ -218,7 +219,7 @@ PARTS: Final[dict[str, Part]] = {
             name="lanes",
             at="dock",
             title=lambda frame, _: f"Lanes {len(frame.now.lanes)}" if frame.now.lanes else "",
-            blocks=lambda frame: lanes_tab(frame.now, frame.past, busy=frame.activity.busy),
+            blocks=lambda frame: lanes_blocks(frame.now, axis_end(busy=frame.activity.busy), frame.past),
             depends_on=("past",),
         ),
         Part(
@@ -310,8 +311,3 @@ class FrameMemo:
             if title:
                 tabs.append([part.name, title])
         return slices, tabs
-
-
-def parts_for_page() -> list[dict[str, str]]:
-    """Return the name and position of each part, which the page receives before the content."""
-    return [{"name": part.name, "at": part.at} for part in PARTS.values()]

@@ -11,7 +11,7 @@ from materia_nb.cast.formatting import describe_outcome, origin_notes, step_at, 
 from materia_nb.cast.repairs import changed_definition
 from materia_nb.cast.views.compare_view import CompareView, StepCompareView
 from materia_nb.cast.views.status import describe_steps
-from materia_nb.cast.views.step_views import lane_position, lanes_blocks, time_axis
+from materia_nb.cast.views.step_views import lane_position, time_axis
 from materia_nb.display.blocks import Block, Line, Table
 from materia_nb.display.escape import part, shorten
 from materia_nb.display.sections import call_line
@@ -452,7 +452,7 @@ def timeline_state(now: Snapshot, rows: StepRows, past: Snapshot | None, *, busy
         past: the past snapshot that the user is viewing, or None for the present.
         busy: True while a step is running.
     """
-    axes = [time_axis(now, _axis_end(busy=busy), past).as_json()] if now.lanes and rows.line is None else []
+    axes = [time_axis(now, axis_end(busy=busy), past).as_json()] if now.lanes and rows.line is None else []
     total = len(rows.steps(now))
     left = len(now.abandoned) + len(now.session.abandoned_streams)
     branches = [
@@ -482,14 +482,9 @@ def _steps_on_axis(now: Snapshot) -> int:
     return len(now.steps) - streams.step + sum(len(lane.session.steps) for lane in streams.lanes.values())
 
 
-def _axis_end(*, busy: bool) -> int | None:
+def axis_end(*, busy: bool) -> int | None:
     """Return the end of a time axis: the current time while a step is running, or None for the last recorded time."""
     return int(now_in_seconds() * 1000) if busy else None
-
-
-def lanes_tab(now: Snapshot, past: Snapshot | None, *, busy: bool) -> list[Block]:
-    """Return the status of each lane. While a step is running, the time axis ends at the current time."""
-    return lanes_blocks(now, _axis_end(busy=busy), past)
 
 
 def events_blocks(now: Snapshot, step_rows: StepRows) -> list[Block]:

@@ -25,7 +25,6 @@ from materia_nb.widgets.cast_parts import (
     content_parts,
     dock_names,
     lane_of,
-    parts_for_page,
 )
 from materia_nb.widgets.cast_slices import StepRows, identity
 from materia_nb.widgets.design_session import Designer
@@ -87,13 +86,14 @@ class CastSurface(Panel):
         self._bench, self._forked = bench, forked
         self.aborting = self._is_tick_scheduled = self._lanes_joined = False
         self._known_questions: frozenset[object] = frozenset()
-        self._shown_notice: dict[str, Any] = {}
+        self._shown_notice: Mapping[str, Any] = {}
         self.without_edits: dict[str, Any] = {}
         self._identity = ""
         self._identified: tuple[tuple[Session, str, bool], str] | None = None
         self.compares: Callable[[Snapshot], Sequence[Block]] | None = None
         self.designer: Designer | None = None
-        self.front = Front([part.slice for part in content_parts()], parts_for_page())
+        parts = [{"name": part.name, "at": part.at} for part in PARTS.values()]
+        self.front = Front([part.slice for part in content_parts()], parts)
         self.front.on_msg(self.guarded(lambda _, content, __: self.on_message(content)))
         self.graph: GraphPanel | None = None
         if self.only_part is None or self.only_part.at == "graph":
@@ -318,19 +318,16 @@ class CastSurface(Panel):
 
     # -- drawing ------------------------------------------------------------------------
 
-    def notify(self, text: str) -> None:
-        """Show a line of text above the graph; an empty string removes the line."""
-        self._show_notice({"words": text, "tone": "fine"} if text else {})
-
     def show_error(self, error: Exception) -> None:
         """Show an exception above the graph; the refusal of an outdated click is shown as a plain notice."""
         tone = "fine" if isinstance(error, MateriaError) and error.kind == "outdated" else "bad"
         notice: dict[str, Any] = {"words": clip_plain(error_message(error, self.title), 2_000), "tone": tone}
         if isinstance(error, MateriaError) and error.kind == "edits_lost":
             notice["without_edits"] = self.without_edits
-        self._show_notice(notice)
+        self.show_notice(notice)
 
-    def _show_notice(self, notice: dict[str, Any]) -> None:
+    def show_notice(self, notice: Mapping[str, Any]) -> None:
+        """Show a notice above the graph; an empty mapping removes the notice."""
         before, self._shown_notice = self._shown_notice, notice
         if notice != before and not self.closed:
             self.front.put({"surface": self._surface()})

@@ -25,7 +25,7 @@ from materia_nb.platform import start_thread
 from materia_nb.store.catalogue import CastEntry, Catalogue, cast_entry, last_events
 from materia_nb.store.files import lock_owner
 from materia_nb.store.rundir import RunDir
-from materia_nb.widgets.base import Panel, error_message, show_panel
+from materia_nb.widgets.base import Panel, show_panel
 from materia_nb.widgets.cast_panel import CastPanel
 from materia_nb.widgets.frontend import FrontendWidget, MessageRegistry, ShortText, Token, WholeNumber, outdated
 from materia_nb.widgets.state_tree import json_digest
@@ -100,7 +100,7 @@ class CastExplorer(Panel):
         self._order = self._total = 0
         self._query = Query()
         self._is_reading = self._needs_reread = self._is_reread_scheduled = False
-        self._shown_notice: dict[str, str] = {}
+        self._shown_notice: Mapping[str, Any] = {}
         self._selected_id = ""
         self._compared: list[Block] = []
         self._summarized_entry: CastEntry | None = None
@@ -301,15 +301,8 @@ class CastExplorer(Panel):
 
     # -- drawing ------------------------------------------------------------------------------
 
-    def notify(self, text: str) -> None:
-        """Show a line of text above the list; an empty string removes the line."""
-        self._show_notice({"words": text, "tone": "fine"} if text else {})
-
-    def show_error(self, error: Exception) -> None:
-        """Show an exception above the list."""
-        self._show_notice({"words": clip_plain(error_message(error, self.title), 2_000), "tone": "bad"})
-
-    def _show_notice(self, notice: dict[str, str]) -> None:
+    def show_notice(self, notice: Mapping[str, Any]) -> None:
+        """Show a notice above the list; an empty mapping removes the notice."""
         self._shown_notice = notice
         if not self.closed and self.front.casts:
             self.front.casts = {**self.front.casts, "notice": notice}

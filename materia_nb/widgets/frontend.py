@@ -9,7 +9,6 @@ first.
 
 from __future__ import annotations
 
-import functools
 import gzip
 import threading
 from base64 import b64encode
@@ -35,7 +34,7 @@ _LOADER: Final = (_BUNDLE / "loader.js").read_text("utf-8")
 _code_lock: Final = threading.Lock()
 
 
-@functools.cache
+@cache
 def bundle() -> str:
     """Return the JavaScript bundle of all views and style sheets. Its first line contains the digest of the sources."""
     return (_BUNDLE / "front.js").read_text("utf-8")

@@ -281,7 +281,6 @@ export class Canvas {
     this.send("pick", { element: id });
   }
 
-  /** Select nothing. */
   unpick() {
     if (!this.flags.selected) return;
     this.keep({ selected: null });
@@ -374,7 +373,6 @@ export class Canvas {
     openMenu({ x: box.x + at.x, y: box.y + at.y, within: this.host }, this.#entries(id), { label: "graph" });
   }
 
-  /** Open the menu of the selection at its position. */
   openMenuHere() {
     const element = this.element(this.flags.selected);
     this.openMenu(!element?.nonempty() ? { x: 20, y: 20 } : element.isNode() ? element.renderedPosition() : element.renderedMidpoint(), this.flags.selected);

@@ -7,8 +7,7 @@ export class Drawing {
   /** @type {Set<string>} the elements whose look has changed since the last update began */
   #changed = new Set();
   #isLoading = false;
-  /** Number of the scene. */
-  #scene = 0;
+  #sceneNumber = 0;
   #canvas;
 
   /** @param {import("./canvas.js").Canvas} canvas @param {Cy} cy */
@@ -22,7 +21,7 @@ export class Drawing {
     const { cy, bases } = this;
     cy.batch(() => {
       cy.elements().remove();
-      this.#scene += 1;
+      this.#sceneNumber += 1;
       this.bases.clear();
       for (const element of [...nodes, ...edges]) bases.set(element.id, element.classes);
       cy.add(nodes.map(({ id, x, y, w, h, fold, of, classes }) => (
@@ -43,11 +42,11 @@ export class Drawing {
   async #dressChanged() {
     this.#isLoading = true;
     while (this.#changed.size) {
-      const scene = this.#scene, looks = [...this.#changed].map((id) => ({ id, look: this.#canvas.look[id] }));
+      const scene = this.#sceneNumber, looks = [...this.#changed].map((id) => ({ id, look: this.#canvas.look[id] }));
       this.#changed.clear();
       await Promise.all(looks.map(({ id, look }) => this.#load(id, this.#addressOf(look))));
       if (this.cy.destroyed()) return;
-      if (scene === this.#scene) this.cy.batch(() => looks.forEach(({ id, look }) => this.#dress(id, look)));
+      if (scene === this.#sceneNumber) this.cy.batch(() => looks.forEach(({ id, look }) => this.#dress(id, look)));
     }
     this.#isLoading = false;
   }

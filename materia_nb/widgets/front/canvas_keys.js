@@ -25,8 +25,7 @@ export function canvasKeys(canvas) {
     else canvas.pick(next.id());
     canvas.show(next.id());
   };
-  /** Cycle through the edges of a socket. */
-  const cycle = () => {
+  const cycleThroughEdges = () => {
     const element = canvas.element(canvas.flags.selected);
     if (!element?.nonempty()) return;
     const edgeIds = (element.isNode() ? element : element.source()).outgoers("edge").toArray().map((edge) => edge.id()).filter((id) => canvas.kind(id));
@@ -42,7 +41,7 @@ export function canvasKeys(canvas) {
   /** @type {Record<string, () => unknown>} */
   const acts = {
     Enter: open, Escape: () => canvas.cancelConnect(), "/": () => canvas.finder.open(), "+": larger, "=": larger, "-": () => canvas.view.zoomBy(1 / 1.25), 0: () => canvas.fit(),
-    e: cycle, m: menu, ContextMenu: menu, " ": () => canvas.foldSelected(), b: () => canvas.toggleBreakpoint(),
+    e: cycleThroughEdges, m: menu, ContextMenu: menu, " ": () => canvas.foldSelected(), b: () => canvas.toggleBreakpoint(),
   };
   /** @type {Record<string, () => unknown>} */
   const designing = { "[": () => canvas.reorder(-1), "]": () => canvas.reorder(1), Delete: drop, Backspace: drop, c: () => canvas.startConnect(), n: () => canvas.socket && canvas.design.askForSocket(canvas.socket) };

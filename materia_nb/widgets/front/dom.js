@@ -185,6 +185,14 @@ export function redraw(node, make, fallback = null) {
   (/** @type {HTMLElement|undefined} */ (same) ?? fallback)?.focus({ preventScroll: true });
 }
 
+/** Draw a notice of the kernel, with a button that dismisses it. @param {HTMLElement} node @param {Data|undefined} notice @param {() => void} dismiss @param {Child} [action] another button */
+export function drawNotice(node, notice = {}, dismiss, action) {
+  const { words: text = "", tone = "" } = notice, bad = tone === "bad";
+  node.hidden = !text;
+  node.dataset.tone = tone;
+  if (isNew(node, notice)) refill(node, text && [h("span", { role: bad ? "alert" : "status" }, `${bad ? "✖ " : ""}${text}`), action, button("×", "dismiss this message", dismiss, { class: "mnb-x", "aria-label": "dismiss this message" })]);
+}
+
 /** Listen to keys by name; a handled key does not propagate unless its listener returns false. @param {HTMLElement} node @param {Record<string, (event: KeyboardEvent) => unknown>} keys */
 export function onKeys(node, keys) {
   node.addEventListener("keydown", (event) => {

@@ -1,5 +1,5 @@
 /** All casts of a project: a searchable, sortable, filterable list, and the actions for the selected cast. */
-import { h, askLine, button, isNew, onKeys, refill, setAttr, setEnabled, setText, icon } from "./dom.js";
+import { h, askLine, button, drawNotice, isNew, onKeys, refill, setAttr, setEnabled, setText, icon } from "./dom.js";
 import { drawBlocks } from "./blocks.js";
 import { makeGrid } from "./grid.js";
 import { closeMenu, openMenu } from "./menu.js";
@@ -75,12 +75,10 @@ export function castsView({ model, el }) {
     enableActions();
     send("select", { cast: chosen });
   };
-  const entries = () => [
-    { words: "Open", act: () => open.click() },
-    ...(picked()?.resumes ? [{ words: "Resume", act: () => resume.click() }] : []),
-    ...(picked()?.forks ? [{ words: "Fork", act: () => fork.click() }] : []),
-    { words: "Compare…", act: () => compare.click() }, { words: "Label…", act: () => label.click() }, { words: "Delete…", act: () => remove.click(), tone: "bad" },
-  ];
+  const entries = () => {
+    const { resumes, forks } = picked() ?? {}, possible = [open, ...(resumes ? [resume] : []), ...(forks ? [fork] : []), compare, label, remove];
+    return possible.map((node) => ({ words: node.textContent ?? "", act: () => node.click(), tone: node === remove ? "bad" : undefined }));
+  };
   const choose = () => {
     const { id, identity } = picked(), others = [...rows.values()].filter((row) => row[0] !== id).slice(0, 200);
     openMenu(compare, others.map((row) => ({ words: `${row[2] || row[3]} · ${row[5]} · ${row[6][0]}`, act: () => send("compare", { a: id, b: row[0], identities: [identity, row[10]] }) })), { label: "compare with", searchable: true });
@@ -167,10 +165,7 @@ export function castsView({ model, el }) {
     setAttr(el, "data-whole", now.below ? null : "yes");
     below.hidden = !now.below && compared.hidden;
     if (isNew(below, [now.below, compared.hidden])) refill(below, button("Close", "close the view below the list", () => send("close_selected"), { class: "mnb-b mnb-small" }));
-    const { words: text = "", tone = "" } = now.notice ?? {};
-    notice.hidden = !text;
-    notice.dataset.tone = tone;
-    if (isNew(notice, [text, tone])) refill(notice, text && [h("span", { role: tone === "bad" ? "alert" : "status" }, `${tone === "bad" ? "✖ " : ""}${text}`), button("×", "dismiss this message", () => send("dismiss"), { class: "mnb-x", "aria-label": "dismiss this message" })]);
+    drawNotice(notice, now.notice, () => send("dismiss"));
     setAttr(grid.node, "data-empty", now.reading ? "…" : "no matching casts");
     grid.active = now.at ?? -1;
     grid.update(now.total ?? 0);

@@ -122,7 +122,6 @@ export function itemsPart(host, send, controls) {
     rows[index].again = !rows[index].again;
     touched();
   };
-  /** Abandon the item that is being worked on, or undo this. */
   const toggleAbandon = () => {
     abandon = !abandon;
     touched();

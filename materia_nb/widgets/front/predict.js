@@ -1,12 +1,9 @@
-// @ts-check
 /**
- * The picture of a prediction question: a click on a socket is a guess.
- *
- * The buttons next to it serve keyboard users, so the picture cannot be focused. The SVG is parsed as XML, and
- * all executable content is removed.
+ * The picture of a prediction question: a click on a socket is a guess. Keyboard users press the buttons below the picture, so
+ * the picture cannot be focused. The SVG is parsed as XML, and all executable content is removed.
  */
 
-/** @param {string} text  @returns {Element | null} */
+/** @param {string} text @returns {Element|null} */
 function parsed(text) {
   const root = new DOMParser().parseFromString(text, "image/svg+xml").documentElement;
   if (root.nodeName !== "svg") return null;
@@ -15,18 +12,15 @@ function parsed(text) {
 }
 
 export default {
-  /** @param {{ model: any, el: HTMLElement }} given */
+  /** @param {{model: any, el: HTMLElement}} props */
   render({ model, el }) {
     el.classList.add("mnb-question");
     let drawnNumber = 0;
     const draw = () => {
       drawnNumber = model.get("number");
-      const picture = parsed(model.get("svg"));
-      el.replaceChildren(...(picture ? [picture] : []));
-      const choices = new Set(model.get("targets"));
-      for (const socket of el.querySelectorAll("[data-socket]")) {
-        if (choices.has(socket.getAttribute("data-socket"))) socket.classList.add("mnb-place");
-      }
+      el.replaceChildren(parsed(model.get("svg")) ?? "");
+      const targets = model.get("targets");
+      for (const socket of el.querySelectorAll("[data-socket]")) socket.classList.toggle("mnb-place", targets.includes(socket.getAttribute("data-socket")));
     };
     const click = (/** @type {MouseEvent} */ event) => {
       const target = event.target instanceof Element ? event.target.closest(".mnb-place") : null;

@@ -1,5 +1,5 @@
 /** The surface: everything around the graph. Its parts draw slices of the state and send messages to the kernel. */
-import { h, actButton, askLine, button, isNew, refill, setAttr, setText, startSettling } from "./dom.js";
+import { h, actButton, askLine, button, drawNotice, isNew, refill, setAttr, setText, startSettling } from "./dom.js";
 import { makeTalk, markWhenGone } from "./wire.js";
 import { closeMenu } from "./menu.js";
 import { BODIES } from "./bodies.js";
@@ -115,15 +115,7 @@ export function castView({ model, el }) {
   const design = designParts({ el, bar, palette, inspector, problems: docked.problems }, sends, () => moreEntries({ tone: "", tokens: 0, mode: "design" }, send, shell));
   /** @type {Record<string, Part>} */
   const slices = { bar: barred, inspector: inspected, ...Object.fromEntries(docked.parts.map((part) => [part.name, part.part])), design };
-  const drawNotice = ({ words: text = "", tone = "", without_edits: without = /** @type {any} */ (null) } = {}) => {
-    notice.hidden = !text;
-    notice.dataset.tone = tone;
-    if (isNew(notice, [text, tone, without])) refill(notice, text && [
-      h("span", { role: tone === "bad" ? "alert" : "status" }, `${tone === "bad" ? "✖ " : ""}${text}`),
-      without && actButton("Continue without these edits", "continue, and discard the edits listed here", () => { const { kind, ...fields } = without; send(kind, fields); }),
-      button("×", "dismiss this message", () => send("dismiss"), { class: "mnb-x", "aria-label": "dismiss this message" }),
-    ]);
-  };
+  const retryWithoutEdits = (/** @type {Data} */ { kind, ...fields }) => actButton("Continue without these edits", "continue, and discard the edits listed here", () => send(kind, fields));
   const drawGone = (resume = "") => {
     const command = `%load_ext materia_nb\n%materia resume ${resume}`;
     if (isNew(kernelGone, resume)) refill(kernelGone, h("span", {}, "The kernel of this panel is no longer running, but the cast is saved. Run this in a new kernel: "), h("code", {}, command.replace("\n", " ⏎ ")),
@@ -158,7 +150,7 @@ export function castView({ model, el }) {
     if (box) Object.assign(box.dataset, { mode: data.mode || "cast", dock: data.dock ?? "", alone: rows.find((part) => part.name === data.alone)?.at ?? "" });
     called.call(data.name);
     docked.surface(data);
-    drawNotice(data.notice);
+    drawNotice(notice, data.notice, () => send("dismiss"), data.notice?.without_edits && retryWithoutEdits(data.notice.without_edits));
     drawGone(data.resume);
   });
   return () => {
