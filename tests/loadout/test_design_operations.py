@@ -138,11 +138,11 @@ def test_socket_fields_can_be_set_and_removed(draft):
     draft.set_socket("Socket-4", "parse", "xml")
     assert ("invalid-socket", "Socket-4.parse") in codes(draft)
     draft.set_entry("Socket-4")
-    draft.place_socket("Socket-4", (3, 1))
+    draft.place_sockets({"Socket-4": (3, 1)})
     draft.set_loadout("description", "what it is for")
     assert draft.document["entry"] == "Socket-4"
     assert draft.document["layout"] == {"sockets": {"Socket-4": {"x": 3, "y": 1}}}
-    draft.place_socket("Socket-4", None)
+    draft.place_sockets({"Socket-4": None})
     assert "layout" not in draft.document
     assert draft.document["description"] == "what it is for"
     with pytest.raises(MateriaError, match="did you mean 'assign'"):
@@ -164,8 +164,8 @@ def test_operations_copy_their_arguments():
 def test_several_sockets_are_moved_or_removed_as_one_undo_step(draft):
     assert draft.place_sockets({"Socket-1": (0, 1), "Socket-4": (2.5, 0)}) == "moved Socket-1, Socket-4"
     assert draft.document["layout"]["sockets"]["Socket-4"] == {"x": 2.5, "y": 0}
-    assert draft.place_socket("Socket-2", None) == "Socket-2 has no position"
-    assert draft.place_socket("Socket-1", None) == "removed the position of Socket-1"
+    draft.place_sockets({"Socket-2": None, "Socket-1": None})
+    assert [*draft.document["layout"]["sockets"]] == ["Socket-4"]
     words = draft.remove_sockets(["Socket-4", "Socket-3", "Socket-4"])
     assert words.startswith("removed Socket-4, with 1 exit; removed Socket-3, with 3 edges")
     assert list(draft.document["sockets"]) == ["Socket-1", "Socket-2"]
@@ -569,7 +569,7 @@ _operation = st.one_of(
     st.tuples(st.just("remove_socket"), _ids),
     st.tuples(st.just("set_socket"), _ids, st.sampled_from(SOCKET_FIELDS), json_values),
     st.tuples(st.just("set_entry"), _ids),
-    st.tuples(st.just("place_socket"), _ids, st.none() | st.tuples(_places, _places)),
+    st.tuples(st.just("place_sockets"), st.dictionaries(_ids, st.none() | st.tuples(_places, _places))),
     st.tuples(st.just("add_edge"), _ids, _ids, _when),
     st.tuples(st.just("limit_edge"), _ids, _places, _places),
     st.tuples(st.just("move_edge"), _ids, _places, _places),
@@ -652,7 +652,7 @@ def test_exit_operations_change_only_exits(document, operations):
         ("remove_edge", (["Socket-1"], 0), 'source of remove_edge is ["Socket-1"], not a string'),
         ("move_edge", ("Socket-1", 0, True), "to of move_edge is true, not a whole number"),
         ("set_socket", ({}, "parse", "json"), "id of set_socket is {}, not a string"),
-        ("place_socket", ("Socket-1", (1, "2")), "not a column and a row"),
+        ("place_sockets", ({"Socket-1": (1, "2")},), "not an object with a column and a row for each socket"),
         ("place_sockets", ([],), "not an object with a column and a row for each socket"),
         ("remove_sockets", ("Socket-1",), 'ids of remove_sockets is "Socket-1", not a list of strings'),
         ("make_loop", ([["Socket-1"]],), "not a list of strings"),

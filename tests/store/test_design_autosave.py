@@ -28,7 +28,7 @@ def apply_random_operation(wb: Workbench, design: Design, chance: random.Random)
     acts = {
         "add": (6, lambda: design.add_socket(chance.choice(MATERIA))),
         "connect": (6, lambda: design.add_edge(one, other, chance.choice(["always", "satisfied"]))),
-        "place": (3, lambda: design.place_socket(one, (chance.randrange(9), chance.randrange(9) / 2))),
+        "place": (3, lambda: design.place_sockets({one: (chance.randrange(9), chance.randrange(9) / 2)})),
         "prompt": (3, lambda: design.set_materia("Build", "prompt", f"Bäue {chance.randrange(99)} \ud83d\n")),
         "make": (1, lambda: design.make_materia(f"New{chance.randrange(4)}", "agent")),
         "loop": (1, lambda: design.make_loop("L", sorted({one, other}))),

@@ -105,7 +105,6 @@ _ARGUMENT_TYPES: Final[Mapping[str, tuple[Callable[[Any], bool], str]]] = {
     "int": (lambda value: is_number(value) and isinstance(value, int), "a whole number"),
     "Iterable[str]": (_are_strings, "a list of strings"),
     "Mapping[str, JSON]": (is_object, "an object"),
-    "tuple[float, float]": (_is_point, "a column and a row"),
     "Mapping[str, tuple[float, float] | None]": (
         lambda value: is_object(value) and all(position is None or _is_point(position) for position in value.values()),
         "an object with a column and a row for each socket",

@@ -152,33 +152,23 @@ def set_socket(document: Object, id_: str, field: str, value: JSON) -> DesignCha
 
 
 @operation
-def place_socket(document: Object, id_: str, position: tuple[float, float] | None) -> DesignChange:
-    """Set the position of a socket in drawings, as column and row, or remove the position with None.
+def place_sockets(document: Object, positions: Mapping[str, tuple[float, float] | None]) -> DesignChange:
+    """Set the positions of sockets in drawings, as columns and rows, or remove positions with None.
 
     Raises:
-        MateriaError: the socket does not exist, or the layout is not an object.
+        MateriaError: a socket does not exist, or the layout is not an object.
     """
-    socket_in(document, id_)
     layout = objects_in(document, "layout")
-    positions = objects_in(layout, "sockets")
-    if position is None:
-        if id_ not in positions:
-            return DesignChange(document, f"{id_} has no position")
-        rest = with_field(layout, "sockets", without_field(positions, id_))
-        return DesignChange(with_field(document, "layout", rest), f"removed the position of {id_}")
-    old = as_object(positions.get(id_))
-    new_position = as_json({**old, "x": position[0], "y": position[1]}, f"layout.sockets.{id_}")
-    changed_document = {**document, "layout": {**layout, "sockets": {**positions, id_: new_position}}}
-    return DesignChange(changed_document, f"placed {id_} at {position[0]}, {position[1]}")
-
-
-@operation
-def place_sockets(document: Object, positions: Mapping[str, tuple[float, float] | None]) -> DesignChange:
-    """Set the positions of several sockets as one step; see :func:`place_socket`."""
-    changed_document = document
+    places = dict(objects_in(layout, "sockets"))
     for id_, position in positions.items():
-        changed_document = place_socket(changed_document, id_, position).document
-    return DesignChange(changed_document, f"moved {', '.join(positions)}")
+        socket_in(document, id_)
+        if position is None:
+            places.pop(id_, None)
+        else:
+            place = {**as_object(places.get(id_)), "x": position[0], "y": position[1]}
+            places[id_] = as_json(place, f"layout.sockets.{id_}")
+    changed_layout = with_field(layout, "sockets", places)
+    return DesignChange(with_field(document, "layout", changed_layout), f"moved {', '.join(positions)}")
 
 
 @operation

@@ -304,9 +304,7 @@ export interface ToDesign {
   paste: {};
   /** Select a part. With ``add``, a socket joins the marked sockets; with ``keep``, the marks do not change. */
   pick: { part?: unknown; add?: boolean; keep?: boolean };
-  /** Set the position of a socket in drawings, as column and row, or remove the position with None */
-  place_socket: { id: string; position: unknown };
-  /** Set the positions of several sockets as one step */
+  /** Set the positions of sockets in drawings, as columns and rows, or remove positions with None */
   place_sockets: { positions: unknown };
   /** Redo the last change that was undone. */
   redo: {};
