@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from itertools import product
 from typing import Any, Final
 from weakref import WeakKeyDictionary, WeakSet
 
@@ -15,6 +16,7 @@ from materia_nb.cast.workbench import Workbench
 from materia_nb.display.blocks import Line
 from materia_nb.display.escape import shorten
 from materia_nb.display.graph_parts import NO_OVERLAY
+from materia_nb.display.ranking import GridPosition
 from materia_nb.errors import MateriaError, counted
 from materia_nb.insight.estimate import QUICK_CASTS
 from materia_nb.insight.explore import Exploration
@@ -23,7 +25,6 @@ from materia_nb.loadout.design import Design
 from materia_nb.loadout.design.document import design_error
 from materia_nb.loadout.graph import Graph, with_names
 from materia_nb.loadout.resolve import build_graph, check_config
-from materia_nb.store.design_autosave import SavedDraft
 from materia_nb.widgets.design_acts import act, handle
 from materia_nb.widgets.design_slices import design_slice, drawn_selection
 from materia_nb.widgets.design_state import SATISFIED_PROBABILITY, DesignQuestion, DesignState, design_messages
@@ -35,6 +36,9 @@ _UNSAVED_DESIGNS: Final[WeakKeyDictionary[Workbench, dict[str, Design]]] = WeakK
 _OPEN_DESIGNERS: Final[WeakSet[Designer]] = WeakSet()  # The designers that are open in any panel.
 _MAX_EXPLORED_STATES: Final = 8_000
 """Maximum number of states explored to find the possible outcomes, which limits how long the user has to wait."""
+_OFFSETS: Final = tuple(number / 2 for number in range(-6, 7))
+_MIN_DISTANCE: Final = 0.8
+"""Smallest distance between the centres of two cards that do not overlap, in columns or rows."""
 _log = logging.getLogger("materia_nb.widgets")
 
 
@@ -116,8 +120,9 @@ class Designer:
         x, y = values.get("x"), values.get("y")
         if self.canvas is None or not (is_number(x) and is_number(y)):
             return values
-        column, row = self.canvas.grid_position(x, y)
         positions = {id_: list(at) for id_, at in self.canvas.grid_positions.items()}
+        others = [at for id_, at in positions.items() if id_ != values.get("id")]
+        column, row = _free_position(self.canvas.grid_position(x, y), others)
         return {**values, "x": column, "y": row, "positions": positions}
 
     def slices(self) -> dict[str, dict[str, Any]]:
@@ -181,6 +186,18 @@ class Designer:
             self.session.design.config = self.session.bench.loadouts.config.document
         except MateriaError:
             _log.info("the config cannot be read; the previous config is used", exc_info=True)
+
+
+def _free_position(at: GridPosition, others: list[list[float]]) -> GridPosition:
+    """Return the position closest to ``at`` where a card overlaps no other card, in steps of half a column and row.
+
+    If all positions near ``at`` are taken, ``at`` is returned.
+    """
+    offsets = sorted(product(_OFFSETS, repeat=2), key=lambda offset: sum(map(abs, offset)))
+    for x, y in ((at[0] + right, at[1] + down) for right, down in offsets):
+        if all(max(abs(x - column), abs(y - row)) >= _MIN_DISTANCE for column, row in others):
+            return x, y
+    return at
 
 
 def _designers_of(session: DesignSession) -> list[Designer]:
@@ -312,20 +329,15 @@ def news(session: DesignState) -> None:
 @act
 def draft(session: DesignState, file: ShortText, *, discard: StrictBool = False) -> str:
     """Continue with a draft, or discard it."""
-    draft_ = _draft_named(session, file)
+    drafts = session.bench.loadouts.drafts(session.design.name)
+    draft_ = next((draft_ for draft_ in drafts if draft_.path.name == file), None)
+    if draft_ is None:
+        raise design_error("this draft no longer exists", "draft", "open the design again")
     if not discard:
         return draft_.continue_in(session.design)
     draft_.discard()
     session.offer_draft()
     return f"discarded {draft_}"
-
-
-def _draft_named(session: DesignState, file: str) -> SavedDraft:
-    drafts = session.bench.loadouts.drafts(session.design.name)
-    matching = [draft_ for draft_ in drafts if draft_.path.name == file]
-    if not matching:
-        raise design_error("this draft no longer exists", "draft", "open the design again")
-    return matching[0]
 
 
 @act

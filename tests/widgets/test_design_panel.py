@@ -80,6 +80,22 @@ def test_canvas_gestures_are_design_operations(panel):
     assert panel.front.design["inspector"]["kind"] == "loadout"
 
 
+@pytest.mark.parametrize("message", [{"kind": "add", "materia": "Narrate"}, {"kind": "move", "id": "n:Socket-5"}])
+def test_card_that_is_dropped_on_another_card_moves_to_a_free_position(panel, message):
+    nodes = {node["id"]: node for node in panel.canvas.front.scene["nodes"]}
+    on_another = {name: float(round(nodes["n:Socket-2"][name])) for name in ("x", "y")}
+    panel.canvas.guarded(panel.canvas.on_message)({**message, **on_another})
+    cards = [node for node in panel.canvas.front.scene["nodes"] if node["id"].startswith("n:Socket")]
+    dropped = next(card for card in cards if card["id"] == message.get("id", "n:Socket-6"))
+    others = [card for card in cards if card is not dropped]
+    assert all(
+        abs(card["x"] - dropped["x"]) >= card["w"] or abs(card["y"] - dropped["y"]) >= card["h"] for card in others
+    )
+    x, y = panel.canvas.grid_position(dropped["x"], dropped["y"])
+    column, row = panel.canvas.grid_position(**on_another)
+    assert abs(x - column) + abs(y - row) <= 1, "the closest free position"
+
+
 def test_models_are_offered_or_their_absence_is_explained(panel, monkeypatch):
     def model():
         hear(panel, "pick", part=None)
