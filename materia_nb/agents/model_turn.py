@@ -232,7 +232,7 @@ class ToolCalls:
         self._stop = stop
         self._approval = _unused_approval(turn)
         # The monotonic clock is the minimum, so that setting the system clock back does not extend an approval.
-        approved_at = self._approval.given_at if self._approval is not None else 0.0
+        approved_at = self._approval.approved_at if self._approval is not None else 0.0
         self._clock_offset = max(time.time(), approved_at) - time.monotonic()
         self._toolbox = Toolbox(turn.project, stop, tools.values())
         earlier_ids = (call.id for message in turn.conversation for call in message.calls)

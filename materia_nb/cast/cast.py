@@ -645,7 +645,7 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
         """
         number = self.steps.at(step).number if step else step
         if self.runner.reading is not None and not self.runner.reading.ours:
-            cast = self.replay(self.graph).go_on()
+            cast = self.replay(self.graph).continue_cast()
             if number is not None and number < len(cast.steps):
                 cast.back(number)
             return cast

@@ -25,7 +25,7 @@ STREAM_NAME: Final = "<name>"
 SCHEDULE_FORM: Final = f'{{"version": 1, "streams": [{{"name": "{STREAM_NAME}", "workItemIndexes": [<n>]}}]}}'
 """Template of a schedule in a form."""
 SCHEDULE_ADVICE: Final = (
-    f"- {SCHEDULE}: put each item, by its index from 0, into exactly one stream. Streams run in parallel and cannot see "
+    f"- {SCHEDULE}: put the 0-based index of each item into exactly one stream. Streams run in parallel and cannot see "
     "one another. Put items that depend on one another or change the same files into one stream, in order. "
     "If in doubt, use fewer streams."
 )
@@ -153,7 +153,7 @@ class Approval:
     status: _ApprovalStatus = "PENDING"
 
     @property
-    def given_at(self) -> float:
+    def approved_at(self) -> float:
         """The time at which the person approved the command, in seconds of the caller's clock."""
         return self.expires_at - _APPROVAL_SECONDS
 

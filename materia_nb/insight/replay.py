@@ -227,7 +227,7 @@ class _SessionReplay:
         """Answer a visit with its recorded turns, and return the reason why the visit is incomplete, or ""."""
         while self.status() == "waiting":
             if not turns:
-                return f"the agent is asked for a turn ({self.session.mode}) that was not recorded"
+                return f"the agent is called for a turn ({self.session.mode}) that was not recorded"
             turn = turns.pop(0)
             if isinstance(turn, Failure):
                 self.apply(decide.fail, turn, 0)

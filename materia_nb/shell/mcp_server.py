@@ -134,7 +134,7 @@ class DesignServer:
         for problem in (*report.problems, *report.hints):
             if (problem.code, problem.source) == (code, source):
                 return self._report(self.design.fix(problem))
-        raise MateriaError("No problem or hint has this code and source.", hint="call check for the current list")
+        raise MateriaError("No problem or hint has this code and source.", hint="call `check` to get the current list")
 
     def undo(self) -> str:
         """Undo the last step."""

@@ -228,9 +228,9 @@ def test_storage_requests_succeed_or_are_clearly_refused(tmp_path):
     graph = build_graph(h.loop_config())
     requests = {
         "replay in a graph": lambda: done.replay(graph),
-        "go on": lambda: done.replay(graph).go_on().status,
+        "go on": lambda: done.replay(graph).continue_cast().status,
         "go on with a graph alone": lambda: (
-            done.replay(graph._replace(document={})).go_on() if hasattr(graph, "_replace") else ""
+            done.replay(graph._replace(document={})).continue_cast() if hasattr(graph, "_replace") else ""
         ),
         "replay in nothing": lambda: done.replay(7),
         "no such cast": lambda: bench.casts.open("none"),

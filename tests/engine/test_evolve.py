@@ -65,7 +65,7 @@ def test_only_the_evolve_module_creates_sessions(tmp_path, only_the_fold):
     fork.close()
     open_cast(cast.run_dir)
     resume_cast(cast.run_dir).close()
-    cast.replay(cast.runner.rules.graph).go_on().close()
+    cast.replay(cast.runner.rules.graph).continue_cast().close()
     assert len(only_the_fold) > 100
 
 

@@ -297,7 +297,7 @@ def test_continued_replay_is_a_resumable_cast_of_the_other_loadout(bench, done):
     other = changed(bench, back_to_plan)
     replay_result = done.replay(other)
     bench.agent("Plan", lambda: {"workItems": items("d")})
-    onward = replay_result.go_on()
+    onward = replay_result.continue_cast()
     try:
         assert (onward.status, onward.now.waiting_at.socket) == ("waiting", replay_result.needs.socket)
         assert onward.route == replay_result.route
@@ -327,7 +327,7 @@ def test_continued_replay_keeps_edits_corrections_and_raised_limits(tmp_path):
     replay_result = cast.replay(build_graph(config))
     assert not replay_result
     assert replay_result.left_out == ()
-    onward = replay_result.go_on()
+    onward = replay_result.continue_cast()
     h.assert_same(open_cast(onward.run_dir), onward)
     assert (onward.status, onward.route, onward.now.engine.budget.max_tokens) == (
         "complete",
@@ -343,7 +343,7 @@ def test_continued_replay_keeps_pins(tmp_path):
     cast = start(tmp_path, loop_config(), loop_agents(1))
     cast.pins.add("Socket-4", "pinned words")
     cast.run(steps=2)
-    onward = cast.replay(build_graph(loop_config())).go_on()
+    onward = cast.replay(build_graph(loop_config())).continue_cast()
     onward.run()
     assert onward.steps[-1].pinned is not None
     assert onward.steps[-1].output == "pinned words"
@@ -357,7 +357,7 @@ def test_replay_verb_can_continue_the_cast_in_another_loadout(shell):
     line(shell, "cast go on")
     line(shell, "step")
     first = shell.user_ns["wb"].current
-    shown_text = text(line(shell, "replay Full-Auto --go-on"))
+    shown_text = text(line(shell, "replay Full-Auto --continue"))
     second = shell.user_ns["wb"].current
     assert second.id != first.id
     assert second.graph.name == "Full-Auto"
@@ -367,7 +367,7 @@ def test_replay_verb_can_continue_the_cast_in_another_loadout(shell):
 def test_continued_replay_keeps_long_outputs(tmp_path):
     cast = start(tmp_path, loop_config(), loop_agents(1, long="ü" * 40_000))
     cast.run()
-    onward = cast.replay(build_graph(loop_config())).go_on()
+    onward = cast.replay(build_graph(loop_config())).continue_cast()
     assert [step.output for step in onward.steps] == [step.output for step in cast.steps]
     h.assert_same(open_cast(onward.run_dir), onward)
     onward.close()

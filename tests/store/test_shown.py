@@ -793,7 +793,7 @@ def test_missing_output_files_match_the_snapshot(tmp_path):
 def test_cast_built_from_events_can_be_resumed(tmp_path):
     cast = h.start(tmp_path, h.loop_config(), h.loop_agents(2))
     cast.run()
-    made = cast.replay(h.loop_config()).go_on()
+    made = cast.replay(h.loop_config()).continue_cast()
     assert json.loads((made.run_dir / "config.resolved.json").read_text()) == h.loop_config()
     assert made.run_dir.parent == cast.run_dir.parent
     assert (made.status, made.route) == (cast.status, cast.route)

@@ -267,13 +267,13 @@ _Cast = TypeVar("_Cast")
 
 
 class ReplayView(Displayable, Replay, Generic[_Cast]):
-    """A replay of a recorded cast in another loadout; :meth:`go_on` creates a cast that continues it."""
+    """A replay of a recorded cast in another loadout; :meth:`continue_cast` creates a cast that continues it."""
 
     def __init__(self, replay: Replay, onward: Callable[[Replay], _Cast] | None = None) -> None:
         super().__init__(replay.original, replay.replayed, replay.needs, replay.left_out, replay.events)
         self._onward = onward
 
-    def go_on(self) -> _Cast:
+    def continue_cast(self) -> _Cast:
         """Create a cast in the other loadout that continues after the recorded answers.
 
         The new cast gets its own run directory next to the original cast's directory. No agents are called for the
@@ -283,7 +283,7 @@ class ReplayView(Displayable, Replay, Generic[_Cast]):
             MateriaError: the loadout is a graph without a config (``no_config``), or the directory cannot be written.
         """
         if self._onward is None:
-            hint = "call `cast.replay(loadout).go_on()`"
+            hint = "call `cast.replay(loadout).continue_cast()`"
             raise MateriaError("This replay was not created from a cast.", hint=hint, kind="no_cast")
         return self._onward(self)
 
@@ -312,7 +312,7 @@ class ReplayView(Displayable, Replay, Generic[_Cast]):
             name = self.replayed.rules.graph.names[missing_answer.socket]
             sentences.append(
                 f"To continue, the replay needs an answer from {name}, visit {missing_answer.visit}: {missing_answer.why}. "
-                "To ask for it in a new cast, call `go_on()`."
+                "To ask for it in a new cast, call `continue_cast()`."
             )
         elif first is not None:
             sentences.append(f"The end of the replay: {self.ends}.")

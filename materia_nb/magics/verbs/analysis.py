@@ -276,21 +276,21 @@ def _compare_casts(call: Call, a: Any, b: Any = None, *, steps: bool = False, vi
     return StepCompareView(step, other, (now.compared_cast,) * 2)
 
 
-@verb("replay", example="%materia replay Plan-Build-Eval\n%materia replay Plan-Build-Eval --go-on")
-def _replay_answers(call: Call, loadout: str | None = None, *, all_: bool = False, go_on: bool = False) -> Any:
+@verb("replay", example="%materia replay Plan-Build-Eval\n%materia replay Plan-Build-Eval --continue")
+def _replay_answers(call: Call, loadout: str | None = None, *, all_: bool = False, continue_: bool = False) -> Any:
     """Show which route the recorded answers take in another loadout or a changed one, without calling an agent.
 
     Args:
         all_: replay every cast of the loadout with that name, not only the current cast
-        go_on: create a cast that continues where the recorded answers end
+        continue_: create a cast that continues where the recorded answers end
     """
     bench = call.bench
-    if all_ and go_on:
-        raise usage_error("`--all` and `--go-on` cannot be combined.", "open the cast, then use `replay --go-on`")
+    if all_ and continue_:
+        raise usage_error("`--all` and `--continue` cannot be combined.", "open the cast, then use `replay --continue`")
     if all_:
         return bench.casts.replay(loadout)
     replay = bench.current.replay(bench.graph(loadout))
-    return status_view(bench.casts.make_current(replay.go_on()).now) if go_on else replay
+    return status_view(bench.casts.make_current(replay.continue_cast()).now) if continue_ else replay
 
 
 def _parse_step_number(value: object) -> int:
