@@ -22,7 +22,6 @@ from materia_nb.loadout.graph_import import import_graph
 from materia_nb.loadout.items import with_advances
 from materia_nb.loadout.layers import PROJECT_FILE, placed_definitions, profile_directory, with_removed_fields
 from materia_nb.loadout.report import MISSING_COMMAND, Problem
-from materia_nb.loadout.resolve import active_loadout
 from materia_nb.loadout.topology import loadout_facts, materia_kind
 from materia_nb.platform import recording_folder
 from materia_nb.store.files import disk_errors
@@ -231,13 +230,22 @@ class Loadouts(Mapping[str, str], Displayable):
                 the file; by default the selected loadout.
 
         Raises:
-            MateriaError: the loadout does not exist, has problems or uses an unknown handoff protocol, or the file
-                cannot be read.
+            MateriaError: the loadout does not exist, has problems or uses an unknown handoff protocol; the file cannot
+                be read, or neither defines nor selects a loadout (``no_loadout``).
         """
         if isinstance(name, Path) or (name and name not in self.config.loadout_names and is_config_file(name)):
-            path = self.find(Path(name))
-            return require_known_protocols(self.read(path).graph(active_loadout(read_config(path))))
+            return require_known_protocols(self._graph_of_file(self.find(Path(name))))
         return require_known_protocols(self.config.graph(self.require_loadout(name or self.chosen)))
+
+    def _graph_of_file(self, path: Path) -> Graph:
+        """Return the active loadout of a config file, which is read on top of the other layers."""
+        config = self.read(path)
+        graph = config.graph()
+        layer = next(layer for layer in config.layers if layer.name == "given")
+        if not layer.loadouts and layer.document.get("activeLoadout") is None:
+            hint = "add a loadout to the field `loadouts`, or write the name of a loadout in `activeLoadout`"
+            raise MateriaError("The config file has no loadout.", where=str(path), hint=hint, kind="no_loadout")
+        return graph
 
     def define(self, name: str, body: str | Mapping[str, JSON]) -> LoadoutView:
         """Define a loadout in this notebook, and select it unless it has problems.

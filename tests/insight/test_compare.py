@@ -16,7 +16,7 @@ from materia_nb.display.blocks import blocks_as_json
 from materia_nb.errors import MateriaError
 from materia_nb.insight.compare import Comparison, previous_visit
 from materia_nb.insight.explore import Exploration, behaviour_changes
-from materia_nb.loadout import build_graph
+from materia_nb.loadout import build_graph, config_files
 from materia_nb.loadout.config_files import write_config
 from stream_helpers import stream_agents, streams_config
 
@@ -327,6 +327,24 @@ def test_config_files_are_compared_by_their_active_loadouts(bench, tmp_path):
     assert bench.loadouts.chosen == chosen, "the files are not loaded"
     with pytest.raises(MateriaError, match="does not exist"):
         bench.compare(before, tmp_path / "befor.json")
+
+
+def test_config_file_that_selects_a_loadout_is_read_once(bench, tmp_path, monkeypatch):
+    path, paths_read = tmp_path / "choice.json", []
+    write_config(path, {"activeLoadout": "Full-Auto"})
+    read_plain = config_files.read_plain
+    monkeypatch.setattr(config_files, "read_plain", lambda p, *a, **k: paths_read.append(p) or read_plain(p, *a, **k))
+    assert bench.loadouts.graph(path).name == "Full-Auto"
+    assert paths_read.count(path) == 1
+
+
+def test_config_file_without_a_loadout_is_refused(bench, tmp_path):
+    path = tmp_path / "agents.json"
+    write_config(path, {"materia": {"Own": {"prompt": "p", "tools": "none"}}, "loadouts": {"Mime": None}})
+    with pytest.raises(MateriaError, match="The config file has no loadout") as error:
+        bench.compare(path, "Plan-Build-Eval")
+    assert (error.value.where, error.value.kind) == (str(path), "no_loadout")
+    assert "activeLoadout" in error.value.hint
 
 
 def test_behaviour_can_be_compared_only_if_both_loadouts_are_fully_explored(bench, cast_of, monkeypatch):
