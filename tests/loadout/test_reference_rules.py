@@ -30,6 +30,8 @@ def with_materia(**definition):
     "document, source",
     [
         (config({"Plan": {"materia": "P"}}), "sockets.Plan"),
+        (config({"Socket-1": {"materia": "P", "type": "agent"}}), "Socket-1.type"),
+        (config({"Socket-1": {"materia": "P", "systemPrompt": None}}), "Socket-1.systemPrompt"),
         (config({"Socket-1": {"materia": "P", "edges": [edge("end", "failed")]}}), "Socket-1.edges[0].when"),
         (looped({"label": "items", "exit": route("Socket-3", "always", "Socket-4")}), "loops.L.label"),
         (with_materia(script={"kind": "shippedUtility", "name": "detect-vcs.py"}), "materia.M.script.name"),

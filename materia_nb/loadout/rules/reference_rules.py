@@ -31,6 +31,8 @@ REFERENCE_RULES: Final[list[HintRule]] = []
 REFUSAL: Final = "pi-materia-refuses"
 DIFFERENCE: Final = "pi-materia-differs"
 _CONDITIONS: Final = ("always", "satisfied", "not_satisfied")
+_REJECTED_FIELDS: Final = ("type", "role", "prompt", "systemPrompt")
+"""Fields that the reference engine rejects in a socket, because the materia determines what the socket does."""
 _SCRIPT_PREFIXES: Final = ("blackbelt", "mime", "commit-sigil.", "detect-vcs.", "ensure-ignored.")
 """Prefixes of the script names that the reference engine knows."""
 _SHIPPED_NAMES: Final = {
@@ -54,6 +56,9 @@ def _refused_socket(_facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]
     if not CANONICAL_ID.fullmatch(socket.id):
         message = f"pi-materia rejects the socket id {socket.id!r} (R26)"
         yield Hint(f"sockets.{socket.id}", message, "rename the socket to Socket-1, Socket-2, ...")
+    for field in [field for field in _REJECTED_FIELDS if field in socket.raw]:
+        message = f"pi-materia rejects a config in which a socket has the field `{field}` (R26)"
+        yield Hint(f"{socket.id}.{field}", message, f"remove `{field}`; the materia defines what the socket does")
     for edge in socket.edges:
         if edge.when not in _CONDITIONS:
             message = f"pi-materia has no condition {edge.when}, so it refuses the loadout (R3)"
