@@ -195,9 +195,10 @@ def _apply_output(rules: Rules, session: Session, event: ev.Output) -> Session:
         event.cut or "",
         event.worked,
     )
-    socket = rules.sockets[record.at.socket].socket
-    keys = () if socket.is_utility else (socket.id, f"materia {socket.materia.id}")
-    turns = FrozenDict({**session.turns, **{key: session.turns.get(key, 0) + 1 for key in keys}})
+    socket, turns = rules.sockets[record.at.socket].socket, session.turns
+    if not socket.is_utility:
+        keys = (socket.id, f"materia {socket.materia.id}")
+        turns = FrozenDict({**turns, **{key: turns.get(key, 0) + 1 for key in keys}})
     return _apply_transition(
         session,
         step,

@@ -179,6 +179,15 @@ def test_work_time_is_unknown_if_the_time_of_one_turn_is_unknown():
     assert cast.session.steps[-1].worked is None
 
 
+def test_outputs_of_utilities_are_not_counted_as_turns():
+    cast = Folded(config({"A": at("P", edge("B")), "B": at("U")})).answers("a")
+    turns = cast.session.turns
+    assert turns == {"A": 1, "materia P": 1}
+    cast.answers("{}")
+    assert cast.session.steps[-1].socket == "B"
+    assert cast.session.turns is turns, "the counts are not copied"
+
+
 def test_tool_result_replaces_its_pending_call():
     from materia_nb.agents.interface import ToolCall
 
