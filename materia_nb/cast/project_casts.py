@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 from materia_nb.agents.notebook_agents import AgentTable
 from materia_nb.cast import Breakpoints, Plan, Prepared, open_cast, resume_cast, start_cast
@@ -16,16 +16,16 @@ from materia_nb.cast.formatting import CastList, TableSequence
 from materia_nb.cast.library import Loadouts, copy_scripts, utility_folders
 from materia_nb.cast.notifications import DEFAULT_MIN_S, Notifier, Receiver
 from materia_nb.cast.snapshot import Snapshot, graph_of, snapshot_of
-from materia_nb.cast.views.compare_view import Compared, ReplaysView, compare_view
+from materia_nb.cast.views.compare_view import Compared, ReplaysView, ReplayView, compare_view
 from materia_nb.cast.views.status import status_lines
-from materia_nb.cast.views.tables import FailureCausesView, SearchResultsView, failure_cause
+from materia_nb.cast.views.tables import FailureCause, FailureCausesView, SearchResultsView, failure_cause
 from materia_nb.display.blocks import Block, Displayable, Table
 from materia_nb.engine.conversation import truncate
 from materia_nb.engine.routing import short_label
 from materia_nb.engine.state import CastState, Label
 from materia_nb.errors import MateriaError
 from materia_nb.insight.odds import Chances
-from materia_nb.insight.values import compile_query
+from materia_nb.insight.values import OutputMatch, compile_query
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout import Graph
 from materia_nb.loadout.config_files import is_config_file
@@ -42,6 +42,8 @@ from materia_nb.store.catalogue import (
 )
 from materia_nb.store.opening import Verification, verify
 from materia_nb.store.rundir import RunDir, record_latest
+
+_Result = TypeVar("_Result")
 
 
 class Waiting(NamedTuple):
@@ -357,10 +359,13 @@ class Casts(Displayable):
             MateriaError: the expression is not valid (``question``).
         """
         compile_query(expression)
-        problems: list[tuple[str, str]] = []
-        searched = self._snapshots(self() if casts is None else casts, problems)
-        matches = [(cast, match) for cast in searched for match in cast.all_steps.ask(expression)]
-        return SearchResultsView(matches, problems)
+
+        def search(reference: object) -> list[tuple[Snapshot, OutputMatch]]:
+            cast = self._snapshot(reference)
+            return [(cast, match) for match in cast.all_steps.ask(expression)]
+
+        matches_by_cast, problems = _for_each(self() if casts is None else casts, search)
+        return SearchResultsView([match for matches in matches_by_cast for match in matches], problems)
 
     def why(self, *by: str, casts: Sequence[Cast | CastEntry | str | Path] | None = None) -> FailureCausesView:
         """Group failed casts by their causes, most frequent first.
@@ -377,20 +382,16 @@ class Casts(Displayable):
         Raises:
             MateriaError: a cause has no field of this name (``usage``).
         """
-        problems: list[tuple[str, str]] = []
-        failed = self._snapshots(self(status="failed") if casts is None else casts, problems)
-        causes = [(cast.id, cause) for cast in failed if (cause := failure_cause(cast)) is not None]
-        return FailureCausesView(causes, by, problems)
 
-    def _snapshots(self, casts: Iterable[object], problems: list[tuple[str, str]]) -> Iterator[Snapshot]:
-        """Yield the snapshots of casts, and add each cast that cannot be read to ``problems`` with the error."""
-        for reference in casts:
-            try:
-                snapshot = snapshot_of(reference) or self.load(reference).now
-            except MateriaError as error:
-                problems.append((str(_id_of(reference)), error.what))
-            else:
-                yield snapshot
+        def cause_of(reference: object) -> tuple[str, FailureCause | None]:
+            cast = self._snapshot(reference)
+            return cast.id, failure_cause(cast)
+
+        causes, problems = _for_each(self(status="failed") if casts is None else casts, cause_of)
+        return FailureCausesView([(id_, cause) for id_, cause in causes if cause is not None], by, problems)
+
+    def _snapshot(self, reference: object) -> Snapshot:
+        return snapshot_of(reference) or self.load(reference).now
 
     def compare(
         self, a: object, b: object, *, behaviour: bool = False, satisfied: Chances = 0.5, items: int = 3
@@ -445,14 +446,11 @@ class Casts(Displayable):
             MateriaError: the loadout does not exist or has problems.
         """
         graph = self._loadouts.graph(loadout) if isinstance(loadout, str | None) else graph_of(loadout)
-        replays, problems = [], []
-        for reference in self(loadout=graph.name) if casts is None else casts:
-            try:
-                cast = reference if isinstance(reference, Cast) else self.load(reference)
-                replays.append(cast.replay(graph))
-            except MateriaError as error:
-                problems.append((str(_id_of(reference)), error.what))
-        return ReplaysView(replays, problems)
+
+        def replay(reference: object) -> ReplayView[Cast]:
+            return (reference if isinstance(reference, Cast) else self.load(reference)).replay(graph)
+
+        return ReplaysView(*_for_each(self(loadout=graph.name) if casts is None else casts, replay))
 
     def inbox(self, loadout: str | None = None) -> Inbox:
         """List the casts that are waiting for a person, each with a description of what it waits for.
@@ -509,6 +507,23 @@ def _close_on_error(cast: Cast) -> Iterator[Cast]:
 def _id_of(reference: object) -> object:
     """Return the id of a cast, a snapshot or an entry of the cast list. Return any other value unchanged."""
     return reference.id if isinstance(reference, Cast | Snapshot | CastEntry) else reference
+
+
+def _for_each(
+    casts: Iterable[object], function: Callable[[object], _Result]
+) -> tuple[list[_Result], list[tuple[str, str]]]:
+    """Call a function with each cast.
+
+    Returns:
+        The results of the function, and the id and the error message of each cast for which the function failed.
+    """
+    results, problems = [], []
+    for reference in casts:
+        try:
+            results.append(function(reference))
+        except MateriaError as error:
+            problems.append((str(_id_of(reference)), error.what))
+    return results, problems
 
 
 PREVIOUS: Final = "previous"
