@@ -290,8 +290,8 @@ class Attempts(Displayable, Sequence[Attempt]):
         if n < 1:
             raise usage_error("At least one attempt is needed.", "set `n` to 1 or more")
         if runner.session.snapshot_method:
-            with runner.lock(), runner.change():
-                pass  # which keeps the files as they are now
+            with runner.lock():
+                runner.prepare_change()  # saves the files that the attempts start from
         self._runner, self._session_before = runner, runner.session
         self._asked_session = _session_to_ask(runner, socket)
         layers = [_replacement_layers(self._asked_session, prompt) for prompt in prompts or [None]]

@@ -308,32 +308,41 @@ class Runner(Work):
 
     @contextmanager
     def change(self) -> Iterator[None]:
-        """Prepare a change to the cast, which is made in the block of a ``with`` statement, while the lock is held.
+        """Prepare a change to the cast, which is made in the block of a ``with`` statement; see :meth:`prepare_change`.
+
+        The statement must hold the lock itself, because an interrupt in a context manager could leave it locked.
+        """
+        self._is_changing = True
+        try:
+            self.prepare_change()
+            yield
+        finally:
+            self._is_changing = False
+
+    def prepare_change(self) -> None:
+        """Prepare a change to the cast; the caller must hold the lock.
+
+        If the cast stores file snapshots, this saves the files that a person has changed since the latest step.
 
         Raises:
             MateriaError: the cast is open read-only (``read_only``), or this engine cannot cast its loadout
                 (``not_castable``).
         """
-        self._is_changing = True
-        try:
-            self._holder = threading.get_ident()
-            if not self.running:  # the jobs of lanes continue from one step of a run to the next
-                self._hold = object()
-            _HOLDS.set(self._hold)
-            require_castable(self.problems, self.files.path)
-            if self.journal is None:
-                self.refresh()
-                where, hint = str(self.files.path), self._continue_hint
-                raise MateriaError("This cast is open read-only.", where=where, hint=hint, kind="read_only")
-            if self._astray:
-                self._recover()
-            if self._unwritten and not self.batches_writes:
-                self._write([], self.session)
-            if self.session.snapshot_method and not self.running:
-                self.save_files("person" if self.session.state.waiting_at is None else "step")
-            yield
-        finally:
-            self._is_changing = False
+        self._holder = threading.get_ident()
+        if not self.running:  # the jobs of lanes continue from one step of a run to the next
+            self._hold = object()
+        _HOLDS.set(self._hold)
+        require_castable(self.problems, self.files.path)
+        if self.journal is None:
+            self.refresh()
+            where, hint = str(self.files.path), self._continue_hint
+            raise MateriaError("This cast is open read-only.", where=where, hint=hint, kind="read_only")
+        if self._astray:
+            self._recover()
+        if self._unwritten and not self.batches_writes:
+            self._write([], self.session)
+        if self.session.snapshot_method and not self.running:
+            self.save_files("person" if self.session.state.waiting_at is None else "step")
 
     @property
     def _continue_hint(self) -> str:

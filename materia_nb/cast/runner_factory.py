@@ -302,8 +302,8 @@ def fork_directory(runner: Runner, number: int | None, root: Path | None = None)
         if runner.journal is None:
             require_castable(runner.problems, runner.files.path)
         else:
-            with runner.change():
-                runner.write_derived()
+            runner.prepare_change()
+            runner.write_derived()
         number_of_steps = len(runner.session.steps) if number is None else number
         return fork_files(runner.files, runner.rules, number_of_steps, root, now=number is None)
 

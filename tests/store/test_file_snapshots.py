@@ -313,8 +313,9 @@ def test_deleting_the_last_cast_removes_its_snapshots(tmp_path):
 
 
 def test_accepted_attempt_restores_its_files(tmp_path):
-    (tmp_path / "a").write_text("before\n")
+    (tmp_path / "a").write_text("at the start\n")
     cast = start(tmp_path, h.chain_config(2), None)
+    (tmp_path / "a").write_text("before\n")  # the attempts start from this change of a person
     seen_by = []
 
     def agent(turn):
