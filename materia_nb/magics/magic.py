@@ -16,6 +16,7 @@ from materia_nb.agents.command_agent import COMMAND_PREFIX, PRESETS
 from materia_nb.cast.workbench import Workbench
 from materia_nb.errors import MateriaError, usage_error
 from materia_nb.jsonvalue import as_object
+from materia_nb.loadout.config_files import is_config_file
 from materia_nb.magics import registry
 from materia_nb.magics import verbs as _verbs  # noqa: F401 - importing it registers the verbs
 from materia_nb.widgets.cast_parts import standalone_names
@@ -94,7 +95,6 @@ MateriaMagics.materia.__doc__ = registry.help_text()
 
 
 _MATERIA_LINE = re.compile(r"(?:.*=\s*)?%{1,2}materia\s+(.*)", re.DOTALL)
-_CONFIG_SUFFIXES = (".json", ".jsonc", ".yaml", ".yml")
 
 
 def make_matcher(bench: Callable[[], Workbench]) -> Any:
@@ -111,9 +111,8 @@ def make_matcher(bench: Callable[[], Workbench]) -> Any:
         except Exception:  # noqa: BLE001 - completion must never disturb typing
             candidates = []
         completions = sorted({name for name in candidates if name.startswith(prefix)})
-        kind = "materia"
         return {
-            "completions": [SimpleCompletion(name, type=kind) for name in completions],
+            "completions": [SimpleCompletion(name, type="materia") for name in completions],
             "suppress": True,
             "matched_fragment": prefix,
         }
@@ -192,11 +191,7 @@ def _socket_names(wb: Workbench) -> list[str]:
 
 def _config_files(wb: Workbench) -> list[str]:
     paths = [*sorted(wb.project.glob("*")), *sorted(wb.project.glob("*/*"))]
-    return [
-        _quote(str(path.relative_to(wb.project)))
-        for path in paths
-        if path.suffix in _CONFIG_SUFFIXES and path.is_file()
-    ]
+    return [_quote(str(path.relative_to(wb.project))) for path in paths if is_config_file(path) and path.is_file()]
 
 
 def _quote(name: str) -> str:
