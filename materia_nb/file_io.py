@@ -67,7 +67,7 @@ def open_file(path: Path, flags: int) -> FileIO:
 
 def read_plain(path: Path | str, max_bytes: int = MAX_FILE_BYTES, *, follow: bool = False) -> bytes:
     """Return the content of a regular file; raise OSError if the file is too large or not a regular file."""
-    with open_for_reading(path, follow=follow) as handle:
+    with opened(path, follow=follow) as handle:
         size = os.fstat(handle).st_size
         parts: list[bytes] = []
         remaining = max_bytes + 1
@@ -93,10 +93,14 @@ def read_package_toml(module: str, name: str) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def open_for_reading(path: Path | str, *, follow: bool = False) -> Iterator[int]:
-    """Open a regular file for reading, and yield its handle while interrupts are delayed; raise OSError on failure."""
+def opened(path: Path | str, flags: int = os.O_RDONLY, *, follow: bool = False) -> Iterator[int]:
+    """Open a regular file, by default for reading, and yield its handle while interrupts are delayed.
+
+    Raises:
+        OSError: the file cannot be opened, or the path is a pipe, device, directory or link.
+    """
     with HeldInterrupts():
-        handle = open_plain(path, os.O_RDONLY, follow=follow)
+        handle = open_plain(path, flags, follow=follow)
         try:
             yield handle
         finally:
@@ -190,14 +194,10 @@ def append_line(path: Path | str, line: bytes) -> None:
     Raises:
         OSError: the file cannot be written.
     """
-    with HeldInterrupts():
-        handle = open_plain(path, _APPEND_FLAGS)
-        try:
-            size = os.fstat(handle).st_size
-            is_incomplete = size > 0 and os.pread(handle, 1, size - 1) != b"\n"
-            write_all(handle, (b"\n" if is_incomplete else b"") + line + b"\n")
-        finally:
-            os.close(handle)
+    with opened(path, _APPEND_FLAGS) as handle:
+        size = os.fstat(handle).st_size
+        is_incomplete = size > 0 and os.pread(handle, 1, size - 1) != b"\n"
+        write_all(handle, (b"\n" if is_incomplete else b"") + line + b"\n")
 
 
 def sync_folder(path: str) -> None:

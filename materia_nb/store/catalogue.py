@@ -14,7 +14,7 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 from materia_nb.engine.routing import short_label
 from materia_nb.engine.state import label_from_summary
 from materia_nb.errors import MateriaError, close_match, counted
-from materia_nb.file_io import open_for_reading
+from materia_nb.file_io import opened
 from materia_nb.jsonvalue import JSON, as_list, as_object
 from materia_nb.store.file_snapshots import delete_snapshots
 from materia_nb.store.files import CastLock, disk_errors, lock_owner
@@ -352,7 +352,7 @@ def cast_entry(path: Path) -> CastEntry:
 
 
 def _readable_entry(path: Path) -> CastEntry:
-    with open_for_reading(path / "events.jsonl") as handle:
+    with opened(path / "events.jsonl") as handle:
         size = os.fstat(handle).st_size
         head = os.pread(handle, _END_BYTES, 0)
         if b"\n" not in head:
@@ -400,7 +400,7 @@ def _readable_entry(path: Path) -> CastEntry:
 
 def last_events(path: Path) -> list[JournalLine]:
     """Return the events in the last 64 KiB of a journal; raises OSError if the journal cannot be read."""
-    with open_for_reading(path / "events.jsonl") as handle:
+    with opened(path / "events.jsonl") as handle:
         start = max(os.fstat(handle).st_size - 65_536, 0)
         lines = os.pread(handle, 65_536, start).splitlines()[1 if start else 0 :]
     return [event for line in lines if (event := parse_line(line)) is not None]

@@ -26,7 +26,7 @@ from urllib.parse import quote
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from materia_nb.errors import MateriaError, counted, outgoing_line
-from materia_nb.file_io import open_plain, read_plain, replace_file, write_all
+from materia_nb.file_io import open_plain, opened, read_plain, replace_file, write_all
 from materia_nb.jsonvalue import JSON, Object, as_object, is_object, json_or_none, whole_number
 from materia_nb.loadout.design import Design
 from materia_nb.loadout.design.document import DesignChange, exact_text
@@ -153,12 +153,8 @@ def _draft_files(root: Path, name: str | None) -> list[Path]:
 def _read_unlocked_draft(path: Path) -> SavedDraft | None:
     """Return the draft in a file, or None if an open design is using the draft or the file cannot be read."""
     try:
-        with HeldInterrupts():
-            handle = open_plain(path, os.O_RDONLY)
-            try:
-                is_locked = file_is_locked(handle, path)
-            finally:
-                os.close(handle)
+        with opened(path) as handle:
+            is_locked = file_is_locked(handle, path)
         return None if is_locked else _parse_draft(path, read_plain(path, 2 * _MAX_BYTES))
     except (OSError, ValueError, TypeError, KeyError, IndexError, RecursionError):
         return None

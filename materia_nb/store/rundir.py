@@ -26,7 +26,7 @@ from materia_nb.engine.rules import Rules, SocketRules
 from materia_nb.engine.session import Session, StepRecord, all_steps, branch_suffix, context_name, output_name, parts_of
 from materia_nb.engine.state import CastState, Usage, Visit
 from materia_nb.errors import MateriaError
-from materia_nb.file_io import TEMPORARY_NAME, append_line, open_for_reading, read_plain, replace_file, sync_folder
+from materia_nb.file_io import TEMPORARY_NAME, append_line, opened, read_plain, replace_file, sync_folder
 from materia_nb.handoff.base import HandoffProtocol, Reading
 from materia_nb.handoff.runtime_rules import envelope_files
 from materia_nb.jsonvalue import JSON, json_or_none
@@ -321,7 +321,7 @@ def manifest_head(path: Path) -> dict[str, str]:
     are omitted. The result is empty if the manifest cannot be read.
     """
     try:
-        with open_for_reading(path / "manifest.json") as handle:
+        with opened(path / "manifest.json") as handle:
             fields = _HEAD_FIELD.findall(os.pread(handle, _MAX_HEAD_BYTES, 0))
     except OSError:
         return {}
