@@ -392,7 +392,7 @@ def _run_check(values: Mapping[str, Any]) -> int:
     with _open_bench("tests", values) as bench:
         if "fix" not in values:
             checked = terminal.findings_of(bench, names, strict="strict" in values, engine=values.get("for"))
-            terminal.echo(terminal.findings_text(checked, "json" if "json" in values else values.get("format", "text")))
+            terminal.echo(terminal.FORMATTERS["json" if "json" in values else values.get("format", "text")](checked))
             return ExitCode.SUCCESS if checked.ok else ExitCode.PROBLEMS
         if len(names) > 1:
             raise usage_error("Only one loadout can be fixed at a time.", "name one loadout")
@@ -466,7 +466,7 @@ def _build_commands() -> dict[str, Verb]:
         "words",
     )
     format_option = Argument(
-        "--format", "the output format of the findings; defaults to text", "option", choices=terminal.FORMATS
+        "--format", "the output format of the findings; defaults to text", "option", choices=tuple(terminal.FORMATTERS)
     )
     cast_arguments = [argument for argument in VERBS["cast"].arguments if argument.key in ("request", "loadout")]
     summary = f"Cast a request and run it; without a request, continue a cast. {run.summary}"

@@ -350,8 +350,7 @@ def _check_file(
     if not layer.loadouts:
         yield name, _locate_findings(bench, bench.loadouts.config.check(), strict=strict)
     for loadout in layer.loadouts:
-        if layer.document["loadouts"][loadout] is not None:  # A null removes a loadout of a lower layer.
-            yield f"{name}: {loadout}", check(loadout)
+        yield f"{name}: {loadout}", check(loadout)
 
 
 def _locate_findings(bench: DryBench, report: Report, *, strict: bool) -> tuple[LocatedFinding, ...]:
@@ -513,17 +512,11 @@ def _format_junit(checked: CheckRun) -> str:
     return report.decode()
 
 
-_FORMATTERS: Final[Mapping[str, Callable[[CheckRun], str]]] = {
+FORMATTERS: Final[Mapping[str, Callable[[CheckRun], str]]] = {
     "text": _format_text,
     "json": _format_json,
     "github": _format_github,
     "sarif": _format_sarif,
     "junit": _format_junit,
 }
-FORMATS: Final = tuple(_FORMATTERS)
-"""The formats in which findings can be written."""
-
-
-def findings_text(check_run: CheckRun, output_format: str) -> str:
-    """Return the findings as text in a format that :data:`FORMATS` lists."""
-    return _FORMATTERS[output_format](check_run)
+"""The functions that return findings as text, by the name of the format."""

@@ -10,7 +10,7 @@ import pytest
 from loadout_samples import BROKEN
 from materia_nb import Workbench
 from materia_nb.shell.commands import main
-from materia_nb.shell.terminal import FORMATS
+from materia_nb.shell.terminal import FORMATTERS
 
 
 @pytest.fixture
@@ -99,7 +99,7 @@ def test_name_cannot_forge_a_workflow_command_in_text_output(project, capsys):
     folder = project / "a\n::error::forged"
     folder.mkdir()
     (folder / "hostile.json").write_text(json.dumps(hostile))
-    for form in FORMATS:
+    for form in FORMATTERS:
         main(["check", str(folder / "hostile.json"), "--format", form])
         assert not [line for line in capsys.readouterr().out.splitlines() if line.startswith("::error::forged")]
 
