@@ -23,7 +23,7 @@ from typing import Final, Literal, TypeAlias
 
 from materia_nb.errors import MateriaError, counted, did_you_mean
 from materia_nb.jsonvalue import JSON, Object, as_object, frozen, is_object
-from materia_nb.loadout.config_files import EXTENSIONS, config_error, expand_path, read_config, read_text
+from materia_nb.loadout.config_files import EXTENSIONS, config_error, expand_path, read_config
 from materia_nb.loadout.graph import Graph
 from materia_nb.loadout.report import Report, brief
 from materia_nb.loadout.resolve import active_loadout, build_graph, check_config
@@ -168,7 +168,6 @@ def load_layers(
     project: str | Path | None = None,
     env: Mapping[str, str] | None = None,
     bundled: bool = True,
-    label: str = "a document",
     notebook: Mapping[str, JSON] | None = None,
 ) -> LayeredConfig:
     """Read and merge the layers of a config.
@@ -178,12 +177,10 @@ def load_layers(
     ``limits``, ``prices`` and ``mcpServers`` are merged key by key, and all other fields are replaced.
 
     Args:
-        path: the config for the layer ``given``: a path, a document, or the text of a config, which must contain a line
-            break or a brace. None omits the layer.
+        path: the path of the config for the layer ``given``, or the config itself. None omits the layer.
         project: the project directory, to which paths are relative; None selects the current directory.
         env: the environment variables; None selects the environment of the process.
         bundled: True to include the bundled config as the lowest layer.
-        label: the name of the document or text in messages.
         notebook: the definitions in notebook cells; None omits the layer.
 
     Raises:
@@ -204,9 +201,7 @@ def load_layers(
     if env_file:
         merge.add_file("environment", base / expand_path(env_file), variable=_CONFIG_VARIABLE)
     if isinstance(path, Mapping):
-        merge.add("given", label, None, dict(path))
-    elif isinstance(path, str) and ("{" in path or "\n" in path):  # the text of a config, not a path
-        merge.add("given", label, None, read_text(path, where=label))
+        merge.add("given", "a document", None, dict(path))
     elif path is not None:
         merge.add_file("given", base / expand_path(path))
     if notebook:
@@ -227,10 +222,8 @@ def with_removed_fields(definition: Mapping[str, JSON], below: Mapping[str, JSON
 
 def _profile_file(env: Mapping[str, str]) -> Path | None:
     """Return the path of the config in the user's profile, else in the reference engine's profile, else None."""
-    directories = (profile_directory(env), pi_profile_directory(env))
-    candidates = (
-        directory / f"config{ending}" for directory in directories if directory is not None for ending in EXTENSIONS
-    )
+    directories = filter(None, (profile_directory(env), pi_profile_directory(env)))
+    candidates = (directory / f"config{ending}" for directory in directories for ending in EXTENSIONS)
     return next((path for path in candidates if _may_exist(path)), None)
 
 

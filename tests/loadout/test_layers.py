@@ -170,19 +170,10 @@ def test_missing_config_given_by_path_raises_an_error(tmp_path, project, env):
     assert "MATERIA_CONFIG" in caught.value.hint
 
 
-def test_paths_are_relative_to_the_project(project, env):
-    write(project / "configs/mine.json", {"loadouts": {"Mine": loadout()}})
-    assert load_layers("configs/mine.json", project=project, env=env).active == "Mine"
-
-
-@pytest.mark.parametrize("text", ['{"loadouts": {"Mine": {}}}', "loadouts:\n  Mine: {}\n"])
-def test_config_can_be_loaded_from_text(project, env, text):
-    config = load_layers(text, project=project, env=env, label="cell 3")
-    assert config.active == "Mine"
-    assert str(config.origin("loadout", "Mine")) == "given (cell 3)"
-    with pytest.raises(MateriaError) as caught:
-        load_layers("{\n 5", project=project, env=env, label="cell 3")
-    assert caught.value.where.startswith("cell 3:2")
+@pytest.mark.parametrize("name", ["mine.json", "{mine}.json"])
+def test_paths_are_relative_to_the_project(project, env, name):
+    write(project / "configs" / name, {"loadouts": {"Mine": loadout()}})
+    assert load_layers(f"configs/{name}", project=project, env=env).active == "Mine"
 
 
 def test_invalid_document_is_not_merged(project, env):
