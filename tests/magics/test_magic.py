@@ -428,6 +428,7 @@ def test_help_explains_every_verb(shell):
         ("%materia run --u", {"--until"}),
         ("%materia run --until h", {"hello"}),
         ("%materia load he", {"hello.json"}),
+        ("%materia load UP", {"UPPER.JSON"}),
         ("%materia help wh", {"why"}),
         ("%materia gallery crit", {"critic-loop"}),
         ("%materia agent h", {"hello", "hi"}),
@@ -436,8 +437,9 @@ def test_help_explains_every_verb(shell):
         ("%time lo", set()),
     ],
 )
-def test_completion_offers_verbs_options_and_names(shell, typed, offered):
+def test_completion_offers_verbs_options_and_names(shell, project, typed, offered):
     line(shell, "load hello.json")
+    (project / "UPPER.JSON").write_text("{}")
     matcher = shell.Completer.custom_matchers[-1]
 
     class Context:
@@ -514,7 +516,7 @@ def test_edit_verbs_change_a_cast_between_steps(shell):
     forked = line(shell, "fork")
     assert bench.current is forked
     assert forked.id != cast.id
-    with pytest.raises(MateriaError, match="list"):
+    with pytest.raises(MateriaError, match="The work items must be a list"):
         cell(shell, "edit items", "{}")
 
 

@@ -310,12 +310,7 @@ def _edit_items(call: Call, *, again: str | None = None, abandon: bool = False) 
     """
     warnings: list[str] = []
     if call.body is not None:
-        items = _parse_value(call.body)
-        if not isinstance(items, list):
-            raise MateriaError(
-                "The cell must contain a list.", hint="give each item a title and a context", kind="items"
-            )
-        warnings += call.cast.edit.items(items, abandon=abandon)
+        warnings += call.cast.edit.items(_parse_value(call.body), abandon=abandon)
     elif abandon:
         warnings += call.cast.edit.abandon()
     if again:
