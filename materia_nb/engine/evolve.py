@@ -133,8 +133,9 @@ def _apply_start(rules: Rules, session: Session, event: ev.SocketStart) -> Sessi
 def _enter_socket(rules: Rules, session: Session, step: Transition, event: Event) -> Session:
     """Return the session after entering a socket or, if no socket was entered, after the end of the cast."""
     state, visit = step.state, step.state.at
+    entered = session.without_conversation()._replace(state=state, ending=step.decision, noted_before=0, spent=())
     if state.status != "waiting" or visit is None:
-        return session.without_conversation()._replace(state=state, ending=step.decision, noted_before=0, spent=())
+        return entered
     record = StepRecord(
         visit,
         event.ts,
@@ -149,19 +150,8 @@ def _enter_socket(rules: Rules, session: Session, step: Transition, event: Event
         else None,  # the changes of a step are unknown in a shared directory, and in one without snapshots
         names=rules.graph.names,
     )
-    return session._replace(
-        state=state,
-        steps=session.steps.with_step(record),
-        prompt=step.prompt,
-        mode=visit.mode,
-        change_request=None,
-        earlier_turns=(),
-        calls=(),
-        open_calls=(),
-        noted_before=0,
-        spent=(),
-        ending=None,
-    )
+    steps = session.steps.with_step(record)
+    return entered._replace(steps=steps, prompt=step.prompt, mode=visit.mode, ending=None)
 
 
 def _apply_output(rules: Rules, session: Session, event: ev.Output) -> Session:
@@ -420,16 +410,12 @@ def _apply_approval_request(_: Rules, session: Session, event: ev.ToolAsked) -> 
     return session._replace(open_calls=event.calls, asks=session.asks + 1)
 
 
-def _apply_allowed_tools(_: Rules, session: Session, event: ev.ToolsAllowed) -> Session:
-    return _change_every_session(session, lambda part: part._replace(allowed=frozenset(event.tools)))
-
-
-def _change_every_session(session: Session, change: Callable[[Session], Session]) -> Session:
-    """Apply a change to the session and to all lanes, because a person's decision about tools also applies to lanes."""
-    session = change(session)
+def _change_every_session(session: Session, **changes: Any) -> Session:
+    """Replace fields of the session and of all lanes, because a person's decision about tools also applies to lanes."""
+    session = session._replace(**changes)
     if (open_streams := lanes_at_work(session)) is not None:
         for lane in open_streams.lanes.values():
-            session = streams.with_lane(session, lane._replace(session=change(lane.session)))
+            session = streams.with_lane(session, lane._replace(session=lane.session._replace(**changes)))
     return session
 
 
@@ -480,12 +466,12 @@ def _apply_pin(_: Rules, session: Session, event: ev.Pinned) -> Session:
     pin = Pin.read({"kind": event.kind, "to": event.to, "text": event.text or "", "visits": event.visits})
     if pin is None:
         raise ImpossibleEvent(event, "the pin is invalid")
-    return _change_every_session(session, lambda part: part._replace(pins=FrozenDict({**part.pins, event.name: pin})))
+    return _change_every_session(session, pins=FrozenDict({**session.pins, event.name: pin}))
 
 
 def _remove_pin(_: Rules, session: Session, event: ev.Unpinned) -> Session:
     pins = FrozenDict({name: pin for name, pin in session.pins.items() if name != event.name})
-    return _change_every_session(session, lambda part: part._replace(pins=pins))
+    return _change_every_session(session, pins=pins)
 
 
 # -- edits -------------------------------------------------------------------------------
@@ -501,9 +487,7 @@ def _apply_correction(rules: Rules, session: Session, event: ev.OutputEdited) ->
     )
     side_events = _side_events(step, event.ts, record.number)
     turn = TurnRecord("correction", None, text, event.artifact, step.reading, None, events=side_events)
-    edits = tuple(
-        earlier_edit for earlier_edit in session.edits if earlier_edit.step < record.number
-    )  # applied again by later events
+    edits = tuple(earlier for earlier in session.edits if earlier.step < record.number)  # later events apply the rest
     return _apply_transition(session, step, event.ts, turn, ending=None, edits=edits)
 
 
@@ -554,7 +538,7 @@ _EVOLVE: Final[Mapping[type[ev.Event], Callable[[Rules, Session, Any], Session]]
     ev.ToolCalled: _apply_tool_call,
     ev.ToolAsked: _apply_approval_request,
     ev.ToolDecided: lambda _, session, event: session._replace(open_calls=event.calls),
-    ev.ToolsAllowed: _apply_allowed_tools,
+    ev.ToolsAllowed: lambda _, session, event: _change_every_session(session, allowed=frozenset(event.tools)),
     ev.AgentNote: lambda _, session, event: session.with_latest(notes=(*session.steps[-1].notes, event.text)),
     ev.TurnSpent: _apply_spent_usage,
     ev.TurnRetried: _continue_with(recovery.retry_turn),

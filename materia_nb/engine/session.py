@@ -431,7 +431,7 @@ class Session(NamedTuple):
 
     state: Annotated[CastState, FollowsSteps(state_after)]
     start: KeptField[CastState]
-    steps: Annotated[Steps, FollowsSteps(_same_steps)] = Steps()
+    steps: Annotated[Steps, FollowsSteps(lambda _rules, _session, steps: steps)] = Steps()
     prompt: TurnField[Prompt | None] = None
     mode: TurnField[Mode] = "work"
     change_request: TurnField[str | None] = None
@@ -493,10 +493,6 @@ def without_later_steps(rules: Rules, session: Session, steps: Steps) -> Session
         elif lifetime == "of turn":
             changes[name] = Session._field_defaults[name]
     return session._replace(**changes)
-
-
-def _same_steps(_: Rules, __: Session, steps: Steps) -> Steps:
-    return steps
 
 
 def _streams_before(_: Rules, session: Session, steps: Steps) -> tuple[Streams, ...]:
