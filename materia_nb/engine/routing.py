@@ -330,18 +330,9 @@ def limits_of(rules: Rules, state: CastState) -> tuple[Limit, ...]:
     cycles, maximum = None, rules.graph.limits.max_no_advance_cycles
     if item is not None:
         cycles, maximum = state.items.get(item.id, NEW_ITEM).cycles, max_cycles(rules, state, item.id)
+    bounds = [bound for bound in BOUNDS if bound.quantity == "tokens" or bound.maximum(state.budget) is not None]
     return (
-        *(
-            Limit(
-                bound_row.quantity
-                if bound_row.quantity == bound_row.unit
-                else f"{bound_row.quantity} in {bound_row.unit}",
-                bound_row.used(state.usage),
-                bound,
-            )
-            for bound_row in BOUNDS
-            if (bound := bound_row.maximum(state.budget)) is not None or bound_row.quantity == "tokens"
-        ),
+        *(Limit(bound.name, bound.used(state.usage), bound.maximum(state.budget)) for bound in bounds),
         Limit("repairs of one visit", None if at is None else at.repairs, repairs),
         Limit("cycles of one item without an advance", cycles, maximum),
     )
@@ -351,9 +342,8 @@ def budget_problem(state: StateView) -> str | None:
     """Return a sentence about the first exhausted limit of the budget, or None if no limit is exhausted (R20, R56)."""
     for bound in BOUNDS:
         if bound.is_reached(state.usage, state.budget):
-            used, maximum = (
-                bound.number_format.format(n or 0) for n in (bound.used(state.usage), bound.maximum(state.budget))
-            )
+            amounts = bound.used(state.usage), bound.maximum(state.budget)
+            used, maximum = (bound.number_format.format(amount or 0) for amount in amounts)
             return f"The cast has used {used} of {maximum} {bound.unit}."
     return None
 

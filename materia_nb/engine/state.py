@@ -379,6 +379,11 @@ class Bound(NamedTuple):
     unknown_attribute: str | None
 
     @property
+    def name(self) -> str:
+        """The name of the limited quantity with its unit, such as ``cost in US dollars``."""
+        return self.quantity if self.quantity == self.unit else f"{self.quantity} in {self.unit}"
+
+    @property
     def is_integer(self) -> bool:
         """True if amounts of this quantity are integers."""
         return self.quantity in ("tokens", "turns")
