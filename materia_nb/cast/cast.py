@@ -41,7 +41,6 @@ from materia_nb.registry import lookup
 if TYPE_CHECKING:
     from materia_nb.cast.views.compare_view import BlameView, ReplayView
     from materia_nb.cast.views.tables import FilesView, UsageView
-    from materia_nb.insight.replay import Replay
     from materia_nb.insight.why import Why
 
 
@@ -274,7 +273,8 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
 
         self.now.require_castable()
         rules = Rules(graph_of(loadout)).in_session(self.runner.rules.session or self.id)
-        return ReplayView(replay_answers(self.now.compared_cast, rules), self._cast_of_replay)
+        replay = replay_answers(self.now.compared_cast, rules)
+        return ReplayView(replay, lambda: self._resume_like_this(runner_factory.replay_directory(self.runner, replay)))
 
     def __repr__(self) -> str:
         """Return the status without ids or times, so that stored outputs of notebooks can be compared."""
@@ -650,9 +650,6 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
                 cast.back(number)
             return cast
         return self._resume_like_this(runner_factory.fork_directory(self.runner, number, root))
-
-    def _cast_of_replay(self, replay: Replay) -> Cast:
-        return self._resume_like_this(runner_factory.replay_directory(self.runner, replay))
 
     def _resume_like_this(self, path: Path) -> Cast:
         """Resume the cast at ``path`` with the agents, breakpoints and pinned functions of this cast."""

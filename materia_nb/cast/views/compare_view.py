@@ -269,7 +269,7 @@ _Cast = TypeVar("_Cast")
 class ReplayView(Displayable, Replay, Generic[_Cast]):
     """A replay of a recorded cast in another loadout; :meth:`continue_cast` creates a cast that continues it."""
 
-    def __init__(self, replay: Replay, onward: Callable[[Replay], _Cast] | None = None) -> None:
+    def __init__(self, replay: Replay, onward: Callable[[], _Cast] | None = None) -> None:
         super().__init__(replay.original, replay.replayed, replay.needs, replay.left_out, replay.events)
         self._onward = onward
 
@@ -285,7 +285,7 @@ class ReplayView(Displayable, Replay, Generic[_Cast]):
         if self._onward is None:
             hint = "call `cast.replay(loadout).continue_cast()`"
             raise MateriaError("This replay was not created from a cast.", hint=hint, kind="no_cast")
-        return self._onward(self)
+        return self._onward()
 
     def _blocks(self) -> list[Block]:
         blocks = lines(self._lines())
