@@ -242,7 +242,7 @@ class UsageView(TableOf[UsageRow]):
 
 def _spent_columns(total: UsageRow) -> dict[str, Callable[[UsageRow], Cell]]:
     """Return the functions that format the cells of each column; columns that would be empty are omitted."""
-    has_cost, left = bool(total.usage.cost), total.left.tokens != 0
+    has_cost = bool(total.usage.cost)
     all_ = total.usage.cost if has_cost else total.usage.tokens
 
     def share(row: UsageRow) -> Cell:
@@ -252,7 +252,7 @@ def _spent_columns(total: UsageRow) -> dict[str, Callable[[UsageRow], Cell]]:
     def breakdown(name: str, row: UsageRow) -> str:
         return format_reported(getattr(row.usage, name))
 
-    def left_behind(row: UsageRow) -> str:
+    def abandoned(row: UsageRow) -> str:
         return f"{row.left.tokens_text} tokens" if row.left.tokens != 0 else ""
 
     columns: dict[str, Callable[[UsageRow], Cell] | None] = {
@@ -265,7 +265,7 @@ def _spent_columns(total: UsageRow) -> dict[str, Callable[[UsageRow], Cell]]:
         "cost": (lambda row: row.usage.cost_text) if has_cost else None,
         "share": share,
         "turns with unknown usage": (lambda row: str(row.usage.uncounted or "")) if total.usage.uncounted else None,
-        "abandoned": left_behind if left else None,
+        "abandoned": abandoned if abandoned(total) else None,
         "took": lambda row: format_work_time(row.ms, row.untimed),
         "waited": (lambda row: format_seconds(row.waited) if row.waited else "") if total.waited else None,
     }
@@ -375,9 +375,6 @@ class FilesView(Displayable):
             )
         return files
 
-    def _blocks(self) -> list[Block]:
-        return self.detail_blocks()
-
     def detail_blocks(self) -> list[Block]:
         """Return a table of the steps that changed files, followed by the differences of the latest of these steps."""
         cast = self._cast
@@ -403,6 +400,8 @@ class FilesView(Displayable):
             blocks += [Heading(f"lane {name}"), *FilesView(lane.now).detail_blocks()]
         return blocks
 
+    _blocks = detail_blocks
+
     def lane(self, name: str) -> FilesView:
         """Return the files of a lane that has its own directory.
 
@@ -413,7 +412,7 @@ class FilesView(Displayable):
 
     def _step_blocks(self, step: StepRecord) -> list[Block]:
         try:
-            return [Table(*_table(self.changes(step.number))), *_patch_blocks(self.difference(step.number))]
+            return [_changes_table(self.changes(step.number)), *_patch_blocks(self.difference(step.number))]
         except MateriaError as error:  # the Git directory is gone
             return [Line(str(error), "bad")]
 
@@ -424,8 +423,8 @@ def changes(git_dir: Path, before: str, after: str) -> tuple[Change, ...]:
     return tuple(file_snapshots.changes(git_dir, before, after))
 
 
-def _table(changed: Sequence[Change]) -> tuple[Sequence[str], list[tuple[str, ...]]]:
-    rows: list[tuple[str, ...]] = [
+def _changes_table(changed: Sequence[Change]) -> Table:
+    rows = [
         (
             _CHANGE_KINDS.get(change.kind, change.kind),
             change.path if change.old is None else f"{change.old} → {change.path}",
@@ -433,7 +432,7 @@ def _table(changed: Sequence[Change]) -> tuple[Sequence[str], list[tuple[str, ..
         )
         for change in changed
     ]
-    return ("", "file", "lines"), rows
+    return Table(("", "file", "lines"), rows)
 
 
 def changes_table(git_dir: Path, before: str | None, after: str | None) -> list[Block]:
@@ -444,7 +443,7 @@ def changes_table(git_dir: Path, before: str | None, after: str | None) -> list[
         changed_files = changes(git_dir, before, after)
     except MateriaError:  # kept elsewhere
         return []
-    return [Heading("files that differ between A and B"), Table(*_table(changed_files))] if changed_files else []
+    return [Heading("files that differ between A and B"), _changes_table(changed_files)] if changed_files else []
 
 
 def _changed_file_names(files: StepFiles | None) -> str:
@@ -470,11 +469,8 @@ def _patch_blocks(patch: str) -> list[Block]:
         elif line.startswith(("@@", "Binary", "rename", "new file", "deleted", "old mode", "new mode")):
             rows.append((" ", line))
     if len(patch.splitlines()) > _MAX_LINES:
-        blocks.append(
-            Line(
-                "The rest of the differences is hidden. Use `cast.files.difference(step)` for the full patch.", "quiet"
-            )
-        )
+        rest = "The rest of the differences is hidden. Use `cast.files.difference(step)` for the full patch."
+        blocks.append(Line(rest, "quiet"))
     return blocks
 
 
