@@ -168,9 +168,7 @@ class _ListEditor:
     def _refuse_removal(self, iteration: Iteration, old: list[JSON], list_edit: ListEdit) -> None:
         """Raise MateriaError (``working``) if the edit would remove or restart the item in progress."""
         kept_origins = set(list_edit.origins)
-        repeated = [
-            index for index in list_edit.again if item_status(self.before, self._id(iteration, index)) == IN_PROGRESS
-        ]
+        repeated = [index for index in list_edit.again if self._was_in_progress(iteration, index)]
         for other in self.rules.lists[iteration.list_path]:
             for index, item in enumerate(old):
                 if index in kept_origins and index not in repeated:
@@ -206,7 +204,7 @@ class _ListEditor:
         if not list_edit.abandon:
             return None
         at = self.before.cursors.get(iteration.iterator.cursor, 0)
-        return at if item_status(self.before, self._id(iteration, at)) == IN_PROGRESS else None
+        return at if self._was_in_progress(iteration, at) else None
 
     # -- cursors and records ------------------------------------------------------------
 
