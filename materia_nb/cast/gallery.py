@@ -294,7 +294,8 @@ def _cells(card: Card) -> Iterator[dict[str, JSON]]:
     for mark, code, prose in zip(rest[::3], rest[1::3], rest[2::3], strict=True):
         if is_castable or mark != "castable":
             metadata = {"metadata": _CELL_METADATA[mark]} if mark in _CELL_METADATA else {}
-            yield {**code_cell(Template(code).substitute(values)), **metadata}
+            source = Template(code).substitute(values)
+            yield {"cell_type": "code", "execution_count": None, "outputs": [], "source": source, **metadata}
         if prose.strip():
             yield markdown_cell(Template(prose.strip()).substitute(values))
 
@@ -325,11 +326,6 @@ def _template_values(card: Card) -> dict[str, str]:
 def _definition_source(name: str, own: str, document: Mapping[str, Any]) -> str:
     body = {**document["loadouts"][own], "materia": document["materia"]}
     return f"%%materia define loadout {name}\n{format_json(body)}"
-
-
-def code_cell(source: str) -> dict[str, JSON]:
-    """Return a notebook code cell without outputs."""
-    return {"cell_type": "code", "execution_count": None, "outputs": [], "source": source}
 
 
 def markdown_cell(source: str) -> dict[str, JSON]:

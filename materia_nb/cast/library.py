@@ -522,11 +522,9 @@ def _describe_copies(path: Path, used: Mapping[str, Object], scripts: Sequence[s
     definitions = as_object(as_object(read_config(path)).get("materia")) if used else {}
     saved_ids = [id_ for id_ in used if id_ in definitions]
     message = f" with the materia {', '.join(saved_ids)}" if saved_ids else ""
-    return (
-        f"{message}; these scripts were not copied, so they run from their current location: {', '.join(scripts)}"
-        if scripts
-        else message
-    )
+    if not scripts:
+        return message
+    return f"{message}; these scripts were not copied, so they run from their current location: {', '.join(scripts)}"
 
 
 def _removed_loadouts(before: LayeredConfig, now: LayeredConfig) -> dict[str, str]:

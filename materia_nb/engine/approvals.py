@@ -94,8 +94,7 @@ def answer_hold(rules: Rules, session: Session, text: str, ts: int) -> Events:
     answer_text: object = text  # a notebook may pass a value of any type
     if not isinstance(answer_text, str) or not answer_text.strip():
         raise usage_error("The answer is blank.", "enter an answer that is not blank")
-    about = routing.about(rules, held_visit(session.state))
-    return (ev.HoldAnswered(about=about, text=text, ts=ts),)
+    return (ev.HoldAnswered(about=routing.about(rules, held_visit(session.state)), text=text, ts=ts),)
 
 
 def approve(rules: Rules, session: Session, request: ApprovalRequest, ts: int) -> Events:

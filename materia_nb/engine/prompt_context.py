@@ -442,11 +442,7 @@ class PromptContext(NamedTuple):
             label = truncate(one_line(entry.label), _MAX_LABEL_CHARS)
             blocks.append(f"{entry.source} ({label}){about}:\n{self.quote(text)}")
             values.append(("handoff" if handoff is not None else "reason", str(entry.step)))
-        head = (
-            "The work was not satisfactory. Oldest reason first:"
-            if len(blocks) > 1
-            else "The work was not satisfactory:"
-        )
+        head = "The work was not satisfactory" + (". Oldest reason first:" if len(blocks) > 1 else ":")
         return PromptPart("reasons", "\n".join([head, *reversed(blocks)]), "", True, tuple(reversed(values)))
 
     def _key_of(self, item: ItemId) -> str:

@@ -97,12 +97,9 @@ def lane_named(session: Session, name: str) -> Lane:
     streams = lanes_at_work(session)
     lanes = NOTHING if streams is None else streams.lanes
     if name not in lanes:
-        known = (
-            f"choose a running lane: {', '.join(map(repr, lanes))}"
-            if lanes
-            else "leave out the lane, because no lane is running"
-        )
-        raise MateriaError(f"The lane {name!r} is not running.", hint=known, kind="unknown_lane")
+        names = ", ".join(map(repr, lanes))
+        hint = f"choose a running lane: {names}" if lanes else "leave out the lane, because no lane is running"
+        raise MateriaError(f"The lane {name!r} is not running.", hint=hint, kind="unknown_lane")
     return lanes[name]
 
 

@@ -225,12 +225,9 @@ def _hint_unknown_field(findings: Findings, model: type[Model], owner: Object, f
         findings.hint(NO_EFFECT, source, message, "move the field, or remove it", fix)
         return
     closest = close_match(field, model.rows)
-    advice = (
-        f"did you mean {closest!r}?"
-        if closest
-        else "remove the field, or start its name with x- to keep it for another program"
-    )
-    fix = None
+    advice, fix = "remove the field, or start its name with x- to keep it for another program", None
+    if closest is not None:
+        advice = f"did you mean {closest!r}?"
     if closest is not None and closest not in owner and in_socket:
         steps = do("set_socket", path, closest, owner[field]), do("set_socket", path, field, None)
         fix = safe_fix(f"Rename the field to {closest}", *steps)

@@ -469,8 +469,7 @@ def _suggest_file(path: Path) -> str:
     """Return advice that suggests config files in the directory of ``path``."""
     folder = path.parent
     try:
-        files = [file for file in folder.iterdir() if is_config_file(file) and file.exists()]
-        names = sorted(file.name for file in files)
+        names = sorted(file.name for file in folder.iterdir() if is_config_file(file) and file.exists())
     except OSError:
         return f"check the path: {str(folder)!r} is not a readable directory, and the current directory is {str(Path.cwd())!r}"
     match = close_match(path.name, names)

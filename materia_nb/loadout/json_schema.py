@@ -254,9 +254,7 @@ def _are_single_lines(entries: list[JSON]) -> bool:
     return all(isinstance(entry, str) and "\n" not in entry for entry in entries)
 
 
-@functools.cache
-def _schemas() -> dict[str, Any]:
-    return field_schemas()
+_schemas: Final = functools.cache(field_schemas)  # Only for reading, because `config_schema` changes its own copy.
 
 
 def _schema(model: type[Model], name: str) -> Mapping[str, Any]:

@@ -357,9 +357,8 @@ class WorthView(Displayable, dict[str, Odds]):
             bars = (Bar(f"{share:.1%}", min(share, 1.0)) for share in (good, bad, max(0.0, 1 - good - bad)))
             cost = [] if odds.cost is None else [f"${odds.cost:,.4f}"]
             rows.append((with_names(name, odds.graph.names), *bars, f"{odds.turns:.1f}", *cost))
-        return [
-            Table(("critics", "complete, all good", BAD_WORK, "not complete", "turns", "cost")[: len(rows[0])], rows)
-        ]
+        headers = ("critics", "complete, all good", BAD_WORK, "not complete", "turns", "cost")
+        return [Table(headers[: len(rows[0])], rows)]
 
 
 _PERCENTILES: Final = {"10th percentile": 0.1, "median": 0.5, "90th percentile": 0.9, "99th percentile": 0.99}
@@ -399,9 +398,8 @@ class SimulationView(_View, Simulation):
 
     def _parts(self) -> Iterable[Block]:
         yield Line(f"{part(self.graph.name)}, lists of {self.items}: {self.n:,} simulated casts, seed {self.seed}")
-        yield Table(
-            ("end", "casts", "share"), [(end, n, Bar(f"{n / self.n:.1%}", n / self.n)) for end, n in self.ends.items()]
-        )
+        ends = [(end, count, Bar(f"{count / self.n:.1%}", count / self.n)) for end, count in self.ends.items()]
+        yield Table(("end", "casts", "share"), ends)
         yield from _no_verdict_lines(self.graph, self.nothing)
         yield Table(
             ("a cast has", "on average", "median", "90th percentile", "maximum"),

@@ -148,11 +148,8 @@ def _route_text(
     if isinstance(edge, tuple):
         taken_edge = graph.sockets[edge[0]].edges[edge[1] - 1]
         because = f": {result.sentence}" if result is not None and taken_edge.when != "always" else ""
-        limit = (
-            ""
-            if taken_edge.max_traversals is None
-            else f" It can be taken at most {counted(taken_edge.max_traversals, 'time')}{scope}."
-        )
+        most = taken_edge.max_traversals
+        limit = "" if most is None else f" It can be taken at most {counted(most, 'time')}{scope}."
         return f"Edge {edge[1]} ({taken_edge.when}) leads to {part(graph.names[taken_edge.to])}{because}.{limit}"
     route = next(route for loop in graph.loops.values() for route in loop.routes if route.edge_id == edge)
     reason = "The loop is skipped, because it has no item:" if is_skip else "No item is left, so"

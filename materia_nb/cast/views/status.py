@@ -111,11 +111,8 @@ def _offered_commands(cast: Snapshot) -> Iterator[str]:
     """Yield the commands that continue a failed cast, and any changes in the definition of the failed materia."""
     changed = changed_definition(cast) if cast.writable else None
     if changed is not None:
-        also = (
-            f" (also in {', '.join(changed.fixed_fields)}, so only a new cast can use it)"
-            if changed.fixed_fields
-            else ""
-        )
+        fixed_fields = ", ".join(changed.fixed_fields)
+        also = f" (also in {fixed_fields}, so only a new cast can use it)" if fixed_fields else ""
         yield f"The definition of {changed.materia} has changed since the cast was started{also}:"
         yield from (f"  {sign} {line}" for sign, line in changed.lines[:_MAX_CHANGES])
     if offers := offered_actions(cast, changed) if cast.writable else []:
