@@ -18,6 +18,7 @@ from materia_nb.engine.state import (
     ItemRecord,
     StateView,
     Visit,
+    has_limits,
 )
 from materia_nb.errors import counted
 from materia_nb.handoff.base import Issue, Reading
@@ -351,7 +352,7 @@ def budget_problem(state: StateView) -> str | None:
 def is_budget_nearly_used_up(state: StateView) -> bool:
     """Return True if enough of the budget is used to warn about it (R20)."""
     budget = state.budget
-    return any(bound.is_reached(state.usage, budget, budget.warn_at_percent) for bound in BOUNDS)
+    return has_limits(budget) and any(bound.is_reached(state.usage, budget, budget.warn_at_percent) for bound in BOUNDS)
 
 
 def edge_uses(rules: Rules, state: CastState) -> dict[EdgeId, tuple[int, int]]:
