@@ -82,7 +82,8 @@ class LabServer:
         command = [
             *(sys.executable, "-m", "jupyter", "lab", "--no-browser", "--allow-root"),
             *("--ServerApp.ip=127.0.0.1", "--ServerApp.port=0", f"--ServerApp.root_dir={self.root}"),
-            *("--LabApp.expose_app_in_browser=True", "--LabApp.extension_manager=readonly"),
+            *("--LabApp.expose_app_in_browser=True", "--JupyterNotebookApp.expose_app_in_browser=True"),
+            "--LabApp.extension_manager=readonly",
             *("--LabApp.news_url=", f"--LabApp.user_settings_dir={settings}"),
             f"--LabApp.workspaces_dir={self._folder / 'workspaces'}",
             "--LanguageServerManager.autodetect=False",
