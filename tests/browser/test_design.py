@@ -300,7 +300,12 @@ SMALL_CONTROLS: Final = """(part) => [...part.querySelectorAll("button, input:no
 
 # -- by keyboard alone ---------------------------------------------------------------------
 
-FOCUSED = "(one) => one === document.activeElement"
+FOCUS = """(one) => {
+    if (!one.isConnected) return "redrawn";
+    if (one === document.activeElement) return "reached";
+    return document.activeElement.closest(".mnb-surface") ? "inside" : "outside";
+}"""
+"""JavaScript function that returns where the focus is in relation to a control that is to receive it."""
 
 
 class KeyboardDesigner(Designer):
@@ -315,17 +320,21 @@ class KeyboardDesigner(Designer):
         reached.
         """
         target.wait_for()
+        one = target.element_handle()
         onward = self.page.evaluate(
-            "(one) => !!(document.activeElement.compareDocumentPosition(one) & Node.DOCUMENT_POSITION_FOLLOWING)",
-            target.element_handle(),
+            "(one) => !!(document.activeElement.compareDocumentPosition(one) & Node.DOCUMENT_POSITION_FOLLOWING)", one
         )
         for way in ("Tab", "Shift+Tab") if onward else ("Shift+Tab", "Tab"):
-            for _ in range(60):
-                if target.evaluate(FOCUSED):
+            for presses in range(60):
+                focus = self.page.evaluate(FOCUS, one)
+                if focus == "reached":
                     return
-                self.key(way)
-                if not self.page.evaluate("() => !!document.activeElement.closest('.mnb-surface')"):
+                if presses and focus == "outside":
                     break
+                if focus == "redrawn":
+                    one = target.element_handle()
+                else:
+                    self.key(way)
         pytest.fail(f"Tab does not lead to {target}")
 
     def button(self, name: str) -> None:
@@ -616,11 +625,10 @@ def test_designer_has_no_accessibility_violations(lab: Lab):
         for words, tabs in (
             ("Eval ·", ("Socket", "Edges 2", "JSON", "Materia")),
             ("loop items", ("Exits 2", "Fields")),
-            ("exit always", ()),
+            ("exit always", ("Fields",)),
         ):
             label = next(text for text in seek.locator("option").all_inner_texts() if text.startswith(words))
             designer.select_part(label=label)
-            look(words, *rules)
             for tab in tabs:
                 designer.press(tab, "tab")
                 look(f"{words}, {tab}", *rules)
