@@ -277,11 +277,12 @@ def rerun_actions(now: Snapshot, inspected: Snapshot, past: Snapshot | None, lin
         for offer in offers
         if offer.name in _REPEATING_ACTIONS and not (is_lane and offer.name == "ask_again")
     ]
-    if step is not None and line is None and writable:
-        actions.insert(0, ("Go back to here", _BACK, {"kind": "back", "step": step}))
     if now.steps and line is None:
         label = "Continue here" if not writable else "Fork" if step is None else "Fork from here"
         actions.append((label, _FORK, {"kind": "fork", "step": step}))
+    if step is not None and line is None and writable:
+        index = 1 if now.status == "complete" else 0  # a fork keeps the result of a complete cast
+        actions.insert(index, ("Go back to here", _BACK, {"kind": "back", "step": step}))
     if now.steps or actions:
         is_new_likely = now.status == "complete" and step is None and writable
         actions.insert(0 if is_new_likely else len(actions), ("Cast again", _NEW, {"kind": "again"}))

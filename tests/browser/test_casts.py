@@ -64,14 +64,15 @@ def test_steps_and_forks_can_be_compared(lab: Lab):
     assert "answered\tdirectly\t1 repair" in compared.inner_text(), "that the answer of B was refused first"
 
     step(panel, 3).click()
-    panel.button("Go back to here").wait_for()
+    panel.button("Fork from here").wait_for()
     panel.button("Again ▾").focus()
     lab.page.keyboard.press("Enter")
     assert panel.at.get_by_role("menu", name="again").get_by_role("menuitem").all_inner_texts() == [
-        *("Go back to here", "Fork from here", "Cast again")
+        *("Fork from here", "Go back to here", "Cast again")
     ]
     assert violations(lab, "menu") == []
     lab.page.keyboard.press("ArrowDown")
+    lab.page.keyboard.press("ArrowUp")
     fork = panel.settled(panel.at.get_by_role("menuitem", name="Fork from here"))
     assert fork.evaluate("(one) => one === document.activeElement")
     lab.page.keyboard.press("Enter")

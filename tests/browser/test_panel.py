@@ -226,7 +226,7 @@ def test_earlier_step_can_be_displayed_restored_and_forked(lab: Lab):
     rows.focus()
     lab.page.keyboard.press("ArrowUp")
     panel.at.locator(".mnb-under", has_text="step 2").wait_for()
-    panel.press("Go back to here")
+    panel.choose_again("Go back to here")
     panel.wait_for_status("ready · Eval is next")
     lab.run_cell(4)
     assert lab.cell_text(4).strip().endswith("['Socket-1', 'Socket-2'] False")

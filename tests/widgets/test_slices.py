@@ -83,6 +83,8 @@ def test_again_menu_offers_to_go_back_only_on_the_current_branch_of_a_writable_c
     assert labels(past, past, past, None) == ["Continue here", "Cast again"], "read-only"
     unstarted = cast.at(0)
     assert labels(unstarted, unstarted, None, None) == [], "nothing has run that could be repeated"
+    cast.run()
+    assert labels(cast.now, cast.now, past, None)[:2] == ["Fork from here", "Go back to here"], "the result is kept"
 
 
 def test_rows_mark_edits_and_pins(cast):
