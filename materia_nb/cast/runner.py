@@ -270,7 +270,7 @@ class Runner(Work):
             writer=self.reading and self.reading.writer,
             answer_chunks=tuple(self.answer_chunks),
             lane_answer_chunks=self._lanes.answer_chunks if self._lanes is not None else {},
-            stop_asked=self.stop.is_set(),
+            stop_requested=self.stop.is_set(),
             stopping=self.stopping,
             last_exception=self.last_exception,
             attempts=self.attempts,

@@ -58,7 +58,7 @@ class Live:
         writer: the name of the program that has a read-only cast open for writing, or None.
         answer_chunks: the chunks of the current answer that have been received.
         lane_answer_chunks: the chunks of the current answers that have been received, by lane name.
-        stop_asked: True if the user has requested a stop.
+        stop_requested: True if the user has requested a stop.
         stopping: a description of the function or step that a requested stop waits for, or None.
         last_exception: the most recent exception that an agent raised in this kernel, or None.
         attempts: the most recent trial answers for a turn, even if they were interrupted, or None.
@@ -75,7 +75,7 @@ class Live:
     writer: str | None = None
     answer_chunks: Sequence[str] = ()
     lane_answer_chunks: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    stop_asked: bool = False
+    stop_requested: bool = False
     stopping: str | None = None
     last_exception: Exception | None = None
     attempts: Any = None
@@ -558,8 +558,8 @@ class ApprovalRequests:
         hold = self.cast.held
         if hold is None or hold.needs != "approval" or not isinstance(hold.reading.value, dict):
             return None
-        request, asked_at = request_of(hold.reading.value), (self.cast.steps[-1].ended or 0) / 1000
-        return seal_request(request, asked_at) if can_be_approved(request) else None
+        request, requested_at = request_of(hold.reading.value), (self.cast.steps[-1].ended or 0) / 1000
+        return seal_request(request, requested_at) if can_be_approved(request) else None
 
     @property
     def current(self) -> Approval | None:

@@ -500,7 +500,7 @@ def _limit_failure(
     """Return the failure of an edge or exit that broke a limit; the message names the cycle, if there is one."""
     length = next((back for back, visited in enumerate(reversed(draft.trail), start=1) if visited == target), None)
     cycle = f", in the cycle {_cycle_of(rules, draft.trail, target, length)}" if length else ""
-    message = f"{rule} and was chosen once more{cycle}."
+    message = f"{rule} and was chosen again{cycle}."
     return Failure("edge_traversals_exhausted", message, visit.socket, _RAISE_LIMIT_HINT, target, allow)
 
 

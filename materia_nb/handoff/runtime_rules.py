@@ -191,17 +191,17 @@ class ApprovalRequest:
         approval_id: the id that identifies the request.
         sealed: an immutable copy of the request.
         fingerprint: the digest of the copy.
-        asked_at: the time of the request, in seconds of the caller's clock.
+        requested_at: the time of the request, in seconds of the caller's clock.
     """
 
     approval_id: str
     sealed: Mapping[str, JSON]
     fingerprint: str
-    asked_at: float
+    requested_at: float
 
     def approve(self, now: float) -> Approval | None:
         """Approve the exact command that was requested; return None if the request is at least one day old."""
-        if now >= self.asked_at + _REQUEST_SECONDS:
+        if now >= self.requested_at + _REQUEST_SECONDS:
             return None
         return Approval(self.approval_id, self.sealed["exact_content"], now + _APPROVAL_SECONDS)
 

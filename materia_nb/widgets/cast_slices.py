@@ -106,7 +106,7 @@ def _running_pill(now: Snapshot, activity: Activity) -> Pill:
         where = f": {counted(len(running), 'lane')}"
     item = part(visit.item.label, 40) if visit is not None and visit.item is not None else ""
     since = activity.started or (now.latest.started if now.latest is not None else None)
-    if activity.aborting or now.live.stop_asked:
+    if activity.aborting or now.live.stop_requested:
         word = "Aborting" if activity.aborting else "Pausing"
         detail = now.stopping or "The cast stops when the running step ends."
         return Pill("aborting", f"{word}{where}", activity.stop_requested_at or since, detail)

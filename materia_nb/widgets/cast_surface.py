@@ -394,7 +394,7 @@ class CastSurface(Panel):
         self.front.put({"surface": self._surface(), **slices})
         if self.designer is None:
             self._memo.part("graph", frame, ("selected", "past"), lambda: self._show_graph(frame.shown, working=busy))
-        if busy and now.live.stop_asked:
+        if busy and now.live.stop_requested:
             self._tick()
 
     def _show_graph(self, snapshot: Snapshot, *, working: bool) -> None:

@@ -394,7 +394,7 @@ def test_refused_approval_does_not_cancel_a_requested_stop(tmp_path):
     cast.stop()
     with pytest.raises(MateriaError, match="Nothing is waiting for approval"):
         cast.approvals.approve()
-    assert cast.now.live.stop_asked
+    assert cast.now.live.stop_requested
 
 
 def test_listener_that_removes_itself_and_fails_does_not_fail_the_step(tmp_path):

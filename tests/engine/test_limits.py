@@ -295,7 +295,7 @@ def test_exit_taken_outside_items_is_limited():
     assert state.failure.kind == "edge_traversals_exhausted"
     assert state.visits == {"A": 5}
     assert state.traversals == {}, "R21: exit routes are not traversals"
-    assert state.failure.message.endswith("chosen once more, in the cycle M → M.")
+    assert state.failure.message.endswith("chosen again, in the cycle M → M.")
     assert recovery.raise_limit(rules, state).state.next == "A"
 
 
@@ -319,7 +319,7 @@ def test_r18_message_of_an_exhausted_edge_names_its_cycle(most, limit, answers, 
     ring = {"A": at("P", edge("B")), "B": at("P", edge("C")), "C": at("P", edge("A", most=most))}
     play = Play(config(ring) | {"limits": {"maxEdgeTraversals": limit}}, *answers)
     assert play.at == "edge_traversals_exhausted"
-    assert play.state.failure.message.endswith(f"chosen once more, in the cycle {told}.")
+    assert play.state.failure.message.endswith(f"chosen again, in the cycle {told}.")
 
 
 # -- how much is left -----------------------------------------------------------------------

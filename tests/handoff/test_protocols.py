@@ -357,7 +357,7 @@ def test_invalid_envelope_is_requested_again(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["envelope", "agent-contract"])
-def test_held_cast_can_be_reopened_and_its_agent_is_asked_again(tmp_path, name):
+def test_held_cast_can_be_reopened_and_its_agent_is_called_again(tmp_path, name):
     stuck, fine = (
         (json.dumps(envelope(status="BLOCKED")), json.dumps(envelope()))
         if name == "envelope"

@@ -112,7 +112,7 @@ def test_r18_prediction_explains_limits():
     assert only_right(play, "Build")
     play.go("built", NO)
     assert only_right(play, STOP)
-    assert "and was chosen once more" in explanation_of(play, "Build")
+    assert "and was chosen again" in explanation_of(play, "Build")
     play = Play(retry_loop(limits={"maxNoAdvanceCycles": 1}), items("one"), *["built", NO] * 2)
     assert only_right(play, STOP)
     assert "completed 2 cycles without advancing" in explanation_of(play, "Build")
