@@ -255,6 +255,7 @@ def explore(session: DesignState) -> str:
     """Explore all possible runs of the design."""
     exploration = Exploration(_graph_without_problems(session), range(4), _MAX_EXPLORED_STATES)
     session.explored, session.route, session.odds = (session.design.current_change, exploration), (), {}
+    session.proof = None
     with suppress(MateriaError):  # no mean, too much to solve, or not all was looked at: then it is left out
         session.odds = dict(exploration.odds(SATISFIED_PROBABILITY, 3).ends)
     return f"explored {exploration.states:,} states"
@@ -293,13 +294,25 @@ def estimate(session: DesignState) -> None:
 
 
 @act
-def witness(session: DesignState, outcome: ShortText) -> str:
-    """Highlight the shortest path to an outcome on the canvas."""
+def witness(
+    session: DesignState, outcome: ShortText, without: ShortText | None = None, since: ShortText | None = None
+) -> str:
+    """Highlight the shortest path to an outcome on the canvas, or show the proof that no cast takes such a path."""
     if session.explored is None:
         raise design_error("nothing has been explored yet", "what can happen", "press Explore")
-    path = session.explored[1].witness(outcome)
-    session.route = path.route
-    return f"shortest path: {' → '.join((*path.route, path.end or 'no end'))}"
+    exploration = session.explored[1]
+    path = exploration.witness(outcome, without=without, since=since)
+    session.route, session.proof = () if path is None else path.route, None
+    if path is not None:
+        return with_names(f"shortest path: {' → '.join((*path.route, path.end or 'no end'))}", exploration.graph.names)
+    rule = {"never": outcome, "without": without, "since": since}
+    rules = [{word: event for word, event in rule.items() if event is not None}]
+    conditions = "".join(f" {word} {event}" for word, event in rules[0].items() if word != "never")
+    loadout = session.design.name
+    code = f"wb.explore({loadout!r}).save_tests({f'cases/{loadout.lower()}'!r}, rules={rules!r})"
+    text = with_names(f"no cast with 0 to 3 items reaches {outcome}{conditions}", exploration.graph.names)
+    session.proof = text, code
+    return text
 
 
 @act

@@ -218,6 +218,7 @@ def possible_outcomes(session: DesignState) -> DesignSlice | None:
         "rows": _outcome_rows(explored, session.odds) + _unreachable_rows(explored),
         "names": dict(explored.graph.names),
         "route": list(session.route),
+        "proof": session.proof and list(session.proof),
     }
 
 

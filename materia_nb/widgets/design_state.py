@@ -115,6 +115,7 @@ class DesignState:
         self.refused: dict[tuple[str, str, str], RefusedField] = {}
         self.explored: tuple[DesignChange, Exploration] | None = None
         self.route: tuple[str, ...] = ()
+        self.proof: tuple[str, str] | None = None
         self.odds: dict[str, float] = {}
         self.estimated: tuple[DesignChange, str] | None = None
         self.compared: tuple[DesignChange, DesignChange, list[JSON]] | None = None

@@ -638,6 +638,11 @@ def test_designer_has_no_accessibility_violations(lab: Lab):
     designer.press("What can happen", "tab")
     designer.press("Explore")
     designer.panel.get_by_text("can end").wait_for()
+    for word, socket in {"reach": "Socket-5", "without": "Socket-3", "since": "Socket-2"}.items():
+        designer.panel.get_by_label(word, exact=True).select_option(socket)
+    designer.press("Ask")
+    designer.panel.get_by_text("Proven: no cast with 0 to 3 items reaches Narrate without Eval since Build.").wait_for()
+    assert designer.panel.get_by_label("since", exact=True).input_value() == "Socket-2"
     look("What can happen")
     lab.screenshot("design-explored", cell=1)
     lab.set_theme(DARK)  # in which only colours differ

@@ -455,6 +455,26 @@ def test_exploration_shows_an_example_run_and_becomes_outdated_after_an_edit(ses
     assert "the design has" in refused(session, "explore")
 
 
+def test_bypass_of_a_socket_is_shown_as_a_route_or_proven_impossible(session, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    do(session, "explore")
+    shown = do(session, "witness", outcome="Socket-5", without="Socket-3", since="Socket-2")
+    assert (shown["dock"]["happens"]["route"], session.route) == ([], ())
+    text, code = shown["dock"]["happens"]["proof"]
+    assert text == "no cast with 0 to 3 items reaches Narrate without Eval since Build"
+    assert session.note == ("status", text)
+    paths = eval(code, {"wb": session.bench})  # noqa: S307 - the code that the panel shows
+    (path,) = (path for path in paths if path.stem.startswith("rules"))
+    assert json.loads(path.read_text())["ways"]["rules"] == [
+        {"never": "Socket-5", "without": "Socket-3", "since": "Socket-2"}
+    ]
+    happens = do(session, "witness", outcome="Socket-5", without="Socket-3")["dock"]["happens"]
+    assert happens["proof"] is None
+    assert happens["route"][:2] == ["Socket-1", "Socket-5"], "an empty list skips the review"
+    do(session, "witness", outcome="Socket-5", without="Socket-3", since="Socket-2")
+    assert do(session, "explore")["dock"]["happens"]["proof"] is None
+
+
 def test_saving_a_locked_loadout_asks_first(wb, project):
     wb.load({
         "loadouts": {"Held": {"lockState": "locked", "sockets": {"Socket-1": {"materia": "P"}}}},

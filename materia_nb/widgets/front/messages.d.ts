@@ -352,6 +352,6 @@ export interface ToDesign {
   undo: {};
   /** Set the condition of an edge or exit. */
   when: { of: unknown; when: string };
-  /** Highlight the shortest path to an outcome on the canvas. */
-  witness: { outcome: string };
+  /** Highlight the shortest path to an outcome on the canvas, or show the proof that no cast takes such a path. */
+  witness: { outcome: string; without?: string | null; since?: string | null };
 }

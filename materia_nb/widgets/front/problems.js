@@ -41,14 +41,25 @@ export function problemsPart(host, send) {
     : table(["kind", "where", "what", "what to do", "fix"], data.problems.map(({ severity, where, what: message, todo, fix, pick, code, source }) => h("tr", { "data-tone": severity === "problem" ? "bad" : "hint" },
       cell(severity === "problem" ? "✖ problem" : "○ hint"), cell(picks(where, pick, source)), cell(message), cell(todo),
       cell(fix && [button("Fix it", fix, () => act("fix", { code, source }), { class: "mnb-b mnb-small", "aria-label": `Fix it: ${fix}` }), h("span", { class: "mnb-dim mnb-d-fixes" }, fix)]))));
+  const words = ["reach", "without", "since"], selects = words.map((word) => h("select", { "aria-label": word }));
+  const bypass = (/** @type {Record<string, string>} */ names, /** @type {Outcomes["proof"]} */ proof) => {
+    const options = () => Object.entries(names).map(([value, label]) => h("option", { value }, label));
+    selects.forEach((select, index) => isNew(select, names) && refill(select, index > 0 && h("option", { value: "" }, index === 1 ? "anything" : "the start"), options()));
+    const ask = () => act("witness", { outcome: selects[0].value, without: selects[1].value || null, since: selects[2].value || null });
+    return [
+      h("div", note, "Can a cast", selects.map((select, index) => [` ${words[index]} `, select]), " ? ", button("Ask", "search for the shortest such cast, or prove that there is none", ask)),
+      proof && h("p", { ...note, role: "status" }, `✓ Proven: ${proof[0]}. To keep this as a rule of the saved tests: `, h("code", {}, proof[1])),
+    ];
+  };
   const happens = () => {
     const explored = data.happens;
     const exploreButton = button(explored ? "Explore again" : "Explore", "explore every route that a cast can take, without calling an agent", () => act("explore"));
     if (!explored) return h("div", note, exploreButton, h("span", dim, " every route that a cast can take, without calling an agent. This shows whether a cast can end, fail or get stuck, and which edges are never taken"));
-    const { rows, notes, route, names, states, whole: isComplete, stale } = explored;
+    const { rows, notes, route, proof, names, states, whole: isComplete, stale } = explored;
     return h("div", {},
       h("div", note, stale && h("b", { class: "mnb-d-stale" }, "The design has changed since this search. "), exploreButton, h("span", dim, ` ${states.toLocaleString("en")} states with lists of 0 to 3${isComplete ? "" : "; stopped early: other states are unknown"}`)),
       notes.map((noteText) => h("p", { class: "mnb-dim mnb-d-note" }, noteText)),
+      bypass(names, proof),
       route.length > 0 && h("p", { ...note, role: "status" }, "shortest route: ", route.map((socket, index) => [index ? " → " : "", picks(names[socket] ?? socket, ["socket", socket])])),
       table(["outcome", "details", "example"], rows.map(({ sign, what: outcome, about, pick, witness }) => h("tr", { "data-tone": SIGNS[sign].tone },
         cell(`${SIGNS[sign].sign} ${outcome}`), cell(picks(about, pick)),

@@ -85,7 +85,7 @@ type Group = {title: string, entries: Entry[]};
 type What = [kind: string, id: string];
 type Problem = {severity: string, where: string, what: string, todo: string, code: string, source: string, fix?: string, pick?: What};
 type Outcome = {sign: "ends"|"fails"|"never", what: string, about: string, witness?: string, pick?: What};
-type Outcomes = {rows: Outcome[], notes: string[], route: string[], names: Record<string, string>, states: number, whole: boolean, stale: boolean};
+type Outcomes = {rows: Outcome[], notes: string[], route: string[], proof: [text: string, code: string] | null, names: Record<string, string>, states: number, whole: boolean, stale: boolean};
 type Changes = {steps: string[], undone: string[], unsaved: {verb: string, where: string, about: string}[], more: number, compared: Blocks};
 /** Opens a tab of the dock, and with a severity the first finding of that severity. */
 type OpenDock = (tab: "problems"|"happens"|"changes", severity?: string) => void;
