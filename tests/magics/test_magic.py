@@ -158,7 +158,7 @@ def test_person_can_answer_in_the_next_cell(shell):
     assert "true or false" in text(line(shell, "prompt"))
     with pytest.raises(MateriaError, match=r"\$\.satisfied"):
         line(shell, 'reply {"satisfied": 1}')
-    assert "Socket-2" in text(cell(shell, "reply", '{"satisfied": true, "context": "fine"}\n'))
+    assert "next: Teller" in text(cell(shell, "reply", '{"satisfied": true, "context": "fine"}\n'))
     shell.user_ns["answer"] = "told"
     line(shell, "run")
     line(shell, "reply $answer")
@@ -512,7 +512,7 @@ def test_edit_verbs_change_a_cast_between_steps(shell):
     assert "Maintain" in text(line(shell, 'edit output {"satisfied": true}'))
     line(shell, "run")
     assert cast.status == "complete"
-    assert "next: Socket-3" in text(line(shell, "back 2 --discard-edits"))
+    assert "next: Eval" in text(line(shell, "back 2 --discard-edits"))
     forked = line(shell, "fork")
     assert bench.current is forked
     assert forked.id != cast.id
