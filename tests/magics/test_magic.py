@@ -167,7 +167,7 @@ def test_person_can_answer_in_the_next_cell(shell):
     assert cast.steps[-1].output == "told"
     assert "satisfied needs satisfied: true" in " ".join(text(line(shell, "why 1")).split())
     assert "accepted" not in text(line(shell, "handoff 1"))
-    assert text(line(shell, "steps")).count("Socket-1") == 1
+    assert text(line(shell, "steps")).count("Judge") == 1
 
 
 def test_dict_variable_can_be_the_answer(shell):
