@@ -430,7 +430,8 @@ def _outcome_text(entry: CastEntry, last: Mapping[str, Any], names: Mapping[str,
         why = clip_plain(str(last.get("error") or entry.problem or ""), 2_000)
         return [Heading(f"{who} {outcome}", tone="bad"), Line(why)]
     if entry.status == "ready":
-        return [Line(f"paused, next: {part(str(last['next']), 60)}" if last.get("next") else "paused")]
+        target = str(last.get("next") or "")
+        return [Line(f"paused, next: {part(names.get(target, target), 60)}" if target else "paused")]
     reason = clip_plain(str(last.get("reason") or ""), 600)
     return [Line(f"{who} asks: {reason}" if reason else f"{who} has not answered yet")]
 

@@ -226,7 +226,7 @@ def items_state(cast: Snapshot, item_texts: ItemTexts, *, busy: bool) -> dict[st
         "lanes": {str(index): f"{part(lane.name, 40)}, {lane.status}" for index, lane in cast.lane_of_item.items()},
         "done": item_statuses.count("done"),
         "current": _current_index(cast, item_statuses),
-        "at": at.socket if at is not None and at.item is not None else None,
+        "at": cast.names[at.socket] if at is not None and at.item is not None else None,
         "can": cast.writable and not busy and count <= _MAX_ITEMS and not cast.is_state_locked,
         "frozen": cast.is_state_locked,
         "busy": busy,

@@ -110,7 +110,7 @@ def test_casts_can_be_searched_displayed_compared_and_resumed(lab: Lab):
     casts = lab.cell(cell).locator(".mnb-casts")
     rows = casts.get_by_role("grid", name="casts").get_by_role("row")
     below = casts.get_by_role("region", name="the selected cast")
-    below.get_by_text("next: Eval").wait_for()
+    below.get_by_text("next: Socket-3").wait_for()
     rows.filter(has_text="a short guide").click()
     below.get_by_text("The guide is ready.").first.wait_for()
     rows.filter(has_text="a broken guide").click()
