@@ -104,7 +104,7 @@ def named_files(blocks: Sequence[Block], folders: Sequence[Path]) -> dict[str, s
     names = dict.fromkeys(name.strip("\"'") for name in _FILE_NAME.findall(text))
     for name in islice((name for name in names if re.search(r"[./\\]", name)), _MAX_FILE_NAMES):
         for folder in folders:
-            with contextlib.suppress(OSError, ValueError):  # what cannot be a path, or is on another drive
+            with contextlib.suppress(OSError, ValueError):  # not a valid path, or on another drive
                 path = folder / name
                 if path.is_file():
                     files[name] = Path(os.path.relpath(path, notebook.parent)).as_posix()
@@ -153,7 +153,7 @@ def _approval_reason(now: Snapshot) -> str:
 def _hold_state(now: Snapshot) -> dict[str, Any]:
     """Return why the cast is on hold, the exact command that awaits approval (if any), and the decisions available."""
     hold = now.held
-    assert hold is not None and now.engine.at is not None  # noqa: S101, PT018 - it is held
+    assert hold is not None and now.engine.at is not None  # noqa: S101, PT018 - the cast is on hold
     name = now.names[now.engine.at.socket]
     value = hold.reading.value
     parts: list[Block] = lines([hold.reason])

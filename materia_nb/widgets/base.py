@@ -159,7 +159,7 @@ class Panel(Displayable):
                     if by_person:
                         self.notify("")
                     callback(*args, **kwargs)
-                except Exception as error:  # noqa: BLE001 - it would only reach the log otherwise
+                except Exception as error:  # noqa: BLE001 - otherwise only the log would show it
                     self.show_error(error)
                 finally:
                     self._callback_thread = outer
@@ -177,7 +177,7 @@ class Panel(Displayable):
         with self._drawing:
             if self.closed:
                 return
-            # Forgotten before the state is read: a change after that asks for another redraw.
+            # Cancelled before the state is read, so that a later change schedules another redraw.
             self._cancel_timer()
             outer, self._drawing_thread = self._drawing_thread, threading.get_ident()
             try:
@@ -242,7 +242,7 @@ class Panel(Displayable):
             if not self.closed and self.notice.value != html:
                 show_html(self.notice, html)
 
-    # -- being displayed, and ending ------------------------------------------------------
+    # -- display and closing ----------------------------------------------------------------
 
     def show_widgets(self, fallback_text: str = NO_KERNEL_TEXT) -> None:
         """Display the widgets in an output that is hidden without a running kernel; the caller displays the fallback.
@@ -258,7 +258,7 @@ class Panel(Displayable):
         from IPython import get_ipython
 
         if getattr(get_ipython(), "kernel", None) is None or self.closed:
-            raise NotImplementedError  # IPython then asks for all in one
+            raise NotImplementedError  # IPython then requests one bundle with all formats
         self.show_widgets()
         self._recorded_fallback = ("", None)
         self._record(update=False)
@@ -326,7 +326,7 @@ def widgets_in(*roots: ui.Widget) -> Iterator[ui.Widget]:
                 continue
             visited_ids.add(id(value))
             yield value
-            # A trait without a value yet would make a widget only for it to be closed.
+            # Reading a trait without a value would create a widget just to close it.
             pending += [getattr(value, name) for name in value.trait_names() if value.trait_has_value(name)]
         elif isinstance(value, dict):
             pending += value.values()
@@ -575,7 +575,7 @@ def _pause_on_interrupt() -> None:
                 runs.pause()
 
     def listen() -> None:
-        # Around every message the kernel sets a handler of its own, and then this one again.
+        # While the kernel handles a message, it installs its own handler; afterwards it restores this one.
         if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
             with contextlib.suppress(NotImplementedError):  # Windows has no such handlers
                 loop.asyncio_loop.add_signal_handler(signal.SIGINT, pause)

@@ -72,7 +72,7 @@ class CastPanel(CastSurface):
     Each message is handled by the method of the same name with a leading underscore.
     """
 
-    # -- going on ---------------------------------------------------------------------
+    # -- running ---------------------------------------------------------------------
 
     @_starts
     def _step(self) -> None:
@@ -194,7 +194,7 @@ class CastPanel(CastSurface):
 
         self.runs.run_in_thread(abort)
 
-    # -- where runs stop -----------------------------------------------------------------
+    # -- breakpoints -----------------------------------------------------------------
 
     @cast_messages.message
     def _break(self, breakpoint: JSON) -> None:  # noqa: A002 - the name of the field
@@ -230,7 +230,7 @@ class CastPanel(CastSurface):
         if on:
             self.dock = "watch"
 
-    # -- looking ---------------------------------------------------------------------------
+    # -- navigation ---------------------------------------------------------------------------
 
     @cast_messages.message
     def _select(self, element: NamedElement | None) -> None:
@@ -513,7 +513,7 @@ class CastPanel(CastSurface):
         else:
             self.cast.pins.remove(name)
 
-    # -- questions, answered to the page that asks -------------------------------------------
+    # -- questions of the page -------------------------------------------
 
     @cast_messages.question
     def _rows(self, first: WholeNumber, last: WholeNumber) -> dict[str, Any]:
@@ -531,7 +531,7 @@ class CastPanel(CastSurface):
         own_labels = {cast.id: self._cast_label(index) for index, cast in enumerate(self.casts)}
         entries = [] if self._bench is None else list(self._bench.casts())[:_MAX_CASTS]
         other_labels = {entry.id: f"{entry.name or entry.id} · {part(entry.request or '', 60)}" for entry in entries}
-        offered = {**own_labels, **other_labels, **own_labels}  # own casts first, in own words
+        offered = {**own_labels, **other_labels, **own_labels}  # own casts first, with their labels in this panel
         return {"casts": [[id_, description] for id_, description in offered.items() if id_ != self.cast.id]}
 
     @cast_messages.question

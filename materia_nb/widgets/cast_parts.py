@@ -279,7 +279,7 @@ class FrameMemo:
     """A cache with the latest content of each part of a panel, and the key of the inputs from which it was computed."""
 
     def __init__(self) -> None:
-        # With its frame, which keeps the objects alive whose identities are in the key.
+        # The frame keeps the objects alive whose identities are part of the key.
         self._cache: dict[str, tuple[tuple[object, ...] | None, Frame, Any]] = {}
 
     def part(self, name: str, frame: Frame, depends_on: tuple[str, ...] | None, make: Callable[[], Any]) -> Any:

@@ -171,7 +171,7 @@ def bar_state(now: Snapshot, activity: Activity) -> dict[str, Any]:
     status_pill = pill(now, activity)
     status, is_writable, busy = now.status, now.writable, activity.busy
     is_active, has_begun = status in ("ready", "waiting") and is_writable, bool(now.steps or now.waiting_at or busy)
-    # The user is the agent: a step would ask nobody.
+    # A person must answer, so a step would call no agent.
     lanes = [lane for lane in now.lanes.values() if lane.status in ("waiting", "running")]
     answer_due = now.waiting_at is not None or (lanes and all(lane.waits_for_person for lane in lanes))
     is_users_turn = status_pill.tone == "wants" and bool(answer_due)
@@ -315,7 +315,7 @@ class StepRows:
         if last is None or self.steps(now) is now.line(self.line):
             return len(past.steps)
         for row, step in enumerate(self.steps(now), start=1):
-            # a second plan may have lanes of the same names
+            # after a second plan, lanes may have the same names
             if (step.number, step.lane) == (last.number, last.lane) and (
                 now.snapshot_for(step).session.prefix == past.session.prefix
             ):

@@ -123,7 +123,7 @@ class CastSurface(Panel):
         if self.cast.failure is not None:
             self.schedule_refresh()
 
-    # -- what a person does, which the panel does --------------------------------------------
+    # -- user actions ------------------------------------------------------------------------
 
     def on_message(self, content: object) -> None:
         """Handle a message from the page, and draw the result.
@@ -185,7 +185,7 @@ class CastSurface(Panel):
 
     def start(self, action: Callable[[], object]) -> None:
         """Run ``action`` in the background, and show the current state of the cast."""
-        self.runs.resumable_run = None  # what starts now decides how far the cast goes
+        self.runs.resumable_run = None  # the new action determines how far the cast runs
         self.show_step(None)
         self.runs.start(action)
 
@@ -237,7 +237,7 @@ class CastSurface(Panel):
         resume, positions = self.runs.resumable_run
         return resume if _positions(self.cast.now) & positions else None
 
-    # -- what is looked at --------------------------------------------------------------
+    # -- selection and position in time -------------------------------------------------
 
     def select(self, element: Element | None) -> None:
         """Show an element in the inspector; None shows the current position of the cast."""
@@ -364,7 +364,7 @@ class CastSurface(Panel):
     def draw(self) -> None:
         """Send the current state to the page in a single message."""
         busy = self.runs.busy_for(self)
-        casts = [cast.now for cast in self.casts]  # the moment that this frame shows
+        casts = [cast.now for cast in self.casts]  # all parts of the frame show these snapshots
         now = casts[self.casts.index(self.cast)]
         asking_lanes = [name for name, lane in now.lanes.items() if lane.waits_for_person]
         lanes_joined = bool(now.lanes) and now.session.streams[-1].status == "joined"
@@ -399,7 +399,7 @@ class CastSurface(Panel):
 
     def _show_graph(self, snapshot: Snapshot, *, working: bool) -> None:
         element, graph_selection, past = self.selected, None, self.past is not None
-        if element is not None and element.kind != "item" and element.kind != "step":  # noqa: PLR1714 - so that the type follows
+        if element is not None and element.kind != "item" and element.kind != "step":  # noqa: PLR1714 - so that mypy narrows the type
             graph_selection = element.kind, element.id
         if self.graph is not None:
             self.graph.show_moment(snapshot, graph_selection, past=past, working=working and not past)
@@ -446,7 +446,7 @@ TypedMessages = Annotated[list[dict[str, Any]], Field(max_length=20)]
 """Messages that apply text that the user has typed but not submitted; they are handled before the main message."""
 
 
-# -- guards: what a message needs before its function runs -----------------------------------
+# -- guards of messages ----------------------------------------------------------------------
 
 
 def require_current(panel: CastSurface, identity: Token) -> None:
@@ -472,7 +472,7 @@ def require_idle(panel: CastSurface) -> None:
     panel.runs.refuse_while_busy()
 
 
-def apply_typed(panel: CastSurface, first: TypedMessages = []) -> None:  # noqa: B006 - it is not changed
+def apply_typed(panel: CastSurface, first: TypedMessages = []) -> None:  # noqa: B006 - never changed
     """Apply unsubmitted text before a message is handled; if the text is refused, the message is not handled."""
     for message in first:
         cast_messages.handle(panel, {**message, "identity": panel.identity()})

@@ -113,7 +113,7 @@ class CastExplorer(Panel):
         self.refresh()
         self.read()
 
-    # -- which there are ------------------------------------------------------------------
+    # -- reading the list ------------------------------------------------------------------
 
     def read(self) -> None:
         """Read the list of casts in the background; if it is already being read, read it again afterwards."""
@@ -130,11 +130,11 @@ class CastExplorer(Panel):
 
     def _read(self) -> None:
         try:
-            for self._entries, self._total in self._catalogue.read():  # noqa: B020 - what is known so far
+            for self._entries, self._total in self._catalogue.read():  # noqa: B020 - the entries read so far
                 if self.closed:
                     return
                 self.schedule_refresh()
-        except Exception as error:  # noqa: BLE001 - the panel shows it; a thread has nobody else to tell
+        except Exception as error:  # noqa: BLE001 - a thread can report errors only through the panel
             self.show_error(error)
         finally:
             self._is_reading = False
@@ -172,7 +172,7 @@ class CastExplorer(Panel):
         problem = f"the cast {id_} has changed since this list showed it"
         raise outdated(problem, "check the updated row, then click again")
 
-    # -- what a person does -----------------------------------------------------------------
+    # -- user actions -----------------------------------------------------------------
 
     def on_message(self, content: object) -> None:
         """Handle a message from the page.
@@ -395,7 +395,7 @@ def summarize_cast(entry: CastEntry) -> tuple[list[Block], list[Block]]:
     last: dict[str, Any] = {}
     for event in last_events(entry.path):
         last = dict(event.data)
-        numbers = (event.steps, last.get("step"), len(steps) + 1)  # a recording may say anything
+        numbers = (event.steps, last.get("step"), len(steps) + 1)  # a recording may contain any value
         number = next(number for number in numbers if isinstance(number, int))
         if event.type == "cast_back":
             steps = {step: output for step, output in steps.items() if step <= number}

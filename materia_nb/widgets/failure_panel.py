@@ -83,7 +83,7 @@ def _doubled_budget(state: CastState) -> str:
 
 def _failure_blocks(now: Snapshot, changed: Redefinition | None) -> list[Block]:
     failure = now.failure
-    assert failure is not None  # noqa: S101 - the caller asks
+    assert failure is not None  # noqa: S101 - the caller checks this
     name = now.names.get("" if lanes_at_work(now.session) else failure.socket or "", "The cast")
     command = _process_record(now)
     ending = _exit_text(command) or describe_failure(failure.kind)
@@ -95,7 +95,7 @@ def _failure_blocks(now: Snapshot, changed: Redefinition | None) -> list[Block]:
         parts += [Table(("where", "issue", "what to do"), issue_rows(issues)), Fold("the refused answer", [Code(text)])]
     if command is not None:
         parts += _command_blocks(now, command)
-    if not now.writable:  # otherwise there are buttons
+    if not now.writable:  # a writable cast has buttons instead
         parts.append(Line(f"To continue: {now.live.continue_hint}"))
     raised_error = now.live.last_exception
     if raised_error is not None and failure.kind in ("agent_error", "agent_failed", "failed"):

@@ -57,7 +57,7 @@ def reference(widget: ui.Widget) -> str:
 
 def _shared_code() -> FrontendCode:
     """Return the widget with the bundle, which is created on first use or after it was closed."""
-    global _code_widget  # noqa: PLW0603 - there is one a kernel
+    global _code_widget  # noqa: PLW0603 - one widget per kernel
     with _code_lock:
         if _code_widget is None or _code_widget.comm is None:
             text = bundle()
@@ -133,7 +133,7 @@ class CanvasFront(FrontendWidget):
 
     def change(self, changed: Looks) -> None:
         """Send the new appearance of some elements. A page that connects later receives all elements."""
-        self.look.update(changed)  # in place, so that the whole is not sent again
+        self.look.update(changed)  # in place, so that the other elements are not sent again
         self.send({"kind": "look", "changed": changed})
 
 

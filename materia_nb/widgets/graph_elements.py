@@ -117,7 +117,7 @@ class GraphElements:
         loop = self._inside.get(socket)
         return self._ids.get(("n", socket)) or (self._ids.get(("l", loop)) if loop is not None else None)
 
-    # -- what never changes ---------------------------------------------------------
+    # -- nodes and edges ---------------------------------------------------------
 
     def _id(self, prefix: str, key: str) -> str:
         """Return a new element id that is unique and can be encoded in UTF-8."""
@@ -191,7 +191,7 @@ class GraphElements:
             }
         )
 
-    # -- what follows a cast ----------------------------------------------------------
+    # -- appearance ----------------------------------------------------------
 
     def appearance(self, marks: CastOverlay) -> Looks:
         """Return the appearance of every element for one state of a cast, by element id.

@@ -169,7 +169,7 @@ class GraphPanel(Panel):
             },
         )
         handle = self.guarded(self.on_message)
-        # An error takes up room, so the page reports less room: that must not remove the error.
+        # The text of an error shrinks the canvas; the report of the new size must not remove the error.
         resize = self.guarded(self.on_message, by_person=False)
 
         def receive(_: object, content: Any, __: object) -> None:
@@ -199,7 +199,7 @@ class GraphPanel(Panel):
         """
         directions: tuple[Direction, ...] = (self._direction,) if self._direction else ("right", "down")
         if len(self.graph.sockets) < 2 and self._canvas_size[0] < 1.5 * self._canvas_size[1]:
-            directions = directions[::-1]  # further cards get the direction with more room
+            directions = directions[::-1]  # later cards are added in the direction with more room
         if self._mode != "design":
             placed = best_layout(self.graph, self._canvas_size, directions=directions, folded=self._folded)
             return GraphElements(self.graph, placed)
@@ -222,7 +222,7 @@ class GraphPanel(Panel):
         self._positions = {}
         self._rebuild_scene(fresh=True)
 
-    # -- for code ---------------------------------------------------------------------
+    # -- public methods ---------------------------------------------------------------------
 
     def on_select(self, callback: SelectionCallback) -> Callable[[], None]:
         """Call ``callback(kind, id)`` after each selection, and return a function that unsubscribes it."""
@@ -355,7 +355,7 @@ class GraphPanel(Panel):
         marks = self.marks
         return graph_text(self.graph, marks), graph_svg(self.graph, marks)
 
-    # -- what a person does ---------------------------------------------------------------
+    # -- messages ---------------------------------------------------------------
 
     def on_message(self, content: object) -> None:
         """Handle a message from the page.
@@ -409,7 +409,7 @@ class GraphPanel(Panel):
         page = ExploreView(self.graph, max_states=_MAX_PLAYED_STATES).play_page()
         return {"text": page, "type": "text/html", "ending": "html"}
 
-    # -- gestures: what the canvas hands on ------------------------------------------------
+    # -- gestures ------------------------------------------------
 
     def forward(self, gesture: Gesture) -> None:
         """Pass a gesture on to the callbacks of :meth:`on_gesture`."""
@@ -489,7 +489,7 @@ class GraphPanel(Panel):
         """Set the size of the canvas; send a new scene if the layout for the new size differs."""
         if not 0 < height < 1e5 > width > 0 or (self._mode == "design" and self._edits > 1):
             return
-        if self._mode == "design":  # the room that it begins with; from then on nothing moves
+        if self._mode == "design":  # the initial size of the canvas; later sizes move nothing
             self._positions, self._direction, self._level, self._edits = {}, None, None, 2
         if self.marks.visits:  # a running cast keeps its initial direction
             self._direction = self._scene.placed.direction

@@ -280,7 +280,7 @@ class _Tabs:
     def _answer(self) -> dict[str, Any]:
         if self.is_current:
             return answer_state(self.now, busy=self.busy)
-        assert self.element is not None  # noqa: S101 - a socket is selected where it is not the present one
+        assert self.element is not None  # noqa: S101 - a position other than the current one is a selected socket
         parts: list[Block] = []
         current = self.now.names.get(_current_position(self.snapshot))
         if current is not None and self.now.status in ("waiting", "held", "failed"):

@@ -128,7 +128,7 @@ class PredictPanel(Panel):
         lines = [*state_lines, self._question_text, " | ".join(self.buttons), verdict]
         return "\n".join(line for line in lines if line), self._svg()
 
-    # -- what a person does -----------------------------------------------------------
+    # -- user actions -----------------------------------------------------------
 
     def _make_buttons(self) -> None:
         """Create the buttons for a step. The previous buttons stay open so that a late click can be refused."""
@@ -153,7 +153,7 @@ class PredictPanel(Panel):
 
     def _guess(self, target: str, number: int) -> Callable[[Any], None]:
         def run() -> None:
-            assert self.question is not None  # noqa: S101 - without one there are no buttons
+            assert self.question is not None  # noqa: S101 - without a question there are no buttons
             self.answer = self.question.guess(target, sure=self.sure.value, number=number)
 
         def guess(_: Any) -> None:
@@ -165,7 +165,7 @@ class PredictPanel(Panel):
         return self.guarded(guess)
 
     def _show_next_question(self, _: Any) -> None:
-        assert self.question is not None  # noqa: S101 - without one the button is not shown
+        assert self.question is not None  # noqa: S101 - without a question the button is hidden
         self.question.next_step()
         self.answer, self._question_text, self.sure.value = None, self.question.text, None
         self._make_buttons()

@@ -2,8 +2,8 @@
 import { h, refill, setAttr, targetOf } from "./dom.js";
 
 /**
- * @param {(element: string) => void} choose called with the element that a person selected
- * @param {(element: string|null) => void} point called while a person looks through the list
+ * @param {(element: string) => void} choose called with the element that the user selected
+ * @param {(element: string|null) => void} point called with the active entry while the user goes through the list, or null at the end
  */
 export function canvasFinder(choose, point) {
   const field = h("input", { type: "search", class: "mnb-c-in", placeholder: "find a socket, edge or loop", "aria-label": "find in the graph", autocomplete: "off" });

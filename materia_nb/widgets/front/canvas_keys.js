@@ -3,7 +3,7 @@ import { nearest } from "./canvas_state.js";
 import { CHORDS } from "./design_bar.js";
 
 /** @type {Record<string, Size>} */
-const WAYS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
+const DIRECTIONS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 
 /** Each key and its effect, for the legend and for screen readers. @type {[keys: string, does: string][]} */
 export const KEYS = [["Arrows", "go from socket to socket"], ["E", "cycles through the edges of a socket"], ["Enter", "opens the selected part"], ["/", "finds"], ["+ − 0", "zoom, and show the whole graph"],
@@ -31,7 +31,7 @@ export function canvasKeys(canvas) {
     const edgeIds = (element.isNode() ? element : element.source()).outgoers("edge").toArray().map((edge) => edge.id()).filter((id) => canvas.kind(id));
     if (edgeIds.length) canvas.pick(edgeIds[(edgeIds.indexOf(element.id()) + 1) % edgeIds.length]);
   };
-  const drop = () => {
+  const deleteSelection = () => {
     const { marked } = canvas.design, { selected } = canvas.flags;
     if (marked.length) canvas.send("delete", { ids: marked });
     else if (selected) canvas.send("delete", { of: selected });
@@ -44,7 +44,7 @@ export function canvasKeys(canvas) {
     e: cycleThroughEdges, m: menu, ContextMenu: menu, " ": () => canvas.foldSelected(), b: () => canvas.toggleBreakpoint(),
   };
   /** @type {Record<string, () => unknown>} */
-  const designing = { "[": () => canvas.reorder(-1), "]": () => canvas.reorder(1), Delete: drop, Backspace: drop, c: () => canvas.startConnect(), n: () => canvas.socket && canvas.design.askForSocket(canvas.socket) };
+  const designing = { "[": () => canvas.reorder(-1), "]": () => canvas.reorder(1), Delete: deleteSelection, Backspace: deleteSelection, c: () => canvas.startConnect(), n: () => canvas.socket && canvas.design.askForSocket(canvas.socket) };
 
   return (event) => {
     if (event.isComposing || event.altKey || (event.target instanceof Element && event.target.closest("input, textarea, select, [role=menu], [role=listbox]"))) return;
@@ -54,7 +54,7 @@ export function canvasKeys(canvas) {
       const kind = key === "z" && event.shiftKey ? "redo" : CHORDS[key];
       if (!canvas.designs || !kind || kind === "save") return;
       canvas.send(kind, { ids: marked.length ? marked : canvas.socket ? [canvas.socket] : [] });
-    } else if (WAYS[event.key]) arrow(WAYS[event.key]);
+    } else if (DIRECTIONS[event.key]) arrow(DIRECTIONS[event.key]);
     else if (act) act();
     else return;
     event.preventDefault();

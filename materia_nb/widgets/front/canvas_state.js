@@ -17,7 +17,7 @@ export function stillPending(pending, fromKernel, isDrawn) {
 /**
  * @typedef {"connect"|"open"|"lead"|"break"|"breakAfter"|"breakWhere"|"compare"|"runTo"|"fold"|"delete"|"copy"|"centre"} Act
  * @typedef {{mode?: string, connecting: boolean, follows?: boolean, stops: boolean, folded: boolean}} Situation
- *   `connecting`: the user is drawing an edge; `follows`: there is a cast; `stops`: it has a breakpoint; `folded`: it is a loop that is
+ *   `connecting`: the user is drawing an edge; `follows`: the graph shows a cast; `stops`: the element has a breakpoint; `folded`: it is a folded loop
  */
 
 /** Return the menu entries of an element. @param {string} kind @param {Situation} situation @returns {[words: string, act: Act][]} */
@@ -41,7 +41,7 @@ export function choices(kind, { mode, connecting, follows, stops, folded }) {
   return all.filter((choice) => choice !== false && choice !== undefined);
 }
 
-/** Return the index of the nearest point in a direction, or -1; points straight ahead come before points at an angle. @param {Point} from @param {Size} way @param {Point[]} points */
+/** Return the index of the nearest point in a direction, or -1; points straight ahead come before points at an angle. @param {Point} from @param {Size} direction @param {Point[]} points */
 export function nearest(from, [dx, dy], points) {
   let best = -1, lowestCost = Infinity;
   points.forEach((point, index) => {

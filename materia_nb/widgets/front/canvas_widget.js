@@ -15,8 +15,8 @@ const placedIn = (el, selector) =>
   });
 
 /**
- * The cytoscape object that draws in an element, taken from the widget view in that place. A view has the object once it is
- * displayed, and the views of a model are `views`, both as ipywidgets and ipycytoscape have them.
+ * Return the Cytoscape object that draws in an element. It belongs to the widget view inside the element, and exists once this view
+ * is displayed. ipywidgets defines the field `views`, and ipycytoscape the field `cytoscape_obj`.
  * @param {Model} model
  * @param {HTMLElement} graph
  * @returns {Promise<Cy>}

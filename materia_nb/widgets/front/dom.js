@@ -8,7 +8,7 @@ export const MATERIA_TYPE = "application/x-mnb-materia";
  * Make an element.
  * @template {keyof HTMLElementTagNameMap} T
  * @param {T} tag
- * @param {Attributes} [attrs] attributes; `on...` are listeners, `value` is set, false and null are left out
+ * @param {Attributes} [attrs] attributes; `on...` adds a listener, `value` is set as a property, and false and null are omitted
  * @param {...Child} children
  * @returns {HTMLElementTagNameMap[T]}
  */

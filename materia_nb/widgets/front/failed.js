@@ -30,7 +30,7 @@ export function failureBox(send, shell) {
   const textField = (data, label) => h("textarea", { class: "mnb-in mnb-code", rows: "4", placeholder: `${data.says}, ${data.form}`, "aria-label": label });
   /** @param {HTMLTextAreaElement} text @param {Failure} data @param {string} title @param {Attributes} [style] */
   const pinButton = (text, data, title, style) => actButton("Pin and continue", title, () => text.value.trim() && send("pin_text", { socket: data.socket, text: text.value }), style);
-  /** Creates the controls of each remedy; `style` has the attributes of its button. @type {Record<string, (way: Remedy, style: Attributes, data: Failure, pins: boolean) => RemedyControls>} */
+  /** Creates the controls of each remedy; `style` has the attributes of its button. @type {Record<string, (offer: Remedy, style: Attributes, data: Failure, pins: boolean) => RemedyControls>} */
   const make = {
     answer(offer, style, data, pins) {
       const text = textField(data, "the answer by hand");
