@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { choices, nearest, stillPending } from "../../materia_nb/widgets/front/canvas_state.js";
 import { between, isInside } from "../../materia_nb/widgets/front/canvas_design.js";
+import { Drawing } from "../../materia_nb/widgets/front/canvas_drawing.js";
 import { bounded, zoomToFit } from "../../materia_nb/widgets/front/canvas_view.js";
 
 const drawn = () => true;
@@ -67,4 +68,16 @@ test("a picture that fits is centred and a larger picture leaves no gap", () => 
   assert.equal(bounded(50, 500, 300), 0);
   assert.equal(bounded(-900, 500, 300), -200);
   assert.equal(bounded(-100, 500, 300), -100);
+});
+
+test("a new look replaces the classes of an element before its selection is marked again", async () => {
+  let classes = "socket current selected";
+  const element = { data: () => undefined, empty: () => false, scratch() {}, classes: (text) => (classes = text.trim()) };
+  const cy = { getElementById: () => element, destroyed: () => false, batch: (act) => act() };
+  const marked = new Promise((resolve) => {
+    const drawing = new Drawing({ look: { "n:A": { classes: "done" } }, colours: {}, mark: () => resolve(classes) }, cy);
+    drawing.bases.set("n:A", "socket");
+    drawing.dress(["n:A"]);
+  });
+  assert.equal(await marked, "socket done");
 });

@@ -125,7 +125,6 @@ export class Canvas {
     if (changed) {
       Object.assign(this.look, changed);
       if (this.scene) this.drawing?.dress(Object.keys(changed));
-      this.mark();
     }
     if (flags) this.#takeFlags(flags);
   }

@@ -46,7 +46,9 @@ export class Drawing {
       this.#changed.clear();
       await Promise.all(looks.map(({ id, look }) => this.#load(id, this.#addressOf(look))));
       if (this.cy.destroyed()) return;
-      if (scene === this.#sceneNumber) this.cy.batch(() => looks.forEach(({ id, look }) => this.#dress(id, look)));
+      if (scene !== this.#sceneNumber) continue;
+      this.cy.batch(() => looks.forEach(({ id, look }) => this.#dress(id, look)));
+      this.#canvas.mark(); // the new classes replace those of the selection
     }
     this.#isLoading = false;
   }
