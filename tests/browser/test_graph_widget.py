@@ -508,7 +508,7 @@ def test_two_displays_of_a_graph_show_steps_taken_in_another_cell(cast: Lab):
 
 
 @both_kernels
-def test_graph_is_updated_during_blocking_and_interrupted_cells(cast: Lab):
+def test_graph_is_updated_during_blocked_cells_and_redrawn_after_a_page_reload(cast: Lab):
     picture = Picture(cast, cell=2)
     cast.set_source(5, "cast.agents.set('Build', slow); cast.run(steps=2)")
     cast.start_cell(5)
@@ -524,21 +524,17 @@ def test_graph_is_updated_during_blocking_and_interrupted_cells(cast: Lab):
     cast.wait_idle()
     no_error(cast, 5)
 
-
-@both_kernels
-def test_graph_is_redrawn_after_a_page_reload(cast: Lab):
-    cast.run_cell(3)
-    Picture(cast, cell=2).click("n:Socket-2")
-    Picture(cast, cell=2).wait_for_class("n:Socket-2", "selected")
+    picture.click("n:Socket-1")
+    picture.wait_for_class("n:Socket-1", "selected")
     cast.save()
     cast.open(cast.folder / "test.ipynb")
     picture = Picture(cast, cell=2)
     picture.wait_for_class("n:Socket-3", "current")
-    picture.wait_for_class("n:Socket-2", "selected")
-    cast.run_cell(4)
-    picture.wait_for_class("n:Socket-4", "current")
-    picture.click("n:Socket-1")
     picture.wait_for_class("n:Socket-1", "selected")
+    cast.run_cell(4)
+    picture.wait_for_class("n:Socket-2", "current")
+    picture.click("n:Socket-4")
+    picture.wait_for_class("n:Socket-4", "selected")
 
 
 def test_hostile_labels_are_not_executed(lab: Lab):
