@@ -246,7 +246,8 @@ def test_picture_description_names_every_edge():
         "Socket-5 (agent Auto-Eval, loop consumer, ▶ waiting): ✓ satisfied to Socket-6; ✗ not_satisfied" in description
     )
     assert (
-        "Loop workItemIteration: Socket-4, Socket-5, Socket-6; consumes workItems of Socket-3 · 2/5 done" in description
+        "Loop workItemIteration: Socket-4, Socket-5, Socket-6; consumes workItems of Auto-Plan · 2/5 done"
+        in description
     )
 
 

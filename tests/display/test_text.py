@@ -61,7 +61,7 @@ def test_text_graph_lists_loops_exits_and_derived_facts_r15():
     text = graph_text(graphs.rework(), CastOverlay(progress={"workItemIteration": (2, 5)}))
     assert "advance ▸ workItemIndex when satisfied (derived)" in text
     assert "loop workItemIteration: Socket-4, Socket-5, Socket-6\n" in text
-    assert "consumes workItems of Socket-3 · 2/5 done · as workItem · cursor workItemIndex" in text
+    assert "consumes workItems of Auto-Plan · 2/5 done · as workItem · cursor workItemIndex" in text
     assert "exit from Socket-6: ✓ satisfied → Socket-7  [loop-exit:workItemIteration:exit:Socket-6:satisfied]" in text
 
 
@@ -112,7 +112,7 @@ def test_mermaid_labels_are_encoded():
 
 def test_mermaid_shows_loops_exits_and_the_route():
     source = graph_mermaid(graphs.rework(), CastOverlay(last_route=("Socket-5", 1), current="Socket-4"))
-    assert 'subgraph g1["loop workItemIteration<br/>consumes workItems of Socket-3"]' in source
+    assert 'subgraph g1["loop workItemIteration<br/>consumes workItems of Auto-Plan"]' in source
     assert 'n6 -.->|"exit ✓ satisfied"| n7' in source
     assert 'n5 ==>|"✗ not_satisfied · max 3 (taken last)"| n4' in source
     assert "style n4" in source
