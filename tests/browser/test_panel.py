@@ -73,6 +73,7 @@ def test_reason_is_visible_and_focus_follows_the_questions(lab: Lab):
     wait_for_focus("the reason")
     reason = panel.field("the reason")
     wait_until_in_view(lab, reason)  # without scrolling
+    wait_until_in_view(lab, panel.at.locator("pre", has_text="built"))
     reason.fill("There are four.")
     panel.press("✗ not satisfied")
     panel.at.locator(".mnb-under", has_text="visit 2").wait_for()

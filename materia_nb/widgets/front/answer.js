@@ -165,8 +165,8 @@ function formBox(send) {
       drawBlocks(question, [{ is: "line", text: form.words, tone: form.person ? "now" : "" }, ...(form.verdict ? [{ is: "line", text: `✓ leads to ${form.verdict.yes}; ✗ leads to ${form.verdict.no}` }] : [])], send);
       const head = (/** @type {string} */ title) => ({ is: "head", text: title, small: true });
       drawBlocks(before, [
-        ...(form.task.length ? [{ is: "facts", rows: form.task }] : []),
         ...(form.previous ? [head(form.previous.who === "its draft" ? "the draft" : `previous output, ${form.previous.who}`), { is: "pre", text: form.previous.text + (form.previous.cut ? "…" : "") }] : []),
+        ...(form.task.length ? [{ is: "facts", rows: form.task }] : []),
         ...(form.wish ? [head("current request"), { is: "pre", text: form.wish }] : []),
         ...(form.text || !form.wanted.length ? [] : [{ is: "fold", title: "required fields", inside: [{ is: "table", headers: ["field", "requirement"], rows: form.wanted }], open: false }]),
       ], send);
