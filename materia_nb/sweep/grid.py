@@ -162,26 +162,21 @@ def agent_choices(agents: object, is_known: Callable[[str], bool]) -> list[Agent
     """Return the choices of agents, each with its label.
 
     Each entry of a list is one choice. A dict whose keys are sockets, materia or ``*`` is also one choice, as in
-    ``wb.cast(agents=...)``. In any other dict, the keys are labels and the values are choices.
+    ``wb.cast(agents=...)``; so is a dict with such a key among others. In any other dict, the keys are labels and the
+    values are choices. Names in a choice are checked when its casts are prepared.
 
     Raises:
-        MateriaError: kind ``usage``: two choices have the same label, or a dict contains both kinds of keys.
+        MateriaError: kind ``usage``: two choices have the same label, or there are none.
     """
     if agents is None:
         return [AgentChoice(_WORKBENCH_AGENTS, None)]
     if isinstance(agents, Mapping):
-        names = [str(key) for key in agents if key == _ALL_SOCKETS or is_known(str(key))]
-        if len(names) == len(agents) and names:
+        if any(is_known(str(key)) for key in agents):
             return [AgentChoice(_label(agents), agents)]
-        if names:
-            raise usage_error(
-                f"Some keys of agents are sockets or materia ({', '.join(names)}), others are not.",
-                'pass {"label": {"Plan": ...}, ...} to compare agents, or {"Plan": ..., "*": ...} for a single choice',
-            )
-        choices = [AgentChoice(str(label), _agent_mapping(agent, is_known)) for label, agent in agents.items()]
+        choices = [AgentChoice(str(label), _agent_mapping(agent)) for label, agent in agents.items()]
     else:
         entries = list(agents) if isinstance(agents, list | tuple) else [agents]
-        choices = [AgentChoice(_label(agent), _agent_mapping(agent, is_known)) for agent in entries]
+        choices = [AgentChoice(_label(agent), _agent_mapping(agent)) for agent in entries]
     if not choices:
         raise usage_error("The argument agents is empty.", "omit the argument to use the agents of the workbench")
     if len({choice.label for choice in choices}) < len(choices):
@@ -190,12 +185,10 @@ def agent_choices(agents: object, is_known: Callable[[str], bool]) -> list[Agent
     return choices
 
 
-def _agent_mapping(agent: object, is_known: Callable[[str], bool]) -> Mapping[str, object] | None:
-    if agent is None:
-        return None
-    if isinstance(agent, Mapping) and all(key == _ALL_SOCKETS or is_known(str(key)) for key in agent):
+def _agent_mapping(agent: object) -> Mapping[str, object] | None:
+    if isinstance(agent, Mapping):
         return {str(key): value for key, value in agent.items()}
-    return {_ALL_SOCKETS: agent}
+    return None if agent is None else {_ALL_SOCKETS: agent}
 
 
 def _label(agent: object) -> str:

@@ -156,14 +156,16 @@ def test_sweep_accepts_one_set_of_agents_or_labelled_sets(wb):
         ({"requests": [3]}, "needs requests"),
         ({"requests": "r", "repeat": 0}, "at least one loadout"),
         ({"requests": "r", "agents": [good, good]}, "have the same name"),
-        ({"requests": "r", "agents": {"D": good, "label": good}}, "others are not"),
+        ({"requests": "r", "agents": {"D": good, "label": good}}, "No materia or socket is called 'label'"),
+        ({"requests": "r", "agents": {"new": {"Chek": good, "*": good}}}, "called 'Chek'.*did you mean 'Check'"),
+        ({"requests": "r", "agents": [{"Chek": good}]}, "called 'Chek'.*did you mean 'Check'"),
         ({"requests": "r", "loadouts": ["Nope"]}, "The loadout 'Nope' does not exist"),
         ({"requests": "r", "checks": {"x": lambda rout, state: True}}, "unknown parameter 'rout'"),
         ({"requests": "r", "checks": {"turns": lambda cast: True}}, "cannot be named"),
     ],
 )
 def test_invalid_sweep_grid_is_refused(wb, given, told):
-    with pytest.raises(MateriaError, match=told):
+    with pytest.raises(MateriaError, match=f"(?s){told}"):
         wb.sweep(**given)
 
 
