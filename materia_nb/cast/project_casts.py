@@ -416,6 +416,10 @@ class Casts(Displayable):
             MateriaError: a cast or loadout does not exist, the values are not of the same kind (``compare``), or a
                 loadout has too many states (``not_explored``).
         """
+        if behaviour:
+            for value in (a, b):
+                if isinstance(value, str) and not is_config_file(value):
+                    self._loadouts.require_loadout(value)
         return compare_view(self._comparable(a), self._comparable(b), (satisfied, items) if behaviour else None)
 
     def _comparable(self, value: object) -> object:

@@ -351,6 +351,8 @@ def test_behaviour_can_be_compared_only_if_both_loadouts_are_fully_explored(benc
     cast = cast_of()
     with pytest.raises(MateriaError, match="Only loadouts have a behaviour"):
         bench.compare(cast, cast, behaviour=True)
+    with pytest.raises(MateriaError, match=r"(?s)loadout 'Plan-Build' does not exist.*did you mean 'Plan-Build-Eval'"):
+        bench.compare("Plan-Build-Eval", "Plan-Build", behaviour=True)
     with pytest.raises(MateriaError, match="not a valid list length"):
         bench.compare("Plan-Build-Eval", "Full-Auto", behaviour=True, items=-1)
     with pytest.raises(MateriaError, match="the search stopped after 3 states") as caught:
