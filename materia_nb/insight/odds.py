@@ -452,7 +452,8 @@ def compute_worth(
 ) -> dict[str, Odds]:
     """Return the odds for each choice of critics; ``explore`` returns the states. See :meth:`.Exploration.worth`."""
     amounts = _pop_amounts(assumed)
-    catches = _checked_by_socket(graph, critics, 2, "set two numbers from 0 to 1, such as (0.8, 0.1)")
+    pair_hint = "set a pair of chances from 0 to 1 (refuses bad work, refuses good work), such as (0.8, 0.1)"
+    catches = _checked_by_socket(graph, critics, 2, pair_hint)
     back = (edge.to for id_ in catches for edge in graph.sockets[id_].edges if edge.when in REWORK_CONDITIONS)
     qualities = writer if isinstance(writer, Mapping) else dict.fromkeys(back, writer)
     writers = _checked_by_socket(graph, qualities, 1, 'set one number from 0 to 1, such as writer={"Build": 0.7}')

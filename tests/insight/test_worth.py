@@ -70,6 +70,24 @@ def test_invalid_writer_or_critic_is_refused(writer, critics, kind):
     assert (caught.value.kind, bool(caught.value.hint)) == (kind, True)
 
 
+def test_number_in_place_of_the_two_chances_of_a_critic_is_explained():
+    with pytest.raises(MateriaError, match=r"\(refuses bad work, refuses good work\), such as \(0\.8, 0\.1\)"):
+        Exploration(written_and_checked(), 0).worth(GOOD, {"Check": 0.8})
+
+
+def test_odds_of_a_critic_are_selected_by_its_name():
+    sockets = {"Socket-1": at("P", edge("Socket-2")), "Socket-2": asks(edge("Socket-1", "not_satisfied", 1))}
+    graph = build_graph(config(sockets))
+    critic = graph.names["Socket-2"]
+    worth = ExploreView(graph, 0).worth(GOOD, {critic: (0.8, 0.1)}, items=0)
+    assert critic != "Socket-2"
+    assert worth[f"without {critic}"] is worth["without Socket-2"]
+    with pytest.raises(MateriaError) as caught:
+        worth["without Chek"]
+    labels = f"all critics, without {critic}, one more try at {critic}"
+    assert str(caught.value) == f"The table has no label 'without Chek'.\n  try: choose one of: {labels}"
+
+
 def test_worth_is_shown_as_a_table_with_bars():
     worth = ExploreView(written_and_checked(), 0).worth(GOOD, {"Check": (0.8, 0.1)}, items=0, cost=0.01)
     assert "without Check" in worth.as_text()

@@ -23,7 +23,7 @@ from materia_nb.display.text import graph_text
 from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.state import Pin
-from materia_nb.errors import MateriaError, counted
+from materia_nb.errors import MateriaError, counted, usage_error
 from materia_nb.insight.estimate import Estimate, Prompts, Spread, UsageEstimate, estimate_cast
 from materia_nb.insight.explore import CastRule, Exploration, replay_witness
 from materia_nb.insight.odds import Assumptions, Chances, Odds, Simulation
@@ -348,7 +348,22 @@ class OddsView(_View, Odds):
 
 
 class WorthView(Displayable, dict[str, Odds]):
-    """The odds for each choice of critics, by name, displayed as a table with bars."""
+    """The odds for each choice of critics, displayed as a table with bars.
+
+    A label such as ``without Fact-Critic`` may name a critic by its name or by its socket id.
+    """
+
+    def __missing__(self, label: str) -> Odds:
+        """Return the odds for a label that names a critic.
+
+        Raises:
+            MateriaError: the table has no such label (``usage``).
+        """
+        odds_by_label = {with_names(label, odds.graph.names): odds for label, odds in self.items()}
+        if label not in odds_by_label:
+            hint = f"choose one of: {', '.join(odds_by_label)}"
+            raise usage_error(f"The table has no label {label!r:.60}.", hint)
+        return odds_by_label[label]
 
     def _blocks(self) -> list[Block]:
         rows: list[tuple[Cell, ...]] = []
