@@ -256,7 +256,7 @@ class Lab:
         if self.page.evaluate("() => Boolean(window.jupyterapp)"):
             self.page.evaluate(
                 """async () => {
-                    for (const panel of jupyterapp.shell.widgets('main')) {
+                    for (const panel of [...jupyterapp.shell.widgets('main')]) {
                         if (panel.context) panel.dispose();  // close() would ask whether to save
                     }
                     await jupyterapp.serviceManager.sessions.shutdownAll();
