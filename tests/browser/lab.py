@@ -34,11 +34,19 @@ _IDLE: Final = """() => {
     return !waiting && panel.sessionContext.session?.kernel?.status === 'idle';
 }"""
 
-_RUNS_REQUESTS: Final = """async () => {
+_RUNS_REQUESTS: Final = """() => {
     const kernel = window.jupyterapp.shell.currentWidget.sessionContext.session.kernel;
-    const reply = await kernel.requestExecute({ code: '', silent: true, store_history: false }).done;
-    return reply.content.status === 'ok';
+    const request = kernel.requestExecute({ code: '', silent: true, store_history: false });
+    return new Promise((resolve) => {
+        let isAccepted = false;
+        request.onReply = (reply) => { isAccepted = reply.content.status === 'ok'; };
+        request.onIOPub = ({ content }) => { if (content.execution_state === 'idle') resolve(isAccepted); };
+    });
 }"""
+"""JavaScript function that sends an empty request, and returns True if the kernel has replied to it when it is idle.
+
+An interrupt that arrives during the request can prevent the reply, so nothing may wait for it.
+"""
 
 
 CLOSING_ERRORS: Final = (
@@ -169,7 +177,7 @@ class Lab:
 
     def wait_for_kernel(self) -> None:
         """Wait until the kernel has handled the messages that the page has sent so far."""
-        assert self.page.evaluate(_RUNS_REQUESTS)
+        self.page.wait_for_function(_RUNS_REQUESTS)
 
     def set_source(self, index: int, text: str) -> None:
         """Replace the source of a cell."""
