@@ -249,7 +249,7 @@ def measure(lab: Lab) -> None:
         )
     show(["", "n", "minimum", "median", "maximum"], rows)
     print("  goal: 50 sockets drawn within 2,000 of the display call; a highlight within 200")
-    print("  a click shown within 100 at 40 sockets and within 150 at 200; in the list of casts within 200")
+    print("  a click shown within 90 at 40 sockets and within 120 at 200; in the list of casts within 200")
     print("  the search for casts begins 150 ms after typing, and this delay is included")
     print(
         f"  the browser's clock was {clock_offset:+.1f} ms ahead of the kernel's (+-{error:.1f}); the difference was subtracted\n"
