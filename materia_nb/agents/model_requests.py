@@ -278,7 +278,7 @@ class Requests:
     def _cache_name(
         self, messages: Sequence[ModelMessage], settings: ModelSettings, parameters: ModelRequestParameters
     ) -> str:
-        """Return the file name for a request. Equal requests of one agent are numbered, so that repeats can differ."""
+        """Return the file name for a request. Identical requests are numbered, so that each has its own answer."""
         conversation = [
             (message["kind"], [{**part, "timestamp": None} for part in message["parts"]])
             for message in ModelMessagesTypeAdapter.dump_python(list(messages), mode="json")

@@ -109,7 +109,7 @@ class Trial(Runner):
     def __init__(self, runner: Runner, session: Session, agents: AgentTable) -> None:
         """Create a trial that starts from ``session``. All tools with side effects require approval."""
         super().__init__(
-            runner.files,
+            runner.run_dir,
             runner.rules,
             without_approvals(session),
             project=runner.project,
@@ -136,7 +136,7 @@ class Trial(Runner):
         if start_commit is None:
             yield
             return
-        cast = self.files.path
+        cast = self.run_dir.path
         folder = cast / ATTEMPTS_DIR / f"{os.getpid()}-{number}"
         snapshots = FileSnapshots(folder, cast.parent, cast.name, own=True)
         shutil.rmtree(folder, ignore_errors=True)
@@ -460,7 +460,7 @@ def _session_to_ask(runner: Runner, socket: str | None) -> Session:
     Raises:
         MateriaError: the next turn does not belong to an agent, the cast is at another socket, or a step is running.
     """
-    require_castable(runner.problems, runner.files.path)
+    require_castable(runner.problems, runner.run_dir.path)
     graph = runner.rules.graph
     if runner.busy():
         raise MateriaError("A step is running.", hint="wait until the step ends, or pause the run", kind="busy")

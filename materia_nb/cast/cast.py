@@ -150,12 +150,12 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
     @property
     def id(self) -> str:
         """The id of the cast, which is also the name of its run directory."""
-        return self.runner.files.path.name
+        return self.runner.run_dir.path.name
 
     @property
     def run_dir(self) -> Path:
         """The directory that contains the journal and the other files of the cast."""
-        return self.runner.files.path
+        return self.runner.run_dir.path
 
     @property
     def graph(self) -> Graph:

@@ -247,7 +247,7 @@ class CastBreakpoints(EditableBreakpoints):
         self._runner = runner
         self._followed = Breakpoints()
         self._own: Breakpoints | None = None
-        if (path := runner.files.path / FILE).exists():
+        if (path := runner.run_dir.path / FILE).exists():
             self._own = Breakpoints(path, self._graph.name)
             self._report_problem()
 
@@ -280,7 +280,7 @@ class CastBreakpoints(EditableBreakpoints):
         """
         if self._own is None and not of_all:
             writable = self._runner.journal is not None
-            self._own = Breakpoints(self._runner.files.path / FILE if writable else None, self._graph.name)
+            self._own = Breakpoints(self._runner.run_dir.path / FILE if writable else None, self._graph.name)
             self._own.breakpoints = list(self._followed.breakpoints)
         if self._own is not None:
             self._own.replace(edit(self._own.breakpoints))

@@ -76,7 +76,7 @@ class Edits(PartOfCast):
     """Methods that edit one cast. While a step is running, an edit is refused and changes nothing."""
 
     def __repr__(self) -> str:
-        return f"<edits of {self._runner.files.path.name}: {len(self._runner.session.edits)}>"
+        return f"<edits of {self._runner.run_dir.path.name}: {len(self._runner.session.edits)}>"
 
     def items(
         self,
@@ -243,8 +243,8 @@ class Edits(PartOfCast):
             definition, config_folder = definitions[materia], config_folders.get(materia)
         self._runner.refuse_while_running()
         with self._runner.lock(), self._runner.change():
-            files = self._runner.files
-            before = json.loads(files.read_text(CONFIG))
+            run_dir = self._runner.run_dir
+            before = json.loads(run_dir.read_text(CONFIG))
             after, rules = _redefine(before, self._runner.rules, materia, definition, config_folder)
             current, previous = (document["materia"][materia] for document in (after, before))
             with HeldInterrupts():  # an interrupt between these lines would leave rules that do not match the journal
@@ -254,7 +254,7 @@ class Edits(PartOfCast):
                 self._runner.run_command(decide.record, event)
                 self._runner.rules = rules
                 try:
-                    files.write_json(CONFIG, after)
+                    run_dir.write_json(CONFIG, after)
                 except DiskError as error:  # the journal has the new definition, so nothing is lost
                     self._runner.messages.append(" ".join(str(error).split()))
 
@@ -327,7 +327,7 @@ class Edits(PartOfCast):
             suggestion = suggestion_at(self._runner.snapshot().suggestions, number)
             if not suggestion.is_kept:
                 # The document comes first: a suggestion saved twice is harmless, a journal entry without it is not.
-                change_context(self._runner.files.path.parent, lambda old: with_memory_entry(old, suggestion.entry))
+                change_context(self._runner.run_dir.path.parent, lambda old: with_memory_entry(old, suggestion.entry))
                 event = ev.SuggestionKept(step=suggestion.step, suggestion=suggestion.entry)
                 self._runner.run_command(decide.record, event)
             return suggestion._replace(is_kept=True)
@@ -337,7 +337,7 @@ class Labels(PartOfCast, Displayable):
     """The labels of a cast and its steps, which do not affect how the cast runs."""
 
     def __repr__(self) -> str:
-        return f"<labels of {self._runner.files.path.name}: {len(self._runner.session.labels)}>"
+        return f"<labels of {self._runner.run_dir.path.name}: {len(self._runner.session.labels)}>"
 
     def _blocks(self) -> list[Block]:
         snapshot = self._runner.snapshot()

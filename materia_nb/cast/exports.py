@@ -31,7 +31,7 @@ class Exports(PartOfCast):
     """Methods that export a cast."""
 
     def __repr__(self) -> str:
-        return f"<exports of {self._runner.files.path.name}: page, recording, test ...>"
+        return f"<exports of {self._runner.run_dir.path.name}: page, recording, test ...>"
 
     def page(self, path: str | Path) -> Path:
         """Write the cast to a self-contained HTML page, and return the path of the page."""
@@ -61,8 +61,8 @@ class Exports(PartOfCast):
         with runner.lock(), runner.change():
             for part in parts_of(runner.session):
                 for step in part.steps:
-                    write_prompt(runner.files, runner.rules, step, part.prefix)
-        return runner.files.path / "contexts"
+                    write_prompt(runner.run_dir, runner.rules, step, part.prefix)
+        return runner.run_dir.path / "contexts"
 
     def test(self, path: str | Path, *, follows: str | Path | None = None) -> Path:
         """Write the cast to a test case for ``pytest``, and return the path ``NAME.materia-case.json``.
@@ -80,7 +80,7 @@ class Exports(PartOfCast):
                 engine cannot cast the recorded loadout (``not_castable``).
         """
         self._runner.snapshot().require_castable()
-        document = read_config(self._runner.files.path / "config.resolved.json")
+        document = read_config(self._runner.run_dir.path / "config.resolved.json")
         case = case_of(self._runner.rules, self._runner.session)
         return write_case(Path(path).absolute(), case, document, follows)
 

@@ -29,7 +29,7 @@ class LaneWork(Work):
 
     def __init__(self, main: Work, lane: str, lanes: Lanes) -> None:
         super().__init__(main)
-        self.files, self.utilities = main.files, main.utilities
+        self.run_dir, self.utilities = main.run_dir, main.utilities
         self.agents, self.functions = main.agents, main.functions
         self.stop, self.messages = main.stop, main.messages
         self.lane, self._lanes, self.count_earlier_turns = lane, lanes, lanes.count_earlier_turns

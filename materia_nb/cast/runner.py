@@ -186,7 +186,7 @@ class Runner(Work):
 
     def __init__(  # noqa: PLR0913 - the parts of a cast, by name
         self,
-        files: RunDir,
+        run_dir: RunDir,
         rules: Rules,
         session: Session,
         *,
@@ -202,7 +202,7 @@ class Runner(Work):
         """Create a runner.
 
         Args:
-            files: the run directory.
+            run_dir: the run directory.
             rules: the rules that the engine applies to the cast.
             session: the session to continue.
             project: the working directory of utilities and agents.
@@ -214,7 +214,7 @@ class Runner(Work):
             reading: the contents of the run directory of a read-only cast.
             read_again: a function that returns the new contents of the run directory, or None if they have not changed.
         """
-        self.files, self.rules, self.session = files, rules, session
+        self.run_dir, self.rules, self.session = run_dir, rules, session
         self.project, self.utilities = project, utilities
         self.agents = agents.copy(partial(require_agent, rules.graph))  # a copy for this cast (R47)
         self.journal = journal
@@ -232,7 +232,7 @@ class Runner(Work):
         if reading is not None:
             self._use(reading)
         self.followers = Followers(self.messages)
-        self._artifacts = ArtifactWriter(files, rules)
+        self._artifacts = ArtifactWriter(run_dir, rules)
         self._lock = threading.Lock()
         self._holder, self._hold = 0, object()
         self._astray = self._is_changing = False
@@ -281,11 +281,11 @@ class Runner(Work):
             definitions=self.definitions,
             agents=self.agents.selected_agents,
         )
-        cast = session, self.rules, self.files.path, self.base
+        cast = session, self.rules, self.run_dir.path, self.base
         return Snapshot(*cast, problems=self.problems, answered_by=self.answered_by, live=live)
 
     def report_text(self) -> None:
-        """Call the callbacks that follow the text of an answer."""
+        """Call the functions that are registered with ``cast.follow.text``, after another chunk of an answer."""
         self.followers.report("text")
 
     # -- changing the cast ----------------------------------------------------------------
@@ -332,10 +332,10 @@ class Runner(Work):
         if not self.running:  # the jobs of lanes continue from one step of a run to the next
             self._hold = object()
         _HOLDS.set(self._hold)
-        require_castable(self.problems, self.files.path)
+        require_castable(self.problems, self.run_dir.path)
         if self.journal is None:
             self.refresh()
-            where, hint = str(self.files.path), self._continue_hint
+            where, hint = str(self.run_dir.path), self._continue_hint
             raise MateriaError("This cast is open read-only.", where=where, hint=hint, kind="read_only")
         if self._astray:
             self._recover()
@@ -417,7 +417,7 @@ class Runner(Work):
             if events:
                 session = fold(self.rules, self.session, events)
                 self._unreported = [*self._unreported, *events]
-                lines = journal_lines(events, session, self.files)
+                lines = journal_lines(events, session, self.run_dir)
                 if later:
                     self._astray = True  # until both are set, since an interrupt can come between any two instructions
                     self._unwritten = [*self._unwritten, *lines]
@@ -465,8 +465,8 @@ class Runner(Work):
         assert self.journal is not None  # noqa: S101 - only a cast that can be written goes astray
         self.journal.truncate_partial_append()
         self._unwritten, self._unreported = [], []
-        lines = read_journal(self.files.journal).lines
-        self.session = self._written = read_session(self.rules, lines, self.files.read_text).session
+        lines = read_journal(self.run_dir.journal).lines
+        self.session = self._written = read_session(self.rules, lines, self.run_dir.read_text).session
         self._astray = False
 
     # -- the files of the project --------------------------------------------------------------
@@ -474,7 +474,7 @@ class Runner(Work):
     @property
     def base(self) -> Path:
         """The working directory of the cast: the project, or a separate directory for a fork with file snapshots."""
-        return self.files.path / self.session.folder if self.session.folder else self.project
+        return self.run_dir.path / self.session.folder if self.session.folder else self.project
 
     def save_first_snapshot(self, own_folders: Path | None) -> None:
         """Save the first file snapshot of the cast; for ``own_folders`` see :class:`~materia_nb.cast.runner_factory.Plan`."""
@@ -482,7 +482,7 @@ class Runner(Work):
             self.save_files("start")
             return
         snapshot = self.keeper_of(self.project, skip=own_folders).take(None)
-        self.keeper_of(self.files.path / FORK_DIR, own=True).check_out(snapshot.commit)
+        self.keeper_of(self.run_dir.path / FORK_DIR, own=True).check_out(snapshot.commit)
         event = ev.FilesKept(commit=snapshot.commit, by="start", left_out=snapshot.left_out, folder=FORK_DIR, ts=now())
         self.record_events((event,))
 
@@ -493,7 +493,7 @@ class Runner(Work):
         return self._kept
 
     def save_files(self, by: str) -> None:
-        """Save a file snapshot if the files have changed. ``by`` is the cause, such as ``step`` or ``person``.
+        """Save a file snapshot if the files have changed. ``by`` is the trigger, such as ``step`` or ``person``.
 
         Raises:
             MateriaError: the files cannot be saved when the cast starts. A later failure only adds a warning.
@@ -662,7 +662,7 @@ class Runner(Work):
         finally:
             if session.state.status in _STOPPED_STATUSES:
                 journal.release()
-                close_servers(str(self.files.path))
+                close_servers(str(self.run_dir.path))
 
     def mark_files_current(self) -> None:
         """Record that all derived files are up to date, so that they are not written again."""
@@ -680,7 +680,7 @@ class Runner(Work):
                 self.write_derived()
         finally:
             self.journal = None
-            close_servers(str(self.files.path))
+            close_servers(str(self.run_dir.path))
             self._artifacts.stop()
             if self._close is not None:
                 self._close()

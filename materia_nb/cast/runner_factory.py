@@ -104,21 +104,21 @@ def start_runner(plan: Plan, request: str, agents: AgentTable | None = None) -> 
     start = start.replace(knowledge=knowledge, state=dict(plan.data), files=files_kept)
     path = new_run_dir(plan.root)
     rules, start = rules.in_session(path.name), start.replace(session=path.name, place=location_of(path))
-    files = RunDir(path, sync=plan.sync)
+    run_dir = RunDir(path, sync=plan.sync)
     lock: CastLock | None = None
     journal: Journal | None = None
     try:
         lock = CastLock(path)
-        files.write_json(CONFIG, dict(plan.document))
-        journal = Journal(files.journal, lock, sync=plan.sync)
+        run_dir.write_json(CONFIG, dict(plan.document))
+        journal = Journal(run_dir.journal, lock, sync=plan.sync)
         session = evolve.begin_session(rules, start)
-        journal.append(journal_lines([start], session, files))
+        journal.append(journal_lines([start], session, run_dir))
         if plan.sync:
             with disk_errors(path, "create the directory of the cast"):
                 sync_folder(str(path))
                 sync_folder(str(plan.root))
         table, scripts = agents or AgentTable(), plan.utilities
-        runner = Runner(files, rules, session, project=plan.project, agents=table, utilities=scripts, journal=journal)
+        runner = Runner(run_dir, rules, session, project=plan.project, agents=table, utilities=scripts, journal=journal)
         runner.save_first_snapshot(plan.own_folders)
         return runner  # noqa: TRY300 - an interrupt right here would leave the lock to the traceback, too
     except BaseException:
@@ -162,48 +162,48 @@ def open_runner(path: Path, agents: AgentTable | None = None) -> Runner:
         MateriaError: the directory does not contain a cast (``no_cast``, ``no_journal``, ``no_config``), or its journal
             is damaged (``damaged_journal``).
     """
-    files = RunDir(path)
-    reading = _read(files)
+    run_dir = RunDir(path)
+    reading = _read(run_dir)
     return Runner(
-        files,
+        run_dir,
         *reading[:2],
         project=reading.project,
         agents=agents or AgentTable(),
         reading=reading,
-        read_again=partial(_read_again, files),
+        read_again=partial(_read_again, run_dir),
     )
 
 
-def _read_again(files: RunDir, before: RunContents) -> RunContents | None:
+def _read_again(run_dir: RunDir, before: RunContents) -> RunContents | None:
     """Return the contents of a run directory, or None if they are equal to ``before`` or cannot be read."""
     with suppress(MateriaError):
-        if _version(files) != before.version:
-            reading = _read(files)
+        if _version(run_dir) != before.version:
+            reading = _read(run_dir)
             return reading if reading.ours else reading._replace(writer="pi-materia")
     return None
 
 
-def _version(files: RunDir) -> tuple[str | None, object]:
+def _version(run_dir: RunDir) -> tuple[str | None, object]:
     try:
-        status = files.journal.stat()
+        status = run_dir.journal.stat()
     except OSError:  # reading the journal reports it
         return None, None
-    return lock_owner(files.path), (status.st_ino, status.st_size, status.st_mtime_ns)
+    return lock_owner(run_dir.path), (status.st_ino, status.st_size, status.st_mtime_ns)
 
 
 @without_collecting()  # also between reading and folding, where it would visit each event
-def _read(files: RunDir) -> RunContents:
-    version = _version(files)
-    recorded = read_recorded(files, view_only=True)
+def _read(run_dir: RunDir) -> RunContents:
+    version = _version(run_dir)
+    recorded = read_recorded(run_dir, view_only=True)
     rules, lines = recorded.rules, recorded.contents.lines
     messages = [] if cast_start(recorded.contents) else ["The journal lacks the event that starts the cast."]
     messages += damage_messages(recorded.contents)
     if recorded.contents.incomplete_line:
         messages.append("The last line of the journal is incomplete and was ignored.")
     if recorded.problems:
-        done = build_recording(rules, lines, files.read_text)
+        done = build_recording(rules, lines, run_dir.read_text)
     else:
-        done = read_session(rules, lines, files.read_text, consume_lines=True)
+        done = read_session(rules, lines, run_dir.read_text, consume_lines=True)
     return RunContents(
         rules,
         done.session,
@@ -231,25 +231,25 @@ def resume_runner(
             (``not_ours``), contains a cast that was never started (``not_begun``), is locked by another program, which
             the message names (``locked``), or lacks an output that the journal refers to (``missing_artifact``).
     """
-    files = RunDir(path, sync=sync)
-    check_resumable(files)
+    run_dir = RunDir(path, sync=sync)
+    check_resumable(run_dir)
     lock: CastLock | None = None
     journal: Journal | None = None
     try:
         lock = CastLock(path)
-        recorded = read_recorded(files)
+        recorded = read_recorded(run_dir)
         rules, contents = recorded.rules, recorded.contents
-        require_intact(files, contents)
+        require_intact(run_dir, contents)
         start = cast_start(contents) or {}
-        done = read_session(rules, contents.lines, files.read_text, strict=True, consume_lines=True)
-        journal = Journal(files.journal, lock, sync=sync, contents=contents)
+        done = read_session(rules, contents.lines, run_dir.read_text, strict=True, consume_lines=True)
+        journal = Journal(run_dir.journal, lock, sync=sync, contents=contents)
         torn_line_file = journal.repair_end(contents)
         if torn_line_file:
             done.messages.append(f"The last line of the journal was incomplete and was moved to {torn_line_file.name}.")
         if not contents.reaches_known_end:
             done.messages.append(MISSING_END_MESSAGE)
         runner = Runner(
-            files,
+            run_dir,
             rules,
             done.session,
             project=recorded.project,
@@ -259,12 +259,12 @@ def resume_runner(
             differences=done.differences,
             messages=done.messages,
         )
-        if is_current(files, done.session, journal.end):
+        if is_current(run_dir, done.session, journal.end):
             runner.mark_files_current()
         else:
-            files.remove_temporary_files()
+            run_dir.remove_temporary_files()
             if recorded.redefined:
-                files.write_json(CONFIG, recorded.document)
+                run_dir.write_json(CONFIG, recorded.document)
             runner.write_now()  # a crash may have prevented this earlier
             _rewrite_envelope(runner)
         if start.get("place") != location_of(path) and _remove_approvals(runner):
@@ -282,16 +282,16 @@ def _rewrite_envelope(runner: Runner) -> None:
     last = runner.session.steps.latest
     if last is None or "file_content" not in runner.rules.sockets[last.socket].protocol.overridden:
         return
-    lines = read_journal(runner.files.journal).lines
+    lines = read_journal(runner.run_dir.journal).lines
     outputs = (n for n, line in enumerate(lines) if issubclass(ev.EVENTS.get(line.type, ev.Event), ev.Output))
     latest_output = max(outputs, default=0)
     if not latest_output:
         return
-    before = read_session(runner.rules, lines[:latest_output], runner.files.read_text).session.state
+    before = read_session(runner.rules, lines[:latest_output], runner.run_dir.read_text).session.state
     visit = before.waiting_at
     if visit is not None and visit.socket == last.socket:
         try:
-            write_envelope(runner.files.path, runner.rules, runner.session, visit, before)
+            write_envelope(runner.run_dir.path, runner.rules, runner.session, visit, before)
         except MateriaError as error:  # the journal has the output, so nothing is lost
             runner.messages.append(" ".join(str(error).split()))
 
@@ -300,12 +300,12 @@ def fork_directory(runner: Runner, number: int | None, root: Path | None = None)
     """Create the run directory of a fork that continues from step ``number``, by default from the current state (R55)."""
     with runner.lock():
         if runner.journal is None:
-            require_castable(runner.problems, runner.files.path)
+            require_castable(runner.problems, runner.run_dir.path)
         else:
             runner.prepare_change()
             runner.write_derived()
         number_of_steps = len(runner.session.steps) if number is None else number
-        return fork_files(runner.files, runner.rules, number_of_steps, root, now=number is None)
+        return fork_files(runner.run_dir, runner.rules, number_of_steps, root, now=number is None)
 
 
 def replay_directory(runner: Runner, replay: Replay) -> Path:
@@ -316,7 +316,7 @@ def replay_directory(runner: Runner, replay: Replay) -> Path:
         raise MateriaError(
             "The loadout was given without its config, which a cast must store.", hint=hint, kind="no_config"
         )
-    names, cast = names_of(rules.graph), runner.files.path
+    names, cast = names_of(rules.graph), runner.run_dir.path
     pins = [ev.Pinned(name=name, ts=when, **pin.as_json()) for name, pin in original.pins.items() if name in names]
     start = _cast_start(rules.graph, original.start.request, f"replay of {cast.name}", cast.parent, runner.project)
     start = start.replace(
@@ -326,13 +326,13 @@ def replay_directory(runner: Runner, replay: Replay) -> Path:
         forked_from={"cast": cast.name, "step": len(replay.route), "loadout": runner.rules.graph.name},
     )
     events = [*pins, *(event.replace(ts=when) for event in replay.events)]
-    return write_events(cast.parent, rules, start, events, sync=runner.files.sync)
+    return write_events(cast.parent, rules, start, events, sync=runner.run_dir.sync)
 
 
 def resume_like(runner: Runner, path: Path) -> Runner:
     """Resume the cast at ``path`` with the agents and pinned functions of ``runner``."""
     with removed_on_error(path):  # the new cast has no steps of its own yet
-        new_runner = resume_runner(path, runner.agents, utilities=runner.utilities, sync=runner.files.sync)
+        new_runner = resume_runner(path, runner.agents, utilities=runner.utilities, sync=runner.run_dir.sync)
         new_runner.functions.update(runner.functions)  # functions are not in a journal
     return new_runner
 

@@ -127,7 +127,7 @@ class Work(ABC):
         lane: the name of the lane; "" for the cast itself.
         rules: the rules that the engine applies to the cast.
         session: the session of the cast or of the lane.
-        files: the run directory.
+        run_dir: the run directory.
         agents: the configured agents, by socket or materia.
         utilities: directories that contain copies of the scripts shipped with this package.
         functions: the pinned functions by socket or materia, which the journal cannot store (R40).
@@ -144,7 +144,7 @@ class Work(ABC):
     lane = ""
     rules: Rules
     session: Session
-    files: RunDir
+    run_dir: RunDir
     agents: AgentTable
     utilities: tuple[Path, ...]
     functions: dict[str, Agent]
@@ -170,7 +170,7 @@ class Work(ABC):
 
     @abstractmethod
     def save_files(self, by: str) -> None:
-        """Save a snapshot of the project's files if the cast stores file snapshots. ``by`` is the cause."""
+        """Save a snapshot of the project's files if the cast stores file snapshots. ``by`` is the trigger."""
 
     def keeper_of(self, folder: Path, name: str = "", *, own: bool = False, skip: Path | None = None) -> FileSnapshots:
         """Return the store that saves snapshots of a directory.
@@ -181,8 +181,8 @@ class Work(ABC):
             own: True if only this cast uses the directory.
             skip: a subdirectory that is not saved; none by default.
         """
-        includes_ignored, name = self.session.snapshot_method == ALL_FILES, f"{self.files.path.name}{name}"
-        return FileSnapshots(folder, self.files.path.parent, name, ignored=includes_ignored, own=own, skip=skip)
+        includes_ignored, name = self.session.snapshot_method == ALL_FILES, f"{self.run_dir.path.name}{name}"
+        return FileSnapshots(folder, self.run_dir.path.parent, name, ignored=includes_ignored, own=own, skip=skip)
 
     def keep_with(self, keeper: Callable[[], FileSnapshots], by: str, *, lane: str = "", folder: str = "") -> None:
         """Save a file snapshot, and record an event if the files have changed since the previous snapshot.
@@ -325,10 +325,10 @@ class Work(ABC):
 
     def _process(self, visit: Visit, folder: Path) -> Job:
         session, materia = self.session, self.materia(visit)
-        document = utility_input(self.rules, session, visit, project=self.base, run_dir=self.files.path)
+        document = utility_input(self.rules, session, visit, project=self.base, run_dir=self.run_dir.path)
         suffix = branch_suffix(len(session.abandoned))
         base = session.prefix + output_name(visit.socket, visit.visit, None, suffix)
-        name = self.files.write_json(f"{base}.input.json", document)
+        name = self.run_dir.write_json(f"{base}.input.json", document)
         about = routing.about(self.rules, visit)
         self.apply(decide.record, ev.UtilityInput(about=about, visit=visit.visit, artifact=name))
         names = (f"{base}.command.stdout.txt", f"{base}.command.stderr.txt")
@@ -340,9 +340,9 @@ class Work(ABC):
         def take(result: object) -> bool:
             assert isinstance(result, UtilityResult)  # noqa: S101 - the result of run
             record = command_record(materia, result, names)
-            self.files.write(names[0], result.process.stdout)
-            self.files.write(names[1], result.process.stderr)
-            self.files.write_json(f"{base}.command.json", record)
+            self.run_dir.write(names[0], result.process.stdout)
+            self.run_dir.write(names[1], result.process.stderr)
+            self.run_dir.write_json(f"{base}.command.json", record)
             event = from_json("utility_command", {**about, **record, "visit": visit.visit}, now())
             assert event is not None  # noqa: S101 - of a known type
             self.apply(decide.record, event)
@@ -369,7 +369,7 @@ class Work(ABC):
         return work_time
 
     def _question(self, visit: Visit, pinned: PinnedAgent | None, folder: Path) -> Job:
-        socket_rules, run_dir = self.rules.sockets[visit.socket], self.files.path
+        socket_rules, run_dir = self.rules.sockets[visit.socket], self.run_dir.path
         socket = socket_rules.socket
         if self._files_before is None and socket_rules.protocol.needs_changed_files:
             self._files_before = self._snapshot_files()
@@ -516,13 +516,13 @@ class Work(ABC):
         assert at is not None  # noqa: S101 - an answered visit was entered
         reading = fold(rules, session, events).steps[-1].reading
         project = self.base / session.state.scope.cwd
-        missing = missing_evidence(rules.sockets[at.socket].protocol, reading, project, self.files.path)
+        missing = missing_evidence(rules.sockets[at.socket].protocol, reading, project, self.run_dir.path)
         return decide.with_missing_evidence(events, tuple(missing)) if missing else events
 
     def _snapshot_files(self) -> FileStamps | None:
         """Return the size and modification time of each project file, to detect which files a visit changes."""
         project = self.base / self.session.state.scope.cwd
-        return read_file_stamps(project, self.files.path.parent)
+        return read_file_stamps(project, self.run_dir.path.parent)
 
     def write_side_files(self, visit: Visit, before: CastState) -> None:
         """Write the files that other programs read, see :func:`~materia_nb.store.rundir.write_side_files`.
@@ -530,7 +530,7 @@ class Work(ABC):
         The journal contains the same data, so a disk error only adds a warning.
         """
         try:
-            write_side_files(self.files.path, self.rules, self.session, visit, before)
+            write_side_files(self.run_dir.path, self.rules, self.session, visit, before)
         except MateriaError as error:
             self.messages.append(" ".join(str(error).split()))
 

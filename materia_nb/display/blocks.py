@@ -25,7 +25,7 @@ from urllib.parse import quote
 from materia_nb.display.escape import (
     Html,
     Parts,
-    badge_sign,
+    badge_symbol,
     changed_leaves,
     clip,
     html_bar,
@@ -414,7 +414,7 @@ class Action(Block):
 
 @dataclass(frozen=True, slots=True)
 class Badge:
-    """A status in a table cell, such as ``failed: timeout``, displayed with a sign and a matching colour."""
+    """A status in a table cell, such as ``failed: timeout``, displayed with a coloured symbol."""
 
     text: str
 
@@ -472,10 +472,10 @@ def _cell_html(cell: Cell) -> str:
 
 
 def _cell_json(cell: Cell) -> JSON:
-    """Return a table cell as JSON for a panel: its text, the sign and colour of a badge, and the positions of a bar."""
+    """Return a table cell as JSON for a panel: its text, the symbol and colour of a badge, the positions of a bar."""
     text = cell_text(cell)
     if isinstance(cell, Badge):
-        return {"text": text, **dict(zip(("sign", "colour"), badge_sign(cell.text), strict=True))}
+        return {"text": text, **dict(zip(("sign", "colour"), badge_symbol(cell.text), strict=True))}
     return {"text": text, "bar": [*cell.positions]} if isinstance(cell, Bar) else text
 
 

@@ -482,20 +482,20 @@ _BADGES: Final = {
 }
 
 
-def badge_sign(status: str) -> tuple[str, str]:
-    """Return the sign and the colour for a status such as ``failed: timeout``."""
+def badge_symbol(status: str) -> tuple[str, str]:
+    """Return the symbol and the colour for a status such as ``failed: timeout``."""
     return _BADGES.get(status[:80].partition(":")[0].partition(",")[0], ("●", "#7d8590"))
 
 
 def status_badge(status: str) -> Html:
-    """Return HTML that displays a status with a sign in a matching colour.
+    """Return HTML that displays a status with a coloured symbol.
 
-    The sign alone identifies the status, because some readers do not see the colour.
+    The symbol alone identifies the status, because some readers cannot distinguish the colours.
     """
-    sign, colour = badge_sign(status)
+    symbol, colour = badge_symbol(status)
     return Html(
         f'<span style="border:1.5px solid {colour};border-radius:9px;padding:0 8px;white-space:nowrap">'
-        f'<span aria-hidden="true" style="color:{colour}">{sign}</span> {esc(shorten(status, 60))}</span>'
+        f'<span aria-hidden="true" style="color:{colour}">{symbol}</span> {esc(shorten(status, 60))}</span>'
     )
 
 

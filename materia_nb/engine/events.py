@@ -232,10 +232,10 @@ class CastBack(PersonEvent, type="cast_back"):
 class FilesKept(Event, type="files_kept"):
     """The project's files were saved as the snapshot `commit`.
 
-    `by` is the occasion: a completed `step`, a change by a `person`, or a return to an earlier step (`back`).
+    `by` is the trigger: a completed `step`, a change by a `person`, or a return to an earlier step (`back`).
     `changed` lists at most 200 of the changed files, and `inAll` is their total number. `leftOut` lists the files
     that are too large to save. If `folder` is set, the cast continues in this folder of its run directory; each
-    lane has a directory of its own. If `problem` is set, the files could not be saved, and `problem` is the reason.
+    lane has its own folder. If `problem` is set, the files could not be saved, and `problem` is the reason.
     """
 
     step: int = 0

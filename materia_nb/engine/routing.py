@@ -429,13 +429,13 @@ def count_edge(rules: Rules, draft: Draft, visit: Visit, edge: Edge, used: int, 
         draft.items = FrozenDict({**draft.items, visit.item.id: record})
     if used < limit:
         return None
-    granted, bound = edge.max_traversals, "maxTraversals"
-    if granted is None:
-        granted, bound = rules.graph.limits.max_edge_traversals, "limits.maxEdgeTraversals"
+    own_limit, limit_name = edge.max_traversals, "maxTraversals"
+    if own_limit is None:
+        own_limit, limit_name = rules.graph.limits.max_edge_traversals, "limits.maxEdgeTraversals"
     names, item_phrase = rules.graph.names, f" for item {visit.item.label}" if visit.item else ""
     subject = f"The edge {names[visit.socket]} → {names[edge.to]} ({edge.when.replace('_', ' ')})"
-    rule = f"{subject} may be taken {counted(limit, 'time')}{item_phrase} ({bound})"
-    allow = (("edge", *edge_id, visit.item.id if visit.item else None), granted)
+    rule = f"{subject} may be taken {counted(limit, 'time')}{item_phrase} ({limit_name})"
+    allow = (("edge", *edge_id, visit.item.id if visit.item else None), own_limit)
     return _limit_failure(rules, draft, visit, rule, edge.to, allow)
 
 
@@ -516,7 +516,9 @@ def _cycle_of(rules: Rules, trail: tuple[str, ...], socket: str, length: int) ->
 
 
 def enter_path(state: StateView, socket: str, record: ItemRecord, visit_step: int) -> ItemRecord:
-    """Add ``socket`` to the path of an item and return its record; a socket already in the path ends a cycle (R18).
+    """Add ``socket`` to the path of an item, and return its record.
+
+    A socket that is already in the path completes a cycle (R18).
 
     The cycle is not counted if an edge with ``maxTraversals`` was taken since the last visit of the socket, because
     that edge already limits the cycle.

@@ -445,7 +445,7 @@ def texts_of(entries: Sequence[JSON]) -> list[str]:
 
 
 def contract_verdict(contract: Contract, status: str) -> Reading:
-    """Return the verdict, or the action of the runtime, that follows from the status of a valid contract."""
+    """Return the verdict that the status of a valid contract expresses, or the action that it requests."""
     if status == "COMPLETE":
         return Reading(satisfied=_ownership(contract) != "not_my_surface")
     if status == "IN_PROGRESS":

@@ -246,7 +246,7 @@ def _with_boolean_flag(check: Checker, value: Mapping[str, JSON]) -> Mapping[str
 
 
 def envelope_verdict(envelope: Envelope, facts: TurnFacts) -> Reading:
-    """Return the verdict, or the action of the runtime, that follows from a valid envelope."""
+    """Return the verdict that a valid envelope expresses, or the action that it requests from the runtime."""
     return _route(envelope, facts)._replace(warnings=tuple(_warnings(envelope, facts)))
 
 

@@ -264,11 +264,11 @@ def join_within_limit(lines: Sequence[str], limit: int) -> str:
     return text
 
 
-def fit_list(start: str, entries: Sequence[str], limit: int) -> str:
-    """Return ``start`` followed by as many entries as fit into ``limit`` characters, or "" if no entry fits."""
+def fit_list(prefix: str, entries: Sequence[str], limit: int) -> str:
+    """Return ``prefix`` followed by as many entries as fit into ``limit`` characters, or "" if no entry fits."""
     for count in range(len(entries), 0, -1):
         more = "." if count == len(entries) else ", …"
-        line = f"{start}{', '.join(entries[:count])}{more}"
+        line = f"{prefix}{', '.join(entries[:count])}{more}"
         if len(line) <= limit:
             return line
     return ""

@@ -583,7 +583,7 @@ class LoadoutDifference(NamedTuple):
     b: JSON
 
     def named(self, names: Mapping[str, str]) -> LoadoutDifference:
-        """Return the difference with the display names of sockets, except in values that the config contains as JSON."""
+        """Return a copy in which display names replace socket ids, except in raw JSON values of the config."""
         is_route = self.field.partition(" ")[0] in ("entry", "edge", "exit")
         a, b = (with_names(value, names) if is_route and isinstance(value, str) else value for value in self[2:])
         return self._replace(of=names.get(self.of, self.of), a=a, b=b)

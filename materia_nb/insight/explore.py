@@ -581,14 +581,14 @@ class Exploration:
 
     # -- inside ---------------------------------------------------------------------
 
-    def _space_of_length(self, items: int | None) -> StateSpace:
+    def _space_of_length(self, length: int | None) -> StateSpace:
         """Return the reachable states if every list has this length; None selects the explored lengths."""
-        if items is None or self.items == (items,):
+        if length is None or self.items == (length,):
             return _require_complete(self.graph, self._space)
-        check_list_lengths(items)
-        if (space := self._spaces_by_length.get(items)) is None:
-            space = explore_states(self.graph, (items,), self._max_states, progress=self._progress)
-            self._spaces_by_length[items] = space
+        check_list_lengths(length)
+        if (space := self._spaces_by_length.get(length)) is None:
+            space = explore_states(self.graph, (length,), self._max_states, progress=self._progress)
+            self._spaces_by_length[length] = space
         return _require_complete(self.graph, space)
 
     def _require_complete_search(self) -> None:

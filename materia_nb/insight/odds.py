@@ -315,12 +315,12 @@ class Percentile(NamedTuple):
 
 
 def compute_odds(
-    graph: Graph, space: StateSpace, satisfied: Chances, items: int, **assumed: Unpack[Assumptions]
+    graph: Graph, space: StateSpace, satisfied: Chances, item_count: int, **assumed: Unpack[Assumptions]
 ) -> Odds:
-    """Return the odds of a cast by solving the Markov chain of its states. All lists must have the length ``items``."""
+    """Return the odds of a cast by solving the Markov chain of its states. All lists must have ``item_count`` items."""
     amounts = _pop_amounts(assumed)
     chances = chances_by_socket(graph, satisfied, assumed, *amounts.values())
-    return _solve_odds(graph, space, _weigh_moves(space, chances), chances, items, amounts)
+    return _solve_odds(graph, space, _weigh_moves(space, chances), chances, item_count, amounts)
 
 
 def _pop_amounts(assumed: Assumptions) -> dict[str, PerSocket | None]:
@@ -333,7 +333,7 @@ def _solve_odds(
     space: StateSpace,
     weighted_moves: WeightedMoves,
     chances: Mapping[str, Chance],
-    items: int,
+    item_count: int,
     amounts: Mapping[str, PerSocket | None],
 ) -> Odds:
     backward: list[dict[int, float]] = [defaultdict(float) for _ in space.nodes]
@@ -363,7 +363,7 @@ def _solve_odds(
     ends = dict(sorted(ends.items(), key=lambda pair: (-pair[1], pair[0])))
     return Odds(
         graph,
-        items,
+        item_count,
         *_stated_chances(chances),
         ends,
         turns,
@@ -447,10 +447,13 @@ def compute_worth(
     writer: PerSocket,
     critics: Mapping[str, tuple[float, float]],
     satisfied: Chances,
-    items: int,
+    item_count: int,
     **assumed: Unpack[Assumptions],
 ) -> dict[str, Odds]:
-    """Return the odds for each choice of critics; ``explore`` returns the states. See :meth:`.Exploration.worth`."""
+    """Return the odds with all critics, without each critic, and with one more try for each critic.
+
+    ``explore`` returns the states of a loadout. The other parameters are those of :meth:`.Exploration.worth`.
+    """
     amounts = _pop_amounts(assumed)
     pair_hint = "set a pair of chances from 0 to 1 (refuses bad work, refuses good work), such as (0.8, 0.1)"
     catches = _checked_by_socket(graph, critics, 2, pair_hint)
@@ -469,7 +472,7 @@ def compute_worth(
             message = f"{graph.names[mute]} gives no verdict, so it is not a critic."
             raise _bad_chance(message, mute, "remove it from critics")
         parts = add_quality(chosen, space, writers, _weigh_moves(space, good), _weigh_moves(space, bad), skipped)
-        return _solve_odds(chosen, *parts, good, items, amounts)
+        return _solve_odds(chosen, *parts, good, item_count, amounts)
 
     rows = {"all critics": odds_of(graph)}
     for id_ in catches:

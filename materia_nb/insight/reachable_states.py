@@ -487,8 +487,8 @@ class _LiveCounts:
     def __init__(self, rules: Rules) -> None:
         links = list(_links(rules))
         successors = _targets_by_socket(rules, links)
-        rounds = cycles_in(successors)
-        repeated = [link for link in links if link.source in rounds and rounds[link.source] == rounds.get(link.target)]
+        cycles = cycles_in(successors)
+        repeated = [link for link in links if link.source in cycles and cycles[link.source] == cycles.get(link.target)]
         ahead = {id_: reachable_from([id_], successors) for id_ in rules.sockets}
         self._outside = {
             id_: frozenset(link.counted for link in repeated if link.source in ahead[id_]) for id_ in rules.sockets

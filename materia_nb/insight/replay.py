@@ -115,7 +115,7 @@ class Replay:
 
     @property
     def ends(self) -> str:
-        """The end of the replay: ``complete``, the kind of failure, or ``needs`` if an answer is missing."""
+        """The outcome of the replay: ``complete``, the kind of failure, or ``needs`` if an answer is missing."""
         return replay_end(self.replayed.session, self.needs)
 
     @cached_property

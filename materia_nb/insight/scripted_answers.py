@@ -142,8 +142,8 @@ class ScriptedResult(NamedTuple):
         text: the sample answer; empty for a failure without an output.
         result: the result of the visit.
         items: the length of the lists in the answer, or None if it contains no lists.
-        asks: ``pause`` or ``escalate`` for an answer that holds the cast for a person, otherwise empty. Odds and
-            simulations never use such an answer.
+        asks: ``pause`` or ``escalate`` for an answer that pauses the cast until a person responds, otherwise empty.
+            Odds and simulations never use such an answer.
     """
 
     text: str
@@ -153,7 +153,7 @@ class ScriptedResult(NamedTuple):
 
 
 def stopping_answers(rules: Rules, socket_rules: SocketRules) -> Iterator[tuple[Reaction, str]]:
-    """Yield each action that holds the cast for a person, with the text of an answer that requests the action."""
+    """Yield each action that pauses the cast until a person responds, with an answer that requests the action."""
     protocol, actions = socket_rules.sample_protocol, set[Reaction]()
     if protocol is None:
         return

@@ -242,16 +242,16 @@ def _guess_files(paths: Sequence[Path]) -> Iterable[tuple[Path, str]]:
 
 def scores_as_csv(class_scores: Sequence[Score]) -> str:
     """Return scores as CSV, in which strings are escaped so that a spreadsheet does not evaluate them as formulas."""
-    head = ("who", "lesson", "question", "tries", "right", "points", "sure but wrong")
+    header = ("who", "lesson", "question", "tries", "right", "points", "sure but wrong")
     rows = ((*score[:4], int(score.right), f"{score.points:g}", int(score.misled)) for score in class_scores)
-    return csv_text(head, rows)
+    return csv_text(header, rows)
 
 
-def csv_text(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+def csv_text(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """Return a table as CSV. A string that a spreadsheet would evaluate as a formula is prefixed with a quote."""
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(head)
+    writer.writerow(header)
     for row in rows:
         writer.writerow("'" + cell if isinstance(cell, str) and cell[:1] in {*"=+-@\t"} else cell for cell in row)
     return buffer.getvalue()

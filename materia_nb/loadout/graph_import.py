@@ -351,7 +351,7 @@ class _LoadoutBuilder:
                     ]
                 self.flow.note(id_, f"{', '.join(titles)} start at the same time; in the loadout they run in sequence")
             else:
-                replacement = f"the loadout continues only at {titles[0]}"
+                replacement = f"the loadout keeps only the edge to {titles[0]}"
                 self.flow.note(id_, f"the graph continues at {', '.join(titles)} at the same time; {replacement}")
         return [_edge("always", self._target_id(targets[0]))] if targets else []
 

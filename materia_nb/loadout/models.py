@@ -165,7 +165,7 @@ class Config(Model):
         "Finalization settings of the reference engine's host.", shape="object", ignored_reason="only another host uses the field")
     eventing: object = config_field(
         "Event sinks of the reference engine's host.", shape="object", ignored_reason="only another host uses the field")
-    quest_default_loadout_id: object = config_field("Reserved for the reference quest board.")
+    quest_default_loadout_id: object = config_field("Reserved for the quest board of the reference engine.")
     mcp_servers: dict[fields.Key, McpServer] | None = config_field(
         "MCP servers by name. A materia lists their tools in `tools`, as `name.tool` or `name.*`.")
     parallelism: Parallelism | None = config_field(
@@ -255,7 +255,7 @@ class SocketLimits(Model):
         "Maximum number of visits of the socket.", "R21", shape="whole number",
         ignored_reason="visits are counted but not limited")
     max_edge_traversals: object = config_field(
-        "Maximum number of traversals from the socket.", "R21", shape="whole number",
+        "Maximum number of times that an edge from the socket can be taken.", "R21", shape="whole number",
         ignored_reason="write `maxTraversals` on an edge")
     max_output_bytes: object = config_field(
         "Maximum size of an output, in bytes.", shape="whole number", ignored_reason="outputs are stored completely")

@@ -75,9 +75,9 @@ class MateriaMagics(Magics):
             name, rest = "help", name
         verb = registry.find_verb(name)
         if cell is None and verb.cell == "must":
-            raise usage_error(f"{name} requires the body of a cell.", f"write `%%materia {name}` at the top of a cell")
+            raise usage_error(f"{name} requires a cell body.", f"write `%%materia {name}` at the top of a cell")
         if cell is not None and verb.cell == "never":
-            raise usage_error(f"{name} does not accept the body of a cell.", f"write `{verb.usage}` on a line")
+            raise usage_error(f"{name} does not accept a cell body.", f"write `{verb.usage}` on a line")
         arguments = registry.parse(verb, rest, self.namespace)
         try:
             return verb.handler(registry.Call(self.bench, arguments, cell, self.namespace))

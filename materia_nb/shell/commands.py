@@ -359,7 +359,7 @@ def _make_call(verb: Verb, bench: Workbench, values: Mapping[str, Any]) -> Call:
             arguments[argument.key] = bench.load(values[argument.key]).name
     body = arguments.pop("body", None)
     if body is None and verb.cell == "must":
-        raise usage_error(f"{verb.name} needs the body of a cell.", "write `--body FILE`, or `--body -` for stdin")
+        raise usage_error(f"{verb.name} requires a cell body.", "write `--body FILE`, or `--body -` for stdin")
     return Call(bench, arguments, None if body is None else _body_text(body), {})
 
 

@@ -400,13 +400,13 @@ def encode_lines(lines: Sequence[JournalLine], link: str = "") -> tuple[bytes, s
     return b"".join(blocks), link
 
 
-def journal_lines(events: Sequence[Event], session: Session, files: RunDir) -> list[JournalLine]:
+def journal_lines(events: Sequence[Event], session: Session, run_dir: RunDir) -> list[JournalLine]:
     """Convert events to journal lines. A long output is written to an artifact; its line contains the digest (R43).
 
     Args:
         events: the events of one write.
         session: the session after the events, whose status, steps and labels the lines record.
-        files: the run directory in which artifacts are written.
+        run_dir: the run directory in which artifacts are written.
     """
     status, steps = session.state.status, session.state.steps
     label = label_of(session).summary_json() if session.labels else None
@@ -415,7 +415,7 @@ def journal_lines(events: Sequence[Event], session: Session, files: RunDir) -> l
         data = to_json(event)
         text = event.text if isinstance(event, (Output, OutputEdited)) else None
         if text is not None and (content := artifact_content(text)) is not None:
-            files.write(str(data["artifact"]), content)
+            run_dir.write(str(data["artifact"]), content)
             del data["text"]
             data["sha256"] = sha256(content).hexdigest()
         lines.append(JournalLine(event.ts, event.type, data, VERSION, status, steps, label or None))

@@ -204,21 +204,21 @@ class RunContents:
     redefined: bool = False
 
 
-def _read_contents(files: RunDir, until: str | None = None) -> Contents:
+def _read_contents(run_dir: RunDir, until: str | None = None) -> Contents:
     """Read the journal of a run directory, and stop after the first event whose type is ``until``.
 
     Raises MateriaError if the run directory or its journal is missing, or if the journal is damaged.
     """
-    with disk_errors(files.path, "open the run directory"):
-        exists = files.path.is_dir()
+    with disk_errors(run_dir.path, "open the run directory"):
+        exists = run_dir.path.is_dir()
     if not exists:
         raise MateriaError(
             "The run directory does not exist.",
-            where=str(files.path),
+            where=str(run_dir.path),
             hint="use `list casts` to list the casts of this project, or enter the path of a run directory",
             kind="no_cast",
         )
-    return read_journal(files.journal, until, known=recorded_journal_end(files.path))
+    return read_journal(run_dir.journal, until, known=recorded_journal_end(run_dir.path))
 
 
 def cast_start(contents: Contents) -> Mapping[str, JSON] | None:
@@ -226,48 +226,48 @@ def cast_start(contents: Contents) -> Mapping[str, JSON] | None:
     return next((line.data for line in contents.lines if line.type == "cast_start"), None)
 
 
-def check_resumable(files: RunDir) -> None:
+def check_resumable(run_dir: RunDir) -> None:
     """Check that a cast can be continued in its own run directory, without writing to the directory.
 
     Raises:
         MateriaError: the journal does not record the start of the cast (``not_begun``), another engine wrote the cast
             (``not_ours``), or the journal cannot be read.
     """
-    start = cast_start(_read_contents(files, "cast_start"))
+    start = cast_start(_read_contents(run_dir, "cast_start"))
     if start is None:
         raise MateriaError(
             "This cast has no recorded start: its journal does not contain `cast_start`.",
-            where=str(files.journal),
+            where=str(run_dir.journal),
             hint="start the cast again",
             kind="not_begun",
         )
     if start.get("engine") != ENGINE:
         raise MateriaError(
             "This cast was recorded by another engine, so it can be opened but not continued in its own directory.",
-            where=str(files.path),
+            where=str(run_dir.path),
             hint=f"open the cast; then {CONTINUE_HINT}",
             kind="not_ours",
         )
 
 
-def read_recorded(files: RunDir, *, view_only: bool = False) -> RunContents:
+def read_recorded(run_dir: RunDir, *, view_only: bool = False) -> RunContents:
     """Read the config and the journal of a run directory.
 
     Args:
-        files: the run directory.
+        run_dir: the run directory.
         view_only: if this engine cannot run the loadout, return the reasons in ``problems`` instead of raising an error
             (R41).
 
     Raises:
         MateriaError: the config or the journal is missing or unreadable.
     """
-    contents = _read_contents(files)
+    contents = _read_contents(run_dir)
     start = cast_start(contents) or {}
     ours = start.get("engine") == ENGINE
-    document, name = _with_loadout(_read_config(files.path / CONFIG), start)
+    document, name = _with_loadout(_read_config(run_dir.path / CONFIG), start)
     if not ours:
         document = _without_resolved_scripts(document)
-        report = _recorded_usage(files, contents)
+        report = _recorded_usage(run_dir, contents)
         contents = contents._replace(lines=with_recorded_usage(contents.lines, report))
     latest = {line.data.get("materia"): line.data for line in contents.lines if line.type == "materia_redefined"}
     for materia, data in latest.items():
@@ -294,13 +294,13 @@ def read_recorded(files: RunDir, *, view_only: bool = False) -> RunContents:
         document=document,
         contents=contents,
         ours=ours,
-        project=Path(project) if isinstance(project, str) else files.path,
+        project=Path(project) if isinstance(project, str) else run_dir.path,
         problems=problems,
         redefined=bool(latest),
     )
 
 
-def _recorded_usage(files: RunDir, contents: Contents) -> JSON:
+def _recorded_usage(run_dir: RunDir, contents: Contents) -> JSON:
     """Return the usage report of a reference-engine cast.
 
     The report is read from the ``cast_end`` event or, if the event has no report, from ``usage.json``. Return None if
@@ -311,7 +311,7 @@ def _recorded_usage(files: RunDir, contents: Contents) -> JSON:
     if report is not None:
         return report
     try:
-        return json.loads(files.read_text("usage.json"))
+        return json.loads(run_dir.read_text("usage.json"))
     except (MateriaError, ValueError, RecursionError):
         return None
 
@@ -367,7 +367,7 @@ def _read_config(path: Path) -> JSON:
 _APPROVAL_EVENTS: Final = ("tools_allowed", "tool_decided")
 
 
-def fork_files(files: RunDir, rules: Rules, step: int, root: Path | None = None, *, now: bool = False) -> Path:
+def fork_files(run_dir: RunDir, rules: Rules, step: int, root: Path | None = None, *, now: bool = False) -> Path:
     """Fork a cast: copy its run directory, return to an earlier step, and return the new directory (R55).
 
     The first event of the copy names the source. Approvals of tools and unused approvals of commands are not copied, so
@@ -377,21 +377,21 @@ def fork_files(files: RunDir, rules: Rules, step: int, root: Path | None = None,
     The journal is written last and in a single write, because any directory that has a journal is listed as a cast.
 
     Args:
-        files: the run directory of the source.
+        run_dir: the run directory of the source.
         rules: the rules of the cast.
         step: the number of the step after which the fork continues. Later edits of its output are discarded.
         root: the directory in which the copy is created; defaults to the parent directory of the source.
         now: continue from the current state of the cast instead of from ``step``.
     """
-    lines = [line for line in read_journal(files.journal).lines if not _is_omitted_from_forks(line)]
-    path = new_run_dir(root or files.path.parent)
-    lines = [_copy_line(line, path, files.path.name, step) for line in lines]
+    lines = [line for line in read_journal(run_dir.journal).lines if not _is_omitted_from_forks(line)]
+    path = new_run_dir(root or run_dir.path.parent)
+    lines = [_copy_line(line, path, run_dir.path.name, step) for line in lines]
     with removed_on_error(path):  # an incomplete copy must not be listed as a cast
-        copy = RunDir(path, sync=files.sync)
+        copy = RunDir(path, sync=run_dir.sync)
         with disk_errors(path, "copy the cast"):
-            copy.write(CONFIG, read_plain(files.path / CONFIG, _MAX_CONFIG_BYTES))
-            for name in _artifact_names(files):
-                copy.write(name, read_plain(files.path / name))
+            copy.write(CONFIG, read_plain(run_dir.path / CONFIG, _MAX_CONFIG_BYTES))
+            for name in _artifact_names(run_dir):
+                copy.write(name, read_plain(run_dir.path / name))
         return_lines = [] if now else _return_to_step(copy, rules, lines, step)
         return_lines += _check_out_files(copy, rules, [*lines, *return_lines], None if now else step)
         copy.write("events.jsonl", encode_lines([*lines, *return_lines])[0])
@@ -408,15 +408,15 @@ def write_events(root: Path, rules: Rules, start: ev.CastStart, events: Sequence
     """
     path = new_run_dir(root)
     with removed_on_error(path):  # as in fork_files
-        files = RunDir(path, sync=sync)
-        files.write_json(CONFIG, dict(rules.graph.document))
+        run_dir = RunDir(path, sync=sync)
+        run_dir.write_json(CONFIG, dict(rules.graph.document))
         start = start.replace(place=location_of(path))
         session = begin_session(rules, start)
-        lines = journal_lines([start], session, files)
+        lines = journal_lines([start], session, run_dir)
         for event in events:
             session = evolve(rules, session, event)
-            lines += journal_lines([event], session, files)
-        files.write("events.jsonl", encode_lines(lines)[0])
+            lines += journal_lines([event], session, run_dir)
+        run_dir.write("events.jsonl", encode_lines(lines)[0])
     return path
 
 
@@ -425,19 +425,19 @@ def _is_omitted_from_forks(line: JournalLine) -> bool:
     return line.type in _APPROVAL_EVENTS or (line.type == "labelled" and not line.data.get("step"))
 
 
-def _artifact_names(files: RunDir) -> Iterator[str]:
+def _artifact_names(run_dir: RunDir) -> Iterator[str]:
     """Yield the names of the artifacts in a run directory: outputs, and the inputs and outputs of utilities.
 
     Links and temporary files are skipped.
     """
-    if not files.is_inside("sockets"):
+    if not run_dir.is_inside("sockets"):
         return
-    for folder, folders, names in os.walk(files.path / "sockets"):
+    for folder, folders, names in os.walk(run_dir.path / "sockets"):
         folders.sort()
         for name in sorted(names):
             path = Path(folder) / name
             if stat.S_ISREG(path.lstat().st_mode) and not TEMPORARY_NAME.fullmatch(name):
-                yield path.relative_to(files.path).as_posix()
+                yield path.relative_to(run_dir.path).as_posix()
 
 
 def _copy_line(line: JournalLine, path: Path, cast_id: str, step: int) -> JournalLine:
@@ -449,7 +449,7 @@ def _copy_line(line: JournalLine, path: Path, cast_id: str, step: int) -> Journa
     return line._replace(data=data, label=None)
 
 
-def _check_out_files(files: RunDir, rules: Rules, lines: list[JournalLine], step: int | None) -> list[JournalLine]:
+def _check_out_files(run_dir: RunDir, rules: Rules, lines: list[JournalLine], step: int | None) -> list[JournalLine]:
     """Write the file snapshot of a step to a folder of the copy, and return the journal line that records the folder.
 
     If the cast does not save file snapshots, write nothing and return an empty list. If ``step`` is None, use the
@@ -457,16 +457,15 @@ def _check_out_files(files: RunDir, rules: Rules, lines: list[JournalLine], step
     """
     if not lines[0].data.get("files"):
         return []
-    session = read_session(rules, lines, files.read_text).session
-    commit = session.files
-    if step is not None:
-        earlier = read_session(rules, lines[:-1], files.read_text).session if lines[-1].type == "cast_back" else session
-        commit = files_after(earlier, step)
+    source = session = read_session(rules, lines, run_dir.read_text).session
+    if step is not None and lines[-1].type == "cast_back":
+        source = read_session(rules, lines[:-1], run_dir.read_text).session
+    commit = session.files if step is None else files_after(source, step)
     if commit is None:
         raise missing_snapshot_error(step or len(session.steps))
-    FileSnapshots(files.path / FORK_DIR, files.path.parent, files.path.name, own=True).check_out(commit)
+    FileSnapshots(run_dir.path / FORK_DIR, run_dir.path.parent, run_dir.path.name, own=True).check_out(commit)
     event = ev.FilesKept(step=len(session.steps), commit=commit, by="fork", folder=FORK_DIR, ts=lines[-1].ts)
-    return journal_lines([event], evolve(rules, session, event), files)
+    return journal_lines([event], evolve(rules, session, event), run_dir)
 
 
 def missing_snapshot_error(step: int, *, saves_files: bool = True) -> MateriaError:
@@ -479,17 +478,17 @@ def missing_snapshot_error(step: int, *, saves_files: bool = True) -> MateriaErr
     return MateriaError(message, hint=hint, kind="not_kept")
 
 
-def _return_to_step(files: RunDir, rules: Rules, lines: list[JournalLine], step: int) -> list[JournalLine]:
+def _return_to_step(run_dir: RunDir, rules: Rules, lines: list[JournalLine], step: int) -> list[JournalLine]:
     """Return the journal lines that make a cast continue after ``step``.
 
     The list is empty if ``step`` is the latest step and is still running.
     """
-    session = read_session(rules, lines, files.read_text).session
+    session = read_session(rules, lines, run_dir.read_text).session
     last = session.steps.latest
     if last is not None and last.number == step and last.after.status not in ("ready", "complete"):
         return []
     events = decide.back_to(rules, session, step, lines[-1].ts, discard_edits=True)
-    return journal_lines(events, fold(rules, session, events), files)
+    return journal_lines(events, fold(rules, session, events), run_dir)
 
 
 MISSING_END_MESSAGE: Final = (
@@ -529,17 +528,17 @@ class Verification:
         return "\n".join([head, *self.problems, *torn_note, *([] if self.has_links else [_NO_LINKS_MESSAGE])])
 
 
-def verify(files: RunDir) -> Verification:
+def verify(run_dir: RunDir) -> Verification:
     """Check whether the journal or a long output of a cast was changed. The run directory is not written.
 
     Raises:
         MateriaError: the journal is missing or cannot be read (``no_journal``).
     """
-    contents = read_journal(files.journal, known=recorded_journal_end(files.path), lenient=True)
+    contents = read_journal(run_dir.journal, known=recorded_journal_end(run_dir.path), lenient=True)
     problems, broken_line = damage_messages(contents), contents.first_broken_line
     intact = len(contents.lines) if broken_line is None else broken_line
     for index, line in enumerate(contents.lines):
-        if index < intact and (problem := _artifact_problem(files, line)) is not None:
+        if index < intact and (problem := _artifact_problem(run_dir, line)) is not None:
             problems.append(f"Line {index + 1}: {problem}")
             intact = index
     return Verification(
@@ -561,12 +560,12 @@ def damage_messages(contents: Contents) -> list[str]:
     return [] if contents.reaches_known_end else [MISSING_END_MESSAGE]
 
 
-def require_intact(files: RunDir, contents: Contents) -> None:
+def require_intact(run_dir: RunDir, contents: Contents) -> None:
     """Raise MateriaError (``damaged_journal``) if the hash links show that a line of the journal was changed."""
     if contents.first_broken_line is not None:
         raise MateriaError(
             damage_messages(contents)[0],
-            where=f"{files.journal}:{contents.first_broken_line + 1}",
+            where=f"{run_dir.journal}:{contents.first_broken_line + 1}",
             hint="restore the file from a copy, or remove the damaged line and all later lines, then use `resume`",
             kind="damaged_journal",
         )
@@ -585,12 +584,12 @@ def _intact_steps(lines: Sequence[JournalLine], count: int, *, is_whole: bool = 
     return (len(starts) if steps is None else steps) - (not is_whole and not is_ended)
 
 
-def _artifact_problem(files: RunDir, line: JournalLine) -> str | None:
+def _artifact_problem(run_dir: RunDir, line: JournalLine) -> str | None:
     name, digest = line.data.get("artifact"), line.data.get("sha256")
     if not isinstance(name, str) or not isinstance(digest, str):
         return None
     try:
-        is_unchanged = sha256(to_bytes(files.read_text(name))).hexdigest() == digest
+        is_unchanged = sha256(to_bytes(run_dir.read_text(name))).hexdigest() == digest
     except MateriaError as error:
         return " ".join(str(error).split())
     return None if is_unchanged else f"the output in {name} was changed: its SHA-256 differs."

@@ -226,8 +226,8 @@ class ArtifactWriter:
     A session is immutable, so a background thread can write its files while the cast continues.
     """
 
-    def __init__(self, files: RunDir, rules: Rules) -> None:
-        self._files, self._rules = files, rules
+    def __init__(self, run_dir: RunDir, rules: Rules) -> None:
+        self._run_dir, self._rules = run_dir, rules
         self._lock = threading.Lock()
         self._since: Mapping[str, int] = {}
         self._session: Session | None = None
@@ -257,11 +257,11 @@ class ArtifactWriter:
         if timer is not None:
             timer.cancel()
         with self._lock:
-            self._since = write_steps(self._files, self._rules, session, self._since)
-            self._files.write_json("usage.json", usage_report(self._rules, session))
+            self._since = write_steps(self._run_dir, self._rules, session, self._since)
+            self._run_dir.write_json("usage.json", usage_report(self._rules, session))
             # The manifest is written last, because it confirms that all other files exist.
-            blocks = manifest_blocks(self._files.path.name, self._rules, session, journal_end)
-            self._files.write("manifest.json", blocks)
+            blocks = manifest_blocks(self._run_dir.path.name, self._rules, session, journal_end)
+            self._run_dir.write("manifest.json", blocks)
             self._written = session
 
     def _write_steps(self) -> None:
@@ -269,7 +269,7 @@ class ArtifactWriter:
         if session is not None:
             # A disk error is reported when the cast pauses, because all files are then written again.
             with computing(), self._lock, suppress(DiskError):
-                self._since = write_steps(self._files, self._rules, session, self._since)
+                self._since = write_steps(self._run_dir, self._rules, session, self._since)
 
     def stop(self) -> None:
         """Cancel the scheduled background write, if any."""
@@ -284,11 +284,11 @@ class JournalEnd(NamedTuple):
     link: str = ""
 
 
-def write_steps(files: RunDir, rules: Rules, session: Session, since: Mapping[str, int]) -> Mapping[str, int]:
+def write_steps(run_dir: RunDir, rules: Rules, session: Session, since: Mapping[str, int]) -> Mapping[str, int]:
     """Write the files of the steps that may have changed since the previous call.
 
     Args:
-        files: the run directory.
+        run_dir: the run directory.
         rules: the rules of the cast.
         session: the session whose steps are written.
         since: the result of the previous call; empty for the first call.
@@ -300,8 +300,8 @@ def write_steps(files: RunDir, rules: Rules, session: Session, since: Mapping[st
     for part in parts_of(session):
         for step in part.steps[since.get(part.prefix, 0) :]:
             if prompts:
-                write_prompt(files, rules, step, part.prefix)
-            _write_step(files, rules, step, part.prefix)
+                write_prompt(run_dir, rules, step, part.prefix)
+            _write_step(run_dir, rules, step, part.prefix)
     return _last_step_indexes(session)
 
 
@@ -336,11 +336,11 @@ def recorded_journal_end(path: Path) -> JournalEnd | None:
     return JournalEnd(int(head["journalBytes"]), head["journalLink"])
 
 
-def is_current(files: RunDir, session: Session, journal_end: JournalEnd) -> bool:
+def is_current(run_dir: RunDir, session: Session, journal_end: JournalEnd) -> bool:
     """Return True if the manifest was written when the journal ended at ``journal_end``, and no output is missing."""
     steps = (step for part in parts_of(session) for step in part.steps)
     outputs = (turn.artifact for step in steps for turn in step.turns if turn.artifact)
-    return recorded_journal_end(files.path) == journal_end and all(files.has_artifact(name) for name in outputs)
+    return recorded_journal_end(run_dir.path) == journal_end and all(run_dir.has_artifact(name) for name in outputs)
 
 
 def artifact_content(text: str) -> bytes | None:
@@ -351,7 +351,7 @@ def artifact_content(text: str) -> bytes | None:
     return content if len(content) > OUTPUT_INLINE_BYTES else None
 
 
-def write_prompt(files: RunDir, rules: Rules, step: StepRecord, folder: str = "") -> None:
+def write_prompt(run_dir: RunDir, rules: Rules, step: StepRecord, folder: str = "") -> None:
     """Write the prompt of a step as an artifact; do nothing for a step without a prompt, such as a utility's step.
 
     ``folder`` is the folder of the step's lane; it is empty for a step outside lanes.
@@ -361,7 +361,7 @@ def write_prompt(files: RunDir, rules: Rules, step: StepRecord, folder: str = ""
     head = [
         "# Prompt",
         "",
-        f"cast: {files.path.name}",
+        f"cast: {run_dir.path.name}",
         f"socket: {step.socket}",
         f"materia: {rules.sockets[step.socket].socket.materia.id}",
         f"item: {short_label(step.item_label) if step.item_label else '-'}",
@@ -369,17 +369,17 @@ def write_prompt(files: RunDir, rules: Rules, step: StepRecord, folder: str = ""
     ]
     body = [line for part in step.prompt.parts if part.text for line in ("", f"## {part.heading}", "", part.text)]
     name = folder + context_name(step.socket, step.visit, step.item_key, step.branch)
-    files.write(name, to_bytes("\n".join([*head, *body, ""])))
+    run_dir.write(name, to_bytes("\n".join([*head, *body, ""])))
 
 
-def _write_step(files: RunDir, rules: Rules, step: StepRecord, folder: str) -> None:
+def _write_step(run_dir: RunDir, rules: Rules, step: StepRecord, folder: str) -> None:
     for turn in step.turns:
         # A long output was written before its event was recorded, and must not be written again.
         if turn.artifact is not None and artifact_content(turn.text) is None:
-            files.write(turn.artifact, to_bytes(turn.text))
+            run_dir.write(turn.artifact, to_bytes(turn.text))
     reading = step.reading
     if reading is not None and reading.accepted and rules.sockets[step.socket].requirements.parse == "json":
-        files.write_json(
+        run_dir.write_json(
             folder + output_name(step.socket, step.visit, None, f"{branch_suffix(step.branch)}.json"), reading.value
         )
 

@@ -147,7 +147,7 @@ class GraphElements:
         )
         return element_id
 
-    def _end_of(self, key: str) -> tuple[str, Point]:
+    def _locate_endpoint(self, key: str) -> tuple[str, Point]:
         """Return the id and the centre of the node at which a line starts or ends."""
         if key in _MARKER_NAMES:
             return self._ids["s", _MARKER_NAMES[key]], _centre(self.placed.markers[key])
@@ -158,9 +158,9 @@ class GraphElements:
 
     def _add_line(self, line: DrawnLine) -> None:
         link = line.link
-        source, start = self._end_of(link.source)
+        source, start = self._locate_endpoint(link.source)
         points = rounded_polyline(line.points)
-        target, end = (source, start) if line.stub else self._end_of(link.target)
+        target, end = (source, start) if line.stub else self._locate_endpoint(link.target)
         if line.stub or source == target:
             # The line does not end at another node, so it ends at a new invisible point.
             (x, y), (dx, dy) = points[-1], line.heading

@@ -100,7 +100,7 @@ COMMANDS = {
     "files.changes": lambda cast: cast.files.changes(1),
     "export.contexts": lambda cast: cast.export.contexts().name,
     "export.recording": lambda cast: cast.export.recording("/nowhere/at/all.json"),
-    "verify": lambda cast: str(verify(cast.runner.files)),
+    "verify": lambda cast: str(verify(cast.runner.run_dir)),
     "steps.at(99)": lambda cast: cast.steps.at(99),
     "steps.ask": lambda cast: [str(one) for one in cast.steps.ask("$.satisfied")],
     "steps.ask(bad)": lambda cast: cast.steps.ask("$["),

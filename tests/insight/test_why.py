@@ -172,7 +172,7 @@ def test_why_shows_the_message_and_hint_of_a_failure_without_an_output(kind):
     assert "mend it" in str(why(play, step))
 
 
-def test_why_names_the_missing_parse_of_a_text_socket_whose_edges_need_a_verdict():
+def test_why_suggests_parse_json_for_a_text_socket_whose_edges_need_a_verdict():
     play = Play(config({"Ask": at("P", edge("To", "satisfied")), "To": at("P")}), "text")
     assert 'Text has no `satisfied`: write "parse": "json" on Ask, or add an edge for always.' in told(play)
     utility = {"type": "utility", "command": ["program"]}

@@ -95,7 +95,7 @@ def test_mistyped_verb_raises_one_short_error(shell):
         ("run --until", "needs a value"),
         ("status now", "is unexpected"),
         ("reply", "answer is missing"),
-        ("define loadout X", "requires the body of a cell"),
+        ("define loadout X", "requires a cell body"),
         ("cast $nothing", "variable 'nothing' does not exist"),
         ("load nowhere.json", "nowhere.json"),
         ("use Hallo", "Hello"),
@@ -135,7 +135,7 @@ def test_verbs_without_a_cast_explain_what_to_do(shell):
 
 
 def test_unexpected_cell_body_is_refused(shell):
-    with pytest.raises(MateriaError, match="does not accept the body of a cell"):
+    with pytest.raises(MateriaError, match="does not accept a cell body"):
         cell(shell, "status", "text")
 
 

@@ -233,12 +233,12 @@ def test_rebuilding_a_session_can_consume_the_list_of_lines(tmp_path):
     wb.agent("M", lambda turn: "said")
     cast = wb.cast("a request")
     cast.run()
-    rules, files = cast.runner.rules, cast.runner.files
-    lines = read_journal(files.journal).lines
+    rules, run_dir = cast.runner.rules, cast.runner.run_dir
+    lines = read_journal(run_dir.journal).lines
     kept = list(lines)
-    whole = read_session(rules, lines, files.read_text).session
+    whole = read_session(rules, lines, run_dir.read_text).session
     assert lines == kept
-    assert read_session(rules, lines, files.read_text, consume_lines=True).session == whole == cast.runner.session
+    assert read_session(rules, lines, run_dir.read_text, consume_lines=True).session == whole == cast.runner.session
     assert lines == []
 
 

@@ -48,7 +48,7 @@ def test_unmodified_cast_passes_verification(finished_cast):
     found = verify(RunDir(finished_cast[1]))
     assert (found.is_intact, found.steps, found.lines) == (True, 8, len(finished_cast[0]))
     assert repr(found) == f"The journal is intact up to step 8 ({len(finished_cast[0])} lines)."
-    assert verify(open_cast(finished_cast[1]).runner.files) == found
+    assert verify(open_cast(finished_cast[1]).runner.run_dir) == found
 
 
 def test_flipped_bit_is_detected(finished_cast, changed_copy):
@@ -111,7 +111,7 @@ def test_modified_output_is_reported_on_open_and_blocks_a_resume(finished_cast, 
     # What the error says to do helps.
     cut = resume_cast(changed_copy(lines[:place], manifest=False), h.table(h.loop_agents(2, refuse=[1])))
     assert cut.run() == "complete"
-    assert verify(cut.runner.files).is_intact
+    assert verify(cut.runner.run_dir).is_intact
 
 
 def test_truncated_journal_is_distinguished_from_a_partial_last_line(finished_cast, changed_copy):
@@ -124,7 +124,7 @@ def test_truncated_journal_is_distinguished_from_a_partial_last_line(finished_ca
     gone_on = resume_cast(shorter, h.table(h.loop_agents(2, refuse=[1])))
     assert "end of the journal is missing" in gone_on.now.messages[0]
     assert gone_on.run() == "complete"
-    assert verify(gone_on.runner.files).is_intact, "what was found is told once"
+    assert verify(gone_on.runner.run_dir).is_intact, "what was found is told once"
     gone_on.close()
     torn = verify(RunDir(changed_copy([*lines[:-1], lines[-1][:-9]], manifest=False)))
     assert (torn.is_intact, torn.is_torn, torn.lines) == (True, True, len(lines) - 1)
@@ -153,7 +153,7 @@ def test_long_outputs_are_also_verified(tmp_path, bench):
     cast.run()
     cast.close()
     (cast.run_dir / "sockets/Socket-2/1.md").write_text("y")
-    found = verify(cast.runner.files)
+    found = verify(cast.runner.run_dir)
     assert (found.is_intact, found.steps) == (False, 1)
     assert "SHA-256" in found.problems[0]
 

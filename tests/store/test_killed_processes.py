@@ -318,7 +318,7 @@ def test_no_data_is_lost_by_kills_during_resume_and_fork(tmp_path):
         # What it said it had done is there, and at most what it was at besides.
         assert read_journal(run / "events.jsonl").lines[: len(lines)] == lines
         found = open_cast(run)
-        assert verify(found.runner.files).is_intact, f"kill at {reached[-1]}: {verify(found.runner.files)}"
+        assert verify(found.runner.run_dir).is_intact, f"kill at {reached[-1]}: {verify(found.runner.run_dir)}"
         assert found.state.get("number", 0) - reached.count("edited") in {0, 1}, number
         done = {name.split()[1] for name in reached if name.startswith("forked")}
         # A directory without a journal is what was left of a fork that was not made.
@@ -327,7 +327,7 @@ def test_no_data_is_lost_by_kills_during_resume_and_fork(tmp_path):
         assert len(made) - len(done) in {0, 1}
         for path in [run, *made]:
             resumed = resume_cast(path, AGENTS)  # nothing is locked
-            assert verify(resumed.runner.files).is_intact, f"kill {number}: {verify(resumed.runner.files)}"
+            assert verify(resumed.runner.run_dir).is_intact, f"kill {number}: {verify(resumed.runner.run_dir)}"
             assert [step.output for step in resumed.steps][:2] == outputs
             assert len(resumed.steps) >= 2 + (path.name in done)
             if path in {run, *made[-1:]}:

@@ -476,7 +476,7 @@ def test_project_data_matches_the_snapshot(tmp_path):
     (project / "circle").symlink_to(project / "circle")
     (run / "sockets" / "o.md").write_bytes(b"\xff text")
     (run / "link").symlink_to(tmp_path)
-    files_ = RunDir(run)
+    run_dir = RunDir(run)
     paths = [
         "in/a.py",
         " in/a.py ",
@@ -504,7 +504,7 @@ def test_project_data_matches_the_snapshot(tmp_path):
     ]
     shown += results_of(
         *(
-            (f"read {one[:30]!r}", lambda one=one: files_.read_text(one))
+            (f"read {one[:30]!r}", lambda one=one: run_dir.read_text(one))
             for one in (
                 "sockets/o.md",
                 "sockets",
@@ -519,7 +519,7 @@ def test_project_data_matches_the_snapshot(tmp_path):
     )
     shown += results_of(
         *(
-            (f"write {one}", lambda one=one: files_.write(one, b"x"))
+            (f"write {one}", lambda one=one: run_dir.write(one, b"x"))
             for one in ("a.md", "sockets/new/b.md", "../c.md", "link/d.md", "sockets/../e.md")
         )
     )

@@ -159,7 +159,7 @@ def final_state(root):
     for path in run_directories(root):
         cast = open_cast(path)
         assert (cast.now.messages, cast.now.differences) == ([], ())
-        assert verify(cast.runner.files).is_intact, verify(cast.runner.files)
+        assert verify(cast.runner.run_dir).is_intact, verify(cast.runner.run_dir)
         files = {
             str(one.relative_to(path)): one.read_bytes()
             for folder in ("sockets", "contexts")

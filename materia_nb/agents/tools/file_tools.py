@@ -242,7 +242,7 @@ def write(workspace: Workspace, args: Mapping[str, JSON]) -> ToolResult:
 
 
 def _in_format_of(target: OpenPath, text: str) -> str:
-    """Add the byte order mark and the CR LF line endings of the file that the text replaces."""
+    """Return the text with the byte order mark and the line endings of the file that it replaces."""
     with target.open_file() as file:
         old_content = file.read(MAX_WRITTEN_BYTES)
     if b"\0" in old_content:

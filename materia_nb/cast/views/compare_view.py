@@ -315,7 +315,7 @@ class ReplayView(Displayable, Replay, Generic[_Cast]):
                 "To ask for it in a new cast, call `continue_cast()`."
             )
         elif first is not None:
-            sentences.append(f"The end of the replay: {self.ends}.")
+            sentences.append(f"The replay ended: {self.ends}.")
         if changed := self.changed_prompts:
             numbers = ", ".join(map(str, changed[:_MAX_CHANGES]))
             steps = "step" if len(changed) == 1 else "steps"

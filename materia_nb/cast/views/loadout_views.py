@@ -348,7 +348,7 @@ class OddsView(_View, Odds):
 
 
 class WorthView(Displayable, dict[str, Odds]):
-    """The odds for each choice of critics, displayed as a table with bars.
+    """The odds with all critics, without each critic, and with one more try for each, as a table with bars.
 
     A label such as ``without Fact-Critic`` may name a critic by its name or by its socket id.
     """

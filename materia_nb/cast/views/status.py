@@ -133,8 +133,8 @@ def _progress(cast: Snapshot) -> list[str]:
     status = f"{engine.status}, with warnings," if cast.warnings else engine.status
     lines = [f"{cast.graph.name}: {status} after {describe_steps(cast)}"]
     label = cast.label_of().words
-    if loops := _loops(cast):
-        lines[0] += f" ({loops})"
+    if loops_text := _loops_text(cast):
+        lines[0] += f" ({loops_text})"
     if engine.usage.tokens or (engine.usage.uncounted and engine.budget.max_tokens is not None):
         maximum = f" of {engine.budget.max_tokens}" if engine.budget.max_tokens is not None else ""
         unknown = 0 if engine.usage.tokens is None else engine.usage.uncounted
@@ -283,7 +283,7 @@ def _hold_lines(cast: Snapshot, hold: Hold, socket: str) -> list[str]:
     ]
 
 
-def _loops(cast: Snapshot) -> str:
+def _loops_text(cast: Snapshot) -> str:
     """Return the progress of the most recently entered loops, and the number of other loops."""
     entered, rest = [], []
     for loop, (done, total) in cast.loop_progress.items():

@@ -114,7 +114,7 @@ def _unwritten_advance(facts: LoadoutFacts) -> Iterator[Hint]:
 
 @rule(REFERENCE_RULES, "loop", DIFFERENCE)
 def _empty_list(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
-    """A loop that is entered at a member without an exit, where pi-materia ends the cast if the list is empty."""
+    """A loop whose entry socket has no exit, so that pi-materia ends the cast if the list is empty."""
     exits = {exit_.source: exit_.target for exit_ in loop.exits if exit_.condition == "always"}
     entered_ids = {to for id_, socket in facts.sockets.items() if id_ not in loop.members for to in socket.targets}
     for id_ in [id_ for id_ in loop.members if id_ in entered_ids and id_ not in exits] if exits else ():

@@ -216,7 +216,7 @@ def _attempt_turn(
     if take is not None or pin is not None:
         attempts = cast.now.attempts
         if attempts is None:
-            raise usage_error("No attempt has been made yet.", "write `attempt`, and then `attempt --take 1`")
+            raise usage_error("No attempt has been made yet.", "run `attempt`, then `attempt --take 1`")
         if pin is not None:
             attempts.pin(pin)
         if take is None:
