@@ -54,7 +54,7 @@ def suggest_model(name: str) -> str:
 def ready_models() -> tuple[str, ...]:
     """Return the names of common models whose provider has an API key in the environment."""
     keys = frozenset(name for name, value in os.environ.items() if name.endswith("_API_KEY") and value.strip())
-    return _models_for(keys) if keys and find_spec("pydantic_ai") is not None else ()
+    return _models_with_keys(keys) if keys and find_spec("pydantic_ai") is not None else ()
 
 
 def _key_variables(provider: str) -> tuple[str, ...]:
@@ -74,7 +74,7 @@ def _check_keys(variables: Iterable[str]) -> None:
 
 
 @functools.cache
-def _models_for(keys: frozenset[str]) -> tuple[str, ...]:
+def _models_with_keys(keys: frozenset[str]) -> tuple[str, ...]:
     from pydantic_ai.models import known_model_names
 
     ready_providers = {provider for provider in providers() if not keys.isdisjoint(_key_variables(provider))}

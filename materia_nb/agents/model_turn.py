@@ -381,10 +381,10 @@ class ModelTurn:
             None if usage.input is None else usage,
             self._meta(response),
             thinking=join_thinking([*self._thoughts, answer.thinking]),
-            cut=self._reached_limit(response, answer),
+            cut=self._reached_limit_text(response, answer),
         )
 
-    def _reached_limit(self, response: ModelResponse, answer: SplitReply) -> str:
+    def _reached_limit_text(self, response: ModelResponse, answer: SplitReply) -> str:
         """Return the limit at which the answer was cut off, or an empty string (R52)."""
         max_tokens = self._options.settings.get("max_tokens")
         limit = f"max_tokens {max_tokens}" if max_tokens else "its maximum number of tokens"
@@ -464,7 +464,7 @@ class ModelTurn:
         if response.finish_reason == "content_filter":
             refusal = (response.provider_details or {}).get("refusal") or response.text
             raise answer_error("refused", name, one_short_line(refusal) if isinstance(refusal, str) else "")
-        if not response.tool_calls and not split.text.strip() and not self._reached_limit(response, split):
+        if not response.tool_calls and not split.text.strip() and not self._reached_limit_text(response, split):
             raise answer_error("malformed", name, "it is empty")
         if response.finish_reason == "length":
             self._turn.report(NoteEvent(f"The answer of {name} was cut off at its maximum number of tokens"))

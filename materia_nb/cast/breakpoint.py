@@ -124,14 +124,14 @@ class Breakpoint(NamedTuple):
             "every": f"every {self.amount or 0:,g} {self.unit}" + (f" of {socket}" if self.socket else ""),
             "edge": f"edge {self.edge} of {socket}",
         }[self.kind]
-        if self.kind == "edge" and (target := self._target(graph)) is not None:
+        if self.kind == "edge" and (target := self._edge_target(graph)) is not None:
             number = f" (edge {self.edge})" if isinstance(self.edge, int) else ""
             description = f"{socket} → {part(names.get(target, target), 130)}{number}"
         description += "" if self.lane is None else f" in lane {part(self.lane, 60)}"
         description += "" if self.where is None else f", where {part(self.where, 80)}"
         return description if self.nth is None else f"{description}, {ordinal(self.nth)} time"
 
-    def _target(self, graph: Graph | None) -> str | None:
+    def _edge_target(self, graph: Graph | None) -> str | None:
         if not isinstance(self.edge, int):
             return self.edge
         socket = graph.sockets.get(self.socket or "") if graph is not None else None
@@ -157,11 +157,11 @@ class Breakpoint(NamedTuple):
             session: the session of the cast.
             upcoming: the id of the socket that runs next, or None if there is none.
         """
-        if not self._is_at(rules, session, upcoming):
+        if not self._is_reached(rules, session, upcoming):
             return False
-        return self.where is None or compile_condition(self.where)(_facts_of(session))
+        return self.where is None or compile_condition(self.where)(_condition_variables(session))
 
-    def _is_at(self, rules: Rules, session: Session, upcoming: str | None) -> bool:
+    def _is_reached(self, rules: Rules, session: Session, upcoming: str | None) -> bool:
         state, last = session.state, session.steps.latest
         if self.lane is not None and (state.lane is None or state.lane.name != self.lane):
             return False
@@ -321,7 +321,7 @@ _COMPARISONS: Final[Mapping[type[ast.cmpop], Callable[[Any, Any], bool]]] = {
 }
 
 
-def _facts_of(session: Session) -> ConditionVariables:
+def _condition_variables(session: Session) -> ConditionVariables:
     """Return the variables that a condition can use, by name."""
     last = session.steps.latest
     data = dict(session.state.data)
@@ -348,7 +348,7 @@ def compile_condition(text: str) -> Callable[[ConditionVariables], bool]:
     """
     try:
         tree = ast.parse(text.strip(), mode="eval").body
-        _value_of(tree, dict.fromkeys(_NAMES))
+        _evaluate(tree, dict.fromkeys(_NAMES))
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise MateriaError(
             f"The condition is invalid: {getattr(error, 'msg', None) or error}.",
@@ -357,7 +357,7 @@ def compile_condition(text: str) -> Callable[[ConditionVariables], bool]:
             + ", ".join(_NAMES),
             kind="bad_condition",
         ) from None
-    return lambda facts: bool(_value_of(tree, facts))
+    return lambda facts: bool(_evaluate(tree, facts))
 
 
 def _is_condition(text: str) -> bool:
@@ -368,7 +368,7 @@ def _is_condition(text: str) -> bool:
     return True
 
 
-def _value_of(node: ast.expr, facts: ConditionVariables) -> Any:  # noqa: C901, PLR0911 - one case for each kind of expression
+def _evaluate(node: ast.expr, facts: ConditionVariables) -> Any:  # noqa: C901, PLR0911 - one case for each kind of expression
     """Evaluate an expression of a condition.
 
     Raises:
@@ -382,30 +382,30 @@ def _value_of(node: ast.expr, facts: ConditionVariables) -> Any:  # noqa: C901, 
         case ast.Name(id=name):
             raise ValueError(f"{name} is not defined")
         case ast.Attribute(value=owner, attr=attribute):
-            return _value_at(_value_of(owner, facts), attribute)
+            return _value_at_key(_evaluate(owner, facts), attribute)
         case ast.Subscript(value=owner, slice=key):
-            return _value_at(_value_of(owner, facts), _value_of(key, facts))
+            return _value_at_key(_evaluate(owner, facts), _evaluate(key, facts))
         case ast.List(elts=elements) | ast.Tuple(elts=elements):
-            return [_value_of(element, facts) for element in elements]
+            return [_evaluate(element, facts) for element in elements]
         case ast.BoolOp(op=operation, values=operands):
             values = [
-                _value_of(operand, facts) for operand in operands
+                _evaluate(operand, facts) for operand in operands
             ]  # all operands, so that an invalid one is refused
             return all(values) if isinstance(operation, ast.And) else any(values)
         case ast.UnaryOp(op=ast.Not(), operand=operand):
-            return not _value_of(operand, facts)
+            return not _evaluate(operand, facts)
         case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as number)):
             return -number
         case ast.Call(func=ast.Name(id="len"), args=[argument], keywords=[]):
-            value = _value_of(argument, facts)
+            value = _evaluate(argument, facts)
             return len(value) if isinstance(value, str | list | dict) else None
         case ast.Compare(left=left, ops=operations, comparators=comparators):
-            values = [_value_of(operand, facts) for operand in (left, *comparators)]
+            values = [_evaluate(operand, facts) for operand in (left, *comparators)]
             return all(map(_comparison_holds, operations, values, values[1:]))
     raise ValueError(f"{ast.unparse(node)} is not allowed in a condition")
 
 
-def _value_at(value: Any, key: Any) -> Any:
+def _value_at_key(value: Any, key: Any) -> Any:
     if isinstance(value, Mapping):
         return value.get(key) if isinstance(key, str) else None
     at = isinstance(value, list) and isinstance(key, int) and -len(value) <= key < len(value)

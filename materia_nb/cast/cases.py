@@ -321,14 +321,14 @@ def _run(fields: Mapping[str, Any], rules: Rules) -> tuple[Session, MissingAnswe
         state = state._replace(budget=replace(rules.graph.budget, **limits))
     state = state._replace(budget=replace(state.budget, max_seconds=None))
     answers: RecordedAnswers = {
-        ((entry["socket"], entry["item"], entry["label"]), entry["time"]): [_turn_of(turn) for turn in entry["turns"]]
+        ((entry["socket"], entry["item"], entry["label"]), entry["time"]): [_read_turn(turn) for turn in entry["turns"]]
         for entry in fields["answers"]
     }
     edits = [_edit(entry, state) for entry in fields.get("edits", [])]
     return send_answers(rules, session_at(state), answers, edits)
 
 
-def _turn_of(turn: Mapping[str, Any]) -> TurnRecord | Failure:
+def _read_turn(turn: Mapping[str, Any]) -> TurnRecord | Failure:
     if "failed" in turn:
         return Failure(turn["failed"], turn["message"])
     usage = Usage(**turn["usage"]) if turn.get("usage") else None

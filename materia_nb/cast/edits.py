@@ -129,7 +129,7 @@ class Edits(PartOfCast):
                 :meth:`items`.
         """
         work_items = self._runner.snapshot().work_items
-        return self.items(work_items, range(len(work_items)), repeat=[_index_of(work_items, item) for item in items])
+        return self.items(work_items, range(len(work_items)), repeat=[_item_index(work_items, item) for item in items])
 
     def abandon(self) -> tuple[str, ...]:
         """Abandon the current work item and continue with the next one; see :meth:`items`.
@@ -401,7 +401,7 @@ class Labels(PartOfCast, Displayable):
         self._runner.edit(decide.unlabel, by, while_running=True)
 
 
-def _index_of(items: Sequence[JSON], reference: int | str) -> int:
+def _item_index(items: Sequence[JSON], reference: int | str) -> int:
     """Return the index of a work item that is identified by its position (counting from 1), its key or its title.
 
     Raises:
@@ -598,11 +598,11 @@ def resolve_pin(cast: Snapshot | None, name: str, to: object = None, visit: int 
         MateriaError: the value cannot be pinned (``bad_pin``), or there is no output to pin (``no_output``).
     """
     if (other := snapshot_of(to)) is not None:
-        return PinnedAnswer(_outputs_in(other, name, visit, f"the cast {other.id}"))
+        return PinnedAnswer(_pin_from_cast(other, name, visit, f"the cast {other.id}"))
     if isinstance(to, RecordedAgent):
         return PinnedAnswer(_recorded_pin(to, name, cast))
     if to is None and cast is not None:
-        return PinnedAnswer(_outputs_in(cast, name, visit))
+        return PinnedAnswer(_pin_from_cast(cast, name, visit))
     if visit is None and isinstance(to, str | Mapping):
         value = dict(to) if isinstance(to, Mapping) else to
         return PinnedAnswer(Pin("text", "a text", to_bytes(validate_reply(value, "The pin").text).decode()))
@@ -615,7 +615,7 @@ def resolve_pin(cast: Snapshot | None, name: str, to: object = None, visit: int 
     raise MateriaError(message, where=name, hint=f"use {_FORMS}", kind="bad_pin")
 
 
-def _outputs_in(cast: Snapshot, name: str, visit: int | None, origin: str = "") -> Pin:
+def _pin_from_cast(cast: Snapshot, name: str, visit: int | None, origin: str = "") -> Pin:
     """Return a pin with the outputs of a socket or materia in a cast.
 
     With ``visit``, the pin contains only the output of that visit. Otherwise, the pin contains the outputs of all

@@ -241,9 +241,9 @@ class StepList(TableSequence[StepRecord]):
             "output": used.output,
             "tokens": used.tokens,
             "cost": used.cost,
-            "started": _time(step.started),
-            "seconds": _seconds(time.work),
-            "waited": _seconds(time.waited),
+            "started": _to_datetime(step.started),
+            "seconds": _to_seconds(time.work),
+            "waited": _to_seconds(time.waited),
             "pinned": step.pinned,
             "text": step.output,
         }
@@ -292,8 +292,8 @@ class CastList(TableSequence[CastEntry]):
                 **{name: getattr(entry, name, None) for name in CAST_FIELDS},
                 "cast": entry.id,
                 "warnings": ", ".join(entry.warnings),
-                "started": _time(entry.started),
-                "last_event": _time(entry.last_event),
+                "started": _to_datetime(entry.started),
+                "last_event": _to_datetime(entry.last_event),
                 "path": str(entry.path),
             }
             for entry in self._all
@@ -301,11 +301,11 @@ class CastList(TableSequence[CastEntry]):
         return data_frame(rows, CAST_FIELDS)
 
 
-def _seconds(milliseconds: int | None) -> float | None:
+def _to_seconds(milliseconds: int | None) -> float | None:
     return None if milliseconds is None else milliseconds / 1000
 
 
-def _time(milliseconds: int | None) -> datetime | None:
+def _to_datetime(milliseconds: int | None) -> datetime | None:
     try:
         return None if milliseconds is None else datetime.fromtimestamp(milliseconds / 1000, UTC)
     except (OverflowError, ValueError, OSError):  # a recording may hold any number
@@ -455,7 +455,7 @@ def relative_time(then: int | None, now: float) -> str:
         then: the time to format, in milliseconds since the epoch; the result is "" if it is None or out of range.
         now: the current time, in seconds since the epoch. Days begin at midnight in the local time zone.
     """
-    time = _time(then)
+    time = _to_datetime(then)
     if time is None:
         return ""
     try:

@@ -249,7 +249,7 @@ class Casts(Displayable):
             MateriaError: the deletion was not confirmed (``not_confirmed``), a kernel has the cast open (``locked``),
                 or the cast does not belong to this project (``not_here``).
         """
-        path = self._find(_id_of(reference))
+        path = self._find(_cast_id(reference))
         entry = cast_entry(path)
         if not yes:
             name = f", {entry.name}" if entry.name else ""
@@ -479,7 +479,7 @@ class Casts(Displayable):
 
     def load(self, reference: object) -> Cast:
         """Open a cast for inspection, without making it the current cast."""
-        path = self._find(_id_of(reference))
+        path = self._find(_cast_id(reference))
         return self.find_open_cast(path) or open_cast(path, self._table)
 
     # -- the directory of casts -------------------------------------------------------------
@@ -508,7 +508,7 @@ def _close_on_error(cast: Cast) -> Iterator[Cast]:
         raise
 
 
-def _id_of(reference: object) -> object:
+def _cast_id(reference: object) -> object:
     """Return the id of a cast, a snapshot or an entry of the cast list. Return any other value unchanged."""
     return reference.id if isinstance(reference, Cast | Snapshot | CastEntry) else reference
 
@@ -526,7 +526,7 @@ def _for_each(
         try:
             results.append(function(reference))
         except MateriaError as error:
-            problems.append((str(_id_of(reference)), error.what))
+            problems.append((str(_cast_id(reference)), error.what))
     return results, problems
 
 

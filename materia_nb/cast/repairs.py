@@ -163,7 +163,7 @@ def offered_actions(cast: Snapshot, changed: Redefinition | None = None) -> list
         "materia": socket.materia.id if socket else "",
         "socket": socket.id if socket else "",
         "folders": ", ".join(requested_folders(cast)),
-        "more": _extension(failure),
+        "more": _extension_text(failure),
         "before": str(len(cast.steps) - 1),
     }
     acts = [ACTIONS[name] for name in FAILURE_KINDS.get(failure.kind, OTHER).acts if _is_offered(cast, name, changed)]
@@ -189,7 +189,7 @@ def _stopped_snapshots(cast: Snapshot) -> list[Snapshot]:
     return [cast, *(lane.now for lane in cast.lanes.values() if lane.status == "failed")]
 
 
-def _extension(failure: Failure) -> str:
+def _extension_text(failure: Failure) -> str:
     """Describe the extra turns or traversals that are allowed if the cast continues past a limit (R18, R19)."""
     if failure.allow is not None:
         return f"{failure.allow[1]} more allowed"

@@ -134,7 +134,7 @@ def _cast_start(graph: Graph, request: str, source: str, root: Path, project: Pa
         artifact_root=str(root),
         loadout=graph.name,
         project=str(project),
-        owners=_owners_of(graph),
+        owners=_owner_folders(graph),
         engine=ENGINE,
         ts=now(),
     )
@@ -163,7 +163,7 @@ def open_runner(path: Path, agents: AgentTable | None = None) -> Runner:
             is damaged (``damaged_journal``).
     """
     run_dir = RunDir(path)
-    reading = _read(run_dir)
+    reading = _read_run(run_dir)
     return Runner(
         run_dir,
         *reading[:2],
@@ -177,13 +177,13 @@ def open_runner(path: Path, agents: AgentTable | None = None) -> Runner:
 def _read_again(run_dir: RunDir, before: RunContents) -> RunContents | None:
     """Return the contents of a run directory, or None if they are equal to ``before`` or cannot be read."""
     with suppress(MateriaError):
-        if _version(run_dir) != before.version:
-            reading = _read(run_dir)
+        if _run_version(run_dir) != before.version:
+            reading = _read_run(run_dir)
             return reading if reading.ours else reading._replace(writer="pi-materia")
     return None
 
 
-def _version(run_dir: RunDir) -> tuple[str | None, object]:
+def _run_version(run_dir: RunDir) -> tuple[str | None, object]:
     try:
         status = run_dir.journal.stat()
     except OSError:  # reading the journal reports it
@@ -192,8 +192,8 @@ def _version(run_dir: RunDir) -> tuple[str | None, object]:
 
 
 @without_collecting()  # also between reading and folding, where it would visit each event
-def _read(run_dir: RunDir) -> RunContents:
-    version = _version(run_dir)
+def _read_run(run_dir: RunDir) -> RunContents:
+    version = _run_version(run_dir)
     recorded = read_recorded(run_dir, view_only=True)
     rules, lines = recorded.rules, recorded.contents.lines
     messages = [] if cast_start(recorded.contents) else ["The journal lacks the event that starts the cast."]
@@ -345,7 +345,7 @@ def _remove_approvals(runner: Runner) -> bool:
         return runner.session is not before
 
 
-def _owners_of(graph: Graph) -> dict[str, JSON]:
+def _owner_folders(graph: Graph) -> dict[str, JSON]:
     """Return the directories of the config files that define the materia, by materia id (R24)."""
     return {materia.id: str(materia.folder) for socket in graph.sockets.values() if (materia := socket.materia).folder}
 

@@ -472,7 +472,7 @@ def _cell_html(cell: Cell) -> str:
 
 
 def _cell_json(cell: Cell) -> JSON:
-    """Return a table cell as JSON for a panel: its text, the symbol and colour of a badge, the positions of a bar."""
+    """Return a table cell as JSON for a panel, with the symbol and colour of a badge and the positions of a bar."""
     text = cell_text(cell)
     if isinstance(cell, Badge):
         return {"text": text, **dict(zip(("sign", "colour"), badge_symbol(cell.text), strict=True))}

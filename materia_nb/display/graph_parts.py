@@ -164,10 +164,10 @@ def links(graph: Graph) -> list[Link]:
             target = _target_key(graph, route.target)
             if target is not None and route.source in graph.sockets:
                 graph_links.append(Link(route.edge_id, "exit", route.source, target, route.condition, loop=loop.id))
-    return _with_unique_keys([replace(link, lanes=_lanes_of(graph, link)) for link in graph_links])
+    return _with_unique_keys([replace(link, lanes=_fork_or_join(graph, link)) for link in graph_links])
 
 
-def _lanes_of(graph: Graph, link: Link) -> Literal["", "fork", "join"]:
+def _fork_or_join(graph: Graph, link: Link) -> Literal["", "fork", "join"]:
     for region in graph.regions.values():
         if link.kind == "edge" and (link.source, link.target) == (region.generator, region.first):
             return "fork"

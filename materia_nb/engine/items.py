@@ -162,7 +162,7 @@ def list_at(text: str, state: StateView, item: Item | None = None) -> list[JSON]
 
 def item_status(state: StateView, item: ItemId) -> ItemStatus:
     """Return the status of an item in its list, as determined by the visits of the item (R46)."""
-    return _status_in(_lane_of(state, item[0]), state, item)
+    return _status_in(_lane_scope(state, item[0]), state, item)
 
 
 def _status_in(lane: LaneScope | None, state: StateView, item: ItemId) -> ItemStatus:
@@ -181,14 +181,14 @@ def _status_in(lane: LaneScope | None, state: StateView, item: ItemId) -> ItemSt
     return "skipped" if state.status == "complete" else "open"
 
 
-def _lane_of(state: StateView, cursor: str) -> LaneScope | None:
+def _lane_scope(state: StateView, cursor: str) -> LaneScope | None:
     """Return the current lane if ``cursor`` iterates over its items, or None."""
     return state.lane if state.lane is not None and state.lane.cursor == cursor else None
 
 
 def cursor_after_advance(state: StateView, cursor: str, length: int) -> int:
     """Return the position of a cursor after an advance; in a lane, this is the next item of the lane (R14)."""
-    lane, at = _lane_of(state, cursor), state.cursors.get(cursor, 0)
+    lane, at = _lane_scope(state, cursor), state.cursors.get(cursor, 0)
     if lane is None:
         return at + 1
     next_index = dict(zip(lane.indexes, lane.indexes[1:], strict=False))
@@ -197,7 +197,7 @@ def cursor_after_advance(state: StateView, cursor: str, length: int) -> int:
 
 def cursor_before_advance(state: StateView, cursor: str) -> int:
     """Return the position of a cursor before its last advance."""
-    lane, at = _lane_of(state, cursor), state.cursors[cursor]
+    lane, at = _lane_scope(state, cursor), state.cursors[cursor]
     if lane is None:
         return at - 1
     back = dict(zip(lane.indexes[1:], lane.indexes, strict=False))
@@ -207,7 +207,7 @@ def cursor_before_advance(state: StateView, cursor: str) -> int:
 def item_statuses(state: StateView, iteration: Iteration) -> list[ItemStatus]:
     """Return the status of each item in the current list of ``iteration``."""
     cursor = iteration.iterator.cursor
-    lane, outer = _lane_of(state, cursor), state.nesting.get(cursor, ())
+    lane, outer = _lane_scope(state, cursor), state.nesting.get(cursor, ())
     count = len(list_at(iteration.iterator.items, state))
     return [_status_in(lane, state, (cursor, index, outer)) for index in range(count)]
 

@@ -186,7 +186,7 @@ class PromptContext(NamedTuple):
             head = f"{index + 1}. " + (f"({_STATUS_WORDS[word]}) " if word in ("done", "skipped") else "")
             lines.append(head + _title(item, str(index)))
             values.append(("title", str(index)))
-            text = _context_of(item)
+            text = _item_context(item)
             if text and share >= NOTICE_CHARS:
                 shortened_text = shorten_middle(text, share)
                 short += shortened_text != text
@@ -438,14 +438,14 @@ class PromptContext(NamedTuple):
             handoff = self._entry_at(entry.step)
             text = shorten_middle(handoff.text if handoff is not None else entry.reason, max(chars_left, NOTICE_CHARS))
             chars_left -= len(text)
-            about = f" about {entry.item[0] and self._key_of(entry.item)}" if entry.item else ""
+            about = f" about {entry.item[0] and self._item_key(entry.item)}" if entry.item else ""
             label = truncate(one_line(entry.label), _MAX_LABEL_CHARS)
             blocks.append(f"{entry.source} ({label}){about}:\n{self.quote(text)}")
             values.append(("handoff" if handoff is not None else "reason", str(entry.step)))
         head = "The work was not satisfactory" + (". Oldest reason first:" if len(blocks) > 1 else ":")
         return PromptPart("reasons", "\n".join([head, *reversed(blocks)]), "", True, tuple(reversed(values)))
 
-    def _key_of(self, item: ItemId) -> str:
+    def _item_key(self, item: ItemId) -> str:
         mine = self.visit.item
         if mine is not None and mine.id == item:
             return mine.key
@@ -476,7 +476,7 @@ def _title(item: JSON, key: str) -> str:
     return truncate(one_line(item_label(item, key)), _MAX_TITLE_CHARS)
 
 
-def _context_of(item: JSON) -> str:
+def _item_context(item: JSON) -> str:
     if isinstance(item, dict):
         rest = {name: field_value for name, field_value in item.items() if name not in ("title", "name")}
         if set(rest) <= {"context"}:

@@ -486,7 +486,7 @@ def cycles_failure(rules: Rules, state: StateView, socket: str, item: Item, limi
     return Failure(
         "no_advance_cycles_exhausted",
         f"Item {item.label} completed {counted(limit + 1, 'cycle')} without advancing, the last one "
-        f"{_cycle_of(rules, state.trail, socket, step - first_step)}.",
+        f"{_cycle_text(rules, state.trail, socket, step - first_step)}.",
         socket,
         "use `why` to find the reason, then use `retry --limit` to allow more cycles, or set `maxTraversals` on the retry edge",
         socket,
@@ -499,12 +499,12 @@ def _limit_failure(
 ) -> Failure:
     """Return the failure of an edge or exit that broke a limit; the message names the cycle, if there is one."""
     length = next((back for back, visited in enumerate(reversed(draft.trail), start=1) if visited == target), None)
-    cycle = f", in the cycle {_cycle_of(rules, draft.trail, target, length)}" if length else ""
+    cycle = f", in the cycle {_cycle_text(rules, draft.trail, target, length)}" if length else ""
     message = f"{rule} and was chosen again{cycle}."
     return Failure("edge_traversals_exhausted", message, visit.socket, _RAISE_LIMIT_HINT, target, allow)
 
 
-def _cycle_of(rules: Rules, trail: tuple[str, ...], socket: str, length: int) -> str:
+def _cycle_text(rules: Rules, trail: tuple[str, ...], socket: str, length: int) -> str:
     """Return the sockets of the latest cycle, which had ``length`` visits and returned to ``socket`` (R18)."""
     cycle_sockets = trail[-length:]
     names: list[str] = [] if len(cycle_sockets) == length else [socket, "..."]
@@ -518,10 +518,8 @@ def _cycle_of(rules: Rules, trail: tuple[str, ...], socket: str, length: int) ->
 def enter_path(state: StateView, socket: str, record: ItemRecord, visit_step: int) -> ItemRecord:
     """Add ``socket`` to the path of an item, and return its record.
 
-    A socket that is already in the path completes a cycle (R18).
-
-    The cycle is not counted if an edge with ``maxTraversals`` was taken since the last visit of the socket, because
-    that edge already limits the cycle.
+    A socket that is already in the path completes a cycle (R18). The cycle is not counted if an edge with
+    ``maxTraversals`` was taken since the last visit of the socket, because that edge already limits the cycle.
     """
     path = record.path
     for index, (visited, step) in enumerate(path):

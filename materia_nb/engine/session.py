@@ -474,7 +474,7 @@ class Session(NamedTuple):
     @property
     def messages(self) -> tuple[Message, ...]:
         """The earlier messages in the conversation of the current visit."""
-        return tuple(message for turn in self.earlier_turns for message in _messages_of(turn))
+        return tuple(message for turn in self.earlier_turns for message in _turn_messages(turn))
 
 
 @cache
@@ -646,7 +646,7 @@ def id_after_edits(rules: Rules, edits: Iterable[Edit], item: ItemId) -> ItemId 
     return (*positions[-1], tuple(positions[:-1]))
 
 
-def _messages_of(turn: TurnRecord) -> tuple[Message, Message]:
+def _turn_messages(turn: TurnRecord) -> tuple[Message, Message]:
     """Return the prompt and the answer of a turn as two messages of a conversation."""
     question = turn.message if turn.message is not None else turn.prompt.text if turn.prompt else ""
     return Message("user", question), Message("assistant", turn.text, turn.calls)

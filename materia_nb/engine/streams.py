@@ -118,7 +118,7 @@ def with_lane(session: Session, lane: Lane) -> Session:
 def _apply_join(_: Rules, session: Session, event: ev.StreamsJoined) -> Session:
     """Return the session after the join, in which the results of the lanes are added to the cast's state (P6)."""
     streams = _finished_lanes(session, event)
-    results: list[JSON] = [_result_of(lane) for lane in streams.lanes.values()]
+    results: list[JSON] = [_lane_result(lane) for lane in streams.lanes.values()]
     state, turns = session.state, dict(session.turns)
     for lane in streams.lanes.values():
         for key, count in lane.session.turns.items():
@@ -135,7 +135,7 @@ def _apply_join(_: Rules, session: Session, event: ev.StreamsJoined) -> Session:
     return session._replace(state=state, turns=FrozenDict(turns), streams=(*session.streams[:-1], streams))
 
 
-def _result_of(lane: Lane) -> dict[str, JSON]:
+def _lane_result(lane: Lane) -> dict[str, JSON]:
     """Return the result of a lane: the last output for each item, the context that the lane added, and its exports."""
     last: dict[int, JSON] = {}
     cursor = lane.session.start.lane.cursor if lane.session.start.lane is not None else ""

@@ -88,7 +88,7 @@ def check_contract(contract: Mapping[str, JSON] | None, facts: TurnFacts) -> Che
             *(_evidence_issues(parsed) if status in contract_fields.PLAN_STATUSES else ()),
             *(_verification_issues(parsed) if status == "COMPLETE" else ()),
             *_consolidation_issues(parsed, required=contract_fields.consolidation_required(facts.assignment)),
-            *(_issues_of({"approval_request": _REQUEST}, {"approval_request": request}) if asks_approval else ()),
+            *(_field_issues({"approval_request": _REQUEST}, {"approval_request": request}) if asks_approval else ()),
             *(_loop_issues(parsed) if status == "COMPLETE" else ()),
         ]
         warnings += [*(_approval_warnings(request) if asks_approval else ()), *_unquoted_output_warnings(parsed)]
@@ -183,7 +183,7 @@ _COMPLETE_REQUEST: Final[Fields] = {
 }
 
 
-def _issues_of(fields: Fields, owner: Mapping[str, JSON], path: str = "") -> list[Issue]:
+def _field_issues(fields: Fields, owner: Mapping[str, JSON], path: str = "") -> list[Issue]:
     check = Checker()
     check.read(owner, fields, path)
     return check.issues
@@ -192,7 +192,7 @@ def _issues_of(fields: Fields, owner: Mapping[str, JSON], path: str = "") -> lis
 def _status_issues(contract: contract_fields.Contract, status: str) -> Iterator[Issue]:
     reported, agent_id = contract.agent_status, contract.agent_id
     normalized = {**reported, "plan_status": status, "agent_id": agent_id} if reported else {}
-    yield from _issues_of({"agent_status": _STATUS}, {"agent_status": normalized})
+    yield from _field_issues({"agent_status": _STATUS}, {"agent_status": normalized})
     if agent_id and not contract_fields.is_agent_id(agent_id):
         yield issue_of("AGENT_ID", _excerpt(agent_id))
 
@@ -200,7 +200,7 @@ def _status_issues(contract: contract_fields.Contract, status: str) -> Iterator[
 def _evidence_issues(contract: contract_fields.Contract) -> list[Issue]:
     report = contract.evidence_report
     present = {name: True for name in contract_fields.EVIDENCE if name in report or name.upper() in report}
-    return _issues_of({"evidence_report": _EVIDENCE}, {"evidence_report": {**report, **present}})
+    return _field_issues({"evidence_report": _EVIDENCE}, {"evidence_report": {**report, **present}})
 
 
 def _verification_issues(contract: contract_fields.Contract) -> Iterator[Issue]:
@@ -214,11 +214,11 @@ def _consolidation_issues(contract: contract_fields.Contract, *, required: bool)
     report = contract.consolidation_report
     if not required and not report:
         return []
-    return _issues_of({"consolidation_report": _CONSOLIDATION}, {"consolidation_report": report})
+    return _field_issues({"consolidation_report": _CONSOLIDATION}, {"consolidation_report": report})
 
 
 def _approval_warnings(request: Mapping[str, JSON]) -> Iterator[Issue]:
-    yield from _issues_of(_COMPLETE_REQUEST, request, "approval_request.")
+    yield from _field_issues(_COMPLETE_REQUEST, request, "approval_request.")
     approval_id = request.get("approval_id")
     if not is_missing(approval_id) and not is_approval_id(approval_id):
         yield issue_of("APPROVAL_ID_MALFORMED", _excerpt(approval_id), shown=_excerpt(approval_id))

@@ -262,7 +262,7 @@ def _explain_answers(visit: str, left: StepRecord, right: StepRecord, cast_ids: 
     elif is_same_value(a, b, cast_ids):
         text = _explain_turns(visit, left, right)
     else:
-        text = f"{visit} answered differently: {_both_values(a, b)}."
+        text = f"{visit} answered differently: {_both_values_text(a, b)}."
     return f"{text} {prompts}".strip()
 
 
@@ -277,7 +277,7 @@ def _list_changes(changes: list[ValueChange], root: str) -> str:
     """Return a sentence fragment that lists the first changes. Changes of ``satisfied`` come first."""
     ordered = sorted(changes, key=lambda change: change.path.rpartition(".")[2] != "satisfied")
     return _join_first(
-        f"{f'{root}.{change.path}' if change.path else root} is {_both_values(change.a, change.b)}"
+        f"{f'{root}.{change.path}' if change.path else root} is {_both_values_text(change.a, change.b)}"
         for change in ordered
     )
 
@@ -307,11 +307,11 @@ def _explain_loadouts(casts: ComparedCasts | None, left: StepRecord, right: Step
         return []
     loadouts = LoadoutComparison(casts[0].rules.graph, casts[1].rules.graph)
     rows = [row.named(left.names) for row in loadouts.differences if row.of == left.socket]
-    differences = _join_first(f"{row.field} is {_both_values(row.a, row.b)}" for row in rows)
+    differences = _join_first(f"{row.field} is {_both_values_text(row.a, row.b)}" for row in rows)
     return [f"The loadouts define this socket differently: {differences}."] if rows else []
 
 
-def _both_values(a: JSON, b: JSON) -> str:
+def _both_values_text(a: JSON, b: JSON) -> str:
     left, right = (
         f'"{text}"' if isinstance(value, str) else text
         for value, text in zip((a, b), format_difference(a, b, _MAX_VALUE_CHARS), strict=True)
@@ -616,26 +616,26 @@ class LoadoutComparison:
     @property
     def routes(self) -> Mapping[Route, Side]:
         """The loadouts (``A``, ``B`` or ``both``) that contain each edge or exit; edges are identified by number."""
-        return sides_of(_routes(self.a), _routes(self.b))
+        return sides_of(_route_texts(self.a), _route_texts(self.b))
 
     @property
     def changed_routes(self) -> frozenset[Route]:
         """The edges and exits that both loadouts contain, but with a different target, condition or limit."""
-        left, right = _routes(self.a), _routes(self.b)
+        left, right = _route_texts(self.a), _route_texts(self.b)
         return frozenset(key for key in left.keys() & right.keys() if left[key] != right[key])
 
 
 def _compared_fields(graph: Graph) -> list[dict[str, dict[str, JSON]]]:
     """Return the fields to compare in five groups: the loadout itself, sockets, loops, materia and limits."""
-    sockets, loops = graph.sockets.values(), graph.loops.values()
+    sockets, loops = graph.sockets, graph.loops.values()
     return [
         {"loadout": {"entry": graph.entry}},
         {
-            socket.id: {"materia": socket.materia.id, **_fields(socket), **_numbered("edge", map(_edge, socket.edges))}
-            for socket in sockets
+            id_: {"materia": socket.materia.id, **_fields(socket), **_numbered("edge", map(_edge_text, socket.edges))}
+            for id_, socket in sockets.items()
         },
-        {f"loop {loop.id}": {**_fields(loop), **_numbered("exit", map(_exit, loop.routes))} for loop in loops},
-        {f"materia {socket.materia.id}": _fields(socket.materia) for socket in sockets},
+        {f"loop {loop.id}": {**_fields(loop), **_numbered("exit", map(_exit_text, loop.routes))} for loop in loops},
+        {f"materia {socket.materia.id}": _fields(socket.materia) for socket in sockets.values()},
         {"limits": _fields(graph.limits), "budget": _fields(graph.budget)},
     ]
 
@@ -662,19 +662,19 @@ def _compare_parts(
                 yield LoadoutDifference(name, field, *values)
 
 
-def _edge(edge: Edge) -> str:
+def _edge_text(edge: Edge) -> str:
     limit = "" if edge.max_traversals is None else f", at most {counted(edge.max_traversals, 'time')}"
     return f"{edge.when} to {edge.to}{limit}"
 
 
-def _exit(route: ExitRoute) -> str:
+def _exit_text(route: ExitRoute) -> str:
     return f"{route.condition} from {route.source} to {route.target}"
 
 
-def _routes(graph: Graph) -> dict[Route, str]:
+def _route_texts(graph: Graph) -> dict[Route, str]:
     routes: dict[Route, str] = {}
     for socket in graph.sockets.values():
-        routes |= {(socket.id, edge.index): _edge(edge) for edge in socket.edges}
+        routes |= {(socket.id, edge.index): _edge_text(edge) for edge in socket.edges}
     for loop in graph.loops.values():
-        routes |= {(route.source, route.edge_id): _exit(route) for route in loop.routes}
+        routes |= {(route.source, route.edge_id): _exit_text(route) for route in loop.routes}
     return routes

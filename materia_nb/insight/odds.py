@@ -119,10 +119,10 @@ def value_for_socket(graph: Graph, socket: str, values: _Value | Mapping[str, _V
     """Return the value for a socket by its id, its display name, its materia or ``*``, or None if no value applies."""
     if not isinstance(values, Mapping):
         return values
-    return next((values[name] for name in (*_names_of(graph, socket), "*") if name in values), None)
+    return next((values[name] for name in (*_socket_names(graph, socket), "*") if name in values), None)
 
 
-def _names_of(graph: Graph, socket: str) -> tuple[str, ...]:
+def _socket_names(graph: Graph, socket: str) -> tuple[str, ...]:
     """Return the names by which a person can set a value for a socket."""
     return socket, graph.names[socket], graph.sockets[socket].materia.id
 
@@ -180,7 +180,7 @@ def chances_by_socket(
 
 
 def _is_named(graph: Graph, socket: str, values: Chances) -> bool:
-    return isinstance(values, Mapping) and not values.keys().isdisjoint(_names_of(graph, socket))
+    return isinstance(values, Mapping) and not values.keys().isdisjoint(_socket_names(graph, socket))
 
 
 def _failure_chances(
@@ -221,7 +221,7 @@ def satisfied_shares(steps: Iterable[StepRecord]) -> dict[str, float]:
 
 def _check_per_socket(graph: Graph, satisfied: Chances, *numbers: PerSocket | None) -> None:
     """Raise MateriaError if values by socket contain an unknown name or a value that is not a number."""
-    known_names = {"*", *(name for id_ in graph.sockets for name in _names_of(graph, id_))}
+    known_names = {"*", *(name for id_ in graph.sockets for name in _socket_names(graph, id_))}
     for values in (satisfied, *numbers):
         for name, value in values.items() if isinstance(values, Mapping) else [("*", values)]:
             message = f"The loadout {graph.name} has no socket or materia {name!r}."

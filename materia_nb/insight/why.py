@@ -353,12 +353,12 @@ def judge_guess(
     """
     outcome, onward = _outcome(rules, decision, after)
     names = rules.graph.names
-    lines = [_verdict(names, guess, outcome), *explain(rules, title, decision, after, entry, onward=onward).lines]
+    lines = [_verdict_text(names, guess, outcome), *explain(rules, title, decision, after, entry, onward=onward).lines]
     if onward is not None and onward.failure is not None:
         lines += _explain_failure(onward.failure)[:1]
     if guess == outcome:
         return Prediction(guess, outcome, title, tuple(filter(None, lines)), tuple(lines[:1]))
-    against = _reason_against(rules, decision, outcome, guess)
+    against = _reason_guess_is_wrong(rules, decision, outcome, guess)
     retry_lines = (f"Not this time. Your guess: {describe_target(names, guess)}.", against)
     return Prediction(guess, outcome, title, tuple(filter(None, [*lines, against])), tuple(filter(None, retry_lines)))
 
@@ -382,7 +382,7 @@ def _enter_next(rules: Rules, state: CastState) -> tuple[str, Decision | None]:
     return (state.at.socket if state.status != "complete" and state.at else END), decision
 
 
-def _verdict(names: Mapping[str, str], guess: str, outcome: str) -> str:
+def _verdict_text(names: Mapping[str, str], guess: str, outcome: str) -> str:
     outcome_clause = describe_target(names, outcome)
     if guess == outcome:
         return f"Right: {outcome_clause}."
@@ -396,7 +396,7 @@ def describe_target(names: Mapping[str, str], target: str) -> str:
     return "the cast ends" if target == END else f"the cast goes to {names[target]}"
 
 
-def _reason_against(rules: Rules, decision: Decision, outcome: str, guess: str) -> str:
+def _reason_guess_is_wrong(rules: Rules, decision: Decision, outcome: str, guess: str) -> str:
     """Return the reason why a prediction is wrong, or "" if the explanation of the step already contains it."""
     if guess == STOP:
         return "Nothing failed, no limit was reached, and no person is needed."

@@ -100,7 +100,7 @@ def _is_string_list(value: JSON) -> bool:
     return isinstance(value, list) and all(isinstance(entry, str) for entry in value)
 
 
-def _choice_of(*choices: str) -> ValueKind:
+def _choice_kind(*choices: str) -> ValueKind:
     quoted_words = join_with_or(f'"{word}"' for word in choices)
     return ValueKind(
         lambda value: isinstance(value, str) and value in choices,
@@ -110,7 +110,7 @@ def _choice_of(*choices: str) -> ValueKind:
     )
 
 
-def _integer_from(minimum: int) -> ValueKind:
+def _integer_kind(minimum: int) -> ValueKind:
     def accepts(value: JSON) -> bool:
         number = whole_number(value)
         return number is not None and number >= minimum
@@ -163,7 +163,7 @@ def _is_tools(tools: JSON) -> bool:
 
 _CONTEXT_PARTS: Final[Mapping[str, ValueKind]] = {
     "request": ValueKind(_is_bool, _BOOLEAN, "true or false"),
-    "items": _choice_of(*ITEM_CONTEXTS),
+    "items": _choice_kind(*ITEM_CONTEXTS),
     "state": ValueKind(
         lambda value: isinstance(value, bool) or _is_string_list(value),
         {"anyOf": [_BOOLEAN, _STRINGS]},
@@ -228,9 +228,9 @@ TextsByName: TypeAlias = Annotated[
     ),
 ]
 Flag: TypeAlias = Annotated[bool, ValueKind(_is_bool, _BOOLEAN, "true or false", "write true or false, without quotes")]
-Count: TypeAlias = Annotated[int, _integer_from(0)]
-PositiveCount: TypeAlias = Annotated[int, _integer_from(1)]
-PromptCharacters: TypeAlias = Annotated[int, _integer_from(MIN_PROMPT_CHARACTERS)]
+Count: TypeAlias = Annotated[int, _integer_kind(0)]
+PositiveCount: TypeAlias = Annotated[int, _integer_kind(1)]
+PromptCharacters: TypeAlias = Annotated[int, _integer_kind(MIN_PROMPT_CHARACTERS)]
 Percent: TypeAlias = Annotated[float, _number_from_0("percent")]
 Amount: TypeAlias = Annotated[float, _number_from_0("number of at least 0", "write a number of at least 0")]
 Date: TypeAlias = Annotated[
@@ -260,17 +260,17 @@ SourcePath: TypeAlias = Annotated[str, ValueKind(_is_source, _STRING, "source", 
 """The source of a value: a state path or a JSONPath expression (R11)."""
 AssignedSource: TypeAlias = Annotated[str, ValueKind(is_text, _STRING, "source", _PATH_ADVICE)]
 """The source of an assignment on a socket. Invalid JSONPath is accepted, since a utility ignores the field (R4)."""
-Parse: TypeAlias = Annotated[str, _choice_of("json", "text")]
-LockState: TypeAlias = Annotated[str, _choice_of("locked", "unlocked")]
-When: TypeAlias = Annotated[str, _choice_of(*CONDITIONS)]
-WhenOutput: TypeAlias = Annotated[str, _choice_of(*OUTPUT_CONDITIONS)]
+Parse: TypeAlias = Annotated[str, _choice_kind("json", "text")]
+LockState: TypeAlias = Annotated[str, _choice_kind("locked", "unlocked")]
+When: TypeAlias = Annotated[str, _choice_kind(*CONDITIONS)]
+WhenOutput: TypeAlias = Annotated[str, _choice_kind(*OUTPUT_CONDITIONS)]
 """The condition of an advance or an exit. Conditions on failures are not allowed."""
-Artifacts: TypeAlias = Annotated[str, _choice_of("outputs", "all")]
-Files: TypeAlias = Annotated[str, _choice_of(*FILE_CHOICES)]
-PromptStyle: TypeAlias = Annotated[str, _choice_of(*PROMPT_FORMS)]
-MateriaType: TypeAlias = Annotated[str, _choice_of("agent", "utility")]
-WorkItemsList: TypeAlias = Annotated[str, _choice_of(WORK_ITEMS)]
-ShippedUtility: TypeAlias = Annotated[str, _choice_of("shippedUtility")]
+Artifacts: TypeAlias = Annotated[str, _choice_kind("outputs", "all")]
+Files: TypeAlias = Annotated[str, _choice_kind(*FILE_CHOICES)]
+PromptStyle: TypeAlias = Annotated[str, _choice_kind(*PROMPT_FORMS)]
+MateriaType: TypeAlias = Annotated[str, _choice_kind("agent", "utility")]
+WorkItemsList: TypeAlias = Annotated[str, _choice_kind(WORK_ITEMS)]
+ShippedUtility: TypeAlias = Annotated[str, _choice_kind("shippedUtility")]
 Context: TypeAlias = Annotated[
     object,
     ValueKind(

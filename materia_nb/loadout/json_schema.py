@@ -79,20 +79,20 @@ def _with_conditionals(schema: Any) -> Any:
         return schema
     branches = {key: value if key == "if" else _with_conditionals(value) for key, value in schema.items()}
     kinds = [inner for kind in branches.get("anyOf", ()) for inner in kind.get("anyOf", (kind,))]
-    containers = [kind for kind in kinds if _type_of(kind) in {"object", "array"}]
+    containers = [kind for kind in kinds if _type_keyword(kind) in {"object", "array"}]
     if not containers:
         return branches
     del branches["anyOf"]
     simple = [kind for kind in kinds if kind not in containers and kind != _NULL]
     chain: Any = containers.pop() if not simple else simple[0] if len(simple) == 1 else {"anyOf": simple}
     for kind in containers:
-        chain = {"if": {"type": _type_of(kind)}, "then": kind, "else": chain}
+        chain = {"if": {"type": _type_keyword(kind)}, "then": kind, "else": chain}
     if _NULL in kinds:
         chain = {"if": _NULL, "else": chain}
     return {**branches, "allOf": [chain]}
 
 
-def _type_of(kind: dict[str, Any]) -> Any:
+def _type_keyword(kind: dict[str, Any]) -> Any:
     return "object" if "$ref" in kind else kind.get("type")
 
 

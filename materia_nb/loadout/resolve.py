@@ -131,8 +131,8 @@ def build_graph(document: JSON, loadout_name: str | None = None, folders: Mappin
     graph = _resolved_graph(facts, {id_: materia[socket.materia.id] for id_, socket in facts.sockets.items()})
     return replace(
         graph,
-        limits=_settings_from(Limits, models.LimitsFields, document.get("limits")),
-        budget=_settings_from(Budget, models.BudgetFields, document.get("budget")),
+        limits=_parse_settings(Limits, models.LimitsFields, document.get("limits")),
+        budget=_parse_settings(Budget, models.BudgetFields, document.get("budget")),
         document=frozen(_reduced_document(document, name, materia)),
         keep_thinking=document.get("keepThinking") is not False,
         prices=FrozenDict(_resolve_prices(document.get("prices"))),
@@ -290,7 +290,7 @@ def _built_in_script(raw: Object) -> Object | None:
     return {"kind": "shippedUtility", "name": BUILT_IN_SCRIPTS[name]}
 
 
-def _settings_from(kind: type[_Settings], model: type[Model], raw: JSON) -> _Settings:
+def _parse_settings(kind: type[_Settings], model: type[Model], raw: JSON) -> _Settings:
     """Return the limits, budget or price in ``raw``. Fields that are missing or null have their default values."""
     field_values = model.model_validate(as_object(raw)).model_dump()
     field_names = {field.name for field in fields(kind)}
@@ -301,7 +301,7 @@ def _resolve_prices(raw: JSON) -> dict[str, Price]:
     from materia_nb.loadout.models import PriceFields
 
     written_prices = {name: price for name, price in as_object(raw).items() if price is not None}
-    return {name: _settings_from(Price, PriceFields, price) for name, price in written_prices.items()}
+    return {name: _parse_settings(Price, PriceFields, price) for name, price in written_prices.items()}
 
 
 # -- sketches --------------------------------------------------------------------------

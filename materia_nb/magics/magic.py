@@ -134,10 +134,10 @@ def next_words(bench: Callable[[], Workbench], previous_words: list[str]) -> lis
     options = verb.options
     last_option = options.get(before[-1])
     if last_option is not None and last_option.kind == "option":
-        return _names_for(bench, last_option)
+        return _completion_names(bench, last_option)
     return [
         *second_words,
-        *_names_for(bench, _next_positional(verb, before[1:])),
+        *_completion_names(bench, _next_positional(verb, before[1:])),
         *(name for name in options if name not in before),
     ]
 
@@ -159,7 +159,7 @@ def _next_positional(verb: registry.Verb, typed_words: list[str]) -> registry.Ar
     return positional[index] if index < len(positional) else None
 
 
-def _names_for(bench: Callable[[], Workbench], argument: registry.Argument | None) -> list[str]:
+def _completion_names(bench: Callable[[], Workbench], argument: registry.Argument | None) -> list[str]:
     if argument is not None and argument.choices:
         return list(argument.choices)
     if argument is None or argument.completes is None:

@@ -83,16 +83,16 @@ class DesignServer:
 
         def run(args: Any, _stop: object) -> ToolResult:
             step = do(operation.name, **model.read(args))
-            return ToolResult(self._report(self.design.apply(self.design.combined_change(step))), ok=True)
+            return ToolResult(self._change_report(self.design.apply(self.design.combined_change(step))), ok=True)
 
         return Tool(operation.name, operation.about, model.schema, has_side_effects=True, run=run)
 
-    def _report(self, change: str) -> str:
+    def _change_report(self, change: str) -> str:
         """Describe a change and the findings after it, with a warning if the draft could not be stored."""
         draft_error_text = f"\n{self.design.draft_error}" if self.design.draft_error else ""
-        return f"{change}{draft_error_text}\n{self._findings()}"
+        return f"{change}{draft_error_text}\n{self._findings_text()}"
 
-    def _findings(self) -> str:
+    def _findings_text(self) -> str:
         report = self.design.report
         first = "".join(f"\n- {_finding_line(problem)}" for problem in report.problems[:5])
         return f"{counted(len(report.problems), 'problem')}, {counted(len(report.hints), 'hint')}{first}"
@@ -119,7 +119,7 @@ class DesignServer:
         """Show the loadout as JSON, and the steps that you have made so far."""
         design = self.design
         steps = "".join(f"\n{number}. {step}" for number, step in enumerate(design.steps, 1)) or " none"
-        return f"{compact(design.document)}\nSteps:{steps}\n{self._findings()}"
+        return f"{compact(design.document)}\nSteps:{steps}\n{self._findings_text()}"
 
     def check(self) -> str:
         """List the problems, which prevent a cast, and the hints. Each comes with advice."""
@@ -133,16 +133,16 @@ class DesignServer:
         report = self.design.report
         for problem in (*report.problems, *report.hints):
             if (problem.code, problem.source) == (code, source):
-                return self._report(self.design.fix(problem))
+                return self._change_report(self.design.fix(problem))
         raise MateriaError("No problem or hint has this code and source.", hint="call `check` to get the current list")
 
     def undo(self) -> str:
         """Undo the last step."""
-        return self._report(f"Undone: {self.design.undo()}")
+        return self._change_report(f"Undone: {self.design.undo()}")
 
     def redo(self) -> str:
         """Redo the step that was undone last."""
-        return self._report(f"Redone: {self.design.redo()}")
+        return self._change_report(f"Redone: {self.design.redo()}")
 
     def explore(self, items: list[int] | None = None) -> str:
         """Compute every route that a cast can take. `items` are the lengths of item lists to try (by default 0 to 3)."""
@@ -210,7 +210,7 @@ class DesignServer:
         report = self.design.report
         if report.problems:
             raise MateriaError(
-                f"{counted(len(report.problems), 'problem')} must be fixed first.", hint=self._findings()
+                f"{counted(len(report.problems), 'problem')} must be fixed first.", hint=self._findings_text()
             )
         return ExploreView(self.design.graph(), items or range(4))
 

@@ -128,7 +128,7 @@ def describe_missing_answer(event: RecoveryStart) -> str:
     return f"an answer was refused, and the agent was called again; {unknown} ({error})"
 
 
-def _quest_of(lines: Sequence[JournalLine]) -> str | None:
+def _quest_id(lines: Sequence[JournalLine]) -> str | None:
     """Return the quest id of a reference-engine cast, which that engine uses as the item key outside loops (R59)."""
     start = next((line.data for line in lines if line.type == "cast_start"), {})
     quest = start.get("quest")
@@ -269,7 +269,7 @@ class _JournalReader:
         self.strict = strict
         self._read = read
         self.recording = Recording(begin_session(rules, start_event(lines)))
-        self.quest = _quest_of(lines)
+        self.quest = _quest_id(lines)
         self.recorded_artifacts = {str(name) for line in lines if (name := line.data.get("artifact")) is not None}
         self.command: ev.UtilityCommand | None = None
         self.recovery: ev.Event | None = None

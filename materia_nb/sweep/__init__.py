@@ -172,7 +172,7 @@ def _parse_limit(text: str) -> tuple[float, Unit]:
     return amount, unit
 
 
-def _limit_reached(limit: tuple[float, Unit] | None, rows: Iterable[SweepRow]) -> str:
+def _reached_limit_text(limit: tuple[float, Unit] | None, rows: Iterable[SweepRow]) -> str:
     """Return a sentence if the casts have reached the limit, or "". Usage that is not reported does not count (R56)."""
     if limit is None:
         return ""
@@ -209,7 +209,7 @@ def run_sweep(
     changed = sum(cell.axes in earlier and cell.key not in file.rows and not cell.opaque for cell in open_cells)
 
     def limit_reached() -> str:
-        return _limit_reached(limit, [file.rows[cell.key] for cell in cells if cell.key in file.rows])
+        return _reached_limit_text(limit, [file.rows[cell.key] for cell in cells if cell.key in file.rows])
 
     bar = ProgressBar(progress, len(cells), "casts")
     bar.done = len(cells) - len(open_cells)

@@ -318,7 +318,7 @@ def paired_difference(choice: str, baseline: str, numbers: Sequence[float], *, i
     return PairedDifference(choice, baseline, Interval(mean, low, high), len(numbers), needed)
 
 
-def _number(number: float) -> str:
+def _number_text(number: float) -> str:
     return f"{number:,.0f}" if abs(number) >= 100 else f"{number:.3g}"
 
 
@@ -355,7 +355,7 @@ class Matrix(Displayable):
             if names not in self.intervals:
                 return ""
             mean, low, high = self.intervals[names]
-            amount = _number(mean) if high == inf else f"{_number(mean)} ± {_number(high - mean)}"
+            amount = _number_text(mean) if high == inf else f"{_number_text(mean)} ± {_number_text(high - mean)}"
             rate = f"{mean:.0%} of {len(cells[names])} ({low:.0%} to {high:.0%})"
             dot, start, end = ((number - lowest) / width for number in self.intervals[names])
             return Bar(rate if is_rate else amount, end, start, (dot - _DOT_RADIUS, dot + _DOT_RADIUS))
@@ -376,10 +376,10 @@ class Matrix(Displayable):
         choice, baseline, (mean, low, high), count, needed = difference
         scale, unit = (100, " points") if self._is_rate else (1, "")
         pairs = counted(count, "pair of casts", "pairs of casts")
-        interval = "" if high == inf else f", 95 % interval {_number(low * scale)} to {_number(high * scale)}"
+        interval = "" if high == inf else f", 95 % interval {_number_text(low * scale)} to {_number_text(high * scale)}"
         if not mean:
             return f"{choice} and {baseline} do not differ on average{interval} ({pairs})."
-        size = f"{_number(abs(mean) * scale)}{unit} {'higher' if mean > 0 else 'lower'} than {baseline}{interval}"
+        size = f"{_number_text(abs(mean) * scale)}{unit} {'higher' if mean > 0 else 'lower'} than {baseline}{interval}"
         is_shown = low > 0 or high < 0
         more = "" if needed is None or is_shown else f"; about {needed:,} would show it"
         return f"{choice} is {size}: {'' if is_shown else 'not '}shown by {pairs}{more}."
@@ -443,7 +443,7 @@ class Judge:
 
     def __call__(self, cast: Cast) -> Verdict:
         """Call the agent and return its verdict. If the first answer is refused, the agent is called a second time."""
-        prompt, usage, issues = self._prompt(cast), Usage(), ""
+        prompt, usage, issues = self._judge_prompt(cast), Usage(), ""
         for kind in ("work", "repair"):
             turn = Turn(
                 socket_id="Judge",
@@ -469,8 +469,8 @@ class Judge:
             issues = summarize_issues(reading.issues, 3)
         return Verdict(None, _redacted(f"the judge's answer was refused: {issues}"), usage)
 
-    def _prompt(self, cast: Cast) -> str:
-        result = compact({"ended": ends_of(cast), "route": _route_of(cast), "outputs": _outputs_of(cast)})
+    def _judge_prompt(self, cast: Cast) -> str:
+        result = compact({"ended": ends_of(cast), "route": _visited_ids(cast), "outputs": _outputs_of(cast)})
         if len(result) > _MAX_JUDGED_CHARS:
             result = f"{result[:_MAX_JUDGED_CHARS]}… (cut off)"
         return "\n\n".join(
@@ -557,7 +557,7 @@ def _redacted(text: str) -> str:
     return redact(text)[:_VERDICT_CHARS]
 
 
-def _route_of(cast: Cast) -> list[str]:
+def _visited_ids(cast: Cast) -> list[str]:
     """Return the ids of the visited sockets in order, one lane after another."""
     return [step.socket for step in cast.now.all_steps]
 
@@ -574,7 +574,7 @@ def ends_of(cast: Cast) -> str:
 
 _ARGUMENTS: Final[Mapping[str, Callable[[Cast], Any]]] = {
     "cast": lambda cast: cast,
-    "route": _route_of,
+    "route": _visited_ids,
     "state": lambda cast: dict(cast.state),
     "outputs": _outputs_of,
     "steps": lambda cast: cast.steps,

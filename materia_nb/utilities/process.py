@@ -482,7 +482,7 @@ def run_process(
             run.run_to_end(timeout_s)
         finally:
             run.end_group()
-    code, signal_name = _ending_of(child.returncode)
+    code, signal_name = _exit_code_and_signal(child.returncode)
     result = _make_result(argv, start_time, code, run.stdout, run.stderr)
     return replace(result, signal=signal_name, timed_out=run.timed_out, stopped=run.stopped)
 
@@ -534,7 +534,7 @@ def summarize(text: str, limit: int) -> str:
     return line[:head_length] + ellipsis + line[len(line) - (limit - head_length - len(ellipsis)) :]
 
 
-def _ending_of(returncode: int | None) -> tuple[int | None, str | None]:
+def _exit_code_and_signal(returncode: int | None) -> tuple[int | None, str | None]:
     if returncode is None or returncode >= 0:
         return returncode, None
     try:

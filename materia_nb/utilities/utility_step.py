@@ -191,7 +191,7 @@ def moved_definition(definition: Mapping[str, JSON], config_folder: Path | None,
         config_folder: the directory of the config file that contains the definition; None if there is no config file.
         folder: the directory of the other config file.
     """
-    command = _command_of(definition)
+    command = _program_arguments(definition)
     if config_folder == folder or not command:
         return dict(definition)
     pairs = zip(command, _with_absolute_paths(command, config_folder), strict=True)
@@ -201,7 +201,7 @@ def moved_definition(definition: Mapping[str, JSON], config_folder: Path | None,
 
 def with_absolute_paths(definition: Mapping[str, JSON], config_folder: Path | None) -> dict[str, JSON]:
     """Return the definition of a utility in which paths relative to its config file are made absolute (R24)."""
-    command = _command_of(definition)
+    command = _program_arguments(definition)
     return {**definition, "command": _with_absolute_paths(command, config_folder)} if command else dict(definition)
 
 
@@ -213,7 +213,7 @@ def missing_program(definition: Mapping[str, JSON], config_folder: Path | None, 
         config_folder: the directory of the utility's config file, which is searched first (R24).
         project: the working directory of the utility.
     """
-    argv = _command_of(with_absolute_paths(definition, config_folder))
+    argv = _program_arguments(with_absolute_paths(definition, config_folder))
     if not argv:
         return None
     program = argv[0]
@@ -228,7 +228,7 @@ def missing_program(definition: Mapping[str, JSON], config_folder: Path | None, 
     return None
 
 
-def _command_of(definition: Mapping[str, JSON]) -> list[str]:
+def _program_arguments(definition: Mapping[str, JSON]) -> list[str]:
     """Return the command in the definition of a utility, or an empty list if the command is missing or invalid."""
     command = as_list(definition.get("command"))
     return command if all(isinstance(argument, str) for argument in command) else []

@@ -112,13 +112,13 @@ def _running_pill(now: Snapshot, activity: Activity) -> Pill:
         return Pill("aborting", f"{word}{where}", activity.stop_requested_at or since, detail)
     if running:
         return Pill("working", f"{counted(len(running), 'lane')} running", since)
-    progress = _items_left(now, socket_id or "", since or 0)
+    progress = _items_left_text(now, socket_id or "", since or 0)
     return Pill(
         "working", " · ".join(filter(None, (f"Running{where}", progress or item))), since, item if progress else ""
     )
 
 
-def _items_left(now: Snapshot, socket: str, since: int) -> str:
+def _items_left_text(now: Snapshot, socket: str, since: int) -> str:
     """Return the progress of the innermost loop around a socket with an estimate of the remaining time.
 
     The result is "" while the run has too few steps for an estimate, and if less than two seconds remain.

@@ -345,7 +345,7 @@ class CastSurface(Panel):
             "notice": self._shown_notice,
             "identity": self._identity,
             "resume": self.cast.id,
-            "name": shorten(plain(_request_of(self.cast)), 60),
+            "name": shorten(plain(_request_text(self.cast)), 60),
             "selected": None if selected is None else {"kind": selected.kind, "id": selected.id},
             "dock": self.opened,
             "empty": self._has_no_steps,
@@ -359,7 +359,7 @@ class CastSurface(Panel):
         if index == 0:
             return "the original" if len(self.casts) > 1 else "this cast"
         cast = self.casts[index]
-        return f"fork {index}: {shorten(plain(_request_of(cast)), 40)}".rstrip(": ")
+        return f"fork {index}: {shorten(plain(_request_text(cast)), 40)}".rstrip(": ")
 
     def draw(self) -> None:
         """Send the current state to the page in a single message."""
@@ -478,7 +478,7 @@ def apply_typed(panel: CastSurface, first: TypedMessages = []) -> None:  # noqa:
         cast_messages.handle(panel, {**message, "identity": panel.identity()})
 
 
-def _request_of(cast: Cast) -> str:
+def _request_text(cast: Cast) -> str:
     """Return the request of a cast without taking a snapshot."""
     return cast.runner.session.state.request
 

@@ -148,7 +148,7 @@ class CastExplorer(Panel):
         self._entries = [cast_entry(entry.path) if entry.path == path else entry for entry in self._entries]
         self.schedule_refresh()
 
-    def _rows_of(self, entries: Sequence[CastEntry]) -> list[list[Any]]:
+    def _list_rows(self, entries: Sequence[CastEntry]) -> list[list[Any]]:
         now = time.time()
         return [list_row(entry, now, self._writer(entry)) for entry in entries]
 
@@ -288,7 +288,7 @@ class CastExplorer(Panel):
     def _rows(self, order: WholeNumber, first: WholeNumber, last: WholeNumber) -> dict[str, Any]:
         """Return the rows from ``first`` to ``last`` if ``order`` is still the number of the current sort order."""
         last = min(last, first + _MAX_REQUESTED_ROWS)
-        rows = self._rows_of(self._shown[first:last]) if order == self._order else []
+        rows = self._list_rows(self._shown[first:last]) if order == self._order else []
         return {"order": self._order, "first": first, "rows": rows}
 
     def _close_cast(self) -> None:
@@ -327,10 +327,10 @@ class CastExplorer(Panel):
             **query._asdict(),
             "order": self._order,
             "total": len(listed),
-            "rows": self._rows_of(listed[:INITIAL_ROWS]),
+            "rows": self._list_rows(listed[:INITIAL_ROWS]),
             "counts": {name: sum(_has_status(entry, name) for entry in matches) for name in ("all", *_STATUS_FILTERS)},
             "reading": reading_text if self._is_reading and len(self._entries) < self._total else "",
-            "cost": _cost_of_all(listed),
+            "cost": _total_cost_text(listed),
             "at": at,
             "picked": None if selected_entry is None else self._commands_for(selected_entry),
             "below": below,
@@ -507,7 +507,7 @@ def list_row(entry: CastEntry, now: float, writer: str | None = None) -> list[An
     ]
 
 
-def _cost_of_all(entries: Sequence[CastEntry]) -> str:
+def _total_cost_text(entries: Sequence[CastEntry]) -> str:
     costs = [entry.cost for entry in entries if entry.cost is not None]
     unknown = len(entries) - len(costs) + sum(bool(entry.unpriced) for entry in entries if entry.cost is not None)
     return f"{'at least ' if unknown else ''}${sum(costs):.2f} in total" if any(costs) else ""

@@ -70,11 +70,11 @@ def failure_state(now: Snapshot) -> dict[str, Any] | None:
         else "the answer",
         "form": "as text" if text else "as JSON",
         "refused": "" if failure.refused is None else failure.refused[1],
-        "budget": _doubled_budget(now.engine),
+        "budget": _doubled_budget_text(now.engine),
     }
 
 
-def _doubled_budget(state: CastState) -> str:
+def _doubled_budget_text(state: CastState) -> str:
     """Return a budget that allows the cast to continue: twice the used amount of the exhausted limit."""
     bound = next((bound for bound in BOUNDS if bound.is_reached(state.usage, state.budget)), BOUNDS[0])
     twice = 2 * (bound.used(state.usage) or 0)

@@ -211,7 +211,7 @@ def inspector_state(
     if selected is not None and selected.kind not in ("socket", "step"):
         tabs = _Tabs(now, None, now, selected, busy=busy)
         return _tab_state(("about",), tab, _element_title(now, selected), tabs)
-    current = _current_position(now)
+    current = _position_text(now)
     socket = selected.id if selected is not None else current
     is_current = socket == current
     element = Element("socket", socket) if socket in now.graph.sockets else None
@@ -221,7 +221,7 @@ def inspector_state(
     return _tab_state((only,) if only else tab_names, tab, _socket_title(now, element, is_current=is_current), tabs)
 
 
-def _current_position(cast: Snapshot) -> str:
+def _position_text(cast: Snapshot) -> str:
     at = cast.engine.at
     if cast.failure is not None and lanes_at_work(cast.session) is not None:
         return ""  # the cast stopped in its lanes
@@ -282,7 +282,7 @@ class _Tabs:
             return answer_state(self.now, busy=self.busy)
         assert self.element is not None  # noqa: S101 - a position other than the current one is a selected socket
         parts: list[Block] = []
-        current = self.now.names.get(_current_position(self.snapshot))
+        current = self.now.names.get(_position_text(self.snapshot))
         if current is not None and self.now.status in ("waiting", "held", "failed"):
             where = f"The cast is at {current}. "
             parts.append(Action(where, "Show it", "show the current position of the cast", "select", {"element": None}))

@@ -236,12 +236,12 @@ def write(workspace: Workspace, args: Mapping[str, JSON]) -> ToolResult:
         _check_target(target)
         old_size = "new" if target.status is None else f"{target.status.st_size:,} bytes before"
         if target.status is not None:
-            data = _encode(_in_format_of(target, text), "content")
+            data = _encode(_match_file_format(target, text), "content")
         replace_file(target.name, data, sync=True, folder=target.folder)
         return ToolResult(f"Wrote {target.display_path}: {len(data):,} bytes ({old_size}).", ok=True)
 
 
-def _in_format_of(target: OpenPath, text: str) -> str:
+def _match_file_format(target: OpenPath, text: str) -> str:
     """Return the text with the byte order mark and the line endings of the file that it replaces."""
     with target.open_file() as file:
         old_content = file.read(MAX_WRITTEN_BYTES)

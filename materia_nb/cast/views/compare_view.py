@@ -114,7 +114,7 @@ class CompareView(Displayable, Comparison):
         if self.a.snapshots is not None and self.a.snapshots == self.b.snapshots:
             blocks += changes_table(self.a.snapshots, self.a.session.files, self.b.session.files)
         if steps := self.differing_step:
-            blocks.append(Heading(f"step {_step_number(steps.a)}"))
+            blocks.append(Heading(f"step {_step_number_text(steps.a)}"))
             blocks += StepCompareView(steps.a, steps.b, steps.casts).detail_blocks()
             blocks += self._later(steps.a)
         if self.state and self.unfinished is None:  # a cast that continues from the other has changed the state further
@@ -128,7 +128,7 @@ class CompareView(Displayable, Comparison):
         for a, b, differs in others[:_MAX_LATER_STEPS]:
             if a is not None and b is not None:
                 aspects = ", ".join(StepPair(a, b, differs).own_differences)
-                title = f"step {_step_number(a)}, {b.number} in B: {visit_text(a)} differs in {aspects}"
+                title = f"step {_step_number_text(a)}, {b.number} in B: {visit_text(a)} differs in {aspects}"
                 yield Fold(title, StepCompareView(a, b, (self.a, self.b)).detail_blocks(), brief_chars=0)
 
     def _blocks(self) -> list[Block]:
@@ -151,7 +151,7 @@ class StepCompareView(Displayable, StepComparison):
         """Return the differences between the answers, prompts and states; removed text is struck out and new text is marked."""
         a, b = sides = self.a, self.b
         rows = [
-            ("step", *(f"{_step_number(step)}: {visit_text(step)}, visit {step.visit}" for step in sides)),
+            ("step", *(f"{_step_number_text(step)}: {visit_text(step)}, visit {step.visit}" for step in sides)),
             ("went to", *(step.name_of(step_target(step) or "") for step in sides)),
             ("tokens", *(step_usage(step).tokens_text for step in sides)),
             ("time", *(step_time(step).words for step in sides)),
@@ -347,9 +347,9 @@ class BlameView(TableOf["BlameEntry"]):
         rows = [
             (
                 str(entry.step),
-                _author(entry, names),
+                _author_text(entry, names),
                 shorten(entry.item_label or "", 40),
-                _cause(entry),
+                _cause_text(entry),
                 *_values(entry.before, entry.after),
             )
             for entry in entries
@@ -358,7 +358,7 @@ class BlameView(TableOf["BlameEntry"]):
         super().__init__(entries, columns, rows, f"{plain(path)} was never set")
 
 
-def _author(entry: BlameEntry, names: Mapping[str, str]) -> str:
+def _author_text(entry: BlameEntry, names: Mapping[str, str]) -> str:
     if entry.socket is not None:
         return f"{names[entry.socket]}{', corrected by a person' * entry.corrected}"
     return {"edit": "a person", "P6": "the lanes"}.get(entry.rule, "the start")
@@ -367,7 +367,7 @@ def _author(entry: BlameEntry, names: Mapping[str, str]) -> str:
 _RULES: Final = {"R10": "its answer", "R11": "an assignment", "R12": "the current item", "P6": "the join of the lanes"}
 
 
-def _cause(entry: BlameEntry) -> str:
+def _cause_text(entry: BlameEntry) -> str:
     if entry.rule not in _RULES:
         return entry.rule
     return f"{_RULES[entry.rule]}{f', {entry.source}' if entry.source else ''} ({entry.rule})"
@@ -416,7 +416,7 @@ def _replay_cells(replay: ReplayView[Any]) -> tuple[str, str, str]:
 
 def _pair_row(pair: StepPair) -> tuple[str, ...]:
     a, b = pair.a, pair.b
-    numbers = list(dict.fromkeys(_step_number(step) for step in (a, b) if step is not None))
+    numbers = list(dict.fromkeys(_step_number_text(step) for step in (a, b) if step is not None))
     differs = f"only in {pair.side}" if pair.side != "both" else ", ".join(pair.own_differences)
     return " / ".join(numbers), _step_words(a), _step_words(b), differs
 
@@ -431,7 +431,7 @@ def _step_words(step: StepRecord | None) -> str:
     return f"{target}: {verdict}" if verdict else target
 
 
-def _step_number(step: StepRecord) -> str:
+def _step_number_text(step: StepRecord) -> str:
     return f"{step.number} in {shorten(step.lane, 40)}" if step.lane else str(step.number)
 
 

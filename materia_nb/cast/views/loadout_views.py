@@ -434,19 +434,19 @@ class EstimateView(_View, Estimate):
         turns, tokens_in, tokens_out, _ = self.total
         at_least = "with the shortest answers at least " if self.shortest else ""
         return (
-            f"a cast over lists of {self.items} takes about {_range(turns)} turns, {at_least}{_range(tokens_in)} tokens in, "
-            f"{_range(tokens_out)} out; {self._cost}"
+            f"a cast over lists of {self.items} takes about {_range_text(turns)} turns, {at_least}{_range_text(tokens_in)} tokens in, "
+            f"{_range_text(tokens_out)} out; {self._cost_text}"
         )
 
     @property
-    def _cost(self) -> str:
+    def _cost_text(self) -> str:
         """The cost for display; an unknown cost is not displayed as zero."""
         if self.total.cost is None:
             return "its cost is unknown" if self.sockets else "no agent is called"
         unpriced = self.graph.list_names(self.unpriced)
         at_least = "at least " if self.shortest else ""
         missing = f", not counting {unpriced}, whose price is unknown" if unpriced else ""
-        return f"{at_least}{_dollars(self.total.cost)}{missing}"
+        return f"{at_least}{_dollars_text(self.total.cost)}{missing}"
 
     @property
     def marks(self) -> CastOverlay:
@@ -476,8 +476,9 @@ class EstimateView(_View, Estimate):
         tokens_in, tokens_out = estimate_.input, estimate_.output
         sum_ = tokens_in.mean + tokens_out.mean
         bar = Bar(f"{sum_:,.0f}", sum_ / most, strong=(0.0, tokens_in.mean / most))
-        cost = "not known" if estimate_.cost is None else _dollars(estimate_.cost)
-        return self.graph.names[socket], _range(estimate_.turns), _range(tokens_in), _range(tokens_out), bar, cost
+        cost = "not known" if estimate_.cost is None else _dollars_text(estimate_.cost)
+        ranges = map(_range_text, (estimate_.turns, tokens_in, tokens_out))
+        return self.graph.names[socket], *ranges, bar, cost
 
 
 def estimated(
@@ -497,13 +498,13 @@ def estimated(
     return EstimateView(**vars(estimate_cast(graph, price=price, pins=pins, **assumptions)))
 
 
-def _range(spread: Spread) -> str:
+def _range_text(spread: Spread) -> str:
     """Format a mean, with the range in parentheses unless all values are equal."""
     mean_ = f"{spread.mean:,.1f}".removesuffix(".0") if spread.mean < _DECIMAL_BELOW else f"{spread.mean:,.0f}"
     return mean_ if spread.low == spread.high else f"{mean_} ({spread.low:,} to {spread.high:,})"
 
 
-def _dollars(spread: Spread) -> str:
+def _dollars_text(spread: Spread) -> str:
     mean_ = f"${spread.mean:.4f}"
     return mean_ if spread.low == spread.high else f"{mean_} (${spread.low:.4f} to ${spread.high:.4f})"
 

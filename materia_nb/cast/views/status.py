@@ -86,7 +86,7 @@ def status_lines(cast: Snapshot, pause: str | None = None, hit: Sequence[Breakpo
     elif engine.hold is not None and engine.at is not None:
         lines += _hold_lines(cast, engine.hold, engine.at.socket)
     elif engine.status == "waiting":
-        lines.append(_waiting_for(cast) + _pause_reason(cast, pause, hit))
+        lines.append(_waiting_text(cast) + _pause_reason(cast, pause, hit))
     elif engine.status == "ready":
         because = _pause_reason(cast, pause, hit)
         if any(lane.waits_for_person for lane in cast.lanes.values()):
@@ -214,7 +214,7 @@ def draft_of(cast: Snapshot) -> str | None:
     return cast.steps[-1].output if visit and visit.mode == "draft" and visit.drafts else None
 
 
-def _waiting_for(cast: Snapshot) -> str:
+def _waiting_text(cast: Snapshot) -> str:
     visit = cast.waiting_at
     if visit is None or cast.live.writer is not None:
         return "" if visit is None else f"{cast.names[visit.socket]} is working; the cast is run by {cast.live.writer}"

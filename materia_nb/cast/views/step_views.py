@@ -173,7 +173,7 @@ def _turn_blocks(cast: Snapshot, step: StepRecord, turn: TurnRecord) -> list[Blo
     """Return a turn: the message to the agent, the agent, the tool calls, the text, and the parsed output."""
     reading, sections = turn.reading, section_blocks(_sections(cast, step, turn.reading))
     blocks = lines([f"message: {turn.message}"] if turn.message is not None else [])
-    blocks += lines(_answered_by(turn), "quiet")
+    blocks += lines(_answer_origin(turn), "quiet")
     blocks += lines([f"pinned to {turn.pinned}"] if turn.pinned else [], "quiet")
     blocks += call_blocks(turn.calls)
     blocks += [*sections, Fold("unparsed text", [Code(turn.text)])] if sections else [Code(turn.text)]
@@ -207,7 +207,7 @@ def _warnings(warnings: Sequence[Issue]) -> list[Block]:
     return [Table(("where", "warning"), [(warning.path, warning.message) for warning in warnings])] if warnings else []
 
 
-def _answered_by(turn: TurnRecord) -> list[str]:
+def _answer_origin(turn: TurnRecord) -> list[str]:
     """Return the model, the attempt and the tokens of a turn in one line, or an empty list if none is known."""
     facts, model = [], turn.meta.get("model")
     if isinstance(model, str):

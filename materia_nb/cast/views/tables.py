@@ -387,7 +387,7 @@ class FilesView(Displayable):
                 str(step.number),
                 step.name,
                 shorten(step.item_label or step.item_key or "", 40),
-                not_kept if step.files is None else _changed_file_names(step.files),
+                not_kept if step.files is None else _changed_files_text(step.files),
                 describe_outcome(step),
             )
             for step in cast.steps
@@ -395,7 +395,7 @@ class FilesView(Displayable):
         ]
         latest = reversed(list(self)[-_MAX_STEPS:])
         blocks: list[Block] = [Table(("step", "socket", "item", "files", "went to"), rows, "no step changed a file")]
-        blocks += [Fold(f"{step.title}: {_changed_file_names(step.files)}", self._step_blocks(step)) for step in latest]
+        blocks += [Fold(f"{step.title}: {_changed_files_text(step.files)}", self._step_blocks(step)) for step in latest]
         for name, lane in cast.lanes.items():
             blocks += [Heading(f"lane {name}"), *FilesView(lane.now).detail_blocks()]
         return blocks
@@ -446,12 +446,12 @@ def changes_table(git_dir: Path, before: str | None, after: str | None) -> list[
     return [Heading("files that differ between A and B"), _changes_table(changed_files)] if changed_files else []
 
 
-def _changed_file_names(files: StepFiles | None) -> str:
+def _changed_files_text(files: StepFiles | None) -> str:
     """Return the names of the first few files that a step changed, and the number of remaining files."""
-    return "" if files is None or not files.changed else _first_names(files.changed, files.in_all)
+    return "" if files is None or not files.changed else _first_names_text(files.changed, files.in_all)
 
 
-def _first_names(paths: Sequence[str], in_all: int) -> str:
+def _first_names_text(paths: Sequence[str], in_all: int) -> str:
     more = in_all - len(paths[:_MAX_NAMES])
     return ", ".join(paths[:_MAX_NAMES]) + (f" and {more:,} more" if more > 0 else "")
 
@@ -487,7 +487,7 @@ def files_blocks(cast: Snapshot, current: Snapshot) -> list[Block]:
     earlier_files = files_after(current.session, number) if is_of_cast and current.session.steps else None
     if earlier_files is not None and current.session.files is not None:
         changed_files = changes(current.run_dir.parent / GIT_FOLDER, current.session.files, earlier_files)
-        names = _first_names([change.path for change in changed_files], len(changed_files))
+        names = _first_names_text([change.path for change in changed_files], len(changed_files))
         if changed_files and current.writable:
             blocks.append(
                 Action(

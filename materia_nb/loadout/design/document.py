@@ -308,7 +308,7 @@ def with_renamed_sockets(document: Object, new: Mapping[str, str]) -> Object:
     """
     changed_document = with_renamed_values(document, _REFERENCES, new)
     for keys in (("sockets",), ("layout", "sockets")):
-        changed_document = _changed_at(changed_document, keys, lambda entries: _with_renamed_keys(entries, new))
+        changed_document = _change_at_path(changed_document, keys, lambda entries: _with_renamed_keys(entries, new))
     return changed_document
 
 
@@ -321,7 +321,7 @@ def with_renamed_values(document: Object, paths: Iterable[Sequence[str]], new: M
         new: the new name for each old name.
     """
     for path in paths:
-        document = _changed_at(document, path, lambda name: new.get(name, name) if isinstance(name, str) else name)
+        document = _change_at_path(document, path, lambda name: new.get(name, name) if isinstance(name, str) else name)
     return document
 
 
@@ -331,7 +331,7 @@ def without_references(document: Object, is_removed: Callable[[JSON], bool]) -> 
     ``is_removed`` is called with each reference, and returns True to remove it.
     """
     for path in _REFERENCES:
-        document = _changed_at(document, path, lambda name: _REMOVED_VALUE if is_removed(name) else name)
+        document = _change_at_path(document, path, lambda name: _REMOVED_VALUE if is_removed(name) else name)
     return document
 
 
@@ -342,7 +342,7 @@ def without_socket(document: Object, id_: str) -> Object:
     """
     document = without_references(document, lambda name: name == id_)
     for keys in (("sockets", id_), ("layout", "sockets", id_)):
-        document = _changed_at(document, keys, lambda _: _REMOVED_VALUE)
+        document = _change_at_path(document, keys, lambda _: _REMOVED_VALUE)
     return document
 
 
@@ -352,7 +352,7 @@ def _with_renamed_keys(entries: JSON, new: Mapping[str, str]) -> JSON:
     return {new.get(key, key): entry for key, entry in entries.items()}
 
 
-def _changed_at(value: JSON, path: Sequence[str], change: Callable[[JSON], JSON], *, marked: bool = False) -> JSON:
+def _change_at_path(value: JSON, path: Sequence[str], change: Callable[[JSON], JSON], *, marked: bool = False) -> JSON:
     """Apply ``change`` to the values at ``path`` inside ``value``, and return the result.
 
     If nothing changes, the result is ``value`` itself. If ``marked`` is True and the first part of ``path`` is removed,
@@ -363,7 +363,7 @@ def _changed_at(value: JSON, path: Sequence[str], change: Callable[[JSON], JSON]
     name, rest = path[0].removesuffix("!"), path[1:]
     entries: dict[Any, JSON] = dict(enumerate(value)) if isinstance(value, list) else as_object(value)
     changed_entries = {
-        key: _changed_at(entry, rest, change, marked=path[0].endswith("!"))
+        key: _change_at_path(entry, rest, change, marked=path[0].endswith("!"))
         for key, entry in entries.items()
         if name in ("*", key)
     }
