@@ -408,8 +408,8 @@ def _evaluate(node: ast.expr, facts: ConditionVariables) -> Any:  # noqa: C901, 
 def _value_at_key(value: Any, key: Any) -> Any:
     if isinstance(value, Mapping):
         return value.get(key) if isinstance(key, str) else None
-    at = isinstance(value, list) and isinstance(key, int) and -len(value) <= key < len(value)
-    return value[key] if at else None
+    is_index = isinstance(value, list) and isinstance(key, int) and -len(value) <= key < len(value)
+    return value[key] if is_index else None
 
 
 def _comparison_holds(op: ast.cmpop, a: Any, b: Any) -> bool:

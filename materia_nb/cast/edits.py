@@ -652,8 +652,8 @@ def _by_visit(outputs: Iterable[tuple[str, int, str]]) -> dict[str, dict[str, st
 
 
 def _recorded_pin(agent: RecordedAgent, name: str, cast: Snapshot | None) -> Pin:
-    known = ((*key, text) for key, text in agent.outputs.items() if cast is None or _has_name(cast.graph, key[0], name))
-    outputs = _by_visit(known)
+    texts = ((*key, text) for key, text in agent.outputs.items() if cast is None or _has_name(cast.graph, key[0], name))
+    outputs = _by_visit(texts)
     if not outputs:
         raise MateriaError(
             f"{name} has no output in {name_of(agent)}.",

@@ -492,7 +492,7 @@ def search_casts(entries: Iterable[CastEntry], query: str) -> list[CastEntry]:
     return [entry for entry in entries if all(_matches(entry, *word) for word in terms)]
 
 
-def _matches(entry: CastEntry, field: str, colon: str, rest: str) -> bool:
+def _matches(entry: CastEntry, field: str, colon: str, value: str) -> bool:
     fields = {
         "name": entry.name,
         "request": entry.request or "",
@@ -501,6 +501,6 @@ def _matches(entry: CastEntry, field: str, colon: str, rest: str) -> bool:
         "status": entry.outcome,
     }
     if colon and field in fields:
-        return rest in fields[field].casefold()
+        return value in fields[field].casefold()
     texts = (*fields.values(), entry.verdict, entry.note, entry.failure, entry.id)
-    return f"{field}{colon}{rest}" in "\n".join(texts).casefold()
+    return f"{field}{colon}{value}" in "\n".join(texts).casefold()

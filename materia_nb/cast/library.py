@@ -529,8 +529,8 @@ def _describe_copies(path: Path, used: Mapping[str, Object], scripts: Sequence[s
 
 def _removed_loadouts(before: LayeredConfig, now: LayeredConfig) -> dict[str, str]:
     """Return the loadouts that are in ``before`` but not in ``now``, each with the name of the file that defined it."""
-    lost = set(before.loadout_names).difference(now.loadout_names)
-    layers = {name: before.origin("loadout", name) for name in before.loadout_names if name in lost}
+    removed_names = set(before.loadout_names).difference(now.loadout_names)
+    layers = {name: before.origin("loadout", name) for name in before.loadout_names if name in removed_names}
     return {name: layer.path.name if layer.path else layer.label for name, layer in layers.items()}
 
 

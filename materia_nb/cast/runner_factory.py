@@ -201,16 +201,16 @@ def _read_run(run_dir: RunDir) -> RunContents:
     if recorded.contents.incomplete_line:
         messages.append("The last line of the journal is incomplete and was ignored.")
     if recorded.problems:
-        done = build_recording(rules, lines, run_dir.read_text)
+        result = build_recording(rules, lines, run_dir.read_text)
     else:
-        done = read_session(rules, lines, run_dir.read_text, consume_lines=True)
+        result = read_session(rules, lines, run_dir.read_text, consume_lines=True)
     return RunContents(
         rules,
-        done.session,
+        result.session,
         recorded.project,
         recorded.problems,
-        [*_not_castable_lines(rules, recorded.problems), *done.messages, *messages],
-        done.differences,
+        [*_not_castable_lines(rules, recorded.problems), *result.messages, *messages],
+        result.differences,
         ours=recorded.ours,
         writer=version[0],
         version=version,

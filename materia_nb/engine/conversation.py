@@ -286,9 +286,9 @@ def shorten_middle(text: str, max_chars: int) -> str:
         return text
     notice = f"\n[… {len(text) - max_chars:,} or more characters omitted …]\n"
     kept_chars = max(max_chars - len(notice), 0)
-    head = kept_chars * 2 // 3
-    tail = kept_chars - head
-    return text[:head] + notice + (text[-tail:] if tail else "")
+    head_chars = kept_chars * 2 // 3
+    tail_chars = kept_chars - head_chars
+    return text[:head_chars] + notice + (text[-tail_chars:] if tail_chars else "")
 
 
 def shorten_with_note(text: str, max_chars: int) -> tuple[str, str]:
@@ -324,12 +324,12 @@ def _complete_json(value: JSON, indent: str, max_chars: int) -> str | None:
         inner, lines, remaining = f"{indent}  ", [], max_chars - 2 * len(indent) - 4
         if len(value) * (len(inner) + 3) > remaining:  # each member takes a line
             return None
-        for head, child in _members(value):
-            child_text = _complete_json(child, inner, remaining - len(head) - 2)
+        for label, child in _members(value):
+            child_text = _complete_json(child, inner, remaining - len(label) - 2)
             if child_text is None:
                 return None
-            lines.append(head + child_text)
-            remaining -= len(inner) + len(head) + len(child_text) + 2
+            lines.append(label + child_text)
+            remaining -= len(inner) + len(label) + len(child_text) + 2
         text = _with_brackets(value, lines, indent)
     return text if len(text) <= max_chars else None
 
@@ -342,18 +342,18 @@ def _shortened_json(value: JSON, indent: str, max_chars: int) -> str:
         return ""
     inner, lines = f"{indent}  ", list[str]()
     remaining = max_chars - 2 * len(indent) - NOTICE_CHARS
-    for head, child in _members(value):
-        space = remaining - len(inner) - len(head) - 2
+    for label, child in _members(value):
+        space = remaining - len(inner) - len(label) - 2
         text = _complete_json(child, inner, space)
         if text is None:
             text = _shortened_json(child, inner, space) if space >= NOTICE_CHARS else ""
-            lines += [head + text] if text else []
+            lines += [label + text] if text else []
             break
-        lines.append(head + text)
+        lines.append(label + text)
         remaining = space - len(text)
-    missing = len(value) - len(lines)
-    if missing:
-        notice = f"{missing} of {len(value)} entries omitted"
+    omitted_count = len(value) - len(lines)
+    if omitted_count:
+        notice = f"{omitted_count} of {len(value)} entries omitted"
         lines.append(f'"…": "{notice}"' if isinstance(value, dict) else f'"… {notice}"')
     text = _with_brackets(value, lines, indent)
     return text if len(text) <= max_chars else ""

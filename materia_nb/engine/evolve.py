@@ -66,16 +66,16 @@ def session_after(rules: Rules, session: Session, steps: Steps) -> Session:
     Fields that cannot be computed from the steps keep their current values. Abandoned steps and undone changes are
     dropped.
     """
-    then = without_later_steps(rules, session, steps)._replace(
+    earlier_session = without_later_steps(rules, session, steps)._replace(
         abandoned=(), abandoned_streams=(), kept=(), labels_before=(), asks=0
     )
     if not steps:
         first = session.steps[0] if session.steps else None
         files = first.files.before if first is not None and first.files else session.files
         pins = session.pins if first is None else first.pins
-        return then._replace(pins=pins, files=files, allowed=frozenset(), loop_count=0)
+        return earlier_session._replace(pins=pins, files=files, allowed=frozenset(), loop_count=0)
     last = steps[-1]
-    return then._replace(
+    return earlier_session._replace(
         prompt=last.prompt,
         earlier_turns=tuple(turn for turn in last.turns if turn.prompt is not None),
         pins=last.pins,
@@ -370,12 +370,12 @@ def _apply_skip(rules: Rules, session: Session, event: ev.SocketSkipped) -> Sess
 def _apply_back(rules: Rules, session: Session, event: ev.CastBack) -> Session:
     if not 0 <= event.step <= len(session.steps):
         raise ImpossibleEvent(event, f"step {event.step} does not exist")
-    then = without_later_steps(rules, session, session.steps.to(event.step))
+    earlier_session = without_later_steps(rules, session, session.steps.to(event.step))
     abandoned_steps = session.steps[event.step :]
-    return then._replace(
-        state=edit.back_to(then.state, session.state),
+    return earlier_session._replace(
+        state=edit.back_to(earlier_session.state, session.state),
         abandoned=(*session.abandoned, abandoned_steps) if abandoned_steps else session.abandoned,
-        abandoned_streams=session.abandoned_streams + session.streams[len(then.streams) :],
+        abandoned_streams=session.abandoned_streams + session.streams[len(earlier_session.streams) :],
     )
 
 

@@ -57,17 +57,17 @@ def compile_source(text: str) -> Source:
 
 
 def _compile_path(text: str) -> Source:
-    head, _, rest = text.partition(".")
+    first_name, _, rest = text.partition(".")
     segments = rest.split(".") if rest else []
     if text == "state":
         return lambda state, _item, _parsed: state.data
-    if head == "item":
+    if first_name == "item":
         return lambda _state, item, _parsed: MISSING if item is None else get_path(item.value, segments)
-    if head == "lastJson":
+    if first_name == "lastJson":
         return lambda state, _item, _parsed: get_path(state.last_json, segments)
     if text == "lastOutput":
         return lambda state, _item, _parsed: MISSING if state.last_output is None else state.last_output
-    name = rest if head == "state" else text
+    name = rest if first_name == "state" else text
     if "." not in name:
         return lambda state, _item, _parsed: state.data.get(name, MISSING)
     segments = name.split(".")
@@ -200,8 +200,8 @@ def cursor_before_advance(state: StateView, cursor: str) -> int:
     lane, at = _lane_scope(state, cursor), state.cursors[cursor]
     if lane is None:
         return at - 1
-    back = dict(zip(lane.indexes[1:], lane.indexes, strict=False))
-    return back.get(at, lane.indexes[-1])
+    previous_positions = dict(zip(lane.indexes[1:], lane.indexes, strict=False))
+    return previous_positions.get(at, lane.indexes[-1])
 
 
 def item_statuses(state: StateView, iteration: Iteration) -> list[ItemStatus]:

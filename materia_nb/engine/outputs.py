@@ -223,12 +223,12 @@ def output(  # noqa: PLR0913 - what is known of an output, by name
 
 def _add_truncation_issue(reading: Reading, text: str, by: str) -> Reading:
     """Add an issue about the truncation of the answer; if the answer is usable, add only a warning."""
-    blank = not text.strip()
-    extent = "empty" if blank else "incomplete"
+    is_blank = not text.strip()
+    extent = "empty" if is_blank else "incomplete"
     issue = Issue(
         "$", f"The answer was cut off by {by} and is {extent}.", "write a shorter, complete answer", _ANSWER_CUT
     )
-    if reading.error is None and not blank:
+    if reading.error is None and not is_blank:
         return reading._replace(warnings=(issue, *reading.warnings))
     return reading._replace(error=reading.error or "contract", issues=(issue, *reading.issues))
 

@@ -442,8 +442,8 @@ class PromptContext(NamedTuple):
             label = truncate(one_line(entry.label), _MAX_LABEL_CHARS)
             blocks.append(f"{entry.source} ({label}){about}:\n{self.quote(text)}")
             values.append(("handoff" if handoff is not None else "reason", str(entry.step)))
-        head = "The work was not satisfactory" + (". Oldest reason first:" if len(blocks) > 1 else ":")
-        return PromptPart("reasons", "\n".join([head, *reversed(blocks)]), "", True, tuple(reversed(values)))
+        heading = "The work was not satisfactory" + (". Oldest reason first:" if len(blocks) > 1 else ":")
+        return PromptPart("reasons", "\n".join([heading, *reversed(blocks)]), "", True, tuple(reversed(values)))
 
     def _item_key(self, item: ItemId) -> str:
         mine = self.visit.item

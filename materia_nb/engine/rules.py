@@ -61,17 +61,17 @@ def _prompt_variables(prompt: str, item_paths: tuple[tuple[str, ...], ...]) -> P
     names = {name for _, _, name in variables(prompt)} - {""}
     paths, item, fields, quoting = set(), set(), set(), set()
     for name in names:
-        head, *rest = name.split(".")
-        if name == "request" or (head == "cursor" and rest):
+        first_name, *rest = name.split(".")
+        if name == "request" or (first_name == "cursor" and rest):
             continue
-        if name == "itemJson" or head == "item":
+        if name == "itemJson" or first_name == "item":
             item.add(tuple(rest))
             continue
-        if name == "lastOutput" or head == "lastJson":
+        if name == "lastOutput" or first_name == "lastJson":
             quoting.add(name)
-            fields |= set(rest) if head == "lastJson" and len(rest) == 1 else set()
+            fields |= set(rest) if first_name == "lastJson" and len(rest) == 1 else set()
             continue
-        path = () if name == "stateJson" else tuple(rest) if head == "state" else (head, *rest)
+        path = () if name == "stateJson" else tuple(rest) if first_name == "state" else (first_name, *rest)
         inside = next((path[len(item_path) :] for item_path in item_paths if path[: len(item_path)] == item_path), None)
         if inside is not None:
             item.add(inside)

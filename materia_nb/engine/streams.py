@@ -123,14 +123,14 @@ def _apply_join(_: Rules, session: Session, event: ev.StreamsJoined) -> Session:
     for lane in streams.lanes.values():
         for key, count in lane.session.turns.items():
             turns[key] = turns.get(key, 0) + count - session.turns.get(key, 0)
-    done = {
+    done_items = {
         (lane.session.start.lane.cursor, index, ())
         for lane in streams.lanes.values()
         if lane.session.start.lane is not None
         for index in lane.indexes
     }
     data = FrozenDict({**state.data, RESULTS: frozen(results)})
-    state = state._replace(data=data, next=streams.region.exit, joined_items=state.joined_items | done)
+    state = state._replace(data=data, next=streams.region.exit, joined_items=state.joined_items | done_items)
     streams = streams._replace(status="joined")
     return session._replace(state=state, turns=FrozenDict(turns), streams=(*session.streams[:-1], streams))
 

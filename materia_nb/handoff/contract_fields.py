@@ -207,8 +207,8 @@ class Contract:
             for name in EVIDENCE
         }
         self.verification = checked = section_of(report, "verification")
-        known = isinstance(report.get("verification"), dict)
-        self.passed = str(checked.get("result")).strip().lower() == "pass" if known else None
+        has_verification = isinstance(report.get("verification"), dict)
+        self.passed = str(checked.get("result")).strip().lower() == "pass" if has_verification else None
         self.consolidation_report = section_of(value, "consolidation_report")
         self.approval_request = section_of(value, "approval_request")
         self.loop_state = _parse_loop_state(value.get("loop_state"))

@@ -154,10 +154,10 @@ def _explain_advance(fact: AdvanceRecord, decision: Decision) -> str:
     name = "The derived advance" if fact.derived else "advance"
     if not fact.moved:
         return f"{name} did not move: it needs {fact.when}, and {decision.result.sentence}."
-    left = f"{fact.length - fact.after} of {fact.length} are left"
+    rest_text = f"{fact.length - fact.after} of {fact.length} are left"
     if fact.exhausted:
-        left = "the list is exhausted"
-    return f"{name} moved the cursor {fact.cursor} from {fact.before} to {fact.after} ({fact.when}); {left}."
+        rest_text = "the list is exhausted"
+    return f"{name} moved the cursor {fact.cursor} from {fact.before} to {fact.after} ({fact.when}); {rest_text}."
 
 
 _EXPLANATIONS: Final = {
@@ -252,10 +252,10 @@ def _edge_records(rules: Rules, decision: Decision) -> tuple[RouteCheck, ...]:
 
 def _edge_row(names: Mapping[str, str], check: RouteCheck, decision: Decision) -> tuple[str, ...]:
     is_checked = check in decision.checks
-    used = "" if check.limit is None else f"{(check.used or 0) + check.matched} of {check.limit}"
+    uses_text = "" if check.limit is None else f"{(check.used or 0) + check.matched} of {check.limit}"
     reason = check.reason(decision.result) if is_checked else "not checked: an earlier edge matched"
     kind = check.route or f"edge {0 if check.edge_index is None else check.edge_index + 1}"
-    return (kind, check.when, names[check.to], "yes" if check.matched else "no", reason, used)
+    return (kind, check.when, names[check.to], "yes" if check.matched else "no", reason, uses_text)
 
 
 # -- guesses ---------------------------------------------------------------------------------

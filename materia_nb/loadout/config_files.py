@@ -201,8 +201,8 @@ def _blank_comments(text: str) -> str:
     return _TRAILING_COMMA.sub(lambda match: _blank_out(match[0], ","), text)
 
 
-def _blank_out(text_part: str, first: str) -> str:
-    return re.sub(r"[^\n\r]", " ", text_part) if text_part.startswith(first) else text_part
+def _blank_out(text_part: str, first_char: str) -> str:
+    return re.sub(r"[^\n\r]", " ", text_part) if text_part.startswith(first_char) else text_part
 
 
 def _with_joined_surrogates(value: JSON) -> JSON:

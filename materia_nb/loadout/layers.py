@@ -314,8 +314,8 @@ class _LayerMerger:
             if key in _DEFINITIONS and is_object(value) and isinstance(below, dict | None):
                 merged_group = dict(below or {})
                 for id_, raw in value.items():
-                    changes = isinstance(raw, dict) and (id_ in merged_group or None in raw.values())
-                    merged_group[id_] = _merge_over(merged_group.get(id_), raw) if changes else raw
+                    is_change = isinstance(raw, dict) and (id_ in merged_group or None in raw.values())
+                    merged_group[id_] = _merge_over(merged_group.get(id_), raw) if is_change else raw
                 self.document[key] = {id_: raw for id_, raw in merged_group.items() if raw is not None}
             elif key in _MERGED_GROUPS and is_object(value) and is_object(below):
                 self.document[key] = {**below, **value}

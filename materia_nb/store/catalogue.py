@@ -354,19 +354,19 @@ def cast_entry(path: Path) -> CastEntry:
 def _readable_entry(path: Path) -> CastEntry:
     with opened(path / "events.jsonl") as handle:
         size = os.fstat(handle).st_size
-        head = os.pread(handle, _END_BYTES, 0)
-        if b"\n" not in head:
-            head += os.pread(handle, _MAX_LINE_BYTES, _END_BYTES)
-        start = parse_line(head.partition(b"\n")[0])
-        tail, is_whole = b"", False
+        first_bytes = os.pread(handle, _END_BYTES, 0)
+        if b"\n" not in first_bytes:
+            first_bytes += os.pread(handle, _MAX_LINE_BYTES, _END_BYTES)
+        start = parse_line(first_bytes.partition(b"\n")[0])
+        last_bytes, is_whole = b"", False
         for length in (_END_BYTES, _MAX_LINE_BYTES):
-            tail, is_whole = os.pread(handle, length, max(size - length, 0)), length >= size
-            if is_whole or tail.count(b"\n") > 1:
+            last_bytes, is_whole = os.pread(handle, length, max(size - length, 0)), length >= size
+            if is_whole or last_bytes.count(b"\n") > 1:
                 break
     if start is None or start.type != "cast_start":
         return CastEntry(path.name, path, problem="The journal does not begin with `cast_start`.")
     manifest_fields = _read_manifest_fields(path, size)
-    lines = tail.splitlines()[0 if is_whole else 1 :]
+    lines = last_bytes.splitlines()[0 if is_whole else 1 :]
     if manifest_fields is not None:  # only the end of the cast and later labels are needed
         end_numbers = (number for number in reversed(range(len(lines))) if b'"cast_end"' in lines[number])
         is_ended = manifest_fields["status"] in ("complete", "failed", "aborted")

@@ -358,7 +358,7 @@ def write_prompt(run_dir: RunDir, rules: Rules, step: StepRecord, folder: str = 
     """
     if step.prompt is None:
         return
-    head = [
+    header = [
         "# Prompt",
         "",
         f"cast: {run_dir.path.name}",
@@ -367,9 +367,9 @@ def write_prompt(run_dir: RunDir, rules: Rules, step: StepRecord, folder: str = 
         f"item: {short_label(step.item_label) if step.item_label else '-'}",
         f"visit: {step.visit}",
     ]
-    body = [line for part in step.prompt.parts if part.text for line in ("", f"## {part.heading}", "", part.text)]
+    sections = [line for part in step.prompt.parts if part.text for line in ("", f"## {part.heading}", "", part.text)]
     name = folder + context_name(step.socket, step.visit, step.item_key, step.branch)
-    run_dir.write(name, to_bytes("\n".join([*head, *body, ""])))
+    run_dir.write(name, to_bytes("\n".join([*header, *sections, ""])))
 
 
 def _write_step(run_dir: RunDir, rules: Rules, step: StepRecord, folder: str) -> None:

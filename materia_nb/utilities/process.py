@@ -399,17 +399,17 @@ class ProcessResult:
         """The exit code or the signal as text, such as ``code 3`` or ``signal SIGKILL``."""
         return f"code {self.code}" if self.signal is None else f"signal {self.signal}"
 
-    def failure(self, role: str, limit: str) -> tuple[str, str] | None:
+    def failure(self, role: str, time_limit: str) -> tuple[str, str] | None:
         """Return the kind and a description of the failure, or None if the command succeeded.
 
         Args:
             role: the prefix of the kind, such as ``agent`` for ``agent_exit``. The kind ``interrupted`` has no prefix.
-            limit: the time limit with its unit, for the description.
+            time_limit: the time limit with its unit, for the description.
         """
         if not self.started:
             return f"{role}_not_started", f"could not be started: {self.start_error}"
         if self.timed_out:
-            return f"{role}_timeout", f"took longer than {limit} and was stopped ({self.ending})"
+            return f"{role}_timeout", f"took longer than {time_limit} and was stopped ({self.ending})"
         if self.stopped:
             return "interrupted", f"was interrupted ({self.ending})"
         return (

@@ -193,21 +193,21 @@ def _hold_state(now: Snapshot) -> dict[str, Any]:
 def _form_state(now: Snapshot, visit: Visit) -> dict[str, Any]:
     """Return the answer form: its format, the required fields, the task, and the next socket after each verdict."""
     socket_rules = now.rules.sockets[visit.socket]
-    draft = visit.mode == "draft"
-    any_text = draft or visit.mode in socket_rules.work_modes or socket_rules.requirements.parse == "text"
+    is_draft = visit.mode == "draft"
+    any_text = is_draft or visit.mode in socket_rules.work_modes or socket_rules.requirements.parse == "text"
     who = now.answered_by(visit.socket)
     verdicts = {} if any_text else {word: _socket_after_verdict(now, word == "yes") for word in ("yes", "no")}
     form: dict[str, Any] = {
         "words": _request_text(
-            now.names[visit.socket], who, any_text=any_text, draft=draft, fields=[*socket_rules.required_fields]
+            now.names[visit.socket], who, any_text=any_text, draft=is_draft, fields=[*socket_rules.required_fields]
         ),
         "person": who in (None, "person"),
         "text": any_text,
-        "draft": bool(draft and visit.drafts),
+        "draft": bool(is_draft and visit.drafts),
         "wanted": [[field, plain(description)] for field, description in socket_rules.required_fields.items()],
         "verdict": verdicts if verdicts and all(verdicts.values()) else None,
         "items": socket_rules.requirements.work_items and not any_text,
-        "previous": _text_to_review(now, drafted=bool(draft and visit.drafts)),
+        "previous": _text_to_review(now, drafted=bool(is_draft and visit.drafts)),
         "task": _task_rows(now),
     }
     if now.change_request is not None:

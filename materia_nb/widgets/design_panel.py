@@ -116,6 +116,6 @@ def show_design(bench: Workbench, name: str | None = None, *, new: bool = False)
     """
     design = None if name is None else unsaved_design(bench, name)
     if design is None:
-        left = name is not None and name not in bench.loadouts and bool(bench.loadouts.drafts(name))
-        design = bench.design(name, new=new or left)
+        has_draft = name is not None and name not in bench.loadouts and bool(bench.loadouts.drafts(name))
+        design = bench.design(name, new=new or has_draft)
     return show_panel(("design", design.name), lambda: DesignPanel(bench, design))

@@ -179,9 +179,9 @@ def part_of_problem(design: Design, problem: Problem, known: set[Selection]) -> 
         sockets = as_object(design.document.get("sockets"))
         using = [id_ for id_, raw in sockets.items() if source.startswith(f"materia.{as_object(raw).get('materia')}")]
         return ("socket", using[0]) if using else None
-    for kind, edge_kind, head, name in _OWNERS:
+    for kind, edge_kind, prefix, name in _OWNERS:
         for id_ in sorted(as_object(design.document.get(f"{kind}s")), key=len, reverse=True):
-            rest = source.removeprefix(f"{head}{id_}")
+            rest = source.removeprefix(f"{prefix}{id_}")
             if rest == source or rest[:1] not in ("", ".", "["):
                 continue
             index = re.match(rf"\.{name}\[(\d{{1,5}})\]", rest, re.ASCII)

@@ -77,8 +77,8 @@ def failure_state(now: Snapshot) -> dict[str, Any] | None:
 def _doubled_budget_text(state: CastState) -> str:
     """Return a budget that allows the cast to continue: twice the used amount of the exhausted limit."""
     bound = next((bound for bound in BOUNDS if bound.is_reached(state.usage, state.budget)), BOUNDS[0])
-    twice = 2 * (bound.used(state.usage) or 0)
-    return str(twice) if bound.quantity == "tokens" else f"{twice if bound.is_integer else f'{twice:.2f}'} {bound.unit}"
+    limit = 2 * (bound.used(state.usage) or 0)
+    return str(limit) if bound.quantity == "tokens" else f"{limit if bound.is_integer else f'{limit:.2f}'} {bound.unit}"
 
 
 def _failure_blocks(now: Snapshot, changed: Redefinition | None) -> list[Block]:

@@ -229,9 +229,9 @@ class GraphElements:
                 yield self._chips[element_id], keys, partial(self._chip_look, element_id, line, line.label)
 
     def _marker_look(self, key: str, box: Box, marks: CastOverlay) -> dict[str, str]:
-        reached = key == END_MARKER and marks.last_route is not None and marks.last_route[1] == END
+        is_reached = key == END_MARKER and marks.last_route is not None and marks.last_route[1] == END
         svg = terminal_symbol(key, Box(OUTSET, OUTSET, box.w, box.h), marks, COLOUR_PLACEHOLDERS)
-        return {"classes": "taken" if reached else "", "words": "", "svg": svg_image(svg, box)}
+        return {"classes": "taken" if is_reached else "", "words": "", "svg": svg_image(svg, box)}
 
     def _chip_look(self, element_id: str, line: DrawnLine, box: Box, marks: CastOverlay) -> dict[str, str]:
         drawn = line_chip(line, Box(OUTSET, OUTSET, box.w, box.h), self.placed.level, marks, COLOUR_PLACEHOLDERS)
@@ -280,14 +280,14 @@ class GraphElements:
         labels = "\n".join([link_label(link_, marks) for link_ in (link, *line.shared)]) or (
             "no edges: the cast ends" if link.kind == "implied" else "always"
         )
-        stops = link.route in marks.break_routes
+        has_breakpoint = link.route in marks.break_routes
         taken_times = marks.traversals.get(link.traversal, 0) if link.kind == "edge" else 0
         role_class = {"now": "taken", "rim": "never", "A": "only-a", "B": "only-b"}.get(role, "")
         return {
-            "classes": f"{role_class} break".strip() if stops else role_class,
+            "classes": f"{role_class} break".strip() if has_breakpoint else role_class,
             "words": f"{title}\n{labels}"
             + (f"\ntaken {counted(taken_times, 'time')} (all edges between these sockets)" if taken_times else "")
-            + ("\nbreakpoint" if stops else ""),
+            + ("\nbreakpoint" if has_breakpoint else ""),
         }
 
 

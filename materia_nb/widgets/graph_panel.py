@@ -568,5 +568,5 @@ class GraphPanel(Panel):
         """Return a description of the status of the cast, line by line."""
         if moment is None:
             return (self.title,)
-        then = ("as it was",) if moment.past else ()
-        return (*then, *(part(line, 300) for line in status_lines(moment.snapshot)[:4]))
+        past_note = ("as it was",) if moment.past else ()
+        return (*past_note, *(part(line, 300) for line in status_lines(moment.snapshot)[:4]))

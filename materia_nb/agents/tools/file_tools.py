@@ -61,14 +61,14 @@ def read(workspace: Workspace, args: Mapping[str, JSON]) -> ToolResult:
     with open_path(workspace, args["path"]) as target, target.open_file() as file:
         lines: list[str] = []
         chars_left, scanned_bytes, number = _MAX_LISTED_CHARS, 0, 0
-        for head, size in _read_lines(file):
+        for line_start, size in _read_lines(file):
             workspace.check_stopped()
             number += 1
             scanned_bytes += size
-            if b"\0" in head:
+            if b"\0" in line_start:
                 raise binary_error(target, os.fstat(file.fileno()).st_size)
             if number >= offset:
-                lines.append(_format_line(head, size))
+                lines.append(_format_line(line_start, size))
                 chars_left -= len(lines[-1]) + 1
             if len(lines) == limit or chars_left < 0 or scanned_bytes >= MAX_SCANNED_BYTES:
                 break
@@ -107,16 +107,16 @@ def binary_error(target: OpenPath, size: int) -> Refused:
 
 def _read_lines(file: BinaryIO) -> Iterator[tuple[bytes, int]]:
     """Yield the first block of each line in a file, together with the length of the whole line in bytes."""
-    while head := file.readline(BLOCK):
-        size, last = len(head), head
+    while line_start := file.readline(BLOCK):
+        size, last = len(line_start), line_start
         while not last.endswith(b"\n") and size < MAX_SCANNED_BYTES and (last := file.readline(BLOCK)):
             size += len(last)
-        yield head, size
+        yield line_start, size
 
 
-def _format_line(head: bytes, size: int) -> str:
-    line = escape_controls(re.sub(rb"\r?\n\Z", b"", head).decode(errors="surrogateescape"))
-    if len(line) <= _MAX_LINE_CHARS and size == len(head):
+def _format_line(line_start: bytes, size: int) -> str:
+    line = escape_controls(re.sub(rb"\r?\n\Z", b"", line_start).decode(errors="surrogateescape"))
+    if len(line) <= _MAX_LINE_CHARS and size == len(line_start):
         return line
     line = redact_excerpt(line, end=True)[:_MAX_LINE_CHARS]
     return f"{line}… [a line of {size:,} bytes; the rest is omitted]"
@@ -376,15 +376,15 @@ def _describe_exit(process: ProcessResult, seconds: float) -> str:
     return f"exit code {process.code}" if process.signal is None else f"ended by {process.signal}"
 
 
-def _format_output(name: str, start: bytes, end: bytes, size: int) -> str:
+def _format_output(name: str, first_bytes: bytes, last_bytes: bytes, size: int) -> str:
     if not size:
         return ""
-    if omitted_bytes := size - len(start) - len(end):
-        first = redact_excerpt(start.decode(errors="replace"), end=True)
-        last = redact_excerpt(end.decode(errors="replace"), start=True)
-        text = f"{first}\n[... {omitted_bytes:,} bytes left out ...]\n{last}"
+    if omitted_bytes := size - len(first_bytes) - len(last_bytes):
+        first_text = redact_excerpt(first_bytes.decode(errors="replace"), end=True)
+        last_text = redact_excerpt(last_bytes.decode(errors="replace"), start=True)
+        text = f"{first_text}\n[... {omitted_bytes:,} bytes left out ...]\n{last_text}"
     else:
-        text = (start + end).decode(errors="replace")
+        text = (first_bytes + last_bytes).decode(errors="replace")
     return f"{name}:\n{escape_controls(text).rstrip()}"
 
 

@@ -68,21 +68,21 @@ class CompareView(Displayable, Comparison):
 
     def _difference(self) -> tuple[Heading, list[str]]:
         """Return a sentence about the first difference, and further lines about differences and their reasons."""
-        first = self.first
-        if first is None:
+        first_difference = self.first
+        if first_difference is None:
             steps = counted(len(all_steps(self.a.session)), "step")
             return Heading(f"A and B do not differ; each has {steps}.", tone="good"), []
         if self.unfinished is not None:
             other = "B" if self.unfinished == "A" else "A"
-            after = f"after {first.location}" if first.step else "at the start"
+            after = f"after {first_difference.location}" if first_difference.step else "at the start"
             sentence = f"{self.unfinished} ends {after}. Up to that point, A and B do not differ. {other} continues."
             return Heading(sentence, tone="good"), []
-        why, *more = first.lines
+        why, *details = first_difference.lines
         headline, _, detail = why.partition(": ")
-        more = [*filter(None, [detail]), *more]
+        details = [*filter(None, [detail]), *details]
         if differences := self.loadouts.differences:
-            more.append(f"Their loadouts have {counted(len(differences), 'difference')}; see `loadouts`.")
-        return Heading(f"A and B first differ in {first.location}: {headline}", tone="warn"), more
+            details.append(f"Their loadouts have {counted(len(differences), 'difference')}; see `loadouts`.")
+        return Heading(f"A and B first differ in {first_difference.location}: {headline}", tone="warn"), details
 
     def rows(self) -> list[tuple[str, ...]]:
         """Return the steps side by side, one pair per row; only the ends of a long sequence of equal steps are included."""

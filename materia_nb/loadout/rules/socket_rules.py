@@ -433,14 +433,14 @@ def _state_writers(facts: LoadoutFacts) -> tuple[set[str], Mapping[str, list[tup
     any_path_writers: set[str] = set()
     paths_by_field: dict[str, list[tuple[str, StatePath]]] = {}
     for id_, socket in facts.sockets.items():
-        json = id_ not in facts.text_sockets
-        if json and socket.is_utility:
+        returns_json = id_ not in facts.text_sockets
+        if returns_json and socket.is_utility:
             any_path_writers.add(id_)
             continue
         paths = {tuple(split_path(target)) for _, target, _ in socket.assignments}
         if socket.materia.parallel:
             paths.add((RESULTS,))  # written when the lanes join
-        for path in paths | (_CANONICAL_PATHS if json else frozenset()):
+        for path in paths | (_CANONICAL_PATHS if returns_json else frozenset()):
             if path:
                 paths_by_field.setdefault(path[0], []).append((id_, path))
     return any_path_writers, paths_by_field

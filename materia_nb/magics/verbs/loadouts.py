@@ -292,8 +292,8 @@ def _parse_model(text: str, call: Call, options: Mapping[str, Any]) -> ModelAgen
     options = {**options, **parse(replace(agent, name="agent NAME", arguments=name_and_options), text, call.names)}
     model, max_tokens = options.pop("model"), options.pop("max_tokens")
     settings = {} if max_tokens is None else {"max_tokens": max_tokens}
-    tools = not options.pop("no_tools")
-    return ModelAgent(None if model == "model" else model, settings=settings, tools=tools, **options)
+    has_tools = not options.pop("no_tools")
+    return ModelAgent(None if model == "model" else model, settings=settings, tools=has_tools, **options)
 
 
 def _compile_function(name: str, body: str, names: Any) -> Any:
