@@ -353,7 +353,7 @@ class Requests:
         inbox: EventLoopInbox[AgentEvent],
         streams: list[StreamedResponse],
     ) -> ModelResponse:
-        fresh = True
+        is_fresh = True
         model = self.handle.model
         async with AsyncExitStack() as stack:
             # Entered for each request, so that connections don't stay open between requests.
@@ -373,8 +373,8 @@ class Requests:
                         kind="agent_reply_too_long",
                     )
                 if text := _delta_text(event):
-                    inbox.add(TextEvent(text, fresh=fresh))
-                    fresh = False
+                    inbox.add(TextEvent(text, fresh=is_fresh))
+                    is_fresh = False
         return stream.get()
 
     def _retry_delay(self, error: Exception, attempt: int) -> float:

@@ -161,16 +161,16 @@ def _is_misspelled_field(parameter: str) -> bool:
 
 
 def _function_name(function: Callable[..., Any]) -> str:
-    inner = getattr(function, "func", function)  # functools.partial
-    return str(getattr(inner, "__name__", type(inner).__name__))
+    inner_function = getattr(function, "func", function)  # functools.partial
+    return str(getattr(inner_function, "__name__", type(inner_function).__name__))
 
 
 def _source_location(function: Callable[..., Any], error: BaseException | None = None) -> str | None:
     """Return the location of an error in the function's file, or of the function's definition if there is no error."""
-    inner = inspect.unwrap(getattr(function, "func", function))
-    if not inspect.isroutine(inner) and not inspect.isclass(inner):
-        inner = type(inner).__call__  # an object that can be called
-    code = getattr(inner, "__code__", None)
+    inner_function = inspect.unwrap(getattr(function, "func", function))
+    if not inspect.isroutine(inner_function) and not inspect.isclass(inner_function):
+        inner_function = type(inner_function).__call__  # an object that can be called
+    code = getattr(inner_function, "__code__", None)
     if code is None:
         return None
     line = code.co_firstlineno

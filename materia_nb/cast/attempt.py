@@ -357,10 +357,10 @@ class Attempts(Displayable, Sequence[Attempt]):
         times = "once" if len(self) == 1 else f"{len(self)} times"
         tokens = "tokens unknown" if usage.tokens is None else f"{usage.tokens:,} tokens"
         cost = f", {usage.cost:.4f} USD" if usage.cost else ""
-        missing = max(usage.without_tokens, usage.without_cost if cost else 0) if usage.tokens else 0
-        used = phrase_with_unknown(f"{tokens}{cost} in total", missing)
+        unknown_count = max(usage.without_tokens, usage.without_cost if cost else 0) if usage.tokens else 0
+        usage_text = phrase_with_unknown(f"{tokens}{cost} in total", unknown_count)
         name = self._runner.rules.graph.names[self.socket]
-        return f"{name} was asked {times}; {counted(usable_count, 'answer')} would be accepted, {used}"
+        return f"{name} was asked {times}; {counted(usable_count, 'answer')} would be accepted, {usage_text}"
 
     def _problems(self) -> Iterator[str]:
         for attempt in self:

@@ -126,17 +126,17 @@ class Case:
         """
         expected, names = self.fields["ways"], shared_names(graph_of_case, exploration.graph)
         moves = exploration.moves
-        missing = [f"No longer possible: {move}" for move in expected["moves"] if move not in moves]
-        new = [f"Now also possible: {move}" for move in moves if move not in expected["moves"]]
-        if not missing and not new and "follows" in self.fields:
+        lost_moves = [f"No longer possible: {move}" for move in expected["moves"] if move not in moves]
+        new_moves = [f"Now also possible: {move}" for move in moves if move not in expected["moves"]]
+        if not lost_moves and not new_moves and "follows" in self.fields:
             changes = behaviour_changes(Exploration(graph_of_case, expected["items"]), exploration)
             routes = [" → ".join(names[id_] for id_ in change.route) for change in changes]
-            new = [
+            new_moves = [
                 f"{after}: {b} instead of {a}, after {route}"
                 for (after, a, b, _), route in zip(changes, routes, strict=True)
             ]
-        more = max(0, len(missing) - _MAX_CHANGES) + max(0, len(new) - _MAX_CHANGES)
-        lines = [*missing[:_MAX_CHANGES], *new[:_MAX_CHANGES], *([f"and {more} more"] if more else [])]
+        omitted = max(0, len(lost_moves) - _MAX_CHANGES) + max(0, len(new_moves) - _MAX_CHANGES)
+        lines = [*lost_moves[:_MAX_CHANGES], *new_moves[:_MAX_CHANGES], *([f"and {omitted} more"] if omitted else [])]
         return [with_names(line, names) for line in lines]
 
     def _differences(self, replayed: Session, missing: MissingAnswer | None, names: Mapping[str, str]) -> list[str]:
@@ -308,9 +308,9 @@ def read_case(path: Path) -> Case:
         MateriaError: the file cannot be read (``no_case``), or is not a test case (``bad_case``).
     """
     fields = _CASE.read(path)
-    missing = [name for name in _FIELDS if name not in fields]
-    if missing:
-        raise _CASE.format_error(path, f"it has no {missing[0]!r}")
+    missing_names = [name for name in _FIELDS if name not in fields]
+    if missing_names:
+        raise _CASE.format_error(path, f"it has no {missing_names[0]!r}")
     return Case(fields, path)
 
 

@@ -127,7 +127,7 @@ def recording_of(cast: Snapshot) -> dict[str, JSON]:
     for step in _recorded_steps(cast.session):
         if cast.rules.sockets[step.socket].socket.is_utility:
             continue
-        earlier = [used for turn in step.turns[: step.turns_before_retry] for used in (*turn.spent, turn.usage) if used]
+        usages = [used for turn in step.turns[: step.turns_before_retry] for used in (*turn.spent, turn.usage) if used]
         for turn in step.turns[step.turns_before_retry :]:
             if turn.mode == "correction":
                 continue
@@ -136,9 +136,9 @@ def recording_of(cast: Snapshot) -> dict[str, JSON]:
                 entry["lane"] = step.after.lane.name
             if turn.usage is not None:
                 entry["usage"] = turn.usage.as_json()
-            if spent := [*earlier, *turn.spent]:
+            if spent := [*usages, *turn.spent]:
                 entry["spent"] = [used.as_json() for used in spent]
-                earlier = []
+                usages = []
             entry |= {name: text for name in ("thinking", "cut") if (text := getattr(turn, name))}
             if turn.calls:
                 entry["calls"] = [call.as_json() for call in turn.calls]

@@ -252,8 +252,8 @@ class StepList(TableSequence[StepRecord]):
 def steps_of(session: Session, graph: Graph) -> StepList:
     """Return the steps of a cast, with a note about the number of further steps in its lanes."""
     lanes = (lane for streams in session.streams for lane in streams.lanes.values())
-    others = sum(len(lane.session.steps) for lane in lanes)
-    note = f"{counted(others, 'more step')} in lanes: see `cast.now.all_steps`" if others else ""
+    lane_step_count = sum(len(lane.session.steps) for lane in lanes)
+    note = f"{counted(lane_step_count, 'more step')} in lanes: see `cast.now.all_steps`" if lane_step_count else ""
     return StepList(session.steps, graph, note)
 
 

@@ -184,8 +184,8 @@ class Lanes:
         at_work = lanes_running(self._main.session)
         if at_work is None or len(self._running) >= at_work.limit:
             return None
-        due = (action for action in self._due() if action.lane and action.what != "person")
-        names = [action.lane for action in due if action.lane not in idle]
+        due_actions = (action for action in self._due() if action.lane and action.what != "person")
+        names = [action.lane for action in due_actions if action.lane not in idle]
         running = [lane for lane in names if at_work.lanes[lane].status == "running"]
         eligible = names if len(running) < at_work.limit else running
         next_lane = next((lane for lane in eligible if lane not in self._running and lane not in lanes_done), None)

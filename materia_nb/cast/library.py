@@ -126,11 +126,11 @@ class Loadouts(Mapping[str, str], Displayable):
         if path is None:
             self.reload()
             return self._copy_scripts_and_show()
-        loaded = path if isinstance(path, Mapping) else self.find(Path(path))
-        config = self.read(loaded)
+        source = path if isinstance(path, Mapping) else self.find(Path(path))
+        config = self.read(source)
         before = self._loaded, self._config, self._chosen
         lost = {} if self._config is None else _removed_loadouts(self._config, config)
-        self._loaded, self._config, self._chosen = loaded, config, config.active
+        self._loaded, self._config, self._chosen = source, config, config.active
         try:
             view = self._copy_scripts_and_show()
         except MateriaError:  # neither the file nor a lower layer has a loadout
@@ -277,8 +277,8 @@ class Loadouts(Mapping[str, str], Displayable):
             self._chosen, self.refused = name, None
             return view
         self._chosen, self.refused = before if before != name else None, name
-        stays = f"; {self.chosen} stays chosen" if self.chosen not in (None, name) else ""
-        return view.with_notes(f"{name} was defined but cannot be cast, so it was not chosen{stays}")
+        chosen_note = f"; {self.chosen} stays chosen" if self.chosen not in (None, name) else ""
+        return view.with_notes(f"{name} was defined but cannot be cast, so it was not chosen{chosen_note}")
 
     def import_graph(self, source: object, name: str = "Imported") -> LoadoutView:
         """Convert a graph of another tool to a loadout, with a note about each node that has no equivalent.

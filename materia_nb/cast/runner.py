@@ -576,8 +576,8 @@ class Runner(Work):
     @property
     def lanes_waiting_for_person(self) -> list[str]:
         """The names of the lanes that wait for a person's approval or answer."""
-        due = pending_actions(self.rules, self.session) if self.lanes_at_work else ()
-        return [action.lane for action in due if action.what == "person"]
+        due_actions = pending_actions(self.rules, self.session) if self.lanes_at_work else ()
+        return [action.lane for action in due_actions if action.what == "person"]
 
     def work_of_lane(self, name: str | None) -> Work:
         """Return the work of the named lane.
@@ -588,16 +588,16 @@ class Runner(Work):
             MateriaError: no lane or several lanes qualify (``which_lane``), or the lane does not exist
                 (``unknown_lane``).
         """
-        due = pending_actions(self.rules, self.session)
-        waiting = [action.lane for action in due if action.lane and action.what in ("agent", "person")]
+        due_actions = pending_actions(self.rules, self.session)
+        lane_names = [action.lane for action in due_actions if action.lane and action.what in ("agent", "person")]
         if self.session.state.failure is not None and (stopped := lanes_at_work(self.session)) is not None:
             lanes = stopped.lanes.values()
-            waiting = [lane.name for lane in lanes if lane.status == "failed" or lane.session.state.waiting_at]
-        if name is None and len(waiting) != 1:
-            message = "Several lanes are waiting." if waiting else "No lane is waiting for a person."
-            hint = f"name a lane: {', '.join(waiting)}" if waiting else "continue the lanes with `run` or `retry`"
+            lane_names = [lane.name for lane in lanes if lane.status == "failed" or lane.session.state.waiting_at]
+        if name is None and len(lane_names) != 1:
+            message = "Several lanes are waiting." if lane_names else "No lane is waiting for a person."
+            hint = f"name a lane: {', '.join(lane_names)}" if lane_names else "continue the lanes with `run` or `retry`"
             raise MateriaError(message, hint=hint, kind="which_lane")
-        return self.lanes.work(streams.lane_named(self.session, name or waiting[0]).name)
+        return self.lanes.work(streams.lane_named(self.session, name or lane_names[0]).name)
 
     @property
     def stuck(self) -> bool:

@@ -181,8 +181,8 @@ class Snapshot:
     def breakpoints_hit(self) -> list[Breakpoint]:
         """The breakpoints at which the cast is currently stopped."""
         stops = tuple(self.breakpoints)
-        upcoming = self.next_socket if stops else None
-        return [breakpoint_ for breakpoint_ in stops if breakpoint_.is_reached(self.rules, self.session, upcoming)]
+        next_socket = self.next_socket if stops else None
+        return [breakpoint_ for breakpoint_ in stops if breakpoint_.is_reached(self.rules, self.session, next_socket)]
 
     @cached_property
     def names(self) -> dict[str, str]:
@@ -494,12 +494,12 @@ class Snapshot:
         if not self.steps:
             raise MateriaError("The cast has no step yet.", hint="use `step` first", kind="no_step")
         record = self.steps.at(-1 if step is None else step)
-        latest = record is self.steps[-1] and self.engine.status == "failed"
-        after = self.engine if latest else record.after
+        is_latest = record is self.steps[-1] and self.engine.status == "failed"
+        after = self.engine if is_latest else record.after
         next_index = record.number - self.steps[0].number + 1
-        following = self.steps[next_index].entry if next_index < len(self.steps) else self.ending_decision
+        next_entry = self.steps[next_index].entry if next_index < len(self.steps) else self.ending_decision
         decision, entry, pinned = record.decision, record.entry, record.pinned
-        why = explain(self.rules, record.title, decision, after, entry, onward=following, pinned=pinned)
+        why = explain(self.rules, record.title, decision, after, entry, onward=next_entry, pinned=pinned)
         if decision is None and next_index > 1:
             source = f"The cast arrived here after step {record.number - 1}."
             return dataclasses.replace(why, lines=(source, *self.why(record.number - 1).lines, why.lines[-1]))

@@ -83,8 +83,8 @@ def find_warnings(rules: Rules, session: Session) -> tuple[CastWarning, ...]:
     def item_of(decision: Decision) -> ItemId | None:
         if decision.item is None or not session.edits:
             return decision.item
-        later = (edit for edit in session.edits if edit.step > decision.step - (edit.before.next is not None))
-        return id_after_edits(rules, later, decision.item)
+        later_edits = (edit for edit in session.edits if edit.step > decision.step - (edit.before.next is not None))
+        return id_after_edits(rules, later_edits, decision.item)
 
     items_left = tuple(_open_items_warning(rules, session))
     iterators = [rules.graph.sockets[decision.socket or ""].iterator for decision in items_left]
@@ -280,7 +280,7 @@ def _unvisited_items(
     """
     state, cursor = session.state, iteration.iterator.cursor
     outer = () if outer_item is None else positions_of(outer_item.id)
-    reached = state.cursors.get(cursor, 0) if state.nesting.get(cursor, ()) == outer else 0
+    cursor_position = state.cursors.get(cursor, 0) if state.nesting.get(cursor, ()) == outer else 0
     identities: Mapping[int, set[str]] | None = None
     for index in range(len(items)) if state.lane is None or state.lane.cursor != cursor else state.lane.indexes:
         item = item_at(iteration, items, index, outer)
@@ -288,7 +288,7 @@ def _unvisited_items(
         if item is None or item.id in state.items or item.id in state.joined_items or was_entered:
             continue
         why = "the cast ended before reaching it"
-        if index < reached and was_entered is None:
+        if index < cursor_position and was_entered is None:
             if session.edits or not is_replaced:
                 continue
             why = "the list was replaced after its loop had passed this position"
@@ -344,8 +344,8 @@ def _inner_list(
         return
     outer_iteration, outer_item, is_new = outer_shown.iteration, outer_shown.item, False
     if len(outer) == 1:
-        later = (edit for edit in session.edits if edit.step >= steps[-1].number)
-        moved_id = id_after_edits(rules, later, outer_item.id)
+        later_edits = (edit for edit in session.edits if edit.step >= steps[-1].number)
+        moved_id = id_after_edits(rules, later_edits, outer_item.id)
         current_item = moved_id and item_at(
             outer_iteration, list_at(outer_iteration.iterator.items, session.state), moved_id[1]
         )

@@ -259,8 +259,8 @@ def _completed_item(advance: AdvanceRecord, draft: Draft, item: Item | None) -> 
         return None
     if item is not None and item.cursor == advance.cursor:
         return item.id
-    outer = (shown_item.item.id for shown_item in draft.shown if shown_item.item.cursor == advance.cursor)
-    return next(outer, (advance.cursor, advance.before, ()))
+    outer_ids = (shown_item.item.id for shown_item in draft.shown if shown_item.item.cursor == advance.cursor)
+    return next(outer_ids, (advance.cursor, advance.before, ()))
 
 
 def check_budget(rules: Rules, draft: Draft, visit: Visit) -> tuple[tuple[Event, ...], Failure | None]:

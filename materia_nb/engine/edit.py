@@ -87,11 +87,11 @@ def edit_output(
         raise MateriaError("The output of the last step cannot be corrected.", kind="edit_output")
     socket_rules = rules.sockets[visit.socket]
     mode = "final" if visit.mode in socket_rules.free_text_modes else visit.mode
-    waiting = _with_usage(entry.state, latest)._replace(at=visit._replace(mode=mode))
+    waiting_state = _with_usage(entry.state, latest)._replace(at=visit._replace(mode=mode))
     reading = socket_rules.protocol.read(text, socket_rules.requirements)
     if reading.error is not None:
         raise RefusedAnswer("The corrected output was refused.", reading.issues, "edit_output")
-    step = outputs.output(rules, waiting, text, Usage(), entry.prompt, artifact=artifact)
+    step = outputs.output(rules, waiting_state, text, Usage(), entry.prompt, artifact=artifact)
     changes = (*step.state.changed, f"the output of {rules.graph.names[visit.socket]}")
     return step._replace(state=step.state._replace(changed=changes))
 
@@ -203,9 +203,9 @@ def _changes(before: Mapping[str, JSON], after: Mapping[str, JSON], path: str) -
         if isinstance(old, dict) and isinstance(new, dict):
             yield from _changes(old, new, pointer)
         elif not equal_json(old, new):
-            short = _is_short_list(old) and _is_short_list(new)
-            items = jsonpatch.make_patch({"": old}, {"": new}).patch if short else ()
-            if short and _patch_produces(items, {"": old}, {"": new}):
+            are_short = _is_short_list(old) and _is_short_list(new)
+            items = jsonpatch.make_patch({"": old}, {"": new}).patch if are_short else ()
+            if are_short and _patch_produces(items, {"": old}, {"": new}):
                 yield from (_prefixed(pointer, change) for change in items)
             else:
                 yield {"op": "replace", "path": pointer, "value": new}

@@ -124,9 +124,9 @@ def _apply_start(rules: Rules, session: Session, event: ev.SocketStart) -> Sessi
             raise ImpossibleEvent(event, f"the cast {session.state.status_phrase}")
         step = entering.enter(rules, session.state)
         at = step.state.waiting_at
-        entered = (event.about.get("socket"), event.about.get("itemKey"), event.visit)
-        if at is None or (at.socket, at.item.key if at.item else None, at.visit) != entered:
-            raise ImpossibleEvent(event, f"the event enters {entered[0]}, but the next visit of the cast is different")
+        key = (event.about.get("socket"), event.about.get("itemKey"), event.visit)
+        if at is None or (at.socket, at.item.key if at.item else None, at.visit) != key:
+            raise ImpossibleEvent(event, f"the event enters {key[0]}, but the next visit of the cast is different")
     return _enter_socket(rules, session, step, event)
 
 

@@ -171,10 +171,10 @@ def _status_in(lane: LaneScope | None, state: StateView, item: ItemId) -> ItemSt
         return "done"
     if lane is not None:
         at = state.cursors.get(cursor, 0)
-        earlier = lane.indexes[: lane.indexes.index(at)] if at in lane.indexes else lane.indexes
-        return "done" if index in earlier else "being worked on" if item in state.items else "open"
-    reached = state.cursors.get(cursor, 0) if state.nesting.get(cursor, ()) == outer else 0
-    if index < reached:
+        earlier_indexes = lane.indexes[: lane.indexes.index(at)] if at in lane.indexes else lane.indexes
+        return "done" if index in earlier_indexes else "being worked on" if item in state.items else "open"
+    cursor_position = state.cursors.get(cursor, 0) if state.nesting.get(cursor, ()) == outer else 0
+    if index < cursor_position:
         return "skipped" if item in state.passed_items else "done"
     if item in state.items:
         return "being worked on"

@@ -434,9 +434,9 @@ class PastStates:
         """Compute the states before and after each of the first ``count`` steps."""
         states = [self.start]
         for turn in list(self._turns.values())[:count]:
-            waiting = enter(self._rules, states[-1]).state
+            waiting_state = enter(self._rules, states[-1]).state
             turn_usage = with_working_time(turn.worked, turn.usage, turns=turn.prompt is not None)
-            states.append(output(self._rules, waiting, turn.text, turn_usage, artifact=turn.artifact).state)
+            states.append(output(self._rules, waiting_state, turn.text, turn_usage, artifact=turn.artifact).state)
         return tuple(states)
 
 

@@ -153,9 +153,9 @@ class PromptContext(NamedTuple):
 
     def _count_sentence(self, item: Item, count: int) -> str:
         """Return a sentence with the number of items by status, computed without iterating over the items."""
-        earlier = min(item.position, count)
+        earlier_count = min(item.position, count)
         skips = sum(item_id[0] == item.cursor and item_id[2] == item.outer for item_id in self.state.passed_items)
-        counts = {"done": earlier - skips, "skipped": skips, "pending": count - earlier - 1}
+        counts = {"done": earlier_count - skips, "skipped": skips, "pending": count - earlier_count - 1}
         return "In total: " + ", ".join(f"{number} {word}" for word, number in counts.items() if number > 0) + "."
 
     def _own_list(self) -> list[JSON]:
@@ -183,8 +183,8 @@ class PromptContext(NamedTuple):
             if limits.titles is not None and limits.titles <= index < len(items) - limits.titles:
                 continue
             word = "" if self.socket.cursor is None else item_status(self.state, (self.socket.cursor, index, ()))
-            head = f"{index + 1}. " + (f"({_STATUS_WORDS[word]}) " if word in ("done", "skipped") else "")
-            lines.append(head + _title(item, str(index)))
+            prefix = f"{index + 1}. " + (f"({_STATUS_WORDS[word]}) " if word in ("done", "skipped") else "")
+            lines.append(prefix + _title(item, str(index)))
             values.append(("title", str(index)))
             text = _item_context(item)
             if text and share >= NOTICE_CHARS:
@@ -257,24 +257,24 @@ class PromptContext(NamedTuple):
         entries = [entry for entry in current_handoffs(self.state) if entry.step not in shown_steps or not entry.step]
         if not entries:
             return PromptPart("handoffs", "", "nothing beyond the other parts")
-        bound = MAX_HANDOFF_CHARS_INSIDE if self.visit.item is not None else MAX_HANDOFF_CHARS_OUTSIDE
+        max_entry_chars = MAX_HANDOFF_CHARS_INSIDE if self.visit.item is not None else MAX_HANDOFF_CHARS_OUTSIDE
         if limit is not True:
-            bound = limit
-        chosen = self._select_handoffs(entries, bound, min(bound, limits.handoffs))
+            max_entry_chars = limit
+        chosen_handoffs = self._select_handoffs(entries, max_entry_chars, min(max_entry_chars, limits.handoffs))
         lines, note = [], ""
         left_out = (
             max(len(handoff_records(self.state.handoffs, context_of(self.state.data))) - MAX_SCANNED_HANDOFFS, 0)
             + len(entries)
-            - len(chosen)
+            - len(chosen_handoffs)
         )
         if left_out:
             note = f"{left_out} older omitted"
             lines.append(f"({note})")
         lines += [
             f"[{entry.socket} {entry.label}] {text}" if entry.socket else f"({entry.label}) {text}"
-            for entry, text in chosen
+            for entry, text in chosen_handoffs
         ]
-        values = tuple([("handoff", str(entry.step)) for entry, _ in chosen])
+        values = tuple([("handoff", str(entry.step)) for entry, _ in chosen_handoffs])
         return PromptPart("handoffs", self.quote("\n\n".join(lines)), note, True, values)
 
     def _select_handoffs(self, entries: Sequence[Handoff], bound: int, max_chars: int) -> list[tuple[Handoff, str]]:
@@ -330,17 +330,17 @@ class PromptContext(NamedTuple):
         """Return the part for a JSON output, with its verdict and the fields that no other part contains."""
         state, note = self.state, ""
         lines = [f"{source} reported {state.last_result.noun}."] if state.last_result in VERDICTS else []
-        rest = self._remaining_fields(state.last_json, last)
-        if rest:
-            text, note = shorten_with_note(pretty(whole_floats_as_integers(rest)), limits.output)
+        other_fields = self._remaining_fields(state.last_json, last)
+        if other_fields:
+            text, note = shorten_with_note(pretty(whole_floats_as_integers(other_fields)), limits.output)
             if text:
                 lines += ["It also reported:" if lines else f"From {source}:", self.quote(text)]
             else:
-                rest = {}
+                other_fields = {}
         if not lines:
             return PromptPart("previous", "", note or "already in other parts")
-        values = tuple(("output", f"{state.last_step}.{name}") for name in rest)
-        return PromptPart("previous", "\n".join(lines), note, bool(rest), values)
+        values = tuple(("output", f"{state.last_step}.{name}") for name in other_fields)
+        return PromptPart("previous", "\n".join(lines), note, bool(other_fields), values)
 
     def _remaining_fields(self, value: JSON, last: Socket) -> dict[str, JSON]:
         """Return the fields of a JSON output that no other part contains.
@@ -380,8 +380,8 @@ class PromptContext(NamedTuple):
         if not value:
             return PromptPart("item", "", "already in your prompt")
         title, context = value.get("title"), value.get("context")
-        plain = isinstance(item.value, dict) and set(item.value) <= {"title", "context"}
-        if plain and all(isinstance(part, str) for part in value.values()):
+        is_plain = isinstance(item.value, dict) and set(item.value) <= {"title", "context"}
+        if is_plain and all(isinstance(part, str) for part in value.values()):
             lines = [f"{item.key}: {one_line(title)}" if isinstance(title, str) else f"{item.key}:"]
             if isinstance(context, str):
                 lines.append(self.quote(context))
@@ -478,11 +478,11 @@ def _title(item: JSON, key: str) -> str:
 
 def _item_context(item: JSON) -> str:
     if isinstance(item, dict):
-        rest = {name: field_value for name, field_value in item.items() if name not in ("title", "name")}
-        if set(rest) <= {"context"}:
-            context = rest.get("context")
+        other_fields = {name: field_value for name, field_value in item.items() if name not in ("title", "name")}
+        if set(other_fields) <= {"context"}:
+            context = other_fields.get("context")
             return context if isinstance(context, str) else ""
-        return pretty(whole_floats_as_integers(rest))
+        return pretty(whole_floats_as_integers(other_fields))
     return "" if isinstance(item, str) else pretty(whole_floats_as_integers(item))
 
 

@@ -602,6 +602,6 @@ def _contract_evidence(contract: Contract, find: FindFile) -> Section:
         for entry in entries:
             text = as_text(entry)
             rows.append((name, Pointer(text, find(text)) if name == "files_checked" else text))
-    empty = [name for name, entries in contract.evidence.items() if not entries]
-    lines = (f"empty: {', '.join(empty)}",) if empty else ()
+    empty_names = [name for name, entries in contract.evidence.items() if not entries]
+    lines = (f"empty: {', '.join(empty_names)}",) if empty_names else ()
     return Section("evidence", ("list", "entry") if rows else (), tuple(rows), lines)

@@ -297,8 +297,8 @@ def _warnings(envelope: Envelope, facts: TurnFacts) -> Iterator[Issue]:
         yield issue_of("STATUS_RECOMMENDATION_CONFLICT", f"{status}+{wish}", status=status, wish=wish, better=better)
     if wish == "DETOUR" and not _detour_target(envelope, facts):
         unknown = f"{envelope.next_step_suggestion[:100]!r}, which is neither a socket nor a materia used by exactly one socket"
-        named = unknown if envelope.next_step_suggestion else "no socket of the loadout"
-        yield issue_of("DETOUR_WITHOUT_TARGET", named=named)
+        target_text = unknown if envelope.next_step_suggestion else "no socket of the loadout"
+        yield issue_of("DETOUR_WITHOUT_TARGET", named=target_text)
     if status == "UNVERIFIED" and wish == "LOOP":
         if can_help is None:
             yield issue_of("CAN_FURTHER_ITERATION_HELP_MISSING")

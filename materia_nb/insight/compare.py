@@ -521,11 +521,11 @@ def previous_visit(steps: Sequence[StepRecord], number: int) -> StepRecord:
     """
     index = number - steps[0].number  # the steps of a lane are numbered from where it began
     step = steps[index]
-    earlier = [visit for visit in steps[:index] if visit.socket == step.socket]
-    if not earlier:
+    earlier_visits = [visit for visit in steps[:index] if visit.socket == step.socket]
+    if not earlier_visits:
         message = f"The socket of step {number} was not visited before."
         raise MateriaError(message, hint="compare other steps", kind="no_step")
-    return next((visit for visit in reversed(earlier) if visit.item_key == step.item_key), earlier[-1])
+    return next((visit for visit in reversed(earlier_visits) if visit.item_key == step.item_key), earlier_visits[-1])
 
 
 _Aligned: TypeAlias = tuple[StepRecord | None, StepRecord | None]

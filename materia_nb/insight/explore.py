@@ -702,9 +702,9 @@ def behaviour_changes(a: Exploration, b: Exploration) -> list[BehaviourChange]:
 
 def _target_after(moves: Sequence[Move], answer: ScriptedResult) -> int | None:
     """Return the next state after an answer, or None. If no verdict matters, all accepted answers have one move."""
-    targets = {(move.answer.result, move.answer.items, move.answer.asks): move.to for move in moves}
+    targets = {(move.answer.result, move.answer.list_length, move.answer.asks): move.to for move in moves}
     results = [answer.result] if answer.asks or answer.result.is_silent else [answer.result, Result.NOTHING]
-    keys = ((result, items, answer.asks) for result in results for items in (answer.items, None))
+    keys = ((result, length, answer.asks) for result in results for length in (answer.list_length, None))
     return next((targets[key] for key in keys if key in targets), None)
 
 

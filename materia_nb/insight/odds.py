@@ -301,8 +301,8 @@ class Odds:
         """
         if not 0 < share < 1:
             raise usage_error(f"{share!r:.60} is not a share of casts.", "set a number between 0 and 1, such as 0.9")
-        known = [name for name in Percentile._fields if getattr(self, name) is not None]
-        return Percentile(**{name: quantile(self.distribution(name), share) for name in known})
+        known_quantities = [name for name in Percentile._fields if getattr(self, name) is not None]
+        return Percentile(**{name: quantile(self.distribution(name), share) for name in known_quantities})
 
 
 class Percentile(NamedTuple):
@@ -434,8 +434,8 @@ def _total(graph: Graph, visits: Mapping[str, float], values: PerSocket | None) 
         return None, ()
     value_by_socket = {id_: value_for_socket(graph, id_, values) for id_, count in visits.items() if count}
     totals = [visits[id_] * value for id_, value in value_by_socket.items() if value is not None]
-    missing = (id_ for id_, value in value_by_socket.items() if value is None and not graph.sockets[id_].is_utility)
-    return sum(totals) if totals else None, tuple(missing)
+    missing_ids = (id_ for id_, value in value_by_socket.items() if value is None and not graph.sockets[id_].is_utility)
+    return sum(totals) if totals else None, tuple(missing_ids)
 
 
 # -- critics ---------------------------------------------------------------------------------
@@ -460,12 +460,12 @@ def compute_worth(
     back = (edge.to for id_ in catches for edge in graph.sockets[id_].edges if edge.when in REWORK_CONDITIONS)
     qualities = writer if isinstance(writer, Mapping) else dict.fromkeys(back, writer)
     writers = _checked_by_socket(graph, qualities, 1, 'set one number from 0 to 1, such as writer={"Build": 0.7}')
-    others = satisfied if isinstance(satisfied, Mapping) else {"*": satisfied}
+    other_chances = satisfied if isinstance(satisfied, Mapping) else {"*": satisfied}
 
     def odds_of(chosen: Graph, skipped: str = "") -> Odds:
         def chances_for(quality: int) -> dict[str, Chance]:
             yes = {id_: 1.0 if id_ == skipped else 1 - refused[quality] for id_, refused in catches.items()}
-            return chances_by_socket(chosen, {**others, **yes}, assumed, *amounts.values())
+            return chances_by_socket(chosen, {**other_chances, **yes}, assumed, *amounts.values())
 
         space, (bad, good) = explore(chosen), map(chances_for, range(2))
         if mute := next((id_ for id_ in catches if id_ not in good), None):
@@ -598,8 +598,8 @@ def simulate_casts(
             edge_uses.update(edges)
             ends[end_kind(played[-1].next_state if played else start) or _UNFINISHED] += 1
             turns.append(sum(visit.agent_turns for visit in played))
-            taken = (graph.sockets[edge[0]].edges[edge[1] - 1] for edge in edges if isinstance(edge, tuple))
-            retries.append(sum(edge.when in REWORK_CONDITIONS for edge in taken))
+            taken_edges = (graph.sockets[edge[0]].edges[edge[1] - 1] for edge in edges if isinstance(edge, tuple))
+            retries.append(sum(edge.when in REWORK_CONDITIONS for edge in taken_edges))
             bar.add()
     finally:
         bar.close()

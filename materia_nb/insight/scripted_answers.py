@@ -141,14 +141,14 @@ class ScriptedResult(NamedTuple):
     Attributes:
         text: the sample answer; empty for a failure without an output.
         result: the result of the visit.
-        items: the length of the lists in the answer, or None if it contains no lists.
+        list_length: the length of the lists in the answer, or None if it contains no lists.
         asks: ``pause`` or ``escalate`` for an answer that pauses the cast until a person responds, otherwise empty.
             Odds and simulations never use such an answer.
     """
 
     text: str
     result: Result
-    items: int | None
+    list_length: int | None
     asks: str = ""
 
 

@@ -154,7 +154,7 @@ def _state_changes(session: Session) -> Iterator[tuple[StepRecord | Edit | Strea
     for step in session.steps:
         edits = [edit for edit in session.edits if edit.step == step.number]
         waiting_edits = [edit for edit in edits if edit.before.status in ("waiting", "held")]
-        later = [edit for edit in edits if edit not in waiting_edits]
+        later_edits = [edit for edit in edits if edit not in waiting_edits]
         data = step.before.data
         for edit in waiting_edits:
             yield step, data, edit.before.data
@@ -163,11 +163,11 @@ def _state_changes(session: Session) -> Iterator[tuple[StepRecord | Edit | Strea
         if not waiting_edits or step.after is not waiting_edits[-1].before:
             yield step, data, step.after.data
         if (streams := joined.get(step.number)) is None:
-            yield from _edit_changes(later)
+            yield from _edit_changes(later_edits)
         else:
-            following = session.steps[step.number :][:1]
-            data_after = following[0].before.data if following else session.state.data
-            yield from _join_changes(streams, later, step.after.data, data_after)
+            next_steps = session.steps[step.number :][:1]
+            data_after = next_steps[0].before.data if next_steps else session.state.data
+            yield from _join_changes(streams, later_edits, step.after.data, data_after)
 
 
 def _join_changes(

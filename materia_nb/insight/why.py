@@ -242,12 +242,12 @@ def _choice_for(socket_rules: SocketRules, fact: AdvanceRecord | None, result: R
 
 def _edge_records(rules: Rules, decision: Decision) -> tuple[RouteCheck, ...]:
     """Return the records of the edges and exits that were checked, followed by the edges that were not checked."""
-    checked = {check.edge_index for check in decision.checks if check.kind == "edge"}
-    if not checked or decision.socket is None:
+    checked_indexes = {check.edge_index for check in decision.checks if check.kind == "edge"}
+    if not checked_indexes or decision.socket is None:
         return decision.checks
     edges = rules.graph.sockets[decision.socket].edges
-    unchecked = (edge for edge in edges if edge.index not in checked)
-    return (*decision.checks, *(RouteCheck("edge", edge.when, edge.to, False, edge.index) for edge in unchecked))
+    unchecked_edges = (edge for edge in edges if edge.index not in checked_indexes)
+    return (*decision.checks, *(RouteCheck("edge", edge.when, edge.to, False, edge.index) for edge in unchecked_edges))
 
 
 def _edge_row(names: Mapping[str, str], check: RouteCheck, decision: Decision) -> tuple[str, ...]:

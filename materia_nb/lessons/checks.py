@@ -173,10 +173,10 @@ def scores(guesses: Iterable[Guess]) -> list[Score]:
     by_question: dict[tuple[str, str, str], list[Guess]] = {}
     for guess in guesses:
         lesson = f"{guess.lesson} ({guess.seed})" if guess.seed else guess.lesson
-        earlier = by_question.setdefault((guess.who, lesson, guess.question), [])
-        is_known = any(other.guess == guess.guess for other in earlier)
-        if not is_known and not any(other.right for other in earlier):
-            earlier.append(guess)
+        earlier_guesses = by_question.setdefault((guess.who, lesson, guess.question), [])
+        is_known = any(other.guess == guess.guess for other in earlier_guesses)
+        if not is_known and not any(other.right for other in earlier_guesses):
+            earlier_guesses.append(guess)
     return [
         Score(
             who,

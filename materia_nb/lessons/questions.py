@@ -389,10 +389,10 @@ class Patient(Displayable):
         Raises:
             MateriaError: the loadout has problems or still behaves wrongly (``not_fixed``), or it cannot be read.
         """
-        changed = read_text(loadout, where="the loadout") if isinstance(loadout, str) else dict(loadout)
-        if not isinstance(changed, dict):
+        changed_loadout = read_text(loadout, where="the loadout") if isinstance(loadout, str) else dict(loadout)
+        if not isinstance(changed_loadout, dict):
             raise MateriaError("A loadout must be an object.", hint="write its entry and its sockets", kind="not_fixed")
-        body = dict(changed)
+        body = dict(changed_loadout)
         materia = body.pop("materia", self.card.document["materia"])
         document = {**self.card.document, "materia": materia, "loadouts": {self.card.loadout: body}}
         faults = self._faults(document)
@@ -594,10 +594,10 @@ def _draw_paths(
             yield path, beliefs
 
 
-def _random_path(space: StateSpace, rng: Random, questions: int) -> tuple[list[int], list[bool]]:
+def _random_path(space: StateSpace, rng: Random, question_count: int) -> tuple[list[int], list[bool]]:
     """Return the numbers of random moves, and a list that contains True for each move with several possible targets."""
     path, has_choice, state = list[int](), list[bool](), 0
-    while sum(has_choice) < questions and (
+    while sum(has_choice) < question_count and (
         choices := [number for number, move in enumerate(space.moves[state]) if _is_plain(move)]
     ):
         targets = [space.nodes[space.moves[state][number].to] for number in choices]
@@ -625,13 +625,13 @@ def _add_beliefs(beliefs: Sequence[dict[str, JSON] | None], route: Sequence[str]
 
 def _route_and_script(space: StateSpace, path: Sequence[int]) -> tuple[list[str], ScriptedVerdicts]:
     """Return the sockets on a route, including its end, and the work items and verdicts that produce the route."""
-    state, route, items = 0, [str(space.nodes[0].socket)], 0
+    state, route, item_count = 0, [str(space.nodes[0].socket)], 0
     verdicts: dict[str, list[bool | None]] = {}
     for number in path:
         move = space.moves[state][number]
         verdicts.setdefault(route[-1], []).append({Result.YES: True, Result.NO: False}.get(move.answer.result))
-        items = items if move.answer.items is None else move.answer.items
+        item_count = item_count if move.answer.list_length is None else move.answer.list_length
         state = move.to
         node = space.nodes[state]
         route.append(str(node.socket) if node.end is None else END if node.end == COMPLETE else STOP)
-    return route, ScriptedVerdicts([f"item {number + 1}" for number in range(items)], verdicts)
+    return route, ScriptedVerdicts([f"item {number + 1}" for number in range(item_count)], verdicts)

@@ -139,8 +139,8 @@ class _Parser:
         self.open_subgraphs: list[tuple[str, _Subgraph, int]] = []
 
     def parse(self) -> Chart:
-        front = _FRONT_MATTER.match(self.text)
-        self._blank_out(front.end() if front else 0)
+        front_matter = _FRONT_MATTER.match(self.text)
+        self._blank_out(front_matter.end() if front_matter else 0)
         header = _HEADER.match(self.text)
         if header is None:
             self.at = len(self.text) - len(self.text.lstrip())

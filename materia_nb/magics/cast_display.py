@@ -64,13 +64,13 @@ def record_text(cast: Cast) -> MimeBundle:
     status = status_lines(now)
     folds = [_step_fold(now, step) for step in now.steps[-MAX_STEPS:]]
     earlier_count = len(steps.rows) - MAX_STEPS
-    earlier = [f"... {earlier_count} earlier steps"] if earlier_count > 0 else []
+    omitted = [f"... {earlier_count} earlier steps"] if earlier_count > 0 else []
     step_table = [table(steps.rows[-MAX_STEPS:], steps.headers)] if steps.rows else []
     purpose, verb = ("look at", "open") if cast.status == "complete" else ("continue", "resume")
     advice = f"To {purpose} this cast in a new kernel, run `%load_ext materia_nb` and `%materia {verb} {cast.id}`"
     wrapped = [wrapped_line for line in (title, *status) for wrapped_line in textwrap.wrap(plain(line), WIDTH)]
-    text = "\n".join([*wrapped, *earlier, *step_table, "", advice])
-    return record_bundle(text, blocks_as_html([Heading(title), *lines(status), *lines(earlier), *folds, Line(advice)]))
+    text = "\n".join([*wrapped, *omitted, *step_table, "", advice])
+    return record_bundle(text, blocks_as_html([Heading(title), *lines(status), *lines(omitted), *folds, Line(advice)]))
 
 
 def _step_fold(now: Snapshot, step: StepRecord) -> Fold:

@@ -140,10 +140,10 @@ class QuestBoard:
             raise MateriaError("The board is already running.", hint="wait until the run ends, or stop it", kind="busy")
         self._stop.clear()
         try:
-            done = 0
+            cast_count = 0
             cast: Cast | None = None
             while not self._stop.is_set():
-                if count is not None and done >= count:
+                if count is not None and cast_count >= count:
                     return "count"
                 finished_cast, cast = cast, self._start_next()
                 if finished_cast is not None:
@@ -153,7 +153,7 @@ class QuestBoard:
                 reason = self._run_cast(cast)
                 if reason is not None:
                     return reason
-                done += 1
+                cast_count += 1
             return "stopped"
         finally:
             self._writer.release()
@@ -237,9 +237,9 @@ class QuestBoard:
 
 def _next_quest(quests: Sequence[Quest]) -> Quest | None:
     """Return the quest to run next, which is the first waiting quest with a cast, or else the first pending quest."""
-    waiting = (quest for quest in quests if quest.status == "waiting" and quest.cast)
+    waiting_quests = (quest for quest in quests if quest.status == "waiting" and quest.cast)
     pending = (quest for quest in quests if quest.status == "pending")
-    return next(waiting, None) or next(pending, None)
+    return next(waiting_quests, None) or next(pending, None)
 
 
 def _waiting_note(cast: Cast) -> str | None:

@@ -391,9 +391,9 @@ def _run_check(values: Mapping[str, Any]) -> int:
     verb, names = VERBS["check"], values.get("names", [])
     with _open_bench("tests", values) as bench:
         if "fix" not in values:
-            checked = terminal.findings_of(bench, names, strict="strict" in values, engine=values.get("for"))
-            terminal.echo(terminal.FORMATTERS["json" if "json" in values else values.get("format", "text")](checked))
-            return ExitCode.SUCCESS if checked.ok else ExitCode.PROBLEMS
+            check_run = terminal.findings_of(bench, names, strict="strict" in values, engine=values.get("for"))
+            terminal.echo(terminal.FORMATTERS["json" if "json" in values else values.get("format", "text")](check_run))
+            return ExitCode.SUCCESS if check_run.ok else ExitCode.PROBLEMS
         if len(names) > 1:
             raise usage_error("Only one loadout can be fixed at a time.", "name one loadout")
         call = _make_call(verb, bench, {**values, **dict.fromkeys(["loadout"], *names)})

@@ -288,8 +288,8 @@ def _suggest_cast(entries: Sequence[CastEntry], reference: str) -> str:
     known_names = [*(entry.name for entry in entries if entry.name), *(entry.id for entry in entries)]
     if (match := close_match(reference, known_names)) is not None:
         return f"did you mean {match!r}?"
-    latest = entries[:_MAX_SUGGESTIONS]
-    lines = [f"  {entry.id}  {short_label(entry.request or '', 50)}".rstrip() for entry in latest]
+    latest_entries = entries[:_MAX_SUGGESTIONS]
+    lines = [f"  {entry.id}  {short_label(entry.request or '', 50)}".rstrip() for entry in latest_entries]
     return "\n".join(["choose one of the latest casts (`list casts` shows all casts):", *lines])
 
 

@@ -300,7 +300,7 @@ def read_journal(
             kind="no_journal",
         ) from error
     lines: list[JournalLine] = []
-    reached = known is None
+    is_known_reached = known is None
     position, link, has_links, first_broken_line = 0, "", False, None
     torn, lacks_line_break = b"", bool(content) and not content.endswith(b"\n")
     for number, raw_line in enumerate(BytesIO(content), start=1):
@@ -313,7 +313,7 @@ def read_journal(
                 first_broken_line = len(lines)
             link, has_links = written_link or expected_link, has_links or bool(written_link)
             lines.append(line)
-            reached = reached or (known is not None and known.link == link)
+            is_known_reached = is_known_reached or (known is not None and known.link == link)
             if line.type == until:
                 break
         elif position == len(content):
@@ -330,7 +330,7 @@ def read_journal(
                 kind="damaged_journal",
             )
     # A truncated JSON object is never valid JSON, so a last line that can be parsed is complete.
-    return Contents(lines, position, torn, lacks_line_break, link, reached, first_broken_line, has_links)
+    return Contents(lines, position, torn, lacks_line_break, link, is_known_reached, first_broken_line, has_links)
 
 
 _LINK_START: Final = b',"link":"'

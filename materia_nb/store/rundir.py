@@ -119,10 +119,10 @@ class RunDir:
         path = self.path / name
         try:
             path = path.resolve()
-            inside = path.is_relative_to(self._resolved_path)
+            is_inside = path.is_relative_to(self._resolved_path)
         except (OSError, ValueError, RuntimeError):  # the name is not a valid file name, or links form a loop
-            inside = False
-        if not inside:
+            is_inside = False
+        if not is_inside:
             raise MateriaError(
                 "The journal names an artifact outside the run directory.",
                 where=name[:200],

@@ -205,8 +205,8 @@ def run_sweep(
         folder.mkdir(parents=True, exist_ok=True)
     file = RowFile(folder)
     open_cells = [cell for cell in cells if not _is_done(file.rows.get(cell.key), retry=retry)]
-    earlier = {row.axes for row in file.rows.values()}
-    changed = sum(cell.axes in earlier and cell.key not in file.rows and not cell.opaque for cell in open_cells)
+    earlier_axes = {row.axes for row in file.rows.values()}
+    reruns = sum(cell.axes in earlier_axes and cell.key not in file.rows and not cell.opaque for cell in open_cells)
 
     def limit_reached() -> str:
         return _reached_limit_text(limit, [file.rows[cell.key] for cell in cells if cell.key in file.rows])
@@ -234,7 +234,7 @@ def run_sweep(
     ]
     for name, judge in judges.items():
         _AGENT_MEMORY.remember(judge.fingerprint().key, fingerprints[name].key, [judge.agent])
-    notes = _notes(open_cells, changed, fingerprints)
+    notes = _notes(open_cells, reruns, fingerprints)
     if left_out:
         notes.append(f"{counted(len(left_out), 'cast')} not started: {reason}")
     return Sweep(table, list(checks), folder, len(open_cells) - len(left_out), notes)

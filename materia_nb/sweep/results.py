@@ -224,9 +224,9 @@ class Sweep(Displayable, Sequence[SweepRow]):
         return Matrix(row_axis, cells, choices)
 
     def _usage_text(self) -> str:
-        missing = sum(row.tokens is None for row in self)
+        unknown_count = sum(row.tokens is None for row in self)
         text = "tokens unknown" if self.tokens is None else f"{self.tokens:,} tokens"
-        text += f" (unknown of {counted(missing, 'cast')})" if missing and self.tokens is not None else ""
+        text += f" (unknown of {counted(unknown_count, 'cast')})" if unknown_count and self.tokens is not None else ""
         return text + (f", {self.cost:.4f} USD" if self.cost else "")
 
     def _table(self) -> Table:
@@ -249,8 +249,8 @@ class Sweep(Displayable, Sequence[SweepRow]):
         return [(", ".join(rows), name, shorten(why, 300)) for (name, why), rows in list(numbers.items())[:_MAX_ROWS]]
 
     def _blocks(self) -> list[Block]:
-        earlier = len(self) - self.fresh - self.left_out
-        summary = f"{counted(len(self), 'cast')}: {self.fresh} new, {earlier} reused. {self._usage_text()}"
+        reused_count = len(self) - self.fresh - self.left_out
+        summary = f"{counted(len(self), 'cast')}: {self.fresh} new, {reused_count} reused. {self._usage_text()}"
         blocks = [*lines([summary, *self.notes]), Heading("passed"), self.matrix(), Heading("casts"), self._table()]
         if len(self) > _MAX_ROWS:
             blocks.append(Line(f"… {len(self) - _MAX_ROWS} more rows; .frame() returns all rows"))
@@ -276,13 +276,13 @@ def confidence_interval(numbers: Sequence[float], *, is_rate: bool) -> Interval:
     n, mean = len(numbers), fmean(numbers)
     if is_rate:
         centre, scale = (mean + _Z**2 / (2 * n)) / (1 + _Z**2 / n), _Z / (1 + _Z**2 / n)
-        half = scale * sqrt(mean * (1 - mean) / n + (_Z / (2 * n)) ** 2)
-        return Interval(mean, centre - half, centre + half)
+        half_width = scale * sqrt(mean * (1 - mean) / n + (_Z / (2 * n)) ** 2)
+        return Interval(mean, centre - half_width, centre + half_width)
     if n == 1:
         return Interval(mean, -inf, inf)
     quantile = _Z + (_Z**3 + _Z) / (4 * n - 4) + (5 * _Z**5 + 16 * _Z**3 + 3 * _Z) / (96 * (n - 1) ** 2)
-    half = quantile * stdev(numbers) / sqrt(n)
-    return Interval(mean, mean - half, mean + half)
+    half_width = quantile * stdev(numbers) / sqrt(n)
+    return Interval(mean, mean - half_width, mean + half_width)
 
 
 class PairedDifference(NamedTuple):
@@ -312,8 +312,8 @@ def paired_difference(choice: str, baseline: str, numbers: Sequence[float], *, i
     spread, mean = [*numbers, *[1.0, -1.0] * is_rate], fmean(numbers)
     _, low, high = confidence_interval(spread, is_rate=False)
     if is_rate:
-        half = _Z * pstdev(spread) / sqrt(len(spread))
-        low, high = fmean(spread) - half, fmean(spread) + half
+        half_width = _Z * pstdev(spread) / sqrt(len(spread))
+        low, high = fmean(spread) - half_width, fmean(spread) + half_width
     needed = ceil((_Z + _Z_POWER) ** 2 * pvariance(spread) / mean**2) if mean and len(numbers) > 1 else None
     return PairedDifference(choice, baseline, Interval(mean, low, high), len(numbers), needed)
 

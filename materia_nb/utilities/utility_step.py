@@ -80,13 +80,13 @@ def _read_copy(folder: Path, name: str, entry: JSON) -> ScriptCopy:
     original = as_object(entry).get("sha256")
     path = _copy_path(folder, entry, original) or folder / name
     try:
-        current = _digest(read_plain(path, follow=True))
+        current_digest = _digest(read_plain(path, follow=True))
     except OSError:
         return ScriptCopy(name, path, "not there")
-    if current == packaged_digest:
+    if current_digest == packaged_digest:
         is_set_aside = path.name != name and (folder / name).is_file()
         return ScriptCopy(name, folder / name, "set aside") if is_set_aside else ScriptCopy(name, path, "as shipped")
-    return ScriptCopy(name, path, "of another version" if current == original else "changed")
+    return ScriptCopy(name, path, "of another version" if current_digest == original else "changed")
 
 
 def synchronize(folder: Path) -> bool:

@@ -77,16 +77,16 @@ def pill(now: Snapshot, activity: Activity) -> Pill:
         return Pill("wants", question, latest and latest.ended)
     paused_pill = _stopped_pill(now, activity)
     failed = sum(lane.status == "failed" for lane in now.lanes.values()) if now.is_state_locked else 0
-    more = f" ({counted(failed, 'lane')} failed)" if failed else ""
-    return paused_pill._replace(label=f"{paused_pill.label}{more}")
+    failed_text = f" ({counted(failed, 'lane')} failed)" if failed else ""
+    return paused_pill._replace(label=f"{paused_pill.label}{failed_text}")
 
 
 def _read_only_pill(now: Snapshot) -> Pill:
     writer, hint = now.live.writer, now.live.continue_hint
     if writer is None or now.status not in ("ready", "waiting", "held"):
         return Pill("gone", f"{now.status} · read-only", detail=hint)
-    where = f" at {now.names[now.next_socket]}" if now.next_socket else ""
-    label = f"{now.status}{where} · run by {now.live.writer_name}"
+    socket_text = f" at {now.names[now.next_socket]}" if now.next_socket else ""
+    label = f"{now.status}{socket_text} · run by {now.live.writer_name}"
     return Pill("gone", label, now.latest.started if now.latest is not None else None, detail=f"{writer} · {hint}")
 
 
@@ -99,22 +99,22 @@ def _running_pill(now: Snapshot, activity: Activity) -> Pill:
     visit = now.engine.at
     socket_id = visit.socket if visit is not None else now.engine.next
     name = now.names.get(socket_id or "", "")
-    where = f": {name}" if name else ""
+    place_text = f": {name}" if name else ""
     if len(running) == 1:
-        where = f": {part(running[0].name, 40)} · {lane_position(running[0])}"
+        place_text = f": {part(running[0].name, 40)} · {lane_position(running[0])}"
     elif running:
-        where = f": {counted(len(running), 'lane')}"
+        place_text = f": {counted(len(running), 'lane')}"
     item = part(visit.item.label, 40) if visit is not None and visit.item is not None else ""
     since = activity.started or (now.latest.started if now.latest is not None else None)
     if activity.aborting or now.live.stop_requested:
         word = "Aborting" if activity.aborting else "Pausing"
         detail = now.stopping or "The cast stops when the running step ends."
-        return Pill("aborting", f"{word}{where}", activity.stop_requested_at or since, detail)
+        return Pill("aborting", f"{word}{place_text}", activity.stop_requested_at or since, detail)
     if running:
         return Pill("working", f"{counted(len(running), 'lane')} running", since)
     progress = _items_left_text(now, socket_id or "", since or 0)
     return Pill(
-        "working", " · ".join(filter(None, (f"Running{where}", progress or item))), since, item if progress else ""
+        "working", " · ".join(filter(None, (f"Running{place_text}", progress or item))), since, item if progress else ""
     )
 
 
@@ -150,14 +150,14 @@ def _stopped_pill(now: Snapshot, activity: Activity) -> Pill:
     active_lane = lane or next((lane for lane in now.lanes.values() if lane.status == "running"), None)
     if active_lane is not None:
         name = f"{part(active_lane.name, 40)} · {lane_position(active_lane)}"
-    entered = cast.latest.started if cast.latest is not None else None
+    started = cast.latest.started if cast.latest is not None else None
     if cast.held is not None or cast.approvals.asking:
         purpose = _purpose_suffix(cast.held) if cast.held is not None else " for approval"
-        return Pill("wants", f"Your turn: {name} asks{purpose}", entered)
+        return Pill("wants", f"Your turn: {name} asks{purpose}", started)
     if visit is not None and visit.mode == "draft" and visit.drafts:
-        return Pill("wants", f"Your turn: draft of {name}", entered)
+        return Pill("wants", f"Your turn: draft of {name}", started)
     if lane is not None or (visit is not None and now.is_answered_by_person(visit.socket)):
-        return Pill("wants", f"Your turn: {name}", entered)
+        return Pill("wants", f"Your turn: {name}", started)
     if now.breakpoints_hit:
         detail = "; ".join(stop.words(now.graph) for stop in now.breakpoints_hit)
         return Pill("breakpoint", f"Breakpoint: {name}", detail=detail)
@@ -454,7 +454,7 @@ def timeline_state(now: Snapshot, rows: StepRows, past: Snapshot | None, *, busy
     """
     axes = [time_axis(now, axis_end(busy=busy), past).as_json()] if now.lanes and rows.line is None else []
     total = len(rows.steps(now))
-    left = len(now.abandoned) + len(now.session.abandoned_streams)
+    abandoned_count = len(now.abandoned) + len(now.session.abandoned_streams)
     branches = [
         [index, f"branch {index + 1}: abandoned after step {steps[0].number - 1}"]
         for index, steps in enumerate(now.abandoned)
@@ -471,7 +471,7 @@ def timeline_state(now: Snapshot, rows: StepRows, past: Snapshot | None, *, busy
         "past": past is not None,
         "own": now.writable,
         "busy": busy,
-        "id": f"{now.id} {rows.line} {left} {rows.shift_count}",
+        "id": f"{now.id} {rows.line} {abandoned_count} {rows.shift_count}",
         "axis": total - _steps_on_axis(now) if axes else total + 1,
     }
 

@@ -224,8 +224,8 @@ class CastSurface(Panel):
                 outcome = action()
                 return outcome
             finally:
-                stopped = not isinstance(outcome, str) and cast.status in ("waiting", "held", "failed")
-                if stopped or outcome in ("person", "failed"):
+                has_stopped = not isinstance(outcome, str) and cast.status in ("waiting", "held", "failed")
+                if has_stopped or outcome in ("person", "failed"):
                     runs.resumable_run = resume, _positions(cast.now)
 
         return run

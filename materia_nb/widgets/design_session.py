@@ -121,8 +121,8 @@ class Designer:
         if self.canvas is None or not (is_number(x) and is_number(y)):
             return values
         positions = {id_: list(at) for id_, at in self.canvas.grid_positions.items()}
-        others = [at for id_, at in positions.items() if id_ != values.get("id")]
-        column, row = _free_position(self.canvas.grid_position(x, y), others)
+        other_positions = [at for id_, at in positions.items() if id_ != values.get("id")]
+        column, row = _free_position(self.canvas.grid_position(x, y), other_positions)
         return {**values, "x": column, "y": row, "positions": positions}
 
     def slices(self) -> dict[str, dict[str, Any]]:
@@ -318,13 +318,13 @@ def witness(
 @act
 def save(session: DesignState, to: ShortText | None = None, *, anyway: StrictBool = False) -> str | None:
     """Save the design to its file or to ``to``; ask for confirmation before overwriting changes made elsewhere."""
-    where = None if to is None else to.strip()
-    if where in ("", str(session.design.home)):
-        where = None
-    elif where == "this notebook":
-        where = "notebook"
+    target = None if to is None else to.strip()
+    if target in ("", str(session.design.home)):
+        target = None
+    elif target == "this notebook":
+        target = "notebook"
     try:
-        return session.bench.loadouts.save(session.design, where, anyway=anyway)
+        return session.bench.loadouts.save(session.design, target, anyway=anyway)
     except MateriaError as error:
         if "save anyway" not in (error.hint or ""):
             raise

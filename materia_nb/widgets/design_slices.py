@@ -177,8 +177,8 @@ def part_of_problem(design: Design, problem: Problem, known: set[Selection]) -> 
     source = problem.source.removeprefix("sockets.")
     if source.startswith("materia."):
         sockets = as_object(design.document.get("sockets"))
-        using = [id_ for id_, raw in sockets.items() if source.startswith(f"materia.{as_object(raw).get('materia')}")]
-        return ("socket", using[0]) if using else None
+        ids = [id_ for id_, raw in sockets.items() if source.startswith(f"materia.{as_object(raw).get('materia')}")]
+        return ("socket", ids[0]) if ids else None
     for kind, edge_kind, prefix, name in _OWNERS:
         for id_ in sorted(as_object(design.document.get(f"{kind}s")), key=len, reverse=True):
             rest = source.removeprefix(f"{prefix}{id_}")
@@ -234,8 +234,8 @@ def _outcome_rows(explored: Exploration, odds: Mapping[str, float]) -> list[Desi
         turns = len(explored.witness(end).route)
         if end == "complete":
             max_turns = explored.most_turns() if explored.complete_search else None
-            bound = f", at most {max_turns} agent turns" if max_turns is not None else ", no limit on agent turns"
-            about = f"shortest in {counted(turns, 'visit')}{bound}{chance_text}"
+            turns_text = f", at most {max_turns} agent turns" if max_turns is not None else ", no limit on agent turns"
+            about = f"shortest in {counted(turns, 'visit')}{turns_text}{chance_text}"
             rows.append(_row("ends", "can end", about, witness=end))
         else:
             at = ", ".join(part(names[socket_id]) for socket_id in sockets)

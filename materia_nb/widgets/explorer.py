@@ -321,7 +321,7 @@ class CastExplorer(Panel):
         if selected_entry is not self._summarized_entry and self._open_panel is None:
             self._summarized_entry = selected_entry
             self.call_after(_READ_DELAY_S, self._read_selected)
-        below = "" if self._open_panel is None else self._open_panel.cast.id
+        open_cast_id = "" if self._open_panel is None else self._open_panel.cast.id
         reading_text = f"reading {len(self._entries):,} of {self._total:,}"
         self.front.casts = {
             **query._asdict(),
@@ -333,7 +333,7 @@ class CastExplorer(Panel):
             "cost": _total_cost_text(listed),
             "at": at,
             "picked": None if selected_entry is None else self._commands_for(selected_entry),
-            "below": below,
+            "below": open_cast_id,
             "compared": [block.as_json() for block in self._compared],
             "notice": self._shown_notice,
         }
@@ -366,9 +366,9 @@ class CastExplorer(Panel):
 
     def fallback(self) -> tuple[str, str | None]:
         """Return the list of casts as text."""
-        more = len(self._entries) - _MAX_RECORDED_ROWS
+        hidden_count = len(self._entries) - _MAX_RECORDED_ROWS
         text = blocks_as_text([casts_view(self._entries[:_MAX_RECORDED_ROWS])])
-        return text + (f"\n... and {counted(more, 'more cast')}" if more > 0 else ""), None
+        return text + (f"\n... and {counted(hidden_count, 'more cast')}" if hidden_count > 0 else ""), None
 
 
 _STATUS_FILTERS: Final[Mapping[str, Any]] = {
@@ -405,8 +405,8 @@ def summarize_cast(entry: CastEntry) -> tuple[list[Block], list[Block]]:
             names[str(last.get("socket"))] = part(str(last["materiaLabel"]), 40)
     rows, text = [], ""
     for step, data in list(steps.items())[-_LAST_STEPS:]:
-        who, text = names.get(str(data.get("socket")), ""), _output_text(entry, data)
-        rows.append((str(step), who, part(str(data.get("itemLabel") or ""), 30), part(text, 120)))
+        socket_name, text = names.get(str(data.get("socket")), ""), _output_text(entry, data)
+        rows.append((str(step), socket_name, part(str(data.get("itemLabel") or ""), 30), part(text, 120)))
     blocks = _outcome_text(entry, last, names)
     if entry.status == "complete" and rows:
         heading = Heading(f"final output · {rows[-1][1]}, step {rows[-1][0]}", small=True)
@@ -420,7 +420,7 @@ def summarize_cast(entry: CastEntry) -> tuple[list[Block], list[Block]]:
 
 def _outcome_text(entry: CastEntry, last: Mapping[str, Any], names: Mapping[str, str]) -> list[Block]:
     """Return the outcome of a cast, or the reason why it has stopped, based on its last event."""
-    who = names.get(str(last.get("socket")), "The cast")
+    socket_name = names.get(str(last.get("socket")), "The cast")
     if entry.status == "complete":
         steps = "" if entry.steps is None else f", after {counted(entry.steps, 'step')}"
         warning_suffix = ", with warnings" if entry.warnings else ""
@@ -428,12 +428,12 @@ def _outcome_text(entry: CastEntry, last: Mapping[str, Any], names: Mapping[str,
     if entry.status in ("failed", "broken", "aborted"):
         outcome = "was aborted" if entry.status == "aborted" else describe_failure(str(last.get("kind")))
         why = clip_plain(str(last.get("error") or entry.problem or ""), 2_000)
-        return [Heading(f"{who} {outcome}", tone="bad"), Line(why)]
+        return [Heading(f"{socket_name} {outcome}", tone="bad"), Line(why)]
     if entry.status == "ready":
         target = str(last.get("next") or "")
         return [Line(f"paused, next: {part(names.get(target, target), 60)}" if target else "paused")]
     reason = clip_plain(str(last.get("reason") or ""), 600)
-    return [Line(f"{who} asks: {reason}" if reason else f"{who} has not answered yet")]
+    return [Line(f"{socket_name} asks: {reason}" if reason else f"{socket_name} has not answered yet")]
 
 
 def _output_text(entry: CastEntry, output: Mapping[str, Any]) -> str:
@@ -483,18 +483,18 @@ def list_row(entry: CastEntry, now: float, writer: str | None = None) -> list[An
         The id; the colour tone, label and tooltip of the status; the name, request, tags and loadout; a description of
             the start time and its tooltip; the number of steps; the warnings; the cost; the identity.
     """
-    tone, word, more = _STATUS_LABELS[entry.status]
+    tone, word, detail = _STATUS_LABELS[entry.status]
     if writer == "":
-        tone, word, more = "working", "running", "a step is running in this kernel"
+        tone, word, detail = "working", "running", "a step is running in this kernel"
     elif writer is not None:
-        more = f"open elsewhere: {writer}"
+        detail = f"open elsewhere: {writer}"
     elif entry.status == "broken":
-        more = entry.problem or ""
+        detail = entry.problem or ""
     warnings = ", ".join(entry.warnings) or entry.failure or (f"open in {writer}" if writer else "")
     started, written = relative_time(entry.started, now), relative_time(entry.last_event, now)
     return [
         entry.id,
-        [tone, word, clip_plain(plain(more), 300)],
+        [tone, word, clip_plain(plain(detail), 300)],
         plain(entry.name),
         plain(entry.request or ""),
         [plain(tag) for tag in entry.tags],

@@ -49,7 +49,7 @@ def failure_state(now: Snapshot) -> dict[str, Any] | None:
     changed = changed_definition(now) if now.writable else None
     socket = failure.socket or ""
     socket_rules = now.rules.sockets.get(socket)
-    text = socket_rules is not None and (socket_rules.requirements.parse == "text")
+    is_text = socket_rules is not None and (socket_rules.requirements.parse == "text")
     record = now.latest
     blocks = _failure_blocks(now, changed)
     offers = offered_actions(now, changed) if now.writable else []
@@ -68,7 +68,7 @@ def failure_state(now: Snapshot) -> dict[str, Any] | None:
         "says": "the output of the process"
         if socket_rules is not None and socket_rules.socket.is_utility
         else "the answer",
-        "form": "as text" if text else "as JSON",
+        "form": "as text" if is_text else "as JSON",
         "refused": "" if failure.refused is None else failure.refused[1],
         "budget": _doubled_budget_text(now.engine),
     }
@@ -218,8 +218,8 @@ def result_blocks(now: Snapshot) -> list[Block]:
             parts += lines(messages[:1], "warn")
             if messages[1:]:
                 parts.append(Fold(f"{len(messages) - 1} more of {code}", lines(messages[1:_MAX_WARNINGS])))
-    changed = diff_blocks(dict(now.session.start.data), dict(now.state), "what changed in the state")
-    return [*parts, *changed, Heading("cost and time", small=True), FactTable(_cost_and_time(now))]
+    change_blocks = diff_blocks(dict(now.session.start.data), dict(now.state), "what changed in the state")
+    return [*parts, *change_blocks, Heading("cost and time", small=True), FactTable(_cost_and_time(now))]
 
 
 def _warning_text(warning: CastWarning) -> str:

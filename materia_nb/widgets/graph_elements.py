@@ -199,9 +199,9 @@ class GraphElements:
         Only elements whose marks have changed are drawn again, because a graph can have hundreds of elements
         and a step changes only a few.
         """
-        changed = None if self._marks is None else _changed_keys(self._marks, marks)
+        changed_keys = None if self._marks is None else _changed_keys(self._marks, marks)
         for element, keys, draw in self._drawn:
-            if changed is None or not keys.isdisjoint(changed):
+            if changed_keys is None or not keys.isdisjoint(changed_keys):
                 self._looks[element] = draw(marks)
         self._marks = marks
         return dict(self._looks)
@@ -234,8 +234,8 @@ class GraphElements:
         return {"classes": "taken" if is_reached else "", "words": "", "svg": svg_image(svg, box)}
 
     def _chip_look(self, element_id: str, line: DrawnLine, box: Box, marks: CastOverlay) -> dict[str, str]:
-        drawn = line_chip(line, Box(OUTSET, OUTSET, box.w, box.h), self.placed.level, marks, COLOUR_PLACEHOLDERS)
-        return {"classes": "", "words": self._looks[element_id]["words"], "svg": svg_image(drawn, box)}
+        chip = line_chip(line, Box(OUTSET, OUTSET, box.w, box.h), self.placed.level, marks, COLOUR_PLACEHOLDERS)
+        return {"classes": "", "words": self._looks[element_id]["words"], "svg": svg_image(chip, box)}
 
     def _name(self, key: str) -> str:
         if key in _MARKER_NAMES:
@@ -246,8 +246,8 @@ class GraphElements:
         loop = self.graph.loops[loop_id]
         title = self.placed.titles.get(loop_id)
         dx, dy = OUTSET - box.x, OUTSET - box.y
-        placed = box.translated(dx, dy), title.translated(dx, dy) if title else None
-        drawn = loop_frame(self.graph, loop, *placed, marks, COLOUR_PLACEHOLDERS, level=self.placed.level)
+        boxes = box.translated(dx, dy), title.translated(dx, dy) if title else None
+        frame = loop_frame(self.graph, loop, *boxes, marks, COLOUR_PLACEHOLDERS, level=self.placed.level)
         is_current = title is None and (marks.current in loop.sockets or marks.failed in loop.sockets)
         title_words = (
             f"loop {part(loop_id)}: {part(', '.join(self.graph.names.get(id_, id_) for id_ in loop.sockets), 200)}; "
@@ -255,11 +255,11 @@ class GraphElements:
         return {
             "classes": "current" if is_current else "",
             "words": title_words + part(loop_label(self.graph, loop, marks.progress.get(loop_id)), 200),
-            "svg": svg_image(drawn, box),
+            "svg": svg_image(frame, box),
         }
 
     def _socket_look(self, socket: Socket, box: Box, about: str, marks: CastOverlay) -> dict[str, str]:
-        drawn = socket_card(socket, Box(OUTSET, OUTSET, box.w, box.h), self.placed.level, marks, COLOUR_PLACEHOLDERS)
+        card = socket_card(socket, Box(OUTSET, OUTSET, box.w, box.h), self.placed.level, marks, COLOUR_PLACEHOLDERS)
         state, _ = status_tag(socket.id, marks)
         is_current = socket.id == marks.current
         classes = {
@@ -271,7 +271,7 @@ class GraphElements:
         return {
             "classes": " ".join(name for name, applies in classes.items() if applies),
             "words": "\n".join((about, *_socket_state_lines(socket, marks, state))),
-            "svg": svg_image(drawn, box),
+            "svg": svg_image(card, box),
         }
 
     def _line_look(self, line: DrawnLine, title: str, marks: CastOverlay) -> dict[str, str]:

@@ -533,9 +533,9 @@ class GraphPanel(Panel):
         self._fold_finished(marks)
         look = self._scene.appearance(marks)
         before = self.front.look
-        changed = {key: element for key, element in look.items() if before.get(key) != element}
-        if changed:
-            self.front.change(changed)
+        changed_elements = {key: element for key, element in look.items() if before.get(key) != element}
+        if changed_elements:
+            self.front.change(changed_elements)
         elements = self._scene.elements
         flags = {
             "mode": self._mode,

@@ -211,7 +211,7 @@ def inspector_state(
     if selected is not None and selected.kind not in ("socket", "step"):
         tabs = _Tabs(now, None, now, selected, busy=busy)
         return _tab_state(("about",), tab, _element_title(now, selected), tabs)
-    current = _position_text(now)
+    current = _current_socket(now)
     socket = selected.id if selected is not None else current
     is_current = socket == current
     element = Element("socket", socket) if socket in now.graph.sockets else None
@@ -221,7 +221,7 @@ def inspector_state(
     return _tab_state((only,) if only else tab_names, tab, _socket_title(now, element, is_current=is_current), tabs)
 
 
-def _position_text(cast: Snapshot) -> str:
+def _current_socket(cast: Snapshot) -> str:
     at = cast.engine.at
     if cast.failure is not None and lanes_at_work(cast.session) is not None:
         return ""  # the cast stopped in its lanes
@@ -235,14 +235,14 @@ def _tab_state(names: Sequence[str], tab: str, title: dict[str, Any], tabs: _Tab
     calls = tabs.record.calls if tabs.record is not None else ()
     names = [name for name in names if name != "calls" or calls] or names
     titles = {**_TAB_TITLES, "calls": f"Calls {len(calls)}"}
-    opened = tab if tab in names else "output" if tab == "answer" and "output" in names else names[0]
+    opened_tab = tab if tab in names else "output" if tab == "answer" and "output" in names else names[0]
     needs_user = not tabs.busy and tabs.now.writable and tabs.now.waits_for_person
     return {
         "title": title,
         # A dot marks a tab that waits for the user.
         "tabs": [[name, titles[name], name == "answer" and needs_user] for name in names],
-        "tab": opened,
-        "content": tabs.tree() if opened == "state" else blocks_as_json(tabs.content(opened)),
+        "tab": opened_tab,
+        "content": tabs.tree() if opened_tab == "state" else blocks_as_json(tabs.content(opened_tab)),
         "busy": tabs.busy,
     }
 
@@ -282,9 +282,9 @@ class _Tabs:
             return answer_state(self.now, busy=self.busy)
         assert self.element is not None  # noqa: S101 - a position other than the current one is a selected socket
         parts: list[Block] = []
-        current = self.now.names.get(_position_text(self.snapshot))
-        if current is not None and self.now.status in ("waiting", "held", "failed"):
-            where = f"The cast is at {current}. "
+        current_name = self.now.names.get(_current_socket(self.snapshot))
+        if current_name is not None and self.now.status in ("waiting", "held", "failed"):
+            where = f"The cast is at {current_name}. "
             parts.append(Action(where, "Show it", "show the current position of the cast", "select", {"element": None}))
         return blocks_content([*parts, *last_handoffs(self.snapshot, self.element.id)])
 

@@ -391,8 +391,8 @@ def last_handoffs(cast: Snapshot, socket: str) -> list[Block]:
     steps = [step for step in cast.steps if step.socket == socket and step.turns]
     if not steps:
         return [Heading("Last handoffs"), Line("This socket has not answered yet.", "quiet")]
-    latest = reversed(steps[-_MAX_HANDOFFS:])
-    outputs = [Code(step.shown or "", 2_000, f"{step_title(step)} → {describe_outcome(step)}") for step in latest]
+    latest_steps = reversed(steps[-_MAX_HANDOFFS:])
+    outputs = [Code(step.shown or "", 2_000, f"{step_title(step)} → {describe_outcome(step)}") for step in latest_steps]
     return [Heading("Last handoffs"), *outputs]
 
 

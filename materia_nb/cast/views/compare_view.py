@@ -124,8 +124,8 @@ class CompareView(Displayable, Comparison):
 
     def _later(self, first: StepRecord) -> Iterator[Block]:
         """Yield a collapsed block for each later pair of corresponding steps that differ."""
-        others = [pair for pair in self.pairs if pair.own_differences and pair.a is not first]
-        for a, b, differs in others[:_MAX_LATER_STEPS]:
+        other_pairs = [pair for pair in self.pairs if pair.own_differences and pair.a is not first]
+        for a, b, differs in other_pairs[:_MAX_LATER_STEPS]:
             if a is not None and b is not None:
                 aspects = ", ".join(StepPair(a, b, differs).own_differences)
                 title = f"step {_step_number_text(a)}, {b.number} in B: {visit_text(a)} differs in {aspects}"
@@ -207,8 +207,8 @@ class LoadoutCompareView(Displayable, LoadoutComparison):
 
     def _picture(self, name: str, graph: Graph) -> GraphPicture:
         own = {route for route, side in self.routes.items() if side == name} | self.changed_routes
-        changed = [change.of for change in self.differences if self.sockets.get(change.of) == "both"]
-        sockets = dict.fromkeys(changed, "both") | {id_: name for id_, side in self.sockets.items() if side == name}
+        changed_ids = [change.of for change in self.differences if self.sockets.get(change.of) == "both"]
+        sockets = dict.fromkeys(changed_ids, "both") | {id_: name for id_, side in self.sockets.items() if side == name}
         return GraphPicture(graph, CastOverlay(sides=sockets, route_sides=dict.fromkeys(own, name)))
 
     def _blocks(self) -> list[Block]:
@@ -227,7 +227,7 @@ class BehaviourView(Displayable):
         a: loadout A.
         b: loadout B.
         satisfied: the probabilities for the odds, as for :meth:`.Exploration.odds`.
-        items: the length of every list in the odds, and the maximum length of the lists that are compared.
+        item_count: the length of every list in the odds, and the maximum length of the lists that are compared.
 
     Attributes:
         a: the exploration of loadout A.
@@ -236,11 +236,11 @@ class BehaviourView(Displayable):
         odds: the odds of loadout A and of loadout B.
     """
 
-    def __init__(self, a: Graph, b: Graph, satisfied: Chances, items: int) -> None:
-        check_list_lengths(items)
-        self.a, self.b = (Exploration(graph, range(items + 1)) for graph in (a, b))
+    def __init__(self, a: Graph, b: Graph, satisfied: Chances, item_count: int) -> None:
+        check_list_lengths(item_count)
+        self.a, self.b = (Exploration(graph, range(item_count + 1)) for graph in (a, b))
         self.changes = behaviour_changes(self.a, self.b)
-        self.odds = self.a.odds(satisfied, items), self.b.odds(satisfied, items)
+        self.odds = self.a.odds(satisfied, item_count), self.b.odds(satisfied, item_count)
 
     def __bool__(self) -> bool:
         return bool(self.changes)
@@ -252,15 +252,15 @@ class BehaviourView(Displayable):
         rows = [(end, *(f"{odds.ends.get(end, 0):.2%}" for odds in self.odds)) for end in sides_of(a.ends, b.ends)]
         rows.append(("turns, on average", f"{a.turns:.2f}", f"{b.turns:.2f}"))
         rows.append(("turns, 90th percentile", *(f"{odds.at(0.9).turns:.0f}" for odds in self.odds)))
-        most = (each.most_turns() for each in (self.a, self.b))
-        rows.append(("turns, at most", *("unlimited" if turns is None else str(turns) for turns in most)))
+        max_turns = (each.most_turns() for each in (self.a, self.b))
+        rows.append(("turns, at most", *("unlimited" if turns is None else str(turns) for turns in max_turns)))
         names = shared_names(a.graph, b.graph)
         changes = [
             (*change[:3], " → ".join(names[id_] for id_ in change.route)) for change in self.changes[:_MAX_CHANGES]
         ]
         table = Table(("after", "A continues at", "B continues at", "shortest cast up to there"), changes)
-        more = len(self.changes) - len(changes)
-        return [Table(_SIDE_COLUMNS, rows), table, *lines([f"… {more} more"] if more else [])]
+        hidden_count = len(self.changes) - len(changes)
+        return [Table(_SIDE_COLUMNS, rows), table, *lines([f"… {hidden_count} more"] if hidden_count else [])]
 
 
 _Cast = TypeVar("_Cast")

@@ -114,10 +114,10 @@ def materia_view(config: LayeredConfig, agents: AgentTable) -> Table:
         definition = as_object(raw)
         utility = materia_kind(definition) == "utility"
         kind = ("utility" if utility else "agent") + (", generator" if definition.get("generator") is True else "")
-        who = "a process" if utility else agents.for_turn("", name).name
+        agent_name = "a process" if utility else agents.for_turn("", name).name
         layers = _defining_layers(config, "materia", name) or config.origin("materia", name).name
         description = shorten(str(definition.get("description", "")), 80)
-        rows.append((name, kind, materia_group(definition), layers, who, description))
+        rows.append((name, kind, materia_group(definition), layers, agent_name, description))
     return Table(("materia", "kind", "group", "from", "answered by", "description"), rows, "no materia")
 
 
@@ -129,11 +129,11 @@ def fields_view(config: LayeredConfig, kind: Literal["loadout", "materia"], name
     """
     config.origin(kind, name)
     group = "loadouts" if kind == "loadout" else kind
-    merged = as_object(as_object(config.document.get(group)).get(name))
+    definition = as_object(as_object(config.document.get(group)).get(name))
     origins = config.origins(kind, name)
     rows = [
         (key, shorten(value if isinstance(value, str) else pretty(value), 120), str(origins[key]))
-        for key, value in merged.items()
+        for key, value in definition.items()
     ]
     return Table(("field", "value", "from"), rows, "no fields")
 
@@ -183,8 +183,8 @@ class _View(Displayable):
 
 def _first_rows(headers: Sequence[str], rows: Sequence[Sequence[Cell]]) -> list[Block]:
     """Return a table with the first rows, and a line with the number of further rows."""
-    more = len(rows) - _MAX_ROWS
-    return [Table(headers, rows[:_MAX_ROWS]), *lines([f"… {more:,} more"] if more > 0 else [])]
+    hidden_count = len(rows) - _MAX_ROWS
+    return [Table(headers, rows[:_MAX_ROWS]), *lines([f"… {hidden_count:,} more"] if hidden_count > 0 else [])]
 
 
 class ExploreView(_View, Exploration):
@@ -445,8 +445,8 @@ class EstimateView(_View, Estimate):
             return "its cost is unknown" if self.sockets else "no agent is called"
         unpriced = self.graph.list_names(self.unpriced)
         at_least = "at least " if self.shortest else ""
-        missing = f", not counting {unpriced}, whose price is unknown" if unpriced else ""
-        return f"{at_least}{_dollars_text(self.total.cost)}{missing}"
+        unpriced_text = f", not counting {unpriced}, whose price is unknown" if unpriced else ""
+        return f"{at_least}{_dollars_text(self.total.cost)}{unpriced_text}"
 
     @property
     def marks(self) -> CastOverlay:
@@ -490,9 +490,9 @@ def estimated(
     def price(socket: str, tokens_in: int, tokens_out: int) -> float | None:
         materia = graph.sockets[socket].materia
         agent = priced_agent or table.for_turn(socket, materia.id)
-        own = graph.price(price_names(agent, materia.model))
-        if own is not None:
-            return own.cost(tokens_in, tokens_out)
+        own_price = graph.price(price_names(agent, materia.model))
+        if own_price is not None:
+            return own_price.cost(tokens_in, tokens_out)
         return agent.price(materia.model, tokens_in, tokens_out) if isinstance(agent, ModelAgent) else None
 
     return EstimateView(**vars(estimate_cast(graph, price=price, pins=pins, **assumptions)))

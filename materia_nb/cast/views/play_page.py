@@ -110,8 +110,8 @@ def _answer_text(answer: ScriptedResult, moves: Sequence[Move]) -> str:
         return f"asks a person ({answer.asks})"
     has_verdicts = any(move.answer.result in VERDICTS for move in moves)
     without_verdict = "answers without a verdict" if has_verdicts else "answers"
-    verdict = _ANSWERS.get(answer.result, "" if answer.items is not None else without_verdict)
-    length = "" if answer.items is None else f"lists {counted(answer.items, 'item')}"
+    verdict = _ANSWERS.get(answer.result, "" if answer.list_length is not None else without_verdict)
+    length = "" if answer.list_length is None else f"lists {counted(answer.list_length, 'item')}"
     return ", ".join(filter(None, (verdict, length)))
 
 
@@ -148,8 +148,8 @@ def _route_text(
     if isinstance(edge, tuple):
         taken_edge = graph.sockets[edge[0]].edges[edge[1] - 1]
         because = f": {result.sentence}" if result is not None and taken_edge.when != "always" else ""
-        most = taken_edge.max_traversals
-        limit = "" if most is None else f" It can be taken at most {counted(most, 'time')}{scope}."
+        max_traversals = taken_edge.max_traversals
+        limit = "" if max_traversals is None else f" It can be taken at most {counted(max_traversals, 'time')}{scope}."
         return f"Edge {edge[1]} ({taken_edge.when}) leads to {part(graph.names[taken_edge.to])}{because}.{limit}"
     route = next(route for loop in graph.loops.values() for route in loop.routes if route.edge_id == edge)
     reason = "The loop is skipped, because it has no item:" if is_skip else "No item is left, so"

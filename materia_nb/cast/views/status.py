@@ -223,18 +223,18 @@ def _waiting_text(cast: Snapshot) -> str:
         return f"waiting: {name} is pinned to a function that was lost when its kernel ended; pin it again, or unpin it"
     if cast.graph.sockets[visit.socket].is_utility:
         return f"waiting: {name} was interrupted; use `step` to run it again"
-    who = f"{name} on {short_label(visit.item.label)}" if visit.item else name
+    subject = f"{name} on {short_label(visit.item.label)}" if visit.item else name
     if cast.approvals.asking or cast.approvals.due:
-        return f"waiting: {who} {_call_status(cast)}"
+        return f"waiting: {subject} {_call_status(cast)}"
     if visit.mode == "draft" and visit.drafts:
-        return f"waiting: {who} has a draft; use `refine` or `accept`"
+        return f"waiting: {subject} has a draft; use `refine` or `accept`"
     need = "needs an answer"
     if cast.approvals.current is not None:
         need = f"may run this command once: {shorten(cast.approvals.current.exact_content, 200)} (`abort` withdraws the approval)"
     elif visit.mode == "final":
         need = "must still give its final result"
     is_for_user = cast.writable and cast.answered_by(visit.socket) in (None, "person")
-    return f"waiting: {who} {need}; use `reply`{'' if is_for_user else ', or use `step` to ask its agent'}"
+    return f"waiting: {subject} {need}; use `reply`{'' if is_for_user else ', or use `step` to ask its agent'}"
 
 
 def _call_status(cast: Snapshot) -> str:
@@ -285,17 +285,17 @@ def _hold_lines(cast: Snapshot, hold: Hold, socket: str) -> list[str]:
 
 def _loops_text(cast: Snapshot) -> str:
     """Return the progress of the most recently entered loops, and the number of other loops."""
-    entered, rest = [], []
+    entered_phrases, idle = [], []
     for loop, (done, total) in cast.loop_progress.items():
         if total and loop in cast.loops_entered:
-            entered.append(f"loop {loop}: {done} of {total} done")
+            entered_phrases.append(f"loop {loop}: {done} of {total} done")
         elif total:
-            rest.append(loop)
-    phrases = entered[-_MAX_LOOPS:]
-    if len(entered) > len(phrases):
-        phrases.insert(0, f"{len(entered) - len(phrases)} earlier loops")
-    if rest:
-        phrases.append(f"loop {rest[0]}: not started" if len(rest) == 1 else f"{len(rest)} loops not started")
+            idle.append(loop)
+    phrases = entered_phrases[-_MAX_LOOPS:]
+    if len(entered_phrases) > len(phrases):
+        phrases.insert(0, f"{len(entered_phrases) - len(phrases)} earlier loops")
+    if idle:
+        phrases.append(f"loop {idle[0]}: not started" if len(idle) == 1 else f"{len(idle)} loops not started")
     return ", ".join(phrases)
 
 

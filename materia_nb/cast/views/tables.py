@@ -452,8 +452,8 @@ def _changed_files_text(files: StepFiles | None) -> str:
 
 
 def _first_names_text(paths: Sequence[str], in_all: int) -> str:
-    more = in_all - len(paths[:_MAX_NAMES])
-    return ", ".join(paths[:_MAX_NAMES]) + (f" and {more:,} more" if more > 0 else "")
+    hidden_count = in_all - len(paths[:_MAX_NAMES])
+    return ", ".join(paths[:_MAX_NAMES]) + (f" and {hidden_count:,} more" if hidden_count > 0 else "")
 
 
 def _patch_blocks(patch: str) -> list[Block]:

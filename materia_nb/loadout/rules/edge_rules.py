@@ -134,12 +134,12 @@ def _exit_never_taken(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
             continue
         when = advances.get(source) if source is not None else None
         if when is None and source in loop.members:
-            others = " or ".join(advances)
+            other_sources = " or ".join(advances)
             reason = f"{source!r} never advances, so this exit can only be taken if the list is empty"
-            advice = f"set `from` to {others}" if others else f"add an advance to {source!r}"
+            advice = f"set `from` to {other_sources}" if other_sources else f"add an advance to {source!r}"
             if len(advances) == 1:
-                step = do("change_exit", loop.id, exit_.index, source=others)
-                fix = suggested_fix(f"Start the exit at {others}", step)
+                step = do("change_exit", loop.id, exit_.index, source=other_sources)
+                fix = suggested_fix(f"Start the exit at {other_sources}", step)
         elif source is not None and when is not None and not conditions_overlap(condition, when):
             reason = f"{source!r} only advances when {when}, so its {condition} exit is never taken"
             advice = f"change the condition to {when} or always"
@@ -194,12 +194,12 @@ def _empty_list_ends(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
     exits = list(loop.exits)
     if loop.legacy is not None and loop.legacy.raw.get("to") != END:
         exits.append(loop.legacy)
-    following = [exit_.target for exit_ in exits if is_text(exit_.target) and exit_.target != END]
-    if not loop.iterates or not following or any(exit_.condition == "always" for exit_ in exits):
+    exit_targets = [exit_.target for exit_ in exits if is_text(exit_.target) and exit_.target != END]
+    if not loop.iterates or not exit_targets or any(exit_.condition == "always" for exit_ in exits):
         return
     source = exits[0].raw.get("from")
     when = advances_of(facts, loop).get(str(source), "satisfied")
-    skipped_sockets = " and ".join(dict.fromkeys(following))
+    skipped_sockets = " and ".join(dict.fromkeys(exit_targets))
     message = f"if the list is empty, the cast ends as complete and never visits {skipped_sockets}"
     advice = f'write "advance": {{"when": "{when}"}} on {source!r}, and add an always exit from {source!r}'
     yield Hint(f"loops.{loop.id}.exits", message, advice, _add_empty_exit(facts, loop))
@@ -229,11 +229,11 @@ def _one_sided_guard(facts: LoadoutFacts) -> Iterator[Hint]:
     for id_, socket in facts.sockets.items():
         if not socket.targets or id_ in facts.text_sockets:
             continue
-        missing = unmatched_verdicts({edge.when for edge in socket.edges if edge.when is not None})
-        if len(missing) == 1 and (id_, missing[0]) not in advances:
-            message = f"no edge of {id_!r} matches {missing[0]}, so this result ends the cast as complete"
-            advice = f'add a {missing[0]} edge; to end the cast there, set its target to "end"'
-            fix = safe_fix(f"Add an edge to the end ({missing[0]})", do("add_edge", id_, END, missing[0]))
+        unmatched = unmatched_verdicts({edge.when for edge in socket.edges if edge.when is not None})
+        if len(unmatched) == 1 and (id_, unmatched[0]) not in advances:
+            message = f"no edge of {id_!r} matches {unmatched[0]}, so this result ends the cast as complete"
+            advice = f'add a {unmatched[0]} edge; to end the cast there, set its target to "end"'
+            fix = safe_fix(f"Add an edge to the end ({unmatched[0]})", do("add_edge", id_, END, unmatched[0]))
             yield Hint(f"{id_}.edges", message, advice, fix)
 
 

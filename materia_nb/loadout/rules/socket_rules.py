@@ -378,14 +378,14 @@ def _placed_elsewhere(facts: LoadoutFacts, socket: SocketFacts) -> bool:
 
 
 def _unwritten_hint(read: _StateRead, others: set[str], route: list[str]) -> Hint:
-    when = f"on the path {' → '.join(route)}" if others else "on any path"
+    path_phrase = f"on the path {' → '.join(route)}" if others else "on any path"
     advice = "assign the value on an earlier socket, or correct the name"
     if others:
         writers = ", ".join(sorted(others)[:_MAX_NAMES])
         verb = "writes" if len(others) == 1 else "write"
         advice = f"assign the value on every path; only {writers} {verb} the value"
     path = ".".join(("state", *read.path))
-    return Hint(read.reader_path, f"{path} is not written {when}, so {read.effect}", advice)
+    return Hint(read.reader_path, f"{path} is not written {path_phrase}, so {read.effect}", advice)
 
 
 def _state_reads(socket: SocketFacts) -> Iterator[_StateRead]:

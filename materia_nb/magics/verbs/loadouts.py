@@ -135,10 +135,10 @@ def _check_loadout(
         (problem.code, problem.source, fix.summary, "in the designer" if fix.suggestion else option)
         for problem, fix in design.fixes().items()
     ]
-    empty = "No problem can be fixed by one change. Use `check` to list the problems."
+    empty_text = "No problem can be fixed by one change. Use `check` to list the problems."
     if not design.report.problems and not design.report.hints:
-        empty = "There is nothing to fix: the loadout has no problems and no hints."
-    return Table(("code", "where", "change", "by"), rows, empty)
+        empty_text = "There is nothing to fix: the loadout has no problems and no hints."
+    return Table(("code", "where", "change", "by"), rows, empty_text)
 
 
 @verb("design", example="%materia design Plan-Build-Eval")
