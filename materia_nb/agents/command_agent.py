@@ -294,21 +294,21 @@ class CommandAgent:
         """
         if _required_scope(turn.tools) == "coding" or self.any_tools or turn.lane:
             return self._run(turn)
-        casts = Path(turn.more_tools.run_dir).parent
-        old_stamps = _file_stamps(turn.project, casts)
+        casts_dir = Path(turn.more_tools.run_dir).parent
+        old_stamps = _file_stamps(turn.project, casts_dir)
         try:
             reply = self._run(turn)
         except AgentError as error:
-            self._require_unchanged(turn, old_stamps, casts, error)
+            self._require_unchanged(turn, old_stamps, casts_dir, error)
             raise
-        self._require_unchanged(turn, old_stamps, casts, reply)
+        self._require_unchanged(turn, old_stamps, casts_dir, reply)
         return reply
 
     def _require_unchanged(
-        self, turn: Turn, old_stamps: Mapping[str, tuple[int, int]], casts: Path, outcome: Reply | AgentError
+        self, turn: Turn, old_stamps: Mapping[str, tuple[int, int]], casts_dir: Path, outcome: Reply | AgentError
     ) -> None:
         """Raise AgentError (``wrote_read_only``) if files have changed; the usage of a reply is reported first."""
-        new_stamps = _file_stamps(turn.project, casts)
+        new_stamps = _file_stamps(turn.project, casts_dir)
         changed = sorted(path for path in {*old_stamps, *new_stamps} if old_stamps.get(path) != new_stamps.get(path))
         if not changed:
             return
@@ -606,15 +606,15 @@ class PresetAgent(CommandAgent):
 _MAX_FILE_NAMES_CHARS: Final = 500  # Maximum total length, in characters, of the names of changed files in a message.
 
 
-def _file_stamps(project: Path, casts: Path) -> dict[str, tuple[int, int]]:
+def _file_stamps(project: Path, casts_dir: Path) -> dict[str, tuple[int, int]]:
     """Return the modification time and the size of each file in a project.
 
     Notebooks are skipped, because Jupyter can save a notebook at any time. Caches, version control directories and the
-    directory ``casts``, which contains the run directories, are also skipped.
+    directory ``casts_dir``, which contains the run directories, are also skipped.
     """
     stamps = {}
     for folder, folders, files in os.walk(project):
-        folders[:] = [name for name in folders if name not in SKIPPED_FOLDERS and Path(folder, name) != casts]
+        folders[:] = [name for name in folders if name not in SKIPPED_FOLDERS and Path(folder, name) != casts_dir]
         for path in (Path(folder, name) for name in files if not name.endswith(".ipynb")):
             with suppress(OSError):  # removed meanwhile
                 status = path.lstat()

@@ -136,9 +136,9 @@ class Trial(Runner):
         if start_commit is None:
             yield
             return
-        cast = self.run_dir.path
-        folder = cast / ATTEMPTS_DIR / f"{os.getpid()}-{number}"
-        snapshots = FileSnapshots(folder, cast.parent, cast.name, own=True)
+        cast_dir = self.run_dir.path
+        folder = cast_dir / ATTEMPTS_DIR / f"{os.getpid()}-{number}"
+        snapshots = FileSnapshots(folder, cast_dir.parent, cast_dir.name, own=True)
         shutil.rmtree(folder, ignore_errors=True)
         try:
             snapshots.check_out(start_commit)

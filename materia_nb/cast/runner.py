@@ -281,8 +281,8 @@ class Runner(Work):
             definitions=self.definitions,
             agents=self.agents.selected_agents,
         )
-        cast = session, self.rules, self.run_dir.path, self.base
-        return Snapshot(*cast, problems=self.problems, answered_by=self.answered_by, live=live)
+        arguments = session, self.rules, self.run_dir.path, self.base
+        return Snapshot(*arguments, problems=self.problems, answered_by=self.answered_by, live=live)
 
     def report_text(self) -> None:
         """Call the functions that are registered with ``cast.follow.text``, after another chunk of an answer."""
@@ -476,12 +476,12 @@ class Runner(Work):
         """The working directory of the cast: the project, or a separate directory for a fork with file snapshots."""
         return self.run_dir.path / self.session.folder if self.session.folder else self.project
 
-    def save_first_snapshot(self, own_folders: Path | None) -> None:
-        """Save the first file snapshot of the cast; for ``own_folders`` see :class:`~materia_nb.cast.runner_factory.Plan`."""
-        if own_folders is None or not self.session.snapshot_method:
+    def save_first_snapshot(self, work_root: Path | None) -> None:
+        """Save the first file snapshot of the cast; for ``work_root`` see :class:`~materia_nb.cast.runner_factory.Plan`."""
+        if work_root is None or not self.session.snapshot_method:
             self.save_files("start")
             return
-        snapshot = self.keeper_of(self.project, skip=own_folders).take(None)
+        snapshot = self.keeper_of(self.project, skip=work_root).take(None)
         self.keeper_of(self.run_dir.path / FORK_DIR, own=True).check_out(snapshot.commit)
         event = ev.FilesKept(commit=snapshot.commit, by="start", left_out=snapshot.left_out, folder=FORK_DIR, ts=now())
         self.record_events((event,))

@@ -60,7 +60,7 @@ class Plan:
         sync: True to force every step to the disk with fsync, which is slower.
         data: the state before the first step; empty by default.
         files: the config setting that determines whether the project's files are saved after each step.
-        own_folders: a directory outside the project in which each cast with file snapshots works in its own
+        work_root: a directory outside the project in which each cast with file snapshots works in its own
             subdirectory, so that casts can run in parallel; None if casts work in the project.
     """
 
@@ -73,7 +73,7 @@ class Plan:
     sync: bool = False
     data: Mapping[str, JSON] = field(default_factory=dict)
     files: str = FILES_OFF
-    own_folders: Path | None = None
+    work_root: Path | None = None
 
 
 class Prepared(NamedTuple):
@@ -119,7 +119,7 @@ def start_runner(plan: Plan, request: str, agents: AgentTable | None = None) -> 
                 sync_folder(str(plan.root))
         table, scripts = agents or AgentTable(), plan.utilities
         runner = Runner(run_dir, rules, session, project=plan.project, agents=table, utilities=scripts, journal=journal)
-        runner.save_first_snapshot(plan.own_folders)
+        runner.save_first_snapshot(plan.work_root)
         return runner  # noqa: TRY300 - an interrupt right here would leave the lock to the traceback, too
     except BaseException:
         _release(journal, lock)
@@ -316,17 +316,17 @@ def replay_directory(runner: Runner, replay: Replay) -> Path:
         raise MateriaError(
             "The loadout was given without its config, which a cast must store.", hint=hint, kind="no_config"
         )
-    names, cast = names_of(rules.graph), runner.run_dir.path
+    names, source = names_of(rules.graph), runner.run_dir.path
     pins = [ev.Pinned(name=name, ts=when, **pin.as_json()) for name, pin in original.pins.items() if name in names]
-    start = _cast_start(rules.graph, original.start.request, f"replay of {cast.name}", cast.parent, runner.project)
+    start = _cast_start(rules.graph, original.start.request, f"replay of {source.name}", source.parent, runner.project)
     start = start.replace(
         session=rules.session,
         knowledge=original.start.knowledge,
         state=dict(original.start.data),
-        forked_from={"cast": cast.name, "step": len(replay.route), "loadout": runner.rules.graph.name},
+        forked_from={"cast": source.name, "step": len(replay.route), "loadout": runner.rules.graph.name},
     )
     events = [*pins, *(event.replace(ts=when) for event in replay.events)]
-    return write_events(cast.parent, rules, start, events, sync=runner.run_dir.sync)
+    return write_events(source.parent, rules, start, events, sync=runner.run_dir.sync)
 
 
 def resume_like(runner: Runner, path: Path) -> Runner:

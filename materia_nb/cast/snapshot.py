@@ -478,8 +478,8 @@ class Snapshot:
 
     def of_session(self, session: Session, live: Live | None = None) -> Snapshot:
         """Return a snapshot of another session of this cast, such as an earlier session or the session of a lane."""
-        cast = session, self.rules, self.run_dir, self.project
-        return Snapshot(*cast, problems=self.problems, answered_by=self.answered_by, live=live)
+        arguments = session, self.rules, self.run_dir, self.project
+        return Snapshot(*arguments, problems=self.problems, answered_by=self.answered_by, live=live)
 
     def why(self, step: int | None = None) -> Why:
         """Explain the routing decision of a step, by default the latest step.

@@ -88,30 +88,30 @@ class FileSnapshots:
 
     Args:
         folder: the folder, usually the project directory.
-        casts: the directory of the casts, which contains the Git directory. Its files are never part of a snapshot.
+        casts_dir: the directory of the casts, which contains the Git directory. Its files are never part of a snapshot.
         name: the id of the cast, which is also the name of the Git ref that points to the latest snapshot.
         ignored: also save files that the Git ignore rules of the folder exclude.
         own: True if the folder was created for the cast, so that the ignore rules of an enclosing repository do not
             apply.
-        skip: the directory to exclude from snapshots, which must contain ``casts``; defaults to ``casts``.
+        skip: the directory to exclude from snapshots, which must contain ``casts_dir``, its default.
     """
 
     def __init__(
         self,
         folder: Path,
-        casts: Path,
+        casts_dir: Path,
         name: str,
         *,
         ignored: bool = False,
         own: bool = False,
         skip: Path | None = None,
     ) -> None:
-        self.folder, self.git_dir = folder, casts / GIT_FOLDER
-        self._name, self._ignored, self._own, self._skip = name, ignored, own, skip or casts
-        with disk_errors(casts, "find the directory of file snapshots"):
+        self.folder, self.git_dir = folder, casts_dir / GIT_FOLDER
+        self._name, self._ignored, self._own, self._skip = name, ignored, own, skip or casts_dir
+        with disk_errors(casts_dir, "find the directory of file snapshots"):
             exists = self.git_dir.is_dir()
         if not exists:
-            self._init(casts)
+            self._init(casts_dir)
         elif len([*self.git_dir.glob("objects/pack/*.pack")]) > _MAX_PACKS:  # Git adds a pack for each large file
             with contextlib.suppress(MateriaError):
                 git(self.git_dir, "multi-pack-index", "write", "--no-progress")
@@ -129,11 +129,11 @@ class FileSnapshots:
         self._index = self.git_dir / f"index-{self._name}-{digest}-{secrets.token_hex(4)}"
         self._indexed: frozenset[bytes] = frozenset()
 
-    def _init(self, casts: Path) -> None:
+    def _init(self, casts_dir: Path) -> None:
         _git_program()
-        new_dir = casts / f"{GIT_FOLDER}.new"
+        new_dir = casts_dir / f"{GIT_FOLDER}.new"
         action = "create the directory of file snapshots"
-        with hold_file_lock(casts / f"{GIT_FOLDER}.lock", action), disk_errors(casts, action):
+        with hold_file_lock(casts_dir / f"{GIT_FOLDER}.lock", action), disk_errors(casts_dir, action):
             if self.git_dir.is_dir():  # another cast created it in the meantime
                 return
             shutil.rmtree(new_dir, ignore_errors=True)  # it was left by a process that was killed
@@ -390,9 +390,9 @@ def difference(git_dir: Path, before: str, after: str, path: str | None = None) 
     return git(git_dir, "--literal-pathspecs", *command, *selection).decode("utf-8", "replace")
 
 
-def delete_snapshots(casts: Path, name: str) -> None:
+def delete_snapshots(casts_dir: Path, name: str) -> None:
     """Delete the snapshots of a deleted cast, and delete the Git directory if no snapshots are left."""
-    git_dir = casts / GIT_FOLDER
+    git_dir = casts_dir / GIT_FOLDER
     if not git_dir.is_dir():
         return
     with contextlib.suppress(MateriaError):  # if Git is not installed, the snapshots remain

@@ -129,7 +129,7 @@ def grid_cells(
         for (request, text), number in product(texts.items(), range(1, repeat + 1)):
             unique_parts = [uuid4().hex] if common.opaque else []
             key = digest([common.key, choice.label, request, text, list(allow), number, *unique_parts])
-            isolated = prepared._replace(plan=replace(plan, root=folder / "casts" / key, own_folders=plan.root))
+            isolated = prepared._replace(plan=replace(plan, root=folder / "casts" / key, work_root=plan.root))
             cell = GridCell(loadout, request, choice.label, number, text, isolated, allow, key, common.opaque)
             cells.append(cell)
     return cells
