@@ -136,10 +136,10 @@ class JsonOutput:
         cost = _sum_numbers(_all_matches(self.cost, value))
         has_usage = any(count is not None for count in (cost, *tokens.values()))
         sessions = (session for session in _all_matches(self.session, value) if isinstance(session, str))
-        cut = _CUT_LIMIT if _CUT_REASONS.intersection(map(str, _all_matches(self.finish, value)[-1:])) else ""
+        cut_reason = _CUT_LIMIT if _CUT_REASONS.intersection(map(str, _all_matches(self.finish, value)[-1:])) else ""
         usage = Usage(cost=cost, **tokens) if has_usage else None
         denied = tuple(dict.fromkeys(map(as_text, _all_matches(self.denied, value))))
-        answer = ProgramAnswer(text, usage, next(sessions, ""), cut=cut, denied=denied)
+        answer = ProgramAnswer(text, usage, next(sessions, ""), cut=cut_reason, denied=denied)
         if failures:
             message = text or "it reported an unknown error" if failures[-1] is True else as_text(failures[-1])
             return answer._replace(error=message)

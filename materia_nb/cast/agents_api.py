@@ -258,11 +258,11 @@ class Agents(AgentTable):
         """Return the pinned answers of a new cast: the workbench's pins, overridden by ``pins``."""
         names = names_of(graph)
         chosen_pins = {
-            key: pin.chosen for key, pin in self.pins.items() if key in names and pin.loadout in (None, graph.name)
+            name: pin.chosen for name, pin in self.pins.items() if name in names and pin.loadout in (None, graph.name)
         }
-        for key, to in (pins or {}).items():
-            require_name(graph, key)
-            chosen_pins[key] = resolve_pin(None, key, self._resolve_answer(to))
+        for name, answer in (pins or {}).items():
+            require_name(graph, name)
+            chosen_pins[name] = resolve_pin(None, name, self._resolve_answer(answer))
         return chosen_pins
 
 

@@ -168,8 +168,8 @@ class Trial(Runner):
             runner.handle_reply(reply._replace(meta={**reply.meta, "attempt": dict(attempt_fields)}))
 
         self.repeats.append(adopt)
-        at = self.session.state.waiting_at
-        if at is not None and at.mode == "repair":
+        visit = self.session.state.waiting_at
+        if visit is not None and visit.mode == "repair":
             self.stop.set()
 
     def write_side_files(self, visit: Visit, before: CastState) -> None:
@@ -216,7 +216,7 @@ class Trial(Runner):
         reading = turns[-1].reading if turns else None
         is_accepted = reading is None or reading.accepted
         has_answer = bool(turns) and error is None
-        to, leads = self._next_socket_and_text() if has_answer else (None, _approval_question(self.session))
+        target, leads = self._next_socket_and_text() if has_answer else (None, _approval_question(self.session))
         return Attempt(
             number,
             agent_name or self.materia(visit).model or name_of(agent),
@@ -225,7 +225,7 @@ class Trial(Runner):
             valid=has_answer and is_accepted,
             issues=() if reading is None or is_accepted else reading.issues,
             satisfied=None if reading is None else reading.satisfied,
-            to=to,
+            to=target,
             leads=leads,
             usage=step_usage(step).minus(step_usage(step_before)),
             turns=len(turns),

@@ -459,16 +459,16 @@ def relative_time(then: int | None, now: float) -> str:
     if time is None:
         return ""
     try:
-        at, today = time.astimezone(), datetime.fromtimestamp(now).astimezone()
+        local_time, today = time.astimezone(), datetime.fromtimestamp(now).astimezone()
     except (OverflowError, ValueError, OSError):
         return ""
-    clock, days = f"{at.hour}:{at.minute:02}", (today.date() - at.date()).days
+    clock, days = f"{local_time.hour}:{local_time.minute:02}", (today.date() - local_time.date()).days
     if days in (0, 1):
         return f"{('today', 'yesterday')[days]} {clock}"
     if 1 < days < _WEEK:
-        return f"{calendar.day_name[at.weekday()]} {clock}"
-    date = f"{at.day} {calendar.month_name[at.month]}"
-    return date if at.year == today.year else f"{date} {at.year}"
+        return f"{calendar.day_name[local_time.weekday()]} {clock}"
+    date = f"{local_time.day} {calendar.month_name[local_time.month]}"
+    return date if local_time.year == today.year else f"{date} {local_time.year}"
 
 
 _WEEK: Final = 7

@@ -98,8 +98,8 @@ class Redefinition(NamedTuple):
         for key in _differing_fields(self.old, self.new):
             diff = ndiff(_field(key, self.old), _field(key, self.new))
             lines = [(line[0], line[2:]) for line in diff if line[0] != "?"]
-            context_indexes = {at + by for at, (sign, _) in enumerate(lines) if sign != " " for by in (-1, 0, 1)}
-            changed_lines += [line for at, line in enumerate(lines) if at in context_indexes or at == 0]
+            context_indexes = {index + by for index, (sign, _) in enumerate(lines) if sign != " " for by in (-1, 0, 1)}
+            changed_lines += [line for index, line in enumerate(lines) if index in context_indexes or index == 0]
         return changed_lines
 
 

@@ -453,8 +453,8 @@ class Work(ABC):
 
     def _handle_report(self, visit: Visit, agent: Agent, event: AgentEvent) -> None:
         """Process an event that an agent reports during its turn. Events of a turn that has ended are ignored."""
-        at = self.session.state.waiting_at
-        if at is None or (at.step, at.turn) != (visit.step, visit.turn):
+        waiting_visit = self.session.state.waiting_at
+        if waiting_visit is None or (waiting_visit.step, waiting_visit.turn) != (visit.step, visit.turn):
             return
         match event:
             case TextEvent(text, fresh):
@@ -496,9 +496,9 @@ class Work(ABC):
         else:
             self.apply(command, answer, later=can_batch_write)
         if protocol.needs_changed_files:
-            at = self.session.state.waiting_at
+            next_visit = self.session.state.waiting_at
             # Later changes are only attributed to the agent if the same agent continues.
-            self._files_before = files if at is not None and at.drafts == visit.drafts else None
+            self._files_before = files if next_visit is not None and next_visit.drafts == visit.drafts else None
         if writes_side_files:
             self.write_side_files(visit, before)
 

@@ -438,9 +438,9 @@ def attach_lines(
         _distribute_on_side(key, side, side_lines, boxes)
     for (key, side), side_lines in sides.items():
         if side_lines.incoming and (key, side) not in leaving_sides:
-            at = _entry_coordinate(boxes[key], side, side_lines.incoming)
+            coordinate = _entry_coordinate(boxes[key], side, side_lines.incoming)
             for line in side_lines.incoming:
-                line.tip = _point_on_side(boxes[key], side, at)
+                line.tip = _point_on_side(boxes[key], side, coordinate)
 
 
 def _entry_coordinate(box: Box, side: int, incoming: Sequence[RoutedLine]) -> float:

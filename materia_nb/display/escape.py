@@ -122,20 +122,20 @@ def _is_flag(char: str) -> bool:
 
 def _safe_cut(text: str, position: int) -> int:
     """Move the position of a cut back so that it does not split an emoji, a flag or an accented letter."""
-    cut = position
+    cut_position = position
     for _ in range(16):
-        if cut <= 0 or cut >= len(text):
-            return max(cut, 0)
-        if _joins_previous(text[cut]) or text[cut - 1] == _JOINER:
-            cut -= 1
+        if cut_position <= 0 or cut_position >= len(text):
+            return max(cut_position, 0)
+        if _joins_previous(text[cut_position]) or text[cut_position - 1] == _JOINER:
+            cut_position -= 1
             continue
-        if _is_flag(text[cut]):
+        if _is_flag(text[cut_position]):
             flag_count = 0
-            while flag_count < cut and _is_flag(text[cut - 1 - flag_count]):
+            while flag_count < cut_position and _is_flag(text[cut_position - 1 - flag_count]):
                 flag_count += 1
             if flag_count % 2:
-                cut -= 1
-        return cut
+                cut_position -= 1
+        return cut_position
     return position  # With this many combining characters, the text is cut anyway.
 
 
@@ -157,8 +157,8 @@ def cut_off(line: str, length: int) -> str:
 
     Bidirectional isolates that the cut leaves open are closed.
     """
-    cut = line[: _safe_cut(line, length)].rstrip()
-    return cut + ELLIPSIS + PDI * (count_open_isolates(cut) or 0)
+    shortened = line[: _safe_cut(line, length)].rstrip()
+    return shortened + ELLIPSIS + PDI * (count_open_isolates(shortened) or 0)
 
 
 def part(text: object, limit: int = 64) -> str:
@@ -298,8 +298,8 @@ class _TreeBuilder:
         node: dict[str, JSON] = {"name": plain(shorten(name, 120))}
         if not isinstance(value, dict | list) or not value:
             visible = value[:_MAX_STRING_CHARS] if isinstance(value, str) else value
-            cut = len(value) if isinstance(value, str) and visible != value else None
-            return {**node, "kind": type(value).__name__, "text": plain(compact(visible)), "cut": cut}
+            full_length = len(value) if isinstance(value, str) and visible != value else None
+            return {**node, "kind": type(value).__name__, "text": plain(compact(visible)), "cut": full_length}
         node["words"] = f"{'object' if isinstance(value, dict) else 'list'} of {len(value)}"
         pairs = value.items() if isinstance(value, dict) else ((str(n), item) for n, item in enumerate(value))
         children: list[JSON] = []

@@ -396,9 +396,9 @@ class _LayoutBuilder:
             for side in sides:
                 dx, dy = DIRECTION_VECTORS[side]
                 x, y = box.cx + dx * (box.w / 2 + distance), box.cy + dy * (box.h / 2 + distance)
-                at = Box(x - _SIGN_SIZE / 2, y - _SIGN_SIZE / 2, _SIGN_SIZE, _SIGN_SIZE)
-                if not at.overlaps(occupied, ARROW_MARGIN):
-                    return at
+                marker_box = Box(x - _SIGN_SIZE / 2, y - _SIGN_SIZE / 2, _SIGN_SIZE, _SIGN_SIZE)
+                if not marker_box.overlaps(occupied, ARROW_MARGIN):
+                    return marker_box
         whole_box = bounding_box([*self.boxes.values(), *self.frames.values()], 40)
         dx, dy = DIRECTION_VECTORS[sides[0]]
         x = whole_box.x if dx < 0 else whole_box.right if dx > 0 else box.cx

@@ -201,7 +201,7 @@ def _data_after_output(socket_rules: SocketRules, data: Mapping[str, JSON], read
 
 def _reset_loops(draft: Draft, cursors: tuple[str, ...]) -> None:
     """Reset the cursors of the loops that consume a generator's items, and forget the old items (R17)."""
-    draft.cursors = FrozenDict({name: 0 if name in cursors else at for name, at in draft.cursors.items()})
+    draft.cursors = FrozenDict({name: 0 if name in cursors else position for name, position in draft.cursors.items()})
     if draft.nesting:
         draft.nesting = FrozenDict(
             {name: outer for name, outer in draft.nesting.items() if not any(cursor in cursors for cursor, _ in outer)}

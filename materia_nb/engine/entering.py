@@ -199,10 +199,10 @@ def _skip_decision(step: int, skips: list[SkippedSocket], target: str) -> Decisi
 
 def _end_lane(draft: Draft, lane: LaneScope, skips: list[SkippedSocket]) -> Transition:
     """End a lane after its last item; a lane that leaves its loop earlier fails, so that no item is skipped (P6)."""
-    at = draft.cursors.get(lane.cursor, 0)
-    if at not in lane.indexes:
+    cursor_position = draft.cursors.get(lane.cursor, 0)
+    if cursor_position not in lane.indexes:
         return _complete_cast(draft, skips)
-    items_left = len(lane.indexes) - lane.indexes.index(at)
+    items_left = len(lane.indexes) - lane.indexes.index(cursor_position)
     failure = Failure(
         "stream_left",
         f"The lane {lane.name!r} continued to {draft.next or END} with {counted(items_left, 'item')} left.",

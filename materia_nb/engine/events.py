@@ -58,9 +58,9 @@ class _EventFields:
 
     def __init_subclass__(cls, *, type: str = "") -> None:  # noqa: A002 - it is the word of the journal
         """Register the class under the type name ``type``; a base class has no type name and is not registered."""
-        own = inspect.get_annotations(cls)
-        cls.annotations = {**cls.annotations, **own}
-        cls.defaults = {**cls.defaults, **{name: cls.__dict__.get(name, REQUIRED) for name in own}}
+        own_annotations = inspect.get_annotations(cls)
+        cls.annotations = {**cls.annotations, **own_annotations}
+        cls.defaults = {**cls.defaults, **{name: cls.__dict__.get(name, REQUIRED) for name in own_annotations}}
         cls.required = frozenset(name for name, default in cls.defaults.items() if default is REQUIRED)
         if type:
             cls.type = type

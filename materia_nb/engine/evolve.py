@@ -85,9 +85,9 @@ def session_after(rules: Rules, session: Session, steps: Steps) -> Session:
 
 def without_approvals(session: Session) -> Session:
     """Return the session without a person's approvals of commands and tools."""
-    state, at = session.state, session.state.at
-    if at is not None and at.approval is not None:
-        state = state._replace(at=at._replace(approval=None))
+    state, visit = session.state, session.state.at
+    if visit is not None and visit.approval is not None:
+        state = state._replace(at=visit._replace(approval=None))
     return session._replace(state=state, allowed=frozenset())
 
 

@@ -203,8 +203,8 @@ class _ListEditor:
         """Return the old index of the item that the edit abandons, or None if the edit abandons no item."""
         if not list_edit.abandon:
             return None
-        at = self.before.cursors.get(iteration.iterator.cursor, 0)
-        return at if self._was_in_progress(iteration, at) else None
+        cursor_position = self.before.cursors.get(iteration.iterator.cursor, 0)
+        return cursor_position if self._was_in_progress(iteration, cursor_position) else None
 
     # -- cursors and records ------------------------------------------------------------
 

@@ -170,8 +170,8 @@ def _status_in(lane: LaneScope | None, state: StateView, item: ItemId) -> ItemSt
     if item in state.joined_items:
         return "done"
     if lane is not None:
-        at = state.cursors.get(cursor, 0)
-        earlier_indexes = lane.indexes[: lane.indexes.index(at)] if at in lane.indexes else lane.indexes
+        position = state.cursors.get(cursor, 0)
+        earlier_indexes = lane.indexes[: lane.indexes.index(position)] if position in lane.indexes else lane.indexes
         return "done" if index in earlier_indexes else "being worked on" if item in state.items else "open"
     cursor_position = state.cursors.get(cursor, 0) if state.nesting.get(cursor, ()) == outer else 0
     if index < cursor_position:
@@ -188,20 +188,20 @@ def _lane_scope(state: StateView, cursor: str) -> LaneScope | None:
 
 def cursor_after_advance(state: StateView, cursor: str, length: int) -> int:
     """Return the position of a cursor after an advance; in a lane, this is the next item of the lane (R14)."""
-    lane, at = _lane_scope(state, cursor), state.cursors.get(cursor, 0)
+    lane, cursor_position = _lane_scope(state, cursor), state.cursors.get(cursor, 0)
     if lane is None:
-        return at + 1
+        return cursor_position + 1
     next_index = dict(zip(lane.indexes, lane.indexes[1:], strict=False))
-    return next_index.get(at, length)
+    return next_index.get(cursor_position, length)
 
 
 def cursor_before_advance(state: StateView, cursor: str) -> int:
     """Return the position of a cursor before its last advance."""
-    lane, at = _lane_scope(state, cursor), state.cursors[cursor]
+    lane, cursor_position = _lane_scope(state, cursor), state.cursors[cursor]
     if lane is None:
-        return at - 1
+        return cursor_position - 1
     previous_positions = dict(zip(lane.indexes[1:], lane.indexes, strict=False))
-    return previous_positions.get(at, lane.indexes[-1])
+    return previous_positions.get(cursor_position, lane.indexes[-1])
 
 
 def item_statuses(state: StateView, iteration: Iteration) -> list[ItemStatus]:
@@ -233,13 +233,13 @@ def begin_item(iteration: Iteration, read: Source, draft: Draft) -> Item | None:
     shown_items = draft.shown
     is_only_item = len(shown_items) == 1 and shown_items[0].iteration is iteration
     outer_items = shown_items[: _outer_count(iteration, shown_items)] if shown_items and not is_only_item else ()
-    at = draft.at.item if draft.at else None
+    current_item = draft.at.item if draft.at else None
     cursor = draft.cursors.get(iterator.cursor)
     outer: tuple[Position, ...] = ()
     if outer_items:
         show_only(draft, outer_items)
-        at = outer_items[-1].item
-        outer = positions_of(at.id)
+        current_item = outer_items[-1].item
+        outer = positions_of(current_item.id)
         if draft.nesting.get(iterator.cursor) != outer:
             cursor = None
             draft.nesting = FrozenDict({**draft.nesting, iterator.cursor: outer})
@@ -248,7 +248,7 @@ def begin_item(iteration: Iteration, read: Source, draft: Draft) -> Item | None:
     if cursor is None:
         cursor = 0
         draft.cursors = FrozenDict({**draft.cursors, iterator.cursor: 0})
-    items = read(draft, at, draft.last_json)
+    items = read(draft, current_item, draft.last_json)
     if not isinstance(items, list):
         items = []
     last = draft.shown[-1] if len(draft.shown) == len(outer_items) + 1 else None

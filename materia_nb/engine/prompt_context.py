@@ -287,18 +287,18 @@ class PromptContext(NamedTuple):
         label_sizes = [len(entry.socket) + len(entry.label) + 6 for entry in entries]
         last = len(entries) - 1
         earlier = range(last - 1, -1, -1)
-        same_item_indexes = [at for at in earlier if current_item_id and entries[at].item == current_item_id]
-        no_item_indexes = [at for at in earlier if entries[at].item is None]
-        other_indexes = [at for at in earlier if entries[at].item not in (current_item_id, None)]
+        same_item_indexes = [index for index in earlier if current_item_id and entries[index].item == current_item_id]
+        no_item_indexes = [index for index in earlier if entries[index].item is None]
+        other_indexes = [index for index in earlier if entries[index].item not in (current_item_id, None)]
         texts = {last: shorten_middle(entries[last].text, max(bound - label_sizes[last], NOTICE_CHARS))}
         max_chars -= label_sizes[last] + len(texts[last])
-        for at in (*same_item_indexes, *no_item_indexes, *other_indexes):
-            size = label_sizes[at] + len(entries[at].text)
+        for index in (*same_item_indexes, *no_item_indexes, *other_indexes):
+            size = label_sizes[index] + len(entries[index].text)
             if size > max_chars:
                 break
-            texts[at] = entries[at].text
+            texts[index] = entries[index].text
             max_chars -= size
-        return [(entries[at], texts[at]) for at in sorted(texts)]
+        return [(entries[index], texts[index]) for index in sorted(texts)]
 
     # -- previous output
 

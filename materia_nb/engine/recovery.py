@@ -46,8 +46,8 @@ def abort(state: CastState, reason: str) -> Transition:
         "use `retry` to continue from this socket",
         again=state.status == "waiting",
     )
-    at = state.at and state.at._replace(approval=None)  # the approval of a command is revoked with it
-    aborted_state = state._replace(status="aborted", failure=failure, hold=None, at=at)
+    visit = state.at and state.at._replace(approval=None)  # the approval of a command is revoked with it
+    aborted_state = state._replace(status="aborted", failure=failure, hold=None, at=visit)
     return Transition(aborted_state, (ev.CastEnd(ok=False, error=reason, kind=ABORTED),))
 
 

@@ -239,9 +239,9 @@ class Rules:
         loops = socket.loops if iterator is None or iterator.loop is None else (iterator.loop,)
         for loop_id in loops:
             routes = [route for route in self.graph.loops[loop_id].routes if route.condition == "always"]
-            own = [route for route in routes if route.source == socket.id]
-            if own or routes:
-                return (own or routes)[0]
+            own_exits = [route for route in routes if route.source == socket.id]
+            if own_exits or routes:
+                return (own_exits or routes)[0]
         return None
 
 

@@ -217,9 +217,9 @@ def _check_summary(check: Checker, envelope: Envelope, summary: Mapping[str, JSO
 
 def _check_meta(check: Checker, value: Mapping[str, JSON], known: Mapping[str, str], *, required: bool) -> None:
     fields = {name: _text_field(f"META:{name}" if required else "") for name in META}
-    own = check.read(value, {"meta": HandoffField("object", fields=fields, report_nested_fields=True)})["meta"]
+    own_meta = check.read(value, {"meta": HandoffField("object", fields=fields, report_nested_fields=True)})["meta"]
     for name in META:
-        text = own[name]
+        text = own_meta[name]
         if text and name in _IDENTITY and known.get(name) and text != known[name]:
             check.issues.append(issue_of("META_MISMATCH", name, name=name, known=known[name]))
         if text and name == "timestamp" and not _is_iso_time(text):

@@ -129,8 +129,8 @@ def record_guess(
         sure: True if the learner was sure of the answer, False if not; None if this is unknown.
     """
     text = shorten(guess if isinstance(guess, str) else repr(guess), _MAX_TEXT_CHARS)
-    at, who = datetime.now(UTC).isoformat(timespec="seconds"), os.environ.get(LEARNER_VARIABLE, "")
-    line = Guess(lesson, question, text, right, seed, at, who, sure)
+    timestamp, who = datetime.now(UTC).isoformat(timespec="seconds"), os.environ.get(LEARNER_VARIABLE, "")
+    line = Guess(lesson, question, text, right, seed, timestamp, who, sure)
     with suppress(OSError):
         path = guesses_file()
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -220,8 +220,8 @@ class _RouteWalker:
         if self.rules.empty_loop_effect == "first exit" and exits:
             return exits[0].target
         always = [route for route in exits if route.condition == "always"]
-        own = [route for route in always if route.source == socket.id]
-        return next((route.target for route in (*own, *always)), END)
+        own_exits = [route for route in always if route.source == socket.id]
+        return next((route.target for route in (*own_exits, *always)), END)
 
     def _edge_target(self, socket: Socket, verdict: bool | None, item: int | None) -> str:
         """Return the target of the first matching edge that can be taken, or "" if no edge can be taken."""

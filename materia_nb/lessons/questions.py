@@ -312,8 +312,8 @@ def _describe_state(cast: Cast) -> tuple[str, ...]:
         lines.append(f"item {visit.item.key} ({short_label(visit.item.label)})")
     for loop in cast.graph.loops.values():
         if loop.iterator is not None and visit.socket in loop.sockets:
-            at, size = state.cursors.get(loop.iterator.cursor, 0), len(list_at(loop.iterator.items, state))
-            lines.append(f"cursor {loop.iterator.cursor} at {at} of {size}")
+            cursor_position, size = state.cursors.get(loop.iterator.cursor, 0), len(list_at(loop.iterator.items, state))
+            lines.append(f"cursor {loop.iterator.cursor} at {cursor_position} of {size}")
     for (socket, index), (used, limit) in edge_uses(cast.now.rules, state).items():
         edge = cast.graph.sockets[socket].edges[index]
         lines.append(f"edge {index + 1} to {edge.to} taken {used} of {counted(limit, 'time')}")

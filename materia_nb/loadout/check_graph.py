@@ -259,7 +259,7 @@ def _check_consumes(
     path = f"loops.{loop.id}.consumes"
     _check_done_target(findings, facts, path, consumes)
     members = set(loop.members)
-    entering_edges = [(source, to) for source, to in inbound if to in members and source not in members]
+    entering_edges = [(source, target) for source, target in inbound if target in members and source not in members]
     advice, source = None, consumes.get("from")
     if len({generator for generator, _ in entering_edges}) == 1:
         advice = f"write {entering_edges[0][0]!r}, the generator whose edge enters the loop"

@@ -259,18 +259,18 @@ def _find_prelude(facts: LoadoutFacts, generator: str) -> tuple[tuple[str, ...],
     visited_ids = [generator]
     while True:
         edges = facts.sockets[visited_ids[-1]].edges
-        to = edges[0].to if edges else None
-        if to is None or to not in facts.sockets or to in visited_ids:
+        target = edges[0].to if edges else None
+        if target is None or target not in facts.sockets or target in visited_ids:
             return tuple(visited_ids[1:]), None
-        if facts.sockets[to].loops:
-            return tuple(visited_ids[1:]), to
-        visited_ids.append(to)
+        if facts.sockets[target].loops:
+            return tuple(visited_ids[1:]), target
+        visited_ids.append(target)
 
 
 def entry_targets(facts: LoadoutFacts, generator: SocketFacts) -> tuple[str, ...]:
     """Return the sockets that a generator leads to. A prelude of a parallel generator is skipped (R27)."""
     targets = generator.targets
-    if not generator.materia.parallel or any(facts.sockets[to].loops for to in targets):
+    if not generator.materia.parallel or any(facts.sockets[target].loops for target in targets):
         return targets
     _, member = _find_prelude(facts, generator.id)
     return targets if member is None else (member,)
@@ -290,7 +290,7 @@ def regions_of(facts: LoadoutFacts) -> dict[str, Region]:
             loop=loop.id,
             members=tuple(member for member in loop.members if member in facts.sockets),
             first=(*prelude, member)[0],
-            exit=next((to for _, to in _exits(loop) if to in facts.sockets), END),
+            exit=next((target for _, target in _exits(loop) if target in facts.sockets), END),
             max_concurrency=_max_lanes(facts, loop),
         )
     return regions

@@ -321,14 +321,14 @@ class _Parser:
         """Read the attributes of a node, such as ``@{ shape: diamond, label: "x" }``, or return None."""
         if not self.text.startswith("@{", self.at):
             return None
-        block, attributes, at = _ATTRIBUTES.match(self.text, self.at), {}, 0
+        block, attributes, position = _ATTRIBUTES.match(self.text, self.at), {}, 0
         body = block[1].rstrip().rstrip(",") if block else ""
-        while block and body[at:].strip(" \t\n,"):
-            pair = _ATTRIBUTE.match(body, at)
+        while block and body[position:].strip(" \t\n,"):
+            pair = _ATTRIBUTE.match(body, position)
             if pair is None:
                 raise self._syntax_error()
             attributes[pair[1]] = _plain_label(pair[2] or pair[3] or pair[4] or "")
-            at = pair.end()
+            position = pair.end()
         if block is None:
             raise self._syntax_error()
         self.at = block.end()

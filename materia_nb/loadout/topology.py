@@ -463,8 +463,8 @@ def reversed_edges(targets: Mapping[_Node, Iterable[_Node]]) -> dict[_Node, set[
     """Return the graph with all edges reversed, as a mapping from each node to its predecessors."""
     sources: dict[_Node, set[_Node]] = {start: set() for start in targets}
     for start, next_nodes in targets.items():
-        for to in next_nodes:
-            sources.setdefault(to, set()).add(start)
+        for next_node in next_nodes:
+            sources.setdefault(next_node, set()).add(start)
     return sources
 
 

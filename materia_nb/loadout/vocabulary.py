@@ -337,7 +337,7 @@ def tint_of(colour: JSON) -> Tint | None:
 
 def _luminance(colour: str) -> float:
     """Return the relative luminance of a colour, from 0 to 1 (WCAG 2)."""
-    parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    parts = [int(colour[position : position + 2], 16) / 255 for position in (1, 3, 5)]
     red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 

@@ -166,7 +166,7 @@ def _parse_draft(path: Path, content: bytes) -> SavedDraft | None:
     if first_line.get("format") != _FORMAT:
         return None
     home = first_line.get("home")
-    text, at = str(first_line["text"]), int(first_line["ts"])
+    text, timestamp = str(first_line["text"]), int(first_line["ts"])
     original = _parse_change(text, "").document
     steps: list[DesignChange] = []
     undone: list[DesignChange] = []
@@ -183,10 +183,10 @@ def _parse_draft(path: Path, content: bytes) -> SavedDraft | None:
             text = line["text"]
             steps.append(_parse_change(text, str(line["words"])))
             undone.clear()
-        at = int(line["ts"])
+        timestamp = int(line["ts"])
     name = str(first_line["name"])
     by, home = outgoing_line(str(first_line.get("by", ""))), None if home is None else str(home)
-    return SavedDraft(name, at, home, original, (*steps,), (*undone,), path, by)
+    return SavedDraft(name, timestamp, home, original, (*steps,), (*undone,), path, by)
 
 
 def _parse_change(text: str, title: str) -> DesignChange:

@@ -419,8 +419,8 @@ class _JournalReader:
 
         The step gets an empty output, and its effects on the state are unknown.
         """
-        event, at = event.replace(text=""), self.session.state.waiting_at
-        if not isinstance(event, ev.SocketComplete) or at is None:
+        event, visit = event.replace(text=""), self.session.state.waiting_at
+        if not isinstance(event, ev.SocketComplete) or visit is None:
             self._apply_output(event)
         else:
             target = event.next if event.next in self.rules.sockets else END

@@ -114,8 +114,8 @@ def named_files(blocks: Sequence[Block], folders: Sequence[Path]) -> dict[str, s
 
 def _question_key(now: Snapshot, visit: Visit | None) -> str:
     """Return a key that identifies the current question. The page keeps unsent text until the key changes."""
-    at = (visit.step, visit.turn, visit.mode) if visit is not None else (len(now.steps), now.status)
-    return f"{now.id} {len(now.abandoned)} {' '.join(map(str, at))}"
+    position = (visit.step, visit.turn, visit.mode) if visit is not None else (len(now.steps), now.status)
+    return f"{now.id} {len(now.abandoned)} {' '.join(map(str, position))}"
 
 
 def _current_work(now: Snapshot, visit: Visit | None, *, busy: bool) -> list[Block]:

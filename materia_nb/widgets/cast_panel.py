@@ -470,8 +470,8 @@ class CastPanel(CastSurface):
 
     def _compare_cast(self, id_: str) -> Callable[[Snapshot], Sequence[Block]]:
         """Return a function that takes a snapshot and returns its differences from another cast, as blocks."""
-        own, other = self._cast_label(self.casts.index(self.cast)), self._comparison_side(id_)
-        headline = Line(f"A is {own}, B is {other.name}.")
+        own_label, other = self._cast_label(self.casts.index(self.cast)), self._comparison_side(id_)
+        headline = Line(f"A is {own_label}, B is {other.name}.")
         return lambda now: [headline, *CompareView(now.compared_cast, other).detail_blocks()]
 
     def _comparison_side(self, id_: str) -> ComparedCast:

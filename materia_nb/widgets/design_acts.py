@@ -452,8 +452,8 @@ def turn(session: DesignState, of: DesignPart) -> str:
     owner, index = owner_of(of)
     document = session.design.document
     if of[0] == "edge" and index is not None:
-        to = as_object(edges_of(document, "edge", owner)[index]).get("to")
-        loop = _loop_exited_by(session, owner, str(to))
+        target = as_object(edges_of(document, "edge", owner)[index]).get("to")
+        loop = _loop_exited_by(session, owner, str(target))
         if loop is None:
             where = f"{owner}.edges[{index}]"
             raise design_error("this edge does not leave a loop", where, "select an edge that leads out of a loop")
@@ -478,7 +478,7 @@ def loop(session: DesignState, ids: Ids | None = None, *, exits: StrictBool | No
     members = _selected_sockets(session) if ids is None else ids
     # A round begins at a socket that an edge from outside leads to.
     sockets = session.facts.sockets
-    entered_ids = {to for id_, socket in sockets.items() if id_ not in members for to in socket.targets}
+    entered_ids = {target for id_, socket in sockets.items() if id_ not in members for target in socket.targets}
     entry_members = [id_ for id_ in members if id_ in entered_ids][:1]
     source = session.facts.likely_generator(members)
     before = as_object(session.design.document.get("loops"))

@@ -120,8 +120,8 @@ class Designer:
         x, y = values.get("x"), values.get("y")
         if self.canvas is None or not (is_number(x) and is_number(y)):
             return values
-        positions = {id_: list(at) for id_, at in self.canvas.grid_positions.items()}
-        other_positions = [at for id_, at in positions.items() if id_ != values.get("id")]
+        positions = {id_: list(position) for id_, position in self.canvas.grid_positions.items()}
+        other_positions = [position for id_, position in positions.items() if id_ != values.get("id")]
         column, row = _free_position(self.canvas.grid_position(x, y), other_positions)
         return {**values, "x": column, "y": row, "positions": positions}
 

@@ -209,9 +209,9 @@ def possible_outcomes(session: DesignState) -> DesignSlice | None:
     """
     if session.explored is None:
         return None
-    at, explored = session.explored
+    explored_change, explored = session.explored
     return {
-        "stale": at is not session.design.current_change,
+        "stale": explored_change is not session.design.current_change,
         "states": explored.states,
         "whole": explored.complete_search,
         "notes": [with_names(note, explored.graph.names) for note in explored.notes],
@@ -238,9 +238,9 @@ def _outcome_rows(explored: Exploration, odds: Mapping[str, float]) -> list[Desi
             about = f"shortest in {counted(turns, 'visit')}{turns_text}{chance_text}"
             rows.append(_row("ends", "can end", about, witness=end))
         else:
-            at = ", ".join(part(names[socket_id]) for socket_id in sockets)
+            socket_names = ", ".join(part(names[socket_id]) for socket_id in sockets)
             failure = end.replace("_", " ")
-            rows.append(_row("fails", f"can fail: {failure}", f"at {at}{chance_text}", witness=end))
+            rows.append(_row("fails", f"can fail: {failure}", f"at {socket_names}{chance_text}", witness=end))
     return rows + [
         _row("fails", "can get stuck without reaching the end", f"at {part(names[id_])}")
         for id_ in (explored.stalls if explored.complete_search else ())

@@ -316,8 +316,8 @@ class CastExplorer(Panel):
             self._selected_id = listed[0].id
         if listed != self._shown:
             self._order, self._shown = self._order + 1, listed
-        at = next((index for index, entry in enumerate(listed) if entry.id == self._selected_id), None)
-        selected_entry = None if at is None else listed[at]
+        selected_index = next((index for index, entry in enumerate(listed) if entry.id == self._selected_id), None)
+        selected_entry = None if selected_index is None else listed[selected_index]
         if selected_entry is not self._summarized_entry and self._open_panel is None:
             self._summarized_entry = selected_entry
             self.call_after(_READ_DELAY_S, self._read_selected)
@@ -331,7 +331,7 @@ class CastExplorer(Panel):
             "counts": {name: sum(_has_status(entry, name) for entry in matches) for name in ("all", *_STATUS_FILTERS)},
             "reading": reading_text if self._is_reading and len(self._entries) < self._total else "",
             "cost": _total_cost_text(listed),
-            "at": at,
+            "at": selected_index,
             "picked": None if selected_entry is None else self._commands_for(selected_entry),
             "below": open_cast_id,
             "compared": [block.as_json() for block in self._compared],

@@ -222,11 +222,11 @@ def inspector_state(
 
 
 def _current_socket(cast: Snapshot) -> str:
-    at = cast.engine.at
+    visit = cast.engine.at
     if cast.failure is not None and lanes_at_work(cast.session) is not None:
         return ""  # the cast stopped in its lanes
-    if cast.engine.status in ("waiting", "held", "failed", "aborted") and at is not None:
-        return at.socket
+    if cast.engine.status in ("waiting", "held", "failed", "aborted") and visit is not None:
+        return visit.socket
     failed = cast.failure.socket if cast.failure is not None else None
     return failed or cast.next_socket or ""
 

@@ -217,7 +217,7 @@ def items_state(cast: Snapshot, item_texts: ItemTexts, *, busy: bool) -> dict[st
         busy: True while a step is running; the items cannot be edited then.
     """
     (rows, digest), item_statuses = item_texts.of(cast), cast.item_statuses
-    at, count = cast.engine.at, len(cast.work_items)
+    visit, count = cast.engine.at, len(cast.work_items)
     return {
         "items": rows,
         "more": max(0, count - _MAX_ITEMS),
@@ -226,7 +226,7 @@ def items_state(cast: Snapshot, item_texts: ItemTexts, *, busy: bool) -> dict[st
         "lanes": {str(index): f"{part(lane.name, 40)}, {lane.status}" for index, lane in cast.lane_of_item.items()},
         "done": item_statuses.count("done"),
         "current": _current_index(cast, item_statuses),
-        "at": cast.names[at.socket] if at is not None and at.item is not None else None,
+        "at": cast.names[visit.socket] if visit is not None and visit.item is not None else None,
         "can": cast.writable and not busy and count <= _MAX_ITEMS and not cast.is_state_locked,
         "frozen": cast.is_state_locked,
         "busy": busy,
@@ -237,8 +237,8 @@ def items_state(cast: Snapshot, item_texts: ItemTexts, *, busy: bool) -> dict[st
 
 def _shortened(title_and_context: list[str], limit: int) -> list[str | int]:
     """Return the texts cut to ``limit`` characters and, if any was cut, the full length of each (0 if not cut)."""
-    cut = [len(text) if len(text) > limit else 0 for text in title_and_context]
-    return [*(text[:limit] for text in title_and_context), *(cut if any(cut) else ())]
+    full_lengths = [len(text) if len(text) > limit else 0 for text in title_and_context]
+    return [*(text[:limit] for text in title_and_context), *(full_lengths if any(full_lengths) else ())]
 
 
 def json_digest(value: JSON) -> str:

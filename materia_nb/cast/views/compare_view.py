@@ -206,10 +206,10 @@ class LoadoutCompareView(Displayable, LoadoutComparison):
         return self._picture("A", self.a), self._picture("B", self.b)
 
     def _picture(self, name: str, graph: Graph) -> GraphPicture:
-        own = {route for route, side in self.routes.items() if side == name} | self.changed_routes
+        own_routes = {route for route, side in self.routes.items() if side == name} | self.changed_routes
         changed_ids = [change.of for change in self.differences if self.sockets.get(change.of) == "both"]
         sockets = dict.fromkeys(changed_ids, "both") | {id_: name for id_, side in self.sockets.items() if side == name}
-        return GraphPicture(graph, CastOverlay(sides=sockets, route_sides=dict.fromkeys(own, name)))
+        return GraphPicture(graph, CastOverlay(sides=sockets, route_sides=dict.fromkeys(own_routes, name)))
 
     def _blocks(self) -> list[Block]:
         if not self:

@@ -284,7 +284,7 @@ class ExploreView(_View, Exploration):
         ends = self.ends_seen
         first = {end: counted(len(self.witness(end).route), "visit") for end in ends}
         name_list = self.graph.list_names
-        ended = [(_ENDS.get(end, f"failed: {end}"), name_list(at), first[end]) for end, at in ends.items()]
+        ended = [(_ENDS.get(end, f"failed: {end}"), name_list(sockets), first[end]) for end, sockets in ends.items()]
         yield from _first_rows(("possible end", "at", "shortest route"), ended)
         if not self.complete_search:
             yield Line("the search was incomplete, so other ends may be possible")

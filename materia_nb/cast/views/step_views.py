@@ -385,8 +385,8 @@ def time_axis(cast: Snapshot, now: int | None = None, past: Snapshot | None = No
     summary = f"{counted(len(rows) - 1, 'lane')}: {format_seconds(max(0, until - started))} elapsed, {work} of work"
     placed_rows = [(name, [_place_bar(scale, bar) for bar in bars]) for name, bars in rows]
     ticks = [(scale.position(time), format_seconds(time - started)) for time in scale.ticks()]
-    at = None if past is None or past.latest is None else (past.latest.lane, past.latest.number)
-    return TimeAxis(summary, placed_rows, ticks, ["", *cast.lanes], at)
+    selected = None if past is None or past.latest is None else (past.latest.lane, past.latest.number)
+    return TimeAxis(summary, placed_rows, ticks, ["", *cast.lanes], selected)
 
 
 def _place_bar(scale: TimeScale, bar: Bar) -> PlacedBar:

@@ -356,7 +356,7 @@ class Design:
         """Return the unsaved changes to the materia as a JSON Patch for the field ``materia`` of the config."""
         ids = self.changed_materia
         before, after = self._definitions_after(self.saved_change), self.definitions
-        return self._patch(*({id_: at[id_] for id_ in ids if id_ in at} for at in (before, after)))
+        return self._patch(*({id_: positions[id_] for id_ in ids if id_ in positions} for positions in (before, after)))
 
     @staticmethod
     def _patch(before: Object, after: Object) -> list[dict[str, JSON]]:

@@ -176,8 +176,8 @@ def with_value(owner: Object, name: str, field: str, value: JSON, where: str) ->
         summary = f"removed {field} from {name}" if field in owner else f"{name} has no {field}"
         return without_field(owner, field), summary
     value = as_json(value, where)
-    to = f" to {value}" if isinstance(value, str) and len(value) < _MAX_SUMMARY_VALUE else ""
-    return {**owner, field: value}, f"set {field} of {name}{to}"
+    value_text = f" to {value}" if isinstance(value, str) and len(value) < _MAX_SUMMARY_VALUE else ""
+    return {**owner, field: value}, f"set {field} of {name}{value_text}"
 
 
 _MAX_SUMMARY_VALUE: Final = 40

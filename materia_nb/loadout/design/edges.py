@@ -116,8 +116,8 @@ def _move_entry(edges: EdgeList, index: int, to: int) -> DesignChange:
 def _remove_entry(edges: EdgeList, index: int) -> DesignChange:
     summary = f"removed {edges.kind} {index + 1} of {edges.owner_name}"
     document = edges.with_list(edges.entries_except(index))
-    to = as_object(edges.entries[index]).get("to")
-    return DesignChange(document, f"{summary} to {to}" if isinstance(to, str) else summary)
+    target = as_object(edges.entries[index]).get("to")
+    return DesignChange(document, f"{summary} to {target}" if isinstance(target, str) else summary)
 
 
 # -- edges -----------------------------------------------------------------------------------
@@ -281,10 +281,10 @@ def change_exit(
     summary = f"exit {index + 1} of loop {loop} now leads from {route.get('from')} to {route.get('targetSocketId')} ({route.get('condition')})"
     if changes.keys() == {"condition"} and is_condition(old_condition):
         start = {"from": route.get("from"), "condition": condition}
-        for at, other in enumerate(edges.entries):
-            if at != index and is_object(other) and start.items() <= other.items():
-                edges = replace(edges, document=edges.with_entry(at, {**other, "condition": old_condition}))
-                summary = f"{summary}; exit {at + 1} is now {old_condition}"
+        for position, other in enumerate(edges.entries):
+            if position != index and is_object(other) and start.items() <= other.items():
+                edges = replace(edges, document=edges.with_entry(position, {**other, "condition": old_condition}))
+                summary = f"{summary}; exit {position + 1} is now {old_condition}"
     _check_route(edges, changes, route, edges.entries_except(index))
     return DesignChange(edges.with_entry(index, route), summary)
 

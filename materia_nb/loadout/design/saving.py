@@ -71,9 +71,9 @@ def rewrite_json(text: str, new: JSON) -> str:
     return dumps(new, indent=2) + "\n"
 
 
-def _skip_whitespace(text: str, at: int) -> int:
-    spaces = _WHITESPACE.match(text, at)
-    return spaces.end() if spaces else at
+def _skip_whitespace(text: str, position: int) -> int:
+    spaces = _WHITESPACE.match(text, position)
+    return spaces.end() if spaces else position
 
 
 def _parse_node(text: str, at: int) -> _Node:

@@ -341,4 +341,4 @@ def _can_end(facts: LoadoutFacts, socket: SocketFacts) -> bool:
     """Return True if a cast can end at a socket, which is always the case for a socket that iterates over a list."""
     edges = [(edge.when, edge.to) for edge in socket.edges if edge.when is not None]
     is_matched = match_every_output([when for when, _ in edges], text=socket.id in facts.text_sockets)
-    return socket.iterator is not None or END in {to for _, to in edges} or not is_matched
+    return socket.iterator is not None or END in {target for _, target in edges} or not is_matched

@@ -458,10 +458,10 @@ def _reachable_without(entry: str, targets: Mapping[str, list[str]], blocked: se
     predecessors: dict[str, str | None] = {entry: None}
     queue = deque([entry])
     while queue:
-        at = queue.popleft()
-        for target in targets[at] if at not in blocked else ():
+        current_id = queue.popleft()
+        for target in targets[current_id] if current_id not in blocked else ():
             if target not in predecessors:
-                predecessors[target] = at
+                predecessors[target] = current_id
                 queue.append(target)
     return predecessors
 
