@@ -144,7 +144,7 @@ class Case:
         failures = []
         if missing is not None and expected["ends"] != "needs":
             failures.append(f"The replay needs an answer: {missing.why}.")
-        failures += self._route_differences(_visits(replayed), names)
+        failures += self._route_differences(_visits_json(replayed), names)
         if (ends := replay_end(replayed, missing)) != expected["ends"]:
             failures.append(f"Expected end: {expected['ends']}. Actual end: {ends}.")
         for change in value_changes(expected["state"], dict(replayed.state.data))[:_MAX_CHANGES]:
@@ -172,7 +172,7 @@ def _visit_words(visit: Any, names: Mapping[str, str], titles: Mapping[tuple[str
     return f"{names.get(visit['socket'], visit['socket'])}{f' ({item})' if item else ''}, followed by {target}"
 
 
-def _visits(session: Session) -> list[JSON]:
+def _visits_json(session: Session) -> list[JSON]:
     return [
         {"socket": step.socket, "visit": step.visit, "item": step.item_key, "to": step_target(step)}
         for step in all_steps(session)
@@ -211,15 +211,15 @@ def case_of(rules: Rules, session: Session) -> dict[str, JSON]:
         ],
     }
     replay, missing_answer = _run(case, rules)
-    route, state = _visits(replay), dict(replay.state.data)
-    if not equal_json(state, dict(session.state.data)) or route != _visits(session):
+    route, state = _visits_json(replay), dict(replay.state.data)
+    if not equal_json(state, dict(session.state.data)) or route != _visits_json(session):
         raise _no_test_error("a replay of its answers has a different route or state")
     return {**case, "expect": _expected(replay, missing_answer)}
 
 
 def _expected(replayed: Session, missing_answer: MissingAnswer | None) -> dict[str, JSON]:
     ends, state = replay_end(replayed, missing_answer), dict(replayed.state.data)
-    return {"ends": ends, "route": _visits(replayed), "state": state}
+    return {"ends": ends, "route": _visits_json(replayed), "state": state}
 
 
 def _broken_rules(exploration: Exploration, rules: Sequence[CastRule]) -> Iterator[str]:

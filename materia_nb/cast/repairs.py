@@ -96,14 +96,14 @@ class Redefinition(NamedTuple):
         """The changed lines of the JSON definition with some context, each after its sign: ``+``, ``-`` or a space."""
         changed_lines: list[tuple[str, str]] = []
         for key in _differing_fields(self.old, self.new):
-            diff = ndiff(_field(key, self.old), _field(key, self.new))
+            diff = ndiff(_field_lines(key, self.old), _field_lines(key, self.new))
             lines = [(line[0], line[2:]) for line in diff if line[0] != "?"]
             context_indexes = {index + by for index, (sign, _) in enumerate(lines) if sign != " " for by in (-1, 0, 1)}
             changed_lines += [line for index, line in enumerate(lines) if index in context_indexes or index == 0]
         return changed_lines
 
 
-def _field(key: str, definition: Mapping[str, JSON]) -> list[str]:
+def _field_lines(key: str, definition: Mapping[str, JSON]) -> list[str]:
     return pretty({key: definition[key]}).splitlines()[1:-1] if key in definition else []
 
 

@@ -113,7 +113,7 @@ class DryBench(Displayable):
         """
         return self.explore(loadout, (items,)).odds(satisfied, items, **assumed)
 
-    def _agents_for(self, graph: Graph) -> tuple[AgentTable, dict[str, Pin]]:
+    def _agents_and_pins(self, graph: Graph) -> tuple[AgentTable, dict[str, Pin]]:
         """Return the agents and the pinned answers for a cast.
 
         In this class, the agents are the models that the materia request, and no answers are pinned.
@@ -121,7 +121,7 @@ class DryBench(Displayable):
         del graph
         return AgentTable(ModelAgent()), {}
 
-    def _graph_of(self, loadout: str | Design | None) -> Graph:
+    def _resolve_graph(self, loadout: str | Design | None) -> Graph:
         """Return the resolved graph of a named loadout or of the current state of a design."""
         if isinstance(loadout, str) or loadout is None:
             return self.graph(loadout)
@@ -158,8 +158,8 @@ class DryBench(Displayable):
             MateriaError: the loadout has problems, a probability is missing or invalid (``bad_chance``), or a socket
                 does not accept scripted answers (``no_answer``).
         """
-        graph = self._graph_of(loadout)
-        table, pins = self._agents_for(graph)
+        graph = self._resolve_graph(loadout)
+        table, pins = self._agents_and_pins(graph)
         assumptions: dict[str, Any] = {"request": request, "items": items, "satisfied": satisfied, "answer": answer}
         return estimated(with_prompt_forms(graph, table), table, pins, model, **assumptions, casts=casts, **failures)
 
@@ -221,7 +221,7 @@ class DryBench(Displayable):
                 ``context`` is not a valid ``castContext`` (``usage``).
         """
         graph = self.graph(loadout)
-        graph = with_prompt_forms(graph, self._agents_for(graph)[0])
+        graph = with_prompt_forms(graph, self._agents_and_pins(graph)[0])
         return PromptsView(graph, request, items, context, rework=rework)
 
     @overload
@@ -361,7 +361,7 @@ class Workbench(DryBench):
                 be pinned (``not_an_agent``).
         """
         _check_request(request)
-        graph = self._graph_of(loadout)
+        graph = self._resolve_graph(loadout)
         notes = copy_scripts(graph)
         prepared = self.agents.prepare(graph, agents, pins)
         if files is not None:
@@ -373,7 +373,7 @@ class Workbench(DryBench):
         cast.runner.messages += notes
         return cast
 
-    def _agents_for(self, graph: Graph) -> tuple[AgentTable, dict[str, Pin]]:
+    def _agents_and_pins(self, graph: Graph) -> tuple[AgentTable, dict[str, Pin]]:
         """Return the configured agents and the pinned answers for a cast."""
         return self.agents.table(graph), {name: answer.pin for name, answer in self.agents.pins_for(graph).items()}
 

@@ -361,8 +361,8 @@ def changed_label(
     Raises:
         MateriaError: a name, tag, note or verdict is invalid (``bad_label``).
     """
-    tags = [tag_name for tag_name in before.tags if tag_name not in set(_tags_in(untag))]
-    tags += [tag_name for tag_name in _tags_in(tag) if tag_name not in tags]
+    tags = [tag_name for tag_name in before.tags if tag_name not in set(_parse_tags(untag))]
+    tags += [tag_name for tag_name in _parse_tags(tag) if tag_name not in tags]
     new_label = Label(
         before.name if name is None else name.strip(),
         tuple(tags),
@@ -374,7 +374,7 @@ def changed_label(
     return new_label
 
 
-def _tags_in(tags: str | Iterable[str]) -> list[str]:
+def _parse_tags(tags: str | Iterable[str]) -> list[str]:
     """Return the tags as a list; a string is split at commas and spaces."""
     if isinstance(tags, str):
         return [part for part in re.split(r"[,\s]+", tags) if part]

@@ -451,7 +451,7 @@ class Session(NamedTuple):
     labels_before: KeptField[tuple[tuple[LabelKey, Label], ...]] = ()
     snapshot_method: KeptField[str] = ""
     files: KeptField[str | None] = None
-    streams: Annotated[tuple[Streams, ...], FollowsSteps(_streams_before)] = ()
+    streams: Annotated[tuple[Streams, ...], FollowsSteps(_earlier_streams)] = ()
     abandoned_streams: KeptField[tuple[Streams, ...]] = ()
     loop_count: KeptField[int] = 0
     asks: KeptField[int] = 0
@@ -495,7 +495,7 @@ def without_later_steps(rules: Rules, session: Session, steps: Steps) -> Session
     return session._replace(**changes)
 
 
-def _streams_before(_: Rules, session: Session, steps: Steps) -> tuple[Streams, ...]:
+def _earlier_streams(_: Rules, session: Session, steps: Steps) -> tuple[Streams, ...]:
     return tuple(streams for streams in session.streams if streams.step < len(steps))
 
 
@@ -685,12 +685,12 @@ class PendingAction(NamedTuple):
 def pending_actions(rules: Rules, session: Session) -> tuple[PendingAction, ...]:
     """Return the actions that the cast is waiting for, or () if the cast has ended. There can be several, because lanes can run in parallel."""
     if (streams := lanes_running(session)) is not None:
-        return tuple(_pending_actions_in(rules, streams)) or (PendingAction("enter"),)
+        return tuple(_lane_actions(rules, streams)) or (PendingAction("enter"),)
     action = pending_action(rules, session)
     return () if action is None else (action,)
 
 
-def _pending_actions_in(rules: Rules, streams: Streams) -> Iterator[PendingAction]:
+def _lane_actions(rules: Rules, streams: Streams) -> Iterator[PendingAction]:
     """Yield the pending action of each unfinished lane: running lanes first, then in schedule order (P4)."""
     for lane in sorted(streams.lanes.values(), key=lambda lane: lane.status != "running"):
         if not lane.is_over and (action := pending_action(rules, lane.session)) is not None:

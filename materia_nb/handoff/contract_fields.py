@@ -315,8 +315,8 @@ def assignment_of(task: Task) -> dict[str, JSON]:
         camel_case = first + "".join(word.capitalize() for word in rest)
         return task.assignment.get(camel_case, task.assignment.get(name))
 
-    readable, surfaces = read_field("readable_sections"), _strings_in(read_field("surfaces"))
-    sections = _strings_in(readable) if isinstance(readable, list) else list(task.knowledge)
+    readable, surfaces = read_field("readable_sections"), _strings(read_field("surfaces"))
+    sections = _strings(readable) if isinstance(readable, list) else list(task.knowledge)
     has_several_surfaces, is_primary = len(surfaces) > 1, read_field("primary") is not False
     consolidate = has_several_surfaces or not is_primary
     return {
@@ -325,17 +325,17 @@ def assignment_of(task: Task) -> dict[str, JSON]:
             "surfaces": surfaces,
             "multi_surface": has_several_surfaces,
             "role": "primary" if is_primary else "assisting",
-            "adjacent_agents": _strings_in(read_field("adjacent_agents")),
+            "adjacent_agents": _strings(read_field("adjacent_agents")),
         },
         "agent_contract_handoff": {
             "goal": _string_or_empty(read_field("goal")) or task.goal,
-            "acceptance_criteria": _strings_in(read_field("acceptance_criteria")),
+            "acceptance_criteria": _strings(read_field("acceptance_criteria")),
             "scope": _string_or_empty(read_field("scope")),
             "consolidation_required": consolidate,
             "cross_check_required": consolidate,
         },
         "write_permissions": {
-            "writable_sections": _strings_in(read_field("writable_sections")),
+            "writable_sections": _strings(read_field("writable_sections")),
             "readable_sections": sections,
         },
         "metadata": {"session_id": task.session or task.agent_id, "provider": task.provider, "contract_version": "1"},
@@ -346,7 +346,7 @@ def _string_or_empty(value: JSON) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _strings_in(value: JSON) -> list[str]:
+def _strings(value: JSON) -> list[str]:
     return [entry for entry in as_list(value) if isinstance(entry, str)]
 
 
@@ -360,7 +360,7 @@ def consolidation_required(assignment: Mapping[str, JSON]) -> bool:
 def writable_sections(assignment: Mapping[str, JSON]) -> list[str] | None:
     """Return the knowledge sections that the agent may update, or None if the assignment does not list any."""
     names = section_of(assignment, "write_permissions").get("writable_sections")
-    return _strings_in(names) if isinstance(names, list) else None
+    return _strings(names) if isinstance(names, list) else None
 
 
 TAG: Final = "agent_contract_handoff"

@@ -390,7 +390,7 @@ def _extend_answer(text: str, tokens: int, socket_rules: SocketRules) -> str:
     if socket_rules.requirements.parse == "text":
         return text + _make_filler(missing_chars)
     value = json.loads(text) if socket_rules.socket.handoff == DEFAULT_HANDOFF else {}
-    if items := list(_work_items_in(value)):
+    if items := list(_find_work_items(value)):
         for item in items:
             item["context"] += _make_filler(missing_chars // len(items))
     elif value:
@@ -400,16 +400,16 @@ def _extend_answer(text: str, tokens: int, socket_rules: SocketRules) -> str:
     return compact(value)
 
 
-def _work_items_in(value: object) -> Iterator[dict[str, Any]]:
+def _find_work_items(value: object) -> Iterator[dict[str, Any]]:
     """Yield the work items in every list of a sample answer, including lists inside other work items."""
     if isinstance(value, dict):
         for part in value.values():
-            yield from _work_items_in(part)
+            yield from _find_work_items(part)
     elif isinstance(value, list):
         for part in value:
             if isinstance(part, dict) and isinstance(part.get("context"), str):
                 yield part
-            yield from _work_items_in(part)
+            yield from _find_work_items(part)
 
 
 def _make_filler(characters: int) -> str:

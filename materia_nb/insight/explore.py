@@ -693,14 +693,14 @@ def behaviour_changes(a: Exploration, b: Exploration) -> list[BehaviourChange]:
         (left, right), route = queue.popleft()
         node, sides = spaces[0].nodes[left], (spaces[0].moves[left], spaces[1].moves[right])
         for answer in dict.fromkeys(move.answer._replace(text="") for moves in sides for move in moves):
-            targets = [_target_after(moves, answer) for moves in sides]
+            targets = [_answer_target(moves, answer) for moves in sides]
             if answer.result.is_silent or None not in targets:
                 after = f"{node.describe(names)}{_describe_answer(answer)}"
                 arrive(after, targets[0], targets[1], (*route, node.socket or ""))
     return list(changes.values())
 
 
-def _target_after(moves: Sequence[Move], answer: ScriptedResult) -> int | None:
+def _answer_target(moves: Sequence[Move], answer: ScriptedResult) -> int | None:
     """Return the next state after an answer, or None. If no verdict matters, all accepted answers have one move."""
     targets = {(move.answer.result, move.answer.list_length, move.answer.asks): move.to for move in moves}
     results = [answer.result] if answer.asks or answer.result.is_silent else [answer.result, Result.NOTHING]

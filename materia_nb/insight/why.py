@@ -225,7 +225,7 @@ def _explain_alternatives(rules: Rules, decision: Decision) -> list[str]:
     verdicts = () if socket_rules.requirements.parse == "text" or is_unknown else VERDICTS
     lines = []
     for result in (*verdicts, *dict.fromkeys(handled_failures(socket_rules).values())):
-        choice = None if result is decision.result else _choice_for(socket_rules, decision.advance, result)
+        choice = None if result is decision.result else _find_choice(socket_rules, decision.advance, result)
         if choice is not None and choice.target != decision.target:
             verdict = f"If {name} had {'' if result.satisfied else 'not '}been satisfied"
             condition = verdict if result in VERDICTS else f"After {result.noun}"
@@ -233,7 +233,7 @@ def _explain_alternatives(rules: Rules, decision: Decision) -> list[str]:
     return lines
 
 
-def _choice_for(socket_rules: SocketRules, fact: AdvanceRecord | None, result: Result) -> Choice | None:
+def _find_choice(socket_rules: SocketRules, fact: AdvanceRecord | None, result: Result) -> Choice | None:
     is_last = fact is not None and fact.before + 1 >= fact.length
     return choose_edge(
         socket_rules, result, exhausted=fact is not None and is_last and condition_spec(fact.when).matches(result)

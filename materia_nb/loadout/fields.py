@@ -45,7 +45,7 @@ class Fault(ValueError):
         self.message, self.hint, self.path = message, hint, path
 
 
-def _accept_any(_value: JSON) -> bool:
+def _accepts_any(_value: JSON) -> bool:
     return True
 
 
@@ -78,7 +78,7 @@ class ValueKind:
         return value if self.convert is None else self.convert(value)
 
     def __get_pydantic_core_schema__(self, _source: object, _handler: object) -> CoreSchema:
-        if self.accepts is _accept_any:
+        if self.accepts is _accepts_any:
             return core_schema.any_schema()
         return core_schema.no_info_plain_validator_function(self.validate)
 
@@ -209,7 +209,7 @@ _CONTEXT_SCHEMA: Final[Mapping[str, JSON]] = {
 }
 _PATH_ADVICE: Final = 'write a path in quotes, such as "$.context" or "state.plan"'
 
-Reference: TypeAlias = Annotated[str, ValueKind(_accept_any, _STRING, "socket id or end")]
+Reference: TypeAlias = Annotated[str, ValueKind(_accepts_any, _STRING, "socket id or end")]
 """The name of another part of the config. Only ``check_graph`` checks that the part exists."""
 Key: TypeAlias = Reference
 """A key of an object, which can be any string."""

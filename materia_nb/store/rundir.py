@@ -553,7 +553,7 @@ def write_side_files(run_dir: Path, rules: Rules, session: Session, visit: Visit
         MateriaError: a file cannot be written, or the context document of the project is damaged.
     """
     write_envelope(run_dir, rules, session, visit, before)
-    reading = _reading_of(session, before)
+    reading = _accepted_reading(session, before)
     if session.state.knowledge is not before.knowledge and reading is not None:
         socket_rules = rules.sockets[visit.socket]
         change_context(
@@ -562,7 +562,7 @@ def write_side_files(run_dir: Path, rules: Rules, session: Session, visit: Visit
         )
 
 
-def _reading_of(session: Session, before: CastState) -> Reading | None:
+def _accepted_reading(session: Session, before: CastState) -> Reading | None:
     return session.steps[-1].reading or (before.hold.reading if before.hold else None)
 
 
@@ -573,7 +573,7 @@ def write_envelope(run_dir: Path, rules: Rules, session: Session, visit: Visit, 
     parameters are described at :func:`write_side_files`.
     """
     socket_rules = rules.sockets[visit.socket]
-    reading = _reading_of(session, before)
+    reading = _accepted_reading(session, before)
     if "file_content" not in socket_rules.protocol.overridden or reading is None or not isinstance(reading.value, dict):
         return
     facts = turn_facts(rules, before, visit)

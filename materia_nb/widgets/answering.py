@@ -60,7 +60,7 @@ def answer_state(now: Snapshot, *, busy: bool) -> dict[str, Any]:
         "is": "answer",
         "key": _question_key(now, visit),
         "busy": busy,
-        "top": [*result_blocks(now), *_current_work(now, visit, busy=busy)],
+        "top": [*result_blocks(now), *_work_blocks(now, visit, busy=busy)],
         "failed": failure,
         "next": [] if busy else next_actions(now),
         "live": _agent_progress(now, visit),
@@ -118,7 +118,7 @@ def _question_key(now: Snapshot, visit: Visit | None) -> str:
     return f"{now.id} {len(now.abandoned)} {' '.join(map(str, position))}"
 
 
-def _current_work(now: Snapshot, visit: Visit | None, *, busy: bool) -> list[Block]:
+def _work_blocks(now: Snapshot, visit: Visit | None, *, busy: bool) -> list[Block]:
     """Return a line about the agent at work; for a read-only cast, also explain how to continue the cast here."""
     if visit is None or (now.writable and (not busy or now.is_answered_by_person(visit.socket))):
         return []

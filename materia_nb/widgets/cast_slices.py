@@ -385,7 +385,7 @@ class StepRows:
             usage.tokens,
             usage.cost,
             self._row_time(now.line(self.line), step),
-            _marks(step, edited=edited),
+            _step_marks(step, edited=edited),
         ]
 
     def _row_time(self, line: Sequence[StepRecord], step: StepRecord) -> list[Any]:
@@ -430,7 +430,7 @@ def step_text(step: StepRecord) -> str:
     return plain(step.shown or "")
 
 
-def _marks(step: StepRecord, *, edited: bool) -> list[str]:
+def _step_marks(step: StepRecord, *, edited: bool) -> list[str]:
     marks = origin_notes(step)
     if step.events:
         max_severity = max((event.severity for event in step.events), key=EVENT_SEVERITIES.index)

@@ -110,7 +110,7 @@ class Designer:
         """Handle a message, and redraw all panels of this design; never raises."""
         self.session.on_cast_started = self.on_cast_started
         self.session.on_message(kind, self._with_grid_position(values))
-        for designer in _designers_of(self.session):
+        for designer in _open_designers(self.session):
             if kind == "tidy" and designer.canvas is not None:
                 designer.canvas.tidy()
             designer.changed()
@@ -153,7 +153,7 @@ class Designer:
         """Switch the canvas back to the cast, and store unsaved edits for the next designer of the loadout."""
         design = self.session.design
         _OPEN_DESIGNERS.discard(self)
-        if design.changed and not _designers_of(self.session):
+        if design.changed and not _open_designers(self.session):
             _UNSAVED_DESIGNS.setdefault(self.session.bench, {})[design.name] = design
         for end in self._close_callbacks:
             end()
@@ -200,7 +200,7 @@ def _free_position(at: GridPosition, others: list[list[float]]) -> GridPosition:
     return at
 
 
-def _designers_of(session: DesignSession) -> list[Designer]:
+def _open_designers(session: DesignSession) -> list[Designer]:
     """Return the open designers that share a session."""
     return [designer for designer in tuple(_OPEN_DESIGNERS) if designer.session is session]
 

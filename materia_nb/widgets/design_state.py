@@ -365,7 +365,7 @@ def _materia(session: DesignState, facts: LoadoutFacts, socket: str, materia_id:
         "about": materia_purpose(definition),
         "shared": [*others, *other_loadouts],
         "fields": _fields(session, ("materia", materia_id), materia_model(definition), definition),
-        "variables": [{"name": name, "about": about} for name, about in _variables_of(session, facts, socket)],
+        "variables": [{"name": name, "about": about} for name, about in _prompt_variables(session, facts, socket)],
         "told": _prompts_at(session, socket) if materia_kind(definition) == "agent" else [],
     }
 
@@ -379,7 +379,7 @@ def _other_loadouts(design: Design, materia_id: str) -> list[str]:
     return loadout_names
 
 
-def _variables_of(session: DesignState, facts: LoadoutFacts, socket: str) -> list[tuple[str, str]]:
+def _prompt_variables(session: DesignState, facts: LoadoutFacts, socket: str) -> list[tuple[str, str]]:
     """Return the variables that a prompt at this socket can use, each with a description."""
     variables = [*(_ITEM_VARIABLES if facts.sockets[socket].iterator is not None else ()), *_VARIABLES]
     for id_, owner in facts.sockets.items():

@@ -332,13 +332,13 @@ class CastExplorer(Panel):
             "reading": reading_text if self._is_reading and len(self._entries) < self._total else "",
             "cost": _total_cost_text(listed),
             "at": selected_index,
-            "picked": None if selected_entry is None else self._commands_for(selected_entry),
+            "picked": None if selected_entry is None else self._entry_commands(selected_entry),
             "below": open_cast_id,
             "compared": [block.as_json() for block in self._compared],
             "notice": self._shown_notice,
         }
 
-    def _commands_for(self, entry: CastEntry) -> dict[str, Any]:
+    def _entry_commands(self, entry: CastEntry) -> dict[str, Any]:
         """Return the commands that are possible on a cast, and the reason if the cast cannot be resumed."""
         readable = entry.status != "broken"
         recorded_text = "another engine recorded the cast: open it, or continue in a fork"

@@ -333,9 +333,9 @@ class GraphPanel(Panel):
     @property
     def marks(self) -> CastOverlay:
         """The marks that the graph shows now."""
-        return self._marks_at(self._moment())
+        return self._marks_for(self._moment())
 
-    def _marks_at(self, moment: _Moment | None) -> CastOverlay:
+    def _marks_for(self, moment: _Moment | None) -> CastOverlay:
         if self._marks_override is not None:
             return self._marks_override
         if moment is None:
@@ -529,7 +529,7 @@ class GraphPanel(Panel):
     def draw(self) -> None:
         """Update the picture and the text below it."""
         moment = self._moment()
-        marks = self._marks_at(moment)
+        marks = self._marks_for(moment)
         self._fold_finished(marks)
         look = self._scene.appearance(marks)
         before = self.front.look

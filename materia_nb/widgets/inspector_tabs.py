@@ -266,10 +266,10 @@ class _Tabs:
             return self._answer() if name == "answer" else self._prompt()
         if name == "about" and self.element is not None:
             return blocks_content(about(self.snapshot, self.element))
-        offer = self._fork_to_edit() if name == "output" and not self.present else []
+        offer = self._fork_blocks() if name == "output" and not self.present else []
         return blocks_content([*offer, *step_blocks(name, self.snapshot, self.record)])
 
-    def _fork_to_edit(self) -> list[Block]:
+    def _fork_blocks(self) -> list[Block]:
         """Return the offer to edit the output of a past step in a fork; empty if the cast cannot be forked there."""
         record, steps = self.record, self.now.steps
         if record is None or not record.turns or self.busy or [*steps[record.number - 1 : record.number]] != [record]:
@@ -328,7 +328,7 @@ class _Tabs:
         return {
             "is": "state",
             "nodes": state_nodes(dict(snapshot.state)),
-            "blocks": blocks_as_json(_last_changes(snapshot.latest)),
+            "blocks": blocks_as_json(_change_blocks(snapshot.latest)),
             "limits": blocks_as_json(limit_blocks(snapshot)),
             "edit": self.present and snapshot.writable and not self.busy and not snapshot.is_state_locked,
             "watched": list(self.now.breakpoints.paths),
@@ -337,7 +337,7 @@ class _Tabs:
         }
 
 
-def _last_changes(last: StepRecord | None) -> list[Block]:
+def _change_blocks(last: StepRecord | None) -> list[Block]:
     if last is None:
         return []
     return diff_blocks(dict(last.before.data), dict(last.after.data), f"step {last.number} changed")

@@ -184,7 +184,7 @@ class PredictPanel(Panel):
         show_html(self._question_html, html_lines([line for line in (state_lines, self._question_text) if line]))
         verdict = Html() if self.answer is None else Html(self.answer._repr_mimebundle_()["text/html"])
         alert = Html(f'<div role="alert">{verdict}</div>') if verdict else verdict
-        show_html(self._verdict_html, html_join([alert, html_lines(self._score())]))
+        show_html(self._verdict_html, html_join([alert, html_lines(self._score_lines())]))
         for target, button_ in self.buttons.items():
             button_.button_style, button_.icon = self._button_style(target)
         # The button stays until the end of the route, because a hidden button loses the keyboard focus.
@@ -204,7 +204,7 @@ class PredictPanel(Panel):
     def _is_route_complete(self) -> bool:
         return self.question is not None and self.question.is_revealed and not self.question.has_next
 
-    def _score(self) -> list[str]:
+    def _score_lines(self) -> list[str]:
         points = self.question.points if self.question else []
         if len(points) < 2:
             return []

@@ -278,11 +278,11 @@ class Inspector:
             Heading("Edges, in order"),
             Table(("edge", "used now", "taken"), edges),
             Heading("Required output"),
-            self._answer_format(socket),
-            *_command(socket),
+            self._answer_format_block(socket),
+            *_command_blocks(socket),
         ]
 
-    def _answer_format(self, socket: Socket) -> Block:
+    def _answer_format_block(self, socket: Socket) -> Block:
         socket_rules = self.rules.sockets[socket.id]
         if socket_rules.required_fields:
             return Table(("field", "requirement"), list(socket_rules.required_fields.items()))
@@ -311,9 +311,9 @@ class Inspector:
 
     def _times_taken(self, link: Link) -> int:
         """Return how many times the cast has taken a line, based on the decisions of all steps."""
-        return sum(_decision_took_link(decision, link) for _, decision in self._decisions_at(link))
+        return sum(_decision_took_link(decision, link) for _, decision in self._decisions_on_link(link))
 
-    def _decisions_at(self, link: Link) -> list[tuple[StepRecord, Decision]]:
+    def _decisions_on_link(self, link: Link) -> list[tuple[StepRecord, Decision]]:
         """Return the steps that left the source of a line, with their decisions."""
         steps = self.cast.steps if self.cast is not None else ()
         return [(step, step.decision) for step in steps if step.socket == link.source and step.decision is not None]
@@ -344,7 +344,7 @@ class Inspector:
         """Return blocks that explain whether the last decision of the line's source took the line, and why."""
         if self.cast is None:
             return []
-        link_decisions = self._decisions_at(link)
+        link_decisions = self._decisions_on_link(link)
         if not link_decisions:
             return [Heading("Last time"), Line("No step has left this socket yet.", "quiet")]
         step, decision = link_decisions[-1]
@@ -396,7 +396,7 @@ def last_handoffs(cast: Snapshot, socket: str) -> list[Block]:
     return [Heading("Last handoffs"), *outputs]
 
 
-def _command(socket: Socket) -> list[Block]:
+def _command_blocks(socket: Socket) -> list[Block]:
     """Return the command of a utility with one argument per row, because shell quoting is hard to read."""
     command = socket.materia.raw.get("command")
     if not isinstance(command, list):

@@ -94,7 +94,7 @@ class CompareView(Displayable, Comparison):
             rows += group
         return rows
 
-    def _totals(self) -> Table:
+    def _totals_table(self) -> Table:
         sides = self.a, self.b
         rows = [
             ("ends", *(side.session.state.status for side in sides)),
@@ -116,13 +116,13 @@ class CompareView(Displayable, Comparison):
         if steps := self.differing_step:
             blocks.append(Heading(f"step {_step_number_text(steps.a)}"))
             blocks += StepCompareView(steps.a, steps.b, steps.casts).detail_blocks()
-            blocks += self._later(steps.a)
+            blocks += self._later_blocks(steps.a)
         if self.state and self.unfinished is None:  # a cast that continues from the other has changed the state further
             now = (dict(side.session.state.data) for side in (self.a, self.b))
-            blocks += [Heading("current state"), _changed_tree(*now)]
-        return [*blocks, Heading("in total"), self._totals()]
+            blocks += [Heading("current state"), _changed_tree_block(*now)]
+        return [*blocks, Heading("in total"), self._totals_table()]
 
-    def _later(self, first: StepRecord) -> Iterator[Block]:
+    def _later_blocks(self, first: StepRecord) -> Iterator[Block]:
         """Yield a collapsed block for each later pair of corresponding steps that differ."""
         other_pairs = [pair for pair in self.pairs if pair.own_differences and pair.a is not first]
         for a, b, differs in other_pairs[:_MAX_LATER_STEPS]:
@@ -134,10 +134,10 @@ class CompareView(Displayable, Comparison):
     def _blocks(self) -> list[Block]:
         if len(self.pictures) == 1:
             return [*self.detail_blocks(), graph_block(self.picture.graph, self.picture.marks)]
-        return self.detail_blocks() + _named_pictures(self.pictures)
+        return self.detail_blocks() + _picture_blocks(self.pictures)
 
 
-def _named_pictures(pictures: Iterable[GraphPicture]) -> list[Block]:
+def _picture_blocks(pictures: Iterable[GraphPicture]) -> list[Block]:
     blocks: list[Block] = []
     for name, picture in zip("AB", pictures, strict=True):
         blocks += [Heading(f"{name}: {picture.graph.name}"), graph_block(picture.graph, picture.marks)]
@@ -161,13 +161,13 @@ class StepCompareView(Displayable, StepComparison):
             rows.append(("answered", *(origin or "directly" for origin in origins)))
         blocks: list[Block] = [Table(_SIDE_COLUMNS, rows)]
         if self.answer:
-            answers = _changed_value(step_answer(a), step_answer(b))
+            answers = _changed_value_block(step_answer(a), step_answer(b))
             blocks += [Heading("answer", small=True), answers]
         if self.prompt:
             blocks.append(Heading("prompt", small=True))
-            blocks += _changed_parts(a.prompt, b.prompt, self.prompt, self._ids)
+            blocks += _part_blocks(a.prompt, b.prompt, self.prompt, self._ids)
         if self.state:
-            states = _changed_tree(dict(a.after.data), dict(b.after.data))
+            states = _changed_tree_block(dict(a.after.data), dict(b.after.data))
             blocks += [Heading("state after it", small=True), states]
         return blocks
 
@@ -179,11 +179,11 @@ class StepCompareView(Displayable, StepComparison):
     _blocks = explained_blocks
 
 
-def _changed_tree(a: JSON, b: JSON) -> Block:
+def _changed_tree_block(a: JSON, b: JSON) -> Block:
     return JsonTree(b, "state", open_levels=3, old=a)
 
 
-def _changed_value(a: JSON, b: JSON) -> Block:
+def _changed_value_block(a: JSON, b: JSON) -> Block:
     """Compare two strings by words, or two other values as trees; None is treated as an empty string."""
     a, b = ("" if value is None else value for value in (a, b))
     if isinstance(a, str) and isinstance(b, str):
@@ -191,7 +191,7 @@ def _changed_value(a: JSON, b: JSON) -> Block:
     return JsonTree(b, "$", open_levels=3, old=a)
 
 
-def _changed_parts(a: Prompt | None, b: Prompt | None, parts: Iterable[str], names: tuple[str, str]) -> list[Block]:
+def _part_blocks(a: Prompt | None, b: Prompt | None, parts: Iterable[str], names: tuple[str, str]) -> list[Block]:
     """Compare the named layers of two prompts by words."""
     left, right = (prompt_part_texts(prompt, name) for prompt, name in zip((a, b), names, strict=True))
     return [Fold(name, [WordDiff(left.get(name, ""), right.get(name, ""))], opened=True) for name in parts]
@@ -216,8 +216,8 @@ class LoadoutCompareView(Displayable, LoadoutComparison):
             return [Line("A and B are the same loadout, except for names and layout.")]
         names = shared_names(self.a, self.b)
         changes = [change.named(names) for change in self.differences]
-        rows = [(change.of, change.field, *_values(change.a, change.b)) for change in changes]
-        return [Table(("of", "field", "A", "B"), rows), *_named_pictures(self.pictures)]
+        rows = [(change.of, change.field, *_value_texts(change.a, change.b)) for change in changes]
+        return [Table(("of", "field", "A", "B"), rows), *_picture_blocks(self.pictures)]
 
 
 class BehaviourView(Displayable):
@@ -350,7 +350,7 @@ class BlameView(TableOf["BlameEntry"]):
                 _author_text(entry, names),
                 shorten(entry.item_label or "", 40),
                 _cause_text(entry),
-                *_values(entry.before, entry.after),
+                *_value_texts(entry.before, entry.after),
             )
             for entry in entries
         ]
@@ -435,7 +435,7 @@ def _step_number_text(step: StepRecord) -> str:
     return f"{step.number} in {shorten(step.lane, 40)}" if step.lane else str(step.number)
 
 
-def _values(a: JSON, b: JSON) -> tuple[str, str]:
+def _value_texts(a: JSON, b: JSON) -> tuple[str, str]:
     return format_difference(a, b, _MAX_VALUE_CHARS)
 
 

@@ -477,8 +477,7 @@ class EstimateView(_View, Estimate):
         sum_ = tokens_in.mean + tokens_out.mean
         bar = Bar(f"{sum_:,.0f}", sum_ / most, strong=(0.0, tokens_in.mean / most))
         cost = "not known" if estimate_.cost is None else _dollars_text(estimate_.cost)
-        ranges = map(_range_text, (estimate_.turns, tokens_in, tokens_out))
-        return self.graph.names[socket], *ranges, bar, cost
+        return self.graph.names[socket], *map(_range_text, (estimate_.turns, tokens_in, tokens_out)), bar, cost
 
 
 def estimated(

@@ -70,7 +70,8 @@ def status_lines(cast: Snapshot, pause: str | None = None, hit: Sequence[Breakpo
         hit: the breakpoints that the cast has reached.
     """
     engine = cast.engine
-    lines = [*_progress(cast), *_lanes(cast), *_warnings(cast.warnings), *cast.messages, *_pins(cast), *_notes(cast)]
+    lines = [*_progress_lines(cast), *_lane_lines(cast), *_warning_lines(cast.warnings), *cast.messages]
+    lines += [*_pin_lines(cast), *_note_lines(cast)]
     if cast.stopping is not None:
         return (*lines, f"stopping, {cast.stopping}")
     failure = engine.failure
@@ -127,7 +128,7 @@ def _pause_reason(cast: Snapshot, pause: str | None, hit: Sequence[Breakpoint]) 
     return {"breakpoint": " (breakpoint)", "until": " (stopped as requested)"}.get(pause or "", "")
 
 
-def _progress(cast: Snapshot) -> list[str]:
+def _progress_lines(cast: Snapshot) -> list[str]:
     """Return the progress of a cast, its usage and its label as lines."""
     engine = cast.engine
     status = f"{engine.status}, with warnings," if cast.warnings else engine.status
@@ -155,7 +156,7 @@ def describe_steps(cast: Snapshot) -> str:
     return counted(steps, "step") + (f", {in_lanes} in lanes" if in_lanes else "")
 
 
-def _lanes(cast: Snapshot) -> Iterator[str]:
+def _lane_lines(cast: Snapshot) -> Iterator[str]:
     """Yield the status of each lane; nothing if all lanes have joined."""
     if cast.lanes and cast.session.streams[-1].status != "joined":
         for name, lane in cast.lanes.items():
@@ -165,7 +166,7 @@ def _lanes(cast: Snapshot) -> Iterator[str]:
             yield f"lane {shorten(name, 60)}: {lane.status}{at}{suffix}, {lane.done} of {len(lane.indexes)} items done"
 
 
-def _warnings(warnings: Sequence[CastWarning]) -> Iterator[str]:
+def _warning_lines(warnings: Sequence[CastWarning]) -> Iterator[str]:
     """Yield the warnings about a complete cast (R45)."""
     yield from (f"warning: {warning}" for warning in warnings[:_MAX_WARNINGS])
     if len(warnings) > _MAX_WARNINGS:
@@ -183,7 +184,7 @@ def _conclusion_lines(cast: Snapshot) -> Iterator[str]:
         yield f"{counted(unreviewed_count, 'suggestion')} to review; list them with `%materia edit remember`"
 
 
-def _pins(cast: Snapshot) -> Iterator[str]:
+def _pin_lines(cast: Snapshot) -> Iterator[str]:
     """Yield a line about each pin, which also reports a pinned function that was lost with an earlier kernel (R40)."""
     for name, pin in cast.pins.items():
         is_lost = cast.writable and name in cast.lost_pins
@@ -199,7 +200,7 @@ def describe_tries(cast: Snapshot) -> str:
     return f"tried {tries_text} times" if tries_text > 1 else ""
 
 
-def _notes(cast: Snapshot) -> Iterator[str]:
+def _note_lines(cast: Snapshot) -> Iterator[str]:
     """Yield the differences from the recorded route, and the notes and missing files of the latest step."""
     yield from (f"differs: {with_names(str(difference), cast.names)}" for difference in cast.differences)
     if cast.engine.status in ("waiting", "failed"):

@@ -155,7 +155,7 @@ def handoff_blocks(cast: Snapshot, step: StepRecord) -> list[Block]:
     if decision is not None:
         # Some warnings appear only when the output is applied, such as one about an update that was not allowed.
         read = {warning.code for warning in step.reading.warnings} if step.reading else set()
-        blocks += _warnings([warning for warning in decision.warnings if warning.code not in read])
+        blocks += _warning_blocks([warning for warning in decision.warnings if warning.code not in read])
     if required_fields:
         blocks.append(Table(("required", "required value"), list(required_fields.items())))
     if decision is not None and decision.assigned:
@@ -173,14 +173,14 @@ def _turn_blocks(cast: Snapshot, step: StepRecord, turn: TurnRecord) -> list[Blo
     """Return a turn: the message to the agent, the agent, the tool calls, the text, and the parsed output."""
     reading, sections = turn.reading, section_blocks(_sections(cast, step, turn.reading))
     blocks = lines([f"message: {turn.message}"] if turn.message is not None else [])
-    blocks += lines(_answer_origin(turn), "quiet")
+    blocks += lines(_answer_origin_lines(turn), "quiet")
     blocks += lines([f"pinned to {turn.pinned}"] if turn.pinned else [], "quiet")
     blocks += call_blocks(turn.calls)
     blocks += [*sections, Fold("unparsed text", [Code(turn.text)])] if sections else [Code(turn.text)]
     if reading is None:
         return blocks
     blocks += lines([f"note: {note}" for note in reading.notes], "quiet")
-    blocks += _warnings(reading.warnings)
+    blocks += _warning_blocks(reading.warnings)
     if reading.issues:
         word = "not done yet" if reading.accepted else "issue"
         blocks.append(Table(("where", word, "what to do"), issue_rows(reading.issues)))
@@ -203,11 +203,11 @@ def visit_status_sections(cast: Snapshot, step: StepRecord) -> list[Section]:
     return protocol.status_sections([turn.reading for turn in step.turns if turn.reading is not None])
 
 
-def _warnings(warnings: Sequence[Issue]) -> list[Block]:
+def _warning_blocks(warnings: Sequence[Issue]) -> list[Block]:
     return [Table(("where", "warning"), [(warning.path, warning.message) for warning in warnings])] if warnings else []
 
 
-def _answer_origin(turn: TurnRecord) -> list[str]:
+def _answer_origin_lines(turn: TurnRecord) -> list[str]:
     """Return the model, the attempt and the tokens of a turn in one line, or an empty list if none is known."""
     facts, model = [], turn.meta.get("model")
     if isinstance(model, str):

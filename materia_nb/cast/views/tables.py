@@ -74,7 +74,7 @@ def budget_view(cast: Snapshot) -> Table:
         (
             bound.quantity,
             bound.amount_phrase(usage),
-            *_share(bound.used(usage), bound.maximum(budget), bound.number_format),
+            *_share_texts(bound.used(usage), bound.maximum(budget), bound.number_format),
         )
         for bound in BOUNDS
         if bound.maximum(budget) is not None or bound.quantity == "tokens" or (bound.quantity == "cost" and usage.cost)
@@ -82,7 +82,7 @@ def budget_view(cast: Snapshot) -> Table:
     return Table(("", "so far", "budget", "used"), rows)
 
 
-def _share(used: float | None, maximum: float | None, form: str) -> tuple[str, str]:
+def _share_texts(used: float | None, maximum: float | None, form: str) -> tuple[str, str]:
     """Return the limit and the used share of the limit, as two strings."""
     if maximum is None:
         return "none", ""

@@ -133,7 +133,7 @@ class _Writer:
             return self._new_value(new, indent)
         space = self.text[node.start + 1 : node.starts[0]]
         inner = space.rpartition("\n")[2] if "\n" in space else indent + self.unit
-        parts = self._members(node, new, inner) if isinstance(new, dict) else self._entries(node, new, inner)
+        parts = self._member_texts(node, new, inner) if isinstance(new, dict) else self._entry_texts(node, new, inner)
         if len(parts) == len(node.parts):  # the text between the parts stays
             pieces, position = list[str](), node.start
             for start, part, written in zip(node.starts, node.parts, parts, strict=True):
@@ -147,7 +147,7 @@ class _Writer:
             return line
         return self._one_per_line(opening, parts, closing, inner, indent)
 
-    def _members(self, node: _Node, new: Object, inner: str) -> list[str]:
+    def _member_texts(self, node: _Node, new: Object, inner: str) -> list[str]:
         known_texts = dict(zip(node.value, zip(node.starts, node.parts, strict=True), strict=True))
         members = []
         for key, before in _corresponding_keys(node.value, new).items():
@@ -161,7 +161,7 @@ class _Writer:
             members.append(name + self.value(part, new[key], inner))
         return members
 
-    def _entries(self, node: _Node, new: list[JSON], inner: str) -> list[str]:
+    def _entry_texts(self, node: _Node, new: list[JSON], inner: str) -> list[str]:
         known_texts = {exact_text(part.value): self.text[part.start : part.end] for part in node.parts}
         entries = []
         for position, value in enumerate(new):
