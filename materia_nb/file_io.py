@@ -149,7 +149,7 @@ def replace_file(
             sync_folder(parent or ".") if folder is None else os.fsync(folder)
 
 
-def _write_then_link(path: Path | str, content: bytes, sync: bool, folder: int | None) -> bool:
+def _write_then_link(path: Path | str, content: bytes, sync: bool, folder_fd: int | None) -> bool:
     """Write an unnamed file and link it at ``path``; return False if ``path`` exists or linking is not supported.
 
     This method changes the folder only once, and a killed process does not leave a temporary file behind.
@@ -158,24 +158,24 @@ def _write_then_link(path: Path | str, content: bytes, sync: bool, folder: int |
         return False
     parent = os.path.dirname(path) or "."  # noqa: PTH120 - as above
     try:
-        handle = os.open(parent, _TMPFILE_FLAGS, 0o666, dir_fd=folder)
+        handle = os.open(parent, _TMPFILE_FLAGS, 0o666, dir_fd=folder_fd)
         try:
             write_all(handle, content)
             if sync:
                 os.fsync(handle)
-            os.link(f"/proc/self/fd/{handle}", path, src_dir_fd=handle, dst_dir_fd=folder, follow_symlinks=True)
+            os.link(f"/proc/self/fd/{handle}", path, src_dir_fd=handle, dst_dir_fd=folder_fd, follow_symlinks=True)
         finally:
             os.close(handle)
     except OSError:  # not supported, no room, or the file exists: renaming works or reports it
         return False
     if sync:
-        sync_folder(parent) if folder is None else os.fsync(folder)
+        sync_folder(parent) if folder_fd is None else os.fsync(folder_fd)
     return True
 
 
-def _permissions(path: Path | str, folder: int | None) -> int | None:
+def _permissions(path: Path | str, folder_fd: int | None) -> int | None:
     try:
-        mode = os.stat(path, dir_fd=folder, follow_symlinks=False).st_mode
+        mode = os.stat(path, dir_fd=folder_fd, follow_symlinks=False).st_mode
     except FileNotFoundError:
         return None
     return stat.S_IMODE(mode) if stat.S_ISREG(mode) else None

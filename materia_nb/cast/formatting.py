@@ -448,14 +448,14 @@ def casts_view(entries: Sequence[CastEntry]) -> Table:
     return Table((*columns, *["why"] * failed), rows, "no casts yet")
 
 
-def relative_time(then: int | None, now: float) -> str:
+def relative_time(timestamp: int | None, now: float) -> str:
     """Format a time relative to now, such as ``today 19:33``, ``Friday 9:12``, ``12 November`` or ``3 May 2024``.
 
     Args:
-        then: the time to format, in milliseconds since the epoch; the result is "" if it is None or out of range.
+        timestamp: the time to format, in milliseconds since the epoch; the result is "" if it is None or out of range.
         now: the current time, in seconds since the epoch. Days begin at midnight in the local time zone.
     """
-    time = _to_datetime(then)
+    time = _to_datetime(timestamp)
     if time is None:
         return ""
     try:

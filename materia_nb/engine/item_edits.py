@@ -385,13 +385,13 @@ class _ListEditor:
             )
 
 
-def _relocate_stop(draft: Draft, moved: Callable[[ItemId], ItemId | None]) -> None:
+def _relocate_stop(draft: Draft, find_new_id: Callable[[ItemId], ItemId | None]) -> None:
     """Update the item ids that a stopped cast needs in order to continue."""
     if draft.pending_route is not None and draft.pending_route.advanced is not None:
-        draft.pending_route = draft.pending_route._replace(advanced=moved(draft.pending_route.advanced))
+        draft.pending_route = draft.pending_route._replace(advanced=find_new_id(draft.pending_route.advanced))
     if draft.failure is not None and draft.failure.allow is not None:
         key, more = draft.failure.allow
-        allowed = _moved_extra({key: more}, moved)
+        allowed = _moved_extra({key: more}, find_new_id)
         draft.failure = draft.failure._replace(allow=next(iter(allowed.items()), None))
 
 
@@ -515,13 +515,13 @@ def _quoted_titles(items: Sequence[JSON]) -> str:
     return f"{titles} and {len(items) - _MAX_LISTED_ITEMS} more" if len(items) > _MAX_LISTED_ITEMS else titles
 
 
-def _moved_entries(entries: Iterable[_Entry], moved: Callable[[ItemId], ItemId | None]) -> tuple[_Entry, ...]:
+def _moved_entries(entries: Iterable[_Entry], find_new_id: Callable[[ItemId], ItemId | None]) -> tuple[_Entry, ...]:
     """Return the records with the new ids of their items, without the records of removed items (R50)."""
     moved_entries: list[_Entry] = []
     for entry in entries:
         if entry.item is None or not entry.item[0]:
             moved_entries.append(entry)
-        elif (new := moved(entry.item)) is not None:
+        elif (new := find_new_id(entry.item)) is not None:
             moved_entries.append(entry._replace(item=new))
     return tuple(moved_entries)
 

@@ -306,14 +306,14 @@ def _warnings(envelope: Envelope, facts: TurnFacts) -> Iterator[Issue]:
             yield issue_of("LOOP_CAP_REACHED")
 
 
-def _better_recommendation(status: str, wish: str, *, can_help: bool | None) -> str:
+def _better_recommendation(status: str, requested: str, *, can_help: bool | None) -> str:
     """Return a recommendation that agrees with the status, or "" if the agent's recommendation already agrees."""
     if status == "BLOCKED":
-        return "" if wish == "ESCALATE" else "ESCALATE"
+        return "" if requested == "ESCALATE" else "ESCALATE"
     if status == "VERIFIED":
-        return "CONTINUE" if wish == "LOOP" else ""
+        return "CONTINUE" if requested == "LOOP" else ""
     recommendations: dict[tuple[str, bool | None], str] = {("CONTINUE", True): "LOOP", ("LOOP", False): "ESCALATE"}
-    return recommendations.get((wish, can_help), "")
+    return recommendations.get((requested, can_help), "")
 
 
 def context_lines(envelope: Envelope) -> Iterator[str]:

@@ -248,29 +248,29 @@ def visit_text(step: StepRecord) -> str:
     return f"{step.name} ({item})" if item else step.name
 
 
-def _explain_answers(visit: str, left: StepRecord, right: StepRecord, cast_ids: tuple[str, str]) -> str:
+def _explain_answers(visit_name: str, left: StepRecord, right: StepRecord, cast_ids: tuple[str, str]) -> str:
     a, b = step_answer(left), step_answer(right)
     parts = differing_prompt_parts(left.prompt, right.prompt, cast_ids)
     prompts = f"Their prompts differ in: {', '.join(parts)}." if parts else ""
     if a is None or b is None:
         side = "neither cast" if a is b else "only B" if a is None else "only A"
-        text = f"{visit} has an answer in {side}."
+        text = f"{visit_name} has an answer in {side}."
     elif isinstance(a, dict | list) and isinstance(b, dict | list):
         changes = value_changes(a, b, cast_ids)
-        text = f"{visit} answered differently: {_list_changes(changes, '$')}."
-        text = text if changes else _explain_turns(visit, left, right)
+        text = f"{visit_name} answered differently: {_list_changes(changes, '$')}."
+        text = text if changes else _explain_turns(visit_name, left, right)
     elif is_same_value(a, b, cast_ids):
-        text = _explain_turns(visit, left, right)
+        text = _explain_turns(visit_name, left, right)
     else:
-        text = f"{visit} answered differently: {_both_values_text(a, b)}."
+        text = f"{visit_name} answered differently: {_both_values_text(a, b)}."
     return f"{text} {prompts}".strip()
 
 
-def _explain_turns(visit: str, left: StepRecord, right: StepRecord) -> str:
+def _explain_turns(visit_name: str, left: StepRecord, right: StepRecord) -> str:
     turns, others = len(left.turns), len(right.turns)
     if turns == others:
-        return f"{visit} answered differently in an earlier turn of the visit."
-    return f"{visit} needed {counted(turns, 'turn')} in A and {counted(others, 'turn')} in B."
+        return f"{visit_name} answered differently in an earlier turn of the visit."
+    return f"{visit_name} needed {counted(turns, 'turn')} in A and {counted(others, 'turn')} in B."
 
 
 def _list_changes(changes: list[ValueChange], root: str) -> str:

@@ -382,9 +382,9 @@ class _CastSimulator:
             yield _Turn(id_, input_tokens, output_tokens, self.price(id_, input_tokens, output_tokens))
 
 
-def _extend_answer(text: str, tokens: int, socket_rules: SocketRules) -> str:
-    """Extend a sample answer to ``tokens`` tokens with longer work items, a longer ``context`` field or longer text."""
-    missing_chars = tokens * _CHARACTERS_A_TOKEN - len(text)
+def _extend_answer(text: str, token_count: int, socket_rules: SocketRules) -> str:
+    """Extend a sample answer to ``token_count`` tokens with longer work items, a longer ``context`` field or longer text."""
+    missing_chars = token_count * _CHARACTERS_A_TOKEN - len(text)
     if missing_chars <= 0 or not text:
         return text
     if socket_rules.requirements.parse == "text":

@@ -130,11 +130,11 @@ def _offset_problem(target: OpenPath, offset: int, total: int, *, has_more: bool
     return f"{target.display_path} has only {total:,} lines; line {offset:,} does not exist."
 
 
-def _entry_line(entry: os.DirEntry[str], folder: int) -> str:
+def _entry_line(entry: os.DirEntry[str], folder_fd: int) -> str:
     try:
         status = entry.stat(follow_symlinks=False)
         if stat.S_ISLNK(status.st_mode):
-            return f"{safe_name(entry.name)} -> {safe_name(os.readlink(entry.name, dir_fd=folder))}"
+            return f"{safe_name(entry.name)} -> {safe_name(os.readlink(entry.name, dir_fd=folder_fd))}"
     except OSError:
         return f"{safe_name(entry.name)} (cannot be read)"
     if stat.S_ISDIR(status.st_mode):

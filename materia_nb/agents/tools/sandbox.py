@@ -285,9 +285,9 @@ def _fold_name(name: str) -> str:
     return "".join(character for character in name if unicodedata.category(character) != "Cf").casefold()
 
 
-def _suggest_name(name: str, folder: int) -> str | None:
+def _suggest_name(name: str, folder_fd: int) -> str | None:
     """Return the most similar name in a directory, or None."""
-    with os.scandir(folder) as entries:
+    with os.scandir(folder_fd) as entries:
         names = [entry.name for _, entry in zip(range(_MAX_COMPARED_NAMES), entries, strict=False)]
     match = close_match(name, names)
     return None if match is None else safe_name(match)

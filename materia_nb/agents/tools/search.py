@@ -57,7 +57,7 @@ class NotPlainFile(OSError):
     """Raised when a path is not a regular file but, for example, a directory or a device."""
 
 
-def open_plain(name: str, folder: int) -> int:
+def open_plain(name: str, folder_fd: int) -> int:
     """Open a regular file in a directory for reading, without following links and without blocking.
 
     The type of the file is checked before it is opened, because opening a device can have side effects, and again
@@ -67,8 +67,8 @@ def open_plain(name: str, folder: int) -> int:
         NotPlainFile: the path is not a regular file.
         OSError: the file cannot be opened; the error is ELOOP if a link replaced the file after the first check.
     """
-    _check_plain(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
-    handle = os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+    _check_plain(os.stat(name, dir_fd=folder_fd, follow_symlinks=False).st_mode)
+    handle = os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder_fd)
     try:
         _check_plain(os.fstat(handle).st_mode)
     except BaseException:
@@ -143,10 +143,10 @@ class Search:
                     return
         self._write_notes()
 
-    def _grep_file(self, parts: list[str], folder: int, pattern: re.Pattern[str]) -> bool:
+    def _grep_file(self, parts: list[str], folder_fd: int, pattern: re.Pattern[str]) -> bool:
         """Search one file. Return False if the maximum number of results was reached."""
         try:
-            with os.fdopen(open_plain(parts[-1], folder), "rb") as file:
+            with os.fdopen(open_plain(parts[-1], folder_fd), "rb") as file:
                 if b"\0" in file.read(BLOCK):
                     self._binary_count += 1
                     return True
@@ -204,9 +204,9 @@ class Search:
             _write(f"(unreadable files or directories: {self._unreadable_count:,})")
 
 
-def _is_link(name: str, folder: int) -> bool:
+def _is_link(name: str, folder_fd: int) -> bool:
     try:
-        return stat.S_ISLNK(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
+        return stat.S_ISLNK(os.stat(name, dir_fd=folder_fd, follow_symlinks=False).st_mode)
     except OSError:
         return True  # removed meanwhile, so it is not entered
 

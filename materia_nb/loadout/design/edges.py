@@ -106,11 +106,11 @@ class EdgeList:
         return self.with_list([*self.entries[:index], entry, *self.entries[index + 1 :]])
 
 
-def _move_entry(edges: EdgeList, index: int, to: int) -> DesignChange:
+def _move_entry(edges: EdgeList, index: int, new_index: int) -> DesignChange:
     rest = edges.entries_except(index)
-    edges.check_index(to)
-    document = edges.with_list([*rest[:to], edges.entries[index], *rest[to:]])
-    return DesignChange(document, f"moved {edges.kind} {index + 1} of {edges.owner_name} to position {to + 1}")
+    edges.check_index(new_index)
+    document = edges.with_list([*rest[:new_index], edges.entries[index], *rest[new_index:]])
+    return DesignChange(document, f"moved {edges.kind} {index + 1} of {edges.owner_name} to position {new_index + 1}")
 
 
 def _remove_entry(edges: EdgeList, index: int) -> DesignChange:

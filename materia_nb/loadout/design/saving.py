@@ -147,30 +147,30 @@ class _Writer:
             return line
         return self._one_per_line(opening, parts, closing, inner, indent)
 
-    def _member_texts(self, node: _Node, new: Object, inner: str) -> list[str]:
+    def _member_texts(self, node: _Node, new: Object, inner_indent: str) -> list[str]:
         known_texts = dict(zip(node.value, zip(node.starts, node.parts, strict=True), strict=True))
         members = []
         for key, before in _corresponding_keys(node.value, new).items():
             if before is None:
-                members.append(f"{dumps(key)}: {self._new_value(new[key], inner, self._children_inline(node))}")
+                members.append(f"{dumps(key)}: {self._new_value(new[key], inner_indent, self._children_inline(node))}")
                 continue
             start, part = known_texts[before]
             name = self.text[start : part.start]
             if before != key:
                 name = dumps(key) + name[_decoder.raw_decode(name)[1] :]
-            members.append(name + self.value(part, new[key], inner))
+            members.append(name + self.value(part, new[key], inner_indent))
         return members
 
-    def _entry_texts(self, node: _Node, new: list[JSON], inner: str) -> list[str]:
+    def _entry_texts(self, node: _Node, new: list[JSON], inner_indent: str) -> list[str]:
         known_texts = {exact_text(part.value): self.text[part.start : part.end] for part in node.parts}
         entries = []
         for position, value in enumerate(new):
             if (unchanged_text := known_texts.get(exact_text(value))) is not None:
                 entries.append(unchanged_text)
             elif position < len(node.parts):
-                entries.append(self.value(node.parts[position], value, inner))
+                entries.append(self.value(node.parts[position], value, inner_indent))
             else:
-                entries.append(self._new_value(value, inner, self._children_inline(node)))
+                entries.append(self._new_value(value, inner_indent, self._children_inline(node)))
         return entries
 
     def _is_inline(self, node: _Node) -> bool:
@@ -179,9 +179,9 @@ class _Writer:
     def _fits(self, line: str, indent: str) -> bool:
         return self.single or len(indent) + len(line) <= _MAX_LINE_CHARS
 
-    def _one_per_line(self, opening: str, parts: list[str], closing: str, inner: str, indent: str) -> str:
-        lines = f",{self.eol}".join(inner + part for part in parts)
-        return f"{opening}{self.eol}{lines}{self.eol}{indent}{closing}"
+    def _one_per_line(self, first_line: str, parts: list[str], closing: str, inner_indent: str, indent: str) -> str:
+        lines = f",{self.eol}".join(inner_indent + part for part in parts)
+        return f"{first_line}{self.eol}{lines}{self.eol}{indent}{closing}"
 
     def _children_inline(self, node: _Node) -> bool:
         """Return True if new parts of a node should be on one line, like its other parts or like most of the text."""
