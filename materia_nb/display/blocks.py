@@ -1,4 +1,4 @@
-"""Documents built from immutable blocks, each of which renders as text, as HTML, and as JSON for a panel.
+"""Documents built from immutable blocks. Each block renders as text, as HTML, and as JSON for a panel.
 
 A view is a function that turns values into blocks, or a :class:`Displayable` object with such a function. No other code
 writes markup. Text in blocks may be hostile: this module limits its length and escapes it in the output.
@@ -59,7 +59,7 @@ _MAX_PNG_BYTES: Final = 1_000_000
 
 
 def _with_palette(png: bytes) -> bytes:
-    """Reduce a PNG to 256 colours, which makes it much smaller. If Pillow is missing, return the PNG unchanged."""
+    """Reduce a PNG to 256 colours to make it much smaller. If Pillow is missing, return the PNG unchanged."""
     try:
         from PIL import Image
     except ImportError:
@@ -231,7 +231,7 @@ class Code(Block):
 
 @dataclass(frozen=True, slots=True)
 class LineDiff(Block):
-    """A line-by-line diff. Each row has a sign, which is ``+``, ``-`` or a space, and the text of the line."""
+    """A line-by-line diff. Each row has a sign (``+``, ``-`` or a space) and the text of the line."""
 
     rows: Sequence[tuple[str, str]]
 
@@ -426,7 +426,7 @@ class Bar:
     Attributes:
         text: the number.
         end: the position of the end of the bar.
-        start: the position of its start.
+        start: the position of the start of the bar.
         strong: the start and end of the part in a stronger colour, such as the first of two amounts, or a mean.
     """
 
@@ -563,7 +563,7 @@ class Displayable(Block):
 
 
 class View(Displayable):
-    """A document with a title, which a notebook displays as the value of a cell."""
+    """A titled document that a notebook displays as the value of a cell."""
 
     def __init__(self, title: str, blocks: Sequence[Block]) -> None:
         self.title, self.blocks = title, tuple(blocks)
@@ -641,7 +641,7 @@ class Text(Displayable):
 
 
 class JsonView(Displayable):
-    """A JSON value with a name, which a notebook displays as a collapsible tree."""
+    """A named JSON value that a notebook displays as a collapsible tree."""
 
     def __init__(self, name: str, value: JSON) -> None:
         self.name, self.value = name, value

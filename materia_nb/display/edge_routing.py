@@ -23,7 +23,7 @@ DOWN: Final = 1
 LEFT: Final = 2
 UP: Final = 3
 DIRECTION_VECTORS: Final = ((1, 0), (0, 1), (-1, 0), (0, -1))
-"""Unit vector of each direction. A side of a box is named after the direction of lines that leave it."""
+"""Unit vector of each direction. A side of a box is named after the direction in which lines leave it."""
 
 _X_STEPS, _Y_STEPS = zip(*DIRECTION_VECTORS, strict=True)
 ARROW_MARGIN: Final = 12.0
@@ -98,7 +98,7 @@ def route_lines(lines: Sequence[RoutedLine], boxes: Sequence[Box], frames: Mappi
     Args:
         lines: the lines, already attached to their cards.
         boxes: the boxes that lines must avoid.
-        frames: the box of each loop, by loop id. Other lines may cross a loop, but at extra cost.
+        frames: the box of each loop, by loop id. A line may cross a loop that is not in its ``loops`` at extra cost.
     """
     grid = _Grid(lines, boxes, frames)
     by_length = sorted(lines, key=lambda line: sum(abs(a - b) for a, b in zip(line.start, line.tip, strict=True)))
@@ -180,7 +180,7 @@ class _Grid:
         return cost
 
     def _search(self, line: RoutedLine, start: int, column: int, row: int) -> dict[int, int]:
-        """Run an A* search and return the predecessor of each visited state, which is a grid point with a direction."""
+        """Run an A* search and return the predecessor of each visited state (a grid point with a direction)."""
         xs, ys, rows = self.xs, self.ys, len(self.ys)
         goal = (column * rows + row) * 4 + line.arrival
         queue = [(0.0, 0.0, start)]

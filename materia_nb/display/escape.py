@@ -4,8 +4,9 @@ Text from models, loadouts and processes is hostile until it has been escaped he
 order: :func:`shorten` limits the length of a string, :func:`plain` removes what is dangerous in plain text, and
 :func:`esc` also escapes the text for HTML and XML (it calls :func:`plain` itself).
 
-The HTML builders (tables, JSON trees, panels, badges) escape their arguments and return :class:`Html`, which they do
-not escape again. Concatenating an :class:`Html` with ``+`` returns an ordinary string, which the next builder escapes.
+The HTML builders (tables, JSON trees, panels, badges) escape their arguments and return :class:`Html`. They do not
+escape an argument that is already :class:`Html`. Concatenating an :class:`Html` with ``+`` returns an ordinary string,
+which the next builder escapes.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from materia_nb.errors import PDI, count_open_isolates, plain
 from materia_nb.jsonvalue import JSON, MISSING, compact, equal_json
 
 Parts: TypeAlias = tuple[tuple[str, str], ...]
-"""Pieces of a word diff, each after its sign: ``-`` for deleted, ``+`` for inserted, and a space for unchanged text."""
+"""Pieces of a word diff, each preceded by a sign: ``-`` (deleted), ``+`` (inserted) or a space (unchanged)."""
 
 _WORD: Final = re.compile(r"\w+|\s+|.")
 _LINE: Final = re.compile(r"[^\n]*\n|[^\n]+")
@@ -272,7 +273,7 @@ def _min_column_width(column: Iterable[object]) -> int:
 
 
 class _TreeBuilder:
-    """A converter from a JSON value to tree nodes, which stops at a maximum number of nodes."""
+    """Converts a JSON value to tree nodes, and stops at a maximum number of nodes."""
 
     def __init__(self) -> None:
         self.remaining_nodes = _MAX_NODES
@@ -336,9 +337,9 @@ def _comparable_texts(a: JSON, b: JSON) -> list[str]:
 def json_tree(value: JSON, name: str = "", old: JSON = MISSING) -> dict[str, JSON]:
     """Return a JSON value as a tree with a limited number of nodes. With ``old``, return only the differences.
 
-    Each node has a ``name``. A branch has ``words``, which summarize it, its ``children``, and the number of omitted
-    children as ``more``. A leaf has its ``kind``, its ``text`` and, if the text is shortened, its full length as
-    ``cut``. In a comparison, a leaf has its word diff as ``parts`` instead.
+    Each node has a ``name``. A branch has a summary (``words``), its ``children``, and the number of omitted children
+    (``more``). A leaf has its ``kind``, its ``text`` and, if the text is shortened, the full length of the text
+    (``cut``). In a comparison, a leaf has its word diff (``parts``) instead.
     """
     builder = _TreeBuilder()
     return builder.value_node(name, value, 0) if old is MISSING else builder.diff_node(name, old, value, 0)

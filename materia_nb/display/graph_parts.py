@@ -93,7 +93,7 @@ END_MARKER: Final = "\x00end"
 
 @dataclass(frozen=True)
 class Link:
-    """A line from ``source`` to ``target``, each of which is a socket id, :data:`START_MARKER` or :data:`END_MARKER`.
+    """A line from ``source`` to ``target``. Each end is a socket id, :data:`START_MARKER` or :data:`END_MARKER`.
 
     ``order`` is the line's position in the evaluation order, or 0 if the order does not matter. ``lanes`` is ``fork``
     if the line distributes work items to lanes, and ``join`` if it continues after the lanes have joined.
@@ -419,12 +419,12 @@ _CARD_SIZES: Final = {1: (144.0, 32.0), 2: (192.0, 44.0), 3: (192.0, 84.0)}
 
 
 def card_size(level: int) -> tuple[float, float]:
-    """Return the width and height of a card at a level of detail, which determines the lines that the card shows."""
+    """Return the width and height of a card. The level of detail determines the lines that the card shows."""
     return _CARD_SIZES[level]
 
 
 def small_size(level: int) -> float:
-    """Return the font size of secondary text, which equals the title size on cards that show only the name."""
+    """Return the font size of secondary text; on cards that show only the name, this is the title size."""
     return TITLE_SIZE if level == 1 else SMALL_SIZE
 
 
@@ -434,7 +434,7 @@ def min_zoom(level: int) -> float:
 
 
 def socket_name(socket: Socket) -> str:
-    """Return the name that a socket's card shows, which is the label of its materia."""
+    """Return the name on a socket's card: the label of the socket's materia."""
     return part(socket.materia.label, 80) or part(socket.id)
 
 
@@ -469,7 +469,7 @@ def answerer_badge(socket: Socket, marks: CastOverlay) -> str:
 
 
 def icon_name(socket: Socket, marks: CastOverlay) -> str:
-    """Return the name of a card's icon, which depends on the kind of the socket and of its agent."""
+    """Return the name of a card's icon. The icon depends on the kind of the socket and of its agent."""
     if socket.is_generator:
         return "generator"
     if socket.materia.kind == "utility":
@@ -514,7 +514,7 @@ def label_size(links: Sequence[Link], level: int, *, stub: bool) -> tuple[float,
 
 
 def loop_title(graph: Graph, loop: Loop) -> str:
-    """Return the heading of a loop, which names its list and its lanes."""
+    """Return the heading of a loop: its list and generator, or else its id, and the number of its lanes."""
     title = part(loop.output or "items") if loop.generator is not None else part(loop.id)
     if loop.generator is not None and loop.generator in graph.sockets:
         title = f"{'items' if title == 'workItems' else title} of {socket_name(graph.sockets[loop.generator])}"

@@ -1,8 +1,9 @@
-"""Deterministic layout of a graph, which does not depend on the state of a cast.
+"""Deterministic layout of a graph. The layout does not depend on the state of a cast.
 
-Cards have the positions in the loadout's ``layout``. If the loadout has no positions,
-:mod:`~materia_nb.display.ranking` places the cards. The frame of a loop encloses its members, and :mod:`~materia_nb.display.edge_routing` routes the lines. The
-canvas, the designer, exported pages and the documentation all use this layout.
+Cards are placed at the positions in the loadout's ``layout``. If the loadout has no positions,
+:mod:`~materia_nb.display.ranking` places the cards. The frame of a loop encloses its members, and
+:mod:`~materia_nb.display.edge_routing` routes the lines. The canvas, the designer, exported pages and the documentation
+all use this layout.
 """
 
 from __future__ import annotations
@@ -86,7 +87,7 @@ class DrawnLine:
 
     @property
     def heading(self) -> Point:
-        """Unit vector of the last segment, which is the direction of the arrow head."""
+        """Direction of the arrow head: the unit vector of the last segment."""
         (x, y), (bx, by) = self.points[-1], self.points[-2]
         length = abs(x - bx) + abs(y - by) or 1.0
         return (x - bx) / length, (y - by) / length
@@ -498,7 +499,7 @@ class _LayoutBuilder:
         return abs(source.cx - target.cx) + abs(source.cy - target.cy)
 
     def _loops_around(self, link: Link) -> frozenset[str]:
-        """Return the loops that contain both ends of a line. Other lines take the shortest path out of a loop."""
+        """Return the ids of the loops that contain both ends of a line."""
         return frozenset(
             loop.id for loop in self.graph.loops.values() if {link.source, link.target} <= set(loop.sockets)
         )

@@ -105,7 +105,7 @@ def approval_blocks(text: str, title: str = "") -> list[Block]:
 def call_line(call: ToolCall) -> str:
     """Return a tool call on one line: the tool and its main argument.
 
-    A call that has not run yet shows every argument, because a person may have to approve it. A visible sign replaces
+    A call that has not run yet shows every argument, because a person may have to approve it. A visible symbol replaces
     each line break, and a text of more than 2,000 characters is cut in the middle.
     """
     if call.result is not None:
@@ -143,7 +143,7 @@ def _on_one_line(text: str) -> str:
 
 
 def _size_note(text: str) -> str:
-    """Return the numbers of lines and characters of a long text, which reveal content below empty lines."""
+    """Return the number of lines and characters of a long text, because empty lines can hide the content below them."""
     line_count = f"{text.count(chr(10)) + 1:,} lines, " if "\n" in text else ""
     return f" ({line_count}{len(text):,} characters)" if len(text) > 60 or line_count else ""
 

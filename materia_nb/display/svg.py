@@ -87,7 +87,7 @@ DARK: Final[Colours] = {role: dark for role, (_, dark) in _COLOURS.items()}
 THEMES: Final[Mapping[ThemeName, Colours]] = {"light": LIGHT, "dark": DARK}
 
 COLOUR_PLACEHOLDERS: Final[Colours] = {use: f"@{use}@" for use in LIGHT}
-"""A placeholder for each colour, which the page's theme replaces. Escaped text never contains ``@``."""
+"""A placeholder for each colour. The theme of the page replaces the placeholders. Escaped text never contains ``@``."""
 
 
 def condition_role(condition: Condition) -> str:
@@ -467,7 +467,7 @@ def line_chip(line: DrawnLine, box: Box, level: int, marks: CastOverlay, colours
 
 @dataclass(frozen=True, slots=True, repr=False)
 class GraphPicture(Displayable):
-    """A graph with marks, which a notebook displays as an SVG, or as text where SVG is not supported."""
+    """A graph with marks. A notebook displays the graph as an SVG, or as text where SVG is not supported."""
 
     graph: Graph
     marks: CastOverlay = field(default_factory=CastOverlay)

@@ -282,7 +282,7 @@ class _MermaidWriter:
             self.lines.append(f"{indent}end")
 
     def write_link(self, link: Link) -> None:
-        """Write a line, which is dotted for exits and implied ends, and thick for the latest route."""
+        """Write a line: dotted for exits and implied ends, and thick for the latest route."""
         arrow = "-.->" if link.kind in ("exit", "implied") else "-->"
         label = link_label(link, self.marks)
         if link.route is not None and link.route == self.marks.last_route:
@@ -295,7 +295,7 @@ class _MermaidWriter:
 def graph_mermaid(graph: Graph, marks: CastOverlay = NO_OVERLAY) -> str:
     """Return ``graph`` and ``marks`` as the source of a Mermaid flowchart.
 
-    The ids of the nodes are generated here, and every label is encoded, so that no foreign text is interpreted as
+    The ids of the nodes are generated here, and every label is encoded, so that untrusted text is never interpreted as
     markup.
     """
     writer = _MermaidWriter(graph, marks)

@@ -1,4 +1,4 @@
-"""The quest board of a project, which is an ordered list of requests to be cast one after another."""
+"""The quest board of a project: an ordered list of requests to cast one after another."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ STOP_MESSAGES: Final[Mapping[str, str]] = {
     "stopped": "The run was stopped. Use `quest run` to continue.",
     "count": "",
 }
-"""Maps each reason why a run of the board ended to a message."""
+"""Message for each reason why a run of the board ended."""
 
 _STATUS_AT_END: Final[Mapping[str, QuestStatus]] = {"complete": "done", "failed": "failed", "aborted": "failed"}
 
 
 class QuestBoard:
-    """The quest board of a project, which is available as ``Workbench.quests``.
+    """The quest board of a project, available as ``Workbench.quests``.
 
     Each change is a transaction on the board's file, so several kernels can share a board.
     """
@@ -55,7 +55,7 @@ class QuestBoard:
     def quests(self) -> tuple[Quest, ...]:
         """The quests in order, after their status has been updated from their casts.
 
-        A quest whose kernel ended during the cast becomes waiting; the next run of the board continues its cast.
+        If the kernel ended during a cast, the quest becomes waiting, and the next run of the board continues the cast.
 
         Raises:
             MateriaError: the file is not a quest board (``bad_quests``), or it cannot be read or written.
@@ -236,7 +236,7 @@ class QuestBoard:
 
 
 def _next_quest(quests: Sequence[Quest]) -> Quest | None:
-    """Return the quest to run next, which is the first waiting quest with a cast, or else the first pending quest."""
+    """Return the quest to run next: the first waiting quest with a cast, or else the first pending quest."""
     waiting_quests = (quest for quest in quests if quest.status == "waiting" and quest.cast)
     pending = (quest for quest in quests if quest.status == "pending")
     return next(waiting_quests, None) or next(pending, None)

@@ -173,7 +173,7 @@ def _parse_limit(text: str) -> tuple[float, Unit]:
 
 
 def _reached_limit_text(limit: tuple[float, Unit] | None, rows: Iterable[SweepRow]) -> str:
-    """Return a sentence if the casts have reached the limit, or "". Usage that is not reported does not count (R56)."""
+    """Return a note if the casts have reached the limit, or else "". Unreported usage does not count (R56)."""
     if limit is None:
         return ""
     amount, unit = limit
@@ -290,7 +290,7 @@ def _shorten(descriptions: Sequence[str]) -> str:
 
 
 class Sweeps:
-    """The type of ``wb.sweep``, which runs a sweep when it is called."""
+    """The type of ``wb.sweep``. Calling ``wb.sweep`` runs a sweep."""
 
     def __init__(self, bench: Workbench) -> None:
         self._bench = bench

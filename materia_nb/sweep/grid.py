@@ -59,8 +59,8 @@ class GridCell:
         allow: the tools that agents may use without approval.
         key: the key that identifies the cast in the file of rows. Casts that could have different outcomes have
             different keys.
-        opaque: descriptions of the parts of the agents in which changes cannot be detected. If there are any, the cast
-            is never reused.
+        opaque: descriptions of the parts of the agents in which changes cannot be detected. A cast with opaque
+            parts is never reused.
     """
 
     loadout: str
@@ -162,7 +162,7 @@ def agent_choices(agents: object, is_known: Callable[[str], bool]) -> list[Agent
     """Return the choices of agents, each with its label.
 
     Each entry of a list is one choice. A dict whose keys are sockets, materia or ``*`` is also one choice, as in
-    ``wb.cast(agents=...)``; so is a dict with such a key among others. In any other dict, the keys are labels and the
+    ``wb.cast(agents=...)``, even if only one key is of this kind. In any other dict, the keys are labels and the
     values are choices. Names in a choice are checked when its casts are prepared.
 
     Raises:
@@ -208,8 +208,8 @@ def _label(agent: object) -> str:
 class AgentMemory:
     """Records the agents that were used in this kernel, each with the first key of its cast.
 
-    An agent that counts its calls has a different fingerprint after each call. Its casts are found nevertheless,
-    because the first key of the agent object is used. A different object with the same state does not get this key.
+    An agent that counts its calls has a different fingerprint after each call. Its earlier casts are still found,
+    because the first key of the agent object is used. Another object with the same state does not get this key.
     """
 
     def __init__(self) -> None:
@@ -263,7 +263,7 @@ def digest(value: JSON) -> str:
 
 
 def _cast_fingerprint(prepared: Prepared) -> Fingerprint:
-    """Return the fingerprint of a cast, which covers its loadout, agents and pins."""
+    """Return the fingerprint of the loadout, agents and pins of a cast."""
     plan, table, pins = prepared
     names = [entry.name for entry in table.describe() if entry.name is not None]
     parts = [fingerprint_of(table.for_turn(name, ""), name) for name in names]
@@ -297,7 +297,7 @@ class _FingerprintBuilder:
         self._known: dict[int, tuple[object, JSON]] = {}  # keeps the value alive, so that its id is not reused
 
     def key(self, value: Any, where: str) -> JSON:
-        """Return the key of a value. The key of a compound value is a digest, which limits its length."""
+        """Return the key of a value. The key of a compound value is a digest of limited length."""
         if type(value) in _SCALAR_TYPES:
             return [type(value).__name__, repr(value)]
         if id(value) in self._path:

@@ -149,13 +149,13 @@ class Sweep(Displayable, Sequence[SweepRow]):
 
     @property
     def tokens(self) -> int | None:
-        """The sum of the known token counts of all casts, excluding those of judges."""
+        """The sum of the known token counts of all casts. The tokens of judges are not included."""
         counts: list[int | None] = [0, *(row.tokens for row in self)]
         return reduce(known_sum, counts)
 
     @property
     def cost(self) -> float | None:
-        """The sum of the known costs of all casts, excluding those of judges."""
+        """The sum of the known costs of all casts, in US dollars. The costs of judges are not included."""
         costs: list[float | None] = [0.0, *(row.cost for row in self)]
         return reduce(known_sum, costs)
 
@@ -264,7 +264,7 @@ _Z, _Z_POWER = NormalDist().inv_cdf(0.975), NormalDist().inv_cdf(0.8)
 
 
 class Interval(NamedTuple):
-    """A mean and the bounds of its 95 % confidence interval, which are infinite for a single number."""
+    """A mean with the bounds of its 95 % confidence interval. The bounds are infinite if they are unknown."""
 
     mean: float
     low: float
@@ -290,7 +290,7 @@ class PairedDifference(NamedTuple):
 
     Attributes:
         choice: the label of the choice.
-        baseline: the label of the first choice, with which it is compared.
+        baseline: the label of the first choice, with which ``choice`` is compared.
         interval: the mean difference, with its confidence interval.
         pairs: the number of pairs.
         needed: the number of pairs that would show this difference with a chance of 80 %; None if it is 0 or unknown.
@@ -304,7 +304,7 @@ class PairedDifference(NamedTuple):
 
 
 def paired_difference(choice: str, baseline: str, numbers: Sequence[float], *, is_rate: bool) -> PairedDifference:
-    """Return the mean of the differences between paired casts, which are -1, 0 or 1 for a rate.
+    """Return the mean of the differences between paired casts. For a rate, each difference is -1, 0 or 1.
 
     The interval of a rate contains one more pair in favour of each choice (Bonett and Price), since the differences
     between few casts are often all 0.
@@ -323,7 +323,7 @@ def _number_text(number: float) -> str:
 
 
 _DOT_RADIUS: Final = 0.01
-"""Half of the width of the mark for a mean, as a share of the width of a table cell."""
+"""Half the width of the mark for a mean, as a fraction of the width of a table cell."""
 
 
 class Matrix(Displayable):
@@ -489,7 +489,7 @@ _FIELDS: Final = frozenset({"satisfied", "context"})
 _REQUIREMENTS: Final = Requirements("json", False, "the answer must be yes or no", False, False, _FIELDS, ())
 
 Check: TypeAlias = Judge | Callable[..., object]
-"""A judge, or a function of the cast or of the values that its parameters name (see :data:`_ARGUMENTS`)."""
+"""A judge, or a function that receives the cast or the values that its parameters name (see :data:`_ARGUMENTS`)."""
 
 
 def named_checks(

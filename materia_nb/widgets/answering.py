@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 _DRAFT_CHARS: Final = 4_000
 _MAX_OUTPUT: Final = 20_000
-"""Maximum length, in characters, of an output that is sent with its editor; the page requests longer outputs."""
+"""Maximum length of an output that the page receives without a request, in characters."""
 _MAX_EXCERPT: Final = 1_500
 _FILE_NAME: Final = re.compile(r"""("[^"\n]+"|'[^'\n]+'|[^\s"'`<>()\[\]{},;:]*[^\s"'`<>()\[\]{},;:.])""")
 """Pattern of a possible file name, such as ``front/blocks.js``, with or without quotation marks."""
@@ -119,7 +119,7 @@ def _question_key(now: Snapshot, visit: Visit | None) -> str:
 
 
 def _work_blocks(now: Snapshot, visit: Visit | None, *, busy: bool) -> list[Block]:
-    """Return a line about the agent at work; for a read-only cast, also explain how to continue the cast here."""
+    """Return a line about the agent that is working; for a read-only cast, also explain how to continue it here."""
     if visit is None or (now.writable and (not busy or now.is_answered_by_person(visit.socket))):
         return []
     name, item = now.names[visit.socket], f" on {part(visit.item.label, 40)}" if visit.item else ""
@@ -145,13 +145,13 @@ def _agent_progress(now: Snapshot, visit: Visit | None) -> dict[str, Any]:
 
 
 def _approval_reason(now: Snapshot) -> str:
-    """Return the text that the model wrote before it requested approval, which serves as the reason for the request."""
+    """Return the reason for an approval request: the text that the model wrote before the request."""
     reasons = [call.said for call in now.approvals.asking if call.said.strip()]
     return "\n".join(dict.fromkeys(reasons)) or now.partial_answer[-_DRAFT_CHARS:]
 
 
 def _hold_state(now: Snapshot) -> dict[str, Any]:
-    """Return why the cast is on hold, the exact command that awaits approval (if any), and the decisions available."""
+    """Return the reason why the cast is on hold, the command to approve (if any), and the possible decisions."""
     hold = now.held
     assert hold is not None and now.engine.at is not None  # noqa: S101, PT018 - the cast is on hold
     name = now.names[now.engine.at.socket]
@@ -282,7 +282,7 @@ def build_answer(now: Snapshot, satisfied: bool | None, reason: str, items: Sequ
 
 
 def _socket_after_verdict(now: Snapshot, satisfied: bool) -> str | None:
-    """Return the socket that the cast would enter after a verdict, with the traversal limit of the edge.
+    """Describe what would follow a verdict: the next socket with the traversal limit of the edge, a hold, or a failure.
 
     Return None if the answer needs fields other than the verdict and the reason.
     """

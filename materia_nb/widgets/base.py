@@ -1,4 +1,4 @@
-"""The base class of panels, which handles redraws and errors, and the background runs that panels start.
+"""The base class of panels, and the background runs that panels start. The class handles redraws and errors.
 
 Callbacks, cells and timers may run in different threads. Three rules keep panels consistent:
 
@@ -44,7 +44,7 @@ _log = logging.getLogger("materia_nb.widgets")
 
 
 class Panel(Displayable):
-    """A view made of widgets, which the panel creates and closes.
+    """A view made of widgets. The panel creates these widgets and closes them.
 
     A subclass builds its widgets, calls :meth:`set_widgets`, and changes widgets only in :meth:`draw`. A panel is displayed as
     the value of a cell, or inside another panel that owns it (see :meth:`own`).
@@ -54,7 +54,7 @@ class Panel(Displayable):
     """
 
     interval: float = 0.05
-    """Minimum time between two redraws that follow changes to a cast, in seconds. A click is drawn immediately."""
+    """Minimum time between two redraws for changes to a cast, in seconds. A click causes an immediate redraw."""
 
     def __init__(self, title: str) -> None:
         self.title = title
@@ -145,7 +145,7 @@ class Panel(Displayable):
         """Wrap a callback so that callbacks never overlap and so that the panel shows their errors.
 
         While a redraw runs, calls from its thread are ignored. A user action clears an earlier error, but an automatic
-        message of the page (``by_person=False``) does not. All redraws that the callback requests are merged into a
+        message from the page (``by_person=False``) does not. All redraws that the callback requests are merged into a
         single redraw at its end.
         """
 
@@ -234,7 +234,7 @@ class Panel(Displayable):
         self.show_notice({"words": clip_plain(error_message(error, self.title), _MAX_NOTICE_CHARS), "tone": "bad"})
 
     def show_notice(self, notice: Mapping[str, Any]) -> None:
-        """Show a notice with its text in ``words`` and its ``tone``, ``fine`` or ``bad``; an empty mapping removes it."""
+        """Show a notice: its text in ``words``, and its ``tone`` (``fine`` or ``bad``). An empty mapping removes it."""
         role, sign = ("alert", _ERROR_SIGN) if notice.get("tone") == "bad" else ("status", "")
         words = html_text(notice.get("words", ""), _MAX_NOTICE_CHARS)
         html = Html(f'<div role="{role}">{sign}{words}</div>') if notice else Html()
@@ -362,7 +362,7 @@ def show_panel(key: Hashable, factory: Callable[[], _Panel]) -> _Panel:
 
 
 def _cell() -> tuple[Hashable, Hashable] | None:
-    """Return the id of the running cell and its execution count, or None if they are unknown, as outside a notebook."""
+    """Return the id and the execution count of the running cell, or None if they are unknown."""
     from IPython import get_ipython
 
     shell = get_ipython()
@@ -443,9 +443,9 @@ class RunControl:
         return self.running or (owner is not None and owner.runner.busy())
 
     def busy_for(self, panel: Panel) -> bool:
-        """Return True if a step is running, and schedule a redraw if the end of the step will not be announced.
+        """Return True if a step is running. Unless :meth:`start` started the step, also schedule a redraw of ``panel``.
 
-        A cast announces a change before it releases its lock, and sends no notification afterwards.
+        The redraw is necessary because a cast announces a change before it releases its lock, but not afterwards.
         """
         if self.running:
             return True
@@ -457,7 +457,7 @@ class RunControl:
         return True
 
     def activity(self, *, busy: bool, aborting: bool = False) -> Activity:
-        """Return the current activity, which the panel needs to draw a frame."""
+        """Return the current activity for a frame of a panel."""
         with self._lock:
             return Activity(busy, aborting, self.outcome, self.started, self.stop_requested_at)
 
@@ -564,7 +564,7 @@ def runs_of(owner: Cast) -> RunControl:
 
 
 def _pause_on_interrupt() -> None:
-    """Pause the runs that buttons have started when the kernel is interrupted, even if no cell is running."""
+    """Make an interrupt of the kernel pause the runs that buttons have started, even if no cell is running."""
     from IPython import get_ipython
 
     loop: Any = getattr(getattr(get_ipython(), "kernel", None), "io_loop", None)

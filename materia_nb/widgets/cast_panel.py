@@ -67,7 +67,7 @@ _starts_when_idle: Final = cast_messages.guarded(require_current, require_idle, 
 
 
 class CastPanel(CastSurface):
-    """The live panel of a cast, which handles the messages from the page.
+    """The live panel of a cast. It handles the messages from the page.
 
     Each message is handled by the method of the same name with a leading underscore.
     """
@@ -126,7 +126,7 @@ class CastPanel(CastSurface):
 
     @_starts_when_idle
     def _apply_changes(self) -> None:
-        """Apply the workbench's changed definition to the materia of the failed socket, and run the socket again."""
+        """Update the failed socket's materia to its changed definition in the workbench, and run the socket again."""
         if (redefinition := changed_definition(self.cast.now)) is not None:
             self.cast.edit.redefine(redefinition.materia)
         self.resolve(self.cast.retry)
@@ -148,7 +148,7 @@ class CastPanel(CastSurface):
 
     @_when_idle
     def _by_hand(self, text: LongText) -> None:
-        """Answer for the agent or process that failed."""
+        """Answer in place of the agent or process that failed."""
         self.answer(text)
 
     @_when_idle
@@ -365,7 +365,7 @@ class CastPanel(CastSurface):
         self.resolve(lambda: approvals.deny(reason, calls=calls))
 
     def _take_approvals(self) -> Approvals:
-        """Return the approvals of the lane in the inspector, and then show the next lane that waits for approval."""
+        """Return the approvals of the inspected lane, and reset the lane so that the next waiting lane is shown."""
         lane, self.lane = self.lane, ""
         return self.cast.approvals.in_lane(lane) if lane else self.cast.approvals
 
@@ -422,7 +422,7 @@ class CastPanel(CastSurface):
 
     @_when_idle
     def _back(self, step: WholeNumber, *, files: StrictBool = False, discard_edits: StrictBool = False) -> None:
-        """Go back to the state after an earlier step; with ``files``, also restore the project files of that time."""
+        """Go back to the state after an earlier step; with ``files``, also restore the project files of that step."""
         self.show_step(None)
         self._go_back(step, files=files, discard_edits=discard_edits)
 
@@ -543,7 +543,7 @@ class CastPanel(CastSurface):
     def _check_items(
         self, rows: ItemRows, base: ShortText | None = None, *, abandon: StrictBool = False
     ) -> dict[str, Any]:
-        """Return the problems of an edited list of work items, and the effects of applying it."""
+        """Return the problems of an edited list of work items, and the effects of applying the list."""
         items, origins = self._items_of_rows(rows, base)
         issues = [[issue.path, issue.message] for issue in islice(item_issues(items, "workItems"), 100)]
         effects, order = preview_edit(self.cast.now, items, origins, *items_to_redo(rows, origins, abandon=abandon))

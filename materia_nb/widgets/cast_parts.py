@@ -38,7 +38,7 @@ PartPosition: TypeAlias = Literal["bar", "graph", "inspector", "dock"]
 
 @dataclass(frozen=True, kw_only=True)
 class Frame:
-    """The state from which a panel draws itself once, so that all parts show the same point in time.
+    """The data for one redraw of a panel. All parts use the same frame, so they show the same point in time.
 
     Attributes:
         casts: the current snapshots of the first cast and its forks.
@@ -91,8 +91,8 @@ class Frame:
     def cache_key(self) -> tuple[object, ...] | None:
         """Cache key of the current state of the cast, or None if parts also depend on data outside the cast.
 
-        Such data are the clock, while a step is running or an approval is valid, and files and definitions after a
-        failure. The key contains the identity of the session object, because a session is never modified.
+        Parts depend on the clock while a step is running or an approval is valid, and on files and definitions after
+        a failure. The key contains the identity of the session object, because a session is never modified.
         """
         now, state = self.now, self.now.engine
         if self.activity.busy or state.failure is not None or (state.at is not None and state.at.approval):
@@ -122,7 +122,7 @@ class Part:
         while_open: True if the content is slow to compute and is computed only while its tab is open.
         depends_on: the frame fields on which the content depends in addition to the state of the cast; None if the content
             must be recomputed in every frame.
-        tab_name: the inspector tab of which this part consists.
+        tab_name: the name of the inspector tab that makes up the whole part.
         text: a function that returns the text for viewers without widgets; by default the blocks as text, or the
             status of the cast if the part has no blocks.
         standalone: True if the part can be shown alone.
@@ -276,7 +276,7 @@ def dock_names() -> tuple[str, ...]:
 
 
 class FrameMemo:
-    """A cache with the latest content of each part of a panel, and the key of the inputs from which it was computed."""
+    """A cache for the parts of a panel: the latest content of each part, and a key of the inputs of that content."""
 
     def __init__(self) -> None:
         # The frame keeps the objects alive whose identities are part of the key.
@@ -295,7 +295,7 @@ class FrameMemo:
         return content
 
     def parts(self, frame: Frame, opened: str) -> tuple[dict[str, _Slice], list[list[str]]]:
-        """Return the content of every part by slice, and the name and title of each dock tab.
+        """Return the content of every part by the name of its slice, and the name and title of each dock tab.
 
         Args:
             frame: the frame to draw.

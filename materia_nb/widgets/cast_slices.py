@@ -33,13 +33,13 @@ if TYPE_CHECKING:
     from materia_nb.widgets.base import Activity
 
 _BAR_CHARS: Final = 60
-"""Maximum length, in characters, of a command that can be approved in the bar, which must show the whole command."""
+"""Maximum length of a command that can be approved in the bar, in characters. The bar must show the whole command."""
 
 _PACE_STEPS: Final = 40  # Number of latest steps from which the remaining time of a run is estimated.
 
 
 class Pill(NamedTuple):
-    """The status label in the bar, which shows whether the cast is running, waits for the user or has ended.
+    """The status label in the bar. It shows whether the cast is running, waits for the user or has ended.
 
     Attributes:
         tone: working, wants, breakpoint, paused, ready, aborting, done, failed, aborted or gone.
@@ -119,7 +119,7 @@ def _running_pill(now: Snapshot, activity: Activity) -> Pill:
 
 
 def _items_left_text(now: Snapshot, socket: str, since: int) -> str:
-    """Return the progress of the innermost loop around a socket with an estimate of the remaining time.
+    """Return the progress of the innermost loop around a socket, and an estimate of the remaining time.
 
     The result is "" while the run has too few steps for an estimate, and if less than two seconds remain.
 
@@ -279,12 +279,12 @@ _OUTPUT_CHARS: Final = 160
 
 
 class StepRows:
-    """The timeline rows of one branch of steps, counted from 1. Each row is cached until its step record changes.
+    """The timeline rows of one branch of a cast. Rows are counted from 1 and cached until their step record changes.
 
-    The steps of lanes follow the step that distributed the work items, in the order in which they began.
+    The steps of lanes are listed after the step that distributed the work items, in the order of their start.
 
     Args:
-        line: the number of an abandoned branch, which is shown without its lanes, or None for the current branch.
+        line: the number of an abandoned branch (shown without its lanes), or None for the current branch.
 
     Attributes:
         shift_count: the number of times that steps have moved to other rows, for example after a retry.
@@ -411,7 +411,7 @@ class _CachedRow(NamedTuple):
 
 
 class AxisPosition(NamedTuple):
-    """A position on the time axis, where waits are collapsed: milliseconds of work, and the number of waits so far."""
+    """A position on a time axis with collapsed waits: milliseconds of work, and the number of waits so far."""
 
     ms: int
     waits: int

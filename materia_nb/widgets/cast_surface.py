@@ -52,7 +52,7 @@ class CastSurface(Panel):
 
     Args:
         cast: the cast to show.
-        forked: a function that is called with each cast that the user forks in the panel, which then shows the fork.
+        forked: a function that is called with each cast that the user forks; the panel then shows the fork.
         bench: the workbench for designing the loadout of the cast; None disables design mode.
         height: the height in pixels.
         only_part: the name of the only part to show, see ``PARTS`` in ``cast_parts.py``; empty to show all parts.
@@ -319,7 +319,7 @@ class CastSurface(Panel):
     # -- drawing ------------------------------------------------------------------------
 
     def show_error(self, error: Exception) -> None:
-        """Show an exception above the graph; the refusal of an outdated click is shown as a plain notice."""
+        """Show an exception above the graph; if an outdated click was refused, show a plain notice instead."""
         tone = "fine" if isinstance(error, MateriaError) and error.kind == "outdated" else "bad"
         notice: dict[str, Any] = {"words": clip_plain(error_message(error, self.title), 2_000), "tone": tone}
         if isinstance(error, MateriaError) and error.kind == "edits_lost":

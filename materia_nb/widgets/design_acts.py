@@ -1,8 +1,8 @@
-"""The messages of design mode, each of which is a function of the session and the fields of the message.
+"""The messages of design mode. Each message is handled by a function, which is called an act.
 
-Such a function is called an act. It returns a description of its change, or None. The types of its parameters validate
-the fields, so an incomplete message is refused and has no effect. The operations of :mod:`materia_nb.loadout.design`
-are also acts.
+The parameters of an act are the session and the fields of the message. Their types validate the fields, so an
+incomplete message is refused and has no effect. An act returns a description of its change, or None. The operations of
+:mod:`materia_nb.loadout.design` are also acts.
 
 A message names the part that it changes and contains the complete typed value, so a delayed message cannot change
 another part. A refused value stays in its input field, and the reason is shown next to it. This module does not use
@@ -287,7 +287,7 @@ def set_(
 ) -> str | None:
     """Set a field of a part. A refused value stays in its input field, together with the reason.
 
-    If ``make`` is set, the value is the id of a materia, which is created first, as an ``agent`` or ``utility``.
+    If ``make`` is set, the value is the id of a materia that is first created, as an ``agent`` or ``utility``.
     """
     kind, key = of
     if isinstance(value, str) and len(value) > _MAX_TYPED_CHARS:
@@ -423,7 +423,7 @@ def _likely_condition(edges: list[JSON]) -> str:
 
 
 def _loop_exited_by(session: DesignState, source: str, to: str) -> str | None:
-    """Return the loop over a list that an edge from ``source`` to ``to`` leaves, skipping its remaining items."""
+    """Return the id of the loop over a list that an edge from ``source`` to ``to`` would leave early, or None."""
     socket = session.facts.sockets.get(source)
     loops = () if socket is None else socket.loops
     return next((loop.id for loop in loops if loop.iterates and to not in loop.members), None)
@@ -503,7 +503,7 @@ def loop(session: DesignState, ids: Ids | None = None, *, exits: StrictBool | No
 
 
 def _list_steps(session: DesignState, loop: str, change: DesignChange) -> tuple[FixStep, ...]:
-    """Return the steps that let a loop iterate over items that reach it through other sockets, such as a validator."""
+    """Return the steps that make a loop iterate over its items, even if a socket in between passes the items on."""
     facts = parse_loadout(session.design.name, change.document, session.design.definitions)
     fix = next((iterate_over_items(facts, region) for region in facts.loops if region.id == loop), None)
     return () if fix is None else fix.steps

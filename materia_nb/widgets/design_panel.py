@@ -26,7 +26,7 @@ _HEIGHT: Final = 620  # Default height of the surface, in pixels.
 
 
 class DesignFront(FrontendWidget):
-    """The palette, inspector, dock and bar of design mode, which the modules in ``front/`` draw."""
+    """The widget for the palette, inspector, dock and bar of design mode. The code in ``front/`` draws them."""
 
     view = Unicode("design").tag(sync=True)
 

@@ -1,4 +1,4 @@
-"""Sessions of the designer, the list of open designers, and the messages that explore, save and cast a design."""
+"""Sessions of the designer, the list of open designers, and the acts that explore, save and cast a design."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _UNSAVED_DESIGNS: Final[WeakKeyDictionary[Workbench, dict[str, Design]]] = WeakK
 """Designs with unsaved changes that are not open in a panel, by the name of the loadout."""
 _OPEN_DESIGNERS: Final[WeakSet[Designer]] = WeakSet()  # The designers that are open in any panel.
 _MAX_EXPLORED_STATES: Final = 8_000
-"""Maximum number of states explored to find the possible outcomes, which limits how long the user has to wait."""
+"""Maximum number of states to explore for the possible outcomes, so that the user does not wait too long."""
 _OFFSETS: Final = tuple(number / 2 for number in range(-6, 7))
 _MIN_DISTANCE: Final = 0.8
 """Smallest distance between the centres of two cards that do not overlap, in columns or rows."""
@@ -43,7 +43,7 @@ _log = logging.getLogger("materia_nb.widgets")
 
 
 class DesignSession(DesignState):
-    """A design with its selection and the result of the last message. Messages from a page change it."""
+    """A design with its selection and the result of the last message. It handles the messages from a page."""
 
     def on_message(self, kind: str, values: Mapping[str, Any]) -> None:
         """Handle a message. An error is shown in ``note`` and does not change the design."""

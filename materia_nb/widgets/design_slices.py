@@ -30,7 +30,7 @@ _LAST_GROUP: Final = "utilities"
 
 
 def design_slice(session: DesignState) -> DesignSlice:
-    """Return the slice ``design``, which contains all data of design mode for the page."""
+    """Return the slice ``design`` with all data of design mode for the page."""
     picked_part = drawn_selection(session)
     content: DesignSlice = without_surrogates(
         {
@@ -90,7 +90,7 @@ def _bar_slice(session: DesignState) -> DesignSlice:
 
 
 def _unsaved_changes_text(design: Design) -> str:
-    """Return a sentence about the changes that survive if the kernel dies."""
+    """Return a sentence about the changes that can be recovered if the kernel dies."""
     if not design.changed:
         return "all changes are saved."
     if design.draft_error:
@@ -191,7 +191,7 @@ def part_of_problem(design: Design, problem: Problem, known: set[Selection]) -> 
 
 
 def _location_text(problem: Problem, pick: Selection | None, names: Mapping[str, str]) -> str:
-    """Describe the location of a finding: the name of a socket or loop with an edge or field, or else the path."""
+    """Describe the location of a finding: its socket or loop, with the edge or field, or else its path."""
     if pick is None:
         return part(problem.source, 80)
     kind, (owner, index) = pick[0], owner_of(pick)
@@ -283,7 +283,7 @@ def _unreachable_rows(explored: Exploration) -> list[DesignSlice]:
 
 
 def _changes_slice(session: DesignState) -> DesignSlice:
-    """Return descriptions of the editing steps, newest first, of the unsaved changes, and of their effect if known."""
+    """Return the editing steps (newest first), the unsaved changes, and the effect of the changes if it is known."""
     design = session.design
     before, after, effect = session.compared or (None, None, [])
     materia_changes = ({**change, "path": f"/materia{change['path']}"} for change in design.materia_patch())

@@ -90,7 +90,7 @@ class DesignQuestion:
 
 @dataclass(frozen=True, slots=True)
 class RefusedField:
-    """A typed value that was refused, and the reason."""
+    """A value that the user entered in a field and that was refused, with the reason."""
 
     typed: str
     reason: str
@@ -134,11 +134,11 @@ class DesignState:
 
     @property
     def identity(self) -> str:
-        """Identity of the current design. A message that starts a cast must repeat it (R69), and each cast changes it."""
+        """Identity of the current design, changed by each cast. A message that starts a cast must contain it (R69)."""
         return f"{self._derived()[2]}.{self.casts_started}"
 
     def _derived(self) -> tuple[DesignChange, Object, str, list[tuple[str, Selection]]]:
-        """Return the current change and config, with the digest and the parts that follow from both."""
+        """Return the current change and config, and the digest and parts that are computed from them."""
         design, memo = self.design, self._memo
         if memo is None or memo[0] is not design.current_change or memo[1] is not design.config:
             digest = json_digest([design.name, design.document, dict(design.definitions)])
@@ -148,7 +148,7 @@ class DesignState:
 
     @property
     def prompts(self) -> tuple[Prompts, Prompts]:
-        """Example prompts of two scripted casts: every answer is satisfied, or the work is sent back once.
+        """Example prompts of two scripted casts: one in which all answers are satisfied, and one with rework.
 
         Raises:
             MateriaError: a socket does not accept a scripted answer (``no_answer``).

@@ -1,4 +1,4 @@
-"""The panel with all casts of a project, which the user can search, sort, open, compare, name and delete.
+"""The panel with all casts of a project. The user can search, sort, open, compare, name and delete casts.
 
 A summary of the selected cast is shown below the list: its final output or failure, and its last steps. Because the
 list may be long, the page first receives only some rows, and requests more while the user scrolls. The casts are read

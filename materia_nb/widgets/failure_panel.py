@@ -114,7 +114,7 @@ def _failure_blocks(now: Snapshot, changed: Redefinition | None) -> list[Block]:
 
 
 def _limit_text(now: Snapshot) -> str:
-    """Return how often a socket may send its work on, and its last reason; "" if no limit of an edge was exceeded."""
+    """Describe the exceeded edge limit, with the reason for the last verdict; "" if no edge limit was exceeded."""
     failure, record = now.failure, now.latest
     if failure is None or failure.kind != "edge_traversals_exhausted" or failure.allow is None or record is None:
         return ""

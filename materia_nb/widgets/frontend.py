@@ -41,7 +41,7 @@ def bundle() -> str:
 
 
 class FrontendCode(ui.Widget):
-    """An invisible widget with the bundle for all widgets of the kernel, compressed with gzip, in base64."""
+    """An invisible widget that holds the bundle for all widgets of the kernel, as base64 of gzip data."""
 
     version = Unicode().tag(sync=True)
     packed = Unicode().tag(sync=True)
@@ -51,12 +51,12 @@ _code_widget: FrontendCode | None = None
 
 
 def reference(widget: ui.Widget) -> str:
-    """Return a reference to a widget, which the page resolves to the model of the widget."""
+    """Return a reference to a widget. The page resolves the reference to the model of the widget."""
     return f"IPY_MODEL_{widget.model_id}"
 
 
 def _shared_code() -> FrontendCode:
-    """Return the widget with the bundle, which is created on first use or after it was closed."""
+    """Return the widget that holds the bundle. Create the widget on first use or if it has been closed."""
     global _code_widget  # noqa: PLW0603 - one widget per kernel
     with _code_lock:
         if _code_widget is None or _code_widget.comm is None:
@@ -67,7 +67,7 @@ def _shared_code() -> FrontendCode:
 
 
 class FrontendWidget(anywidget.AnyWidget):
-    """A widget that a view of the bundle draws; each subclass sets the name of its view in ``view``."""
+    """Base class of widgets that the JavaScript bundle draws. Each subclass sets ``view`` to its view in the bundle."""
 
     _esm = _LOADER
 
@@ -138,12 +138,12 @@ class CanvasFront(FrontendWidget):
 
 
 def bad_message(problem: str, hint: str = "reload the page") -> MateriaError:
-    """Return the error that refuses a page message that cannot be handled."""
+    """Return the error for a message from the page that cannot be handled."""
     return MateriaError(problem, hint=hint, kind="bad_message")
 
 
 def outdated(problem: str, hint: str) -> MateriaError:
-    """Return the error that refuses a message because its subject has changed since the page showed it (R70)."""
+    """Return the error for a message whose subject has changed since the page showed it (R70)."""
     return MateriaError(f"Nothing was done: {problem}.", hint=hint, kind="outdated")
 
 
@@ -245,7 +245,7 @@ def _call(function: Callable[..., Any], receiver: object, fields: Mapping[str, A
 
 @cache
 def parameters_of(function: Callable[..., Any]) -> dict[str, Parameter]:
-    """Return the parameters of a function except the receiver, by field name, which has no trailing underscore."""
+    """Return the parameters of a function except the receiver, by name without a trailing underscore."""
     _, *parameters = signature(function).parameters.values()
     return {parameter.name.strip("_"): parameter for parameter in parameters}
 

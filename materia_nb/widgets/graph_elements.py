@@ -207,7 +207,7 @@ class GraphElements:
         return dict(self._looks)
 
     def _drawn_elements(self) -> Iterator[_Element]:
-        """Yield every element with the keys of the marks on which its appearance depends."""
+        """Yield the id of each element, the keys of the marks that affect it, and a function that draws it."""
         for loop_id, box in self.placed.loops.items():
             members = frozenset((loop_id, *self.graph.loops[loop_id].sockets))
             yield self._ids["l", loop_id], members, partial(self._loop_look, loop_id, box)

@@ -41,14 +41,14 @@ _HEIGHT: Final = 420  # Default height of a graph that is shown alone, in pixels
 _DEFAULT_CANVAS_SIZE: Final = (535.0, 490.0)
 """Width and height of the canvas, in pixels, that are assumed until the page reports the actual size."""
 _MAX_PLAYED_STATES: Final = 20_000
-"""Maximum number of states of a page to play, which limits how long the user has to wait."""
+"""Maximum number of states on the playable page of a loadout, so that the user does not wait too long."""
 _MIN_SOCKETS_TO_FOLD: Final = 30  # Minimum number of sockets at which a graph folds its finished loops automatically.
 SelectionCallback: TypeAlias = Callable[[Kind, str], object]
 """Callback that receives the kind and id of the selected part."""
 
 
 class _Cytoscape(cyto.CytoscapeWidget):
-    """The widget of ipycytoscape, which also closes the default graph that ipycytoscape creates but never closes.
+    """The widget of ipycytoscape. It also closes the default graph, which ipycytoscape creates but never closes.
 
     The wheel sensitivity is not sent to the page, because Cytoscape logs a warning for every value.
     """
@@ -70,7 +70,7 @@ class _Moment(NamedTuple):
 
 
 class Gesture(NamedTuple):
-    """A user action on the canvas other than selecting, with the kind and the fields of its message."""
+    """A user action on the canvas other than a selection, as the kind and the fields of its message."""
 
     kind: str
     fields: dict[str, Any]
@@ -80,7 +80,7 @@ canvas_messages: Final = MessageRegistry("ToCanvas", "Messages to the picture of
 
 
 def _gesture(function: Callable[..., None]) -> Callable[..., None]:
-    """Register a message whose signature validates it and which is passed on to the owner of the canvas."""
+    """Register a message that is validated by the function's signature and passed on to the owner of the canvas."""
 
     @wraps(function)
     def forward(panel: GraphPanel, **fields: Any) -> None:

@@ -192,7 +192,7 @@ class PredictPanel(Panel):
         self.next.layout.display = None if has_next_step else "none"
 
     def _button_style(self, target: str) -> tuple[str, str]:
-        """Return the style and icon of a button, which mark the revealed answer and a wrong guess."""
+        """Return the style and icon of a button. They mark the revealed answer and a wrong guess."""
         answer = self.answer
         if answer is not None and answer.is_revealed and target == answer.outcome:
             return "success", "check"

@@ -53,7 +53,7 @@ _LIST_INDENT: Final = "\N{NO-BREAK SPACE}" * 4
 
 
 def selection_of(link: Link) -> Selection | None:
-    """Return the selection for a line, or None for the line from the start, which cannot be selected."""
+    """Return the selection for a line, or None for the line from the start marker, which cannot be selected."""
     if link.kind == "start":
         return None
     return ("exit" if link.kind == "exit" else "edge", link.key)
@@ -112,9 +112,9 @@ def edge_selection(kind: Kind, owner: str, index: int | str) -> Selection:
 
 
 def owner_of(pick: Selection) -> tuple[str, int | None]:
-    """Return the socket of an edge or the loop of an exit, and its index, which is None for the legacy field ``exit``.
+    """Return the socket of an edge or the loop of an exit, and the index of the edge or exit.
 
-    For a socket or loop, return its own id and None.
+    The index of the legacy field ``exit`` is None. For a socket or loop, return its own id and None.
     """
     if pick[0] in ("socket", "loop"):
         return pick[1], None
@@ -314,14 +314,14 @@ class Inspector:
         return sum(_decision_took_link(decision, link) for _, decision in self._decisions_on_link(link))
 
     def _decisions_on_link(self, link: Link) -> list[tuple[StepRecord, Decision]]:
-        """Return the steps that left the source of a line, with their decisions."""
+        """Return the steps of the socket at which a line starts, each with its routing decision."""
         steps = self.cast.steps if self.cast is not None else ()
         return [(step, step.decision) for step in steps if step.socket == link.source and step.decision is not None]
 
     def _uses_text(self, link: Link, marks: CastOverlay) -> str:
-        """Return how often an edge has been taken out of its limit, such as ``2 of 3``.
+        """Return the number of traversals of an edge and its limit, such as ``2 of 3``.
 
-        In a loop, only the current item is counted.
+        In a loop, only the traversals for the current item are counted.
         """
         used = marks.budgets.get((link.source, -1 if link.edge_index is None else link.edge_index))
         return "" if used is None else f"{'this item: ' if marks.in_item else ''}{used[0]} of {used[1]}"
@@ -341,7 +341,7 @@ class Inspector:
         )
 
     def _last_decision_blocks(self, link: Link) -> list[Block]:
-        """Return blocks that explain whether the last decision of the line's source took the line, and why."""
+        """Return blocks that explain whether the last decision at the start of a line chose the line, and why."""
         if self.cast is None:
             return []
         link_decisions = self._decisions_on_link(link)

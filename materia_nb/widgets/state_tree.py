@@ -29,7 +29,7 @@ _MAX_NODES: Final = 4_000
 
 
 def aliases(state: _CastData) -> dict[str, list[str]]:
-    """Return the other names of each value that has several names in the state, by its first name."""
+    """Find the state values that have several names: return the other names of each value by its first name."""
     aliases_by_name: dict[str, list[str]] = {}
     for name in (name for name, value in state.items() if isinstance(value, dict) and value):
         first = next((name_ for name_ in aliases_by_name if equal_json(state[name_], state[name])), None)
@@ -198,7 +198,7 @@ class ItemTexts:
         self._cached: tuple[list[list[str | int]], str] = [], json_digest([])
 
     def of(self, cast: Snapshot) -> tuple[list[list[str | int]], str]:
-        """Return the titles and contexts, and the digest. They are cached by list object: a list in a state never changes."""
+        """Return the titles and contexts, and the digest. They are cached, because a list in a state never changes."""
         items = cast.state.get(WORK_ITEMS)
         if items is not self._list:
             items_ = cast.work_items
@@ -269,8 +269,8 @@ def edited_items(rows: Sequence[ItemRow], items: Sequence[JSON], read: Sequence[
     Args:
         rows: the rows of the table; a title or context is None if the page has only part of it and it is unchanged.
         items: the current items of the cast.
-        read: the items that the user edited, or None if they are unknown; the indices are returned only if they equal
-            ``items``.
+        read: the items that the user edited, or None if they are unknown. The indices are returned only if ``read``
+            equals ``items``.
 
     Raises:
         MateriaError: the complete text of a row is no longer available (``outdated``).

@@ -24,13 +24,13 @@ export interface ToCast {
   retry_limit: { first?: Array<Record<string, unknown>> };
   /** Undo the answer that exceeded a limit, and ask for a new answer. */
   ask_again: { first?: Array<Record<string, unknown>>; discard_edits?: boolean };
-  /** Apply the workbench's changed definition to the materia of the failed socket, and run the socket again. */
+  /** Update the failed socket's materia to its changed definition in the workbench, and run the socket again. */
   apply_changes: { first?: Array<Record<string, unknown>> };
   /** Allow access to the folders outside the project that the cast requested, and run the failed socket again. */
   allow_folder: { first?: Array<Record<string, unknown>> };
   /** Pin the text as the answer of the failed socket, and continue the cast. */
   pin_text: { first?: Array<Record<string, unknown>>; socket: string; text: string };
-  /** Answer for the agent or process that failed. */
+  /** Answer in place of the agent or process that failed. */
   by_hand: { text: string };
   /** Skip the failed socket or its whole work item, and continue the cast; the note gives the reason. */
   skip: { note: string; item?: boolean };
@@ -112,7 +112,7 @@ export interface ToCast {
   items: { rows: Array<[string | null, string | null, (number | null)?, (boolean | null)?]>; base?: string | null; abandon?: boolean };
   /** Revert the last edit. */
   undo: {};
-  /** Go back to the state after an earlier step; with ``files``, also restore the project files of that time. */
+  /** Go back to the state after an earlier step; with ``files``, also restore the project files of that step. */
   back: { step: number; files?: boolean; discard_edits?: boolean };
   /** Fork the cast from a step, or from its current state. */
   fork: { step?: number | null };
@@ -136,7 +136,7 @@ export interface ToCast {
   casts: { token: string };
   /** Validate typed text as an answer, a correction or a state value, and return the problems. */
   check: { token: string; purpose: "reply" | "by_hand" | "correction" | "value"; text: string };
-  /** Return the problems of an edited list of work items, and the effects of applying it. */
+  /** Return the problems of an edited list of work items, and the effects of applying the list. */
   check_items: { token: string; rows: Array<[string | null, string | null, (number | null)?, (boolean | null)?]>; base?: string | null; abandon?: boolean };
   /** Return the complete title and context of a work item; ``base`` is the digest of its list. */
   item_texts: { token: string; base: string; index: number };
