@@ -1,7 +1,7 @@
 """Escaping of untrusted text, HTML builders, and word diffs.
 
 Text from models, loadouts and processes is hostile until it has been escaped here. There are three steps, in this
-order: :func:`shorten` limits the length of a string, :func:`plain` removes what is dangerous in plain text, and
+order: :func:`shorten` limits the length of a string, :func:`plain` replaces dangerous characters, and
 :func:`esc` also escapes the text for HTML and XML (it calls :func:`plain` itself).
 
 The HTML builders (tables, JSON trees, panels, badges) escape their arguments and return :class:`Html`. They do not
@@ -328,7 +328,7 @@ def _paired_children(a: JSON, b: JSON) -> dict[str, tuple[JSON, JSON]] | None:
 
 
 def _comparable_texts(a: JSON, b: JSON) -> list[str]:
-    """Return two values as strings to compare: strings unchanged, and other values as JSON."""
+    """Return two values as texts to compare: unchanged if both are strings, or else as JSON."""
     are_strings = all(isinstance(value, str) or value is MISSING for value in (a, b))
     texts = ("" if value is MISSING else value if are_strings else compact(value) for value in (a, b))
     return [plain(clip(text, _MAX_STRING_CHARS)) for text in texts]

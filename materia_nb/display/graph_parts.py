@@ -42,9 +42,9 @@ class CastOverlay:
         in_item: True if ``budgets`` counts only the traversals for the current work item.
         answers: short names of the agents that answer, by socket id. Processes have no entry.
         pins: pinned answers, which replace the agent, by socket id (R40).
-        sides: in a comparison, the only side (A or B) that has or visited the socket, by socket id; ``both`` if the
-            socket itself differs.
-        route_sides: in a comparison, the only side that has or took an edge or exit, by route.
+        sides: in a comparison, A or B if only that side contains or visited the socket, or ``both`` if the socket
+            itself differs; by socket id.
+        route_sides: in a comparison, A or B if only that side contains or took an edge or exit; by route.
         outputs: short summaries of the last outputs, by socket id.
         rejected: ids of the sockets whose last verdict was not satisfied.
         unused_routes: the routes that no cast takes.
@@ -192,7 +192,7 @@ def _may_fall_through(socket: Socket) -> bool:
     return bool(conditions) and not match_every_output(conditions, text=socket.parse != "json")
 
 
-# -- regions ---------------------------------------------------------------------------------
+# -- frames ----------------------------------------------------------------------------------
 
 
 @dataclass(slots=True, eq=False)
@@ -234,7 +234,7 @@ def nested_frames(
     return root, frames_around, overlapping_loops
 
 
-# -- words -----------------------------------------------------------------------------------
+# -- labels ----------------------------------------------------------------------------------
 # Untrusted text in labels is shortened and has no control characters, but it is not yet escaped for HTML.
 
 TIMES_SIGN: Final = "\N{MULTIPLICATION SIGN}"

@@ -55,9 +55,9 @@ from materia_nb.registry import view_registry
 
 ThemeName: TypeAlias = Literal["light", "dark"]
 Colours: TypeAlias = Mapping[str, str]
-"""Colours by role: ``ground`` of the page, ``plate`` of cards and chips, ``ink`` and ``soft`` text, ``line`` of edges,
-``rim`` of cards, each condition by its name, ``loop`` of generators and loops, ``now`` of the current socket, ``bad``
-of failures, ``pick`` of the selection, and ``aim`` of the target of a new edge."""
+"""Colours by role: ``ground`` (page), ``plate`` (cards and chips), ``ink`` and ``soft`` (text), ``line`` (edges),
+``rim`` (borders of cards), the name of each condition, ``loop`` (generators and loops), ``now`` (current socket),
+``bad`` (failures), ``pick`` (selection), and ``aim`` (target of a new edge)."""
 
 _COLOURS: Final[Mapping[str, tuple[str, str]]] = {
     "ground": ("#ffffff", "#161616"),

@@ -450,7 +450,7 @@ class RunControl:
         if self.running:
             return True
         owner = self._owner()
-        # A short action of the user ends in an instant; waiting for it avoids a blinking button.
+        # A short user action ends almost immediately; waiting for it prevents a button from blinking.
         if owner is None or not owner.runner.busy(_SHORT_WAIT_S):
             return False
         panel.schedule_refresh()

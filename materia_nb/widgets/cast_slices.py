@@ -222,7 +222,7 @@ def _blocked_reason(now: Snapshot, *, busy: bool, is_users_turn: bool) -> str:
 
 
 def identity(now: Snapshot, lane: str = "", *, busy: bool = False) -> str:
-    """Return a string that identifies the offer or question that a cast shows (R69).
+    """Return a string to identify the offer or question that a cast shows (R69).
 
     The string consists of a digest of the run directory, a dot, and a digest of the position and the visible content.
 

@@ -93,7 +93,7 @@ Positions: TypeAlias = dict[ShortText, tuple[Coordinate, Coordinate]]
 """Column and row of each socket."""
 
 
-# -- what is selected -----------------------------------------------------------------------
+# -- selection ------------------------------------------------------------------------------
 
 
 @act
@@ -470,7 +470,7 @@ def turn(session: DesignState, of: DesignPart) -> str:
 
 @act
 def loop(session: DesignState, ids: Ids | None = None, *, exits: StrictBool | None = None) -> str | None:
-    """Create a loop that runs its sockets for each work item of the generator whose edge enters it.
+    """Create a loop that runs its sockets for each work item of the generator whose edge enters the loop.
 
     An edge that leaves the loop skips the remaining items, but an exit does not. If edges leave the loop, the user is
     asked whether to convert them to exits.

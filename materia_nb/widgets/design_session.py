@@ -226,7 +226,7 @@ def _session_for(bench: Workbench, design: Design) -> DesignSession:
     return session
 
 
-# -- steps, what follows from it, saving --------------------------------------------------------
+# -- history, analysis and saving ---------------------------------------------------------------
 
 
 @act

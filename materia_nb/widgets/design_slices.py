@@ -127,7 +127,7 @@ def _palette_entry(id_: str, raw: Object, placed: int) -> DesignSlice:
     }
 
 
-# -- the dock: what is wrong and what fixes it, what can happen, what was changed ---------------
+# -- the dock: findings, possible outcomes and changes ------------------------------------------
 
 _MAX_FINDINGS: Final = 60
 _MAX_TESTED_FIXES: Final = 20

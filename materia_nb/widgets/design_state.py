@@ -125,7 +125,7 @@ class DesignState:
         self._memo: tuple[DesignChange, Object, str, list[tuple[str, Selection]]] | None = None
         self._prompts: tuple[Graph, list[PromptForm | None], tuple[Prompts, Prompts]] | None = None
 
-    # -- what there is ------------------------------------------------------------------
+    # -- parts and names -----------------------------------------------------------------
 
     @property
     def parts(self) -> list[tuple[str, Selection]]:
@@ -148,7 +148,7 @@ class DesignState:
 
     @property
     def prompts(self) -> tuple[Prompts, Prompts]:
-        """Example prompts of two scripted casts: one in which all answers are satisfied, and one with rework.
+        """Example prompts of a scripted cast in which all answers are satisfied, and of a scripted cast with rework.
 
         Raises:
             MateriaError: a socket does not accept a scripted answer (``no_answer``).

@@ -160,7 +160,7 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 class ItemRow(NamedTuple):
     """A row of a work item table: its title and context, the index of its original item, and True to repeat the item.
 
-    A title or context is None if the page has only the beginning of it and the user has not changed it.
+    A title or context is None if the page has only the beginning of the text and the user has not changed it.
     """
 
     title: LongText | None

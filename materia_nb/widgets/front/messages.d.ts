@@ -280,7 +280,7 @@ export interface ToDesign {
   forget: { of: [string, string]; field: string };
   /** Set the maximum number of traversals of an edge, or remove it with None (R18) */
   limit_edge: { source: string; index: unknown; max_traversals: unknown };
-  /** Create a loop that runs its sockets for each work item of the generator whose edge enters it. */
+  /** Create a loop that runs its sockets for each work item of the generator whose edge enters the loop. */
   loop: { ids?: Array<string> | null; exits?: boolean | null };
   /** Create a loop region from sockets */
   make_loop: { sockets: unknown; id?: string | null; consumes?: unknown; iterator?: unknown };
