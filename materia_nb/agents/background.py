@@ -1,4 +1,4 @@
-"""Event loops that run coroutine agents: a loop in a background thread, or the loop of the caller of the cast."""
+"""Event loops that run coroutine agents: a loop in a background thread, or the loop of the cast's caller."""
 
 from __future__ import annotations
 
@@ -227,7 +227,7 @@ class _Call(Generic[T]):
     async def _run(self) -> None:
         try:
             self._value.append(await self._awaitable)
-        except (KeyboardInterrupt, SystemExit) as error:  # either would end the loop for everyone
+        except (KeyboardInterrupt, SystemExit) as error:  # either exception would end the loop for all calls
             self._error = AgentError(f"The agent raised {type(error).__name__}")
             self._error.__cause__ = error
         except Exception as error:  # noqa: BLE001 - other people's code; result raises it

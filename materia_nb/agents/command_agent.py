@@ -269,7 +269,7 @@ class CommandAgent:
 
     @contextmanager
     def _complete_command(self, turn: Turn) -> Iterator[tuple[str, ...]]:
-        """Yield the complete command for a turn. If the command needs a schema file, the file exists in the block."""
+        """Yield the complete command for a turn. A schema file that the command needs exists while the block runs."""
         argv = self.command(turn)
         if _SCHEMA_FILE not in argv:
             yield argv
@@ -283,8 +283,8 @@ class CommandAgent:
         """Run the program with the prompt on its stdin and return its answer.
 
         In later turns of a visit, the prompt includes the whole conversation, unless the program resumes its own
-        session. If the materia allows only reading, check afterwards that no file has changed. In a lane, this is not
-        checked, because the other lanes may change the same folder.
+        session. If the materia allows only reading, the method then checks that no file has changed. This check is
+        skipped in lanes, because other lanes may change the same folder.
 
         Raises:
             AgentError: kinds ``agent_not_started``, ``agent_timeout``, ``agent_exit``, ``agent_reply_too_long``,

@@ -107,7 +107,7 @@ class NoteEvent:
 
 @dataclass(frozen=True, slots=True)
 class UsageEvent:
-    """Usage that no reply reports, because it belongs to an answer with tool calls or to a failed turn (R20)."""
+    """Usage that is not part of a reply, because it belongs to an answer with tool calls or to a failed turn (R20)."""
 
     usage: Usage
 
@@ -187,7 +187,7 @@ class Turn:
         approval: a person's approval to run one exact command once in this turn, or None.
         allowed: the names of tools that can change something but need no approval in this cast.
         calls: the tool calls that this turn has already made, if it continues after an interruption or an approval.
-            Calls without a result have been decided but not run.
+            Calls without a result have been approved or denied, but have not run.
         report: a function that receives the events that the agent reports while it answers. Call the function in the
             thread in which ``answer`` runs.
         lane: the name of the lane, or "" outside lanes.
@@ -292,8 +292,8 @@ class Agent(Protocol):
     - ``thinking``: False if the text of the agent's replies never contains the thinking of a model (R68).
     - ``price_names(model)``: a method that returns the names under which a config may list the agent's price, the most
       specific name first.
-    - ``not_ready(model, project)``: a method that returns the error that prevents the agent from answering for a materia
-      that requests ``model``, or None if there is none. It neither starts a program nor uses the network.
+    - ``not_ready(model, project)``: a method that checks whether the agent can answer for a materia that requests
+      ``model``. It returns an error, or None if no problem is known. It must not start a program or use the network.
     """
 
     @property
@@ -524,7 +524,7 @@ def join_thinking(thoughts: Iterable[str]) -> str:
 
 
 def truncate_thinking(thinking: str) -> str:
-    """Shorten the thinking to the size that is stored, and append a note about the omitted part."""
+    """Shorten thinking that exceeds the maximum stored size, and append a note about the omitted part."""
     data = thinking.encode()
     if len(data) <= MAX_THINKING_BYTES:
         return thinking
@@ -564,10 +564,10 @@ def make_turn(  # noqa: PLR0913 - all that a turn is made of, by name
     materia, item = socket_rules.socket.materia, visit.item
     accepts_any_text = visit.mode in socket_rules.free_text_modes  # any text is accepted before the final answer
     state = session.state
-    last_rules = rules.sockets.get(state.last_socket or "")  # where it hands over JSON, the object that was read
+    last_rules = rules.sockets.get(state.last_socket or "")  # use the parsed object if the output is JSON
     last_output = state.last_json if last_rules and last_rules.requirements.parse == "json" else state.last_output
     question = session.next_message if document is None else compact(document)
-    turn = object.__new__(Turn)  # a frozen dataclass sets its fields one by one, which takes longer than many an answer
+    turn = object.__new__(Turn)  # faster than the constructor of a frozen dataclass
     turn.__dict__.update(
         socket_id=visit.socket,
         materia_id=materia.id,

@@ -303,7 +303,7 @@ class ModelAgent:
             KeyboardInterrupt: the user interrupted the call. The request was cancelled, and a running command has
                 ended.
         """
-        with HeldInterrupts():  # a package whose import was cut short stays broken in this kernel
+        with HeldInterrupts():  # a package stays broken in this kernel if its import was interrupted
             from materia_nb.agents.model_turn import ModelTurn
 
             model = self._chosen_model(turn)

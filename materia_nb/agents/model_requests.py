@@ -252,7 +252,7 @@ class Requests:
     def ask(
         self, messages: Sequence[ModelMessage], settings: ModelSettings, parameters: ModelRequestParameters
     ) -> ModelResponse:
-        """Send a conversation to the model and return the answer, or return the answer that is cached for it.
+        """Send a conversation to the model and return the answer, or return the cached answer to the same request.
 
         Raises:
             AgentError: the request failed; :meth:`ModelAgent.answer` lists the kinds.

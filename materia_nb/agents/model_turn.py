@@ -290,7 +290,7 @@ class ToolCalls:
         return self.record(call, text, ok=ok, started=started)
 
     def _has_side_effects(self, call: ToolCall) -> bool:
-        """Return True if a call could change something. Calls with an unknown tool or invalid arguments cannot."""
+        """Return True if a call could change something. Calls with an unknown tool or invalid arguments do not run."""
         tool = self._tools.get(call.tool)
         return tool is not None and tool.has_side_effects and INVALID_ARGUMENTS not in call.args
 

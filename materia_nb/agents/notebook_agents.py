@@ -121,7 +121,7 @@ class CoroutineAgent:
         self._agent = agent
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):  # such as what pickle looks for before there is an agent
+        if name.startswith("_"):  # pickle reads such names before ``_agent`` is set
             raise AttributeError(name)
         return getattr(self._agent, name)
 
@@ -501,7 +501,7 @@ def is_model(value: object) -> bool:
     if isinstance(value, str):
         provider, colon, _ = value.partition(":")
         return value == "model" or (bool(colon) and provider != "recorded" and len(value.split()) == 1)
-    library = sys.modules.get("pydantic_ai.models")  # whoever has a model of it has loaded it
+    library = sys.modules.get("pydantic_ai.models")  # a model can exist only if the library is loaded
     return library is not None and isinstance(value, library.Model)
 
 
@@ -609,7 +609,7 @@ class AgentTable:
 
     @property
     def selected_agents(self) -> tuple[object, ...]:
-        """The agents of this table and of the tables that it extends. Tables with equal values select equal agents."""
+        """The agents of this table and of its lower tables. Two tables with equal values select the same agents."""
         inherited_agents = () if self._lower_table is None else self._lower_table.selected_agents
         return (dict(self._agents), self._default, *inherited_agents)
 

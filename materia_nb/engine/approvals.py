@@ -1,4 +1,4 @@
-"""Commands with which a person answers an agent: approve or deny calls, answer a question, or decide on a held output.
+"""Commands for answering an agent: approve or deny its calls, answer its question, or decide on a held output.
 
 Each command returns the events that record it.
 """
@@ -37,7 +37,7 @@ def decide_calls(
         rules: the rules of the cast.
         session: the session with the waiting calls.
         decision: the decision: ``once``, ``always`` or ``denied``.
-        reason: the reason for a denial, for the agent; may be empty.
+        reason: the reason for a denial, which is sent to the agent; may be empty.
         calls: the calls that the person reviewed, or None to accept any waiting calls.
         ts: the current time, in milliseconds since the epoch.
 
@@ -78,7 +78,10 @@ def allow(rules: Rules, session: Session, tools: frozenset[str], ts: int) -> Eve
 
 
 def ask_again(rules: Rules, session: Session, ts: int) -> Events:
-    """Revoke the tool permissions of a resumed cast, and ask again about decided calls that have not run."""
+    """Revoke the tool permissions of a resumed cast.
+
+    If any open call was approved or denied, ask about all open calls again.
+    """
     events: list[ev.Event] = []
     if session.allowed:
         events.append(ev.ToolsAllowed(tools=(), by="resume", ts=ts))
@@ -98,7 +101,7 @@ def answer_hold(rules: Rules, session: Session, text: str, ts: int) -> Events:
 
 
 def approve(rules: Rules, session: Session, request: ApprovalRequest, ts: int) -> Events:
-    """Approve the exact command for which the agent requests approval.
+    """Approve the exact command in the agent's request.
 
     Raises:
         MateriaError: the request has expired (``approval``).
@@ -114,7 +117,7 @@ def approve(rules: Rules, session: Session, request: ApprovalRequest, ts: int) -
 
 
 def deny(rules: Rules, session: Session, request: ApprovalRequest, reason: str, ts: int) -> Events:
-    """Deny the command for which the agent requests approval; ``reason`` may be empty."""
+    """Deny the command in the agent's request; ``reason`` may be empty."""
     lines = "\n".join([answer_note(None), *([f"Reason: {reason}"] if reason.strip() else [])])
     return _answer_approval(rules, session, request, lines, None, ts)
 
@@ -160,7 +163,7 @@ def approval_tools(rules: Rules) -> tuple[str, ...]:
 def known_tools(rules: Rules, tools: Sequence[str]) -> frozenset[str]:
     """Validate tool names and return them as a set; ``all`` means all tools in ``TOOLS_NEEDING_APPROVAL``.
 
-    The name ``folder:/a/path`` is the permission to work in a folder outside the project (P8).
+    The name ``folder:/a/path`` means permission to work in that folder, which is outside the project (P8).
 
     Raises:
         MateriaError: a name is not a tool that can need approval (``unknown_tool``).

@@ -38,7 +38,7 @@ _CODES: Final[tuple[_WarningCode, ...]] = get_args(_WarningCode)
 _LabelledTexts: TypeAlias = frozenset[tuple[str, str]]
 
 SHORTENED_FACTOR: int = 10
-"""A field counts as shortened if it was more than this many times as long in a refused answer."""
+"""A field counts as shortened if its value in a refused answer was more than this many times as long."""
 
 
 class CastWarning(NamedTuple):
@@ -249,7 +249,7 @@ def _unvisited_item_warnings(
 ) -> Iterator[CastWarning]:
     """Yield a warning for each unprocessed item of a loop that was entered or of a list that was edited (R46, R67).
 
-    Items of the cursor ``counted_cursor`` are omitted, because another warning counts them. An inner list is checked
+    Items in the list of ``counted_cursor`` are omitted, because another warning counts them. An inner list is checked
     separately for each outer item (R34).
     """
     state, edited_paths = session.state, {path for edit in session.edits for path in edit.lists}
@@ -273,7 +273,7 @@ def _unvisited_item_warnings(
 def _unvisited_items(
     session: Session, iteration: Iteration, items: list[JSON], outer_item: Item | None, is_replaced: bool
 ) -> Iterator[tuple[Item, str]]:
-    """Yield the items of a list that no visit processed, each with the reason.
+    """Yield each unprocessed item of a list, with the reason why no visit processed it.
 
     An item before the cursor counts as processed, unless the item was skipped or the list was replaced. Every other
     item counts as processed only if a visit at the same index had an equal item or an item with the same title.
@@ -360,10 +360,10 @@ def _inner_list(
 
 
 def _visited_identities(session: Session, cursor: str, outer: tuple[Position, ...]) -> Mapping[int, set[str]]:
-    """Return the identities of the items that visits processed, by their index in the list of ``cursor``.
+    """Return the identities of the visited items, by their index in the list of ``cursor``.
 
-    Edits can move inner items. After an edit, every index therefore maps to the identities from all visits and outer
-    items.
+    Edits can move inner items. If the list is an inner list and the cast was edited, every index therefore maps to the
+    identities of all visited items in all outer items.
     """
     visited: defaultdict[int, set[str]] = defaultdict(set)
     all_identities: set[str] = set()

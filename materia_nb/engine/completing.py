@@ -70,7 +70,7 @@ def complete(
     target: str | None = None,
     detour: str | None = None,
 ) -> Transition:
-    """Apply an accepted output to the state in the order defined by rule R2, then choose the next socket.
+    """Apply an accepted output to the state in the order that rule R2 defines, then choose the next socket.
 
     Args:
         rules: the rules of the cast.
@@ -150,7 +150,7 @@ def _choose_next(
 
 
 def number_side_events(rules: Rules, draft: Draft, visit: Visit, reading: Reading) -> tuple[Event, ...]:
-    """Return numbered events for the side events of an output (R39); side events of a refused output are marked (R53)."""
+    """Return a numbered event for each side event of an output (R39). Events of a refused output are marked (R53)."""
     earlier_count = draft.side_event_count
     draft.side_event_count += len(reading.events)
     subject, is_refused = about(rules, visit), not reading.accepted or None
@@ -173,7 +173,7 @@ def apply_output(socket_rules: SocketRules, draft: Draft, text: str, reading: Re
     item, socket = draft.at.item if draft.at else None, socket_rules.socket
     item_id = item.id if item else None
     if socket_rules.routes_failures and draft.handoffs.entries:
-        conversation.forget_handoffs(draft, socket.id, item_id, *WITHOUT_OUTPUT)  # it has returned an output now (R60)
+        conversation.forget_handoffs(draft, socket.id, item_id, *WITHOUT_OUTPUT)  # there is an output now (R60)
     if socket_rules.requirements.parse == "json":
         draft.last_json = reading.value
         draft.data = _data_after_output(socket_rules, draft.data, reading)
@@ -214,7 +214,8 @@ def _run_assignments(
 ) -> tuple[tuple[AssignmentRecord, ...], Failure | None]:
     """Run the assignments in order, so that an assignment can read the values of earlier assignments (R11).
 
-    Return the completed assignments and no failure. If a target is empty, stop there and return a failure as well.
+    Return the completed assignments and None. If the target of an assignment is empty, return the assignments completed
+    before it and a failure.
     """
     records: list[AssignmentRecord] = []
     for target, segments, text in socket_rules.assign:
@@ -338,7 +339,7 @@ def route(
         choice.target,
         visit,
         reading_or_empty if outcome.result in ACCEPTED else reading_or_empty._replace(reason=outcome.context or ""),
-        outcome.result,  # of an output that may have come before the budget stopped the cast
+        outcome.result,  # the output may be older than this transition, if the budget stopped the cast
         effects,
         choice.checks,
         done=visit.item is not None and visit.item.id == outcome.advanced,
@@ -429,7 +430,7 @@ def start_detour(
 ) -> Transition:
     """Enter the detour, which is the target of ``decision``; the cast continues at ``return_socket`` afterwards.
 
-    Detours are limited in the same way as edges outside items.
+    The limit on edge traversals outside items also applies to detours.
     """
     target = decision.target or END
     failure = count_detour(rules, draft, visit, target)

@@ -1,7 +1,6 @@
 """Commands of a cast, as pure functions: each returns events, or raises MateriaError to refuse the command.
 
-:mod:`~materia_nb.engine.evolve` applies the events and can still refuse some of them. A refused command changes
-nothing.
+:mod:`~materia_nb.engine.evolve` applies the events and can also refuse an event. A refused command changes nothing.
 """
 
 from __future__ import annotations
@@ -53,7 +52,7 @@ class Answer(NamedTuple):
         usage: the usage of the turn, or None if it was not reported.
         meta: the metadata of the answer.
         changed: the files that changed during the turn.
-        process: a description of how a utility's process ended, which is shown if the output is refused (R23).
+        process: a description of how a utility's process ended, for the message if the output is refused (R23).
         pinned: the source of a pinned output, or None (R40).
         by: the person who answered after a failure, or None.
         thinking: the agent's thinking (R49).
@@ -141,7 +140,7 @@ def _check_budget_of_lanes(rules: Rules, session: Session, name: str, ts: int) -
 
 
 def answer(rules: Rules, session: Session, reply: Answer, ts: int) -> Events:
-    """Return the events that record a new output: accepted, refused, on hold, or stored as a draft."""
+    """Return the events that record a new output, which is accepted, refused, put on hold, or stored as a draft."""
     name = name_of_output(session, ev.SocketComplete)
     step = outputs.output(
         rules,
@@ -180,7 +179,7 @@ def answer(rules: Rules, session: Session, reply: Answer, ts: int) -> Events:
 
 
 def with_missing_evidence(events: Events, paths: tuple[str, ...]) -> Events:
-    """Return the events of an output with an added event, which reports that the files ``paths`` do not exist."""
+    """Return the events of an output, with an additional event that reports the files ``paths`` as missing."""
     first, *rest = events
     assert isinstance(first, ev.Output)  # noqa: S101 - only outputs name files
     return (first, ev.EvidenceMissing(about=first.about, visit=first.visit, paths=paths, ts=first.ts), *rest)

@@ -37,7 +37,7 @@ from materia_nb.jsonvalue import (
 VERDICTS: Final = ("good", "bad", "unsure")
 _MAX_TAGS: Final = 20
 _MAX_NOTE_CHARS: Final = 10_000
-# A letter first: the ids of casts begin with a digit, so a name is never the beginning of one.
+# A name begins with a letter and a cast id with a digit, so a name is never a prefix of a cast id.
 _NAME_PATTERN: Final = re.compile(r"[^\W\d_][\w .-]{0,63}")
 _TAG_PATTERN: Final = re.compile(r"\w[\w.:+-]{0,39}")
 _RESERVED_NAMES: Final = frozenset({"latest", "end"})
@@ -315,7 +315,7 @@ def _apply_undo(_: Rules, session: Session, event: ev.EditUndone) -> Session:
         raise ImpossibleEvent(event, "no edit can be undone")
     last = session.edits[-1]
     session_before = last.visit
-    if session_before is not None:  # the visit ended with the edit: its record and its conversation are as they were
+    if session_before is not None:  # the edit ended the visit: restore its record and conversation
         session = session._replace(**{name: getattr(session_before, name) for name in _VISIT_FIELDS})
     session = session._replace(state=last.before, edits=session.edits[:-1])
     return session if last.prompt is None else _replace_waiting_prompt(session, last.prompt)

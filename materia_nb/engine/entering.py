@@ -40,7 +40,7 @@ from materia_nb.loadout.graph import END, Region
 from materia_nb.loadout.vocabulary import REWORK_CONDITIONS, WORK_ITEMS, Result
 
 _MAX_ROUNDS: Final = 3
-"""Maximum number of rework rounds that is reported to a protocol if the edge has no ``maxTraversals``."""
+"""Maximum number of rework rounds to report to a protocol if the edge has no ``maxTraversals``."""
 
 
 def turn_facts(rules: Rules, state: StateView, visit: Visit) -> TurnFacts:
@@ -101,14 +101,15 @@ def updated_knowledge(
 
 
 def agent_id(request: str, socket: str) -> str:
-    """Return the id of the agent of a socket in this cast: the letter ``a`` followed by eight hexadecimal digits."""
+    """Return the id of a socket's agent in this cast: the letter ``a`` followed by eight hexadecimal digits."""
     return "a" + hashlib.sha256(f"{request}\0{socket}".encode("utf-8", "replace")).hexdigest()[:8]
 
 
 def _rework_rounds(rules: Rules, state: StateView, visit: Visit) -> tuple[int, int]:
-    """Return the number of times that the socket has sent work back, and the maximum number.
+    """Return the number of times that the socket has sent work back, and the maximum for this number.
 
-    Inside an item, cycles are counted instead if the edge has no ``maxTraversals``.
+    If the edge has no ``maxTraversals``, the maximum is :data:`_MAX_ROUNDS`. Inside an item, cycles are then counted
+    instead.
     """
     edge = next((edge for edge in rules.sockets[visit.socket].socket.edges if edge.when in REWORK_CONDITIONS), None)
     if edge is None:
@@ -246,10 +247,10 @@ def _begin_visit(
 
 
 class EntryPrompt(Prompt):
-    """The first prompt of a visit, which is assembled only when one of its attributes is read.
+    """The first prompt of a visit, assembled when one of its attributes is first read.
 
-    A cast stores the prompt of every step, but few of these prompts are ever read. To assemble the prompt, the socket
-    is entered again.
+    A cast stores the prompt of every step, but few of these prompts are ever read. The prompt is assembled by entering
+    the socket again.
     """
 
     __slots__ = ("_before", "_number", "_rules")
@@ -278,7 +279,7 @@ class EntryPrompt(Prompt):
 
     @property
     def text(self) -> str:
-        """The prompt in the form in which the agent reads it."""
+        """The prompt as the agent reads it."""
         return self._assemble().text
 
 

@@ -1,7 +1,7 @@
 """Define the events of a cast, with one class for each event type.
 
 The fields of a class are the fields of the event's JSON object in the journal (R29). The JSON object omits a field
-whose value is None or an empty object. The field ``about`` holds the JSON fields that identify the visit.
+whose value is None or an empty object. The field ``about`` contains the JSON fields that identify the visit.
 :mod:`materia_nb.engine.evolve` applies events to a session.
 """
 
@@ -23,7 +23,7 @@ VERSION: Final = 2
 """Format version of the events in a journal (R43)."""
 
 About: TypeAlias = Mapping[str, JSON]
-"""JSON fields that identify a visit: ``socket``, ``materia``, ``materiaLabel``, and the item's key and two labels."""
+"""JSON fields that identify a visit; :data:`ABOUT_FIELDS` contains their names."""
 
 LaneEnd: TypeAlias = Literal["accepted", "failed", "interrupted"]
 
@@ -47,8 +47,7 @@ class _EventFields:
     """Base class that collects an event's fields from the class annotations and registers the class by its type name.
 
     An instance stores only the fields that were passed to it; default values are stored in the class. Frozen
-    dataclasses would behave in the same way, but creating sixty of them took a seventh of the time needed to load the
-    magics.
+    dataclasses could be used instead, but creating sixty of them took a seventh of the time needed to load the magics.
     """
 
     type: ClassVar[str]
@@ -490,7 +489,7 @@ class ToolAsked(AboutEvent, type="tool_asked"):
 
 
 class ToolDecided(PersonAboutEvent, type="tool_decided"):
-    """A person decided about tool calls: `once`, `always` or `denied`. `calls` are the calls that run now."""
+    """A person approved (`once`, `always`) or denied (`denied`) tool calls. `calls` are the calls that run now."""
 
     decided: ToolDecision
     calls: tuple[ToolCall, ...] = ()
@@ -521,7 +520,7 @@ class TurnRetried(AboutEvent, type="turn_resent"):
     """The prompt of an interrupted turn is sent again."""
 
 
-# -- what a person does ----------------------------------------------------------------------
+# -- actions of a person ----------------------------------------------------------------------
 
 
 class RefinementMessage(AboutEvent, type="refinement_message"):
@@ -680,8 +679,7 @@ class Transition(NamedTuple):
         prompt: the prompt that an agent must answer, or None.
         reading: the parsed and validated output, or None if the transition read no output.
         before: the state before the transition.
-        forced: True if a recorded cast made this transition, although the engine's rules do not lead to this
-            transition.
+        forced: True if a recorded cast made this transition but the engine's rules would not.
     """
 
     state: CastState

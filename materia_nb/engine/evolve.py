@@ -84,7 +84,7 @@ def session_after(rules: Rules, session: Session, steps: Steps) -> Session:
 
 
 def without_approvals(session: Session) -> Session:
-    """Return the session without a person's approvals of commands and tools."""
+    """Return the session without the approvals that a person gave for commands and tools."""
     state, visit = session.state, session.state.at
     if visit is not None and visit.approval is not None:
         state = state._replace(at=visit._replace(approval=None))
@@ -332,9 +332,9 @@ def _apply_end(rules: Rules, session: Session, event: ev.CastEnd | ev.LaneEnded)
 
 
 def _continue_with(transition: Callable[[Rules, CastState], Transition]) -> Callable[[Rules, Session, Event], Session]:
-    """Return a function that applies a retry or a raised limit, using ``transition``.
+    """Return a function that applies the event of a retry or of a raised limit; ``transition`` computes the next state.
 
-    If the transition has a complete prompt, it starts a new conversation.
+    If the next prompt describes the complete task, the conversation starts again.
     """
 
     def apply_event(rules: Rules, session: Session, event: Event) -> Session:
@@ -361,7 +361,7 @@ def _apply_answer_by_hand(rules: Rules, session: Session, event: ev.AnsweredByHa
 
 
 def _apply_skip(rules: Rules, session: Session, event: ev.SocketSkipped) -> Session:
-    if not event.item:  # else the edit before this event has abandoned the item
+    if not event.item:  # otherwise, the edit before this event has abandoned the item
         step = _live_transition(session, event) or recovery.skip(rules, session.state)
         session = _apply_transition(session, step, event.ts)
     return session.with_latest(skipped=event.note)
@@ -397,7 +397,7 @@ def _apply_tool_call(_: Rules, session: Session, event: ev.ToolCalled) -> Sessio
 
 
 def _with_call(calls: tuple[ToolCall, ...], call: ToolCall) -> tuple[ToolCall, ...]:
-    """Replace the call that has the same id or, if there is none, append the call."""
+    """Replace the call that has the same id, or append ``call`` if no call has this id."""
     calls_by_id = {other.id: other for other in calls} | {call.id: call}
     return tuple(calls_by_id.values())
 
@@ -487,7 +487,7 @@ def _apply_correction(rules: Rules, session: Session, event: ev.OutputEdited) ->
     )
     side_events = _side_events(step, event.ts, record.number)
     turn = TurnRecord("correction", None, text, event.artifact, step.reading, None, events=side_events)
-    edits = tuple(earlier for earlier in session.edits if earlier.step < record.number)  # later events apply the rest
+    edits = tuple(earlier for earlier in session.edits if earlier.step < record.number)  # later events apply the others
     return _apply_transition(session, step, event.ts, turn, ending=None, edits=edits)
 
 

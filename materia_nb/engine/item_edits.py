@@ -398,8 +398,8 @@ def _relocate_stop(draft: Draft, find_new_id: Callable[[ItemId], ItemId | None])
 def current_iteration(rules: Rules, state: StateView, path: Path) -> tuple[Iteration, bool]:
     """Return the iteration to which edits and tables of a list refer, and True if this iteration is running.
 
-    Several loops can iterate over the same list. The function returns the running iteration or, if none is running, the
-    latest.
+    Several loops can iterate over the same list. The function returns the running iteration or, if no iteration
+    is running, the latest.
     """
     iterations = rules.lists[path]
     socket = state.at.socket if _is_visit_unfinished(state) and state.at is not None else state.next

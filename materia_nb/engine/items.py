@@ -303,7 +303,8 @@ def is_iterated_by(item: ItemId, cursors: Collection[str]) -> bool:
 def forget_items(draft: Draft, is_gone: Callable[[ItemId], bool]) -> None:
     """Remove the records of items that no longer exist, such as edge counts, cycles, raised limits and answers.
 
-    Handoffs about these items are kept without a reference to the item, except refusals, which are removed.
+    Refusals of these items are removed as well. Other handoffs about the items are kept, without the reference to the
+    item.
     """
     if draft.passed_items:
         draft.passed_items = FrozenDict({id_: value for id_, value in draft.passed_items.items() if not is_gone(id_)})

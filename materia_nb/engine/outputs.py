@@ -103,7 +103,7 @@ def resume_after_answer(
 
 
 def use_up_approval(state: CastState, call: ToolCall) -> CastState:
-    """Remove the approval of a command when a tool call runs this command, because an approval is valid once (R44)."""
+    """Remove the approval of a command when a tool call runs this command; an approval can be used only once (R44)."""
     visit = state.at
     if visit is None or visit.approval is None or call.args.get("command") != visit.approval.exact_content:
         return state
@@ -183,7 +183,7 @@ def output(  # noqa: PLR0913 - what is known of an output, by name
         state: the state of a cast that is waiting for an output.
         text: the output.
         usage: the usage of the turn, or None if it is already counted.
-        prompt: the prompt that was answered, on which the prompt of a repair turn is based.
+        prompt: the prompt that was answered; the prompt of a repair turn is based on it.
         changed: the files that changed during the turn, if the protocol needs them.
         artifact: the path of the file that contains the output once the output is accepted.
         refused: the recorded reason for a refusal, or None; an output that was recorded as refused stays refused.
@@ -309,7 +309,7 @@ def _refuse(
         refused_event = ev.SocketRefused(about=subject, visit=visit.visit, process=process)
         events = (refused_event, *events)
         return fail(rules, draft, visit, Result.REFUSED, failure, events=events, reading=reading)
-    asks = reading.action in ("reissue", "reject")  # such a protocol counts for itself when to call a person
+    asks = reading.action in ("reissue", "reject")  # such a protocol decides itself when to escalate
     if reading.action == "escalate" or (asks and visit.repairs >= _MAX_REPAIR_TURNS):
         return hold_cast(rules, draft, visit, text, reading)
     max_turns = max_repairs(rules, draft, visit)
@@ -355,7 +355,7 @@ class PastStates:
     """The states before and after consecutive steps, recomputed from the first state and the outputs of the steps.
 
     If the output of a step does not determine the state after the step, the object covers only this step and stores the
-    state after it. The object for the next steps then starts with the same state.
+    state after the step. Another object, which starts with this state, covers the next steps.
     """
 
     __slots__ = ("_after", "_first", "_latest", "_next", "_rules", "_shared_sizes", "_start", "_turns", "lane")
@@ -374,15 +374,15 @@ class PastStates:
         self._turns: dict[int, TurnRecord] = {}
 
     def share_handoffs_with(self, other: PastStates) -> None:
-        """Share the handoff records with ``other``, which contains the states of the next steps, to save memory."""
+        """Share the handoff records with ``other``, which contains the states of the next steps. This saves memory."""
         begin, first = self._start, other.start
         (after, context), (entries, context_text) = first.handoffs, begin.handoffs
         self._latest = None
-        unchanged = self._after is None or self._after is first  # by somebody, before the next step
+        unchanged = self._after is None or self._after is first  # nothing changed it before the next step
         extends_earlier_handoffs = context.startswith(context_text) and after[: len(entries)] == entries
         if self._next is None and unchanged and extends_earlier_handoffs and begin.data.get("context") == context_text:
             self._shared_sizes = (len(entries), len(context_text))
-            self._next = other  # first, since others may look at it meanwhile
+            self._next = other  # set first, because other threads may read it
             self._start = begin._replace(data=FrozenDict({**begin.data, "context": ""}), handoffs=Handoffs())
             if self._after is not None:
                 self._after = other
@@ -409,7 +409,7 @@ class PastStates:
         if rules is not self._rules or number - self._first == MAX_STEPS:
             return False
         if self._turns.setdefault(number, turn) is not turn:
-            return False  # another line went on from here, in another thread perhaps
+            return False  # another branch, perhaps in another thread, has already added this step
         self._latest = (before, after)
         return True
 
@@ -457,7 +457,7 @@ def past_states_of(rules: Rules, session: Session, step: Transition, turn: TurnR
     before, latest = record.states
     is_simple = record.is_recomputable and turn.mode == "work" and not (after.at and after.at.changed)
     is_accepted = step.decision is not None and step.decision.result in ACCEPTED
-    is_determined = is_simple and is_accepted and latest is session.state  # else it was changed during the visit
+    is_determined = is_simple and is_accepted and latest is session.state  # unchanged during the visit
     previous = session.steps.previous
     last = past = previous.states if previous else None
     if not is_determined or not isinstance(past, PastStates) or not past.append_step(rules, turn, before, after):

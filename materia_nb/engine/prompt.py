@@ -1,4 +1,4 @@
-"""The first prompt of a visit and the prompts of its later turns. Prompts consist of named parts (R19, R50, R52)."""
+"""Assembles the first prompt of a visit and the prompts of its later turns from named parts (R19, R50, R52)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _QUOTING_NOTICE: Final = (
 
 @dataclass(slots=True, repr=False)
 class Prompt:
-    """An immutable prompt for an agent, which consists of named parts.
+    """An immutable prompt for an agent, made of named parts.
 
     Attributes:
         parts: the parts in order; a part without text is omitted from the prompt, and its note gives the reason.
@@ -49,7 +49,7 @@ class Prompt:
 
     @property
     def text(self) -> str:
-        """The prompt in the form in which the agent reads it: each part below its heading."""
+        """The prompt as the agent reads it: each part below its heading."""
         parts, form = [part for part in self.parts if part.text], self.form
         blocks = [
             f"## {part.heading}\n{part.text}" if form == "md" else f"{part.heading}:\n{part.text}" for part in parts
@@ -86,7 +86,7 @@ def work_prompt(
     Args:
         context: the parts of the prompt that describe the cast.
         instruction: the materia's prompt with its variables filled in.
-        task: the same prompt, in which inserted text from outside the loadout is in code fences.
+        task: the same prompt, with inserted text from outside the loadout in code fences.
         form: the instructions for the answer's format.
         known_fields: the output fields that the protocol fills in for the agent.
         max_chars: the maximum length of the prompt, in characters (R50).

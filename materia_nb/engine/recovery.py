@@ -54,7 +54,7 @@ def abort(state: CastState, reason: str) -> Transition:
 def retry(rules: Rules, state: CastState) -> Transition:
     """Retry the socket at which the cast stopped, in the same visit, starting with its first prompt.
 
-    If the cast stopped after a socket was completed, it continues as after :func:`raise_limit`.
+    If the cast stopped after a socket was completed, call :func:`raise_limit` instead.
     """
     require_stopped(state, "held")
     visit = state.at
@@ -102,7 +102,7 @@ def answer_by_hand(rules: Rules, state: CastState) -> Transition:
 
 
 def skip(rules: Rules, state: CastState) -> Transition:
-    """Continue without the stopped visit, along the first `always` edge, as after an output without a verdict (R3).
+    """Skip the stopped visit and follow the first `always` edge, as after an output without a verdict (R3).
 
     Raises:
         MateriaError: the cast did not stop during a visit (``nothing_owed``).
@@ -155,11 +155,11 @@ def raise_limit(rules: Rules, state: CastState) -> Transition:
         turn = ("repair", visit.step)
         state = state._replace(extra=FrozenDict({**state.extra, turn: state.extra.get(turn, 0) + 1}))
         visit = visit._replace(mode="repair", repairs=visit.repairs + 1, turn=visit.turn + 1)
-    elif visit.drafts or visit.mode in ("final", "repair", "resume"):  # the same question, in the same conversation
+    elif visit.drafts or visit.mode in ("final", "repair", "resume"):  # ask again in the same conversation
         return Transition(state._replace(status="waiting", failure=None), (event,))
     transition = _restart_visit(rules, state, visit, event)
     if failure and failure.refused and transition.prompt:
-        keeps_conversation = socket_rules.first_mode in socket_rules.free_text_modes  # the drafts or the work stay
+        keeps_conversation = socket_rules.first_mode in socket_rules.free_text_modes  # drafts and work are kept
         form = answer_format(rules, state, visit, short=keeps_conversation)
         ask_again = repair_prompt if keeps_conversation else repair_prompt_after_resume
         return transition._replace(prompt=ask_again(transition.prompt, form, *failure.refused))

@@ -194,7 +194,7 @@ class SkippedSocket(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """The decision at the end of a step about where the cast continues, with its reasons.
+    """The routing decision at the end of a step, with its reasons.
 
     Attributes:
         step: the number of the step.
@@ -476,12 +476,12 @@ def max_repairs(rules: Rules, state: StateView, visit: Visit) -> int:
 
 
 def max_cycles(rules: Rules, state: StateView, item: ItemId) -> int:
-    """Return the maximum number of cycles in which an item does not advance (R18)."""
+    """Return the maximum number of cycles that an item may complete without advancing (R18)."""
     return rules.graph.limits.max_no_advance_cycles + state.extra.get(("cycles", item), 0)
 
 
 def cycles_failure(rules: Rules, state: StateView, socket: str, item: Item, limit: int, step: int) -> Failure:
-    """Return the failure of an item that completed too many cycles without advancing; ``step`` is the current step."""
+    """Return the failure for an item that completed too many cycles without advancing; ``step`` is the current step."""
     first_step = next(step for visited, step in state.items[item.id].path if visited == socket)
     return Failure(
         "no_advance_cycles_exhausted",
@@ -497,7 +497,7 @@ def cycles_failure(rules: Rules, state: StateView, socket: str, item: Item, limi
 def _limit_failure(
     rules: Rules, draft: Draft, visit: Visit, rule: str, target: str, allow: tuple[tuple[object, ...], int]
 ) -> Failure:
-    """Return the failure of an edge or exit that broke a limit; the message names the cycle, if there is one."""
+    """Return the failure for an edge or exit that exceeded a limit; the message names the cycle, if there is one."""
     length = next((back for back, visited in enumerate(reversed(draft.trail), start=1) if visited == target), None)
     cycle = f", in the cycle {_cycle_text(rules, draft.trail, target, length)}" if length else ""
     message = f"{rule} and was chosen again{cycle}."
@@ -519,7 +519,7 @@ def enter_path(state: StateView, socket: str, record: ItemRecord, visit_step: in
     """Add ``socket`` to the path of an item, and return its record.
 
     A socket that is already in the path completes a cycle (R18). The cycle is not counted if an edge with
-    ``maxTraversals`` was taken since the last visit of the socket, because that edge already limits the cycle.
+    ``maxTraversals`` was taken since the last visit to the socket, because that edge already limits the cycle.
     """
     path = record.path
     for index, (visited, step) in enumerate(path):

@@ -1,4 +1,4 @@
-"""The rules of a cast: its graph, and data about each socket that the engine computes once."""
+"""The rules of a cast: its graph, and data that the engine computes once for each socket."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _MAX_LABEL_CHARS: Final = 200
 
 
 class PromptVariables(NamedTuple):
-    """The values that a materia's prompt contains through its variables.
+    """The values that the variables of a materia's prompt insert.
 
     Attributes:
         request: True if the prompt contains the request.
@@ -161,8 +161,7 @@ class SocketRules:
         sample_protocol: the protocol if it can create sample answers, or None.
         write: a function that writes an answer given as an object, or None for plain JSON.
         context: the prompt data that is the same at every visit.
-        task: the template of the materia's prompt, in which inserted text from outside the loadout is in code fences
-            (R50).
+        task: the template of the materia's prompt, with inserted text from outside the loadout in code fences (R50).
         receives_rework: True if an edge sends work back to the agent, so that its last answer is stored (R50).
     """
 
@@ -199,7 +198,7 @@ class Rules:
     """
 
     def __init__(self, graph: Graph, session: str = "") -> None:
-        """Compute the rules of every socket of ``graph``; ``session`` is the id of the cast that prompts contain."""
+        """Compute the rules of every socket of ``graph``; ``session`` is the cast id to use in prompts."""
         self.graph = graph
         self.session = session
         self.sockets: dict[str, SocketRules] = FrozenDict(

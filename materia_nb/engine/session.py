@@ -150,7 +150,7 @@ class StepRecord(NamedTuple):
         printer.text(repr(self) if view is None else view["text/plain"])
 
     def __eq__(self, other: object) -> bool:
-        """Compare all fields; a stored state equals the same state computed again."""
+        """Compare all fields. A stored state is equal to a recomputed state with the same content."""
         if not isinstance(other, StepRecord):
             return NotImplemented
         position = StepRecord._fields.index("states")
@@ -365,7 +365,7 @@ class Steps(Sequence[StepRecord]):
             return Steps(self._shared_steps[: self._count], self._count, step)
         if len(self._shared_steps) == self._count:
             self._shared_steps.append(self.latest)
-            if self._shared_steps[self._count] is self.latest:  # else another thread has just added a step
+            if self._shared_steps[self._count] is self.latest:  # otherwise, another thread has just added a step
                 return Steps(self._shared_steps, self._count + 1, step)
         return Steps([*self._shared_steps[: self._count], self.latest], self._count + 1, step)
 
@@ -407,7 +407,7 @@ class Session(NamedTuple):
         earlier_turns: the earlier turns of the current visit's conversation.
         calls: the tool calls of the waiting turn so far.
         open_calls: the tool calls that are waiting for approval, or that are approved but have not run.
-        noted_before: the number of notes in the latest step that earlier turns sent.
+        noted_before: the number of notes that earlier turns sent in the latest step.
         spent: the usage of the waiting turn so far.
         allowed: the tools with side effects that run without approval.
         turns: the number of turns by socket and by materia (``materia <id>``).
@@ -421,7 +421,7 @@ class Session(NamedTuple):
         snapshot_method: the method of saving snapshots of the project's files, or "" if no snapshots are saved.
         files: the latest snapshot of the project's files.
         folder: the folder in the run directory in which the cast works, or "" if it works in the project directory.
-        streams: the parallel loops of the current branch; the lanes of the last one may still be running.
+        streams: the parallel loops of the current branch; the lanes of the last loop may still be running.
         abandoned_streams: the parallel loops of abandoned branches.
         loop_count: the number of parallel loops so far, including those in abandoned branches.
         asks: the number of times that tool calls waited for approval, including those in abandoned branches.
@@ -485,7 +485,7 @@ def field_lifetimes() -> Mapping[str, object]:
 
 
 def without_later_steps(rules: Rules, session: Session, steps: Steps) -> Session:
-    """Return the session as it was after the last of ``steps``; :data:`KeptField` fields have their current values."""
+    """Return the session as it was after the last of ``steps``; :data:`KeptField` fields keep their current values."""
     changes: dict[str, Any] = {}
     for name, lifetime in field_lifetimes().items():
         if isinstance(lifetime, FollowsSteps):
@@ -505,7 +505,7 @@ def state_after(_: Rules, session: Session, steps: Sequence[StepRecord]) -> Cast
 
 
 def edits_before(rules: Rules, session: Session, steps: Sequence[StepRecord]) -> tuple[Edit, ...]:
-    """Return the edits that the state after the last of ``steps`` includes, oldest first.
+    """Return the edits that are included in the state after the last of ``steps``, oldest first.
 
     The state after a step includes the edits that a person made while the step was waiting.
     """
@@ -533,7 +533,7 @@ _LaneStatus: TypeAlias = Literal["waiting", "running", "accepted", "failed", "in
 
 
 class Lane(NamedTuple):
-    """A lane, which processes one stream of the items of a parallel loop.
+    """A lane, which processes one stream of a parallel loop's items.
 
     The lane's ``session`` starts when the items are distributed, and its step numbers continue the cast's numbering.
     ``indexes`` are the positions of the lane's items in the list. ``started`` and ``ended`` are the times of the lane's
@@ -581,7 +581,7 @@ def lanes_at_work(session: Session) -> Streams | None:
 
 
 def lanes_running(session: Session) -> Streams | None:
-    """Return the lanes that are running, or None if there are no such lanes or the cast has stopped."""
+    """Return the lanes that are running, or None if no lane is running or the cast has stopped."""
     last = session.streams[-1] if session.streams else None
     return last if last is not None and last.status == "running" and session.state.status == "ready" else None
 
@@ -595,7 +595,7 @@ def parts_of(session: Session) -> Iterator[Session]:
 
 
 def every_step(session: Session) -> Iterator[tuple[StepRecord, bool]]:
-    """Yield each step of the cast and its lanes, together with True if the step was abandoned by going back."""
+    """Yield each step of the cast and its lanes, with True if the cast abandoned the step by going back."""
     for part in parts_of(session):
         yield from ((step, False) for step in part.steps)
         yield from ((step, True) for line in part.abandoned for step in line)
@@ -633,7 +633,7 @@ def current_item_id(rules: Rules, session: Session, step: StepRecord) -> ItemId 
 
 
 def id_after_edits(rules: Rules, edits: Iterable[Edit], item: ItemId) -> ItemId | None:
-    """Return the id that an item has after a sequence of edits, or None if one of the edits removed the item."""
+    """Return the id that an item has after a sequence of edits, or None if an edit removed the item."""
     positions = list(positions_of(item))
     for edit in edits:
         for path, change in edit.lists.items():
@@ -658,7 +658,7 @@ def count_turns(rules: Rules, _: Session, steps: Sequence[StepRecord]) -> dict[s
     for step in steps:
         socket = rules.sockets[step.socket].socket
         if not socket.is_utility:
-            turn_count = sum(turn.mode != "correction" for turn in step.turns)  # nobody was asked for a correction
+            turn_count = sum(turn.mode != "correction" for turn in step.turns)  # a correction is not a turn of an agent
             for key in (step.socket, f"materia {socket.materia.id}"):
                 counts[key] = counts.get(key, 0) + turn_count
     return FrozenDict({key: count for key, count in counts.items() if count})
@@ -672,7 +672,7 @@ class PendingAction(NamedTuple):
 
     Attributes:
         what: the kind of action: ``enter`` the next socket, run a ``utility``, call an ``agent``, or wait for a
-            ``person`` to decide about tool calls, a draft or a held output.
+            ``person`` to decide on tool calls, a draft or a held output.
         visit: the visit that is waiting for an output, or None for ``enter``.
         lane: the name of the lane, or "" for the cast itself.
     """
@@ -739,7 +739,7 @@ def context_name(socket: str, visit: int, item_key: str | None, branch: int = 0)
 
 
 def name_of_output(session: Session, kind: type[Output]) -> str:
-    """Return the artifact name for a new output of the latest step, which an event of class ``kind`` records."""
+    """Return the artifact name for a new output of the latest step; an event of class ``kind`` records the output."""
     step = session.steps.latest
     assert step is not None  # noqa: S101 - an output answers a step
     suffix = f"{branch_suffix(step.branch)}.md" if step.branch else ".md"
@@ -749,7 +749,7 @@ def name_of_output(session: Session, kind: type[Output]) -> str:
     at = step.at
     key = at.item.key if at.item else None
     name = session.prefix + output_name(at.socket, at.visit, key, suffix)
-    if step.turns and name in [turn.artifact for turn in step.turns]:  # it was accepted, and yet the cast failed there
+    if step.turns and name in [turn.artifact for turn in step.turns]:  # accepted, but the cast failed
         name = session.prefix + output_name(at.socket, at.visit, key, f".again-{len(step.turns) + 1}{suffix}")
     return name
 

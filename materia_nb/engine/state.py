@@ -35,7 +35,7 @@ Mode: TypeAlias = Literal["work", "draft", "final", "repair", "resume"]
 """Purpose of the pending turn.
 
 ``draft``: write a draft in a multi-turn socket. ``final``: return the handoff, after drafts or after the work of a
-socket with ``finalize``. ``resume``: continue work that the agent or a person's answer interrupted.
+socket with ``finalize``. ``resume``: continue unfinished work, or continue after a person's answer.
 """
 
 
@@ -54,7 +54,7 @@ class Item(NamedTuple):
 
     @property
     def cursor(self) -> str:
-        """Name of the cursor of the list that contains the item."""
+        """Name of the cursor over the item's list."""
         return self.id[0]
 
     @property
@@ -158,7 +158,7 @@ class ReworkReason(NamedTuple):
 
 
 class Handoff(NamedTuple):
-    """The text that an output passed on as ``context`` (R10), with its socket, item, step and result."""
+    """The text that an output passed on as ``context`` (R10), with the output's socket, item, step and result."""
 
     socket: str
     label: str
@@ -440,7 +440,7 @@ def phrase_with_unknown(known: str | None, missing: int) -> str:
 
 
 class UncountedQuantity(NamedTuple):
-    """A quantity that the budget cannot count, and the socket and step at which this first happened (R56)."""
+    """A quantity that the budget cannot count, with the first socket and step whose amount is unknown (R56)."""
 
     quantity: str
     socket: str

@@ -62,7 +62,7 @@ def start_lanes(rules: Rules, session: Session, region: Region, schedule: tuple[
             cursors=FrozenDict({**state.cursors, iterator.cursor: stream.indexes[0]}),
             scope=BASE,
             usage=Usage(),
-            budget=Budget(),  # that of the cast counts all lanes together (P6)
+            budget=Budget(),  # the cast's budget counts all lanes together (P6)
             warned=False,
             uncounted_quantities=(),
         )
@@ -86,7 +86,7 @@ def lane_folders(loop: str, loop_number: int, schedule: tuple[Stream, ...]) -> l
     used_names: list[str] = []
     for number, stream in enumerate(schedule, start=1):
         safe_name = stream.name if _SAFE_NAME.fullmatch(stream.name) else f"stream-{number}"
-        while safe_name.casefold() in map(str.casefold, used_names):  # a disk may not tell A from a
+        while safe_name.casefold() in map(str.casefold, used_names):  # some file systems ignore case
             safe_name = f"{safe_name}-{number}"
         used_names.append(safe_name)
     return [f"parallel/{loop}{suffix}/lanes/{name}/" for name in used_names]
@@ -110,7 +110,7 @@ def with_lane(session: Session, lane: Lane) -> Session:
     streams = streams._replace(lanes=FrozenDict({**streams.lanes, lane.name: lane}))
     session = session._replace(streams=(*session.streams[:-1], streams))
     if lane.session.state.usage is not before:
-        usages = (lane_.session.state.usage for lane_ in streams.lanes.values())  # in order, whichever answered first
+        usages = (lane_.session.state.usage for lane_ in streams.lanes.values())  # in a fixed order
         session = session._replace(state=session.state._replace(usage=streams.before.plus(*usages)))
     return session
 
@@ -168,7 +168,7 @@ def open_lanes(streams: Streams) -> Iterator[Lane]:
 
 
 def events_of_join(streams: Streams, ts: int) -> Events:
-    """Return the event that joins the lanes or, if a lane was not accepted, the events that fail the cast (P6).
+    """Return the event that joins the lanes or, if a lane was not accepted, the events with which the cast fails (P6).
 
     Raises:
         MateriaError: a lane is still waiting or running (``lanes``).

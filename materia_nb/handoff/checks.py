@@ -238,7 +238,7 @@ class HandoffField(NamedTuple):
         choices: the allowed words. They are compared with the value after ``fold`` has been applied.
         code_prefix: the prefix of the issue code to report for any other word; the word is appended to it.
         fold: a function that normalizes a word.
-        typed: True if a word must be a string. A word that is valid only after ``fold`` causes a warning.
+        typed: True if a word must be a string. A word that ``fold`` changes causes a warning.
         fields: the fields of the object, or of each object in the list.
         report_nested_fields: True if a missing object also causes an issue for each of its fields.
         optional: True if the field is optional in the JSON Schema.

@@ -1,4 +1,4 @@
-"""Reads the fields of an agent contract and derives its route and its display (agent contract rules 1-6, 8-14).
+"""Reads the fields of an agent contract, and derives the route and the display (agent contract rules 1-6, 8-14).
 
 The fields are read leniently from an object that has not been validated. The module also finds the contract block in a
 reply, checks the order of the reported statuses, and writes the assignment and the form for the agent's prompt.
@@ -445,7 +445,7 @@ def texts_of(entries: Sequence[JSON]) -> list[str]:
 
 
 def contract_verdict(contract: Contract, status: str) -> Reading:
-    """Return the verdict that the status of a valid contract expresses, or the action that it requests."""
+    """Return the verdict that the status of a valid contract expresses, or the action that the status requests."""
     if status == "COMPLETE":
         return Reading(satisfied=_ownership(contract) != "not_my_surface")
     if status == "IN_PROGRESS":

@@ -246,7 +246,7 @@ def _with_boolean_flag(check: Checker, value: Mapping[str, JSON]) -> Mapping[str
 
 
 def envelope_verdict(envelope: Envelope, facts: TurnFacts) -> Reading:
-    """Return the verdict that a valid envelope expresses, or the action that it requests from the runtime."""
+    """Return the verdict that a valid envelope expresses, or the action that the envelope requests from the runtime."""
     return _route(envelope, facts)._replace(warnings=tuple(_warnings(envelope, facts)))
 
 
@@ -307,7 +307,7 @@ def _warnings(envelope: Envelope, facts: TurnFacts) -> Iterator[Issue]:
 
 
 def _better_recommendation(status: str, requested: str, *, can_help: bool | None) -> str:
-    """Return a recommendation that agrees with the status, or "" if the agent's recommendation already agrees."""
+    """Return a recommendation that agrees with the status, or "" if the agent's own recommendation agrees with it."""
     if status == "BLOCKED":
         return "" if requested == "ESCALATE" else "ESCALATE"
     if status == "VERIFIED":

@@ -233,7 +233,7 @@ def seal_request(request: Mapping[str, JSON], now: float) -> ApprovalRequest:
 
 
 def answer_note(approval: Approval | None) -> str:
-    """Return the message that tells the agent whether a person approved the command; None means not approved."""
+    """Return the message that tells the agent whether a person approved the command; ``approval`` is None if not."""
     reminder = "Report IN_PROGRESS before you report COMPLETE."
     if approval is None:
         return f"The command is not approved. Do not run it. {reminder}"

@@ -1,7 +1,7 @@
 """Tools for the lessons in ``notebooks/``, in which learners predict routes, answer questions and diagnose loadouts.
 
 - ``predict`` judges a guess about the next step of a cast without changing the cast.
-- ``numbers`` draws the numbers of a lesson from the learner's name, and its result has a method that checks answers.
+- ``numbers`` generates a lesson's numbers, seeded with the learner's name; the returned object can check answers.
 - ``clinic`` opens a faulty example from the gallery for diagnosis.
 """
 

@@ -67,7 +67,7 @@ def marked_questions(lesson: str) -> tuple[str, ...]:
 
 @cache
 def answer_key(lesson: str, learner: str) -> Mapping[str, checks.AnswerKey]:
-    """Return the right answer to each question of a lesson for the numbers that are drawn from the learner's name.
+    """Return the right answer to each question of a lesson, for the numbers generated from the learner's name.
 
     Raises:
         MateriaError: the lesson does not exist (``unknown_lesson``).
@@ -95,7 +95,7 @@ def _run_lesson(lesson: str, learner: str) -> checks.Numbers:
 
 
 def _copy_recordings(folder: Path, source: str) -> None:
-    """Copy the recordings to which a lesson refers to ``folder``; ``source`` is the text of the lesson."""
+    """Copy a lesson's recordings to ``folder``; ``source`` is the text of the lesson."""
     for path in (lessons_folder() / "recordings").glob("*.json"):
         if f"recordings/{path.name}" in source:
             (folder / "recordings").mkdir(exist_ok=True)
@@ -146,8 +146,8 @@ def mark_submission(lesson: str, who: str, notebook: Mapping[str, Any]) -> list[
 
     Args:
         lesson: the name of the lesson.
-        who: the learner who submitted the notebook. The numbers are drawn from this name, even if the notebook contains
-            another name.
+        who: the learner who submitted the notebook. The numbers are generated from this name, even if the notebook
+            contains another name.
         notebook: the notebook as JSON.
 
     Raises:

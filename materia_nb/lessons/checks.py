@@ -1,8 +1,8 @@
 """Functions that check and record a learner's answers, and create tables of results for a learner or a class.
 
 The right answer is computed by a cast. For a wrong answer, the check displays a hint from ``questions.toml`` and the
-misreading of the routing rules that leads to the same answer. The numbers of a lesson can be drawn from the learner's
-name, so that the right answers differ between learners.
+misreading of the routing rules that leads to the same answer. The numbers of a lesson can be generated from the
+learner's name, so that the right answers differ between learners.
 
 Answers are recorded in a local file, one per line. The default path is ``.pi/pi-materia/guesses.jsonl`` in the folder
 of the notebook; the environment variable ``MATERIA_GUESSES`` sets another path. The only personal data in the file is
@@ -63,7 +63,7 @@ class Guess(NamedTuple):
         question: the name of the question.
         guess: the answer as text, shortened to 200 characters.
         right: True if the answer is right.
-        seed: the name from which the numbers of the lesson were drawn; empty if there is no name.
+        seed: the name from which the numbers of the lesson were generated; empty if there is no name.
         at: the time of the answer in ISO 8601 format.
         who: the learner; empty if the learner is unknown.
         sure: True if the learner was sure of the answer, False if not; None if this is unknown.
@@ -125,7 +125,7 @@ def record_guess(
         question: the name of the question.
         guess: the answer.
         right: True if the answer is right.
-        seed: the name from which the numbers of the lesson were drawn.
+        seed: the name from which the numbers of the lesson were generated.
         sure: True if the learner was sure of the answer, False if not; None if this is unknown.
     """
     text = shorten(guess if isinstance(guess, str) else repr(guess), _MAX_TEXT_CHARS)
@@ -277,7 +277,7 @@ def table_of_learners(
 def class_table(class_scores: Sequence[Score]) -> Table:
     """Return a table with the right answers, the tries and the points of each learner in each lesson.
 
-    The last column counts the wrong answers of which the learner was sure; these answers are worth discussing first.
+    The last column counts the wrong answers that the learner was sure of; these answers are worth discussing first.
     """
     columns: dict[str, Callable[[list[Score]], str]] = {
         "right": lambda group: f"{sum(score.right for score in group)} of {len(group)}",
@@ -318,7 +318,7 @@ def judge_answers(
 
     Args:
         lesson: the name of the lesson under which the answers are recorded.
-        seed: the name from which the numbers of the lesson were drawn, which is recorded with the answers.
+        seed: the name from which the numbers of the lesson were generated, which is recorded with the answers.
         hints: the hint for each question.
         questions: the answers (see :func:`check`).
         graph: the loadout that the questions are about, so that an answer can name a materia instead of its socket.
@@ -352,7 +352,7 @@ def judge_answers(
 
 
 def right_answer(row: QuestionRow) -> JSON:
-    """Return the right answer in a row, which is computed if it depends on a route."""
+    """Return the right answer in a row; an answer that depends on a route is computed."""
     return row[1].truth if isinstance(row[1], RouteAnswer) else row[1]
 
 
@@ -437,11 +437,11 @@ def answer_form(truth: JSON) -> str:
 
 
 class Numbers(Displayable):
-    """The numbers of a lesson that are drawn for one learner. Each number is an attribute, such as ``mine.beds``.
+    """The numbers of a lesson for one learner. Each number is an attribute, such as ``mine.beds``.
 
     Args:
         lesson: the name of the notebook, such as ``03-loops``.
-        learner: the name from which the numbers are drawn; case is ignored.
+        learner: the name from which the numbers are generated; case is ignored.
         choices: the possible values of each number.
     """
 
@@ -488,10 +488,10 @@ class Numbers(Displayable):
 
 
 def numbers(lesson: str, /, **choices: Iterable[Any]) -> Numbers:
-    """Draw the numbers of a lesson from the learner's name in the environment variable ``MATERIA_LEARNER``.
+    """Generate the numbers of a lesson from the learner's name in the environment variable ``MATERIA_LEARNER``.
 
     If the variable is not set, the numbers are always the same. For example, ``numbers("03-loops", beds=(3, 4, 5))``
-    draws the number of beds.
+    chooses the number of beds.
 
     Args:
         lesson: the name of the notebook, such as ``03-loops``.

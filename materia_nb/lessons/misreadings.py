@@ -1,8 +1,8 @@
-"""Common misreadings of the routing rules. Each misreading is defined as a rule set in which one rule is wrong.
+"""Common misreadings of the routing rules. A misreading is defined by a rule set in which one rule is wrong.
 
-:func:`walk` computes the route through a loadout according to a rule set. :data:`CORRECT_RULES` lead to the route of a
-real cast, and a misreading leads to the route that a learner with this misreading expects. A wrong answer is attributed
-to the misreading that leads to the same answer. Only the kinds of loadouts in the lessons are supported: agents that
+:func:`walk` computes the route through a loadout according to a rule set. :data:`CORRECT_RULES` produce the route of a
+real cast, and a misreading produces the route that a learner with this misreading expects. A wrong answer is attributed
+to the misreading that produces the same answer. Only the kinds of loadouts in the lessons are supported: agents that
 return verdicts, and loops over the work items of one generator.
 """
 
@@ -250,7 +250,7 @@ def _matching_exit(exits: Sequence[ExitRoute], socket: Socket, verdict: bool | N
 
 
 class RouteAnswer(NamedTuple):
-    """The right answer to a question about a route. The answer according to a misreading can also be computed.
+    """The right answer to a question about a route, and the answers that follow from misreadings.
 
     Attributes:
         graph: the loadout.
@@ -293,7 +293,7 @@ def explain_misreading(
 ) -> Iterator[str]:
     """Yield a sentence about the misreading that best explains a learner's answers, or yield nothing.
 
-    A misreading is considered only if it leads to at least one of the wrong answers.
+    A misreading is considered only if it produces at least one of the wrong answers.
 
     Args:
         answers: pairs of the learner's answer and the right answer.

@@ -301,7 +301,7 @@ def _next_socket(cast: Cast) -> str:
 def _describe_state(cast: Cast) -> tuple[str, ...]:
     """Return lines that describe the state on which the next target depends.
 
-    The lines contain the visit, the work item, the cursors, and the number of times that limited edges were taken.
+    The lines contain the visit, the work item, the cursors, and the number of times that each limited edge was taken.
     """
     state = enter(cast.now.rules, cast.now.engine).state if cast.status == "ready" else cast.now.engine
     visit = state.at

@@ -2,7 +2,7 @@
 
 On a platform that does not support processes, a Python script is run inside the current process, with its own stdin,
 stdout and stderr. Such a script cannot be stopped, so it has no time limit. It can access the memory of the current
-process, so only scripts that a person selected are run in this way.
+process, so only scripts that a person selected are run there.
 """
 
 from __future__ import annotations
@@ -521,9 +521,10 @@ def _make_result(
 
 
 def summarize(text: str, limit: int) -> str:
-    """Convert the output of a process to one line of at most ``limit`` characters, without the middle of a long line.
+    """Convert the output of a process to one line of at most ``limit`` characters.
 
-    Terminal escape sequences and control characters are removed, and whitespace is collapsed.
+    The middle of a long line is omitted. Terminal escape sequences and control characters are removed, and whitespace
+    is collapsed.
     """
     clean_text = _ESCAPES.sub("", text)
     line = " ".join("".join(c if c.isprintable() else " " for c in clean_text).split())

@@ -83,7 +83,7 @@ class Refused(Exception):
 def escape_controls(text: str) -> str:
     r"""Escape control characters in text, for example as ``\x1b``. Line feeds and tabs are not escaped.
 
-    Bytes that are not UTF-8 and were decoded with ``surrogateescape`` are escaped in the same way.
+    Bytes that are not UTF-8 and were decoded with ``surrogateescape`` are also escaped.
     """
     return _CONTROL_CHARACTERS.sub(_escape, text.replace("\r\n", "\n"))
 

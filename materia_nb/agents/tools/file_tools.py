@@ -173,7 +173,7 @@ def _search(workspace: Workspace, args: Mapping[str, JSON], *, pattern: str | No
         else:
             if pattern is None:
                 raise Refused(f"{target.display_path} is not a directory.")
-            target.open_file().close()  # refuses what is not a plain file
+            target.open_file().close()  # raises an error if the path is not a regular file
             parts, single_file, status = target.parts[:-1], target.name, os.fstat(target.folder)
     if status is None:
         raise AssertionError("a path opened for reading has a status")
@@ -266,7 +266,7 @@ def edit(workspace: Workspace, args: Mapping[str, JSON]) -> ToolResult:
             raise Refused(
                 f"`old` does not occur in {target.display_path}: read the file again; every character and every space must match."
             )
-        # Overlapping occurrences also leave open which text to replace.
+        # If occurrences overlap, it is also unclear which text to replace.
         if pattern.search(text, first_match.start() + 1) and not args.get("all"):
             raise Refused(
                 f"`old` occurs {max(count, 2):,} times in {target.display_path}: include more of the surrounding lines, "
@@ -414,7 +414,7 @@ class Toolbox:
     def call(self, name: str, args: Mapping[str, JSON]) -> ToolResult:
         """Run a tool and return its result. This method may be called from several threads.
 
-        If the call is refused or fails, ``ok`` of the result is False, and its text is the reason.
+        If the call is refused or fails, the result's ``ok`` is False, and its text is the reason.
 
         Raises:
             KeyboardInterrupt: the user interrupted the call. All its processes have ended, and no file is incomplete.

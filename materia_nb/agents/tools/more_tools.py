@@ -1,8 +1,8 @@
 """Tools other than the project tools: functions of a notebook, and the tools of MCP servers in the config.
 
 A server runs for one cast, from the first turn that needs it until the cast ends or is closed. All text from a server
-is untrusted: its name, the descriptions of its tools, and their results. Only the config determines which of its tools
-need no approval.
+is untrusted: the server's name, and the descriptions and results of its tools. Only the config determines which tools
+of a server need no approval.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ _STDERR_CHARS: Final = 500
 
 
 def function_tool(function: Callable[..., Any], *, name: str | None = None, ask: bool = False) -> Tool:
-    """Return a tool that calls a function. Its parameters become the arguments, and its docstring the description.
+    """Return a tool that calls a function. The function's parameters and docstring describe the tool.
 
     The function returns text, or a value that is sent to the model as JSON. If it raises an error, the model receives
     the error as the result and can try again.
@@ -88,7 +88,7 @@ def function_tool(function: Callable[..., Any], *, name: str | None = None, ask:
         try:
             return ToolResult(_result_text(_call_function(function, arguments, stop)), ok=True)
         except MateriaError as error:
-            if error.kind == "interrupted":  # left behind
+            if error.kind == "interrupted":  # the call was abandoned
                 raise
             return ToolResult(str(error), ok=False)
         except Exception as error:  # noqa: BLE001 - a person's function raises what it likes; the model may do better
@@ -287,7 +287,7 @@ def _get_server(name: str, spec: Mapping[str, JSON], project: Path, cast: str, s
         )
     if not platform.CAN_START_PROCESSES or not platform.CAN_START_THREADS:
         raise _server_error(name, "this kernel cannot start processes")
-    with HeldInterrupts():  # a package whose import was cut short stays broken in this kernel
+    with HeldInterrupts():  # a package stays broken in this kernel if its import was interrupted
         import mcp  # noqa: F401
 
     redact_library_logs()

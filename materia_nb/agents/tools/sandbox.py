@@ -76,7 +76,7 @@ class OpenPath:
     """A file or directory in the project, or the path of a new file.
 
     Attributes:
-        folder: the file descriptor of the parent directory, which is open while the block of :func:`open_path` runs.
+        folder: the file descriptor of the parent directory; it is open while the block of :func:`open_path` runs.
         name: the name in the parent directory; ``.`` for the directory itself.
         parts: the components of the path relative to the project, with links resolved.
         status: the file status, or None if the file does not exist.
@@ -281,7 +281,7 @@ def _outside_error(path: str) -> Refused:
 
 
 def _fold_name(name: str) -> str:
-    """Normalize a name. Names become equal if some file systems treat them as the same name."""
+    """Normalize a name, so that two names are equal if any file system treats them as the same name."""
     return "".join(character for character in name if unicodedata.category(character) != "Cf").casefold()
 
 

@@ -1,7 +1,7 @@
 """The search of ``find`` and ``grep``, which runs in a separate process so that it can be stopped at any time.
 
-In Python, a regular expression can run practically forever and cannot be interrupted, and neither can a read from a
-disk that does not respond. This program imports only the standard library. It starts without installed packages and
+In Python, a regular expression can run for hours and cannot be interrupted. A read from a disk that does not respond
+cannot be interrupted either. This program imports only the standard library. It starts without installed packages and
 without the project in its path, so that a search never runs code of the project.
 
 The input on stdin is a JSON object with these fields: ``pattern`` (a regular expression for lines, or null to list
